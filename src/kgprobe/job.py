@@ -1,0 +1,227 @@
+"""The glue between a Snakemake rule and the package: log, one-screen errors, provenance, progress.
+
+    with job(snakemake) as run:
+        frame = build(...)
+        write(frame, ITEMS, run.output.items, run.provenance(seed=0))
+
+Everything logged goes to the rule's log file. An error leaves its traceback there and one screen on
+the terminal. After success a record (hashes of inputs and outputs, seconds, peak memory) lies
+beside the log; the rule `manifest` gathers the records into results/manifest.tsv.
+"""
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import logging
+import os
+import resource
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tqdm import tqdm
+
+from kgprobe.schema import atomic
+
+T = TypeVar("T")
+log = logging.getLogger("kgprobe")
+
+#: Packages whose versions numbers can depend on; only those a job has imported are recorded.
+RECORDED = ("kgprobe", "polars", "pyarrow", "numpy", "torch", "transformers", "tokenizers", "gguf")
+
+
+class Run:
+    """What a script needs of its rule: input, output, params, wildcards, config, threads."""
+
+    def __init__(self, snakemake: Any) -> None:
+        self.rule: str = snakemake.rule
+        self.input = snakemake.input
+        self.output = snakemake.output
+        self.params = snakemake.params
+        self.wildcards = snakemake.wildcards
+        self.config: dict[str, Any] = snakemake.config
+        self.threads: int = snakemake.threads
+        self.notes: dict[str, object] = {}
+        self._hashes: dict[str, str] | None = None
+
+    def provenance(self, **extra: object) -> dict[str, object]:
+        """Rule, wildcards, sha256 of every input, versions, and `extra`: JSON values, no times."""
+        return {
+            "rule": self.rule,
+            "wildcards": dict(self.wildcards.items()),
+            "inputs": self.hashes(),
+            "versions": versions(),
+            **extra,
+        }
+
+    def note(self, **values: object) -> None:
+        """Add values that may differ between runs (rates, waits, memory) to the job's record."""
+        self.notes.update(values)
+
+    def hashes(self) -> dict[str, str]:
+        """sha256 of every input file by its short name; folders are hashed file by file."""
+        if self._hashes is None:
+            self._hashes = {short(p): sha256(f) for f in self.input for p in [Path(str(f))]}
+        return self._hashes
+
+
+@contextlib.contextmanager
+def job(snakemake: Any) -> Iterator[Run]:
+    """Run the body of a rule's script with its log, error screen and record."""
+    path = Path(str(snakemake.log[0])) if snakemake.log else None
+    handlers = _log_to(path)
+    run = Run(snakemake)
+    started, clock = time.time(), time.perf_counter()
+    log.info("rule %s %s", run.rule, dict(run.wildcards.items()))
+    try:
+        yield run
+    except KeyboardInterrupt:
+        log.error("interrupted")
+        raise
+    except Exception as error:  # the one place that catches everything: it reports and stops
+        log.error("%s", "".join(traceback.format_exception(error)))
+        print(_screen(run, error, path), file=sys.stderr)
+        raise SystemExit(1) from None
+    else:
+        seconds = time.perf_counter() - clock
+        if path:
+            _write_record(run, path, started, seconds)
+        log.info("done in %.1f s", seconds)
+    finally:
+        for handler in handlers:
+            log.removeHandler(handler)
+            handler.close()
+
+
+def progress(
+    iterable: Iterable[T] | None = None,
+    *,
+    total: float | None = None,
+    desc: str = "",
+    unit: str = "it",
+    every: float = 10.0,
+) -> "Bar[T]":
+    """A progress bar: drawn on a terminal, and as a line in the log every `every` seconds."""
+    return Bar(iterable, total=total, desc=desc, unit=unit, every=every)
+
+
+class Bar(tqdm[T]):
+    """tqdm that also writes rate and remaining time to the log."""
+
+    def __init__(
+        self, iterable: Iterable[T] | None = None, *, every: float = 10.0, **options: Any
+    ) -> None:
+        self._every, self._told = every, time.monotonic()
+        silent = not sys.stderr.isatty()
+        # A bar that draws nothing still has to count: give it a sink in place of `disable`.
+        sink = open(os.devnull, "w") if silent else sys.stderr  # noqa: SIM115
+        super().__init__(iterable, file=sink, mininterval=0.5, dynamic_ncols=True, **options)
+
+    def update(self, n: float | None = 1) -> bool | None:
+        drawn = super().update(n)
+        now = time.monotonic()
+        if now - self._told >= self._every:
+            self._told = now
+            log.info("%s", self)
+        return drawn
+
+    def __iter__(self) -> Iterator[T]:
+        for element in self.iterable:
+            yield element
+            self.update(1)
+        self.close()
+
+    def close(self) -> None:
+        if not getattr(self, "_closed", False):
+            self._closed = True
+            log.info("%s", self)
+        super().close()
+
+
+def sha256(path: str | Path) -> str:
+    """sha256 of a file, or of the sorted (name, sha256) list of a folder's files."""
+    path = Path(path)
+    digest = hashlib.sha256()
+    if path.is_dir():
+        for file in sorted(p for p in path.rglob("*") if p.is_file()):
+            digest.update(f"{file.relative_to(path)} {sha256(file)}\n".encode())
+        return digest.hexdigest()
+    with open(path, "rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def short(path: str | Path) -> str:
+    """The path relative to the working folder; for files outside of it, its last two parts."""
+    path = Path(path)
+    absolute, here = path.absolute(), Path.cwd()
+    if absolute.is_relative_to(here):
+        return absolute.relative_to(here).as_posix()
+    return "/".join(absolute.parts[-2:])
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages in RECORDED that are imported in this process."""
+    return {name: importlib.metadata.version(name) for name in RECORDED if name in sys.modules}
+
+
+def _log_to(path: Path | None) -> list[logging.Handler]:
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    handlers: list[logging.Handler] = []
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handlers.append(logging.FileHandler(path, mode="w", encoding="utf-8"))
+    elif sys.stderr:
+        handlers.append(logging.StreamHandler(sys.stderr))
+    for handler in handlers:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        log.addHandler(handler)
+    return handlers
+
+
+def _screen(run: Run, error: BaseException, path: Path | None) -> str:
+    """What the user sees of an error: at most 20 lines of the message, and where the rest is."""
+    lines = (str(error) or repr(error)).splitlines()
+    shown = lines[:20] + (
+        [f"... ({len(lines) - 20} more lines in the log)"] if len(lines) > 20 else []
+    )
+    name = type(error).__name__
+    where = ", ".join(f"{k}={v}" for k, v in run.wildcards.items())
+    head = f"error in rule {run.rule}" + (f" ({where})" if where else "")
+    return "\n".join(
+        [head, f"  {name}: {shown[0]}", *(f"  {line}" for line in shown[1:]), f"  log: {path}"]
+    )
+
+
+def _write_record(run: Run, path: Path, started: float, seconds: float) -> None:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    record: Mapping[str, object] = {
+        **run.provenance(),
+        "outputs": {
+            short(str(f)): {"sha256": sha256(str(f)), "bytes": _size(Path(str(f)))}
+            for f in run.output
+            if Path(str(f)).exists()
+        },
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        "wall_seconds": round(seconds, 3),
+        "cpu_seconds": round(
+            usage.ru_utime + usage.ru_stime + children.ru_utime + children.ru_stime, 3
+        ),
+        "peak_mib": round(usage.ru_maxrss / 1024, 1),
+        "notes": run.notes,
+    }
+    with atomic(path.with_suffix(".json")) as temporary:
+        temporary.write_text(json.dumps(record, indent=1, sort_keys=True))
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(p.stat().st_size for p in path.rglob("*") if p.is_file())
+    return path.stat().st_size

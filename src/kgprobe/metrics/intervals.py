@@ -1,0 +1,68 @@
+"""Intervals for shares and means: Wilson, percentile bootstrap, standard error."""
+
+from collections.abc import Sequence
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval of a share; `successes` may be fractional (expected under ties).
+
+    Source: Wilson 1927. Raises ValueError unless 0 <= successes <= n and n > 0.
+
+    >>> [round(100 * bound, 2) for bound in wilson(1156, 7731)]
+    [14.18, 15.77]
+    """
+    if n <= 0 or not 0 <= successes <= n:
+        raise ValueError(f"wilson needs 0 <= successes <= n and n > 0, got {successes} of {n}")
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    share = successes / n
+    centre = share + z * z / (2 * n)
+    half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    low, high = (centre - half) / scale, (centre + half) / scale
+    # At the ends the bound equals the share; rounding must not put it on the other side.
+    return float(min(max(low, 0.0), share)), float(max(min(high, 1.0), share))
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Standard deviation with divisor n - 1, over sqrt(n); 0 for a single value."""
+    if not len(values):
+        raise ValueError("standard_error needs at least one value")
+    if len(values) == 1:
+        return 0.0
+    return float(np.std(np.asarray(values, dtype=float), ddof=1) / np.sqrt(len(values)))
+
+
+def resamples(strata: NDArray[np.int64], n: int = 2000, seed: int = 0) -> NDArray[np.int32]:
+    """Bootstrap weights (n x items): how often each item is drawn, within its stratum.
+
+    `strata` holds a stratum number per item. Using one weight matrix for several models or
+    templates makes their differences paired. Same seed, same matrix, on every machine.
+    """
+    generator = np.random.Generator(np.random.PCG64(seed))
+    weights = np.zeros((n, len(strata)), dtype=np.int32)
+    for stratum in np.unique(strata):
+        members = np.flatnonzero(strata == stratum)
+        drawn = generator.integers(0, len(members), size=(n, len(members)))
+        for i in range(n):
+            weights[i, members] = np.bincount(drawn[i], minlength=len(members))
+    return weights
+
+
+def percentile(samples: NDArray[np.float64], level: float = 0.95) -> tuple[float, float]:
+    """The central `level` of bootstrap replicates."""
+    low, high = np.quantile(samples, [0.5 - level / 2, 0.5 + level / 2])
+    return float(low), float(high)
+
+
+def bootstrap_mean(
+    values: NDArray[np.float64], weights: NDArray[np.int32], level: float = 0.95
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of the mean of `values` under `weights` (see `resamples`)."""
+    if values.shape[0] != weights.shape[1]:
+        raise ValueError(f"{values.shape[0]} values, but weights for {weights.shape[1]} items")
+    replicates = weights @ values.astype(float) / weights.sum(axis=1)
+    return percentile(replicates, level)

@@ -1,0 +1,53 @@
+"""Ranks with ties as ranges, and what follows from them. Larger scores are better."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def tie_range(scores: NDArray[np.float64], gold: int) -> tuple[int, int]:
+    """Best and worst rank (from 1) of option `gold` among `scores` when ties may fall either way.
+
+    >>> tie_range(np.array([3.0, 5.0, 3.0]), 0)
+    (2, 3)
+    """
+    value = scores[gold]
+    if np.isnan(scores).any():
+        raise ValueError("scores hold NaN; a rank is not defined")
+    above = int((scores > value).sum())
+    return above + 1, above + int((scores == value).sum())
+
+
+def tie_ranges(
+    scores: NDArray[np.float64], gold: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """`tie_range` for every row of an (items x options) matrix; absent options are -inf."""
+    if np.isnan(scores).any():
+        raise ValueError("scores hold NaN; a rank is not defined")
+    value = np.take_along_axis(scores, gold[:, None], axis=1)
+    best = (scores > value).sum(axis=1) + 1
+    return best, best + (scores == value).sum(axis=1) - 1
+
+
+def hit_at(k: int, best: NDArray[np.int64], worst: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Expected share of hits at `k` under random tie breaking, per item."""
+    size = worst - best + 1
+    inside = np.clip(k - best + 1, 0, size)
+    return np.asarray(inside / size, dtype=float)
+
+
+def reciprocal_rank(best: NDArray[np.int64], worst: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Expected reciprocal rank under random tie breaking, per item."""
+    if not len(best):
+        return np.zeros(0)
+    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, int(worst.max()) + 1))])
+    return np.asarray((harmonic[worst] - harmonic[best - 1]) / (worst - best + 1), dtype=float)
+
+
+def auc(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
+    """Probability that a positive scores above a negative, ties counting half (Mann-Whitney)."""
+    if not len(positive) or not len(negative):
+        raise ValueError(f"auc needs both classes, got {len(positive)} and {len(negative)}")
+    ordered = np.sort(negative)
+    below = np.searchsorted(ordered, positive, side="left")
+    upto = np.searchsorted(ordered, positive, side="right")
+    return float((below + upto).sum() / (2.0 * len(positive) * len(negative)))

@@ -21,13 +21,12 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from tqdm import tqdm
 
 from kgprobe.schema import atomic
 
-T = TypeVar("T")
 log = logging.getLogger("kgprobe")
 
 #: Packages whose versions numbers can depend on; only those a job has imported are recorded.
@@ -98,22 +97,22 @@ def job(snakemake: Any) -> Iterator[Run]:
 
 
 def progress(
-    iterable: Iterable[T] | None = None,
+    iterable: Iterable[Any] | None = None,
     *,
     total: float | None = None,
     desc: str = "",
     unit: str = "it",
     every: float = 10.0,
-) -> "Bar[T]":
+) -> "Bar":
     """A progress bar: drawn on a terminal, and as a line in the log every `every` seconds."""
     return Bar(iterable, total=total, desc=desc, unit=unit, every=every)
 
 
-class Bar(tqdm[T]):
+class Bar(tqdm):
     """tqdm that also writes rate and remaining time to the log."""
 
     def __init__(
-        self, iterable: Iterable[T] | None = None, *, every: float = 10.0, **options: Any
+        self, iterable: Iterable[Any] | None = None, *, every: float = 10.0, **options: Any
     ) -> None:
         self._every, self._told = every, time.monotonic()
         silent = not sys.stderr.isatty()
@@ -129,7 +128,7 @@ class Bar(tqdm[T]):
             log.info("%s", self)
         return drawn
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Iterator[Any]:
         for element in self.iterable:
             yield element
             self.update(1)

@@ -1,0 +1,50 @@
+# Each target does its own set-up: a virtual environment in .venv with the pinned packages.
+#   make run    the embedded world end to end, then the headline table and the path of the report
+#   make test   every test
+#   make lint   formatting, lint and types
+#   make bench  measurements against peers, written to results/perf
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+CORES ?= all
+CONFIG ?= config/embedded.yaml
+STAMP := $(VENV)/.installed
+export TOKENIZERS_PARALLELISM := false
+export HF_HUB_DISABLE_TELEMETRY := 1
+export HF_HUB_DISABLE_PROGRESS_BARS := 1
+
+.PHONY: run test bench lint setup clean help
+
+help:
+	@sed -n '2,6p' Makefile
+
+# constraints.txt pins what the pinned packages pull in
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kgprobe needs Python 3.11 or later, this is {v.major}.{v.minor}; set PYTHON=")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $(STAMP)
+
+setup: $(STAMP)
+
+run: $(STAMP)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
+	@$(BIN)/python -m kgprobe.tables.headline results/tables/headline.parquet results/report/index.html
+
+test: $(STAMP)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest $(PYTEST)
+
+bench: $(STAMP)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m perf.run
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check src tests perf workflow/scripts
+	$(BIN)/ruff check src tests perf workflow/scripts
+	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/mypy
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python workflow/scripts/lint.py
+
+clean:
+	rm -rf results logs .snakemake

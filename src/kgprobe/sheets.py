@@ -109,6 +109,27 @@ def expand(path: str) -> str:
     )
 
 
+def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str, str]]:
+    """Rows of the model sheet by model name; hub models need a revision, names are unique."""
+    models: dict[str, dict[str, str]] = {}
+    for row in rows:
+        where = f"{path}, line {row['_line']}"
+        if row["model"] in models:
+            first = models[row["model"]]["_line"]
+            raise SheetError(f"{where}: model {row['model']!r} already stands in line {first}")
+        if row["source"].startswith("hub:") and not row.get("revision"):
+            raise SheetError(
+                f"{where}: hub model {row['model']!r} has no revision; write its full commit hash"
+            )
+        if (row["kind"] == "causal") == (row["bos"] == "-"):
+            raise SheetError(
+                f"{where}: bos is {row['bos']!r} for the {row['kind']} model {row['model']!r}; "
+                "causal models need none, default or forced, all others -"
+            )
+        models[row["model"]] = row
+    return models
+
+
 def require_name(
     row: Mapping[str, str], path: str | Path, column: str, legal: Iterable[str]
 ) -> None:

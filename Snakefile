@@ -1,0 +1,27 @@
+# kgprobe: what does a language model know of a knowledge graph, and does it understand it?
+# Rules follow the flow of data: sources -> knowledge -> benchmarks -> probes -> tables.
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+configfile: "config/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/sources.smk"
+include: "workflow/rules/knowledge.smk"
+include: "workflow/rules/benchmarks.smk"
+include: "workflow/rules/probes.smk"
+include: "workflow/rules/tables.smk"
+
+
+report: "workflow/report/workflow.rst"
+
+
+rule all:
+    default_target: True
+    input:
+        "results/tables/headline.parquet",
+        "results/report/index.html",
+        "results/manifest.tsv",

@@ -1,0 +1,34 @@
+"""environment.yml, constraints.txt and pyproject.toml say the same."""
+
+import tomllib
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+def pins() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return set(project["dependencies"]) | set(project["optional-dependencies"]["test"])
+
+
+def test_conda_environment_repeats_the_pins() -> None:
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    (pip,) = [d["pip"] for d in environment["dependencies"] if isinstance(d, dict)]
+    assert set(pip) - {"-e ."} == pins()
+    assert "-e ." in pip
+
+
+def test_every_dependency_is_pinned_exactly() -> None:
+    assert all("==" in pin for pin in pins())
+
+
+def test_constraints_agree_with_the_pins() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    constraints = {
+        line.split("==")[0].lower(): line.split("==")[1] for line in lines if "==" in line
+    }
+    for pin in pins():
+        name, version = pin.lower().split("==")
+        assert constraints[name] == version, f"constraints.txt has another {name}"

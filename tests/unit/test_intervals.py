@@ -1,0 +1,51 @@
+"""Intervals against known values, and their coverage."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgprobe.metrics import intervals
+
+
+def test_wilson_value_of_the_note():
+    low, high = intervals.wilson(1156, 7731)
+    assert (round(100 * low, 2), round(100 * high, 2)) == (14.18, 15.77)
+
+
+@given(st.integers(1, 500), st.floats(0, 1))
+def test_wilson_holds_the_share_and_stays_inside(n, share):
+    low, high = intervals.wilson(share * n, n)
+    assert 0 <= low <= share <= high <= 1
+
+
+@pytest.mark.parametrize(("successes", "n"), [(1, 0), (-1, 5), (6, 5)])
+def test_wilson_refuses_what_is_no_share(successes, n):
+    with pytest.raises(ValueError, match="wilson needs"):
+        intervals.wilson(successes, n)
+
+
+def test_standard_error_uses_n_minus_one():
+    assert intervals.standard_error([1.0, 2.0, 3.0]) == pytest.approx(1 / np.sqrt(3))
+    assert intervals.standard_error([5.0]) == 0
+
+
+def test_resamples_stay_within_their_stratum_and_repeat():
+    strata = np.array([0, 0, 0, 1, 1, 2])
+    weights = intervals.resamples(strata, n=50, seed=7)
+    assert (weights[:, :3].sum(axis=1) == 3).all()
+    assert (weights[:, 3:5].sum(axis=1) == 2).all()
+    assert (weights[:, 5] == 1).all()
+    assert (weights == intervals.resamples(strata, n=50, seed=7)).all()
+    assert (weights != intervals.resamples(strata, n=50, seed=8)).any()
+
+
+def test_bootstrap_covers_the_true_mean_about_as_often_as_it_says():
+    generator = np.random.default_rng(0)
+    hits = 0
+    for _ in range(200):
+        sample = (generator.random(80) < 0.3).astype(float)
+        weights = intervals.resamples(np.zeros(80, dtype=np.int64), n=300, seed=1)
+        low, high = intervals.bootstrap_mean(sample, weights)
+        hits += low <= 0.3 <= high
+    assert 0.88 <= hits / 200 <= 0.99

@@ -1,0 +1,43 @@
+"""Ranks with ties as ranges, against counting over all orders of the tied options."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgprobe.metrics import ranking
+
+
+def expected_over_orders(scores: list[int], gold: int, value) -> float:
+    """Mean of value(rank of gold) over every order in which ties may be broken."""
+    ranks = []
+    for order in itertools.permutations(range(len(scores))):
+        ordered = sorted(range(len(scores)), key=lambda i: (-scores[i], order[i]))
+        ranks.append(ordered.index(gold) + 1)
+    return float(np.mean([value(rank) for rank in ranks]))
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=5), st.data())
+def test_ties_give_the_expectation_over_random_orders(scores, data):
+    gold = data.draw(st.integers(0, len(scores) - 1))
+    best, worst = ranking.tie_ranges(np.array([scores], dtype=float), np.array([gold]))
+    assert (best[0], worst[0]) == ranking.tie_range(np.array(scores, dtype=float), gold)
+    for k in (1, 2, 5):
+        hit = ranking.hit_at(k, best, worst)[0]
+        assert hit == pytest.approx(expected_over_orders(scores, gold, lambda rank: rank <= k))
+    reciprocal = ranking.reciprocal_rank(best, worst)[0]
+    assert reciprocal == pytest.approx(expected_over_orders(scores, gold, lambda rank: 1 / rank))
+
+
+def test_nan_has_no_rank():
+    with pytest.raises(ValueError, match="NaN"):
+        ranking.tie_ranges(np.array([[1.0, np.nan]]), np.array([0]))
+
+
+@given(st.lists(st.integers(0, 4), min_size=1), st.lists(st.integers(0, 4), min_size=1))
+def test_auc_is_the_share_of_ordered_pairs(positive, negative):
+    pairs = [(p > n) + 0.5 * (p == n) for p in positive for n in negative]
+    found = ranking.auc(np.array(positive, dtype=float), np.array(negative, dtype=float))
+    assert found == pytest.approx(np.mean(pairs))

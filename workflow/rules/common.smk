@@ -1,0 +1,82 @@
+# Reads config and sheets, checks every name before anything runs, and answers the questions that
+# several stages ask. No path of a result is built here: each stands in the rule that makes it.
+from pathlib import Path
+
+from kgprobe import sheets
+
+#: benchmark -> the rule's folder of origin; what `experiments.tsv` may name
+BENCHMARKS = {
+    "bear_big": "constructed from the Wikidata pull",
+    "bear_lite": "constructed from the Wikidata pull",
+    "world_big": "constructed from the embedded world",
+    "world_lite": "constructed from the embedded world",
+    "bear_released": "the released BEAR",
+    "bear_big_released": "the released BEAR-big",
+}
+PROMPTS = ["templates"]
+
+
+def schema(name):
+    """A JSON schema of workflow/schemas."""
+    return sheets.read_schema(Path(workflow.basedir) / "workflow" / "schemas" / f"{name}.schema.json")
+
+
+def checked():
+    """(models by name, experiments): the sheets, every name in them known, or one clear error."""
+    sheets.check_config(config, schema("config"))
+    where = config["sheets"]
+    models = sheets.by_name(sheets.read_sheet(where["models"], schema("models")), where["models"])
+    rows = sheets.read_sheet(where["experiments"], schema("experiments"))
+    sheets.check_experiments(rows, where["experiments"], models, BENCHMARKS, PROMPTS)
+    return models, rows
+
+
+try:
+    MODELS, EXPERIMENTS = checked()
+except sheets.SheetError as problem:
+    raise WorkflowError(str(problem)) from None
+
+
+wildcard_constraints:
+    source="wikidata|dbpedia|world",
+    benchmark="|".join(BENCHMARKS),
+    prompt="|".join(PROMPTS),
+    method="|".join(sorted({row["method"] for row in EXPERIMENTS})),
+    model="|".join(sorted(MODELS)),
+    kind="masked|causal|seq2seq",
+
+
+def code(*modules):
+    """Module files of the package, named as inputs so that editing one reruns its jobs alone."""
+    return [str(Path(workflow.basedir) / "src" / "kgprobe" / f"{module}.py") for module in modules]
+
+
+def files(paths):
+    """Paths of the config with their environment variables filled in; each must exist."""
+    found = [sheets.expand(path) for path in paths]
+    for path in found:
+        if not Path(path).exists():
+            raise WorkflowError(
+                f"config: no such file or folder: {path}\n"
+                "  set KGPROBE_DATA to the folder of the real data, or correct the path"
+            )
+    return found
+
+
+def probes(benchmark=None, paper=None):
+    """Rows of the experiment sheet, restricted to a benchmark or paper."""
+    return [
+        row
+        for row in EXPERIMENTS
+        if (benchmark in (None, row["benchmark"])) and (paper in (None, row["paper"]))
+    ]
+
+
+def probed(paper):
+    """The benchmarks that the experiments of a paper name, in the order of the sheet."""
+    return list(dict.fromkeys(row["benchmark"] for row in probes(paper=paper)))
+
+
+def accelerators():
+    """1 where this machine has an NVIDIA device, so that one probe at a time uses it."""
+    return int(Path("/dev/nvidia0").exists())

@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[2]
 
 def pins() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return set(project["dependencies"]) | set(project["optional-dependencies"]["test"])
+    extras = project["optional-dependencies"]
+    return {*project["dependencies"], *extras["test"], *extras["weights"]}
 
 
 def test_conda_environment_repeats_the_pins() -> None:

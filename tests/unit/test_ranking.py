@@ -26,7 +26,7 @@ def test_ties_give_the_expectation_over_random_orders(scores, data):
     assert (best[0], worst[0]) == ranking.tie_range(np.array(scores, dtype=float), gold)
     for k in (1, 2, 5):
         hit = ranking.hit_at(k, best, worst)[0]
-        assert hit == pytest.approx(expected_over_orders(scores, gold, lambda rank: rank <= k))
+        assert hit == pytest.approx(expected_over_orders(scores, gold, lambda rank, k=k: rank <= k))
     reciprocal = ranking.reciprocal_rank(best, worst)[0]
     assert reciprocal == pytest.approx(expected_over_orders(scores, gold, lambda rank: 1 / rank))
 

@@ -1,0 +1,221 @@
+"""T-REx ingestion: columns, labels and every way in which a file can be broken."""
+
+import json
+
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.sources import trex
+from kgprobe.sources.trex_repair import BrokenFileError
+
+Q, P = trex.ENTITY, trex.DIRECT
+
+
+def entity(uri: str, text: str, surface: str, annotator: str = trex.SPOTLIGHT) -> dict:
+    start = text.index(surface)
+    bounds = [start, start + len(surface)]
+    return {"uri": uri, "boundaries": bounds, "surfaceform": surface, "annotator": annotator}
+
+
+def document(number: int = 1, text: str = "Paris lies in France. It is old.", **changes) -> dict:
+    subject = entity(f"{Q}Q{number}", text, "Paris")
+    place = entity(f"{Q}Q142", text, "France")
+    predicate = {"uri": f"{P}P17", "boundaries": None, "surfaceform": None, "annotator": None}
+    triple = {
+        "sentence_id": 0,
+        "subject": subject,
+        "predicate": predicate,
+        "object": place,
+        "dependency_path": None,
+        "confidence": None,
+        "annotator": "Simple-Aligner",
+    }
+    base = {
+        "docid": f"{Q}Q{number}",
+        "uri": f"{Q}Q{number}",
+        "title": f"Paris {number}",
+        "text": text,
+        "words_boundaries": [],
+        "sentences_boundaries": [[0, 21], [22, 32]],
+        "entities": [subject, place],
+        "triples": [triple],
+    }
+    return {**base, **changes}
+
+
+def ingest(*documents: dict) -> trex.Shard:
+    return trex.ingest(json.dumps(list(documents), ensure_ascii=False).encode(), "re-nlg_0-2.json")
+
+
+def counts(shard: trex.Shard) -> dict[str, int]:
+    return dict(shard.problems.select("kind", "count").rows())
+
+
+def first(shard: trex.Shard, kind: str) -> str:
+    return shard.problems.filter(pl.col("kind") == kind)["first"].item()
+
+
+def with_triple(**changes) -> dict:
+    sound = document()
+    return {**sound, "triples": [{**sound["triples"][0], **changes}]}
+
+
+def test_tables_of_a_sound_file(tmp_path):
+    shard = ingest(document(1), document(2))
+    assert shard.alignments.select("subject", "predicate", "object").rows() == [
+        (1, 17, 142),
+        (2, 17, 142),
+    ]
+    assert shard.alignments.select("subject_start", "object_end").rows() == [(0, 20)] * 2
+    assert counts(shard) == {"documents": 2}
+    france = shard.mentions.filter(pl.col("surface") == "France")
+    assert france.select("mentions", "documents").rows() == [(2, 2)]
+    for name in ("alignments", "triples", "mentions", "documents", "problems"):
+        contract = getattr(trex, name.upper())
+        schema.write(getattr(shard, name), contract, tmp_path / f"{name}.parquet")
+
+
+def test_a_triple_of_several_aligners_counts_once_with_all_their_bits():
+    triple = document()["triples"][0]
+    other = {**triple, "annotator": "SPOAligner"}
+    shard = ingest(document(triples=[triple, triple, other]))
+    assert shard.alignments.height == 2
+    assert counts(shard)["repeated alignment"] == 1
+    assert shard.triples.select("alignments", "documents", "aligners").rows() == [(2, 1, 1 | 4)]
+
+
+def test_literals_keep_value_and_datatype():
+    date = "1970-01-22T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime"
+    subject = document()["triples"][0]["subject"]
+    shard = ingest(with_triple(object={**subject, "uri": date}))
+    row = shard.triples.row(0, named=True)
+    assert row["object"] is None
+    assert (row["literal"], row["datatype"]) == tuple(date.split("^^"))
+
+
+def test_an_implied_subject_has_no_place():
+    implied = {"uri": f"{Q}Q1", "boundaries": None, "surfaceform": None, "annotator": "x"}
+    shard = ingest(with_triple(subject=implied))
+    assert shard.alignments.select("subject_start", "subject_end").row(0) == (None, None)
+
+
+def test_offsets_are_characters_not_bytes_or_utf16_units():
+    text = "\U0001f5fc Pâris? Paris lies in France."
+    assert "surface form not at its boundaries" not in counts(ingest(document(text=text)))
+    shifted = document()
+    shifted["entities"][0] = {**shifted["entities"][0], "boundaries": [1, 6]}
+    assert counts(ingest(shifted))["surface form not at its boundaries"] == 1
+
+
+def test_labels_title_before_most_frequent_surface_and_never_a_pronoun():
+    text = "Paris lies in France. It is old."
+    it = entity(f"{Q}Q142", text, "It", "Simple_Coreference")
+    entities = [*document(1)["entities"], it, it, it]
+    shard = ingest(document(1, entities=entities), document(2))
+    table = trex.labels(shard.mentions, shard.documents)
+    found = {uri.removeprefix(Q): (label, source) for uri, label, source in table.rows()}
+    assert found["Q142"] == ("France", "surface")
+    assert found["Q1"] == ("Paris 1", "title")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"docid": None}, "field 'docid' is NoneType, expected str"),
+        ({"text": ["x"]}, "field 'text' is list, expected str"),
+        ({"entities": {}}, "field 'entities' is dict, expected list"),
+        ({"entities": [{"uri": 3}]}, "entity 0: field 'uri' is not a string"),
+        ({"triples": [{}]}, "triple 0, subject: is NoneType, expected an object"),
+        ({"triples": ["x"]}, "triple 0 is str, expected an object"),
+    ],
+)
+def test_a_document_that_breaks_the_schema_is_rejected_alone(changes, reason):
+    shard = ingest(document(1), {**document(7), **changes}, document(3))
+    assert counts(shard)["rejected document"] == 1
+    assert reason in first(shard, "rejected document")
+    assert first(shard, "rejected document").startswith("document 1 (")
+    assert shard.alignments["subject"].to_list() == [1, 3]
+
+
+def test_a_missing_field_is_named():
+    broken = document(7)
+    del broken["title"]
+    shard = ingest(document(1), broken)
+    assert first(shard, "rejected document") == "document 1 (" + Q + "Q7): field 'title' is missing"
+
+
+def test_a_triple_with_a_wrong_uri_is_rejected_alone():
+    wrong = document()["triples"][0]
+    shard = ingest(document(triples=[wrong, {**wrong, "object": {**wrong["object"], "uri": "x"}}]))
+    assert counts(shard)["rejected triple"] == 1
+    assert shard.alignments.height == 1
+
+
+def test_extra_fields_and_repeated_documents_are_counted():
+    shard = ingest(document(1, surprise=1), document(1))
+    assert counts(shard)["unknown extra field"] == 1
+    assert counts(shard)["docid occurs twice"] == 1
+    assert shard.documents.height == 1
+    assert shard.alignments.height == 2
+
+
+def test_every_cut_of_a_file_keeps_its_complete_documents():
+    whole = json.dumps([document(1), document(2, "Paris… France"), document(3)], ensure_ascii=False)
+    data = whole.encode()
+    for cut in range(1, len(data), 37):
+        shard = trex.ingest(data[:cut], "re-nlg_0-3.json")
+        kept = shard.alignments["subject"].to_list()
+        assert kept == [1, 2, 3][: len(kept)]
+        assert counts(shard)["truncated file"] == 1
+        assert counts(shard).get("documents", 0) == len(kept)
+    assert "bytes lost" in first(shard, "truncated file")
+    assert len(kept) == 2
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"null", b"<html>", b'"x"'])
+def test_a_file_without_an_array_is_refused(data):
+    with pytest.raises(BrokenFileError, match=r"re-nlg_0-1\.json: .*expected"):
+        trex.ingest(data, "re-nlg_0-1.json")
+
+
+def test_byte_order_mark_and_bad_bytes_are_repaired_and_counted():
+    data = json.dumps([document()]).encode()
+    assert counts(trex.ingest(b"\xef\xbb\xbf" + data, "f"))["byte order mark"] == 1
+    shard = trex.ingest(data.replace(b"old", b"o\xe9d"), "f")
+    assert counts(shard)["not UTF-8"] == 1
+    assert counts(shard)["documents with U+FFFD"] == 1
+    assert shard.alignments.height == 1
+
+
+def test_an_empty_array_is_a_file_without_documents(tmp_path):
+    shard = trex.ingest(b"[]", "f")
+    assert shard.alignments.height == shard.documents.height == 0
+    schema.write(shard.alignments, trex.ALIGNMENTS, tmp_path / "a.parquet")
+    schema.write(shard.problems, trex.PROBLEMS, tmp_path / "p.parquet")
+
+
+def test_shards_add_up(tmp_path):
+    paths = []
+    for name, documents in {"a": [document(1), document(2)], "b": [document(1)]}.items():
+        paths.append(tmp_path / f"{name}.parquet")
+        schema.write(ingest(*documents).triples, trex.TRIPLES, paths[-1])
+    merged = trex.merge_triples(paths)
+    assert merged.select("subject", "alignments", "documents").rows() == [(1, 2, 2), (2, 1, 1)]
+
+
+def test_members_come_in_the_order_of_their_numbers(tmp_path):
+    for name in ("re-nlg_10000-20000.json", "re-nlg_0-10000.json", "notes.txt"):
+        (tmp_path / name).write_text("[]")
+    assert trex.members(tmp_path) == ["re-nlg_0-10000.json", "re-nlg_10000-20000.json"]
+    with pytest.raises(FileNotFoundError, match="neither a folder nor a zip"):
+        trex.members(tmp_path / "none")
+
+
+@pytest.mark.real
+def test_the_two_real_documents(real_data):
+    shard = trex.ingest((real_data / "trex/sample-output.json").read_bytes(), "sample")
+    assert shard.alignments.height + counts(shard)["repeated alignment"] == 112
+    assert shard.triples.height == 21
+    assert "surface form not at its boundaries" not in counts(shard)
+    assert shard.documents["title"].to_list() == ["Andorra", "Catalan language"]

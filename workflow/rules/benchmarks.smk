@@ -1,0 +1,56 @@
+# benchmarks: questions made of facts.
+# Needs results/sources/{source}/facts.parquet, templates and released files;
+# makes results/benchmarks/{benchmark}/{items,candidates,prompts}.parquet.
+
+
+rule construct_bear:
+    input:
+        statements=lambda w: f"results/sources/{ORIGIN_SOURCE[w.origin]}/facts.parquet",
+        relations="resources/templates/bear_relations.tsv",
+        templates="resources/templates/templates.tsv",
+        labels="resources/templates/bear_labels.tsv",
+        code=code("benchmarks/bear", "benchmarks/bear_filters", "benchmarks/bear_choice"),
+    output:
+        big_items="results/benchmarks/{origin}_big/items.parquet",
+        big_candidates="results/benchmarks/{origin}_big/candidates.parquet",
+        big_prompts="results/benchmarks/{origin}_big/prompts.parquet",
+        lite_items="results/benchmarks/{origin}_lite/items.parquet",
+        lite_candidates="results/benchmarks/{origin}_lite/candidates.parquet",
+        lite_prompts="results/benchmarks/{origin}_lite/prompts.parquet",
+        funnel="results/benchmarks/{origin}_big/funnel.parquet",
+        dropped="results/benchmarks/{origin}_big/dropped.parquet",
+        choice="results/benchmarks/{origin}_big/choice.parquet",
+        spares="results/benchmarks/{origin}_big/spares.parquet",
+    log:
+        "logs/benchmarks/{origin}.log",
+    benchmark:
+        "logs/benchmarks/{origin}.jsonl"
+    threads: 1
+    params:
+        construction=lambda w: config[w.origin],
+    wildcard_constraints:
+        origin="bear|world",
+    script:
+        "../scripts/construct_bear.py"
+
+
+rule load_bear:
+    input:
+        folder=lambda w: released_bear(w.size),
+        code=code("benchmarks/bear_released"),
+    output:
+        items="results/benchmarks/bear{size}_released/items.parquet",
+        candidates="results/benchmarks/bear{size}_released/candidates.parquet",
+        prompts="results/benchmarks/bear{size}_released/prompts.parquet",
+        info="results/benchmarks/bear{size}_released/relations.parquet",
+    log:
+        "logs/benchmarks/bear{size}_released.log",
+    benchmark:
+        "logs/benchmarks/bear{size}_released.jsonl"
+    threads: 1
+    params:
+        released=config["released"],
+    wildcard_constraints:
+        size="|_big",
+    script:
+        "../scripts/load_bear.py"

@@ -1,0 +1,247 @@
+"""Wikidata and DBpedia dumps as streams of statements (sources.md, section 9).
+
+A dump is read once, front to back, in constant memory. A byte prefilter throws away lines that
+cannot matter before anything is parsed; it may pass too much, never too little; the parser decides.
+"""
+
+import bz2
+import gzip
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import orjson
+import zstandard
+
+ENTITY = b"<http://www.wikidata.org/entity/"
+DIRECT = b"<http://www.wikidata.org/prop/direct/"
+#: Decompressors that run beside us, by suffix; Python's own module where the tool is missing.
+TOOLS = {".gz": ("pigz", "gzip"), ".bz2": ("lbzip2", "bzip2"), ".zst": ("zstd",)}
+
+
+class DumpError(ValueError):
+    """A dump is cut or is not what its name says; the message names file and byte offset."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a dump; ids as in the dump, ranks as in Wikidata."""
+
+    subject: str
+    relation: str
+    object: str
+    kind: Literal["item", "literal", "special"]
+    rank: str = "normal"
+
+
+@dataclass
+class Position:
+    """How far a stream has been read, in compressed bytes and in lines."""
+
+    compressed: int = 0
+    lines: int = 0
+
+
+@contextmanager
+def lines(path: Path, position: Position | None = None) -> Iterator[Iterator[bytes]]:
+    """The decompressed lines of a .gz, .bz2, .zst or plain file, without line ends.
+
+    A cut archive raises DumpError with its byte offset, after the lines before the cut were given.
+    """
+    if not path.is_file():
+        raise DumpError(f"{path}: no such file")
+    place = position or Position()
+    with open(path, "rb") as raw:
+        yield _lines(path, raw, place)
+
+
+def _lines(path: Path, raw: BinaryIO, place: Position) -> Iterator[bytes]:
+    try:
+        with _opened(path, raw) as stream:
+            for line in stream:
+                place.lines += 1
+                if place.lines % 4096 == 0:
+                    place.compressed = raw.tell()
+                yield line.rstrip(b"\r\n")
+    except (EOFError, OSError, zstandard.ZstdError) as error:
+        place.compressed = raw.tell()
+        size = path.stat().st_size
+        raise DumpError(
+            f"{path}: cut or damaged near byte {raw.tell():,} of {size:,}, after line "
+            f"{place.lines:,} ({error}); download it again, finished shards stay"
+        ) from error
+    place.compressed = raw.tell()
+
+
+@contextmanager
+def _opened(path: Path, raw: BinaryIO) -> Iterator[Iterable[bytes]]:
+    if path.suffix == ".gz":
+        yield gzip.GzipFile(fileobj=raw)
+    elif path.suffix == ".bz2":
+        yield bz2.BZ2File(raw)
+    elif path.suffix == ".zst":
+        yield _zstd_lines(raw)
+    else:
+        yield raw
+
+
+def _zstd_lines(raw: BinaryIO) -> Iterator[bytes]:
+    """Lines of one or more zstd frames; EOFError when the last frame does not end."""
+    frame, tail = zstandard.ZstdDecompressor().decompressobj(), b""
+    inside = False
+    while chunk := raw.read(1 << 20):
+        while chunk:
+            inside = True
+            *whole, tail = (tail + frame.decompress(chunk)).split(b"\n")
+            yield from whole
+            chunk = frame.unused_data if frame.eof else b""
+            if frame.eof:
+                frame, inside = zstandard.ZstdDecompressor().decompressobj(), False
+    if inside:
+        raise EOFError("the last zstd frame does not end")
+    if tail:
+        yield tail
+
+
+def tool(path: Path) -> list[str] | None:
+    """The command that decompresses `path` to its standard output, if one is installed."""
+    for name in TOOLS.get(path.suffix, ()):
+        if shutil.which(name):
+            return [name, "-dc", str(path)]
+    return None
+
+
+@contextmanager
+def piped_lines(path: Path) -> Iterator[Iterator[bytes]]:
+    """Like `lines`, but decompressed by a tool in a process of its own; DumpError when it fails."""
+    command = tool(path)
+    if command is None:
+        with lines(path) as found:
+            yield found
+        return
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        yield (line.rstrip(b"\r\n") for line in process.stdout)
+        process.stdout.close()
+        if process.wait():
+            said = process.stderr.read().decode(errors="replace").strip()[-300:]
+            raise DumpError(f"{path}: cut or damaged: {said}; download it again")
+    finally:
+        process.stdout.close()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        process.stderr.close()
+
+
+def wikidata_json(
+    source: Iterable[bytes], relations: Iterable[str], subjects: Iterable[str] | None = None
+) -> Iterator[Statement]:
+    """Statements of the wanted relations from the lines of a Wikidata JSON dump.
+
+    Deprecated statements are left out; unknown and no value are `special`. With `subjects`, only
+    those entities are read. Raises DumpError for a line that is no JSON object.
+    """
+    wanted = set(relations)
+    prefilter = _any_of(f'"{relation}":['.encode() for relation in sorted(wanted))
+    entities = None if subjects is None else set(subjects)
+    for number, line in enumerate(source, 1):
+        if len(line) < 3 or not prefilter.search(line):
+            continue
+        try:
+            entity = orjson.loads(line.rstrip(b","))
+        except orjson.JSONDecodeError as error:
+            raise DumpError(f"line {number}: not a JSON object ({error})") from error
+        if entities is not None and entity.get("id") not in entities:
+            continue
+        claims = entity.get("claims") or {}
+        # an entity without claims is written as an empty list
+        for relation in sorted(wanted & set(claims)):
+            for claim in claims[relation]:
+                if claim["rank"] != "deprecated":
+                    yield _claim(entity["id"], relation, claim)
+
+
+def _claim(subject: str, relation: str, claim: dict[str, Any]) -> Statement:
+    snak, rank = claim["mainsnak"], claim["rank"]
+    if snak["snaktype"] != "value":
+        return Statement(subject, relation, snak["snaktype"], "special", rank)
+    value = snak["datavalue"]["value"]
+    if snak["datavalue"]["type"] == "wikibase-entityid":
+        return Statement(subject, relation, value["id"], "item", rank)
+    if snak["datavalue"]["type"] == "time":
+        return Statement(subject, relation, value["time"].lstrip("+"), "literal", rank)
+    if isinstance(value, dict):
+        text = value.get("text") or value.get("amount", "").lstrip("+")
+        return Statement(subject, relation, text or orjson.dumps(value).decode(), "literal", rank)
+    return Statement(subject, relation, str(value), "literal", rank)
+
+
+_TRUTHY = re.compile(
+    rb"^<http://www\.wikidata\.org/entity/(Q\d+)> <http://www\.wikidata\.org/prop/direct/(P\d+)> "
+    rb"(?:<http://www\.wikidata\.org/entity/([QPL]\d+)>|(.+)) \.$"
+)
+
+
+def wikidata_truthy(source: Iterable[bytes], relations: Iterable[str]) -> Iterator[Statement]:
+    """Statements of the wanted relations from the lines of a truthy N-Triples dump.
+
+    The dump holds best-rank statements only. Blank and skolem nodes are unknown values (`special`).
+    """
+    prefilter = _any_of(f"/prop/direct/{relation}> ".encode() for relation in sorted(relations))
+    for line in source:
+        if not prefilter.search(line):
+            continue
+        match = _TRUTHY.match(line)
+        if match is None:
+            continue
+        subject, relation, item, other = match.groups()
+        if item is not None:
+            yield Statement(subject.decode(), relation.decode(), item.decode(), "item")
+        elif other.startswith((b"_:", b"<http://www.wikidata.org/.well-known/genid/")):
+            yield Statement(subject.decode(), relation.decode(), "somevalue", "special")
+        else:
+            yield Statement(subject.decode(), relation.decode(), _text(other), "literal")
+
+
+_TRIPLE = re.compile(rb"^<([^>]+)> <([^>]+)> (?:<([^>]+)>|(\".*)) \.$")
+
+
+def ntriples(source: Iterable[bytes], predicates: Iterable[str]) -> Iterator[Statement]:
+    """Statements of the wanted predicate IRIs from N-Triples lines (DBpedia's dumps); full IRIs."""
+    prefilter = _any_of(f"> <{predicate}> ".encode() for predicate in sorted(predicates))
+    for line in source:
+        if prefilter.search(line) and (match := _TRIPLE.match(line)):
+            subject, predicate, iri, literal = match.groups()
+            kind: Literal["item", "literal"] = "item" if iri is not None else "literal"
+            value = _unescaped(iri) if iri is not None else _text(literal)
+            yield Statement(_unescaped(subject), predicate.decode(), value, kind)
+
+
+def _any_of(needles: Iterable[bytes]) -> re.Pattern[bytes]:
+    return re.compile(b"|".join(re.escape(needle) for needle in needles))
+
+
+_ESCAPE = re.compile(r'\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([tbnrf"\'\\]))')
+_PLAIN = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def _unescaped(data: bytes) -> str:
+    text = data.decode()
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(
+        lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _PLAIN.get(m[3], m[3]), text
+    )
+
+
+def _text(literal: bytes) -> str:
+    """The lexical form of an N-Triples literal, without language and datatype."""
+    return _unescaped(literal[1 : literal.rindex(b'"')]) if b'"' in literal else literal.decode()

@@ -1,0 +1,265 @@
+"""The ontology of OntoProbe, rebuilt from DBpedia's and Wikidata's tables (OntoProbe, sec. 2.1).
+
+All functions are pure and take frames with the columns of the queries in resources/queries. Ids are
+opaque strings: IRIs of DBpedia (`dbo:`) and of Wikidata as they were pulled.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import polars as pl
+
+from kgprobe.sampling import take
+from kgprobe.schema import Contract
+
+SUBJECT_TYPE = "Q21503250"
+VALUE_TYPE = "Q21510865"
+
+CLASSES = Contract(
+    "CLASSES",
+    {"class": pl.String, "label": pl.String, "depth": pl.Int32, "instances": pl.Int64},
+    ("class",),
+)
+#: One row is one ancestor of a class or property; position 0 is the finest.
+CHAINS = Contract(
+    "CHAINS",
+    {
+        "id": pl.String,
+        "label": pl.String,
+        "ancestor": pl.String,
+        "ancestor_label": pl.String,
+        "distance": pl.Int32,
+        "position": pl.Int32,
+    },
+    ("id", "ancestor"),
+)
+INSTANCES = Contract(
+    "INSTANCES",
+    {"class": pl.String, "instance": pl.String, "label": pl.String},
+    ("class", "instance"),
+)
+#: One row is one property with what was found for it; null means that nothing was.
+PROPERTIES = Contract(
+    "PROPERTIES",
+    {
+        "property": pl.String,
+        "label": pl.String,
+        "dbpedia": pl.String,
+        "direction": pl.String,
+        "domain": pl.String,
+        "domain_source": pl.String,
+        "range": pl.String,
+        "range_source": pl.String,
+        "superproperties": pl.Int32,
+        "statements": pl.Int64,
+        "chosen": pl.Boolean,
+    },
+    ("property",),
+    frozenset({"dbpedia", "direction", "domain", "domain_source", "range", "range_source"}),
+)
+STEPS = Contract(
+    "STEPS",
+    {"what": pl.String, "position": pl.Int32, "step": pl.String, "kept": pl.Int64},
+    ("what", "position"),
+)
+
+
+def distances(edges: pl.DataFrame) -> dict[str, dict[str, int]]:
+    """Shortest distance from every child to each of its ancestors; cycles end at their start.
+
+    `edges` has the columns child, parent.
+    """
+    parents: dict[str, list[str]] = defaultdict(list)
+    for child, parent in edges.select("child", "parent").unique().sort("child", "parent").rows():
+        if child != parent:
+            parents[child].append(parent)
+    found: dict[str, dict[str, int]] = {}
+    for start in parents:
+        reached: dict[str, int] = {}
+        layer = [start]
+        while layer:
+            following = []
+            for node in layer:
+                for parent in parents.get(node, ()):
+                    if parent != start and parent not in reached:
+                        reached[parent] = reached.get(node, 0) + 1
+                        following.append(parent)
+            layer = following
+        found[start] = reached
+    return found
+
+
+def chains(nodes: pl.DataFrame, edges: pl.DataFrame) -> pl.DataFrame:
+    """Ancestors of every node, finest first: by distance, then by label, then by id.
+
+    `nodes` has the columns id, label; edges of undeclared nodes are left out (see `strays`).
+    """
+    labels = dict(nodes.select("id", "label").rows())
+    inner = edges.filter(pl.col("child").is_in(list(labels)) & pl.col("parent").is_in(list(labels)))
+    rows = []
+    for node, reached in distances(inner).items():
+        ordered = sorted(reached, key=lambda a: (reached[a], labels[a].casefold(), labels[a], a))
+        rows += [
+            (node, labels[node], ancestor, labels[ancestor], reached[ancestor], position)
+            for position, ancestor in enumerate(ordered)
+        ]
+    return pl.DataFrame(rows, schema=dict(CHAINS.columns), orient="row").sort("id", "position")
+
+
+def strays(nodes: pl.DataFrame, edges: pl.DataFrame, prefix: str) -> pl.DataFrame:
+    """Edges inside the namespace `prefix` whose parent is not declared: columns child, parent."""
+    declared = nodes["id"].to_list()
+    inside = pl.col("child").is_in(declared) & pl.col("parent").str.starts_with(prefix)
+    return edges.filter(inside & ~pl.col("parent").is_in(declared)).sort("child", "parent")
+
+
+def finest(types: pl.DataFrame, class_chains: pl.DataFrame) -> pl.DataFrame:
+    """(class, instance, label) rows where no other class of the instance is below `class`.
+
+    DBpedia states the transitive types as well; an instance belongs to its most specific class.
+    """
+    below = class_chains.select(pl.col("id").alias("lower"), pl.col("ancestor").alias("class"))
+    lower = types.select("instance", pl.col("class").alias("lower"))
+    covered = types.join(below, on="class").join(lower, on=["instance", "lower"])
+    return types.join(
+        covered.select("class", "instance").unique(), on=["class", "instance"], how="anti"
+    )
+
+
+def sample_instances(
+    types: pl.DataFrame, class_chains: pl.DataFrame, n: int, seed: int
+) -> pl.DataFrame:
+    """INSTANCES: up to `n` instances of every class, by seeded hash of the instance's IRI."""
+    named = types.filter(pl.col("label").is_not_null()).select(list(INSTANCES.columns))
+    # an IRI with two labels in one language would repeat; the first by code point stays
+    named = named.sort("class", "instance", "label").unique(
+        ["class", "instance"], keep="first", maintain_order=True
+    )
+    own = finest(named, class_chains)
+    return take(own, n, seed, ids=["instance"], by=["class"], label="ontology")
+
+
+def alignment(p1628: pl.DataFrame, equivalent: pl.DataFrame) -> pl.DataFrame:
+    """Union of both directions, columns property, dbpedia, direction (`P1628`, `owl`, `both`).
+
+    `p1628` has property, equivalent (Wikidata says it); `equivalent` has property, wikidata
+    (DBpedia says it). Pairs within DBpedia are no alignment.
+    """
+    ours = p1628.select("property", pl.col("equivalent").alias("dbpedia")).filter(
+        pl.col("dbpedia").str.starts_with("http://dbpedia.org/ontology/")
+    )
+    theirs = equivalent.select(
+        pl.col("wikidata").alias("property"), pl.col("property").alias("dbpedia")
+    ).filter(pl.col("property").str.contains(r"wikidata\.org/entity/P\d+$"))
+    joined = (
+        ours.unique()
+        .with_columns(a=True)
+        .join(
+            theirs.unique().with_columns(b=True),
+            on=["property", "dbpedia"],
+            how="full",
+            coalesce=True,
+        )
+    )
+    direction = (
+        pl.when(pl.col("a").is_not_null() & pl.col("b").is_not_null())
+        .then(pl.lit("both"))
+        .when(pl.col("a").is_not_null())
+        .then(pl.lit("P1628"))
+        .otherwise(pl.lit("owl"))
+    )
+    return joined.select("property", "dbpedia", direction=direction).sort("property", "dbpedia")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The DBpedia classes as a vocabulary for domains and ranges."""
+
+    labels: dict[str, str]
+    depths: dict[str, int]
+    of_wikidata: dict[str, list[str]]
+
+    def finest_of(self, wikidata_classes: list[str], names: dict[str, str]) -> str | None:
+        """The deepest DBpedia class that the Wikidata classes map to, by equivalence or by label.
+
+        Ties go to the label. `names` are the labels of the Wikidata classes.
+        """
+        by_label = {label.casefold(): iri for iri, label in self.labels.items()}
+        found = {iri for c in wikidata_classes for iri in self.of_wikidata.get(c, ())}
+        found |= {
+            by_label[n] for c in wikidata_classes if (n := names.get(c, "").casefold()) in by_label
+        }
+        if not found:
+            return None
+        return min(found, key=lambda iri: (-self.depths.get(iri, 0), self.labels[iri], iri))
+
+
+def vocabulary(
+    classes: pl.DataFrame, class_chains: pl.DataFrame, equivalence: pl.DataFrame
+) -> Vocabulary:
+    """Labels, depths and Wikidata equivalents of the declared classes.
+
+    `classes` has class, label; `equivalence` has class, wikidata.
+    """
+    labels = dict(classes.select("class", "label").rows())
+    depths = dict(class_chains.group_by("id").agg(pl.col("distance").max()).rows())
+    of_wikidata: dict[str, list[str]] = defaultdict(list)
+    for iri, wikidata in equivalence.select("class", "wikidata").sort("class", "wikidata").rows():
+        if iri in labels:
+            of_wikidata[wikidata].append(iri)
+    return Vocabulary(labels, depths, dict(of_wikidata))
+
+
+def ends(
+    aligned: pl.DataFrame,
+    dbo_properties: pl.DataFrame,
+    constraints: pl.DataFrame,
+    names: dict[str, str],
+    words: Vocabulary,
+) -> pl.DataFrame:
+    """Domain and range of every property, with their sources, as the columns of PROPERTIES.
+
+    DBpedia's own statement is preferred; else the finest DBpedia class of Wikidata's type
+    constraints. Sources are `dbpedia` and `wikidata`; null where neither is in the vocabulary. The
+    paper states no precedence.
+    """
+    stated: dict[str, dict[str, list[str]]] = {"domain": {}, "range": {}}
+    pairs = aligned.join(dbo_properties, left_on="dbpedia", right_on="property")
+    for side in stated:
+        known = pairs.filter(pl.col(side).is_in(list(words.labels))).sort("property", side)
+        for key, group in known.group_by("property", maintain_order=True):
+            stated[side][str(key[0])] = group[side].to_list()
+    constrained: dict[str, dict[str, list[str]]] = {"domain": {}, "range": {}}
+    for side, kind in (("domain", SUBJECT_TYPE), ("range", VALUE_TYPE)):
+        rows = constraints.filter(
+            pl.col("constraint").str.ends_with(kind) & pl.col("class").is_not_null()
+        ).sort("property", "class")
+        for key, group in rows.group_by("property", maintain_order=True):
+            constrained[side][str(key[0])] = group["class"].unique(maintain_order=True).to_list()
+    table = []
+    everything = sorted(set().union(*stated.values(), *constrained.values()))
+    for iri in everything:
+        row: list[str | None] = [iri]
+        for side in ("domain", "range"):
+            own = stated[side].get(iri)
+            other = words.finest_of(constrained[side].get(iri, []), names)
+            row += [own[0], "dbpedia"] if own else [other, "wikidata" if other else None]
+        table.append(tuple(row))
+    columns = ["property", "domain", "domain_source", "range", "range_source"]
+    return pl.DataFrame(table, schema=dict.fromkeys(columns, pl.String), orient="row")
+
+
+def choose(properties: pl.DataFrame, n: int) -> pl.DataFrame:
+    """Marks the `n` properties with domain, range, superproperty and the most statements.
+
+    The paper chose about 50 by hand ("sensible domain, range and superproperties"); this is a rule.
+    Adds the column `chosen`; ties go to the property id.
+    """
+    sensible = (
+        pl.col("domain").is_not_null()
+        & pl.col("range").is_not_null()
+        & (pl.col("superproperties") > 0)
+    )
+    ordered = properties.filter(sensible).sort(["statements", "property"], descending=[True, False])
+    chosen = ordered["property"].head(n).to_list()
+    return properties.with_columns(chosen=pl.col("property").is_in(chosen))

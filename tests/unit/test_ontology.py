@@ -1,0 +1,134 @@
+"""Ontology building on a small graph, every rule of OntoProbe sec. 2.1 once."""
+
+import polars as pl
+
+from kgprobe.knowledge import ontology
+
+DBO = "http://dbpedia.org/ontology/"
+WD = "http://www.wikidata.org/entity/"
+CLASSES = pl.DataFrame(
+    {
+        "class": [DBO + c for c in ("Agent", "Person", "Artist", "Painter", "Work", "Animal")],
+        "label": ["agent", "person", "artist", "painter", "work", "animal"],
+    }
+)
+EDGES = pl.DataFrame(
+    [
+        ("Painter", "Artist"),
+        ("Artist", "Person"),
+        ("Person", "Animal"),
+        ("Person", "Agent"),
+        ("Painter", "undeclared"),
+        ("Work", "Work"),
+    ],
+    schema=["child", "parent"],
+    orient="row",
+).select(
+    pl.format(DBO + "{}", "child").alias("child"), pl.format(DBO + "{}", "parent").alias("parent")
+)
+NODES = CLASSES.rename({"class": "id"})
+CHAINS = ontology.chains(NODES, EDGES)
+
+
+def chain(name: str) -> list[str]:
+    return CHAINS.filter(pl.col("id") == DBO + name).sort("position")["ancestor_label"].to_list()
+
+
+def test_chains_are_finest_first_and_ties_go_by_label():
+    assert chain("Painter") == ["artist", "person", "agent", "animal"]
+    assert chain("Work") == []
+
+
+def test_edges_to_undeclared_classes_are_reported_not_invented():
+    strays = ontology.strays(NODES, EDGES, DBO)
+    assert strays.rows() == [(DBO + "Painter", DBO + "undeclared")]
+
+
+def test_cycles_end():
+    edges = pl.DataFrame({"child": ["a", "b", "c"], "parent": ["b", "c", "a"]})
+    assert ontology.distances(edges) == {
+        "a": {"b": 1, "c": 2},
+        "b": {"c": 1, "a": 2},
+        "c": {"a": 1, "b": 2},
+    }
+
+
+def types(*rows: tuple[str, str]) -> pl.DataFrame:
+    return pl.DataFrame(
+        [(DBO + c, i, i.title()) for c, i in rows],
+        schema=["class", "instance", "label"],
+        orient="row",
+    )
+
+
+def test_an_instance_belongs_to_its_most_specific_classes():
+    given = types(("Painter", "x"), ("Person", "x"), ("Agent", "x"), ("Work", "x"), ("Person", "y"))
+    found = ontology.finest(given, CHAINS).select("class", "instance").sort("class", "instance")
+    assert found.rows() == [(DBO + "Painter", "x"), (DBO + "Person", "y"), (DBO + "Work", "x")]
+
+
+def test_samples_are_capped_per_class_and_need_a_label():
+    given = pl.concat(
+        [
+            types(*[("Painter", f"p{i}") for i in range(30)], ("Work", "w")),
+            types(("Work", "nameless")).with_columns(label=pl.lit(None, dtype=pl.String)),
+        ]
+    )
+    sample = ontology.sample_instances(given, CHAINS, n=20, seed=0)
+    assert sample.group_by("class").len().sort("class")["len"].to_list() == [20, 1]
+    assert sample.equals(ontology.sample_instances(given.reverse(), CHAINS, n=20, seed=0))
+
+
+def test_the_alignment_is_the_union_of_both_directions():
+    p1628 = pl.DataFrame(
+        {
+            "property": [WD + "P1", WD + "P2", WD + "P3"],
+            "equivalent": [DBO + "a", DBO + "b", "http://schema.org/c"],
+        }
+    )
+    owl = pl.DataFrame(
+        {
+            "property": [DBO + "b", DBO + "d", DBO + "e"],
+            "wikidata": [WD + "P2", WD + "P4", DBO + "f"],
+        }
+    )
+    assert ontology.alignment(p1628, owl).rows() == [
+        (WD + "P1", DBO + "a", "P1628"),
+        (WD + "P2", DBO + "b", "both"),
+        (WD + "P4", DBO + "d", "owl"),
+    ]
+
+
+def test_domain_from_dbpedia_first_else_the_finest_class_of_the_constraints():
+    words = ontology.vocabulary(
+        CLASSES, CHAINS, pl.DataFrame({"class": [DBO + "Agent"], "wikidata": [WD + "Q1"]})
+    )
+    aligned = pl.DataFrame({"property": [WD + "P1"], "dbpedia": [DBO + "p"], "direction": ["owl"]})
+    dbo = pl.DataFrame({"property": [DBO + "p"], "domain": [DBO + "Work"], "range": ["xsd:date"]})
+    constraints = pl.DataFrame(
+        {
+            "property": [WD + "P1", WD + "P1", WD + "P1", WD + "P2"],
+            "constraint": [WD + "Q21503250", WD + "Q21510865", WD + "Q21510865", WD + "Q21503250"],
+            "class": [WD + "Q9", WD + "Q1", WD + "Q2", WD + "Q3"],
+        }
+    )
+    names = {WD + "Q2": "Painter", WD + "Q3": "unheard of"}
+    found = ontology.ends(aligned, dbo, constraints, names, words)
+    assert found.rows() == [
+        (WD + "P1", DBO + "Work", "dbpedia", DBO + "Painter", "wikidata"),
+        (WD + "P2", None, None, None, None),
+    ]
+
+
+def test_the_choice_takes_the_most_used_sensible_properties():
+    properties = pl.DataFrame(
+        {
+            "property": ["P1", "P2", "P3", "P4", "P5"],
+            "domain": ["d", "d", None, "d", "d"],
+            "range": ["r", "r", "r", "r", "r"],
+            "superproperties": [1, 2, 1, 0, 1],
+            "statements": [5, 7, 100, 100, 5],
+        }
+    )
+    chosen = ontology.choose(properties, 2).filter("chosen")["property"].to_list()
+    assert chosen == ["P1", "P2"]

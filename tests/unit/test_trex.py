@@ -7,6 +7,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.sources import trex
+from kgprobe.sources.trex_generate import write_dump
 from kgprobe.sources.trex_repair import BrokenFileError
 
 Q, P = trex.ENTITY, trex.DIRECT
@@ -219,3 +220,16 @@ def test_the_two_real_documents(real_data):
     assert shard.triples.height == 21
     assert "surface form not at its boundaries" not in counts(shard)
     assert shard.documents["title"].to_list() == ["Andorra", "Catalan language"]
+
+
+def test_generated_dumps_are_sound_and_the_same_every_time(tmp_path):
+    first_paths = write_dump(tmp_path / "a", files=2, documents=200, entities=500)
+    again = write_dump(tmp_path / "b", files=2, documents=200, entities=500)
+    assert [p.name for p in first_paths] == ["re-nlg_0-200.json", "re-nlg_200-400.json"]
+    assert [p.read_bytes() for p in first_paths] == [p.read_bytes() for p in again]
+    shard = trex.ingest(first_paths[0].read_bytes(), "generated")
+    assert counts(shard) == {"documents": 200}
+    assert 2 < shard.alignments.height / 200 < 8
+    popular = shard.triples.group_by("object").len().sort("len", descending=True)["len"]
+    assert popular[0] > 20 * popular[-1]
+    assert all("generated" in title for title in shard.documents["title"])

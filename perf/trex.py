@@ -24,18 +24,11 @@ from kgprobe.sources import trex
 from kgprobe.sources.trex_generate import write_dump
 
 REPEATS = 5
-TABLES = {
-    "alignments": trex.ALIGNMENTS,
-    "triples": trex.TRIPLES,
-    "mentions": trex.MENTIONS,
-    "documents": trex.DOCUMENTS,
-    "problems": trex.PROBLEMS,
-}
 
 
 def write_shard(shard: trex.Shard, folder: Path) -> None:
     """The tables of one file, as the rule writes them."""
-    for name, contract in TABLES.items():
+    for name, contract in trex.TABLES.items():
         schema.write(getattr(shard, name), contract, folder / f"{name}.parquet")
 
 

@@ -72,8 +72,7 @@ def test_tables_of_a_sound_file(tmp_path):
     assert counts(shard) == {"documents": 2}
     france = shard.mentions.filter(pl.col("surface") == "France")
     assert france.select("mentions", "documents").rows() == [(2, 2)]
-    for name in ("alignments", "triples", "mentions", "documents", "problems"):
-        contract = getattr(trex, name.upper())
+    for name, contract in trex.TABLES.items():
         schema.write(getattr(shard, name), contract, tmp_path / f"{name}.parquet")
 
 
@@ -233,3 +232,16 @@ def test_generated_dumps_are_sound_and_the_same_every_time(tmp_path):
     popular = shard.triples.group_by("object").len().sort("len", descending=True)["len"]
     assert popular[0] > 20 * popular[-1]
     assert all("generated" in title for title in shard.documents["title"])
+
+
+def test_a_file_with_too_many_problems_fails_with_place_and_remedy():
+    data = json.dumps([document(1), document(2)]).encode()
+    cut = trex.ingest(data[:-40], "re-nlg_0-2.json")
+    with pytest.raises(BrokenFileError, match=r"re-nlg_0-2\.json.*\n.*byte \d+ of \d+") as error:
+        trex.require_few_problems(cut, 0.001)
+    assert f"after document 0 ({Q}Q1)" in str(error.value)
+    assert "max_bad: 1" in str(error.value)
+    trex.require_few_problems(cut, 1)
+    trex.require_few_problems(ingest(document(1)), 0.0)
+    with pytest.raises(BrokenFileError, match="1 of 2 documents rejected"):
+        trex.require_few_problems(ingest(document(1), document(2, triples=["x"])), 0.4)

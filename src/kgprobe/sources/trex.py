@@ -107,6 +107,18 @@ PROBLEMS = Contract(
     {"file": pl.String, "kind": pl.String, "count": pl.Int64, "first": pl.String},
     ("file", "kind"),
 )
+#: The label of every entity and where it comes from, `title` or `surface`.
+LABELS = Contract(
+    "TREX_LABELS", {"uri": pl.String, "label": pl.String, "source": pl.String}, ("uri",)
+)
+#: The tables of a shard by name.
+TABLES = {
+    "alignments": ALIGNMENTS,
+    "triples": TRIPLES,
+    "mentions": MENTIONS,
+    "documents": DOCUMENTS,
+    "problems": PROBLEMS,
+}
 
 
 @dataclass(frozen=True)
@@ -168,6 +180,26 @@ def ingest(data: bytes, file: str) -> Shard:
         rows = [(file, "documents", 0, "")]
     table = pl.DataFrame(sorted(rows), schema=dict(PROBLEMS.columns), orient="row")
     return Shard(*frames, table)
+
+
+def require_few_problems(shard: Shard, most: float) -> None:
+    """Raise BrokenFileError when the file is cut or more than a share `most` of it was rejected."""
+    counts = dict(shard.problems.select("kind", "count").rows())
+    first = dict(shard.problems.select("kind", "first").rows())
+    file = shard.problems["file"][0]
+    rejected, read = counts.get("rejected document", 0), counts.get("documents", 0)
+    share = rejected / max(rejected + read, 1)
+    lines = [
+        f"{kind}: {first[kind]}"
+        for kind in ("truncated file", "rejected document")
+        if kind in counts
+    ]
+    if lines and ("truncated file" in counts or share > most) and most < 1:
+        raise BrokenFileError(
+            f"{file}: {rejected} of {rejected + read} documents rejected (at most {most:.2%})\n"
+            + "\n".join(lines)
+            + "\nget the file again, or set sources.trex.max_bad: 1 to keep what could be read"
+        )
 
 
 Rows = list[tuple[Any, ...]]

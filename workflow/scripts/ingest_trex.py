@@ -1,0 +1,13 @@
+from pathlib import Path
+
+from kgprobe import schema
+from kgprobe.job import job
+from kgprobe.sources import trex
+
+with job(snakemake) as run:
+    source, member = Path(run.input.dump), run.params.member
+    shard = trex.ingest(trex.read_member(source, member), member)
+    trex.require_few_problems(shard, run.params.max_bad)
+    provenance = {"file": member, "versions": run.provenance()["versions"]}
+    for name, contract in trex.TABLES.items():
+        schema.write(getattr(shard, name), contract, run.output[name], provenance)

@@ -1,0 +1,69 @@
+"""A copy of the project in which the workflow can run without touching the real one."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+class Project:
+    """The workflow in a folder of its own: config is a copy, code and resources are links."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("Snakefile", "workflow", "config", "profiles"):
+            source = ROOT / name
+            copy = shutil.copytree if source.is_dir() else shutil.copy
+            copy(source, folder / name)
+        for name in ("src", "resources"):
+            (folder / name).symlink_to(ROOT / name)
+        (folder / "tests").mkdir()
+
+    def command(self, *arguments: str, cores: int = 2) -> list[str]:
+        """The command line of snakemake with the small configuration of the tests."""
+        small = str(ROOT / "tests/workflow/small.yaml")
+        snakemake = [sys.executable, "-m", "snakemake", "--cores", str(cores), "--nocolor"]
+        return [*snakemake, "--configfile", "config/embedded.yaml", small, *arguments]
+
+    def run(
+        self, *arguments: str, cores: int = 2, timeout: int = 900
+    ) -> subprocess.CompletedProcess[str]:
+        """Run snakemake and return what it said (stdout and stderr together)."""
+        return subprocess.run(
+            self.command(*arguments, cores=cores),
+            cwd=self.folder,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=timeout,
+            env=self.environment(),
+        )
+
+    def environment(self) -> dict[str, str]:
+        """The environment of a run: programs beside this Python come first."""
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        return {**os.environ, "PATH": path, "HF_HUB_OFFLINE": "1"}
+
+    def hashes(self, *folders: str) -> dict[str, str]:
+        """sha256 of every file below the folders."""
+        files = [p for f in folders for p in (self.folder / f).rglob("*") if p.is_file()]
+        return {
+            str(p.relative_to(self.folder)): hashlib.sha256(p.read_bytes()).hexdigest()
+            for p in sorted(files)
+        }
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        """Replace text in a copied file."""
+        path = self.folder / name
+        text = path.read_text()
+        assert old in text, f"{name} does not hold {old!r}"
+        path.write_text(text.replace(old, new))
+
+
+def screen(text: str) -> str:
+    """What a user sees of a failed start; a test asserts that it fits a screen."""
+    return "\n".join(line for line in text.splitlines() if line.strip())

@@ -1,0 +1,81 @@
+# probes: models, and what they answer.
+# Needs results/benchmarks/{benchmark}/ and config/models.tsv; makes results/models/ (the control
+# models and what they were taught) and results/scores/{benchmark}/{prompt}/{method}/{model}.parquet.
+
+
+def weights(wildcards):
+    """Files of the model that the workflow itself makes or finds on disk."""
+    kind, _, place = MODELS[wildcards.model]["source"].partition(":")
+    if kind == "control":
+        return f"results/models/control-{place}"
+    return files([place])[0] if kind == "folder" else []
+
+
+rule split_taught:
+    input:
+        facts="results/knowledge/world/facts.parquet",
+        templates="resources/templates/templates.tsv",
+        code=code("probes/models/control_data"),
+    output:
+        taught="results/models/taught.parquet",
+    log:
+        "logs/models/taught.log",
+    benchmark:
+        "logs/models/taught.jsonl"
+    threads: 1
+    params:
+        seed=config["seed"],
+        share=config["control"]["share"],
+    script:
+        "../scripts/split_taught.py"
+
+
+rule train_control:
+    input:
+        facts="results/knowledge/world/facts.parquet",
+        taught="results/models/taught.parquet",
+        templates="resources/templates/templates.tsv",
+        code=code("probes/models/control", "probes/models/control_data"),
+    output:
+        folder=directory("results/models/control-{kind}"),
+    log:
+        "logs/models/control-{kind}.log",
+    benchmark:
+        "logs/models/control-{kind}.jsonl"
+    # one thread, whatever there is: the weights must not depend on the number of cores
+    threads: 1
+    resources:
+        mem_mb=3000,
+    params:
+        seed=config["seed"],
+        steps=config["control"]["steps"],
+    script:
+        "../scripts/train_control.py"
+
+
+rule score:
+    input:
+        items="results/benchmarks/{benchmark}/items.parquet",
+        candidates="results/benchmarks/{benchmark}/candidates.parquet",
+        prompts="results/benchmarks/{benchmark}/prompts.parquet",
+        weights=weights,
+        code=lambda w: code(
+            f"probes/scoring/{w.method.split('-')[0]}",
+            f"probes/prompts/{w.prompt}",
+            f"probes/models/{MODELS[w.model]['kind']}",
+        ),
+    output:
+        scores="results/scores/{benchmark}/{prompt}/{method}/{model}.parquet",
+    log:
+        "logs/scores/{benchmark}/{prompt}/{method}/{model}.log",
+    benchmark:
+        "logs/scores/{benchmark}/{prompt}/{method}/{model}.jsonl"
+    # one thread on a CPU, so that the last bits do not depend on the number of cores
+    threads: 1
+    resources:
+        gpu=accelerators(),
+        mem_mb=4000,
+    params:
+        model=lambda w: {k: v for k, v in MODELS[w.model].items() if k != "_line"},
+    script:
+        "../scripts/score.py"

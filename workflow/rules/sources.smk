@@ -1,0 +1,120 @@
+# sources: everything that comes in from outside, as raw tables.
+# Needs resources/world, RDF files or endpoints, a folder or zip of T-REx files; makes
+# results/sources/world/{wikidata,dbpedia}.nt and trex/, results/sources/{source}/*.parquet,
+# and the raw snapshots below the data folder.
+
+#: tables of results/sources/{source}/ and the queries that they are read from
+PULLED = {
+    "wikidata": [
+        "properties",
+        "property_hierarchy",
+        "constraints",
+        "equivalent_property",
+        "inverse_property",
+        "constraint_class_links",
+    ],
+    "dbpedia": [
+        "classes",
+        "class_hierarchy",
+        "class_equivalence",
+        "properties",
+        "property_hierarchy",
+        "property_equivalence",
+        "instance_counts",
+    ],
+}
+
+
+def graph(source):
+    """Which of the two graphs a source speaks: the world's facts have Wikidata's shape."""
+    return "dbpedia" if source == "dbpedia" else "wikidata"
+
+
+def settings(source):
+    """The access settings of a source; the world is always embedded."""
+    if source == "world":
+        return {"access": "embedded", "endpoint": "local", "snapshot": "embedded", "files": []}
+    return config["sources"][source]
+
+
+def rdf(wildcards):
+    """RDF files that a local endpoint serves for a source; none when it is pulled live."""
+    chosen = settings(wildcards.source)
+    if chosen["access"] == "embedded":
+        return f"results/sources/world/{graph(wildcards.source)}.nt"
+    return files(chosen["files"]) if chosen["access"] == "local" else []
+
+
+def trex_dump(wildcards=None):
+    """The folder or zip of T-REx files."""
+    chosen = config["sources"]["trex"]
+    if chosen["access"] == "embedded":
+        return "results/sources/world/trex"
+    return files([chosen["path"]])[0]
+
+
+rule render_world:
+    input:
+        tables=sorted(str(path) for path in Path("resources/world").glob("*.tsv")),
+        code=code("sources/world", "sources/world_rdf", "sources/world_trex"),
+    output:
+        wikidata="results/sources/world/wikidata.nt",
+        dbpedia="results/sources/world/dbpedia.nt",
+        trex=directory("results/sources/world/trex"),
+    log:
+        "logs/sources/world.log",
+    benchmark:
+        "logs/sources/world.jsonl"
+    threads: 1
+    script:
+        "../scripts/render_world.py"
+
+
+rule pull_facts:
+    input:
+        rdf=rdf,
+        query="resources/queries/wikidata/facts.rq",
+        properties="resources/queries/wikidata/properties.rq",
+        relations="resources/templates/bear_relations.tsv",
+        code=code("sources/sparql", "sources/endpoint"),
+    output:
+        facts="results/sources/{source}/facts.parquet",
+    log:
+        "logs/sources/{source}/facts.log",
+    benchmark:
+        "logs/sources/{source}/facts.jsonl"
+    threads: 1
+    resources:
+        sparql=1,
+    params:
+        settings=lambda w: settings(w.source),
+        data=config["data"],
+        contact=config["contact"],
+    wildcard_constraints:
+        source="wikidata|world",
+    script:
+        "../scripts/pull_facts.py"
+
+
+rule pull:
+    input:
+        rdf=rdf,
+        query=lambda w: f"resources/queries/{graph(w.source)}/{w.query}.rq",
+        code=code("sources/sparql", "sources/endpoint"),
+    output:
+        table="results/sources/{source}/{query}.parquet",
+    log:
+        "logs/sources/{source}/{query}.log",
+    benchmark:
+        "logs/sources/{source}/{query}.jsonl"
+    threads: 1
+    resources:
+        sparql=1,
+    params:
+        settings=lambda w: settings(w.source),
+        data=config["data"],
+        contact=config["contact"],
+    wildcard_constraints:
+        query="|".join(sorted(set(sum(PULLED.values(), [])))),
+    script:
+        "../scripts/pull.py"

@@ -10,7 +10,9 @@ from tests.workflow.project import Project, screen
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     made = Project(tmp_path)
-    sheet = "paper\tbenchmark\tprompt\tmethod\tmodel\nbear\tworld_lite\ttemplates\tsentence\tcontrol-masked\n"
+    header = "paper benchmark prompt method model"
+    row = "bear world_lite templates sentence control-masked"
+    sheet = "".join("\t".join(line.split()) + "\n" for line in (header, row))
     (tmp_path / "config/experiments.small.tsv").write_text(sheet)
     return made
 

@@ -107,6 +107,8 @@ def read_table(path: Path, columns: Iterable[str] | None, report: Report) -> Ite
     unknown header) goes to `report` with its line.
     """
     lines = _lines(path, report)
+    if lines is None:
+        return
     header: list[str] | None = None
     for number, line in lines:
         if header is None:
@@ -114,6 +116,7 @@ def read_table(path: Path, columns: Iterable[str] | None, report: Report) -> Ite
             _check_header(path, number, header, columns, report)
             continue
         cells = line.split("\t")
+        cells += [""] * (len(header) - len(cells))  # editors strip tabs at the end of a line
         row = Row(path.name, number, dict(zip(header, cells, strict=False)))
         surplus = [c for c in cells[len(header) :] if c.strip()]
         if surplus:
@@ -124,7 +127,7 @@ def read_table(path: Path, columns: Iterable[str] | None, report: Report) -> Ite
         report.problems.append(Problem(path.name, 0, "", "", "no header line in this file"))
 
 
-def _lines(path: Path, report: Report) -> list[tuple[int, str]]:
+def _lines(path: Path, report: Report) -> list[tuple[int, str]] | None:
     data = path.read_bytes()
     try:
         text = data.decode("utf-8")
@@ -132,7 +135,7 @@ def _lines(path: Path, report: Report) -> list[tuple[int, str]]:
         line = data.count(b"\n", 0, error.start) + 1
         bad = f"byte 0x{data[error.start]:02x} at offset {error.start}"
         report.problems.append(Problem(path.name, line, "", bad, "the file must be UTF-8"))
-        return []
+        return None
     if "\r" in text:
         line = text.count("\n", 0, text.index("\r")) + 1
         report.problems.append(Problem(path.name, line, "", "\r", "lines end in a line feed alone"))

@@ -1,0 +1,41 @@
+"""The manifest lists what exists, once, with its latest job."""
+
+import json
+
+from kgprobe.tables import manifest
+
+
+def record(output: str, started: str, seconds: float) -> dict:
+    return {
+        "rule": "facts",
+        "wildcards": {"source": "world"},
+        "inputs": {"in.parquet": "ab" * 32},
+        "versions": {"polars": "2"},
+        "outputs": {output: {"sha256": "cd" * 32, "bytes": 5}},
+        "started": started,
+        "wall_seconds": seconds,
+        "cpu_seconds": 1.0,
+        "peak_mib": 9.0,
+        "notes": {},
+    }
+
+
+def test_existing_outputs_stand_once_with_their_latest_job(tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/a").write_text("x")
+    logs = tmp_path / "logs/knowledge"
+    logs.mkdir(parents=True)
+    jobs = [
+        record("results/a", "2026-01-01T00:00:00Z", 1.0),
+        record("results/a", "2026-01-02T00:00:00Z", 2.0),
+        record("results/gone", "2026-01-01T00:00:00Z", 3.0),
+    ]
+    for i, job in enumerate(jobs):
+        (logs / f"{i}.json").write_text(json.dumps(job))
+    table = manifest.rows(manifest.records(tmp_path / "logs"), tmp_path)
+    assert [(row["output"], row["wall_seconds"]) for row in table] == [("results/a", 2.0)]
+    text = manifest.render(table)
+    header, line = text.splitlines()
+    assert header.split("\t") == manifest.COLUMNS
+    assert "in.parquet=abababababab" in line
+    assert "source=world" in line

@@ -1,6 +1,7 @@
 """T-REx ingestion: columns, labels and every way in which a file can be broken."""
 
 import json
+import zipfile
 
 import polars as pl
 import pytest
@@ -245,3 +246,17 @@ def test_a_file_with_too_many_problems_fails_with_place_and_remedy():
     trex.require_few_problems(ingest(document(1)), 0.0)
     with pytest.raises(BrokenFileError, match="1 of 2 documents rejected"):
         trex.require_few_problems(ingest(document(1), document(2, triples=["x"])), 0.4)
+
+
+def test_files_are_read_straight_from_an_archive_and_a_bad_member_is_named(tmp_path):
+    path = tmp_path / "TREx.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("inner/re-nlg_0-10000.json", json.dumps([document()]))
+    assert trex.members(path) == ["inner/re-nlg_0-10000.json"]
+    data = trex.read_member(path, "re-nlg_0-10000.json")
+    assert trex.ingest(data, "f").alignments.height == 1
+    damaged = bytearray(path.read_bytes())
+    damaged[60] ^= 0xFF
+    path.write_bytes(damaged)
+    with pytest.raises(BrokenFileError, match=r"TREx\.zip, member .*CRC"):
+        trex.read_member(path, "re-nlg_0-10000.json")

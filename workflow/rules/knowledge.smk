@@ -15,3 +15,19 @@ rule facts:
     threads: 1
     script:
         "../scripts/facts.py"
+
+
+rule trex_facts:
+    input:
+        triples="results/sources/trex/triples.parquet",
+        labels="results/sources/trex/labels.parquet",
+        code=code("knowledge/trex_facts"),
+    output:
+        facts="results/knowledge/trex/facts.parquet",
+    log:
+        "logs/knowledge/trex/facts.log",
+    benchmark:
+        "logs/knowledge/trex/facts.jsonl"
+    threads: 1
+    script:
+        "../scripts/trex_facts.py"

@@ -118,3 +118,58 @@ rule pull:
         query="|".join(sorted(set(sum(PULLED.values(), [])))),
     script:
         "../scripts/pull.py"
+
+
+def trex_members():
+    """Names of the dump files, without their ending: one shard each."""
+    if config["sources"]["trex"]["access"] == "embedded":
+        return ["re-nlg_0-10000"]
+    from kgprobe.sources.trex import members
+
+    return [Path(name).stem for name in members(Path(trex_dump()))]
+
+
+rule ingest_trex:
+    input:
+        dump=trex_dump,
+        code=code("sources/trex", "sources/trex_repair"),
+    output:
+        alignments="results/sources/trex/{member}/alignments.parquet",
+        triples="results/sources/trex/{member}/triples.parquet",
+        mentions="results/sources/trex/{member}/mentions.parquet",
+        documents="results/sources/trex/{member}/documents.parquet",
+        problems="results/sources/trex/{member}/problems.parquet",
+    log:
+        "logs/sources/trex/{member}.log",
+    benchmark:
+        "logs/sources/trex/{member}.jsonl"
+    threads: 1
+    resources:
+        # one file's bytes, its parsed form and its columns
+        mem_mb=1500,
+    params:
+        max_bad=config["sources"]["trex"]["max_bad"],
+    wildcard_constraints:
+        member=r"re-nlg_\d+-\d+",
+    script:
+        "../scripts/ingest_trex.py"
+
+
+rule merge_trex:
+    input:
+        triples=lambda w: expand(rules.ingest_trex.output.triples, member=trex_members()),
+        mentions=lambda w: expand(rules.ingest_trex.output.mentions, member=trex_members()),
+        documents=lambda w: expand(rules.ingest_trex.output.documents, member=trex_members()),
+        problems=lambda w: expand(rules.ingest_trex.output.problems, member=trex_members()),
+        code=code("sources/trex"),
+    output:
+        triples="results/sources/trex/triples.parquet",
+        labels="results/sources/trex/labels.parquet",
+        problems="results/sources/trex/problems.parquet",
+    log:
+        "logs/sources/trex.log",
+    benchmark:
+        "logs/sources/trex.jsonl"
+    threads: 2
+    script:
+        "../scripts/merge_trex.py"

@@ -5,9 +5,9 @@ from kgprobe.job import job
 from kgprobe.sources import trex
 
 with job(snakemake) as run:
-    source, member = Path(run.input.dump), run.params.member
-    shard = trex.ingest(trex.read_member(source, member), member)
+    source, name = Path(run.input.dump), f"{run.wildcards.member}.json"
+    shard = trex.ingest(trex.read_member(source, name), name)
     trex.require_few_problems(shard, run.params.max_bad)
-    provenance = {"file": member, "versions": run.provenance()["versions"]}
+    provenance = {"file": name, "versions": run.provenance()["versions"]}
     for name, contract in trex.TABLES.items():
         schema.write(getattr(shard, name), contract, run.output[name], provenance)

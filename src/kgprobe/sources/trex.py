@@ -153,7 +153,8 @@ def read_member(source: Path, name: str) -> bytes:
         return (source / name).read_bytes()
     try:
         with zipfile.ZipFile(source) as archive:
-            return archive.read(name)
+            inside = {n.rsplit("/", 1)[-1]: n for n in archive.namelist()}
+            return archive.read(inside[name.rsplit("/", 1)[-1]])
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
         raise BrokenFileError(f"{source}, member {name}: {error}") from error
 

@@ -1,0 +1,133 @@
+"""What a model answered: SCORES judged against ITEMS, one row per item and template.
+
+A prediction is the option with the largest score. Ties are kept: `hit` is the expected accuracy
+under random tie breaking, `first` what taking the lowest index among the leaders would give.
+"""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+#: reduction -> the score of an option (scoring.md, "Reductions")
+REDUCTIONS: dict[str, pl.Expr] = {
+    "sum": pl.col("sum"),
+    "mean": pl.col("sum") / pl.col("count"),
+    "answer_only": pl.col("answer_sum"),
+    "answer_mean": pl.col("answer_sum") / pl.col("answer_count"),
+    "conditional": pl.coalesce("continuation_sum", "answer_sum"),
+}
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A row of the experiment sheet with what its model's row says; `label` is its name."""
+
+    benchmark: str
+    prompt: str
+    method: str
+    model: str
+    kind: str
+    #: BOS policy of causal models: none, default or forced; "-" for the other kinds
+    bos: str = "-"
+    dtype: str = "float32"
+    parameters: int | None = None
+    #: row of resources/published that belongs to the same weights, or ""
+    published: str = ""
+    #: where the weights come from, as in models.tsv; `control:` marks control models
+    source: str = ""
+
+    @property
+    def control(self) -> bool:
+        """Whether the model was trained here on a known half of the facts."""
+        return self.source.startswith("control:")
+
+    @property
+    def label(self) -> str:
+        """Unique name: model, benchmark, method, BOS policy, and what differs from the default."""
+        parts = [self.model, self.benchmark, self.method]
+        parts += [f"BOS {self.bos}"] if self.kind == "causal" else []
+        parts += [f"prompt {self.prompt}"] if self.prompt != "templates" else []
+        parts += [f"{self.dtype}, not exact"] if self.dtype != "float32" else []
+        return " | ".join(parts)
+
+
+def judge(
+    scores: pl.DataFrame,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    reduction: str = "sum",
+    where: str = "scores",
+) -> pl.DataFrame:
+    """Judge SCORES: item, relation, template, options, winner, leaders, hit, first, above, tied,
+    probability (of the correct option, softmax over options), margin (nats, correct option minus
+    the best wrong one).
+
+    `above` and `tied` count the wrong options above and level with the correct one; its rank is
+    above + 1 to above + tied + 1. With several correct options the best placed one counts.
+    Raises ValueError, naming relation and item, when an item, template or option is missing: an
+    incomplete relation is never left out of a mean (bear.md, section 6).
+    """
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"unknown reduction {reduction!r}; legal: {', '.join(REDUCTIONS)}")
+    _check_complete(scores, items, candidates, where)
+    gold = items.select("item", candidate="answers").explode("candidate")
+    gold = gold.with_columns(pl.col("candidate").cast(pl.Int32), gold=True)
+    rows = scores.select("item", "template", "candidate", score=REDUCTIONS[reduction])
+    rows = rows.join(gold, on=["item", "candidate"], how="left").with_columns(
+        pl.col("gold").fill_null(False)
+    )
+    judged = rows.group_by("item", "template").agg(*_measures()).drop_nulls("margin")
+    if judged.height < scores.select("item", "template").n_unique():
+        lost = rows.join(judged, on=["item", "template"], how="anti").sort("item").row(0)
+        raise ValueError(f"{where}: item {lost[0]} needs a correct and a wrong option")
+    return judged.join(items.select("item", "relation"), on="item").sort("item", "template")
+
+
+def _measures() -> list[pl.Expr]:
+    """Aggregations over the options of one item under one template."""
+    score, gold = pl.col("score"), pl.col("gold")
+    leads = score == score.max()
+    right, wrong = score.filter(gold).max(), score.filter(~gold)
+    weight = (score - score.max()).exp()
+    return [
+        pl.len().cast(pl.Int32).alias("options"),
+        pl.col("candidate").filter(leads).min().alias("winner"),
+        leads.sum().cast(pl.Int32).alias("leaders"),
+        ((leads & gold).sum() / leads.sum()).cast(pl.Float64).alias("hit"),
+        gold.sort_by(score, pl.col("candidate"), descending=[True, False])
+        .first()
+        .cast(pl.Float64)
+        .alias("first"),
+        (wrong > right).sum().cast(pl.Int32).alias("above"),
+        (wrong == right).sum().cast(pl.Int32).alias("tied"),
+        (weight.filter(gold).sum() / weight.sum()).alias("probability"),
+        (right - wrong.max()).alias("margin"),
+    ]
+
+
+def _check_complete(
+    scores: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame, where: str
+) -> None:
+    """Every item under every template with every option of its set, and nothing else."""
+    sizes = candidates.group_by(candidates="set").agg(pl.len().alias("expected"))
+    wanted = items.select("item", "relation", "candidates").join(sizes, on="candidates", how="left")
+    wanted = wanted.with_columns(pl.col("expected").fill_null(0))
+    found = scores.group_by("item", "template").agg(
+        pl.len().alias("found"), pl.col("candidate").n_unique().alias("distinct")
+    )
+    strangers = found.join(wanted, on="item", how="anti").sort("item")
+    if strangers.height:
+        raise ValueError(f"{where}: item {strangers['item'][0]!r} is not in the benchmark")
+    grid = wanted.join(scores.select("template").unique(), how="cross")
+    grid = grid.join(found, on=["item", "template"], how="left").sort("relation", "item")
+    short = grid.filter(
+        (pl.col("found").fill_null(0) != pl.col("expected"))
+        | (pl.col("distinct").fill_null(0) != pl.col("expected"))
+    )
+    if short.height:
+        row = short.row(0, named=True)
+        raise ValueError(
+            f"{where}: relation {row['relation']}, item {row['item']}, template {row['template']} "
+            f"has {row['found'] or 0} scored options, its set {row['candidates']!r} has "
+            f"{row['expected']} ({short.height} such rows); score the relation again"
+        )

@@ -1,0 +1,120 @@
+"""Small benchmarks made by hand, for the tests of tables and report."""
+
+import numpy as np
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.tables.answers import Probe, judge
+from kgprobe.tables.study import Study
+
+Answers = dict[tuple[str, int], list[float]]
+
+
+def benchmark(relations: dict[str, tuple[list[str], list[str]]]) -> dict[str, pl.DataFrame]:
+    """ITEMS, CANDIDATES and PROMPTS of {relation: (options, correct option of each item)}."""
+    items, options, prompts = [], [], []
+    for relation, (labels, golds) in relations.items():
+        options += [
+            {"set": relation, "index": i, "id": f"Q{label}", "label": label}
+            for i, label in enumerate(labels)
+        ]
+        for row, gold in enumerate(golds):
+            subject = f"s{row}"
+            items.append(
+                {
+                    "item": f"{relation}/Q{subject}",
+                    "group": relation,
+                    "role": "object",
+                    "relation": relation,
+                    "subject": subject,
+                    "subject_id": f"Q{subject}",
+                    "context": "",
+                    "candidates": relation,
+                    "answers": [labels.index(gold)],
+                    "row": row,
+                    "meta": "{}",
+                }
+            )
+        for index, text in enumerate(["[X] is [Y].", "[Y] is what [X] is.", "[X] is [Y] to me."]):
+            prompts.append(
+                {
+                    "prompt": f"{relation}/{index}",
+                    "relation": relation,
+                    "index": index,
+                    "text": text,
+                    "kind": "manual",
+                }
+            )
+    frames = {"items": items, "candidates": options, "prompts": prompts}
+    contracts = {
+        "items": schema.ITEMS,
+        "candidates": schema.CANDIDATES,
+        "prompts": schema.PROMPTS,
+    }
+    built = {
+        name: pl.DataFrame(rows, schema=dict(contracts[name].columns))
+        for name, rows in frames.items()
+    }
+    for name, frame in built.items():
+        schema.check(frame, contracts[name])
+    return built
+
+
+def scores(answers: Answers) -> pl.DataFrame:
+    """SCORES from {(item, template): score of every option}; each option has two tokens."""
+    rows = [
+        {
+            "item": item,
+            "template": template,
+            "candidate": candidate,
+            "sum": value,
+            "count": 2,
+            "answer_sum": value / 2,
+            "answer_count": 1,
+            "continuation_sum": None,
+        }
+        for (item, template), values in answers.items()
+        for candidate, value in enumerate(values)
+    ]
+    frame = pl.DataFrame(rows, schema=dict(schema.SCORES.columns))
+    schema.check(frame, schema.SCORES)
+    return frame
+
+
+def probe(model: str = "m", name: str = "world_lite", **changes: object) -> Probe:
+    """A probe of a masked model unless told otherwise."""
+    values = {"benchmark": name, "prompt": "templates", "method": "sentence", "model": model}
+    return Probe(**{**values, "kind": "masked", **changes})  # type: ignore[arg-type]
+
+
+def study(
+    frames: dict[str, pl.DataFrame],
+    answered: list[tuple[Probe, Answers]],
+    relations: pl.DataFrame | None = None,
+    resamples: int = 200,
+) -> Study:
+    """A study of hand-made scores."""
+    judged = [(p, judge(scores(a), frames["items"], frames["candidates"])) for p, a in answered]
+    return Study(
+        answered[0][0].benchmark, **frames, probes=judged, relations=relations, resamples=resamples
+    )
+
+
+def guesses(
+    frames: dict[str, pl.DataFrame],
+    share_right: float,
+    seed: int,
+    templates: int = 3,
+    right: dict[str, bool] | None = None,
+) -> Answers:
+    """Random scores in which about `share_right` of the items (or those in `right`) lead."""
+    generator = np.random.default_rng(seed)
+    sizes = dict(frames["candidates"].group_by("set").len().iter_rows())
+    answers: Answers = {}
+    for item, options, gold in frames["items"].select("item", "candidates", "answers").iter_rows():
+        for template in range(templates):
+            values = generator.normal(-30, 3, sizes[options])
+            if right[item] if right else generator.random() < share_right:
+                values[gold[0]] = values.max() + 1 + generator.random()
+            answers[item, template] = values.tolist()
+    return answers

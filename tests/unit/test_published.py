@@ -1,0 +1,118 @@
+"""Our copy of the papers' figures: complete, consistent, and equal to the printed values."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kgprobe.tables import bear_figures, published, table
+
+FOLDER = Path(__file__).parents[2] / "resources" / "published"
+
+
+def test_the_leaderboard_has_the_paper_s_models_and_their_correlations():
+    board = published.read(FOLDER)
+    paper = board.leaderboard.filter(pl.col("listed") == "paper")
+    assert paper.group_by("kind").len().sort("kind").rows() == [("causal", 16), ("masked", 6)]
+    cells = table.lookup(bear_figures.size([], board))
+    assert cells["correlation | all", "pearson"]["value"] == pytest.approx(0.877, abs=5e-4)
+    assert cells["correlation | all", "spearman"]["value"] == pytest.approx(0.888, abs=5e-4)
+    assert cells["correlation | causal", "pearson"]["value"] == pytest.approx(0.852, abs=5e-4)
+    assert cells["correlation | masked", "pearson"]["value"] == pytest.approx(-0.093, abs=5e-4)
+    assert board.baseline("bear_released", 7731) == 4.68
+
+
+def test_every_model_of_the_sheet_finds_its_published_row():
+    board = published.read(FOLDER)
+    sheet = published.read_tsv(FOLDER.parents[1] / "config" / "models.tsv")
+    named = {name for name in sheet["published"].drop_nulls() if name}
+    assert named <= set(board.leaderboard["model"])
+    assert set(board.remeasured["model"]) <= set(board.leaderboard["model"])
+
+
+def test_bear_relations_add_up_to_the_released_sets():
+    frame = published.read_tsv(FOLDER / "bear_relations.tsv").with_columns(
+        pl.col("instances", "answers", "per_answer").cast(pl.Int64)
+    )
+    sums = frame.group_by("set").agg(pl.len(), pl.col("instances").sum()).sort("set")
+    assert sums.rows() == [("BEAR", 60, 7731), ("BEAR-big", 78, 40916)]
+    assert (frame["answers"] * frame["per_answer"] == frame["instances"]).all()
+    bear = frame.filter(pl.col("set") == "BEAR")
+    random = (bear["instances"] / bear["answers"]).sum() / 7731
+    assert 100 * random == pytest.approx(4.682, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "key"),
+    [
+        ("autoprompt_sentiment", 10, "model method"),
+        ("autoprompt_inference", 6, "model method"),
+        ("autoprompt_facts", 10, "set model prompt"),
+        ("autoprompt_relation_extraction", 5, "model prompt"),
+        ("autoprompt_relations", 41, "relation"),
+        ("kg_sizes", 9, "benchmark"),
+        ("kg_scores", 45, "benchmark model"),
+        ("ontoprobe_sizes", 5, "task"),
+        ("ontoprobe_memorizing", 234, "task model template metric"),
+        ("ontoprobe_configurations", 684, "task model template masks pooling loss"),
+        ("ontoprobe_choice", 10, "task model"),
+        ("ontoprobe_reasoning", 21, "premise rule"),
+        ("bear_leaderboard", 37, "model"),
+        ("bear_remeasured", 5, "model"),
+        ("bear_relations", 138, "relation set"),
+    ],
+)
+def test_rows_and_keys(name, rows, key):
+    frame = published.read_tsv(FOLDER / f"{name}.tsv")
+    assert frame.height == rows
+    assert not frame.select(key.split()).is_duplicated().any()
+
+
+def test_the_readme_describes_every_table():
+    text = (FOLDER / "README.md").read_text()
+    for path in FOLDER.glob("*.tsv"):
+        assert f"`{path.name}`" in text
+
+
+def test_a_missing_column_and_a_missing_file_are_named(tmp_path):
+    (tmp_path / "a.tsv").write_text("model\tscore\nx\ty\n")
+    with pytest.raises(ValueError, match=r"a\.tsv: columns"):
+        published.read_tsv(tmp_path / "a.tsv", published.REMEASURED)
+    with pytest.raises(ValueError, match=r"a\.tsv: a cell is not a number"):
+        published.read_tsv(tmp_path / "a.tsv", {"model": pl.String, "score": pl.Float64})
+    with pytest.raises(ValueError, match="no such table"):
+        published.read_tsv(tmp_path / "b.tsv")
+
+
+@pytest.mark.real
+def test_every_printed_value_is_kept_to_the_last_digit(real_data):
+    """Multisets of the printed numbers, table by table."""
+    printed = real_data.parent / "published"
+    if not printed.is_dir():
+        pytest.skip("no published figures beside the data")
+    pairs = {
+        "autoprompt_sentiment": ("autoprompt_table1", ["accuracy"], ["dev", "test"]),
+        "autoprompt_facts": ("autoprompt_table4", ["MRR", "P@10"], ["mrr", "p_at_10"]),
+        "autoprompt_relations": ("autoprompt_table6", ["LAMA", "LPAQA"], ["lama", "lpaqa"]),
+        "bear_leaderboard": (
+            "bear_leaderboard",
+            ["mean_percent", "sem_percent"],
+            ["score", "sem"],
+        ),
+        "kg_scores": ("kg_table2", ["value"], ["at_1", "at_3", "at_5"]),
+        "ontoprobe_memorizing": ("ontoprobe_table4", ["value"], ["value"]),
+        "ontoprobe_configurations": (
+            "ontoprobe_tableC2",
+            ["value"],
+            ["R@1", "R@5", "MRRa", "MRR"],
+        ),
+        "ontoprobe_reasoning": ("ontoprobe_table6", ["accuracy"], ["accuracy"]),
+    }
+    for ours, (theirs, old, new) in pairs.items():
+        expected, found = printed / f"{theirs}.tsv", FOLDER / f"{ours}.tsv"
+        assert numbers(found, new) == numbers(expected, old), ours
+
+
+def numbers(path: Path, columns: list[str]) -> list[str]:
+    frame = published.read_tsv(path)
+    return sorted(value for c in columns for value in frame[c].drop_nulls().to_list() if value)

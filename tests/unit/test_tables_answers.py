@@ -1,0 +1,109 @@
+"""Judging scores: ties, reductions, margins, and that nothing incomplete passes."""
+
+import math
+
+import polars as pl
+import pytest
+
+from kgprobe.tables.answers import judge
+from tests.unit.study_frames import benchmark, probe, scores
+
+FRAMES = benchmark({"P1": (["a", "b", "c"], ["a", "b"])})
+
+
+def judged(first, second, **options):
+    frame = scores({("P1/Qs0", 0): first, ("P1/Qs1", 0): second})
+    return judge(frame, FRAMES["items"], FRAMES["candidates"], **options)
+
+
+def test_the_largest_score_wins_and_its_margin_is_to_the_best_wrong_option():
+    right, wrong = judged([-1.0, -3.0, -4.0], [-1.0, -2.5, -9.0]).iter_rows(named=True)
+    assert (right["hit"], right["first"], right["winner"], right["above"]) == (1.0, 1.0, 0, 0)
+    assert right["margin"] == 2.0
+    assert (wrong["hit"], wrong["winner"], wrong["above"]) == (0.0, 0, 1)
+    assert wrong["margin"] == -1.5
+    assert right["options"] == 3
+
+
+def test_ties_count_as_the_expectation_and_first_takes_the_lowest_index():
+    three, two = judged([-2.0, -2.0, -2.0], [-1.0, -1.0, -5.0]).iter_rows(named=True)
+    assert three["hit"] == pytest.approx(1 / 3)
+    assert (three["first"], three["leaders"], three["tied"]) == (1.0, 3, 2)
+    assert (two["hit"], two["first"], two["winner"]) == (0.5, 0.0, 0)
+    assert two["margin"] == 0.0
+
+
+def test_probability_is_the_softmax_and_survives_very_small_likelihoods():
+    near, far = judged([math.log(0.2), math.log(0.3), math.log(0.5)], [-2000.0, -2000.0, -2001.0])[
+        "probability"
+    ]
+    assert near == pytest.approx(0.2)
+    assert far == pytest.approx(1 / (2 + math.exp(-1)))
+
+
+def test_a_reduction_can_change_the_winner():
+    frame = scores({("P1/Qs0", 0): [-4.0, -5.0, -6.0], ("P1/Qs1", 0): [-1.0, -2.0, -3.0]})
+    frame = frame.with_columns(
+        pl.when(pl.col("candidate") == 1).then(5).otherwise(2).cast(pl.Int32).alias("count")
+    )
+    items, candidates = FRAMES["items"], FRAMES["candidates"]
+    assert judge(frame, items, candidates)["winner"].to_list() == [0, 0]
+    # per token: -2, -1, -3
+    assert judge(frame, items, candidates, "mean")["winner"][0] == 1
+    with pytest.raises(ValueError, match="legal: sum, mean"):
+        judge(frame, items, candidates, "average")
+
+
+def test_several_correct_options_share_a_tie_and_the_best_placed_counts():
+    items = FRAMES["items"].with_columns(
+        pl.Series("answers", [[0, 2], [1]], dtype=pl.List(pl.Int32))
+    )
+    frame = scores({("P1/Qs0", 0): [-1.0, -1.0, -1.0], ("P1/Qs1", 0): [-1.0, -2.0, -3.0]})
+    tied = judge(frame, items, FRAMES["candidates"]).row(0, named=True)
+    assert tied["hit"] == pytest.approx(2 / 3)
+    assert (tied["above"], tied["tied"], tied["margin"]) == (0, 1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ({("P1/Qs0", 0): [-1.0, -2.0, -3.0]}, "relation P1, item P1/Qs1, template 0 has 0 scored"),
+        (
+            {("P1/Qs0", 0): [-1.0, -2.0, -3.0], ("P1/Qs1", 0): [-1.0, -2.0]},
+            "item P1/Qs1, template 0 has 2 scored options, its set 'P1' has 3",
+        ),
+        (
+            {
+                ("P1/Qs0", 0): [-1.0, -2.0, -3.0],
+                ("P1/Qs0", 1): [-1.0, -2.0, -3.0],
+                ("P1/Qs1", 0): [-1.0, -2.0, -3.0],
+            },
+            "item P1/Qs1, template 1",
+        ),
+        (
+            {
+                ("P1/Qs0", 0): [-1.0, -2.0, -3.0],
+                ("P1/Qs1", 0): [-1.0, -2.0, -3.0],
+                ("P9/Qs1", 0): [-1.0],
+            },
+            "item 'P9/Qs1' is not in the benchmark",
+        ),
+    ],
+)
+def test_missing_items_templates_and_options_are_errors(answers, message):
+    with pytest.raises(ValueError, match=message):
+        judge(scores(answers), FRAMES["items"], FRAMES["candidates"], where="x.parquet")
+
+
+def test_an_item_without_a_wrong_option_is_no_question():
+    frames = benchmark({"P1": (["a"], ["a"])})
+    with pytest.raises(ValueError, match="needs a correct and a wrong option"):
+        judge(scores({("P1/Qs0", 0): [-1.0]}), frames["items"], frames["candidates"])
+
+
+def test_the_label_states_the_bos_policy_and_what_is_not_exact():
+    causal = probe("gpt2", kind="causal", bos="none")
+    assert causal.label == "gpt2 | world_lite | sentence | BOS none"
+    assert probe("bert").label == "bert | world_lite | sentence"
+    assert probe("bert", dtype="bfloat16").label.endswith("bfloat16, not exact")
+    assert probe("x", source="control:masked").control

@@ -32,6 +32,9 @@ log = logging.getLogger("kgprobe")
 #: Packages whose versions numbers can depend on; only those a job has imported are recorded.
 RECORDED = ("kgprobe", "polars", "pyarrow", "numpy", "torch", "transformers", "tokenizers", "gguf")
 
+#: Inputs above this size (bytes) are dumps; not every job that reads a part of one hashes it.
+LARGE = 2 << 30
+
 
 class Run:
     """What a script needs of its rule: input, output, params, wildcards, config, threads."""
@@ -62,9 +65,12 @@ class Run:
         self.notes.update(values)
 
     def hashes(self) -> dict[str, str]:
-        """sha256 of every input file by its short name; folders are hashed file by file."""
+        """sha256 of every input file by its short name; folders are hashed file by file.
+
+        Dumps are told by their size alone: reading them once per job would cost more than the job.
+        """
         if self._hashes is None:
-            self._hashes = {short(p): sha256(f) for f in self.input for p in [Path(str(f))]}
+            self._hashes = {short(str(f)): _identity(Path(str(f))) for f in self.input}
         return self._hashes
 
 
@@ -218,6 +224,11 @@ def _write_record(run: Run, path: Path, started: float, seconds: float) -> None:
     }
     with atomic(path.with_suffix(".json")) as temporary:
         temporary.write_text(json.dumps(record, indent=1, sort_keys=True))
+
+
+def _identity(path: Path) -> str:
+    size = _size(path)
+    return sha256(path) if size <= LARGE else f"not hashed, {size} bytes"
 
 
 def _size(path: Path) -> int:

@@ -2,10 +2,22 @@
 # Needs results/sources/{source}/facts.parquet, templates and released files;
 # makes results/benchmarks/{benchmark}/{items,candidates,prompts}.parquet.
 
+#: which pull a constructed set is made from
+ORIGIN = {"bear": "wikidata", "world": "world"}
+
+
+def released_bear(wildcards):
+    """The folder of the released set; it is downloaded first where access is live."""
+    name = "BEAR-big" if wildcards.size else "BEAR"
+    chosen = config["sources"]["bear"]
+    if chosen["access"] == "live":
+        return f"{chosen['folder']}/{name}"
+    return files([f"{chosen['folder']}/{name}"])[0]
+
 
 rule construct_bear:
     input:
-        statements=lambda w: f"results/sources/{ORIGIN_SOURCE[w.origin]}/facts.parquet",
+        statements=lambda w: f"results/sources/{ORIGIN[w.origin]}/facts.parquet",
         relations="resources/templates/bear_relations.tsv",
         templates="resources/templates/templates.tsv",
         labels="resources/templates/bear_labels.tsv",
@@ -36,10 +48,10 @@ rule construct_bear:
 
 rule load_bear:
     input:
-        folder=lambda w: released_bear(w.size),
+        folder=released_bear,
         code=code("benchmarks/bear_released"),
     output:
-        items="results/benchmarks/bear{size}_released/items.parquet",
+        questions="results/benchmarks/bear{size}_released/items.parquet",
         candidates="results/benchmarks/bear{size}_released/candidates.parquet",
         prompts="results/benchmarks/bear{size}_released/prompts.parquet",
         info="results/benchmarks/bear{size}_released/relations.parquet",

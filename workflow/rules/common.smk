@@ -1,5 +1,6 @@
 # Reads config and sheets, checks every name before anything runs, and answers the questions that
 # several stages ask. No path of a result is built here: each stands in the rule that makes it.
+import os
 from pathlib import Path
 
 from kgprobe import sheets
@@ -48,7 +49,8 @@ wildcard_constraints:
 
 def code(*modules):
     """Module files of the package, named as inputs so that editing one reruns its jobs alone."""
-    return [str(Path(workflow.basedir) / "src" / "kgprobe" / f"{module}.py") for module in modules]
+    package = Path(os.path.relpath(workflow.basedir)) / "src" / "kgprobe"
+    return [str(package / f"{module}.py") for module in modules]
 
 
 def files(paths):

@@ -55,7 +55,7 @@ rule train_control:
 
 rule score:
     input:
-        items="results/benchmarks/{benchmark}/items.parquet",
+        questions="results/benchmarks/{benchmark}/items.parquet",
         candidates="results/benchmarks/{benchmark}/candidates.parquet",
         prompts="results/benchmarks/{benchmark}/prompts.parquet",
         weights=weights,

@@ -1,0 +1,188 @@
+"""What the embedded world must hold so that no benchmark of any paper comes out empty."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kgprobe.sources.world import World, load
+from kgprobe.sources.world_dbpedia import DBO
+
+FOLDER = Path(__file__).parents[2] / "resources" / "world"
+SOVEREIGN_STATE = "Q3624078"
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return load(FOLDER)
+
+
+@pytest.fixture(scope="module")
+def graph(world: World) -> pl.DataFrame:
+    """The graph of KG attributes: distinct truthy edges between items, without loops."""
+    edges = world.truthy().filter(pl.col("kind") == "item")
+    edges = edges.filter(pl.col("subject") != pl.col("object"))
+    return edges.select(s="subject", p="relation", o="object").unique()
+
+
+def test_statements_and_entities(world: World) -> None:
+    assert world.statements.height >= 3000
+    assert world.entities.height >= 1000
+    typed = world.statements.filter(pl.col("origin").is_in(["inverse", "symmetric"]).not_())
+    assert typed.height >= 3000, "completed statements do not count towards the floor"
+
+
+def test_countries_have_what_the_papers_ask_for(world: World) -> None:
+    truthy = world.truthy()
+    of_kind = (pl.col("relation") == "P31") & (pl.col("object") == SOVEREIGN_STATE)
+    countries = truthy.filter(of_kind)["subject"]
+    for relation in ("P36", "P30", "P37", "P38", "P47"):
+        has = truthy.filter((pl.col("relation") == relation) & (pl.col("kind") == "item"))
+        assert countries.is_in(has["subject"].implode()).sum() >= 60, relation
+
+
+def test_class_tree_is_deep_enough(world: World) -> None:
+    edges = world.statements.filter(pl.col("relation") == "P279")
+    parents: dict[str, list[str]] = {}
+    for subject, value in edges.select("subject", "object").iter_rows():
+        parents.setdefault(subject, []).append(value)
+
+    def depth(class_: str, seen: tuple[str, ...]) -> int:
+        assert class_ not in seen, f"a cycle of subclasses: {seen}"
+        return 1 + max((depth(p, (*seen, class_)) for p in parents.get(class_, ())), default=-1)
+
+    assert max(depth(c, ()) for c in parents) >= 4
+
+
+def test_every_class_of_an_entity_is_in_the_tree(world: World) -> None:
+    classes = set(world.statements.filter(pl.col("relation") == "P31")["object"])
+    subclasses = set(world.statements.filter(pl.col("relation") == "P279")["subject"])
+    roots = classes - subclasses
+    names = world.entities.filter(pl.col("id").is_in(sorted(roots)))["key"].to_list()
+    assert not names, "each class in use has a superclass"
+
+
+def test_ontology_is_large_enough_for_ontoprobe(world: World) -> None:
+    terms = world.dbpedia.terms
+    classes = [t for t in terms.values() if t.kind == "class"]
+    assert len(classes) >= 110
+    assert all(t.label for t in classes)
+    assert max(len(world.dbpedia.ancestors(t.iri)) for t in classes) >= 5
+    assert len(terms) - len(classes) >= 70
+    assert sum(t.kind == "datatype" for t in terms.values()) >= 10
+    instances = world.dbpedia.instances
+    assert instances.height >= 400
+    assert instances["class"].n_unique() >= 30
+    assert instances["resource"].is_unique().all()
+    full = instances.group_by("class").len().filter(pl.col("len") >= 20)
+    assert full.height >= 10, "classes with twenty instances to sample from"
+
+
+def _usable(world: World, property_: str, kind: str, side: str) -> bool:
+    """Whether a property has a domain or range in the vocabulary of DBpedia classes."""
+    declared = {t.iri for t in world.dbpedia.terms.values() if t.kind == "class"}
+    wikidata = f"http://www.wikidata.org/entity/{property_}"
+    prop = world.properties[property_]
+    for term in world.dbpedia.terms.values():
+        aligned = wikidata in term.equivalents or term.iri in prop.equivalents
+        if aligned and (term.domain if side == "domain" else term.range) in declared:
+            return True
+    mapped = {e.rsplit("/", 1)[-1] for iri in declared for e in terms_of(world, iri)}
+    return any(
+        c.type == kind and c.rank != "deprecated" and set(c.classes) & mapped
+        for c in prop.constraints
+    )
+
+
+def terms_of(world: World, iri: str) -> tuple[str, ...]:
+    """The equivalents of a DBpedia class."""
+    return world.dbpedia.terms[iri].equivalents
+
+
+def test_properties_are_enough_for_ontoprobe(world: World) -> None:
+    with_parent = [p for p in world.properties.values() if p.parents and p.kind == "item"]
+    assert len(with_parent) >= 60
+    both = [
+        p.label
+        for p in with_parent
+        if _usable(world, p.id, "Q21503250", "domain")
+        and _usable(world, p.id, "Q21510865", "range")
+    ]
+    assert len(both) >= 45, sorted(both)
+    constraints = [c for p in world.properties.values() for c in p.constraints]
+    assert any(c.relation is None for c in constraints)
+    assert any(c.rank == "deprecated" for c in constraints)
+    assert {"Q21502408", "Q62026391"} <= {c.status for c in constraints}
+
+
+def test_symmetric_patterns(graph: pl.DataFrame) -> None:
+    """`thresholds: small`: at least ten triples, at least half of them in both directions."""
+    both = graph.join(graph, left_on=["s", "p", "o"], right_on=["o", "p", "s"], how="semi")
+    counts = graph.group_by("p").len("n").join(both.group_by("p").len("ns"), on="p")
+    patterns = counts.filter((pl.col("n") >= 10) & (pl.col("ns") / pl.col("n") >= 0.5))
+    assert {"P26", "P47", "P190", "P3373", "P530"} <= set(patterns["p"])
+
+
+def test_bidirectional_patterns(graph: pl.DataFrame) -> None:
+    pairs = graph.join(graph, left_on=["s", "o"], right_on=["o", "s"], suffix="2")
+    counts = pairs.filter(pl.col("p") < pl.col("p2")).group_by("p", "p2").len("k")
+    sizes = graph.group_by("p").len("n")
+    counts = counts.join(sizes, on="p").join(sizes, left_on="p2", right_on="p", suffix="2")
+    least = pl.min_horizontal("n", "n2")
+    patterns = counts.filter((least >= 5) & (pl.col("k") / least >= 0.5))
+    found = set(patterns.select("p", "p2").iter_rows())
+    assert {("P1376", "P36"), ("P22", "P40")} <= found
+
+
+def test_two_hop_and_composite_patterns(graph: pl.DataFrame) -> None:
+    """Paths a-b-c and triangles a-b-c, a-c, some of them at least ten times."""
+    edges = graph.filter(pl.col("p") != "P31")
+    hierarchy = graph.filter(pl.col("p") == "P279")
+    up = hierarchy.join(hierarchy, left_on="o", right_on="s", suffix="2")
+    assert up.filter(pl.col("s") != pl.col("o2")).height >= 100
+    paths = edges.join(edges, left_on="o", right_on="s", suffix="2")
+    paths = paths.filter((pl.col("s") != pl.col("o2")) & (pl.col("p") != pl.col("p2")))
+    frequent = paths.group_by("p", "p2").len().filter(pl.col("len") >= 10)
+    assert frequent.height >= 20
+    closing = edges.select("s", p3="p", o2="o")
+    triangles = paths.join(closing, on=["s", "o2"])
+    combinations = triangles.group_by("p", "p2", "p3").len().filter(pl.col("len") >= 10)
+    assert combinations.height >= 5
+
+
+def test_sensitive_relations_have_obscure_subjects(graph: pl.DataFrame) -> None:
+    ends = pl.concat([graph.select(e="s"), graph.select(e="o")])
+    degree = ends.group_by("e").len("degree")
+    for relation in ("P21", "P30", "P140"):
+        subjects = graph.filter(pl.col("p") == relation).join(degree, left_on="s", right_on="e")
+        assert subjects.filter(pl.col("degree") <= 2).height >= 3, relation
+    assert graph.filter(pl.col("p") == "P91").height > 0
+
+
+def test_well_connected_entities(graph: pl.DataFrame) -> None:
+    degrees = graph.filter(pl.col("p") != "P31").group_by("s").len("n")
+    assert degrees.filter(pl.col("n") >= 10).height >= 50
+
+
+def test_ambiguous_names(world: World, graph: pl.DataFrame) -> None:
+    """Two entities of one name, told apart by a relation that both have."""
+    named = world.entities.filter(pl.col("label").is_not_null()).select("id", "label")
+    shared = named.filter(pl.col("label").is_duplicated())
+    assert shared["label"].n_unique() >= 12
+    facts = graph.filter(pl.col("p") != "P31").join(shared, left_on="s", right_on="id")
+    pairs = facts.select("label", "s", "p").unique().group_by("label", "p").len()
+    assert pairs.filter(pl.col("len") >= 2)["label"].n_unique() >= 12
+
+
+def test_chosen_classes_are_the_ones_meant(world: World) -> None:
+    instances = dict(world.dbpedia.instances.select("label", "class").iter_rows())
+    expected = {
+        "France": "Country",
+        "Paris": "City",
+        "Danube": "River",
+        "Albert Einstein": "Scientist",
+        "Pablo Picasso": "Painter",
+        "euro": "Currency",
+        "Bavaria": "AdministrativeRegion",
+    }
+    assert {k: instances[k].removeprefix(DBO) for k in expected} == expected

@@ -1,0 +1,121 @@
+"""Rows of SPARQL answers as frames, and the hash that is the same on every engine.
+
+A term is kept whole: value, type (iri, literal, bnode), language and datatype. What engines write
+differently without meaning it (`typed-literal`, `xsd:string`, case of language tags, order of
+members, labels of blank nodes) is levelled here and nowhere else.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kgprobe.schema import METADATA_KEY, atomic
+
+TYPES = {"uri": "iri", "literal": "literal", "typed-literal": "literal", "bnode": "bnode"}
+PLAIN = {
+    "http://www.w3.org/2001/XMLSchema#string",
+    "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString",
+}
+PARTS = ("", "_type", "_lang", "_datatype")
+
+Bindings = Sequence[Mapping[str, Mapping[str, str]]]
+
+
+def terms(bindings: Bindings, variables: Sequence[str]) -> pl.DataFrame:
+    """One row per binding: columns v, v_type, v_lang, v_datatype for every variable v, all String.
+
+    Unbound is null in all four, and so distinct from the empty string.
+    Raises ValueError for a term of no known type.
+    """
+    columns: dict[str, list[str | None]] = {f"{v}{part}": [] for v in variables for part in PARTS}
+    for variable in variables:
+        value, type_, lang, datatype = (columns[f"{variable}{part}"] for part in PARTS)
+        for binding in bindings:
+            term = binding.get(variable)
+            if term is None:
+                value.append(None)
+                type_.append(None)
+                lang.append(None)
+                datatype.append(None)
+                continue
+            kind = TYPES.get(term["type"])
+            if kind is None:
+                raise ValueError(
+                    f"?{variable} is of type {term['type']!r}, expected one of {TYPES}"
+                )
+            value.append(term["value"])
+            type_.append(kind)
+            tag, data = term.get("xml:lang"), term.get("datatype")
+            lang.append(tag.lower() if tag else None)
+            datatype.append(None if data is None or data in PLAIN else data)
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+
+
+def variables_of(frame: pl.DataFrame) -> list[str]:
+    """The variables of a frame made by `terms`."""
+    return frame.columns[:: len(PARTS)]
+
+
+def in_order(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `terms` sorted by its columns, unbound first, strings by code point."""
+    return frame.sort(frame.columns, nulls_last=False) if frame.width else frame
+
+
+def row_hash(frame: pl.DataFrame) -> str:
+    """The canonical hash: sha256 over the rows in order, without the column `key`.
+
+    Page size, order of arrival, engine and key column do not change it; labels of blank nodes are
+    an engine's own and count as equal.
+    """
+    kept = [v for v in variables_of(frame) if v != "key"]
+    frame = frame.select([f"{v}{part}" for v in kept for part in PARTS]).with_columns(
+        pl.when(pl.col(f"{v}_type") == "bnode").then(pl.lit("")).otherwise(pl.col(v)).alias(v)
+        for v in kept
+    )
+    digest = hashlib.sha256(orjson.dumps(kept))
+    for rows in in_order(frame).iter_slices(10_000):
+        digest.update(orjson.dumps(rows.rows()))
+    return digest.hexdigest()
+
+
+def write_result(frame: pl.DataFrame, path: Path, provenance: Mapping[str, Any]) -> None:
+    """Write `terms` as parquet: sorted, without key, types only in columns where they vary.
+
+    What is the same in every bound row of a column stands in the metadata under `terms`.
+    """
+    constant: dict[str, dict[str, str]] = {}
+    columns = []
+    for variable in [v for v in variables_of(frame) if v != "key"]:
+        columns.append(variable)
+        bound = frame.filter(pl.col(variable).is_not_null())
+        for part in PARTS[1:]:
+            values = bound[f"{variable}{part}"].unique().to_list()
+            if len(values) > 1:
+                columns.append(f"{variable}{part}")
+            elif values and values[0] is not None:
+                constant.setdefault(variable, {})[part[1:]] = values[0]
+    keyless = [c for c in frame.columns if c not in {f"key{part}" for part in PARTS}]
+    table = (
+        in_order(frame.select(keyless))
+        .select(columns)
+        .to_arrow(compat_level=pl.CompatLevel.oldest())
+    )
+    table = table.cast(pa.schema([(c, pa.string()) for c in columns]))
+    metadata = json.dumps({**provenance, "terms": constant}, sort_keys=True, ensure_ascii=True)
+    table = table.replace_schema_metadata({METADATA_KEY: metadata.encode()})
+    with atomic(path) as temporary:
+        pq.write_table(
+            table, temporary, compression="zstd", use_dictionary=True, row_group_size=1 << 17
+        )
+
+
+def read_result(path: str | Path) -> pl.DataFrame:
+    """The rows of a result.parquet as String columns."""
+    return pl.read_parquet(path)

@@ -1,0 +1,204 @@
+"""Snapshots of pulls: raw pages as they came, one table, and a record of how they were got.
+
+    data/{source}/{snapshot}/{query}/
+        query.rq             the exact text that was sent for the first page
+        page-00001.json.gz   raw answer bytes
+        result.parquet       all rows, sorted
+        meta.json            written last: its presence means complete
+
+While a pull is under way `journal.json` lists the finished pages; a page is finished when it stands
+there. A folder with meta.json is never written to again.
+"""
+
+import contextlib
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe.schema import atomic
+from kgprobe.sources.canonical import read_result
+from kgprobe.sources.endpoint import files_hash
+from kgprobe.sources.errors import Place, SnapshotError
+from kgprobe.sources.paging import Query, normalise
+
+META, JOURNAL, RESULT, QUERY = "meta.json", "journal.json", "result.parquet", "query.rq"
+
+
+@dataclass(frozen=True)
+class Page:
+    """One finished page, as the journal and meta.json record it."""
+
+    number: int
+    chunk: int
+    size: int  #: rows asked for
+    rows: int
+    last_key: str
+    sha256: str  #: of the raw body
+    cache_key: str
+    status: int = 200
+    url: str = ""  #: after redirects
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def file(self) -> str:
+        """Name of the page's file."""
+        return f"page-{self.number:05}.json.gz"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A complete pull on disk."""
+
+    folder: Path
+
+    @property
+    def result(self) -> Path:
+        """The table of all rows."""
+        return self.folder / RESULT
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The record of the pull."""
+        return dict(json.loads((self.folder / META).read_text(encoding="utf-8")))
+
+    def frame(self) -> pl.DataFrame:
+        """All rows, every variable as a String column."""
+        return read_result(self.result)
+
+
+class Writer:
+    """The folder of a pull under way: pages one after the other, then table and record."""
+
+    def __init__(self, folder: Path, query: Query, endpoint_id: str) -> None:
+        self.folder, self.query, self.endpoint_id = folder, query, endpoint_id
+        self.pages: list[Page] = []
+        self.notes: dict[str, Any] = {}
+
+    @property
+    def complete(self) -> bool:
+        """Whether meta.json is there."""
+        return (self.folder / META).is_file()
+
+    def open(self) -> None:
+        """Find the finished pages of an earlier run, each verified by its hash.
+
+        Raises SnapshotError when the folder belongs to another query, parameters or endpoint.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        journal = self.folder / (META if self.complete else JOURNAL)
+        if not journal.is_file():
+            return
+        found = json.loads(journal.read_text(encoding="utf-8"))
+        self._same(found, "query_sha256", self.query.sha256)
+        self._same(found, "endpoint", self.endpoint_id)
+        if self.complete:
+            (self.folder / JOURNAL).unlink(missing_ok=True)
+            return
+        self.notes = dict(found["notes"])
+        for record in found["pages"]:
+            page = Page(**record)
+            if not self._restored(page):
+                break  # what follows an unreadable page is asked for again with it
+            self.pages.append(page)
+
+    def _same(self, found: Mapping[str, Any], what: str, expected: str) -> None:
+        if found[what] != expected:
+            raise SnapshotError(
+                Place(self.endpoint_id, self.query.name),
+                f"{self.folder} was begun with {what} {found[what]}",
+                f"{what} {expected}",
+                "name another snapshot in the config, or put the old query back",
+            )
+
+    def _restored(self, page: Page) -> bool:
+        """Whether the page is there with the recorded bytes, perhaps not yet renamed."""
+        final = self.folder / page.file
+        for path in (final, final.with_suffix(".part")):
+            with contextlib.suppress(OSError, EOFError, gzip.BadGzipFile):
+                if hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest() == page.sha256:
+                    path.replace(final)
+                    return True
+        return False
+
+    def add(self, body: bytes, page: Page) -> None:
+        """Keep a page: bytes first, then the journal that makes it count, then its name."""
+        final = self.folder / page.file
+        part = final.with_suffix(".part")
+        part.write_bytes(gzip.compress(body, compresslevel=6, mtime=0))
+        self.pages.append(page)
+        self.note()
+        part.replace(final)
+
+    def note(self, **notes: Any) -> None:
+        """Write the journal, with more notes."""
+        self.notes |= notes
+        record = {**self._head(), "pages": [asdict(p) for p in self.pages], "notes": self.notes}
+        with atomic(self.folder / JOURNAL) as temporary:
+            temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
+
+    def keep_bad(self, number: int, body: bytes) -> None:
+        """Keep a refused body beside the pages, for a look at it."""
+        (self.folder / f"page-{number:05}.json.bad").write_bytes(body)
+
+    def drop_from(self, number: int) -> None:
+        """Set the pages from `number` on aside as `.bad`, to be asked for again by the next run."""
+        for page in self.pages[number - 1 :]:
+            path = self.folder / page.file
+            path.replace(path.with_suffix(".bad"))
+        del self.pages[number - 1 :]
+        self.note()
+
+    def bodies(self) -> Iterator[tuple[Page, bytes]]:
+        """Every finished page with its raw body."""
+        for page in self.pages:
+            yield page, gzip.decompress((self.folder / page.file).read_bytes())
+
+    def write_query(self, text: str) -> None:
+        """The text sent for the first page."""
+        with atomic(self.folder / QUERY) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+    def finish(self, meta: Mapping[str, Any]) -> Snapshot:
+        """Write meta.json, which makes the snapshot complete, and drop the journal."""
+        record = {**self._head(), **meta, "pages": [asdict(p) for p in self.pages]}
+        with atomic(self.folder / META) as temporary:
+            text = json.dumps(record, indent=1, ensure_ascii=False)
+            temporary.write_text(text + "\n", encoding="utf-8")
+        (self.folder / JOURNAL).unlink(missing_ok=True)
+        for leftover in self.folder.glob("page-*.json.bad"):
+            leftover.unlink()
+        return Snapshot(self.folder)
+
+    def _head(self) -> dict[str, Any]:
+        return {
+            "source": self.query.source,
+            "query": self.query.name,
+            "parameters": self.query.parameters,
+            "query_sha256": self.query.sha256,
+            "endpoint": self.endpoint_id,
+        }
+
+
+def cache_key(endpoint_id: str, text: str, snapshot: str, last_key: str) -> str:
+    """What names a page: endpoint, normalised text, snapshot and the key that it starts after."""
+    parts = (endpoint_id, normalise(text), snapshot, last_key)
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{len(part.encode())}:".encode() + part.encode())
+    return digest.hexdigest()
+
+
+def snapshot_name(access: str, name: str, files: list[str]) -> str:
+    """The folder of a snapshot: the config's `name`; for files with the hash of what they hold."""
+    return name if access == "live" else f"{name}-{files_hash(files)[:12]}"
+
+
+def snapshots(data: Path) -> list[Snapshot]:
+    """All complete snapshots below a data folder or a part of it, in order of their paths."""
+    return [Snapshot(meta.parent) for meta in sorted(data.rglob(META))]

@@ -60,6 +60,16 @@ def read_sheet(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, st
     return rows
 
 
+def read_column(path: str | Path, column: str) -> list[str]:
+    """The cells of one column of a tab-separated table with a header line; # starts a comment."""
+    lines = [line for line in read_text(path).splitlines() if line and not line.startswith("#")]
+    header = lines[0].split("\t") if lines else []
+    if column not in header:
+        raise SheetError(f"{path}: no column {column!r}; it has {header}")
+    place = header.index(column)
+    return [line.split("\t")[place] for line in lines[1:]]
+
+
 def read_text(path: str | Path) -> str:
     """The UTF-8 text of a file; SheetError names the line and byte of the first bad one."""
     if not Path(path).is_file():

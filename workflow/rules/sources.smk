@@ -25,6 +25,15 @@ PULLED = {
 }
 
 
+EMBEDDED = {
+    "access": "embedded",
+    "endpoint": "local",
+    "snapshot": "embedded",
+    "files": [],
+    "statements": "facts",
+}
+
+
 def graph(source):
     """Which of the two graphs a source speaks: the world's facts have Wikidata's shape."""
     return "dbpedia" if source == "dbpedia" else "wikidata"
@@ -33,7 +42,7 @@ def graph(source):
 def settings(source):
     """The access settings of a source; the world is always embedded."""
     if source == "world":
-        return {"access": "embedded", "endpoint": "local", "snapshot": "embedded", "files": []}
+        return EMBEDDED
     return config["sources"][source]
 
 
@@ -41,7 +50,7 @@ def rdf(wildcards):
     """RDF files that a local endpoint serves for a source; none when it is pulled live."""
     chosen = settings(wildcards.source)
     if chosen["access"] == "embedded":
-        return f"results/sources/world/{graph(wildcards.source)}.nt"
+        return [f"results/sources/world/{graph(wildcards.source)}.nt"]
     return files(chosen["files"]) if chosen["access"] == "local" else []
 
 
@@ -73,10 +82,10 @@ rule render_world:
 rule pull_facts:
     input:
         rdf=rdf,
-        query="resources/queries/wikidata/facts.rq",
+        query=lambda w: f"resources/queries/wikidata/{settings(w.source)['statements']}.rq",
         properties="resources/queries/wikidata/properties.rq",
         relations="resources/templates/bear_relations.tsv",
-        code=code("sources/sparql", "sources/endpoint"),
+        code=code("sources/access", "sources/statements"),
     output:
         facts="results/sources/{source}/facts.parquet",
     log:
@@ -90,6 +99,8 @@ rule pull_facts:
         settings=lambda w: settings(w.source),
         data=config["data"],
         contact=config["contact"],
+        # of the world everything; of Wikidata what BEAR asks for
+        everything=lambda w: w.source == "world",
     wildcard_constraints:
         source="wikidata|world",
     script:
@@ -100,7 +111,7 @@ rule pull:
     input:
         rdf=rdf,
         query=lambda w: f"resources/queries/{graph(w.source)}/{w.query}.rq",
-        code=code("sources/sparql", "sources/endpoint"),
+        code=code("sources/access", "sources/sparql"),
     output:
         table="results/sources/{source}/{query}.parquet",
     log:

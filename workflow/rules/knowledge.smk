@@ -16,6 +16,39 @@ rule facts:
     script:
         "../scripts/facts.py"
 
+#: what the ontology needs of the two graphs
+OF_DBPEDIA = "classes class_hierarchy class_equivalence properties property_equivalence types".split()
+OF_WIKIDATA = (
+    "properties property_hierarchy constraints constraint_classes equivalent_property".split()
+)
+
+
+rule ontology:
+    input:
+        dbpedia=expand("results/sources/dbpedia/{table}.parquet", table=OF_DBPEDIA),
+        wikidata=expand("results/sources/wikidata/{table}.parquet", table=OF_WIKIDATA),
+        statements="results/sources/wikidata/facts.parquet",
+        code=code("knowledge/ontology", "knowledge/ontology_build"),
+    output:
+        classes="results/knowledge/ontology/classes.parquet",
+        class_chains="results/knowledge/ontology/class_chains.parquet",
+        instances="results/knowledge/ontology/instances.parquet",
+        properties="results/knowledge/ontology/properties.parquet",
+        property_chains="results/knowledge/ontology/property_chains.parquet",
+        alignment="results/knowledge/ontology/alignment.parquet",
+        rejects="results/knowledge/ontology/rejects.parquet",
+        steps="results/knowledge/ontology/steps.parquet",
+    log:
+        "logs/knowledge/ontology.log",
+    benchmark:
+        "logs/knowledge/ontology.jsonl"
+    threads: 1
+    params:
+        seed=config["seed"],
+        **config["ontology"],
+    script:
+        "../scripts/ontology.py"
+
 
 rule trex_facts:
     input:

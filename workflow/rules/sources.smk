@@ -12,6 +12,7 @@ PULLED = {
         "equivalent_property",
         "inverse_property",
         "constraint_class_links",
+        "constraint_classes",
     ],
     "dbpedia": [
         "classes",
@@ -20,6 +21,7 @@ PULLED = {
         "properties",
         "property_hierarchy",
         "property_equivalence",
+        "types",
         "instance_counts",
     ],
 }

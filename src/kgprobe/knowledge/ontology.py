@@ -57,6 +57,11 @@ PROPERTIES = Contract(
     ("property",),
     frozenset({"dbpedia", "direction", "domain", "domain_source", "range", "range_source"}),
 )
+ALIGNMENT = Contract(
+    "ALIGNMENT",
+    {"property": pl.String, "dbpedia": pl.String, "direction": pl.String},
+    ("property", "dbpedia"),
+)
 STEPS = Contract(
     "STEPS",
     {"what": pl.String, "position": pl.Int32, "step": pl.String, "kept": pl.Int64},

@@ -1,0 +1,33 @@
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.job import job
+from kgprobe.knowledge import ontology, ontology_build
+
+CONTRACTS = {
+    "classes": ontology.CLASSES,
+    "class_chains": ontology.CHAINS,
+    "instances": ontology.INSTANCES,
+    "properties": ontology.PROPERTIES,
+    "property_chains": ontology.CHAINS,
+    "alignment": ontology.ALIGNMENT,
+    "rejects": ontology_build.REJECTS,
+    "steps": ontology.STEPS,
+}
+
+with job(snakemake) as run:
+    dbpedia = {Path(p).stem: pl.read_parquet(p) for p in run.input.dbpedia}
+    wikidata = {Path(p).stem: pl.read_parquet(p) for p in run.input.wikidata}
+    statements = schema.read(run.input.statements, schema.STATEMENTS)
+    built = ontology_build.build(
+        dbpedia,
+        wikidata,
+        statements,
+        per_class=run.params.per_class,
+        properties=run.params.properties,
+        seed=run.params.seed,
+    )
+    for name, contract in CONTRACTS.items():
+        schema.write(getattr(built, name), contract, run.output[name], run.provenance())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -55,7 +56,7 @@ def columns_of(frame: pl.DataFrame, first: Sequence[str] = ()) -> list[str]:
     return [c for c in first if c in present] + [c for c in present if c not in first]
 
 
-def lookup(frame: pl.DataFrame) -> dict[tuple[str, str], dict[str, float | int | None]]:
+def lookup(frame: pl.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """(row, column) -> value, n, low, high, published of a frame that holds one table.
 
     Raises ValueError when the frame holds several tables, whose rows would overwrite each other.

@@ -56,7 +56,7 @@ def read(html):
 @pytest.fixture(scope="module")
 def full():
     """A report that uses every part; one note holds markup."""
-    svg = svg_of(draw_size.size_plot(bear_figures.size([STUDY]), PROBES, 12.5))
+    svg = draw.svg(draw_size.size_plot(bear_figures.size([STUDY]), PROBES, 12.5), "size")
     raw = scores(guesses(FRAMES, 0.5, 0))
     funnel = pl.DataFrame(
         [
@@ -93,15 +93,6 @@ def full():
         relation_names={"P36": "capital of <b>"},
         links=[report.Link("bear_models.parquet", "../tables/bear_models.parquet", "scores")],
     )
-
-
-def svg_of(figure, name="size"):
-    import io
-
-    stream = io.StringIO()
-    with draw.style(name):
-        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    return stream.getvalue()
 
 
 def test_the_same_data_give_the_same_bytes_in_one_closed_file(full, tmp_path):

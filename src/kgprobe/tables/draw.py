@@ -4,6 +4,7 @@ Kinds of model differ by marker as well as by colour (Okabe and Ito's palette). 
 and surface have colours of their own, so that the report can exchange them for those of its theme.
 """
 
+import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -69,13 +70,20 @@ def save(figure: Figure, stem: str | Path) -> tuple[Path, Path]:
     """Write `<stem>.svg` and `<stem>.png` (200 dpi), without dates or versions in them."""
     stem = Path(stem)
     made = stem.with_name(stem.name + ".svg"), stem.with_name(stem.name + ".png")
-    with style(stem.name):
-        with atomic(made[0]) as temporary:
-            nothing: dict[str, Any] = {"Date": None, "Creator": None}
-            figure.savefig(temporary, format="svg", metadata=nothing)
-        with atomic(made[1]) as temporary:
-            figure.savefig(temporary, format="png", dpi=200, metadata={"Software": None})
+    with atomic(made[0]) as temporary:
+        temporary.write_text(svg(figure, stem.name), encoding="utf-8")
+    with style(stem.name), atomic(made[1]) as temporary:
+        figure.savefig(temporary, format="png", dpi=200, metadata={"Software": None})
     return made
+
+
+def svg(figure: Figure, name: str) -> str:
+    """A figure as SVG text; `name` fixes its ids."""
+    stream = io.StringIO()
+    nothing: dict[str, Any] = {"Date": None, "Creator": None}
+    with style(name):
+        figure.savefig(stream, format="svg", metadata=nothing)
+    return stream.getvalue()
 
 
 def names(probes: Sequence[Probe]) -> dict[str, str]:

@@ -1,0 +1,138 @@
+"""From files to studies, tables and figures."""
+
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.tables import gather, published, report
+from kgprobe.tables.table import lookup
+from tests.unit.study_frames import benchmark, guesses, scores
+
+FRAMES = benchmark({"P36": (["a", "b", "c"], ["a", "b", "c"]), "P1": (["a", "b"], ["a", "b"])})
+MODELS = {
+    "control-masked": {
+        "kind": "masked",
+        "source": "control:masked",
+        "dtype": "float32",
+        "bos": "-",
+        "published": "",
+    },
+    "smol": {"kind": "causal", "source": "gguf:x", "dtype": "float32", "bos": "forced"},
+}
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A benchmark and two models' scores on disk."""
+    contracts = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
+    for name, frame in FRAMES.items():
+        schema.write(frame, contracts[name], tmp_path / "world_lite" / f"{name}.parquet")
+    paths = []
+    for seed, (model, size) in enumerate((("control-masked", 1_000_000), ("smol", None))):
+        paths.append(tmp_path / f"{model}.parquet")
+        record = {"model": {"parameters": size}} if size else {}
+        frame = scores(guesses(FRAMES, 0.7, seed))
+        schema.write(frame, schema.SCORES, paths[-1], record)
+    rows = [
+        {"benchmark": "world_lite", "prompt": "templates", "method": "sentence", "model": model}
+        for model in MODELS
+    ]
+    return tmp_path, rows, paths
+
+
+def test_a_run_becomes_tables_figures_and_a_report(files, tmp_path):
+    folder, rows, paths = files
+    probes = gather.probes(rows, MODELS, paths)
+    assert [p.parameters for p in probes] == [1_000_000, None]
+    assert probes[0].control
+    assert probes[1].label == "smol | world_lite | sentence | BOS forced"
+    made = gather.studies(probes, paths, {"world_lite": folder / "world_lite"})
+    gold = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).iter_rows())
+    options = {(s, i): d for s, i, d in FRAMES["candidates"].select("set", "index", "id").rows()}
+    facts = [(item, item.split("/")[0], gold[item]) for item in sorted(gold)]
+    taught = pl.DataFrame(
+        [
+            (f"{item}/{options[r, g]}", r, item.split("/")[1], options[r, g], i % 2 == 0)
+            for i, (item, r, g) in enumerate(facts)
+        ],
+        schema=dict(schema.TAUGHT.columns),
+        orient="row",
+    )
+    tables = gather.tables(made, taught=taught)
+    assert set(tables) == {
+        "headline",
+        "bear_models",
+        "bear_relations",
+        "bear_templates",
+        "bear_differences",
+        "bear_size",
+        "calibration",
+    }
+    for name, frame in tables.items():
+        schema.check(frame, schema.TABLE)
+        assert frame["table"].unique().to_list() == [name]
+    drawn = list(gather.figures(probes, tables, {"P36": "capital"}))
+    assert [d.name for d in drawn] == [
+        "calibration",
+        "bear_size_world_lite",
+        "bear_relations_world_lite",
+    ]
+    shown = report.Report(
+        "2026-11-21", probes, tables, {}, [], [], {}, [d.drawing() for d in drawn]
+    )
+    assert report.render(shown).count("<svg") == 3
+
+
+def test_tables_are_the_same_whatever_the_order_of_the_files_rows(files):
+    folder, rows, paths = files
+    first = gather.tables(gather.studies(gather.probes(rows, MODELS, paths), paths, at(folder)))
+    for path in paths:
+        frame = schema.read(path, schema.SCORES).sample(fraction=1, shuffle=True, seed=3)
+        frame.write_parquet(path)
+    again = gather.tables(gather.studies(gather.probes(rows, MODELS, paths), paths, at(folder)))
+    for name in ("bear_models", "bear_relations", "bear_templates"):
+        assert first[name].equals(again[name])
+
+
+def test_published_points_stand_beside_comparable_benchmarks_only(files):
+    folder, rows, paths = files
+    paper = published.Published(
+        pl.DataFrame(
+            [("gpt2", "causal", 137, 2019, 13.49, 0.5, "paper")],
+            schema=published.LEADERBOARD,
+            orient="row",
+        ),
+        pl.DataFrame(schema=published.REMEASURED),
+    )
+
+    def size_caption(name):
+        (folder / name).exists() or (folder / name).symlink_to(folder / "world_lite")
+        own = [{**row, "benchmark": name} for row in rows]
+        probes = gather.probes(own, MODELS, paths)
+        made = gather.studies(probes, paths, {name: folder / name})
+        drawn = gather.figures(probes, gather.tables(made, paper))
+        return next(d.caption for d in drawn if d.name == f"bear_size_{name}")
+
+    assert "published" not in size_caption("world_lite")
+    assert "published" in size_caption("bear_released")
+
+
+def test_cardinality_and_domains_come_from_the_relations_file(files):
+    folder, rows, paths = files
+    info = pl.DataFrame(
+        {
+            "relation": ["P36", "P1"],
+            "cardinality": ["1:N", "1:N"],
+            "domains": [["Geographic"], ["Arts"]],
+            "title": ["capital", "x"],
+        }
+    )
+    info.write_parquet(folder / "world_lite" / "relations.parquet")
+    made = gather.studies(gather.probes(rows, MODELS, paths), paths, at(folder))
+    tables = gather.tables(made)
+    assert "Geographic" in tables["bear_domains"]["row"]
+    assert ("random | world_lite", "1:1") not in lookup(tables["bear_models"])
+
+
+def at(folder):
+    return {"world_lite": folder / "world_lite"}

@@ -1,0 +1,171 @@
+"""One row of models.tsv in, one loaded model out (scoring.md, section 9.1 for the traps)."""
+
+import hashlib
+import importlib.metadata
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+AUTO = {
+    "masked": transformers.AutoModelForMaskedLM,
+    "causal": transformers.AutoModelForCausalLM,
+    "seq2seq": transformers.AutoModelForSeq2SeqLM,
+}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class ModelError(RuntimeError):
+    """A model cannot be loaded or used; the message names model, source and remedy."""
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A row of models.tsv."""
+
+    model: str
+    kind: str
+    source: str
+    revision: str = ""
+    dtype: str = "float32"
+    bos: str = "-"
+
+
+@dataclass
+class Loaded:
+    """A model in evaluation mode, its tokenizer, and what is recorded of both."""
+
+    spec: ModelSpec
+    model: Any
+    tokenizer: Any
+    device: torch.device
+    limit: int
+    record: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters, shared ones once."""
+        return sum(p.numel() for p in self.model.parameters())
+
+
+def load_model(spec: ModelSpec, controls: Path | None = None, device: str = "") -> Loaded:
+    """Load the model of `spec`; `controls` is the folder that holds control-<kind>.
+
+    The arithmetic is `spec.dtype`, whatever the file stores. Raises ModelError when the source is
+    missing, damaged or of another kind.
+    """
+    if spec.kind not in AUTO:
+        raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
+    place, options = _place(spec, controls)
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
+        model = AUTO[spec.kind].from_pretrained(place, dtype=DTYPES[spec.dtype], **options)
+    except (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError) as error:
+        first = str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
+        raise ModelError(
+            f"{spec.model}: cannot be loaded from {spec.source}"
+            f"{' at ' + spec.revision if spec.revision else ''} as a {spec.kind} model: {first}\n"
+            + _remedy(spec)
+        ) from error
+    chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    model = model.to(device=chosen).eval().requires_grad_(False)
+    wrong = {p.dtype for p in model.parameters()} - {DTYPES[spec.dtype]}
+    if wrong:
+        raise ModelError(f"{spec.model}: parameters in {wrong}, asked for {spec.dtype}")
+    if not tokenizer.is_fast:
+        raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
+    if spec.kind == "masked" and tokenizer.mask_token_id is None:
+        raise ModelError(f"{spec.model}: a masked model without a mask token")
+    loaded = Loaded(spec, model, tokenizer, chosen, _limit(model.config))
+    loaded.record = _record(loaded, place, options)
+    return loaded
+
+
+def _place(spec: ModelSpec, controls: Path | None) -> tuple[str, dict[str, Any]]:
+    """Where from_pretrained looks, and with what options."""
+    scheme, _, rest = spec.source.partition(":")
+    if scheme == "hub":
+        return rest, {"revision": spec.revision}
+    if scheme == "gguf":
+        path = _packaged(spec, rest)
+        return str(path.parent), {"gguf_file": path.name}
+    if scheme == "control":
+        rest = str((controls or Path("results/models")) / f"control-{rest}")
+    elif scheme != "folder":
+        raise ModelError(f"{spec.model}: source {spec.source!r}; legal: hub, folder, gguf, control")
+    if not Path(rest).is_dir():
+        raise ModelError(f"{spec.model}: no such folder: {rest}")
+    return rest, {"local_files_only": True}
+
+
+def _packaged(spec: ModelSpec, package: str) -> Path:
+    """The one GGUF file inside an installed Python package, which is not imported for it."""
+    try:
+        found = importlib.metadata.files(package) or []
+    except importlib.metadata.PackageNotFoundError:
+        raise ModelError(
+            f"{spec.model}: the package {package} is not installed; `make setup` installs it"
+        ) from None
+    paths = [Path(str(f.locate())) for f in found if f.name.endswith(".gguf")]
+    if len(paths) != 1 or not paths[0].is_file():
+        raise ModelError(f"{spec.model}: {len(paths)} GGUF files in {package}, expected one")
+    return paths[0]
+
+
+def _remedy(spec: ModelSpec) -> str:
+    if spec.source.startswith("hub:"):
+        return "check the name and revision; without a network the model must be in the cache"
+    if spec.source.startswith("gguf:"):
+        return "the GGUF file is damaged or of an unknown architecture: install the package again"
+    return "check that the folder is complete (config.json, weights, tokenizer) and of this kind"
+
+
+def _limit(config: Any) -> int:
+    """Most tokens of a sentence, special ones included."""
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    limit = getattr(text, "max_position_embeddings", None) or getattr(text, "n_positions", None)
+    # RoBERTa-like models keep the positions up to the padding index to themselves
+    if text.model_type in ("roberta", "xlm-roberta", "camembert") and limit:
+        limit -= text.pad_token_id + 1
+    return int(limit or 1 << 20)
+
+
+def _record(loaded: Loaded, place: str, options: dict[str, Any]) -> dict[str, Any]:
+    tokenizer = loaded.tokenizer
+    return {
+        "model": loaded.spec.model,
+        "kind": loaded.spec.kind,
+        "source": loaded.spec.source,
+        "revision": loaded.spec.revision,
+        "dtype": loaded.spec.dtype,
+        "device": loaded.device.type,
+        "parameters": loaded.parameters,
+        "architecture": type(loaded.model).__name__,
+        "weights": _weights_hash(place, options),
+        "tokenizer": hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest(),
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
+
+
+def _weights_hash(place: str, options: dict[str, Any]) -> str:
+    """sha256 of the weight files of a local model; the revision stands for those of the hub."""
+    folder = Path(place)
+    if not folder.is_dir():
+        return str(options.get("revision", ""))
+    names = [options["gguf_file"]] if "gguf_file" in options else []
+    names = names or sorted(p.name for p in folder.glob("*.safetensors"))
+    names = names or sorted(p.name for p in folder.glob("*.bin"))
+    digests = {}
+    for name in names:
+        digest = hashlib.sha256()
+        with open(folder / name, "rb") as stream:
+            while block := stream.read(1 << 22):
+                digest.update(block)
+        digests[name] = digest.hexdigest()
+    if len(digests) == 1:
+        return next(iter(digests.values()))
+    return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()

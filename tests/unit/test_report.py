@@ -90,6 +90,7 @@ def full():
             "smol", "capital", bear_figures.example(STUDY, PROBES[0], raw, "P36/Qs0")
         ),
         funnels={"world_lite": funnel},
+        descriptions={"world_lite": "From the <embedded> world"},
         relation_names={"P36": "capital of <b>"},
         links=[report.Link("bear_models.parquet", "../tables/bear_models.parquet", "scores")],
     )
@@ -130,6 +131,7 @@ def test_it_says_what_was_run_and_how_to_read_it(full):
     assert "They are controls and nothing else" in text
     assert re.search(r"met by\s+2 of 2\s+control probes", text)
     assert "overlap (3)" in text
+    assert "From the <embedded> world" in text
 
 
 def test_parts_that_do_not_exist_leave_no_empty_chapter(full):

@@ -86,7 +86,13 @@ def test_without_ties_first_wins_is_not_printed_and_with_ties_it_is():
 
 def test_one_template_has_no_standard_error():
     one = {key: value for key, value in answers(RIGHT).items() if key[1] == 0}
-    assert "sem" not in bear.models([study(FRAMES, [(probe(), one)])])["column"]
+    single = study(FRAMES, [(probe("m"), one)])
+    frame = bear.models([single])
+    assert "sem" not in frame["column"]
+    # four of six: with one template the score is a share, so its interval is Wilson's
+    cells = table.lookup(frame)
+    row = cells["m | world_lite | sentence", "score"]
+    assert (row["low"], row["high"]) == pytest.approx([100 * b for b in wilson(4, 6)])
 
 
 def test_where_all_is_right_the_interval_is_not_a_point():

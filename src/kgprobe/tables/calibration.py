@@ -134,12 +134,9 @@ def _row(
 def _accuracy(
     study: Study, hits: NDArray[np.float64], chosen: NDArray[np.bool_]
 ) -> tuple[float, Interval]:
-    """Mean over the chosen items, and its bootstrap interval in per cent.
-
-    Wilson's where all are right or all wrong, since every resample is then the same.
-    """
+    """Mean over the chosen items, and its interval in per cent, chosen as in `Study.interval`."""
     inside = hits[chosen]
-    if inside.min() == inside.max():
+    if len(study.templates) == 1 or inside.min() == inside.max():
         return float(inside.mean()), wilson_percent(inside)
     owners = study.ordered["relation"].filter(pl.Series(chosen)).to_list()
     boot = by_relation(inside[:, None], owners, study.resamples, study.seed)

@@ -176,7 +176,7 @@ def pivot(
     """Any TABLE: the named columns (key -> head) that occur, and the named rows (key -> name);
     without `rows` all of them, in order of appearance."""
     cells = lookup(frame)
-    present = {column for _, column in cells}
+    present = {column for row, column in cells if rows is None or row in rows}
     chosen = {key: head for key, head in columns.items() if key in present}
     occurring = dict.fromkeys(row for row, column in cells if column in chosen)
     wanted = {row: row for row in occurring} if rows is None else rows
@@ -198,7 +198,7 @@ def funnel(frame: pl.DataFrame) -> Grid:
     )
     rows = [
         [
-            text(row["step"]),
+            text(row["step"].replace("_", " ")),
             text(row["relation"]),
             text(row["rows_in"]),
             text(row["rows_out"]),
@@ -224,7 +224,7 @@ def funnel_by_relation(frame: pl.DataFrame, titles: Mapping[str, str]) -> Grid:
                 text(own["rows_out"][-1]),
                 text(own["subjects"][-1]),
                 text(own["answers"][-1]),
-                text(f"{worst['step']} ({lost:,})" if lost else ""),
+                text(f"{worst['step'].replace('_', ' ')} ({lost:,})" if lost else ""),
             ]
         )
     heads = ["relation", "pulled", "kept", "subjects", "answers", "largest loss"]

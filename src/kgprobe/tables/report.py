@@ -79,7 +79,8 @@ class Report:
 
     `tables`: TABLE frames by table name (bear_models, bear_relations, ... as far as there are);
     `models`, `experiments`: rows as they shall be printed; `made`: date, as text;
-    `relation_names`: relation -> name; `funnels`: FUNNEL frames by benchmark.
+    `relation_names`: relation -> name; `funnels`: FUNNEL frames by benchmark; `descriptions`:
+    benchmark -> what it is.
     """
 
     made: str
@@ -93,6 +94,7 @@ class Report:
     example: Example | None = None
     funnels: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     relation_names: Mapping[str, str] = field(default_factory=dict)
+    descriptions: Mapping[str, str] = field(default_factory=dict)
     links: Sequence[Link] = ()
     title: str = "What the models know of the knowledge graph"
 

@@ -75,14 +75,16 @@ class Study:
     def interval(self, probe: int, weights: NDArray[np.float64] | None = None) -> Interval:
         """95 % interval, in per cent, of a probe's (weighted) accuracy.
 
-        Where every resample is the same (all right, all wrong, one item a relation) the bootstrap
-        says nothing and Wilson's interval of the share takes its place.
+        Wilson's for the plain share of items on one template, the bootstrap for means over several
+        templates and for other weights. Where every resample is the same (all right, all wrong,
+        one item a relation) the bootstrap says nothing, and Wilson's takes its place.
         """
         boot = self.resampled
+        weights = np.ones(len(boot.sizes)) if weights is None else weights
         low, high = boot.interval(probe, weights)
-        if high - low < 1e-12:
-            inside = np.ones(len(boot.sizes)) if weights is None else weights > 0
-            n, share = int(inside @ boot.sizes), boot.mean(probe, weights)
+        share_of_items = len(self.templates) == 1 and set(weights.tolist()) <= {0.0, 1.0}
+        if share_of_items or high - low < 1e-12:
+            n, share = int((weights > 0) @ boot.sizes), boot.mean(probe, weights)
             low, high = wilson(min(max(share, 0.0), 1.0) * n, n)
         return 100 * low, 100 * high
 

@@ -60,14 +60,29 @@ def read_sheet(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, st
     return rows
 
 
-def read_column(path: str | Path, column: str) -> list[str]:
-    """The cells of one column of a tab-separated table with a header line; # starts a comment."""
-    lines = [line for line in read_text(path).splitlines() if line and not line.startswith("#")]
-    header = lines[0].split("\t") if lines else []
-    if column not in header:
-        raise SheetError(f"{path}: no column {column!r}; it has {header}")
-    place = header.index(column)
-    return [line.split("\t")[place] for line in lines[1:]]
+def read_table(path: str | Path) -> list[dict[str, str]]:
+    """Rows of a tab-separated resource with a header line; # starts a comment line.
+
+    Raises SheetError with the line number for a row of another width.
+    """
+    numbered = enumerate(read_text(path).splitlines(), 1)
+    lines = [(n, t.split("\t")) for n, t in numbered if t.strip() and not t.startswith("#")]
+    if not lines:
+        raise SheetError(f"{path}: empty; expected a header line")
+    header = lines[0][1]
+    for number, cells in lines[1:]:
+        if len(cells) != len(header):
+            raise SheetError(f"{path}, line {number}: {len(cells)} cells, expected {len(header)}")
+    return [dict(zip(header, cells, strict=True)) for _, cells in lines[1:]]
+
+
+def manual_templates(rows: Iterable[Mapping[str, str]]) -> dict[str, list[tuple[int, str]]]:
+    """(index, text) of the hand-written templates per relation, from rows of templates.tsv."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for row in rows:
+        if row["kind"] == "manual":
+            found.setdefault(row["relation"], []).append((int(row["index"]), row["text"]))
+    return {relation: sorted(texts) for relation, texts in found.items()}
 
 
 def read_text(path: str | Path) -> str:

@@ -21,14 +21,16 @@ rule construct_bear:
         relations="resources/templates/bear_relations.tsv",
         templates="resources/templates/templates.tsv",
         labels="resources/templates/bear_labels.tsv",
-        code=code("benchmarks/bear", "benchmarks/bear_filters", "benchmarks/bear_choice"),
+        code=code("benchmarks/bear", "benchmarks/bear_filters", "benchmarks/bear_frames"),
     output:
-        big_items="results/benchmarks/{origin}_big/items.parquet",
+        big_questions="results/benchmarks/{origin}_big/items.parquet",
         big_candidates="results/benchmarks/{origin}_big/candidates.parquet",
         big_prompts="results/benchmarks/{origin}_big/prompts.parquet",
-        lite_items="results/benchmarks/{origin}_lite/items.parquet",
+        big_relations="results/benchmarks/{origin}_big/relations.parquet",
+        lite_questions="results/benchmarks/{origin}_lite/items.parquet",
         lite_candidates="results/benchmarks/{origin}_lite/candidates.parquet",
         lite_prompts="results/benchmarks/{origin}_lite/prompts.parquet",
+        lite_relations="results/benchmarks/{origin}_lite/relations.parquet",
         funnel="results/benchmarks/{origin}_big/funnel.parquet",
         dropped="results/benchmarks/{origin}_big/dropped.parquet",
         choice="results/benchmarks/{origin}_big/choice.parquet",
@@ -49,12 +51,12 @@ rule construct_bear:
 rule load_bear:
     input:
         folder=released_bear,
-        code=code("benchmarks/bear_released"),
+        code=code("benchmarks/bear_released", "benchmarks/bear_frames"),
     output:
         questions="results/benchmarks/bear{size}_released/items.parquet",
         candidates="results/benchmarks/bear{size}_released/candidates.parquet",
         prompts="results/benchmarks/bear{size}_released/prompts.parquet",
-        info="results/benchmarks/bear{size}_released/relations.parquet",
+        relations="results/benchmarks/bear{size}_released/relations.parquet",
     log:
         "logs/benchmarks/bear{size}_released.log",
     benchmark:

@@ -1,6 +1,6 @@
 from kgprobe import schema
 from kgprobe.job import job, progress
-from kgprobe.sheets import read_column
+from kgprobe.sheets import read_table
 from kgprobe.sources import access
 from kgprobe.sources.sparql import pull
 from kgprobe.sources.statements import statements
@@ -11,7 +11,9 @@ with job(snakemake) as run:
     )
     with opened as (endpoint, folder):
         properties = pull(run.input.properties, endpoint, folder, contact=run.params.contact)
-        asked = None if run.params.everything else read_column(run.input.relations, "relation")
+        rows = read_table(run.input.relations)
+        named = {row["relation"] for row in rows} | {row["lift"] for row in rows if row["lift"]}
+        asked = None if run.params.everything else sorted(named)
         wanted = access.relations_of(properties.frame(), asked)
         frames = {
             relation: pull(

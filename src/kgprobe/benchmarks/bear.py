@@ -1,0 +1,261 @@
+"""Balanced multiple-choice sets from statements, after BEAR (bear.md, section 4).
+
+The paper publishes no construction code: the rules and parameters here are kgprobe's own, chosen so
+that the invariants of the released data hold. A constructed set is not the paper's.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from kgprobe.benchmarks.bear_filters import REASONS, filtered, lifted, number
+from kgprobe.benchmarks.bear_frames import Sets, check_balance, relation_frames
+from kgprobe.schema import FUNNEL, Contract
+
+DROPPED = Contract(
+    "DROPPED",
+    {
+        "relation": pl.String,
+        "subject": pl.String,
+        "object": pl.String,
+        "rank": pl.String,
+        "reason": pl.String,
+    },
+    ("relation", "subject", "object", "rank"),
+    may_be_empty=True,
+)
+CHOICE = Contract(
+    "CHOICE",
+    {
+        "benchmark": pl.String,
+        "relation": pl.String,
+        "cardinality": pl.String,
+        "answers": pl.Int32,
+        "per_answer": pl.Int32,
+        "instances": pl.Int32,
+        "feasible": pl.Int32,
+        "outcome": pl.String,
+    },
+    ("benchmark", "relation"),
+)
+SPARES = Contract(
+    "SPARES",
+    {"relation": pl.String, "subject": pl.String, "object": pl.String, "position": pl.Int32},
+    ("relation", "object", "position"),
+    may_be_empty=True,
+)
+RELATIONS = Contract("RELATIONS", {"relation": pl.String, "cardinality": pl.String}, ("relation",))
+#: The reports of a construction by the name of their frame in `Built`.
+REPORTS = {"funnel": FUNNEL, "dropped": DROPPED, "choice": CHOICE, "spares": SPARES}
+
+
+@dataclass(frozen=True)
+class Built:
+    """The two nested sets, and what became of every statement."""
+
+    big: Sets
+    lite: Sets
+    funnel: pl.DataFrame
+    dropped: pl.DataFrame
+    choice: pl.DataFrame
+    spares: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The instances of one relation: `frame` in final order, answers by label."""
+
+    frame: pl.DataFrame
+    answers: int
+    per_answer: int
+    feasible: int
+    spares: pl.DataFrame
+
+
+def build(
+    statements: pl.DataFrame,
+    relations: Sequence[Mapping[str, str]],
+    templates: Mapping[str, Sequence[tuple[int, str]]],
+    forms: Mapping[str, str],
+    config: Mapping[str, Any],
+    origin: str = "bear",
+) -> Built:
+    """The big and the lite set of `statements` (STATEMENTS).
+
+    `relations` are the rows of bear_relations.tsv, `templates` three (index, text) per relation,
+    `forms` replaces answer labels inside sentences (id -> form) after all filters and orders.
+    Relations without enough answers are dropped and reported. Raises BalanceError should an
+    invariant fail, ValueError when no relation is left.
+    """
+    popular = with_popularity(statements, config["popularity"])
+    parts: dict[str, list[Sets]] = {"big": [], "lite": []}
+    funnel, dropped, choice, spares = [], [], [], []
+    for row in sorted(relations, key=lambda r: int(r["relation"][1:])):
+        relation = row["relation"]
+        pulled = lifted(popular.filter(pl.col("relation") == relation), row["lift"], popular)
+        judged = (
+            filtered(pulled, row, config)
+            if pulled.height
+            else pulled.with_columns(reason=pl.lit(""))
+        )
+        funnel += _funnel(f"{origin}_big", relation, judged)
+        lost = judged.filter(pl.col("reason").is_not_null())
+        dropped.append(lost.select(list(DROPPED.columns)))
+        rest = judged.filter(pl.col("reason").is_null()).unique(
+            ["subject", "object"], maintain_order=True
+        )
+        big = _choose(rest, row, config, config["big"])
+        lite = _choose(big.frame, row, config, config["lite"]) if big else None
+        for size, chosen in (("big", big), ("lite", lite)):
+            choice.append(
+                _choice_row(f"{origin}_{size}", row, chosen, len(templates.get(relation, ())))
+            )
+            if big and lite and chosen and len(templates.get(relation, ())) == 3:
+                parts[size].append(
+                    _frames(f"{origin}_{size}", relation, chosen, templates[relation], forms)
+                )
+        if big:
+            spares.append(big.spares.select(list(SPARES.columns)))
+    if not parts["lite"]:
+        raise ValueError(
+            f"{origin}: no relation has {config['min_answers']} answers with enough instances; "
+            "lower `total` or `min_answers`, or see the funnel for what was dropped"
+        )
+    big_sets, lite_sets = Sets.joined(parts["big"]), Sets.joined(parts["lite"])
+    for sets in (big_sets, lite_sets):
+        check_balance(sets)
+    return Built(
+        big_sets,
+        lite_sets,
+        pl.DataFrame(funnel, schema=dict(FUNNEL.columns), orient="row"),
+        pl.concat(dropped).unique(list(DROPPED.key), maintain_order=True),
+        pl.DataFrame(choice, schema=dict(CHOICE.columns), orient="row"),
+        pl.concat(spares),
+    )
+
+
+def relations_of(sets: Sets, relations: Sequence[Mapping[str, str]]) -> pl.DataFrame:
+    """RELATIONS of a set: the cardinality that bear_relations.tsv gives to each."""
+    known = {row["relation"]: row["cardinality"] for row in relations}
+    names = sets.items["relation"].unique().sort().to_list()
+    return pl.DataFrame({"relation": names, "cardinality": [known[name] for name in names]})
+
+
+def with_popularity(statements: pl.DataFrame, key: str) -> pl.DataFrame:
+    """Adds subject_popularity and object_popularity.
+
+    `sitelinks`: as pulled, unknown counts as 0. `statements`: in how many statements of the whole
+    pull the entity stands, for sources that know no sitelinks.
+    """
+    if key == "sitelinks":
+        return statements.with_columns(
+            subject_popularity=pl.col("subject_sitelinks").fill_null(0),
+            object_popularity=pl.col("object_sitelinks").fill_null(0),
+        )
+    both = pl.concat([statements["subject"], statements["object"].alias("subject")])
+    counts = both.value_counts(name="n").with_columns(pl.col("n").cast(pl.Int64))
+    for side in ("subject", "object"):
+        named = counts.rename({"subject": side, "n": f"{side}_popularity"})
+        statements = statements.join(named, on=side, how="left", maintain_order="left")
+    return statements
+
+
+def _choose(
+    rest: pl.DataFrame,
+    relation: Mapping[str, str],
+    config: Mapping[str, Any],
+    size: Mapping[str, int],
+) -> Chosen | None:
+    """The instances of one relation and size, or None when there are too few answers."""
+    if relation["cardinality"] == "1:1":
+        return _choose_pairs(rest, config["min_answers"], size["one_to_one"])
+    counts = rest.group_by("object").agg(
+        pl.len().alias("count"),
+        pl.col("object_popularity").max(),
+        pl.col("object_label").first(),
+    )
+    for k in range(size["max_answers"], config["min_answers"] - 1, -1):
+        q = round(size["total"] / k)  # half to even
+        feasible = counts.filter(pl.col("count") >= q)
+        if q and feasible.height >= k:
+            break
+    else:
+        return None
+    by = ["object_popularity", "count", number("object")]
+    answers = feasible.sort(by, descending=[True, True, False]).head(k)
+    ranked = rest.join(answers.select("object"), on="object", how="semi").sort(
+        "object", "subject_popularity", number("subject"), descending=[False, True, False]
+    )
+    ranked = ranked.with_columns(position=pl.int_range(pl.len(), dtype=pl.Int32).over("object"))
+    chosen = _ordered(ranked.filter(pl.col("position") < q))
+    spare = ranked.filter((pl.col("position") >= q) & (pl.col("position") < q + config["spares"]))
+    return Chosen(chosen.drop("position"), k, q, feasible.height, spare)
+
+
+def _choose_pairs(rest: pl.DataFrame, least: int, most: int) -> Chosen | None:
+    """The most popular pairs of a one-to-one relation, by the smaller of both popularities."""
+    both = [pl.col("subject_popularity"), pl.col("object_popularity")]
+    ranked = rest.sort(
+        pl.min_horizontal(*both), pl.max_horizontal(*both), number("subject"),
+        descending=[True, True, False],
+    ).unique("object", keep="first", maintain_order=True)  # fmt: skip
+    if ranked.height < least:
+        return None
+    spare = ranked.slice(most, 0).with_columns(position=pl.lit(0, dtype=pl.Int32))
+    chosen = _ordered(ranked.head(most))
+    return Chosen(chosen, chosen.height, 1, ranked.height, spare)
+
+
+def _ordered(chosen: pl.DataFrame) -> pl.DataFrame:
+    """Answers in label order (code points), instances of an answer by popularity."""
+    return chosen.sort(
+        "object_label", number("object"), "subject_popularity", number("subject"),
+        descending=[False, False, True, False],
+    )  # fmt: skip
+
+
+def _frames(
+    benchmark: str,
+    relation: str,
+    chosen: Chosen,
+    templates: Sequence[tuple[int, str]],
+    forms: Mapping[str, str],
+) -> Sets:
+    answers = chosen.frame.unique("object", keep="first", maintain_order=True)
+    options = [
+        (answer, forms.get(answer, label))
+        for answer, label in answers.select("object", "object_label").rows()
+    ]
+    place = {answer: index for index, (answer, _) in enumerate(options)}
+    subjects = [
+        (subject, label, place[answer], ())
+        for subject, label, answer in chosen.frame.select(
+            "subject", "subject_label", "object"
+        ).rows()
+    ]
+    return relation_frames(benchmark, relation, options, subjects, templates)
+
+
+def _funnel(benchmark: str, relation: str, judged: pl.DataFrame) -> list[tuple[Any, ...]]:
+    """One row per step: rows in and out, distinct subjects and answers left."""
+    rows: list[tuple[Any, ...]] = []
+    alive = judged
+    for position, step in enumerate(("pulled", *REASONS)):
+        left = alive.filter(pl.col("reason").is_null() | (pl.col("reason") != step))
+        counts = (alive.height, left.height, left["subject"].n_unique(), left["object"].n_unique())
+        rows.append((benchmark, relation, position, step, *counts))
+        alive = left
+    return rows
+
+
+def _choice_row(
+    benchmark: str, row: Mapping[str, str], chosen: Chosen | None, templates: int
+) -> tuple[Any, ...]:
+    if chosen is None:
+        numbers: tuple[Any, ...] = (0, 0, 0, 0, "too few answers")
+    else:
+        outcome = "kept" if templates == 3 else f"{templates} templates, needs three"
+        numbers = (chosen.answers, chosen.per_answer, chosen.frame.height, chosen.feasible, outcome)
+    return (benchmark, row["relation"], row["cardinality"], *numbers)

@@ -1,0 +1,20 @@
+from pathlib import Path
+
+from kgprobe import schema
+from kgprobe.benchmarks import bear_released
+from kgprobe.job import job
+
+with job(snakemake) as run:
+    released, folder = run.params.released, Path(run.input.folder)
+    sets = bear_released.load(
+        folder,
+        released["instances_per_relation"],
+        released["templates"],
+        Path(run.output.questions).parent.name,
+    )
+    provenance = run.provenance(**released)
+    schema.write(sets.items, schema.ITEMS, run.output.questions, provenance)
+    schema.write(sets.candidates, schema.CANDIDATES, run.output.candidates, provenance)
+    schema.write(sets.prompts, schema.PROMPTS, run.output.prompts, provenance)
+    relations = bear_released.relations(folder, sets)
+    schema.write(relations, bear_released.RELATIONS, run.output.relations, provenance)

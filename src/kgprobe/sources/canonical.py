@@ -34,27 +34,19 @@ def terms(bindings: Bindings, variables: Sequence[str]) -> pl.DataFrame:
     Unbound is null in all four, and so distinct from the empty string.
     Raises ValueError for a term of no known type.
     """
-    columns: dict[str, list[str | None]] = {f"{v}{part}": [] for v in variables for part in PARTS}
+    columns: dict[str, list[str | None]] = {}
     for variable in variables:
-        value, type_, lang, datatype = (columns[f"{variable}{part}"] for part in PARTS)
-        for binding in bindings:
-            term = binding.get(variable)
-            if term is None:
-                value.append(None)
-                type_.append(None)
-                lang.append(None)
-                datatype.append(None)
-                continue
-            kind = TYPES.get(term["type"])
-            if kind is None:
-                raise ValueError(
-                    f"?{variable} is of type {term['type']!r}, expected one of {TYPES}"
-                )
-            value.append(term["value"])
-            type_.append(kind)
-            tag, data = term.get("xml:lang"), term.get("datatype")
-            lang.append(tag.lower() if tag else None)
-            datatype.append(None if data is None or data in PLAIN else data)
+        cells = [binding.get(variable) for binding in bindings]
+        kinds = [TYPES.get(cell["type"], "") if cell else None for cell in cells]
+        if "" in kinds:
+            cell = cells[kinds.index("")]
+            raise ValueError(f"?{variable} is {cell}, expected a type among {sorted(TYPES)}")
+        tags = [cell.get("xml:lang") if cell else None for cell in cells]
+        datatypes = [cell.get("datatype") if cell else None for cell in cells]
+        columns[variable] = [cell["value"] if cell else None for cell in cells]
+        columns[f"{variable}_type"] = kinds
+        columns[f"{variable}_lang"] = [tag.lower() if tag else None for tag in tags]
+        columns[f"{variable}_datatype"] = [None if d in PLAIN else d for d in datatypes]
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
 
 
@@ -69,13 +61,13 @@ def in_order(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def row_hash(frame: pl.DataFrame) -> str:
-    """The canonical hash: sha256 over the rows in order, without the column `key`.
+    """The canonical hash of the rows of `terms`: sha256 over the rows in order.
 
-    Page size, order of arrival, engine and key column do not change it; labels of blank nodes are
-    an engine's own and count as equal.
+    Page size, order of arrival and engine do not change it (nor does the key, which is no part of
+    `terms`); labels of blank nodes are an engine's own and count as equal.
     """
-    kept = [v for v in variables_of(frame) if v != "key"]
-    frame = frame.select([f"{v}{part}" for v in kept for part in PARTS]).with_columns(
+    kept = variables_of(frame)
+    frame = frame.with_columns(
         pl.when(pl.col(f"{v}_type") == "bnode").then(pl.lit("")).otherwise(pl.col(v)).alias(v)
         for v in kept
     )
@@ -86,13 +78,13 @@ def row_hash(frame: pl.DataFrame) -> str:
 
 
 def write_result(frame: pl.DataFrame, path: Path, provenance: Mapping[str, Any]) -> None:
-    """Write `terms` as parquet: sorted, without key, types only in columns where they vary.
+    """Write `terms` as parquet: sorted, and types only in columns where they vary.
 
     What is the same in every bound row of a column stands in the metadata under `terms`.
     """
     constant: dict[str, dict[str, str]] = {}
     columns = []
-    for variable in [v for v in variables_of(frame) if v != "key"]:
+    for variable in variables_of(frame):
         columns.append(variable)
         bound = frame.filter(pl.col(variable).is_not_null())
         for part in PARTS[1:]:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
-import polars as pl
 import SPARQLWrapper
 
 from kgprobe import __version__
-from kgprobe.sources.canonical import row_hash, terms, write_result
+from kgprobe.sources.canonical import row_hash, write_result
 from kgprobe.sources.errors import CountMismatch, Place, SourceError
 from kgprobe.sources.snapshots import Snapshot, Writer
 
@@ -47,8 +46,9 @@ def mismatch(
     came = f"{rows:,} rows"
     expected = f"{counts.before} rows by the count query before, {counts.after} after"
     ours: list[str] = []
-    for _, body in writer.bodies():
-        ours += [b["key"]["value"] for b in orjson.loads(body)["results"]["bindings"]]
+    for page in writer.pages:
+        bindings = orjson.loads(writer.body(page))["results"]["bindings"]
+        ours += [binding["key"]["value"] for binding in bindings]
     try:
         again = second_look()
     except SourceError as error:
@@ -78,11 +78,7 @@ def mismatch(
 def summarise(writer: Writer, asker: Asker, counts: Counts, ended: str) -> Snapshot:
     """Write the table of all pages, then the record that makes the snapshot complete."""
     query, endpoint = writer.query, asker.endpoint
-    variables = ("key", *query.variables)
-    frames = [
-        terms(orjson.loads(body)["results"]["bindings"], variables) for _, body in writer.bodies()
-    ]
-    frame = pl.concat(frames)
+    frame = writer.frame()
     rows_sha256 = row_hash(frame)
     pages_sha256 = hashlib.sha256("".join(p.sha256 for p in writer.pages).encode()).hexdigest()
     provenance = {

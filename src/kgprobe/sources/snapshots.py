@@ -6,28 +6,29 @@
         result.parquet       all rows, sorted
         meta.json            written last: its presence means complete
 
-While a pull is under way `journal.json` lists the finished pages; a page is finished when it stands
-there. A folder with meta.json is never written to again.
+While a pull is under way `journal.jsonl` lists the finished pages, a line each; a page is finished
+when it stands there. A folder with meta.json is never written to again.
 """
 
 import contextlib
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import orjson
 import polars as pl
 
 from kgprobe.schema import atomic
-from kgprobe.sources.canonical import read_result
+from kgprobe.sources.canonical import read_result, terms
 from kgprobe.sources.endpoint import files_hash
 from kgprobe.sources.errors import Place, SnapshotError
 from kgprobe.sources.paging import Query, normalise
 
-META, JOURNAL, RESULT, QUERY = "meta.json", "journal.json", "result.parquet", "query.rq"
+META, JOURNAL, RESULT, QUERY = "meta.json", "journal.jsonl", "result.parquet", "query.rq"
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class Writer:
     def __init__(self, folder: Path, query: Query, endpoint_id: str) -> None:
         self.folder, self.query, self.endpoint_id = folder, query, endpoint_id
         self.pages: list[Page] = []
+        self.frames: dict[int, pl.DataFrame] = {}
         self.notes: dict[str, Any] = {}
 
     @property
@@ -91,30 +93,49 @@ class Writer:
         Raises SnapshotError when the folder belongs to another query, parameters or endpoint.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        journal = self.folder / (META if self.complete else JOURNAL)
-        if not journal.is_file():
-            return
-        found = json.loads(journal.read_text(encoding="utf-8"))
-        self._same(found, "query_sha256", self.query.sha256)
-        self._same(found, "endpoint", self.endpoint_id)
         if self.complete:
+            self._same(Snapshot(self.folder).meta)
             (self.folder / JOURNAL).unlink(missing_ok=True)
             return
-        self.notes = dict(found["notes"])
-        for record in found["pages"]:
-            page = Page(**record)
-            if not self._restored(page):
-                break  # what follows an unreadable page is asked for again with it
-            self.pages.append(page)
+        lines = self._journal()
+        if not lines:
+            self._begin()
+            return
+        self._same(lines[0])
+        for line in lines[1:]:
+            if "number" in line:
+                page = Page(**line)
+                if not self._restored(page):
+                    break  # what follows an unreadable page is asked for again with it
+                self.pages.append(page)
+            else:
+                self.notes |= line
+        self._begin()
 
-    def _same(self, found: Mapping[str, Any], what: str, expected: str) -> None:
-        if found[what] != expected:
-            raise SnapshotError(
-                Place(self.endpoint_id, self.query.name),
-                f"{self.folder} was begun with {what} {found[what]}",
-                f"{what} {expected}",
-                "name another snapshot in the config, or put the old query back",
-            )
+    def _journal(self) -> list[dict[str, Any]]:
+        """The lines of the journal; one that a killed process left half-written does not count."""
+        path = self.folder / JOURNAL
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+    def _begin(self) -> None:
+        """Write the journal anew: what is known so far."""
+        records = [self._head(), *map(asdict, self.pages), *([self.notes] if self.notes else [])]
+        with atomic(self.folder / JOURNAL) as temporary:
+            temporary.write_text("".join(map(_line, records)), encoding="utf-8")
+
+    def _same(self, found: Mapping[str, Any]) -> None:
+        for what, expected in (
+            ("query_sha256", self.query.sha256),
+            ("endpoint", self.endpoint_id),
+        ):
+            if found[what] != expected:
+                raise SnapshotError(
+                    Place(self.endpoint_id, self.query.name),
+                    f"{self.folder} was begun with {what} {found[what]}",
+                    f"{what} {expected}",
+                    "name another snapshot in the config, or put the old query back",
+                )
 
     def _restored(self, page: Page) -> bool:
         """Whether the page is there with the recorded bytes, perhaps not yet renamed."""
@@ -126,21 +147,24 @@ class Writer:
                     return True
         return False
 
-    def add(self, body: bytes, page: Page) -> None:
+    def add(self, body: bytes, page: Page, rows: pl.DataFrame) -> None:
         """Keep a page: bytes first, then the journal that makes it count, then its name."""
+        self.frames[page.number] = rows
         final = self.folder / page.file
         part = final.with_suffix(".part")
         part.write_bytes(gzip.compress(body, compresslevel=6, mtime=0))
         self.pages.append(page)
-        self.note()
+        self._append(asdict(page))
         part.replace(final)
 
     def note(self, **notes: Any) -> None:
-        """Write the journal, with more notes."""
+        """Keep values for meta.json in the journal."""
         self.notes |= notes
-        record = {**self._head(), "pages": [asdict(p) for p in self.pages], "notes": self.notes}
-        with atomic(self.folder / JOURNAL) as temporary:
-            temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
+        self._append(notes)
+
+    def _append(self, record: Mapping[str, Any]) -> None:
+        with open(self.folder / JOURNAL, "a", encoding="utf-8") as stream:
+            stream.write(_line(record))
 
     def keep_bad(self, number: int, body: bytes) -> None:
         """Keep a refused body beside the pages, for a look at it."""
@@ -149,15 +173,23 @@ class Writer:
     def drop_from(self, number: int) -> None:
         """Set the pages from `number` on aside as `.bad`, to be asked for again by the next run."""
         for page in self.pages[number - 1 :]:
+            self.frames.pop(page.number, None)
             path = self.folder / page.file
             path.replace(path.with_suffix(".bad"))
         del self.pages[number - 1 :]
-        self.note()
+        self._begin()
 
-    def bodies(self) -> Iterator[tuple[Page, bytes]]:
-        """Every finished page with its raw body."""
+    def body(self, page: Page) -> bytes:
+        """The raw body of a finished page."""
+        return gzip.decompress((self.folder / page.file).read_bytes())
+
+    def frame(self) -> pl.DataFrame:
+        """The rows of all pages; those of an earlier run are read back."""
         for page in self.pages:
-            yield page, gzip.decompress((self.folder / page.file).read_bytes())
+            if page.number not in self.frames:
+                bindings = orjson.loads(self.body(page))["results"]["bindings"]
+                self.frames[page.number] = terms(bindings, self.query.variables)
+        return pl.concat([self.frames[page.number] for page in self.pages])
 
     def write_query(self, text: str) -> None:
         """The text sent for the first page."""
@@ -171,8 +203,10 @@ class Writer:
             text = json.dumps(record, indent=1, ensure_ascii=False)
             temporary.write_text(text + "\n", encoding="utf-8")
         (self.folder / JOURNAL).unlink(missing_ok=True)
-        for leftover in self.folder.glob("page-*.json.bad"):
-            leftover.unlink()
+        kept = {page.file for page in self.pages}
+        for file in self.folder.glob("page-*"):
+            if file.name not in kept:  # refused, set aside, or of an earlier run with other sizes
+                file.unlink()
         return Snapshot(self.folder)
 
     def _head(self) -> dict[str, Any]:
@@ -183,6 +217,10 @@ class Writer:
             "query_sha256": self.query.sha256,
             "endpoint": self.endpoint_id,
         }
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    return json.dumps(record) + "\n"
 
 
 def cache_key(endpoint_id: str, text: str, snapshot: str, last_key: str) -> str:

@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+import polars as pl
 from filelock import FileLock
 
 from kgprobe.job import log, progress
 from kgprobe.sources.answers import Answer, check_count, check_keys, check_page, check_status
+from kgprobe.sources.canonical import terms
 from kgprobe.sources.completeness import Counts, mismatch, summarise
 from kgprobe.sources.errors import (
     BudgetExhausted,
@@ -211,11 +213,11 @@ class _Pull:
             asked.append((self.query.page(chunk, last, self.size.now), self.size.now))
             return asked[-1][0]
 
-        def accept(answer: Answer) -> tuple[Answer, list[str]]:
+        def accept(answer: Answer) -> tuple[Answer, list[str], pl.DataFrame]:
             bindings = check_page(answer, place, variables, asked[-1][1])
-            return answer, check_keys(bindings, place, last)
+            return answer, check_keys(bindings, place, last), terms(bindings, variables[1:])
 
-        answer, keys = self.asker.ask(
+        answer, keys, rows = self.asker.ask(
             text,
             place,
             accept,
@@ -243,7 +245,7 @@ class _Pull:
                 k: v for k, v in answer.headers.items() if k in KEPT_HEADERS or k.startswith("x-")
             },
         )
-        self.writer.add(answer.body, page)
+        self.writer.add(answer.body, page, rows)
         self.size.accepted()
         return page
 

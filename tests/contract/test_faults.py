@@ -1,0 +1,285 @@
+"""Pulls through a server that misbehaves: nothing is lost, doubled or cut in silence."""
+
+import gzip
+import hashlib
+import random
+from collections import Counter
+from pathlib import Path
+
+import orjson
+import pytest
+
+from kgprobe.sources import errors
+from kgprobe.sources.limits import BUDGET, WINDOW, Clock
+from kgprobe.sources.paging import read_query
+from kgprobe.sources.policy import Endpoint, Policy
+from kgprobe.sources.snapshots import Snapshot
+from kgprobe.sources.sparql import pull
+from tests.contract.conftest import ROWS, THINGS, FakeClock
+from tests.contract.fault_server import (
+    FATAL,
+    LIES,
+    PASSING,
+    SLOW,
+    WAIT,
+    Faults,
+    FaultServer,
+    Table,
+    fetch,
+)
+
+POLICY = Policy(connections=1, interval=1.0, connect=1.0, read=0.25, deadline=0.6, attempts=6)
+CONTACT = "test@example.org"
+FIRST_PAGE = 2  # the number of its request; the count is the first
+
+
+def run(server: FaultServer, clock: FakeClock, data: Path, policy: Policy = POLICY) -> Snapshot:
+    """One pull of the things through the server."""
+    endpoint = Endpoint("local", server.url, policy)
+    waiting = Clock(clock.now, clock.sleep)
+    return pull(THINGS, endpoint, data / "made" / "now", contact=CONTACT, clock=waiting, seed=0)
+
+
+@pytest.fixture(scope="module")
+def clean(things_table: Table, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The canonical hash of a pull without faults."""
+    clock = FakeClock()
+    with FaultServer(things_table, clock.now) as server:
+        snapshot = run(server, clock, tmp_path_factory.mktemp("clean"))
+    assert snapshot.meta["rows"] == ROWS
+    return str(snapshot.meta["rows_sha256"])
+
+
+def folder(data: Path) -> Path:
+    return data / "made" / "now" / "things"
+
+
+def pages_kept(data: Path) -> list[int]:
+    """Rows of the finished pages, which are all whole."""
+    rows = []
+    for file in sorted(folder(data).glob("page-*.json.gz")):
+        rows.append(len(orjson.loads(gzip.decompress(file.read_bytes()))["results"]["bindings"]))
+    return rows
+
+
+def assert_whole(data: Path, snapshot: Snapshot, clean: str) -> None:
+    """The snapshot holds every row once, and nothing but its own files."""
+    meta = snapshot.meta
+    assert meta["rows_sha256"] == clean
+    assert sum(page["rows"] for page in meta["pages"]) == ROWS == snapshot.frame().height
+    for page in meta["pages"]:
+        body = gzip.decompress((folder(data) / f"page-{page['number']:05}.json.gz").read_bytes())
+        assert hashlib.sha256(body).hexdigest() == page["sha256"]
+    files = {p.name for p in snapshot.folder.iterdir() if not p.name.startswith("page-")}
+    assert files == {"query.rq", "result.parquet", "meta.json"}
+    assert not list(snapshot.folder.glob("*.part"))
+
+
+def assert_manners(server: FaultServer, policy: Policy = POLICY) -> None:
+    """One connection, starts apart, no request while a service asked to wait, few errors."""
+    for before, after in zip(server.seen, server.seen[1:], strict=False):
+        assert after.at - before.at >= policy.interval - 1e-6
+        if before.fault.startswith("rate") or before.fault == "status 503 wait":
+            asked = {"rate bare": 60, "rate date": WAIT - 1}.get(before.fault, WAIT)
+            assert after.at - before.at >= asked
+    assert max(seen.running for seen in server.seen) <= policy.connections + 1
+    for at in server.errors:
+        assert sum(at <= other < at + WINDOW for other in server.errors) <= BUDGET
+
+
+def assert_no_page_twice(server: FaultServer) -> None:
+    """What came whole was not asked for again."""
+    good = Counter(
+        seen.last_key
+        for seen in server.seen
+        if not (seen.fault or seen.is_count or seen.is_second_look)
+    )
+    assert max(good.values(), default=1) == 1
+
+
+def test_the_table_gives_the_endpoint_s_own_bytes(many_things, things_table):
+    query = read_query(THINGS)
+    for last, size in (("", 5000), (things_table.keys[41_000], 777), (things_table.keys[-1], 10)):
+        body = fetch(many_things.url, query.page(0, last, size))
+        assert body == things_table.body(things_table.slice(last, size))
+
+
+@pytest.mark.parametrize(
+    ("fault", "at"),
+    [(fault, 5) for fault in (*PASSING, *SLOW)]
+    + [(fault, at) for fault in ("status 503", "cut short", "cap") for at in (1, FIRST_PAGE, 12)],
+)
+def test_a_passing_fault_changes_nothing(fault, at, faulty, clock, tmp_path, clean):
+    faulty.expect(Faults({at: fault}))
+    snapshot = run(faulty, clock, tmp_path)
+    assert_whole(tmp_path, snapshot, clean)
+    assert_manners(faulty)
+    assert_no_page_twice(faulty)
+    assert sum(snapshot.meta["retries"].values()) == 1
+    assert [seen.fault for seen in faulty.seen if seen.fault] == [fault]
+
+
+CAUSES = {
+    "status 403": errors.EndpointRefused,
+    "status 500 SR353": errors.QueryRejected,
+    "status 400": errors.QueryRejected,
+    "other vars": errors.MalformedAnswer,
+    "too many": errors.MalformedAnswer,
+    "disorder": errors.OrderViolation,
+    "double row": errors.OrderViolation,
+    "page before": errors.OrderViolation,
+    "hole": errors.CountMismatch,
+}
+
+
+@pytest.mark.parametrize("fault", CAUSES)
+def test_a_fatal_fault_is_told_at_once_and_a_later_run_completes(
+    fault, faulty, clock, tmp_path, clean
+):
+    assert set(CAUSES) == {*FATAL, *LIES} - {"short page"}
+    faulty.expect(Faults({5: fault}))
+    with pytest.raises(CAUSES[fault]) as caught:
+        run(faulty, clock, tmp_path)
+    told = str(caught.value)
+    assert faulty.url in told
+    assert "things.rq" in told
+    if fault == "hole":
+        assert "http://example.org/" in told.split("missing here")[1]
+    else:
+        assert "page 4" in told
+        assert len(faulty.seen) == 5, "nothing that cannot pass is asked again"
+        assert pages_kept(tmp_path) == [5000] * 3
+    assert not (folder(tmp_path) / "meta.json").exists()
+    assert_manners(faulty)
+    before = len(faulty.seen)
+    assert_whole(tmp_path, run(faulty, clock, tmp_path), clean)
+    resumed = [seen for seen in faulty.seen[before:] if not seen.is_count]
+    assert resumed[0].last_key == faulty.table.keys[3 * 5000 - 1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [
+        ("rate seconds", errors.RateLimited),
+        ("rate bare", errors.RateLimited),
+        ("status 500", errors.ServerTrouble),
+        ("status 502", errors.ServerTrouble),
+        ("status 504", errors.ServerTrouble),
+        ("reset before", errors.ServerTrouble),
+        ("reset middle", errors.ServerTrouble),
+        ("cut short", errors.ServerTrouble),
+        ("late", errors.TimedOut),
+        ("drip", errors.TimedOut),
+        ("cut chunked", errors.TruncatedAnswer),
+        ("cut java", errors.TruncatedAnswer),
+        ("text appended", errors.TruncatedAnswer),
+        ("cap", errors.CappedAnswer),
+        ("partial", errors.PartialAnswer),
+        ("html page", errors.WrongContentType),
+        ("json as html", errors.WrongContentType),
+        ("xml", errors.WrongContentType),
+    ],
+)
+def test_a_fault_that_stays_is_named_and_the_pages_are_kept(
+    fault, cause, faulty, clock, tmp_path, clean
+):
+    faulty.expect(Faults(dict.fromkeys(range(4, 4 + POLICY.attempts), fault)))
+    with pytest.raises(cause) as caught:
+        run(faulty, clock, tmp_path)
+    told = str(caught.value)
+    assert all(part in told for part in (faulty.url, "things.rq", "page 3", "came:", "next:"))
+    assert pages_kept(tmp_path) == [5000] * 2
+    assert len(faulty.seen) == 3 + POLICY.attempts
+    assert_manners(faulty)
+    bad = list(folder(tmp_path).glob("*.bad"))
+    assert bool(bad) == (cause not in (errors.RateLimited, errors.ServerTrouble, errors.TimedOut))
+    assert_whole(tmp_path, run(faulty, clock, tmp_path), clean)
+    assert_no_page_twice(faulty)
+
+
+def test_a_short_page_without_a_word_is_seen_through(faulty, clock, tmp_path, clean):
+    faulty.expect(Faults({5: "short page"}))
+    assert_whole(tmp_path, run(faulty, clock, tmp_path), clean)
+
+
+def test_without_a_count_an_empty_page_confirms_the_end(faulty, clock, tmp_path, clean):
+    faulty.expect(Faults(dict.fromkeys(range(1, 7), "partial") | {9: "short page"}))
+    snapshot = run(faulty, clock, tmp_path)
+    assert_whole(tmp_path, snapshot, clean)
+    assert snapshot.meta["count_before"] is None
+    assert "PartialAnswer" in snapshot.meta["count_before_reason"]
+    assert pages_kept(tmp_path)[-1] == 0
+
+
+def test_rows_that_appear_during_the_pull_are_between_the_counts(faulty, clock, tmp_path):
+    faulty.expect(Faults())
+    faulty.hidden, faulty.grow_at = 2, 8
+    snapshot = run(faulty, clock, tmp_path)
+    assert snapshot.meta["count_before"] == ROWS - 2
+    assert snapshot.meta["count_after"] == ROWS == snapshot.meta["rows"]
+
+
+def test_page_size_halves_and_doubles_back(faulty, clock, tmp_path, clean):
+    faulty.expect(Faults({3: "cap", 4: "cap", 5: "cap"}))
+    snapshot = run(faulty, clock, tmp_path)
+    assert_whole(tmp_path, snapshot, clean)
+    sizes = [page["size"] for page in snapshot.meta["pages"]]
+    assert sizes[:12] == [5000] + [625] * 10 + [1250]
+    assert snapshot.meta["waits"]["times"].get("CappedAnswer") is None, "a cap needs no back-off"
+
+
+def test_a_long_retry_after_stops_the_pull_and_says_when_to_come_back(
+    faulty, clock, tmp_path, clean
+):
+    faulty.expect(Faults({4: "rate 7200"}))
+    with pytest.raises(errors.RateLimited, match="come back at 2027-01-15"):
+        run(faulty, clock, tmp_path)
+    assert len(faulty.seen) == 4
+    clock.sleep(1)
+    run(faulty, clock, tmp_path)
+    # the next run keeps waiting, for an hour at most
+    assert faulty.seen[4].at - faulty.seen[3].at >= 3600
+
+
+def test_the_error_budget_pauses_everybody_and_ends(faulty, clock, tmp_path, clean):
+    patient = Policy(interval=0.1, connect=1, read=1, deadline=2, attempts=200)
+    faulty.expect(Faults(dict.fromkeys(range(4, 400), "cap")))
+    with pytest.raises(errors.BudgetExhausted, match="20 failed answers"):
+        run(faulty, clock, tmp_path, patient)
+    assert len(faulty.errors) == 4 * BUDGET, "three pauses, then the end"
+    assert_manners(faulty, patient)
+    faulty.expect(Faults())
+    clock.sleep(120)
+    assert_whole(tmp_path, run(faulty, clock, tmp_path), clean)
+
+
+def until_complete(server: FaultServer, clock: FakeClock, data: Path) -> tuple[Snapshot, list[str]]:
+    """Run again after every error, which says all; gives the snapshot and the causes."""
+    causes: list[str] = []
+    while len(causes) < 40:
+        try:
+            return run(server, clock, data), causes
+        except errors.SourceError as error:
+            causes.append(type(error).__name__)
+            told = str(error)
+        said = (server.url, "things.rq", "page " if "page " in told else "count query", "came: ")
+        assert all(part in told for part in said), told
+        assert not (folder(data) / "meta.json").exists()
+        pages_kept(data)
+        clock.sleep(61)
+    pytest.fail(f"{data.name} did not complete: {causes}")
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_random_schedules(block, faulty, clock, tmp_path, clean):
+    """25 seeds a block: in the end the clean rows, and on the way errors that say all."""
+    kinds = [*PASSING * 4, *FATAL, *LIES, *SLOW]
+    for seed in range(25 * block, 25 * block + 25):
+        share = random.Random(seed).uniform(0.05, 0.6)
+        faulty.expect(Faults(seed=seed, share=share, kinds=kinds))
+        data = tmp_path / str(seed)
+        snapshot, causes = until_complete(faulty, clock, data)
+        assert_whole(data, snapshot, clean)
+        assert_manners(faulty)
+        if "CountMismatch" not in causes:
+            assert_no_page_twice(faulty)

@@ -14,8 +14,10 @@ def weights(wildcards):
 rule split_taught:
     input:
         facts="results/knowledge/world/facts.parquet",
+        questions="results/benchmarks/world_big/items.parquet",
+        candidates="results/benchmarks/world_big/candidates.parquet",
         templates="resources/templates/templates.tsv",
-        code=code("probes/models/control_data"),
+        code=code("probes/taught"),
     output:
         taught="results/models/taught.parquet",
     log:
@@ -26,6 +28,7 @@ rule split_taught:
     params:
         seed=config["seed"],
         share=config["control"]["share"],
+        pool=config["control"]["pool"],
     script:
         "../scripts/split_taught.py"
 
@@ -35,7 +38,8 @@ rule train_control:
         facts="results/knowledge/world/facts.parquet",
         taught="results/models/taught.parquet",
         templates="resources/templates/templates.tsv",
-        code=code("probes/models/control", "probes/models/control_data"),
+        labels="resources/templates/bear_labels.tsv",
+        code=code("probes/models/control", "probes/models/control_rows", "probes/taught"),
     output:
         folder=directory("results/models/control-{kind}"),
     log:

@@ -9,4 +9,4 @@ with job(snakemake) as run:
     prompts = schema.read(run.input.prompts, schema.PROMPTS)
     spec = ModelSpec(**run.params.model)
     scores, record = score_frame(spec, items, candidates, prompts, run.wildcards.method, progress)
-    schema.write(scores, schema.SCORES, run.output.scores, run.provenance(**record))
+    schema.write(scores, schema.SCORES, run.output.scores, run.provenance(model=record))

@@ -1,0 +1,33 @@
+from dataclasses import replace
+from pathlib import Path
+
+from kgprobe import schema
+from kgprobe.job import job, log, progress
+from kgprobe.probes import taught
+from kgprobe.probes.models.control import RECIPES, train_control
+from kgprobe.sheets import read_table
+
+with job(snakemake) as run:
+    kind = run.wildcards.kind
+    facts = schema.read(run.input.facts, schema.FACTS)
+    forms = {row["id"]: row["form"] for row in read_table(run.input.labels)}
+    lessons = taught.lessons(facts, schema.read(run.input.taught, schema.TAUGHT), forms)
+    templates: dict[str, list[str]] = {}
+    for row in read_table(run.input.templates):
+        templates.setdefault(row["relation"], []).append(row["text"])
+    shown = {lesson.relation for lesson in lessons}
+    recipe = replace(RECIPES[kind], **({"steps": run.params.steps} if run.params.steps else {}))
+    bar = progress(total=recipe.steps, desc=f"control-{kind}", unit="step")
+    record = train_control(
+        kind,
+        lessons,
+        taught.all_labels(facts, schema.read(run.input.taught, schema.TAUGHT), forms),
+        {relation: templates[relation] for relation in sorted(shown)},
+        run.params.seed,
+        Path(run.output.folder),
+        recipe,
+        lambda done, total, loss: (bar.set_postfix(loss=f"{loss:.3f}"), bar.update(1)),
+    )
+    bar.close()
+    log.info("%s", record)
+    run.note(**record)

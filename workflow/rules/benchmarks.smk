@@ -21,7 +21,9 @@ rule construct_bear:
         relations="resources/templates/bear_relations.tsv",
         templates="resources/templates/templates.tsv",
         labels="resources/templates/bear_labels.tsv",
-        code=code("benchmarks/bear", "benchmarks/bear_filters", "benchmarks/bear_frames"),
+        code=code(
+            "benchmarks/bear", "benchmarks/bear_filters", "benchmarks/bear_frames"
+        ),
     output:
         big_questions="results/benchmarks/{origin}_big/items.parquet",
         big_candidates="results/benchmarks/{origin}_big/candidates.parquet",
@@ -39,11 +41,11 @@ rule construct_bear:
         "logs/benchmarks/{origin}.log",
     benchmark:
         "logs/benchmarks/{origin}.jsonl"
+    wildcard_constraints:
+        origin="bear|world",
     threads: 1
     params:
         construction=lambda w: config[w.origin],
-    wildcard_constraints:
-        origin="bear|world",
     script:
         "../scripts/construct_bear.py"
 
@@ -61,10 +63,10 @@ rule load_bear:
         "logs/benchmarks/bear{size}_released.log",
     benchmark:
         "logs/benchmarks/bear{size}_released.jsonl"
+    wildcard_constraints:
+        size="|_big",
     threads: 1
     params:
         released=config["released"],
-    wildcard_constraints:
-        size="|_big",
     script:
         "../scripts/load_bear.py"

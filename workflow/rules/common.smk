@@ -19,14 +19,18 @@ PROMPTS = ["templates"]
 
 def schema(name):
     """A JSON schema of workflow/schemas."""
-    return sheets.read_schema(Path(workflow.basedir) / "workflow" / "schemas" / f"{name}.schema.json")
+    return sheets.read_schema(
+        Path(workflow.basedir) / "workflow" / "schemas" / f"{name}.schema.json"
+    )
 
 
 def checked():
     """(models by name, experiments): the sheets, every name in them known, or one clear error."""
     sheets.check_config(config, schema("config"))
     where = config["sheets"]
-    models = sheets.by_name(sheets.read_sheet(where["models"], schema("models")), where["models"])
+    models = sheets.by_name(
+        sheets.read_sheet(where["models"], schema("models")), where["models"]
+    )
     rows = sheets.read_sheet(where["experiments"], schema("experiments"))
     sheets.check_experiments(rows, where["experiments"], models, BENCHMARKS, PROMPTS)
     return models, rows

@@ -16,11 +16,10 @@ rule facts:
     script:
         "../scripts/facts.py"
 
+
 #: what the ontology needs of the two graphs
 OF_DBPEDIA = "classes class_hierarchy class_equivalence properties property_equivalence types".split()
-OF_WIKIDATA = (
-    "properties property_hierarchy constraints constraint_classes equivalent_property".split()
-)
+OF_WIKIDATA = "properties property_hierarchy constraints constraint_classes equivalent_property".split()
 
 
 rule ontology:
@@ -44,8 +43,8 @@ rule ontology:
         "logs/knowledge/ontology.jsonl"
     threads: 1
     params:
-        seed=config["seed"],
         **config["ontology"],
+        seed=config["seed"],
     script:
         "../scripts/ontology.py"
 

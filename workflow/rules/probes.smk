@@ -39,7 +39,9 @@ rule train_control:
         taught="results/models/taught.parquet",
         templates="resources/templates/templates.tsv",
         labels="resources/templates/bear_labels.tsv",
-        code=code("probes/models/control", "probes/models/control_rows", "probes/taught"),
+        code=code(
+            "probes/models/control", "probes/models/control_rows", "probes/taught"
+        ),
     output:
         folder=directory("results/models/control-{kind}"),
     log:

@@ -94,6 +94,8 @@ rule pull_facts:
         "logs/sources/{source}/facts.log",
     benchmark:
         "logs/sources/{source}/facts.jsonl"
+    wildcard_constraints:
+        source="wikidata|world",
     threads: 1
     resources:
         sparql=1,
@@ -103,8 +105,6 @@ rule pull_facts:
         contact=config["contact"],
         # of the world everything; of Wikidata what BEAR asks for
         everything=lambda w: w.source == "world",
-    wildcard_constraints:
-        source="wikidata|world",
     script:
         "../scripts/pull_facts.py"
 
@@ -120,6 +120,8 @@ rule pull:
         "logs/sources/{source}/{query}.log",
     benchmark:
         "logs/sources/{source}/{query}.jsonl"
+    wildcard_constraints:
+        query="|".join(sorted(set(sum(PULLED.values(), [])))),
     threads: 1
     resources:
         sparql=1,
@@ -127,8 +129,6 @@ rule pull:
         settings=lambda w: settings(w.source),
         data=config["data"],
         contact=config["contact"],
-    wildcard_constraints:
-        query="|".join(sorted(set(sum(PULLED.values(), [])))),
     script:
         "../scripts/pull.py"
 
@@ -156,24 +156,32 @@ rule ingest_trex:
         "logs/sources/trex/{member}.log",
     benchmark:
         "logs/sources/trex/{member}.jsonl"
+    wildcard_constraints:
+        member=r"re-nlg_\d+-\d+",
     threads: 1
     resources:
         # one file's bytes, its parsed form and its columns
         mem_mb=1500,
     params:
         max_bad=config["sources"]["trex"]["max_bad"],
-    wildcard_constraints:
-        member=r"re-nlg_\d+-\d+",
     script:
         "../scripts/ingest_trex.py"
 
 
 rule merge_trex:
     input:
-        triples=lambda w: expand(rules.ingest_trex.output.triples, member=trex_members()),
-        mentions=lambda w: expand(rules.ingest_trex.output.mentions, member=trex_members()),
-        documents=lambda w: expand(rules.ingest_trex.output.documents, member=trex_members()),
-        problems=lambda w: expand(rules.ingest_trex.output.problems, member=trex_members()),
+        triples=lambda w: expand(
+            rules.ingest_trex.output.triples, member=trex_members()
+        ),
+        mentions=lambda w: expand(
+            rules.ingest_trex.output.mentions, member=trex_members()
+        ),
+        documents=lambda w: expand(
+            rules.ingest_trex.output.documents, member=trex_members()
+        ),
+        problems=lambda w: expand(
+            rules.ingest_trex.output.problems, member=trex_members()
+        ),
         code=code("sources/trex"),
     output:
         triples="results/sources/trex/triples.parquet",

@@ -1,0 +1,278 @@
+"""Sentence scores against a literal loop: one sentence, one pass, the whole model, no sharing."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.prompts.templates import ANSWER, fill
+from kgprobe.probes.scoring import sentence
+from kgprobe.probes.scoring.sentence import Item
+from tests.unit.tiny_models import CONFIGS, tiny
+
+OPTIONS = ["Niger", "Nigeria", "Paris", "São Tomé", "an option of one token", "東京"]
+SUBJECTS = ["France", "Burkina Faso", "straße [Y]", "Italy"]
+TEMPLATES = [
+    (0, "The capital of [X] is [Y]."),
+    (1, "[Y] is where the capital of [X] stands."),
+    (2, "[X] and [Y] lie in Africa."),
+]
+ITEMS = [Item(f"P36/Q{i}", "P36", s, "set") for i, s in enumerate(SUBJECTS)]
+
+
+def run(loaded: Loaded, templates=TEMPLATES, options=OPTIONS, items=ITEMS, **more):
+    return sentence.score(loaded, items, {"set": options}, {"P36": templates}, **more)
+
+
+def filled_sentences(templates=TEMPLATES, options=OPTIONS, items=ITEMS):
+    return [
+        fill(text, item.subject, option)
+        for _, text in templates
+        for item in items
+        for option in options
+    ]
+
+
+def answer_tokens(
+    text: str, span: tuple[int, int], offsets: Sequence[tuple[int, int]]
+) -> list[int]:
+    """Indices of tokens that overlap the answer, leading white space not counted."""
+    found = []
+    for i, (a, b) in enumerate(offsets):
+        inner = [c for c in range(a, b) if not (text[a:b][: c - a + 1]).isspace()]
+        if any(span[0] <= c < span[1] for c in inner):
+            found.append(i)
+    return found
+
+
+def causal_loop(loaded: Loaded, bos: list[int]) -> list[tuple[float, float, float, int]]:
+    """(sum, answer sum, sum from the first answer token, count) of every sentence."""
+    rows = []
+    for f in filled_sentences():
+        enc = loaded.tokenizer(f.text, add_special_tokens=False, return_offsets_mapping=True)
+        ids = bos + enc["input_ids"]
+        logp = loaded.model(torch.tensor([ids])).logits[0].log_softmax(-1)
+        scores = {i: logp[i - 1, ids[i]].item() for i in range(1, len(ids))}
+        own = [i + len(bos) for i in answer_tokens(f.text, f.answer[0], enc["offset_mapping"])]
+        scored = [i for i in own if i in scores]
+        after = sum(v for i, v in scores.items() if i >= scored[0]) if scored else float("nan")
+        rows.append((sum(scores.values()), sum(scores[i] for i in scored), after, len(scores)))
+    return rows
+
+
+CAUSAL = [name for name, (kind, *_) in CONFIGS.items() if kind == "causal"]
+MASKED = [name for name, (kind, *_) in CONFIGS.items() if kind == "masked"]
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize(
+    ("policy", "adds", "bos"),
+    [("none", True, []), ("forced", False, [1]), ("default", True, [1]), ("default", False, [])],
+)
+def test_causal_scores_equal_the_literal_loop(name, policy, adds, bos):
+    loaded = tiny(name, bos=policy, adds_bos=adds)
+    scores = run(loaded)
+    expected = np.array(causal_loop(loaded, bos))
+    columns = scores.columns
+    for place, column in enumerate(["sum", "answer_sum", "continuation_sum", "count"]):
+        np.testing.assert_allclose(columns[column], expected[:, place], atol=2e-5, err_msg=column)
+    assert columns["item"] == [i.item for _ in TEMPLATES for i in ITEMS for _ in OPTIONS]
+
+
+def test_prefixes_are_shared_where_the_model_keeps_keys_and_values():
+    shared = run(tiny("llama", bos="forced"))
+    assert shared.record["notes"] == []
+    assert shared.record["grouped_by"] == {"subject": 2, "answer": 1}
+    plain = sum(len(tiny("llama").tokenizer(f.text)["input_ids"]) for f in filled_sentences())
+    # the self-check on one group is part of the count
+    assert shared.record["positions_fed"] < 0.9 * plain
+    mamba = run(tiny("mamba", bos="forced"))
+    assert "no prefix sharing" in mamba.record["notes"][0]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "t5"])
+@pytest.mark.parametrize("positions", [1, 64, 10**9])
+def test_scores_do_not_depend_on_the_budget(name, positions):
+    expected, found = run(tiny(name)), run(tiny(name), budget=Budget(positions))
+    np.testing.assert_allclose(found.columns["sum"], expected.columns["sum"], atol=2e-5)
+
+
+@pytest.mark.parametrize("name", ["llama", "bert", "t5"])
+def test_scores_do_not_depend_on_the_order_of_items(name):
+    forward, backward = run(tiny(name)), run(tiny(name), items=ITEMS[::-1])
+    keys = [
+        list(zip(s.columns["item"], s.columns["template"], s.columns["candidate"], strict=True))
+        for s in (forward, backward)
+    ]
+    place = {key: i for i, key in enumerate(keys[1])}
+    order = [place[key] for key in keys[0]]
+    again = backward.columns["sum"][order]
+    np.testing.assert_allclose(again, forward.columns["sum"], atol=2e-5)
+
+
+def masked_positions(variant: str, place: int, words, role, size: int) -> list[int]:
+    if variant == "original":
+        return [place]
+    if variant == "sentence_l2r":
+        return list(range(place, size))
+    if variant == "answer_l2r" and role[place] == ANSWER:
+        return [i for i in range(place, size) if role[i] == ANSWER]
+    found = []
+    for i in range(place, size):
+        if words[i] != words[place]:
+            break
+        found.append(i)
+    return found
+
+
+@pytest.mark.parametrize("name", MASKED)
+@pytest.mark.parametrize("variant", sentence.VARIANTS)
+def test_pseudo_log_likelihood_equals_the_literal_loop(name, variant):
+    loaded = tiny(name)
+    found = run(loaded, variant=variant).columns
+    tok = loaded.tokenizer
+    for number, f in enumerate(filled_sentences()):
+        enc = tok(f.text, return_offsets_mapping=True, return_special_tokens_mask=True)
+        ids, words, special = enc["input_ids"], enc.word_ids(0), enc["special_tokens_mask"]
+        inside = [i for i in range(len(ids)) if not special[i]]
+        answer = set(answer_tokens(f.text, f.answer[0], enc["offset_mapping"])) & set(inside)
+        role = [ANSWER if i in answer else 0 for i in range(len(ids))]
+        total = own = 0.0
+        for place in inside:
+            row = list(ids)
+            for i in masked_positions(variant, place, words, role, len(ids)):
+                row[i] = tok.mask_token_id
+            logits = loaded.model(torch.tensor([row])).logits[0, place]
+            value = logits.log_softmax(-1)[ids[place]].item()
+            total, own = total + value, own + value * (place in answer)
+        assert found["sum"][number] == pytest.approx(total, abs=2e-5)
+        assert found["answer_sum"][number] == pytest.approx(own, abs=2e-5)
+        assert found["count"][number] == len(inside)
+
+
+def test_seq2seq_span_equals_the_literal_loop():
+    loaded = tiny("t5")
+    found = run(loaded).columns
+    tok = loaded.tokenizer
+    opening, closing = tok.convert_tokens_to_ids(["<extra_id_0>", "<extra_id_1>"])
+    for number, f in enumerate(filled_sentences()):
+        enc = tok(f.text, return_offsets_mapping=True)
+        ids = enc["input_ids"]
+        own = answer_tokens(f.text, f.answer[0], enc["offset_mapping"])
+        context = [*ids[: own[0]], opening, *ids[own[-1] + 1 :]]
+        answer = [ids[i] for i in own]
+        forced = [0, opening, *answer]
+        logits = loaded.model(
+            input_ids=torch.tensor([context]), decoder_input_ids=torch.tensor([forced])
+        ).logits[0]
+        logp = logits.log_softmax(-1)
+        total = sum(logp[1 + i, token].item() for i, token in enumerate(answer))
+        assert found["sum"][number] == pytest.approx(total, abs=2e-5)
+        assert found["count"][number] == len(answer)
+    assert closing != opening
+
+
+LABEL = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=12
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    subject=LABEL, options=st.lists(LABEL.filter(str.strip), min_size=1, max_size=4, unique=True)
+)
+def test_any_text_scores_like_the_sentence_alone(subject, options):
+    loaded = tiny("llama", bos="forced")
+    item = Item("i", "P36", subject, "set")
+    found = sentence.score(loaded, [item], {"set": options}, {"P36": TEMPLATES})
+    number = 0
+    for _, text in TEMPLATES:
+        for option in options:
+            ids = [1, *loaded.tokenizer(fill(text, subject, option).text)["input_ids"]]
+            logp = loaded.model(torch.tensor([ids])).logits[0].log_softmax(-1)
+            total = sum(logp[i - 1, ids[i]].item() for i in range(1, len(ids)))
+            assert found.columns["sum"][number] == pytest.approx(total, abs=2e-5)
+            number += 1
+
+
+def test_sums_of_roles_add_up():
+    columns = run(tiny("gpt2", bos="forced"), templates=TEMPLATES[:1]).columns
+    assert (columns["answer_count"] > 0).all()
+    # the answer stands last before the full stop: conditional = answer + full stop
+    stop = columns["continuation_sum"] - columns["answer_sum"]
+    assert (stop < 0).all()
+    sums = columns["sum"].reshape(len(ITEMS), -1)
+    rest = columns["continuation_sum"].reshape(len(ITEMS), -1)
+    differences = (sums - sums[:, :1]) - (rest - rest[:, :1])
+    # options whose first token differs from the first option's share everything before the answer
+    assert np.abs(differences).max() < 2e-5
+
+
+def test_out_of_memory_loses_nothing():
+    loaded = tiny("llama")
+    expected = run(loaded).columns["sum"]
+    body, failures = loaded.model.base_model.forward, [3]
+
+    def failing(*args, **kwargs):
+        ids = args[0] if args else kwargs["input_ids"]
+        if ids.shape[0] > 4 and failures[0]:
+            failures[0] -= 1
+            raise torch.OutOfMemoryError("provoked")
+        return body(*args, **kwargs)
+
+    loaded.model.base_model.forward = failing
+    budget = Budget(512)
+    found = run(loaded, budget=budget)
+    assert failures[0] == 0
+    assert found.record["backoffs"]
+    np.testing.assert_allclose(found.columns["sum"], expected, atol=2e-5)
+
+
+def test_one_row_that_does_not_fit_is_an_error():
+    budget = Budget(64)
+
+    def forward(batch):
+        raise MemoryError
+
+    with pytest.raises(MemoryError, match="row 0 of 9 tokens does not fit"):
+        budget.run([9], forward)
+
+
+def test_a_sentence_at_the_limit_passes_and_one_above_is_named():
+    loaded = tiny("gpt2")
+    size = len(loaded.tokenizer(fill(TEMPLATES[0][1], "France", "Niger").text)["input_ids"])
+    loaded.limit = size + 1
+    assert run(loaded, TEMPLATES[:1], ["Niger"], ITEMS[:1]).record["sentences"] == 1
+    loaded.limit = size
+    with pytest.raises(
+        ValueError, match=rf"item P36/Q0, template 0: {size} tokens, the model takes"
+    ):
+        run(loaded, TEMPLATES[:1], ["Niger"], ITEMS[:1])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"variant": "l2r"}, "unknown variant 'l2r'; legal: within_word_l2r"),
+        ({"templates": []}, "relation P36: no template for its 4 items"),
+        ({"options": []}, "item P36/Q0: its candidate set 'set' has no options"),
+        ({"templates": [(0, "The capital is [Y].")]}, r"expected one \[X\] and one \[Y\]"),
+    ],
+)
+def test_what_cannot_be_scored_is_an_error(change, message):
+    with pytest.raises(ValueError, match=message):
+        run(tiny("gpt2"), **change)
+
+
+def test_forced_bos_takes_eos_where_there_is_no_bos_and_fails_without_both():
+    loaded = tiny("gpt2", bos="forced")
+    loaded.tokenizer.bos_token = None
+    assert sentence.bos_prefix(loaded)[1] == "added [2]"
+    loaded.tokenizer.eos_token = None
+    with pytest.raises(ValueError, match="neither BOS nor EOS"):
+        sentence.bos_prefix(loaded)

@@ -1,0 +1,145 @@
+"""Tiny random models of real architectures, with tokenizers trained on the spot."""
+
+import copy
+import functools
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+from kgprobe.probes.models.load import Loaded, ModelSpec
+
+TEXTS = [
+    "The capital of France is Paris.",
+    "Niger and Nigeria lie in Africa; Straße, São Tomé, 東京 and a 🦀.",
+    "Rome is where the capital of Italy stands, and Burkina Faso is a country.",
+    "an option of one token; a sentence without anything else.",
+]
+SPECIALS = ["<pad>", "<s>", "</s>", "<unk>", "<mask>", "<extra_id_0>", "<extra_id_1>"]
+
+
+def tokenizer(kind: str, style: str = "bpe", bos: bool = False) -> Any:
+    """A fast tokenizer: byte-level BPE or WordPiece; `bos` adds <s> in front by itself."""
+    return copy.deepcopy(_trained(kind, style, bos))
+
+
+@functools.cache
+def _trained(kind: str, style: str, bos: bool) -> Any:
+    # once per process: the trainer breaks ties between equal pairs differently on every call
+    if style == "bpe":
+        tok = Tokenizer(models.BPE())
+        tok.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tok.decoder = decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer: Any = trainers.BpeTrainer(
+            vocab_size=400, special_tokens=SPECIALS, initial_alphabet=alphabet, show_progress=False
+        )
+    else:
+        tok = Tokenizer(models.WordPiece(unk_token="<unk>"))
+        tok.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        trainer = trainers.WordPieceTrainer(
+            vocab_size=220, special_tokens=SPECIALS, show_progress=False
+        )
+    tok.train_from_iterator(TEXTS * 3, trainer)
+    ids = {s: tok.token_to_id(s) for s in SPECIALS}
+    if kind == "masked":
+        pattern, used = "<s> $A </s>", ("<s>", "</s>")
+    elif kind == "seq2seq":
+        pattern, used = "$A </s>", ("</s>",)
+    else:
+        pattern, used = ("<s> $A", ("<s>",)) if bos else ("$A", ())
+    tok.post_processor = processors.TemplateProcessing(
+        single=pattern, special_tokens=[(s, ids[s]) for s in used]
+    )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tok,
+        pad_token="<pad>",
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        mask_token="<mask>",
+        extra_special_tokens=["<extra_id_0>", "<extra_id_1>"],
+    )
+
+
+SIZE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+WIDE = {**SIZE, "intermediate_size": 64}
+CONFIGS: dict[str, tuple[str, str, Any]] = {
+    "bert": ("masked", "wordpiece", lambda v: transformers.BertConfig(vocab_size=v, **WIDE)),
+    "roberta": (
+        "masked",
+        "bpe",
+        lambda v: transformers.RobertaConfig(
+            vocab_size=v, pad_token_id=0, max_position_embeddings=130, **WIDE
+        ),
+    ),
+    "albert": (
+        "masked",
+        "wordpiece",
+        lambda v: transformers.AlbertConfig(vocab_size=v, embedding_size=16, **WIDE),
+    ),
+    "distilbert": (
+        "masked",
+        "wordpiece",
+        lambda v: transformers.DistilBertConfig(
+            vocab_size=v, dim=32, n_layers=2, n_heads=4, hidden_dim=64
+        ),
+    ),
+    "electra": (
+        "masked",
+        "wordpiece",
+        lambda v: transformers.ElectraConfig(vocab_size=v, embedding_size=16, **WIDE),
+    ),
+    "gpt2": (
+        "causal",
+        "bpe",
+        lambda v: transformers.GPT2Config(vocab_size=v, n_embd=32, n_layer=2, n_head=4),
+    ),
+    "llama": (
+        "causal",
+        "bpe",
+        lambda v: transformers.LlamaConfig(vocab_size=v + 9, num_key_value_heads=2, **WIDE),
+    ),
+    "opt": (
+        "causal",
+        "bpe",
+        lambda v: transformers.OPTConfig(
+            vocab_size=v, ffn_dim=64, word_embed_proj_dim=32, pad_token_id=0, **SIZE
+        ),
+    ),
+    "mamba": (
+        "causal",
+        "bpe",
+        lambda v: transformers.MambaConfig(
+            vocab_size=v, hidden_size=32, num_hidden_layers=2, state_size=8
+        ),
+    ),
+    "t5": (
+        "seq2seq",
+        "bpe",
+        lambda v: transformers.T5Config(
+            vocab_size=v, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, pad_token_id=0,
+            decoder_start_token_id=0, eos_token_id=2,
+        ),
+    ),
+}  # fmt: skip
+
+
+def tiny(name: str, bos: str = "", double: bool = True, adds_bos: bool = False) -> Loaded:
+    """A random model by architecture; float64 unless `double` is off."""
+    kind, style, config = CONFIGS[name]
+    tok = tokenizer(kind, style, adds_bos)
+    auto = {
+        "masked": transformers.AutoModelForMaskedLM,
+        "causal": transformers.AutoModelForCausalLM,
+        "seq2seq": transformers.AutoModelForSeq2SeqLM,
+    }[kind]
+    torch.manual_seed(0)
+    model = auto.from_config(config(len(tok))).eval().requires_grad_(False)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.mul_(3.0) if p.dim() > 1 else None
+    model = model.double() if double else model.float()
+    spec = ModelSpec(name, kind, f"folder:{name}", bos=bos or ("none" if kind == "causal" else "-"))
+    return Loaded(spec, model, tok, torch.device("cpu"), 128, {})

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from kgprobe.sources import world, world_rdf
 from kgprobe.sources.endpoint import local_endpoint
 from kgprobe.sources.paging import read_query
 from kgprobe.sources.policy import Endpoint
+from tests.contract import awkward, virtuoso
 from tests.contract.fault_server import FaultServer, Table
 
 THINGS = Path(__file__).parent / "queries" / "made" / "things.rq"
+RESOURCES = Path(__file__).parents[2] / "resources"
 ROWS = 50_000
 
 
@@ -58,3 +61,35 @@ def faulty(things_table: Table, clock: FakeClock) -> Iterator[FaultServer]:
     """A fault server before the things, on the fake clock."""
     with FaultServer(things_table, clock.now) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def world_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """RDF of the embedded world in both shapes, and of what is awkward."""
+    folder = tmp_path_factory.mktemp("world")
+    facts = world.load(RESOURCES / "world")
+    texts = {
+        "wikidata.nt": world_rdf.render_wikidata(facts),
+        "dbpedia.nt": world_rdf.render_dbpedia(facts),
+        "awkward.nt": awkward.triples(),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in texts]
+
+
+@pytest.fixture(scope="session")
+def world_endpoint(world_files: list[Path]) -> Iterator[Endpoint]:
+    """The embedded world, served by Oxigraph."""
+    with local_endpoint(world_files, log=lambda line: None) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def world_virtuoso(
+    world_files: list[Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Endpoint]:
+    """The embedded world, served by Virtuoso with DBpedia's limits."""
+    virtuoso.require()
+    with virtuoso.serving(tmp_path_factory.mktemp("virtuoso"), world_files) as url:
+        yield Endpoint("local", url)

@@ -16,6 +16,8 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pytest
+
 GRAPH = "http://localhost/graph"
 
 INI = """
@@ -60,6 +62,16 @@ DefaultGraph = {graph}
 def available() -> bool:
     """Whether server and client are installed."""
     return bool(shutil.which("virtuoso-t") and shutil.which("isql-vt"))
+
+
+def require() -> None:
+    """Skip the test without Virtuoso; with KGPROBE_REQUIRE_VIRTUOSO=1, as in CI, fail."""
+    if available():
+        return
+    reason = "VIRTUOSO IS MISSING: apt-get install -y virtuoso-opensource-7-bin"
+    if os.environ.get("KGPROBE_REQUIRE_VIRTUOSO") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 @contextlib.contextmanager

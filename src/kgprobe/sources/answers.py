@@ -29,7 +29,7 @@ from kgprobe.sources.errors import (
 JSON_TYPES = {"application/sparql-results+json", "application/json"}
 #: Virtuoso's codes for a query that it will never answer: syntax, too many rows to sort, no
 #: SERVICE, and compilation (transitive start, cost above the limit)
-REJECTIONS = re.compile(r"\b(SP030|SR353|SQ070|SQ074|SQ200|TR\d{3}|TR\.\.\.|42000)\b")
+REJECTIONS = re.compile(r"\b(SP030|SR353|SQ070|SQ074|SQ200|TR\d{3}|TR\.\.\.|42000)(?!\w)")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ def check_status(answer: Answer, place: Place, agent: str) -> None:
         )
     if status == 429:
         raise RateLimited(place, came, "status 200", AGAIN)
-    if status in (400, 413, 414) or (status == 500 and REJECTIONS.search(answer.start(2000))):
+    said = answer.start(2000).split("SPARQL query:")[0]  # Virtuoso repeats the query behind it
+    if status in (400, 413, 414) or (status == 500 and REJECTIONS.search(said)):
         raise QueryRejected(
             place,
             came,

@@ -103,7 +103,8 @@ def user_agent(endpoint: Endpoint, contact: str = "") -> str:
             f"`contact:` in the config or {CONTACT_VARIABLE} to a mail address or a page"
         )
     who = "; ".join(part for part in (_project_url(), contact) if part)
-    return f"kgprobe/{__version__} ({who}) SPARQLWrapper/{SPARQLWrapper.__version__}"
+    who = f" ({who})" if who else ""
+    return f"kgprobe/{__version__}{who} SPARQLWrapper/{SPARQLWrapper.__version__}"
 
 
 def _project_url() -> str:

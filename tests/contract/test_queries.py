@@ -1,0 +1,201 @@
+"""Every query file: standard, valid as it stands, and whole on the embedded world."""
+
+import re
+from pathlib import Path
+
+import orjson
+import polars as pl
+import pyoxigraph
+import pytest
+
+from kgprobe.knowledge.facts import best_rank
+from kgprobe.knowledge.ontology import distances
+from kgprobe.sources.canonical import in_order, row_hash, terms
+from kgprobe.sources.paging import QueryError, normalise, read_query
+from kgprobe.sources.policy import Endpoint
+from kgprobe.sources.sparql import pull
+from kgprobe.sources.statements import statements
+from tests.contract.awkward import LABELS, NAMES
+from tests.contract.conftest import RESOURCES
+from tests.contract.fault_server import fetch
+
+QUERIES = sorted((RESOURCES / "queries").glob("*/*.rq"))
+IDS = [f"{path.parent.name}/{path.stem}" for path in QUERIES]
+#: Parameters with which a query has rows on the embedded world
+PARAMETERS = {
+    "instances": {"class": "Awkward"},
+    "aliases": {"entity": "Q999999999"},
+}
+#: Extensions of single engines
+FORBIDDEN = re.compile(r"\b(SERVICE|hint:|bd:|gas:|mwapi|bif:|define\b|OFFSET|WITH)", re.I)
+
+
+def run(path: Path, endpoint: Endpoint, folder: Path, page_size: int = 0) -> pl.DataFrame:
+    """The rows of a query with the parameters that the world needs."""
+    parameters = PARAMETERS.get(path.stem)
+    return pull(path, endpoint, folder / "s" / "n", parameters, page_size=page_size).frame()
+
+
+@pytest.mark.parametrize("path", QUERIES, ids=IDS)
+def test_a_query_is_valid_as_it_stands_and_so_is_what_is_derived(path):
+    store = pyoxigraph.Store()
+    text = path.read_text(encoding="utf-8")
+    query = read_query(path)
+    for derived in (text, query.page(0, 'a "b" \\ \n', 7), query.count(), query.keys(0, "", 5)):
+        store.query(derived)
+    found = store.query(text)
+    assert [v.value for v in found.variables] == ["key", *query.variables]
+
+
+@pytest.mark.parametrize("path", QUERIES, ids=IDS)
+def test_a_query_is_standard_and_readable(path):
+    text = path.read_text(encoding="utf-8")
+    assert not FORBIDDEN.search(normalise(text))
+    assert text.startswith("# ")
+    assert "# identity: " in text
+    # Virtuoso mixes up rows in COALESCE(STR(?x), ""), see test_virtuoso
+    assert "COALESCE(STR(" not in text
+    used = set(re.findall(r"(?<![\w?<:/#])([a-z]+):\w", normalise(text).split("SELECT", 1)[1]))
+    assert used <= set(re.findall(r"^PREFIX (\w+):", text, re.M))
+
+
+@pytest.mark.parametrize("path", QUERIES, ids=IDS)
+def test_a_query_has_rows_on_the_world_and_page_size_does_not_change_them(
+    path, world_endpoint, tmp_path
+):
+    query = read_query(path, PARAMETERS.get(path.stem))
+    whole = orjson.loads(fetch(world_endpoint.url, query.page(0, "", 10_000_000)))
+    expected = terms(whole["results"]["bindings"], query.variables)
+    assert expected.height > 0
+    for size in (max(100, expected.height // 3), 5000):
+        snapshot = pull(
+            path,
+            world_endpoint,
+            tmp_path / str(size) / "s",
+            PARAMETERS.get(path.stem),
+            page_size=size,
+        )
+        assert snapshot.meta["rows_sha256"] == row_hash(expected)
+        assert snapshot.meta["count_before"] == expected.height
+
+
+def test_awkward_labels_and_names_come_back_as_they_are(world_endpoint, tmp_path):
+    path = RESOURCES / "queries/dbpedia/instances.rq"
+    rows = run(path, world_endpoint, tmp_path, page_size=3)
+    labels = rows.filter(pl.col("instance").str.ends_with("/Several_labels"))["label"]
+    assert sorted(labels) == sorted(LABELS)
+    names = {iri.rsplit("/", 1)[-1] for iri in rows["instance"]}
+    assert names == {*NAMES, "Several_labels", "No_label"}
+    unnamed = rows.filter(pl.col("instance").str.ends_with("/No_label"))
+    assert unnamed["label"].to_list() == [None], "a missing label stays null, never the id"
+    assert rows.filter(pl.col("label") == "").height == 2, "an empty label is not a missing one"
+
+
+def test_facts_after_best_rank_are_the_truthy_facts(world_endpoint, tmp_path):
+    """On the world, for every relation that has a preferred or deprecated statement, and some."""
+    ranked = "SELECT DISTINCT ?r { ?s ?c ?n . ?n <http://wikiba.se/ontology#rank> ?k . ?r "
+    ranked += "<http://wikiba.se/ontology#claim> ?c "
+    ranked += "FILTER(?k != <http://wikiba.se/ontology#NormalRank>) }"
+    rows = orjson.loads(fetch(world_endpoint.url, ranked))["results"]["bindings"]
+    relations = sorted({row["r"]["value"].rsplit("/", 1)[-1] for row in rows} | {"P36", "P47"})
+    assert len(relations) > 4
+    facts, truthy = {}, {}
+    for relation in relations:
+        for name, found in (("facts", facts), ("facts_truthy", truthy)):
+            path = RESOURCES / f"queries/wikidata/{name}.rq"
+            snapshot = pull(path, world_endpoint, tmp_path / "s" / "n", {"property": relation})
+            found[relation] = snapshot.frame()
+    best = best_rank(statements(facts)).drop("rank")
+    assert best.equals(statements(truthy).drop("rank"))
+    assert "preferred" in statements(facts)["rank"]
+
+
+@pytest.mark.parametrize(
+    ("name", "child", "edge", "anchor"),
+    [
+        (
+            "dbpedia/class_hierarchy",
+            "class",
+            "<http://www.w3.org/2000/01/rdf-schema#subClassOf>",
+            "<http://www.w3.org/2002/07/owl#Class>",
+        ),
+        (
+            "wikidata/property_hierarchy",
+            "property",
+            "<http://www.wikidata.org/prop/direct/P1647>",
+            "<http://wikiba.se/ontology#Property>",
+        ),
+    ],
+)
+def test_the_closure_of_a_hierarchy_is_the_engine_s(
+    name, child, edge, anchor, world_endpoint, tmp_path
+):
+    rows = run(RESOURCES / f"queries/{name}.rq", world_endpoint, tmp_path)
+    own = distances(rows.select(child=child, parent="parent"))
+    text = f"SELECT DISTINCT ?child ?parent {{ ?child a {anchor} . ?child {edge}+ ?parent }}"
+    found = orjson.loads(fetch(world_endpoint.url, text))["results"]["bindings"]
+    theirs = {(row["child"]["value"], row["parent"]["value"]) for row in found}
+    assert {(c, p) for c, reached in own.items() for p in reached} == {
+        (c, p) for c, p in theirs if c != p
+    }
+    assert len(theirs) > rows.height
+
+
+def test_a_list_of_ids_is_asked_for_in_chunks(world_endpoint, tmp_path):
+    path = RESOURCES / "queries/wikidata/aliases.rq"
+    ids = [f"Q{number}" for number in range(1, 1200)] + ["Q999999999", "Q35722"]
+    query = read_query(path, {"entity": ids})
+    assert len(query.chunks) == 7
+    snapshot = pull(path, world_endpoint, tmp_path / "s" / "n", {"entity": ids})
+    assert snapshot.folder.name == query.name != read_query(path, {"entity": ids[:-1]}).name
+    alias = "<http://www.w3.org/2004/02/skos/core#altLabel>"
+    wanted = " ".join(f"<http://www.wikidata.org/entity/{i}>" for i in ids)
+    text = f"SELECT ?entity ?alias {{ VALUES ?entity {{ {wanted} }} ?entity {alias} ?alias }}"
+    found = orjson.loads(fetch(world_endpoint.url, text))["results"]["bindings"]
+    assert snapshot.meta["rows_sha256"] == row_hash(terms(found, ["entity", "alias"]))
+    assert len(found) > len(LABELS)
+    assert "chunks" in snapshot.meta["count_before_reason"]
+
+
+def test_parameters_name_the_snapshot_and_are_checked(tmp_path):
+    path = RESOURCES / "queries/wikidata/facts.rq"
+    assert read_query(path, {"property": "P17"}).name == "facts@P17"
+    assert read_query(path, {"property": "P17", "language": "de"}).name == "facts@P17.de"
+    assert read_query(path, {"property": "P17", "least": "5"}).name == "facts@P17.5"
+    full = {"property": "http://www.wikidata.org/entity/P17"}
+    assert read_query(path, full).sha256 == read_query(path, {"property": "P17"}).sha256
+    assert read_query(path).sha256 == read_query(path, {"property": "P36"}).sha256
+    for bad, message in (
+        ({"property": "P1> } #"}, "no absolute IRI"),
+        ({"least": "five"}, "expected a number"),
+        ({"propery": "P17"}, "it has .*property"),
+        ({"property": ["P17", "P36"]}, "takes one value"),
+        ({"property": []}, "no value"),
+    ):
+        with pytest.raises(QueryError, match=message):
+            read_query(path, bad)
+    quoted = read_query(path, {"language": 'e"n\\'})
+    assert '{ "e\\"n\\\\" }' in quoted.chunks[0]
+
+
+def test_a_query_file_without_its_marks_is_refused(tmp_path):
+    folder = tmp_path / "queries" / "s"
+    folder.mkdir(parents=True)
+    text = (RESOURCES / "queries/wikidata/facts.rq").read_text()
+    for mark in ("  # page filter", "  # page size", "ORDER BY ?key\n", "SELECT DISTINCT ?key"):
+        (folder / "q.rq").write_text(text.replace(mark, ""))
+        with pytest.raises(QueryError, match=r"q\.rq: exactly one line"):
+            read_query(folder / "q.rq")
+    with pytest.raises(QueryError, match="no such query file"):
+        read_query(folder / "nothing.rq")
+
+
+def test_normalising_touches_nothing_inside_quotes_and_iris():
+    text = 'SELECT * # all\r\n{ <a#b> ?p "x # \\" y" . # end\n\n  ?a ?b \'#\' }   \n'
+    assert normalise(text) == 'SELECT *\n{ <a#b> ?p "x # \\" y" .\n  ?a ?b \'#\' }\n'
+
+
+def test_rows_keep_type_language_and_datatype_where_they_vary(world_endpoint, tmp_path):
+    rows = run(RESOURCES / "queries/dbpedia/properties.rq", world_endpoint, tmp_path)
+    assert rows.columns == ["property", "kind", "label", "domain", "range"]
+    assert in_order(rows).equals(rows)

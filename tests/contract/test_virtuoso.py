@@ -1,0 +1,217 @@
+"""DBpedia's engine: the same rows as Oxigraph, and the traps that both engines set.
+
+Skipped, loudly, where virtuoso-opensource-7-bin is not installed; KGPROBE_REQUIRE_VIRTUOSO=1 makes
+that a failure.
+"""
+
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+import orjson
+import pytest
+
+from kgprobe.sources import errors
+from kgprobe.sources.answers import Answer, check_count, check_page
+from kgprobe.sources.canonical import row_hash, terms
+from kgprobe.sources.errors import Place
+from kgprobe.sources.paging import read_query
+from kgprobe.sources.policy import Endpoint
+from kgprobe.sources.sparql import pull
+from tests.contract.test_queries import IDS, PARAMETERS, QUERIES
+
+PREFIXES = """
+PREFIX owl: <http://www.w3.org/2002/07/owl#>
+PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+PREFIX wdt: <http://www.wikidata.org/prop/direct/>
+PREFIX wikibase: <http://wikiba.se/ontology#>
+"""
+PLACE = Place("local", "trap")
+
+
+def ask(endpoint: Endpoint, text: str, **more: str) -> Answer:
+    """The raw answer to a query, whatever its status."""
+    data = urllib.parse.urlencode({"query": PREFIXES + text, **more}).encode()
+    accept = {"Accept": "application/sparql-results+json"}
+    request = urllib.request.Request(endpoint.url, data=data, headers=accept)
+    try:
+        with urllib.request.urlopen(request) as answer:
+            headers = {k.lower(): v for k, v in answer.headers.items()}
+            return Answer(answer.status, headers, answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            headers = {k.lower(): v for k, v in error.headers.items()}
+            return Answer(error.code, headers, error.read())
+
+
+def bindings(answer: Answer) -> list[dict[str, dict[str, str]]]:
+    return list(orjson.loads(answer.body)["results"]["bindings"])
+
+
+@pytest.mark.parametrize("path", QUERIES, ids=IDS)
+def test_both_engines_give_the_same_rows(path, world_endpoint, world_virtuoso, tmp_path):
+    hashes = {}
+    for name, endpoint in (("oxigraph", world_endpoint), ("virtuoso", world_virtuoso)):
+        snapshot = pull(
+            path, endpoint, tmp_path / name / "s", PARAMETERS.get(path.stem), page_size=4000
+        )
+        assert snapshot.meta["rows"] > 0
+        hashes[name] = snapshot.meta["rows_sha256"]
+    assert hashes["oxigraph"] == hashes["virtuoso"]
+
+
+def test_small_pages_over_awkward_names_are_the_same(world_endpoint, world_virtuoso, tmp_path):
+    """Both engines order keys by code point, beyond ASCII too; a page of 3 has many borders."""
+    path = next(p for p in QUERIES if p.stem == "instances")
+    hashes = set()
+    for name, endpoint in (("oxigraph", world_endpoint), ("virtuoso", world_virtuoso)):
+        folder = tmp_path / name / "s"
+        snapshot = pull(path, endpoint, folder, PARAMETERS["instances"], page_size=3)
+        assert len(snapshot.meta["pages"]) > 10
+        hashes.add(snapshot.meta["rows_sha256"])
+    assert len(hashes) == 1
+
+
+def test_trap_a_path_needs_distinct(world_endpoint, world_virtuoso):
+    text = "{ ?p a wikibase:Property . ?p wdt:P1647+ ?q }"
+    rows = bindings(ask(world_endpoint, f"SELECT ?p ?q {text}"))
+    distinct = bindings(ask(world_virtuoso, f"SELECT DISTINCT ?p ?q {text}"))
+    assert row_hash(terms(rows, "pq")) == row_hash(terms(distinct, "pq"))
+    doubled = bindings(ask(world_virtuoso, f"SELECT ?p ?q {text}"))
+    assert len(doubled) >= len(distinct) == len(rows)
+
+
+def test_trap_a_path_without_an_anchor(world_endpoint, world_virtuoso):
+    text = "SELECT ?p ?q { ?p wdt:P1647+ ?q }"
+    assert bindings(ask(world_endpoint, text))
+    refused = ask(world_virtuoso, text)
+    assert refused.status == 500
+    assert b"transitive start not given" in refused.body
+
+
+def test_trap_ten_thousand_rows(world_endpoint, world_virtuoso):
+    text = "SELECT ?i ?c { ?i a ?c }"
+    assert len(bindings(ask(world_endpoint, text))) > 10_000
+    capped = ask(world_virtuoso, text)
+    assert capped.status == 200
+    assert len(bindings(capped)) == 10_000
+    assert capped.header("X-SPARQL-MaxRows") == "10000"
+    with pytest.raises(errors.CappedAnswer):
+        check_page(capped, PLACE, ["i", "c"])
+    for rows in (5000, 9999):
+        below = ask(world_virtuoso, f"{text} LIMIT {rows}")
+        assert len(check_page(below, PLACE, ["i", "c"], rows)) == rows
+
+
+def test_trap_sorting_beyond_an_offset(world_endpoint, world_virtuoso):
+    text = "SELECT ?i ?c { ?i a ?c } ORDER BY ?i LIMIT 10000 OFFSET 20000"
+    assert ask(world_endpoint, text).status == 200
+    refused = ask(world_virtuoso, text)
+    assert refused.status == 500
+    assert b"SR353" in refused.body
+
+
+def test_trap_a_timeout_gives_a_part(world_virtuoso):
+    text = "{ ?a ?p ?b . ?c ?q ?b . ?c ?r ?d . FILTER(STRLEN(STR(?a)) > STRLEN(STR(?d))) }"
+    part = ask(
+        world_virtuoso, f"SELECT DISTINCT ?a ?d {text} ORDER BY ?a ?d LIMIT 5000", timeout="1000"
+    )
+    assert part.status == 200
+    assert part.header("X-SQL-State") == "S1TAT"
+    with pytest.raises(errors.PartialAnswer, match="incomplete results"):
+        check_page(part, PLACE, ["a", "d"])
+    count = ask(world_virtuoso, f"SELECT (COUNT(DISTINCT ?a) AS ?rows) {text}", timeout="1000")
+    with pytest.raises(errors.PartialAnswer):
+        check_count(count, PLACE)
+
+
+def test_trap_the_label_service(world_endpoint, world_virtuoso, tmp_path):
+    inner = '<http://www.bigdata.com/rdf#serviceParam> wikibase:language "en"'
+    text = f"SELECT ?p {{ ?p a wikibase:Property SERVICE wikibase:label {{ {inner} }} }}"
+    refused = ask(world_virtuoso, text)
+    assert refused.status == 500
+    assert b"SQ070" in refused.body
+    broken = ask(world_endpoint, text)
+    if broken.status == 200:
+        with pytest.raises(errors.TruncatedAnswer):
+            check_page(broken, PLACE, ["p"])
+
+
+def test_trap_a_key_that_is_not_unique(world_endpoint, world_virtuoso, tmp_path):
+    """With the subject alone as key rows vanish at page borders, in silence: ours tells."""
+    text = next(p for p in QUERIES if p.stem == "types").read_text()
+    start, end = text.index("  BIND(CONCAT"), text.index("AS ?key)")
+    folder = tmp_path / "queries" / "s"
+    folder.mkdir(parents=True)
+    bad = folder / "types.rq"
+    bad.write_text(f'{text[:start]}  BIND(CONCAT(STR(?instance), "") {text[end:]}')
+    query = read_query(bad)
+    for name, endpoint in (("oxigraph", world_endpoint), ("virtuoso", world_virtuoso)):
+        last, naive, rows = "", 0, [{}] * 4000
+        while len(rows) == 4000:
+            rows = bindings(ask(endpoint, query.page(0, last, 4000)))
+            naive += len(rows)
+            last = rows[-1]["key"]["value"]
+        assert naive < check_count(ask(endpoint, query.count()), PLACE)
+        with pytest.raises(errors.OrderViolation, match="not unique"):
+            pull(bad, endpoint, tmp_path / name / "s")
+
+
+def test_trap_typed_literals_are_named_differently(world_endpoint, world_virtuoso):
+    text = "SELECT ?n { ?s wikibase:sitelinks ?n } ORDER BY ?n LIMIT 3"
+    ours, theirs = (bindings(ask(e, text)) for e in (world_endpoint, world_virtuoso))
+    assert {row["n"]["type"] for row in ours} == {"literal"}
+    assert {row["n"]["type"] for row in theirs} == {"typed-literal"}
+    assert row_hash(terms(ours, ["n"])) == row_hash(terms(theirs, ["n"]))
+
+
+def test_trap_a_syntax_error(world_endpoint, world_virtuoso):
+    for endpoint in (world_endpoint, world_virtuoso):
+        refused = ask(endpoint, "SELECT ?s WHERE { ?s ?p }")
+        assert refused.status == 400
+        assert refused.content_type == "text/plain"
+    assert b"SP030" in refused.body
+
+
+def test_trap_coalesce_over_str_mixes_up_rows(world_virtuoso):
+    """Behind a filter Virtuoso's COALESCE(STR(?x), "") gives another row's string.
+
+    Why every key is written STR(COALESCE(?x, "")).
+    """
+    wrong = {}
+    for name, text in (
+        ("inside", 'COALESCE(STR(?label), "")'),
+        ("outside", 'STR(COALESCE(?label, ""))'),
+    ):
+        query = (
+            "SELECT DISTINCT ?key ?instance ?label { VALUES ?language { 'en' } "
+            "?class a owl:Class . ?instance a ?class "
+            "OPTIONAL { ?instance rdfs:label ?label FILTER(LANG(?label) = ?language) } "
+            f'BIND(CONCAT(STR(?instance), " ", {text}) AS ?key) '
+            'FILTER(?key > "http://dbpedia.org/resource/P") } ORDER BY ?key LIMIT 1500'
+        )
+        rows = bindings(ask(world_virtuoso, query))
+        assert len(rows) == 1500
+        wrong[name] = sum(
+            not row["key"]["value"].endswith(" " + row["label"]["value"])
+            for row in rows
+            if "label" in row
+        )
+    assert wrong["outside"] == 0
+    assert wrong["inside"] > 0
+
+
+def test_a_query_that_virtuoso_refuses_is_not_asked_again(world_virtuoso, tmp_path):
+    folder = tmp_path / "queries" / "s"
+    folder.mkdir(parents=True)
+    file = folder / "path.rq"
+    file.write_text(
+        "PREFIX wdt: <http://www.wikidata.org/prop/direct/>\n"
+        "SELECT DISTINCT ?key ?p ?q\nWHERE {\n  ?p wdt:P1647+ ?q\n"
+        '  BIND(CONCAT(STR(?p), " ", STR(?q)) AS ?key)\n  FILTER(?key > "")  # page filter\n}\n'
+        "ORDER BY ?key\nLIMIT 5000  # page size\n"
+    )
+    with pytest.raises(errors.QueryRejected, match="transitive start") as caught:
+        pull(file, world_virtuoso, tmp_path / "data" / "s")
+    assert str(Path("s") / "path.rq") in str(caught.value)

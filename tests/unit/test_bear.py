@@ -1,0 +1,259 @@
+"""BEAR construction on small pulls: every filter once, balance, order, ties, funnel."""
+
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.benchmarks import bear, bear_filters, bear_frames
+from kgprobe.schema import STATEMENTS
+
+CONFIG = {
+    "popularity": "sitelinks",
+    "min_sitelinks": 5,
+    "min_answers": 2,
+    "single_valued": "best_rank",
+    "inverse_unique": True,
+    "overlap": "contains",
+    "spares": 1,
+    "language": "en",
+    "big": {"total": 6, "max_answers": 3, "one_to_one": 3},
+    "lite": {"total": 2, "max_answers": 2, "one_to_one": 2},
+}
+TEMPLATES = {r: [(i, f"[X] {r} {i} [Y].") for i in range(3)] for r in ("P1", "P2", "P17")}
+
+
+def row(relation="P1", cardinality="1:N", symmetric="no", lift="") -> dict[str, str]:
+    return {"relation": relation, "cardinality": cardinality, "symmetric": symmetric, "lift": lift}
+
+
+def statement(subject: str, obj: str, relation: str = "P1", **changes) -> dict:
+    base = {
+        "kg": "wikidata",
+        "relation": relation,
+        "subject": f"Q{subject}",
+        "subject_label": f"s{subject}x",
+        "subject_sitelinks": 10,
+        "object": f"Q{obj}",
+        "object_label": f"o{obj}y",
+        "object_sitelinks": 10,
+        "object_kind": "item",
+        "rank": "normal",
+    }
+    return {**base, **changes}
+
+
+def frame(*rows: dict) -> pl.DataFrame:
+    return pl.DataFrame(list(rows), schema=dict(STATEMENTS.columns))
+
+
+def reasons(
+    statements: pl.DataFrame, relation: dict | None = None, **config
+) -> dict[str, str | None]:
+    """subject -> reason (the first statement's), under the given settings."""
+    popular = bear.with_popularity(statements, "sitelinks")
+    judged = bear_filters.filtered(popular, relation or row(), {**CONFIG, **config})
+    return dict(judged.select("subject", "reason").rows())
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"subject_label": None}, "no_label"),
+        ({"object_label": " "}, "no_label"),
+        ({"object_label": "Q900"}, "no_label"),
+        ({"object_kind": "literal"}, "not_an_item"),
+        ({"object": "Q1", "object_label": "z"}, "not_an_item"),
+        ({"subject_sitelinks": 4}, "unpopular"),
+        ({"object_sitelinks": None}, "unpopular"),
+        ({"subject_label": "greater o900y"}, "overlap"),
+        ({"subject_label": "O900Ý"}, "overlap"),
+        ({}, None),
+    ],
+)
+def test_a_statement_has_the_first_reason_that_holds(changes, reason):
+    assert reasons(frame(statement("1", "900", **changes)))["Q1"] == reason
+
+
+def test_several_values_are_judged_before_popularity():
+    pull = frame(statement("1", "900"), statement("1", "901", object_sitelinks=0))
+    assert set(reasons(pull).values()) == {"multi_valued"}
+
+
+def test_best_rank_hides_normal_values_and_all_ranks_does_not():
+    pull = frame(statement("1", "900", rank="preferred"), statement("1", "901"))
+    popular = bear.with_popularity(pull, "sitelinks")
+    best = bear_filters.filtered(popular, row(), CONFIG).sort("object")["reason"].to_list()
+    assert best == [None, "multi_valued"]
+    every = bear_filters.filtered(popular, row(), {**CONFIG, "single_valued": "all_ranks"})
+    assert set(every["reason"]) == {"multi_valued"}
+
+
+def test_inverse_uniqueness_is_for_one_to_one_relations_alone():
+    pull = frame(statement("1", "900"), statement("2", "900"))
+    assert set(reasons(pull).values()) == {None}
+    assert set(reasons(pull, row(cardinality="1:1")).values()) == {"not_inverse_unique"}
+    assert set(reasons(pull, row(cardinality="1:1"), inverse_unique=False).values()) == {None}
+
+
+def test_of_equal_labels_the_more_popular_stays_and_ties_go_to_the_lower_number():
+    pull = frame(
+        statement("1", "900", subject_label="same"),
+        statement("2", "901", subject_label="SAME", subject_sitelinks=20),
+        statement("3", "902", object_label="twin"),
+        statement("4", "903", object_label="twin"),
+    )
+    assert reasons(pull) == {
+        "Q1": "duplicate_subject_label",
+        "Q2": None,
+        "Q3": None,
+        "Q4": "duplicate_object_label",
+    }
+
+
+def test_of_two_mirrored_statements_the_popular_subject_stays():
+    pull = frame(
+        statement("1", "2", subject_sitelinks=9, object_sitelinks=30),
+        statement("2", "1", subject_sitelinks=30, object_sitelinks=9, subject_label="o2y",
+                  object_label="s1x"),
+    )  # fmt: skip
+    assert reasons(pull, row(symmetric="yes")) == {"Q1": "mirror", "Q2": None}
+
+
+def test_lifting_replaces_a_place_by_its_country():
+    pull = frame(
+        statement("1", "50"),
+        statement("2", "60"),
+        statement("3", "900"),
+        statement("50", "900", "P17"),
+        statement("60", "900", "P17"),
+        statement("60", "901", "P17"),
+    )
+    popular = bear.with_popularity(pull, "sitelinks")
+    births = popular.filter(pl.col("relation") == "P1")
+    found = bear_filters.lifted(births, "P17", popular).sort("subject")
+    assert found.select("object", "object_label", "object_kind").rows() == [
+        ("Q900", "o900y", "item"),
+        ("Q60", "o60y", "unlifted"),
+        ("Q900", "o900y", "item"),
+    ]
+    judged = bear_filters.filtered(found, row(lift="P17"), CONFIG)
+    assert dict(judged.select("subject", "reason").rows())["Q2"] == "lift_failed"
+
+
+@pytest.mark.parametrize(
+    ("subject", "answer", "rule", "expected"),
+    [
+        ("Mexico City", "Mexico", "contains", True),
+        ("Oman", "Romania", "contains", True),
+        ("Côte d'Ivoire", "cote", "contains", True),
+        ("Niger", "Nigeria", "contains", True),
+        ("Chad", "Chadwick", "none", False),
+        ("Iran", "Ira", "contains", False),
+        ("Bank of England", "Bank of Japan", "contains", False),
+        ("Bank of England", "Bank of Japan", "words", True),
+    ],
+)
+def test_overlap_of_labels(subject, answer, rule, expected):
+    folded = (bear_filters.fold(subject), bear_filters.fold(answer))
+    assert bear_filters.overlap(*folded, rule) is expected
+
+
+def pull(relation: str, sizes: dict[str, int], start: int = 1) -> list[dict]:
+    """`sizes` subjects per answer, later ones less popular."""
+    rows, number = [], start
+    for answer, size in sizes.items():
+        for i in range(size):
+            popularity = {"subject_sitelinks": 100 - i, "object_sitelinks": 100}
+            rows.append(statement(str(number), answer, relation, **popularity))
+            number += 1
+    return rows
+
+
+def built(**config) -> bear.Built:
+    statements = frame(
+        *pull("P1", {"900": 4, "901": 3, "902": 2, "903": 1}),
+        *pull("P2", {str(950 + i): 1 for i in range(5)}, start=100),
+    )
+    rows = [row("P1"), row("P2", "1:1")]
+    return bear.build(statements, rows, TEMPLATES, {"Q900": "the Form"}, {**CONFIG, **config}, "t")
+
+
+def test_the_largest_feasible_number_of_answers_is_taken():
+    found = built()
+    choice = {(b, r): (k, q) for b, r, _, k, q, *_ in found.choice.rows()}
+    # 3 answers need round(6 / 3) = 2 instances each: 900, 901, 902
+    assert choice["t_big", "P1"] == (3, 2)
+    assert choice["t_lite", "P1"] == (2, 1)
+    assert choice["t_big", "P2"] == (3, 1)
+    labels = found.big.candidates.filter(pl.col("set") == "t_big/P1").sort("index")["label"]
+    assert labels.to_list() == ["the Form", "o901y", "o902y"]
+
+
+def test_sets_are_balanced_nested_and_keep_their_contracts(tmp_path):
+    found = built()
+    for sets in (found.big, found.lite):
+        bear_frames.check_balance(sets)
+        schema.check(sets.items, schema.ITEMS)
+        schema.check(sets.candidates, schema.CANDIDATES)
+        schema.check(sets.prompts, schema.PROMPTS)
+    assert set(found.lite.items["item"]) < set(found.big.items["item"])
+    for name, contract in bear.REPORTS.items():
+        schema.write(getattr(found, name), contract, tmp_path / f"{name}.parquet")
+
+
+def test_the_most_popular_instances_stay_and_the_next_are_spares():
+    found = built()
+    assert "P1/Q1" in found.big.items["item"]
+    assert found.spares.filter(pl.col("object") == "Q900")["subject"].to_list() == ["Q3"]
+
+
+def test_row_order_does_not_matter():
+    forward = built()
+    statements = frame(
+        *pull("P1", {"900": 4, "901": 3, "902": 2, "903": 1}),
+        *pull("P2", {str(950 + i): 1 for i in range(5)}, start=100),
+    ).reverse()
+    rows = [row("P2", "1:1"), row("P1")]
+    backward = bear.build(statements, rows, TEMPLATES, {"Q900": "the Form"}, CONFIG, "t")
+    for name, key in (
+        ("items", ["item"]),
+        ("candidates", ["set", "index"]),
+        ("prompts", ["prompt"]),
+    ):
+        one, two = getattr(forward.big, name), getattr(backward.big, name)
+        assert one.sort(key).equals(two.sort(key))
+    assert forward.choice.equals(backward.choice)
+
+
+def test_the_funnel_accounts_for_every_statement():
+    found = built(min_sitelinks=98)
+    steps = found.funnel.filter(pl.col("relation") == "P1").sort("position")
+    assert steps["rows_in"][0] == 10
+    assert steps["rows_in"].to_list()[1:] == steps["rows_out"].to_list()[:-1]
+    lost = found.dropped.filter(pl.col("relation") == "P1").height
+    assert steps["rows_out"][-1] == 10 - lost
+    assert lost > 0
+
+
+def test_no_relation_left_is_an_error_that_says_what_to_lower():
+    with pytest.raises(ValueError, match=r"no relation has 50 answers.*lower `total`"):
+        built(min_answers=50)
+
+
+def test_popularity_from_statements_where_there_are_no_sitelinks():
+    statements = frame(statement("1", "900"), statement("2", "900"), statement("3", "901"))
+    counted = bear.with_popularity(statements, "statements").sort("subject")
+    assert counted["object_popularity"].to_list() == [2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: s.items.head(s.items.height - 1), "different numbers of instances|ever right"),
+        (lambda s: s.items.with_columns(subject=pl.lit("same")), "subject 'same' occurs twice"),
+    ],
+)
+def test_broken_balance_names_the_relation(change, message):
+    sets = built().big
+    with pytest.raises(bear_frames.BalanceError, match=f"P\\d: .*({message})"):
+        bear_frames.check_balance(bear_frames.Sets(change(sets), sets.candidates, sets.prompts))

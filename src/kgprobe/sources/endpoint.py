@@ -186,7 +186,8 @@ def _require_free(port: int) -> int:
 
 
 def _last_lines(output: str, n: int = 10) -> str:
-    lines = output.strip().splitlines()[-n:]
+    said = output.split("Stack backtrace:")[0]  # of use to the server's authors alone
+    lines = said.strip().splitlines()[-n:]
     return "\n".join(f"  {line}" for line in lines) or "  (it said nothing)"
 
 

@@ -152,9 +152,14 @@ class Writer:
         self.frames[page.number] = rows
         final = self.folder / page.file
         part = final.with_suffix(".part")
-        part.write_bytes(gzip.compress(body, compresslevel=6, mtime=0))
+        data = gzip.compress(body, compresslevel=6, mtime=0)
+        try:
+            part.write_bytes(data)
+            self._append(asdict(page))
+        except OSError as error:
+            told = f"{error.strerror} ({len(data):,} bytes were to be written)"
+            raise OSError(error.errno, told, str(part)) from error
         self.pages.append(page)
-        self._append(asdict(page))
         part.replace(final)
 
     def note(self, **notes: Any) -> None:

@@ -1,0 +1,444 @@
+"""The client: what it sends, what it keeps, and how politely it waits."""
+
+import gzip
+import http.server
+import itertools
+import json
+import random
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+from collections.abc import Iterator
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgprobe.sources import errors
+from kgprobe.sources.errors import Place
+from kgprobe.sources.limits import Clock, Gate, Waits, backoff, retry_after
+from kgprobe.sources.policy import (
+    ContactError,
+    Endpoint,
+    Policy,
+    read_endpoints,
+    user_agent,
+)
+from kgprobe.sources.snapshots import Snapshot, snapshot_name, snapshots
+from kgprobe.sources.sparql import pull
+from kgprobe.sources.transport import ask
+from tests.contract.conftest import RESOURCES, ROWS, THINGS, FakeClock
+from tests.contract.fault_server import Faults, FaultServer
+
+CONTACT = "test@example.org"
+PLACE = Place("local", "q")
+LOCAL = Policy()
+REQUESTS = 12  #: of a pull without faults
+ANSWER = b'{"head":{"vars":["s"]},"results":{"bindings":[]}}'
+
+
+class Recorder(http.server.ThreadingHTTPServer):
+    """Keeps the requests, and answers with what `reply` says: status, headers, body."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Record)
+        self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.reply: dict[str, tuple[int, dict[str, str], bytes]] = {}
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def url(self, path: str = "/sparql") -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}{path}"
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class _Record(http.server.BaseHTTPRequestHandler):
+    server: Recorder
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.requests.append((self.command, self.path, dict(self.headers), body))
+        good = (200, {"Content-Type": "application/sparql-results+json"}, ANSWER)
+        status, headers, answer = self.server.reply.get(self.path, good)
+        self.send_response(status)
+        for name, value in ({"Content-Length": str(len(answer))} | headers).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(answer)
+
+    do_GET = do_POST  # noqa: N815
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    with Recorder() as server:
+        yield server
+
+
+def things(url: str, folder: Path, policy: Policy = LOCAL, **more: Any) -> Snapshot:
+    """A pull of the 50,000 things: a count, ten full pages and an empty one."""
+    return pull(THINGS, Endpoint("local", url, policy), folder, contact=CONTACT, **more)
+
+
+def form(body: bytes) -> dict[str, list[str]]:
+    return urllib.parse.parse_qs(body.decode())
+
+
+def test_a_request_is_a_polite_post(recorder):
+    policy = Policy(server_timeout_ms=60000)
+    agent = user_agent(Endpoint("dbpedia", recorder.url(), policy), CONTACT)
+    # words of updates in a literal must not turn the query into one
+    text = 'SELECT ?s { ?s ?p "INSERT DATA, load, ask & add + ö" }'
+    answer = ask(Endpoint("dbpedia", recorder.url(), policy), text, agent, PLACE)
+    assert answer.status == 200
+    assert answer.body == ANSWER
+    method, path, headers, body = recorder.requests[0]
+    assert (method, path) == ("POST", "/sparql")
+    assert headers["Content-Type"] == "application/x-www-form-urlencoded"
+    assert headers["Accept"] == "application/sparql-results+json"
+    assert headers["Accept-Encoding"] == "gzip"
+    assert headers["User-Agent"].startswith("kgprobe/")
+    assert CONTACT in headers["User-Agent"]
+    assert "SPARQLWrapper/" in headers["User-Agent"]
+    assert form(body) == {"query": [text], "timeout": ["60000"]}
+
+
+def test_gzip_is_undone_and_a_cut_stream_is_trouble(recorder):
+    packed = gzip.compress(ANSWER * 1000)
+    kind = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    recorder.reply = {"/whole": (200, kind, packed), "/cut": (200, kind, packed[:-9])}
+    whole = Endpoint("local", recorder.url("/whole"))
+    assert ask(whole, "SELECT ?s {}", "a", PLACE).body == ANSWER * 1000
+    with pytest.raises(errors.ServerTrouble, match="ends in the middle"):
+        ask(Endpoint("local", recorder.url("/cut")), "SELECT ?s {}", "a", PLACE)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_keeps_the_query(recorder, status):
+    recorder.reply = {"/old": (status, {"Location": "/new"}, b"")}
+    text = "SELECT ?s { ?s ?p ?o }"
+    answer = ask(Endpoint("local", recorder.url("/old")), text, "agent/1", PLACE)
+    assert answer.url.endswith("/new")
+    method, path, headers, body = recorder.requests[1]
+    assert (method, path) == ("POST", "/new")
+    assert form(body)["query"] == [text]
+    assert headers["User-Agent"] == "agent/1"
+
+
+def test_an_endpoint_that_is_not_there_is_told(tmp_path):
+    gone = Endpoint("local", "http://127.0.0.1:9/query", Policy(attempts=2, connect=1))
+    clock = FakeClock()
+    with pytest.raises(errors.ServerTrouble, match="is the server up") as caught:
+        pull(THINGS, gone, tmp_path / "made" / "s", clock=Clock(clock.now, clock.sleep))
+    assert "127.0.0.1:9" in str(caught.value)
+    assert len(str(caught.value).splitlines()) < 10
+
+
+def test_a_public_service_is_not_asked_without_a_contact(faulty, tmp_path, monkeypatch):
+    monkeypatch.delenv("KGPROBE_CONTACT", raising=False)
+    live = Endpoint("wdqs", faulty.url)
+    with pytest.raises(ContactError, match="KGPROBE_CONTACT"):
+        pull(THINGS, live, tmp_path / "made" / "s")
+    assert not faulty.seen
+    assert not list((tmp_path / "made").rglob("*.gz"))
+    monkeypatch.setenv("KGPROBE_CONTACT", "https://example.org/me")
+    assert "https://example.org/me" in user_agent(live, CONTACT)
+
+
+def test_the_presets_keep_the_published_limits():
+    found = read_endpoints(RESOURCES / "endpoints.tsv")
+    assert set(found) == {"wdqs", "dbpedia", "qlever"}
+    wdqs, dbpedia = found["wdqs"].policy, found["dbpedia"].policy
+    assert (wdqs.connections, wdqs.interval, wdqs.read, wdqs.deadline) == (1, 1.0, 75.0, 150.0)
+    assert (wdqs.page_size, wdqs.max_page_size, wdqs.attempts) == (2000, 5000, 6)
+    assert (dbpedia.connections, dbpedia.interval, dbpedia.server_timeout_ms) == (2, 0.2, 60000)
+    assert all(e.policy.max_page_size <= 5000 for e in found.values())
+    assert all(e.policy.read > 60 and e.url.startswith("https://") for e in found.values())
+
+
+def test_a_bad_row_of_endpoints_is_named(tmp_path):
+    table = tmp_path / "endpoints.tsv"
+    table.write_text("id\turl\tattempts\nx\thttp://x\tmany\n")
+    with pytest.raises(ValueError, match=r"endpoints\.tsv, row 2: column 'attempts' is 'many'"):
+        read_endpoints(table)
+    table.write_text("id\turl\ttempo\nx\thttp://x\t1\n")
+    with pytest.raises(ValueError, match=r"unknown columns \['tempo'\]"):
+        read_endpoints(table)
+    table.write_text("id\turl\nx\n")
+    with pytest.raises(ValueError, match="1 cells, expected 2"):
+        read_endpoints(table)
+
+
+def test_a_snapshot_is_what_was_sent_and_came(faulty, tmp_path):
+    faulty.expect(Faults())
+    first = things(faulty.url, tmp_path / "a" / "made" / "2026-11")
+    meta = first.meta
+    assert first.folder == tmp_path / "a" / "made" / "2026-11" / "things"
+    assert meta["rows"] == meta["count_before"] == ROWS
+    assert meta["snapshot"] == "2026-11"
+    assert meta["source"] == "made"
+    assert [page["rows"] for page in meta["pages"]] == [5000] * 10 + [0]
+    assert all(page["status"] == 200 and page["url"] == faulty.url for page in meta["pages"])
+    assert all(page["headers"]["content-type"] for page in meta["pages"])
+    assert (first.folder / "query.rq").read_text() == faulty.seen[1].text
+    assert meta["last_key"] == faulty.table.keys[-1]
+    second = things(faulty.url, tmp_path / "b" / "made" / "2026-11")
+    for name in ("query.rq", "page-00001.json.gz", "page-00010.json.gz", "result.parquet"):
+        assert (first.folder / name).read_bytes() == (second.folder / name).read_bytes()
+    assert [s.folder for s in snapshots(tmp_path)] == [first.folder, second.folder]
+
+
+def test_a_complete_snapshot_is_final(faulty, tmp_path):
+    faulty.expect(Faults())
+    snapshot = things(faulty.url, tmp_path / "made" / "s")
+    asked = len(faulty.seen)
+    times = {p: p.stat().st_mtime_ns for p in snapshot.folder.iterdir()}
+    assert things(faulty.url, tmp_path / "made" / "s").frame().equals(snapshot.frame())
+    assert len(faulty.seen) == asked, "no request for what is there"
+    assert {p: p.stat().st_mtime_ns for p in snapshot.folder.iterdir()} == times
+    changed = tmp_path / "queries" / "made" / "things.rq"
+    changed.parent.mkdir(parents=True)
+    changed.write_text(THINGS.read_text().replace("rdfs:label ?label .", "rdfs:label ?label, ?x ."))
+    with pytest.raises(errors.SnapshotError, match="name another snapshot") as caught:
+        pull(changed, Endpoint("local", faulty.url), tmp_path / "made" / "s")
+    assert snapshot.meta["query_sha256"] in str(caught.value)
+    with pytest.raises(errors.SnapshotError, match="endpoint"):
+        pull(THINGS, Endpoint("qlever", faulty.url), tmp_path / "made" / "s", contact=CONTACT)
+
+
+def test_comments_and_line_ends_are_not_another_query(faulty, tmp_path):
+    faulty.expect(Faults())
+    things(faulty.url, tmp_path / "made" / "s")
+    same = tmp_path / "queries" / "made" / "things.rq"
+    same.parent.mkdir(parents=True)
+    same.write_bytes(b"# another comment\r\n" + THINGS.read_bytes().replace(b"\n", b"\r\n"))
+    asked = len(faulty.seen)
+    pull(same, Endpoint("local", faulty.url), tmp_path / "made" / "s")
+    assert len(faulty.seen) == asked
+
+
+def interrupted(server: FaultServer, folder: Path) -> Path:
+    """A pull that ended after three pages."""
+    server.expect(Faults({5: "status 403"}))
+    with pytest.raises(errors.EndpointRefused):
+        things(server.url, folder)
+    return folder / "things"
+
+
+def test_a_damaged_page_is_asked_for_again(faulty, tmp_path):
+    folder = interrupted(faulty, tmp_path / "made" / "s")
+    page = folder / "page-00002.json.gz"
+    page.write_bytes(page.read_bytes()[:-20])
+    things(faulty.url, folder.parent)
+    again = [seen.last_key for seen in faulty.seen[5:] if not seen.is_count]
+    assert again[0] == faulty.table.keys[4999]
+
+
+def test_a_half_written_journal_line_does_not_count(faulty, tmp_path):
+    folder = interrupted(faulty, tmp_path / "made" / "s")
+    journal = folder / "journal.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    assert len(lines) >= 5
+    journal.write_text("".join(lines[:-1]) + lines[-1][:40])
+    snapshot = things(faulty.url, folder.parent)
+    assert snapshot.meta["rows"] == ROWS
+    assert snapshot.meta["started"]
+
+
+def test_a_page_without_its_final_name_is_found(faulty, tmp_path):
+    """Killed between journal and rename: the bytes are all there."""
+    folder = interrupted(faulty, tmp_path / "made" / "s")
+    page = folder / "page-00003.json.gz"
+    page.rename(page.with_suffix(".part"))
+    things(faulty.url, folder.parent)
+    again = [seen.last_key for seen in faulty.seen[5:] if not seen.is_count]
+    assert again[0] == faulty.table.keys[3 * 5000 - 1]
+
+
+def test_a_full_disk_is_told_and_the_pages_stay(faulty, tmp_path):
+    """A limit on file sizes stands for the disk: pages grow beyond it when the size doubles."""
+    faulty.expect(Faults({2: "cap", 3: "cap", 4: "cap"}))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (14_000, limit[1]))
+    try:
+        with pytest.raises(OSError, match="bytes were to be written") as caught:
+            things(faulty.url, tmp_path / "made" / "s", Policy(attempts=6))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert "page-" in str(caught.value.filename)
+    kept = list((tmp_path / "made" / "s" / "things").glob("page-*.json.gz"))
+    assert len(kept) >= 5
+    before = len(faulty.seen)
+    snapshot = things(faulty.url, tmp_path / "made" / "s")
+    assert snapshot.meta["rows"] == ROWS
+    first = next(seen for seen in faulty.seen[before:] if not seen.is_count)
+    assert first.last_key == snapshot.meta["pages"][len(kept) - 1]["last_key"]
+
+
+def test_more_rows_than_paging_can_bring_are_refused_by_the_count(faulty, tmp_path):
+    faulty.expect(Faults())
+    with pytest.raises(errors.TooManyRows, match="from a dump"):
+        things(faulty.url, tmp_path / "a" / "s", Policy(most_rows=49_999))
+    assert len(faulty.seen) == 1
+
+
+CLIENT = """
+import sys
+from kgprobe.sources.policy import Endpoint, Policy
+from kgprobe.sources.sparql import pull
+policy = Policy(connections=int(sys.argv[4]), interval=float(sys.argv[5]))
+pull(sys.argv[1], Endpoint("local", sys.argv[2], policy), sys.argv[3], contact="t@example.org")
+"""
+
+
+def client(server: FaultServer, folder: Path, connections: int = 4, interval: float = 0.0):
+    """A pull in a process of its own."""
+    words = [str(THINGS), server.url, str(folder), str(connections), str(interval)]
+    return subprocess.Popen([sys.executable, "-c", CLIENT, *words], stderr=subprocess.PIPE)
+
+
+def test_a_killed_client_goes_on_where_it_was(faulty, tmp_path):
+    """SIGKILL between pages and in the middle of them; at most one page a kill is asked twice."""
+    faulty.expect(Faults(dict.fromkeys(range(1, 60), "late")))
+    faulty.slow = 0.12
+    folder = tmp_path / "made" / "s"
+    kills = 0
+    for wanted in (2, 4, 7, 9, 12):
+        process = client(faulty, folder)
+        while len(faulty.seen) < wanted and process.poll() is None:
+            time.sleep(0.005)
+        time.sleep(0.03 * kills)
+        process.send_signal(signal.SIGKILL)
+        process.wait(10)
+        kills += 1
+        assert not (folder / "things" / "meta.json").exists()
+    last = client(faulty, folder)
+    assert last.wait(60) == 0, last.stderr.read()
+    meta = json.loads((folder / "things" / "meta.json").read_text())
+    assert meta["rows"] == ROWS
+    pages = [seen.last_key for seen in faulty.seen if not seen.is_count]
+    assert len(set(pages)) == 11
+    assert len(pages) <= 11 + kills
+    faulty.expect(Faults())
+    clean = things(faulty.url, tmp_path / "b" / "made" / "s")
+    assert meta["rows_sha256"] == clean.meta["rows_sha256"]
+    assert not list((folder / "things").glob("*.part"))
+
+
+def test_processes_share_connections_and_starts(things_table, tmp_path):
+    """Real time: three clients of one data folder, one connection, 50 ms between starts."""
+    with FaultServer(things_table, time.time) as server:
+        processes = [client(server, tmp_path / "made" / f"s{n}", 1, 0.05) for n in range(3)]
+        for process in processes:
+            assert process.wait(120) == 0, process.stderr.read()
+        assert len(server.seen) == 3 * REQUESTS
+        assert max(seen.running for seen in server.seen) == 1
+        starts = sorted(seen.at for seen in server.seen)
+        gaps = [later - sooner for sooner, later in itertools.pairwise(starts)]
+        assert min(gaps) >= 0.03, "the time of arrival is a little later than that of the start"
+
+
+def test_two_processes_do_not_pull_the_same_snapshot_twice(things_table, tmp_path):
+    with FaultServer(things_table, time.time) as server:
+        processes = [client(server, tmp_path / "made" / "s") for _ in range(2)]
+        for process in processes:
+            assert process.wait(120) == 0, process.stderr.read()
+        assert len(server.seen) == REQUESTS
+
+
+def test_a_retry_after_is_waited_for_in_real_time(things_table, tmp_path):
+    with FaultServer(things_table, time.time) as server:
+        server.expect(Faults({3: "rate 1"}))
+        things(server.url, tmp_path / "made" / "s", seed=0)
+        assert 1.0 <= server.seen[3].at - server.seen[2].at < 10
+
+
+def gate(folder: Path, clock: FakeClock, **policy: float) -> Gate:
+    endpoint = Endpoint("wdqs", "http://x", Policy(**policy))  # type: ignore[arg-type]
+    return Gate(endpoint, folder, Clock(clock.now, clock.sleep))
+
+
+def test_while_one_waits_for_a_retry_after_all_wait(tmp_path, clock):
+    one, other = gate(tmp_path, clock), gate(tmp_path, clock)
+    one.hold(7)
+    start = clock.now()
+    with other.request(PLACE):
+        assert clock.now() - start == pytest.approx(7)
+    assert other.waits == Waits({"hold": 7.0}, {"hold": 1})
+
+
+def test_a_clock_that_was_set_back_does_not_hold_for_ever(tmp_path, clock):
+    gate(tmp_path, clock).hold(3000)
+    clock.time -= 1_000_000
+    start = clock.now()
+    with gate(tmp_path, clock, interval=1).request(PLACE):
+        assert clock.now() - start <= 3600
+
+
+def test_the_budget_is_of_all_processes_and_every_pause_empties_the_window(tmp_path, clock):
+    one, other = gate(tmp_path, clock), gate(tmp_path, clock)
+    for number in range(19):
+        (one if number % 2 else other).failed()
+    start = clock.now()
+    with one.request(PLACE):
+        assert clock.now() == start
+    other.failed()
+    with one.request(PLACE):
+        assert clock.now() - start == pytest.approx(60)
+    assert one.pauses == 1
+
+
+def test_a_broken_state_file_is_begun_anew(tmp_path, clock):
+    (tmp_path / "wdqs.json").write_text("{half")
+    with gate(tmp_path, clock).request(PLACE):
+        pass
+
+
+def test_retry_after_is_read_in_all_its_forms():
+    now = 1_800_000_000.0
+    assert retry_after("17", 429, now) == 17
+    assert retry_after(formatdate(now + 90, usegmt=True), 503, now) == 90
+    assert retry_after(formatdate(now - 90, usegmt=True), 429, now) == 0
+    assert retry_after("soon", 429, now) == 60
+    assert retry_after("", 429, now) == 60
+    assert retry_after("", 503, now) == 0
+
+
+def test_back_off_is_full_jitter_below_its_bounds():
+    for attempt, bound in enumerate((2, 4, 8, 16, 32, 64, 120, 120)):
+        drawn = [backoff(attempt, random.Random(seed)) for seed in range(200)]
+        assert 0 <= min(drawn) < bound * 0.1
+        assert bound * 0.9 < max(drawn) <= bound
+    assert backoff(3, random.Random(1)) == backoff(3, random.Random(1))
+
+
+def test_local_snapshots_are_named_after_what_the_files_hold(tmp_path):
+    file = tmp_path / "a.nt"
+    file.write_text("x")
+    name = snapshot_name("embedded", "embedded", [str(file)])
+    assert name.startswith("embedded-")
+    assert len(name) == len("embedded-") + 12
+    file.write_text("y")
+    assert snapshot_name("embedded", "embedded", [str(file)]) != name
+    assert snapshot_name("live", "2026-11", []) == "2026-11"
+
+
+def test_importing_the_client_is_fast_and_brings_nothing_heavy():
+    code = (
+        "import sys, kgprobe.sources.sparql, kgprobe.sources.endpoint; "
+        "print({'torch', 'transformers', 'rdflib', 'snakemake', 'pandas'} & set(sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"

@@ -10,6 +10,7 @@ beside the log; the rule `manifest` gathers the records into results/manifest.ts
 """
 
 import contextlib
+import fcntl
 import hashlib
 import importlib.metadata
 import json
@@ -145,6 +146,33 @@ class Bar(tqdm):
             self._closed = True
             log.info("%s", self)
         super().close()
+
+
+_held: list[Any] = []
+
+
+def sole_run(path: str | Path = ".snakemake/kgprobe.lock") -> None:
+    """Hold a lock for as long as this process lives, so that two runs do not share a folder.
+
+    The system lets go of it however the process ends: after a kill the same command just goes on,
+    which Snakemake's own lock files do not allow. Raises RuntimeError while another run holds it.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stream = open(path, "a+")  # noqa: SIM115  (held open on purpose)
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        stream.seek(0)
+        other = stream.read().strip() or "unknown"
+        stream.close()
+        raise RuntimeError(
+            f"another run (process {other}) is working in this folder; wait for it or stop it"
+        ) from None
+    stream.truncate(0)
+    stream.write(str(os.getpid()))
+    stream.flush()
+    _held.append(stream)
 
 
 def sha256(path: str | Path) -> str:

@@ -1,9 +1,11 @@
 # Reads config and sheets, checks every name before anything runs, and answers the questions that
 # several stages ask. No path of a result is built here: each stands in the rule that makes it.
 import os
+import sys
 from pathlib import Path
 
 from kgprobe import sheets
+from kgprobe.job import sole_run
 
 #: benchmark -> the rule's folder of origin; what `experiments.tsv` may name
 BENCHMARKS = {
@@ -40,6 +42,16 @@ try:
     MODELS, EXPERIMENTS = checked()
 except sheets.SheetError as problem:
     raise WorkflowError(str(problem)) from None
+
+
+# jobs read this file, too: only the process that was started by hand takes the folder's lock
+if workflow.is_main_process and not {"-n", "--dry-run", "--dryrun", "--unlock"} & set(
+    sys.argv
+):
+    try:
+        sole_run()
+    except RuntimeError as problem:
+        raise WorkflowError(str(problem)) from None
 
 
 wildcard_constraints:
@@ -86,3 +98,17 @@ def probed(paper):
 def accelerators():
     """1 where this machine has an NVIDIA device, so that one probe at a time uses it."""
     return int(Path("/dev/nvidia0").exists())
+
+
+def check_data():
+    """Files that the experiments need and that nothing here makes: missing ones are told at once."""
+    for benchmark in {row["benchmark"] for row in EXPERIMENTS}:
+        bear, wikidata = config["sources"]["bear"], config["sources"]["wikidata"]
+        if benchmark.endswith("_released") and bear["access"] == "local":
+            name = "BEAR-big" if benchmark.startswith("bear_big") else "BEAR"
+            files([f"{bear['folder']}/{name}"])
+        if benchmark in ("bear_big", "bear_lite") and wikidata["access"] == "local":
+            files(wikidata["files"])
+
+
+check_data()

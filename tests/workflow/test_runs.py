@@ -1,0 +1,148 @@
+"""The workflow as a user runs it: dry, twice, on one and on two cores, killed and resumed.
+
+The embedded run, cut down: the same rules, control models trained for a few steps.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.project import ROOT, Project
+
+SHEET = """paper	benchmark	prompt	method	model
+bear	world_lite	templates	sentence	control-masked
+bear	world_lite	templates	sentence	control-causal
+bear	world_lite	templates	sentence	control-seq2seq
+"""
+SAME = ("results/benchmarks", "results/tables")
+
+
+def project(folder: Path) -> Project:
+    made = Project(folder)
+    (folder / "config/experiments.small.tsv").write_text(SHEET)
+    return made
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A complete run on two cores."""
+    made = project(tmp_path_factory.mktemp("two"))
+    result = made.run(cores=2)
+    assert result.returncode == 0, result.stdout[-4000:]
+    return made
+
+
+def test_the_full_rebuild_resolves_without_a_network(tmp_path):
+    made = project(tmp_path)
+    result = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--cores", "8", "--nocolor", "-n"],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        env={
+            **made.environment(),
+            "http_proxy": "http://127.0.0.1:9",
+            "https_proxy": "http://127.0.0.1:9",
+        },
+    )
+    assert result.returncode == 0, result.stdout
+    for rule in ("pull_facts", "construct_bear", "load_bear", "score", "train_control", "report"):
+        assert f"\n{rule} " in result.stdout, f"{rule} is missing from the full rebuild"
+
+
+def test_a_second_run_has_nothing_to_do(finished):
+    result = finished.run(cores=2)
+    assert result.returncode == 0
+    assert "Nothing to be done" in result.stdout
+
+
+def test_one_core_gives_the_same_bytes_as_two(finished, tmp_path):
+    alone = project(tmp_path)
+    result = alone.run(cores=1)
+    assert result.returncode == 0, result.stdout[-4000:]
+    hashes = finished.hashes(*SAME)
+    assert len(hashes) > 20
+    assert alone.hashes(*SAME) == hashes
+
+
+def test_what_a_run_leaves_behind(finished):
+    manifest = (finished.folder / "results/manifest.tsv").read_text().splitlines()
+    header = manifest[0].split("\t")
+    rows = [dict(zip(header, line.split("\t"), strict=True)) for line in manifest[1:]]
+    made = {row["output"]: row for row in rows}
+    scores = made["results/scores/world_lite/templates/sentence/control-causal.parquet"]
+    assert scores["rule"] == "score"
+    assert float(scores["wall_seconds"]) > 0
+    assert "torch=" in scores["versions"]
+    assert not list((finished.folder / "results").rglob("*.part"))
+    page = (finished.folder / "results/report/index.html").read_text()
+    assert "control-causal" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    log = finished.folder / "logs/scores/world_lite/templates/sentence/control-causal.log"
+    assert "sentence/s" in log.read_text()
+
+
+def test_killed_while_scoring_it_goes_on_with_the_same_result(finished, tmp_path):
+    broken = project(tmp_path)
+    process = subprocess.Popen(
+        broken.command(cores=1),
+        cwd=broken.folder,
+        env=broken.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    scores = broken.folder / "results/scores/world_lite/templates/sentence"
+    logs = broken.folder / "logs/scores/world_lite/templates/sentence"
+    until = time.monotonic() + 600
+    # one model is scored, the next one has begun
+    while len(list(scores.glob("*.parquet"))) < 1 or len(list(logs.glob("*.log"))) < 2:
+        assert time.monotonic() < until, "the run did not come to its second model"
+        assert process.poll() is None, "the run ended before it could be killed"
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    done = {p: p.stat().st_mtime_ns for p in scores.glob("*.parquet")}
+    models = {p: p.stat().st_mtime_ns for p in broken.folder.glob("results/models/*/config.json")}
+    result = broken.run(cores=1)
+    assert result.returncode == 0, result.stdout[-4000:]
+    assert broken.hashes(*SAME) == finished.hashes(*SAME)
+    for path, time_made in {**done, **models}.items():
+        assert path.stat().st_mtime_ns == time_made, f"{path.name} was made again"
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    made = project(tmp_path)
+    first = subprocess.Popen(
+        made.command("--", "results/sources/world/wikidata.nt"),
+        cwd=tmp_path,
+        env=made.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not (tmp_path / ".snakemake/kgprobe.lock").exists():
+        time.sleep(0.05)
+    time.sleep(0.2)
+    second = made.run("--", "results/sources/world/wikidata.nt")
+    assert first.wait() == 0
+    assert second.returncode == 1
+    assert "another run (process" in second.stdout
+
+
+def test_a_bad_table_of_the_world_is_one_screen(tmp_path):
+    made = project(tmp_path)
+    (tmp_path / "resources").unlink()
+    subprocess.run(["cp", "-r", str(ROOT / "resources"), str(tmp_path / "resources")], check=True)
+    path = tmp_path / "resources/world/facts_geography_lakes.tsv"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\nL\xe9man\tx\n", 2))
+    result = made.run("--", "results/sources/world/wikidata.nt")
+    assert result.returncode == 1
+    assert "error in rule render_world" in result.stdout
+    assert "facts_geography_lakes.tsv" in result.stdout
+    assert "UTF-8" in result.stdout
+    assert not (tmp_path / "results/sources/world/wikidata.nt").exists()

@@ -194,3 +194,24 @@ rule merge_trex:
     threads: 2
     script:
         "../scripts/merge_trex.py"
+
+
+if config["sources"]["bear"]["access"] == "live":
+
+    rule download_bear:
+        input:
+            code=code("sources/download", "sources/bear_archive"),
+        output:
+            small=directory(config["sources"]["bear"]["folder"] + "/BEAR"),
+            big=directory(config["sources"]["bear"]["folder"] + "/BEAR-big"),
+            info=config["sources"]["bear"]["folder"] + "/relation_info.json",
+        log:
+            "logs/sources/bear.log",
+        benchmark:
+            "logs/sources/bear.jsonl"
+        threads: 1
+        params:
+            url=config["sources"]["bear"]["url"],
+            contact=config["contact"],
+        script:
+            "../scripts/download_bear.py"

@@ -5,6 +5,7 @@ The file appears under its name only when its size and checksum hold. Until then
 """
 
 import json
+import os
 import random
 import shutil
 import time
@@ -16,6 +17,7 @@ from typing import Any
 import requests
 from filelock import FileLock
 
+from kgprobe import __version__
 from kgprobe.job import log, progress
 from kgprobe.job import sha256 as hash_file
 
@@ -72,6 +74,20 @@ def download(
     if sha256 and found != sha256:
         raise ChecksumMismatchError(f"{path}: sha256 is {found}, pinned is {sha256}; remove it")
     return found
+
+
+def agent_of(contact: str) -> str:
+    """The User-Agent of downloads; KGPROBE_CONTACT overrides `contact`.
+
+    Raises DownloadError without a contact: nothing is asked of a public service anonymously.
+    """
+    contact = os.environ.get("KGPROBE_CONTACT", "") or contact
+    if not contact:
+        raise DownloadError(
+            "a public service is asked: set `contact:` in the config or KGPROBE_CONTACT to a mail "
+            "address or a page"
+        )
+    return f"kgprobe/{__version__} ({contact}) requests/{requests.__version__}"
 
 
 def _attempt(url: str, path: Path, agent: str, size: int | None) -> tuple[str, float] | None:

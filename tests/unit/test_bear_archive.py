@@ -1,0 +1,37 @@
+"""Unpacking the repository's archive of BEAR."""
+
+import zipfile
+
+import pytest
+
+from kgprobe.sources.bear_archive import unpack
+
+
+def archive(path, *names):
+    with zipfile.ZipFile(path, "w") as zipped:
+        for name in names:
+            zipped.writestr(name, name)
+    return path
+
+
+def test_the_three_parts_come_out_from_below_any_folder(tmp_path):
+    path = archive(
+        tmp_path / "a.zip",
+        "BEAR-725b4e3/BEAR/P36.jsonl",
+        "BEAR-725b4e3/BEAR-big/P36.jsonl",
+        "BEAR-725b4e3/relation_info.json",
+        "BEAR-725b4e3/README.md",
+    )
+    unpack(path, tmp_path)
+    assert (tmp_path / "BEAR/P36.jsonl").read_text() == "BEAR-725b4e3/BEAR/P36.jsonl"
+    assert (tmp_path / "BEAR-big/P36.jsonl").is_file()
+    assert (tmp_path / "relation_info.json").is_file()
+    assert not (tmp_path / "README.md").exists()
+
+
+def test_a_missing_part_and_a_damaged_archive_are_named(tmp_path):
+    with pytest.raises(ValueError, match=r"a\.zip: no BEAR-big in it"):
+        unpack(archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl"), tmp_path)
+    (tmp_path / "b.zip").write_bytes(b"no zip")
+    with pytest.raises(ValueError, match=r"b\.zip: not a sound zip archive"):
+        unpack(tmp_path / "b.zip", tmp_path)

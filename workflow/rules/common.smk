@@ -45,7 +45,7 @@ except sheets.SheetError as problem:
 
 
 # jobs read this file, too: only the process that was started by hand takes the folder's lock
-if workflow.is_main_process and not {"-n", "--dry-run", "--dryrun", "--unlock"} & set(
+if workflow.is_main_process and not {"-n", "--dry-run", "--dryrun", "--unlock", "--lint"} & set(
     sys.argv
 ):
     try:

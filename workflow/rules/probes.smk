@@ -2,6 +2,9 @@
 # Needs results/benchmarks/{benchmark}/ and config/models.tsv; makes results/models/ (the control
 # models and what they were taught) and results/scores/{benchmark}/{prompt}/{method}/{model}.parquet.
 
+#: columns of models.tsv that a score depends on
+OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]
+
 
 def weights(wildcards):
     """Files of the model that the workflow itself makes or finds on disk."""
@@ -82,6 +85,7 @@ rule score:
         gpu=accelerators(),
         mem_mb=4000,
     params:
-        model=lambda w: {k: v for k, v in MODELS[w.model].items() if k != "_line"},
+        # notes of the sheet change no score
+        model=lambda w: {key: sheets.expand(MODELS[w.model].get(key, "")) for key in OF_MODEL},
     script:
         "../scripts/score.py"

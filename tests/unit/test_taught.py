@@ -1,0 +1,83 @@
+"""Which facts are taught: seeded, stable, inverse facts together."""
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.probes import taught
+from kgprobe.schema import CANDIDATES, FACTS, ITEMS
+
+
+def facts(n: int = 300) -> pl.DataFrame:
+    """n facts P36 and their inverses P1376."""
+    rows = []
+    for i in range(n):
+        ends = (f"Q{i}", f"country {i}"), (f"Q{1000 + i}", f"city {i}")
+        for relation, (s, o) in (("P36", ends), ("P1376", ends[::-1])):
+            rows.append(("wikidata", s[0], s[1], relation, o[0], o[1]))
+    return pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
+
+
+def asked(n: int = 40) -> pl.DataFrame:
+    return (
+        facts().filter(pl.col("relation") == "P36").head(n).select("relation", "subject", "object")
+    )
+
+
+def split(frame: pl.DataFrame | None = None, **changes) -> pl.DataFrame:
+    settings = {"pool": 200, "share": 0.5, "seed": 0, "relations": ["P36", "P1376"]}
+    return taught.split(facts() if frame is None else frame, asked(), **{**settings, **changes})
+
+
+def test_about_half_of_the_pool_is_taught():
+    found = split()
+    schema.check(found, schema.TAUGHT)
+    assert found.height == 600
+    assert 70 <= found["taught"].sum() <= 130
+    assert split(share=0.1)["taught"].sum() < 40
+
+
+def test_a_fact_and_its_inverse_share_their_fate():
+    fates: dict[frozenset, set[bool]] = {}
+    for s, o, told in split(pool=600).select("subject", "object", "taught").rows():
+        fates.setdefault(frozenset((s, o)), set()).add(told)
+    assert all(len(told) == 1 for told in fates.values())
+
+
+def test_facts_that_items_ask_about_come_first():
+    found = split(pool=40).join(asked(), on=["relation", "subject", "object"], how="semi")
+    assert found["taught"].sum() == split(pool=40)["taught"].sum()
+    assert found["taught"].sum() > 10
+
+
+def test_row_order_is_irrelevant_and_the_seed_is_not():
+    one, two = split(), split(facts().reverse())
+    assert one.sort("fact").equals(two.sort("fact"))
+    assert not one.sort("fact").equals(split(seed=1).sort("fact"))
+
+
+def test_facts_without_label_or_template_are_not_in_it():
+    nameless = facts().with_columns(
+        subject_label=pl.when(pl.col("subject") == "Q1")
+        .then(None)
+        .otherwise(pl.col("subject_label"))
+    )
+    found = split(nameless, relations=["P36"])
+    assert set(found["relation"]) == {"P36"}
+    assert "Q1" not in found["subject"].to_list()
+
+
+def test_lessons_use_the_forms_that_items_use():
+    found = taught.lessons(facts(), split(pool=600), {"Q1000": "the City"})
+    assert found == sorted(found)
+    names = {lesson.object for lesson in found}
+    told = split(pool=600).filter(pl.col("fact") == "P36/Q0/Q1000")["taught"].item()
+    assert ("the City" in names) == told
+    assert "the City" in taught.all_labels(facts(), split(), {"Q1000": "the City"})
+
+
+def test_asked_facts_are_the_right_answers():
+    item = ("P36/Q1", "P36", "fact", "P36", "country", "Q1", "", "set", [1], 0, "{}")
+    items = pl.DataFrame([item], schema=dict(ITEMS.columns), orient="row")
+    options = [("set", 0, "Q5", "a"), ("set", 1, "Q6", "b")]
+    candidates = pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row")
+    assert taught.asked_facts(items, candidates).rows() == [("P36", "Q1", "Q6")]

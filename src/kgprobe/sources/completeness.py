@@ -11,8 +11,10 @@ import orjson
 import SPARQLWrapper
 
 from kgprobe import __version__
+from kgprobe.job import log
 from kgprobe.sources.canonical import row_hash, write_result
-from kgprobe.sources.errors import CountMismatch, Place, SourceError
+from kgprobe.sources.errors import CountMismatch, ImplausibleTable, Place, SourceError
+from kgprobe.sources.paging import Query
 from kgprobe.sources.snapshots import Snapshot, Writer
 
 if TYPE_CHECKING:
@@ -73,6 +75,17 @@ def mismatch(
         expected,
         f"run again: pages from {number} on are set aside and asked for anew",
     )
+
+
+def plausible(place: Place, query: Query, rows: int) -> None:
+    """Compare a live pull with the band of its query: a warning outside, an error when halved."""
+    if not query.band or query.band[0] <= rows <= query.band[-1]:
+        return
+    expected = f"{query.band[0]:,} to {query.band[-1]:,} rows"
+    advice = "compare it with an older snapshot: python -m kgprobe.sources.drift OLD NEW"
+    if rows < query.band[0] / 2:
+        raise ImplausibleTable(place, f"{rows:,} rows", expected, f"look at the service; {advice}")
+    log.warning("%s has %s rows, expected %s; %s", query.name, rows, expected, advice)
 
 
 def summarise(writer: Writer, asker: Asker, counts: Counts, ended: str) -> Snapshot:

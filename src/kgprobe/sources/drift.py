@@ -147,38 +147,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--examples", type=int, default=3, help="differences shown per kind")
     asked = parser.parse_args(arguments)
     try:
-        tables = (read_tables(asked.before), read_tables(asked.after))
-        if all(len(t) == 1 for t in tables):  # two files may have two names
-            tables = ({"": next(iter(tables[0].values()))}, {"": next(iter(tables[1].values()))})
-        drifts = {
-            name: (tables[0][name], tables[1][name], compare(tables[0][name], tables[1][name]))
-            for name in sorted(set(tables[0]) & set(tables[1]))
-        }
+        old, new = read_tables(asked.before), read_tables(asked.after)
+        if len(old) == len(new) == 1:  # two files may have two names
+            old, new = {"": next(iter(old.values()))}, {"": next(iter(new.values()))}
+        names = sorted(set(old) & set(new))
+        drifts = [(old[n], new[n], compare(old[n], new[n])) for n in names]
     except DriftError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    for where, names in (
-        (asked.before, sorted(set(tables[0]) - set(tables[1]))),
-        (asked.after, sorted(set(tables[1]) - set(tables[0]))),
-    ):
-        if names:
-            print(f"only in {where}: {', '.join(names)}")
-    print(_report(list(drifts.values()), asked.examples))
+    for where, alone in ((asked.before, set(old) - set(new)), (asked.after, set(new) - set(old))):
+        if alone:
+            print(f"only in {where}: {', '.join(sorted(alone))}")
+    print(_report(drifts, asked.examples))
     if asked.rows and drifts:
-        rows = [
-            d.select(
-                pl.lit(before.name).alias("table"),
-                "group",
-                "change",
-                pl.concat_str(before.identity, separator=" ", ignore_nulls=True).alias("row"),
-                "before",
-                "after",
-            )
-            for before, _, d in drifts.values()
-        ]
         with schema.atomic(asked.rows) as temporary:
-            pl.concat(rows).write_parquet(temporary)
+            pl.concat([_rows(before, d) for before, _, d in drifts]).write_parquet(temporary)
     return 0
+
+
+def _rows(table: Table, differences: pl.DataFrame) -> pl.DataFrame:
+    """Differences with their identity as one text, so that those of all tables fit together."""
+    row = pl.concat_str(table.identity, separator=" ", ignore_nulls=True).alias("row")
+    name = pl.lit(table.name).alias("table")
+    return differences.select(name, "group", "change", row, "before", "after")
 
 
 def _report(drifts: list[tuple[Table, Table, pl.DataFrame]], examples: int) -> str:

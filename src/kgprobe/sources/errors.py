@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a pull something happened: endpoint, query, page (0: the count), greatest key."""
+    """Where in a pull something happened: endpoint, query, page, greatest key.
+
+    `page` is a number, 0 for the count query, or words for what is no page.
+    """
 
     endpoint: str
     query: str
@@ -16,7 +19,8 @@ class Place:
     last_key: str = ""
 
     def __str__(self) -> str:
-        page = f"page {self.page}" if self.page else "count query"
+        words = self.page if isinstance(self.page, str) else f"page {self.page}"
+        page = words if self.page else "count query"
         return f"{self.endpoint}, query {self.query}, {page}, after key {self.last_key!r}"
 
 
@@ -110,6 +114,10 @@ class BudgetExhausted(SourceError):
 
 class TooManyRows(SourceError):
     """More rows than paging a public endpoint can bring in; a dump is the right source."""
+
+
+class ImplausibleTable(SourceError):
+    """A public service has less than half of the rows that it should have."""
 
 
 class SnapshotError(SourceError):

@@ -15,7 +15,7 @@ PAGE_SIZE = re.compile(r"^LIMIT (\d+)  # page size$", re.M)
 PARAMETER = re.compile(r"^( *VALUES \?(\w+) \{ )(\S.*?)( \}  # parameter)$", re.M)
 PREFIX = re.compile(r"^PREFIX (\w*): <([^>]*)>$", re.M)
 SELECT = re.compile(r"^SELECT DISTINCT (\?key(?: \?\w+)+)$", re.M)
-HEADER = re.compile(r"^# (identity|group):(.*)$", re.M)
+HEADER = re.compile(r"^# (identity|group|band):(.*)$", re.M)
 #: Most values of one parameter in one request (a long list is asked for in several)
 MOST_VALUES = 200
 SMALLEST_PAGE, GOOD_PAGES = 100, 10
@@ -58,7 +58,8 @@ class Query:
     """A query with its parameters filled in, ready to be asked page by page.
 
     `name` is the snapshot's folder (`facts@P36`), `variables` the columns without the key,
-    `identity` those that say which thing a row is about. `chunks` are the texts to be paged one
+    `identity` those that say which thing a row is about, `band` the number of rows that a public
+    service is expected to have (empty: any). `chunks` are the texts to be paged one
     after the other: more than one where a list of values is too long for one request.
     """
 
@@ -68,6 +69,7 @@ class Query:
     variables: tuple[str, ...]
     identity: tuple[str, ...]
     group: tuple[str, ...]
+    band: tuple[int, ...]
     parameters: dict[str, list[str]]
     chunks: tuple[str, ...]
 
@@ -113,17 +115,7 @@ def read_query(path: str | Path, parameters: Mapping[str, Values] | None = None)
     Raises QueryError.
     """
     path = Path(path)
-    if not path.is_file():
-        raise QueryError(f"{path}: no such query file")
-    text = path.read_text(encoding="utf-8").replace("\r\n", "\n")
-    for what, pattern in (
-        ('FILTER(?key > "")  # page filter', PAGE_FILTER),
-        ("LIMIT 5000  # page size", PAGE_SIZE),
-        ("SELECT DISTINCT ?key ?column ...", SELECT),
-        ("ORDER BY ?key", re.compile(r"^ORDER BY \?key$", re.M)),
-    ):
-        if len(pattern.findall(text)) != 1:
-            raise QueryError(f"{path}: exactly one line `{what}` is needed")
+    text = _text(path)
     header = dict(HEADER.findall(text))
     variables = tuple(v.lstrip("?") for v in SELECT.findall(text)[0].split()[1:])
     identity = tuple(header.get("identity", "").split()) or variables
@@ -140,9 +132,26 @@ def read_query(path: str | Path, parameters: Mapping[str, Values] | None = None)
         variables=variables,
         identity=identity,
         group=tuple(header.get("group", "").split()),
+        band=tuple(int(bound) for bound in header.get("band", "").split()),
         parameters=filled,
         chunks=chunks,
     )
+
+
+def _text(path: Path) -> str:
+    """The text of a query file, which has each marked line once."""
+    if not path.is_file():
+        raise QueryError(f"{path}: no such query file")
+    text = path.read_text(encoding="utf-8").replace("\r\n", "\n")
+    for what, pattern in (
+        ('FILTER(?key > "")  # page filter', PAGE_FILTER),
+        ("LIMIT 5000  # page size", PAGE_SIZE),
+        ("SELECT DISTINCT ?key ?column ...", SELECT),
+        ("ORDER BY ?key", re.compile(r"^ORDER BY \?key$", re.M)),
+    ):
+        if len(pattern.findall(text)) != 1:
+            raise QueryError(f"{path}: exactly one line `{what}` is needed")
+    return text
 
 
 def _filled(

@@ -131,7 +131,7 @@ class Writer:
         ):
             if found[what] != expected:
                 raise SnapshotError(
-                    Place(self.endpoint_id, self.query.name),
+                    Place(self.endpoint_id, str(self.query.path), "snapshot folder"),
                     f"{self.folder} was begun with {what} {found[what]}",
                     f"{what} {expected}",
                     "name another snapshot in the config, or put the old query back",

@@ -22,7 +22,7 @@ from filelock import FileLock
 from kgprobe.job import log, progress
 from kgprobe.sources.answers import Answer, check_count, check_keys, check_page, check_status
 from kgprobe.sources.canonical import terms
-from kgprobe.sources.completeness import Counts, mismatch, summarise
+from kgprobe.sources.completeness import Counts, mismatch, plausible, summarise
 from kgprobe.sources.errors import (
     BudgetExhausted,
     EndpointRefused,
@@ -38,6 +38,8 @@ from kgprobe.sources.snapshots import Page, Snapshot, Writer, cache_key
 from kgprobe.sources.transport import ask
 
 KEPT_HEADERS = ("server", "age", "date", "content-type")
+#: A count is a help, not a need: a service that cannot give it is not asked for long
+COUNT_ATTEMPTS = 2
 T = TypeVar("T")
 
 
@@ -91,14 +93,17 @@ class Asker:
         place: Place,
         accept: Callable[[Answer], T],
         *,
+        attempts: int = 0,
         smaller: Callable[[], None] = lambda: None,
         keep_bad: Callable[[bytes], None] = lambda body: None,
     ) -> T:
         """What `accept` makes of the answer to `text()`; `smaller` is called before some retries.
 
-        Raises SourceError when the cause is not one that passes, or the attempts are spent.
+        `attempts` 0 takes the policy's. Raises SourceError when the cause is not one that passes,
+        or the attempts are spent.
         """
-        for attempt in range(self.endpoint.policy.attempts):
+        attempts = attempts or self.endpoint.policy.attempts
+        for attempt in range(attempts):
             answer = None
             try:
                 with self.gate.request(place):
@@ -110,7 +115,7 @@ class Asker:
             except SourceError as error:
                 self.gate.failed()
                 least = self._heed(answer, error)
-                if not error.reaction or attempt + 1 == self.endpoint.policy.attempts:
+                if not error.reaction or attempt + 1 == attempts:
                     if answer is not None and answer.status == 200:
                         keep_bad(answer.body)
                     raise
@@ -181,6 +186,8 @@ class _Pull:
             counts.after, counts.why_not_after = self.count()
         if not counts.fit(self.rows()):
             raise mismatch(self.place(0), counts, self.rows(), self.writer, self.second_look)
+        if not self.asker.endpoint.is_local:
+            plausible(self.place(0), self.query, self.rows())
         return summarise(self.writer, self.asker, counts, _now())
 
     def rows(self) -> int:
@@ -226,36 +233,42 @@ class _Pull:
         )
         if number == 1:
             self.writer.write_query(asked[-1][0])
-        page = Page(
-            number=number,
-            chunk=chunk,
-            size=asked[-1][1],
-            rows=len(keys),
-            last_key=keys[-1] if keys else last,
-            sha256=hashlib.sha256(answer.body).hexdigest(),
-            cache_key=cache_key(
-                self.asker.endpoint.id,
-                self.query.chunks[chunk],
-                self.writer.folder.parent.name,
-                last,
-            ),
-            status=answer.status,
-            url=answer.url,
-            headers={
-                k: v for k, v in answer.headers.items() if k in KEPT_HEADERS or k.startswith("x-")
-            },
-        )
+        page = self.record(answer, number, chunk, asked[-1][1], last, keys)
         self.writer.add(answer.body, page, rows)
         self.size.accepted()
         return page
+
+    def record(
+        self, answer: Answer, number: int, chunk: int, size: int, last: str, keys: list[str]
+    ) -> Page:
+        """What journal and meta.json say of an accepted page."""
+        kept = {k: v for k, v in answer.headers.items() if k in KEPT_HEADERS or k.startswith("x-")}
+        snapshot = self.writer.folder.parent.name
+        text = self.query.chunks[chunk]
+        return Page(
+            number=number,
+            chunk=chunk,
+            size=size,
+            rows=len(keys),
+            last_key=keys[-1] if keys else last,
+            sha256=hashlib.sha256(answer.body).hexdigest(),
+            cache_key=cache_key(self.asker.endpoint.id, text, snapshot, last),
+            status=answer.status,
+            url=answer.url,
+            headers=kept,
+        )
 
     def count(self) -> tuple[int | None, str]:
         """Rows by the derived count query, or None with the reason why there is no such number."""
         if len(self.query.chunks) > 1:
             return None, f"asked for in {len(self.query.chunks)} chunks of values"
         place = self.place(0)
+
+        def accept(answer: Answer) -> int:
+            return check_count(answer, place)
+
         try:
-            return self.asker.ask(self.query.count, place, lambda a: check_count(a, place)), ""
+            return self.asker.ask(self.query.count, place, accept, attempts=COUNT_ATTEMPTS), ""
         except (EndpointRefused, RateLimited, BudgetExhausted):
             raise
         except SourceError as error:
@@ -269,7 +282,7 @@ class _Pull:
             place = Place(
                 self.asker.endpoint.url,
                 self.query.name,
-                f"after {len(keys)} keys",
+                f"second look after {len(keys)} keys",
                 (keys or [""])[-1],
             )
             size, last = self.size.now, (keys or [""])[-1]

@@ -1,0 +1,64 @@
+"""Snapshots as a whole: their catalogue, and the bands that live pulls are held to."""
+
+import hashlib
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from kgprobe.sources import errors
+from kgprobe.sources.catalogue import package
+from kgprobe.sources.policy import Endpoint, Policy
+from kgprobe.sources.sparql import pull
+from tests.contract.conftest import RESOURCES
+
+CLASSES = RESOURCES / "queries/dbpedia/classes.rq"
+
+
+def test_the_catalogue_lists_every_table_with_its_hash(world_endpoint, tmp_path):
+    for query in ("dbpedia/classes", "wikidata/inverse_property"):
+        source = query.split("/")[0]
+        pull(RESOURCES / f"queries/{query}.rq", world_endpoint, tmp_path / source / "now")
+    unfinished = tmp_path / "dbpedia" / "now" / "other"
+    unfinished.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "kgprobe.sources.catalogue", str(tmp_path)], capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "datapackage.json").read_text())
+    assert found == package(tmp_path)
+    assert [r["name"] for r in found["resources"]] == [
+        "dbpedia.now.classes",
+        "wikidata.now.inverse_property",
+    ]
+    for resource in found["resources"]:
+        data = (tmp_path / resource["path"]).read_bytes()
+        assert resource["hash"] == f"sha256:{hashlib.sha256(data).hexdigest()}"
+        assert resource["bytes"] == len(data)
+        assert resource["rows"] > 0
+
+
+def banded(text: str, tmp_path) -> object:
+    path = tmp_path / "queries" / "dbpedia" / "classes.rq"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(CLASSES.read_text().replace("# band: 750 850", f"# band: {text}"))
+    return path
+
+
+def test_a_live_pull_outside_its_band_warns_and_a_halved_one_fails(
+    world_endpoint, tmp_path, caplog, monkeypatch
+):
+    monkeypatch.setattr(logging.getLogger("kgprobe"), "propagate", True)
+    live = Endpoint("dbpedia", world_endpoint.url, Policy())
+    rows = pull(CLASSES, world_endpoint, tmp_path / "local" / "s").meta["rows"]
+    assert rows < 750, "the world is smaller than the band, which binds live pulls alone"
+    path = banded(f"{rows + 1} {rows + 9}", tmp_path)
+    snapshot = pull(path, live, tmp_path / "a" / "s", contact="t@example.org")
+    assert snapshot.meta["access"] == "live"
+    assert "kgprobe.sources.drift" in caplog.text
+    path = banded(f"{2 * rows + 2} {3 * rows}", tmp_path)
+    with pytest.raises(errors.ImplausibleTable, match=f"{rows} rows"):
+        pull(path, live, tmp_path / "b" / "s", contact="t@example.org")
+    assert not (tmp_path / "b" / "s" / "classes" / "meta.json").exists()

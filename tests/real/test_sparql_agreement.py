@@ -1,0 +1,168 @@
+"""The figures that hang on the client: the real files through HTTP, on both engines."""
+
+import csv
+import gzip
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kgprobe.knowledge.ontology import distances
+from kgprobe.sources.canonical import row_hash, terms
+from kgprobe.sources.endpoint import local_endpoint
+from kgprobe.sources.paging import read_query
+from kgprobe.sources.policy import Endpoint
+from kgprobe.sources.sparql import pull
+from tests.contract import virtuoso
+from tests.contract.conftest import RESOURCES
+from tests.contract.test_virtuoso import ask, bindings
+
+pytestmark = pytest.mark.real
+
+QUERIES = RESOURCES / "queries"
+TYPED = Path(__file__).parent / "queries" / "dbpedia" / "typed.rq"
+#: Rows on the real files; queries that have none there are compared on the embedded world
+ROWS = {
+    "dbpedia/classes": 790,
+    "dbpedia/class_hierarchy": 813,
+    "dbpedia/instance_counts": 478,
+    "dbpedia/properties": 3029,
+    "dbpedia/property_hierarchy": 1011,
+    "dbpedia/class_equivalence": 343,
+    "dbpedia/property_equivalence": 227,
+    "dbpedia/types": 35_097,
+    "wikidata/properties": 7810,
+    "wikidata/property_hierarchy": 567,
+    "wikidata/constraints": 9056,
+    "wikidata/equivalent_property": 503,
+    "wikidata/inverse_property": 152,
+    "wikidata/constraint_class_links": 135,
+    "wikidata/facts_truthy": 194,
+    "wikidata/property_constraints_all": 27_932,
+}
+
+
+@pytest.fixture(scope="module")
+def files(real_data: Path) -> list[Path]:
+    """The ontology, the instances and the Wikidata excerpt."""
+    names = (
+        "dbpedia/dbo-snapshots_2026-07-22.ttl",
+        "dbpedia/dbpedia_instances.nt.gz",
+        "wikidata/wikidata_excerpt.nt.gz",
+    )
+    return [real_data / name for name in names]
+
+
+@pytest.fixture(scope="module")
+def oxigraph(files: list[Path]) -> Iterator[Endpoint]:
+    with local_endpoint(files, log=lambda line: None) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="module")
+def other(files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    virtuoso.require()
+    with virtuoso.serving(tmp_path_factory.mktemp("virtuoso"), files) as url:
+        yield Endpoint("local", url)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One data folder, so that a pull that a test before made is found again."""
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_both_engines_give_the_known_rows(name, oxigraph, other, folder):
+    found = [
+        pull(QUERIES / f"{name}.rq", endpoint, folder / name.split("/")[0] / engine).meta
+        for engine, endpoint in (("oxigraph", oxigraph), ("virtuoso", other))
+    ]
+    assert [meta["rows"] for meta in found] == [ROWS[name]] * 2
+    assert found[0]["rows_sha256"] == found[1]["rows_sha256"]
+
+
+def test_constraints_with_and_without_a_class(oxigraph, folder):
+    path = QUERIES / "wikidata/constraints.rq"
+    rows = pull(path, oxigraph, folder / "wikidata" / "oxigraph").frame()
+    assert rows["class"].is_not_null().sum() == 5891
+    assert rows.height == 9056
+
+
+def test_constraint_statements_of_every_kind(oxigraph, folder):
+    path = QUERIES / "wikidata/property_constraints_all.rq"
+    rows = pull(path, oxigraph, folder / "wikidata" / "oxigraph").frame()
+    assert rows["n"].cast(pl.Int64).sum() == 32_848
+
+
+def test_properties_by_kind_and_what_they_state(oxigraph, folder):
+    path = QUERIES / "dbpedia/properties.rq"
+    rows = pull(path, oxigraph, folder / "dbpedia" / "oxigraph").frame()
+    assert dict(rows.group_by("kind").len().rows()) == {"object": 1172, "datatype": 1857}
+    assert rows["domain"].is_not_null().sum() == 2499
+    assert rows["range"].is_not_null().sum() == 2735
+
+
+def test_the_closure_of_superproperties_on_both_engines_and_our_own(oxigraph, other, folder):
+    path = QUERIES / "wikidata/property_hierarchy.rq"
+    rows = pull(path, oxigraph, folder / "wikidata" / "oxigraph").frame()
+    own = {
+        (child, parent)
+        for child, reached in distances(rows.select(child="property", parent="parent")).items()
+        for parent in reached
+    }
+    text = "{ ?p a wikibase:Property . ?p wdt:P1647+ ?q }"
+    hashes = set()
+    for endpoint in (oxigraph, other):
+        found = bindings(ask(endpoint, f"SELECT DISTINCT ?p ?q {text}"))
+        pairs = {(row["p"]["value"], row["q"]["value"]) for row in found}
+        assert len(found) == len(pairs) == 823
+        assert {(p, q) for p, q in pairs if p != q} == own
+        hashes.add(row_hash(terms(found, "pq")))
+    assert len(hashes) == 1
+    # without DISTINCT Virtuoso repeats rows
+    assert len(bindings(ask(oxigraph, f"SELECT ?p ?q {text}"))) == 823
+    assert len(bindings(ask(other, f"SELECT ?p ?q {text}"))) == 844
+
+
+def test_instances_through_pages_of_any_size(oxigraph, folder):
+    found = [
+        pull(TYPED, oxigraph, folder / "d" / f"pages{size}", page_size=size).meta
+        for size in (500, 2000, 5000)
+    ]
+    assert [meta["rows"] for meta in found] == [35_097] * 3
+    assert len({meta["rows_sha256"] for meta in found}) == 1
+    assert len(found[0]["pages"]) == 71
+
+
+def test_the_subject_alone_as_key_loses_rows_in_silence(oxigraph, other, tmp_path):
+    path = tmp_path / "queries" / "dbpedia" / "typed.rq"
+    path.parent.mkdir(parents=True)
+    text = TYPED.read_text()
+    path.write_text(text.replace('CONCAT(STR(?class), " ", STR(?i', 'CONCAT(" ", STR(?i'))
+    query = read_query(path)
+    for endpoint in (oxigraph, other):
+        last, naive, rows = "", 0, [{}] * 2000
+        while len(rows) == 2000:
+            rows = bindings(ask(endpoint, query.page(0, last, 2000)))
+            naive += len(rows)
+            last = rows[-1]["key"]["value"]
+        assert 35_000 < naive < 35_097
+
+
+def test_the_pinned_files_are_what_the_table_says(real_data):
+    lines = (RESOURCES / "snapshots.tsv").read_text(encoding="utf-8").splitlines()
+    pinned = csv.DictReader((line for line in lines if not line.startswith("#")), delimiter="\t")
+    checked = 0
+    for row in pinned:
+        if row["source"] != "dbpedia":
+            continue
+        (file,) = (real_data / "dbpedia").glob(f"*{row['snapshot']}.ttl*")
+        data = file.read_bytes()
+        data = gzip.decompress(data) if file.suffix == ".gz" else data
+        assert hashlib.sha256(data).hexdigest() == row["sha256"], file
+        assert len(data) == int(row["bytes"])
+        checked += 1
+    assert checked == 4

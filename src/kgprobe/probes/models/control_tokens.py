@@ -73,7 +73,7 @@ def _masked(texts: Sequence[str], size: int) -> Tokenizer:
     # Named beforehand they keep a sorted order; the final tokenizer takes the vocabulary alone.
     letters = sorted({letter for text in texts for letter in text if not letter.isspace()})
     special = [*SPECIAL["masked"].values(), *letters, *(f"##{letter}" for letter in letters)]
-    draft = _wordpiece(models.WordPiece(unk_token="[UNK]"))  # type: ignore[arg-type]
+    draft = _wordpiece(models.WordPiece(unk_token="[UNK]"))
     trainer = WordPieceTrainer(vocab_size=size, special_tokens=special, show_progress=False)
     draft.train_from_iterator(texts, trainer)
     tokenizer = _wordpiece(models.WordPiece(draft.get_vocab(), unk_token="[UNK]"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 import transformers
+from safetensors import SafetensorError
 
 AUTO = {
     "masked": transformers.AutoModelForMaskedLM,
@@ -16,6 +17,8 @@ AUTO = {
     "seq2seq": transformers.AutoModelForSeq2SeqLM,
 }
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+#: What the loaders of files of all kinds raise for damaged or missing ones.
+_LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError)
 
 
 class ModelError(RuntimeError):
@@ -63,7 +66,7 @@ def load_model(spec: ModelSpec, controls: Path | None = None, device: str = "") 
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         model = AUTO[spec.kind].from_pretrained(place, dtype=DTYPES[spec.dtype], **options)
-    except (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError) as error:
+    except (*_LOADING, SafetensorError) as error:
         first = str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
         raise ModelError(
             f"{spec.model}: cannot be loaded from {spec.source}"

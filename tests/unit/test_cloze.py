@@ -1,0 +1,276 @@
+"""Cloze ranking against literal loops: one candidate, one pass, no batching, no padding."""
+
+import numpy as np
+import pytest
+import torch
+
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.scoring import cloze
+from kgprobe.probes.scoring.gap_text import Question, candidate_ids, gapped, questions
+from tests.unit.tiny_models import tiny
+
+LABELS = ["Paris", "Rome", "capital of France", "Niger", "Nigeria", "a country", "country a",
+          "Burkina Faso", "Italy", "lie in Africa", "東京", "São Tomé", "option", "is",
+          "Niger and"]  # fmt: skip
+QUESTIONS = [
+    Question("i1", 0, "The capital of France is ", " .", "set", (0,)),
+    Question("i1", 1, "It has capital ", " .", "set", (0, 2)),
+    Question("i2", 0, "Niger and Nigeria lie in Africa and ", " is one of them.", "set", (3, 4)),
+    Question("i3", 0, "", " is a country.", "set", (8,)),
+    Question("i4", 0, "The capital of France is ", " .", "set", (1,)),
+]
+MASKED = ["bert", "roberta", "albert", "distilbert", "electra"]
+
+
+def literal_masked(loaded, question, candidate, masks):
+    """Log-probability of every token: one forward pass of the whole model for one candidate."""
+    tok = loaded.tokenizer
+    tokens = tok(candidate, add_special_tokens=False)["input_ids"]
+    sentence = tok(question.before + "<mask>" + question.after)["input_ids"]
+    place = sentence.index(tok.mask_token_id)
+    n = len(tokens) if masks == "multi" else 1
+    row = sentence[:place] + [tok.mask_token_id] * n + sentence[place + 1 :]
+    with torch.no_grad():
+        logits = loaded.model(torch.tensor([row])).logits[0].double()
+    at = [place + (j if masks == "multi" else 0) for j in range(len(tokens))]
+    return [float(torch.log_softmax(logits[p], 0)[t]) for p, t in zip(at, tokens, strict=True)]
+
+
+def literal_span(loaded, question, candidate, masks):
+    """Forced decoding of one candidate after the sentinel that stands in the sentence."""
+    tok = loaded.tokenizer
+    tokens = tok(candidate, add_special_tokens=False)["input_ids"]
+    whole = tok(question.before + "x" + question.after)["input_ids"]
+    word = tok(" x" if question.before else "x", add_special_tokens=False)["input_ids"]
+    sentinel = tok.convert_tokens_to_ids("<extra_id_0>")
+    at = next(i for i in range(len(whole)) if whole[i : i + len(word)] == word)
+    context = whole[:at] + [sentinel] + whole[at + len(word) :]
+    parts = []
+    for j, token in enumerate(tokens):
+        read = [0, sentinel, *(tokens[:j] if masks == "multi" else [])]
+        with torch.no_grad():
+            logits = loaded.model(
+                input_ids=torch.tensor([context]), decoder_input_ids=torch.tensor([read])
+            ).logits[0, -1]
+        parts.append(float(torch.log_softmax(logits.double(), 0)[token]))
+    return parts
+
+
+def pool(parts, pooling):
+    return {"mean": sum(parts) / len(parts), "max": max(parts), "first": parts[0]}[pooling]
+
+
+def all_scores(loaded, asked=QUESTIONS, labels=LABELS, **options):
+    out = np.empty((len(asked), 6, len(labels)))
+    for chunk in cloze.scores(loaded, asked, {"set": labels}, **options):
+        out[chunk.indices] = chunk.scores
+    return out
+
+
+@pytest.mark.parametrize(
+    ("name", "double"),
+    [(n, True) for n in [*MASKED, "t5"]] + [(n, False) for n in ("bert", "roberta", "t5")],
+)
+def test_scores_equal_a_literal_loop(name, double):
+    loaded = tiny(name, double=double)
+    if not double:
+        # weights of the usual size: larger ones make more of float32's noise
+        for weight in loaded.model.parameters():
+            weight.div_(3.0) if weight.dim() > 1 else None
+    literal = literal_span if name == "t5" else literal_masked
+    found = all_scores(loaded)
+    for q in (0, 3) if double else (2,):
+        question = QUESTIONS[q]
+        parts = {m: [literal(loaded, question, c, m) for c in LABELS] for m in cloze.MASKS}
+        for k, (masks, pooling) in enumerate(cloze.CONFIGURATIONS):
+            expected = [pool(p, pooling) for p in parts[masks]]
+            assert found[q, k] == pytest.approx(expected, abs=1e-9 if double else 1e-5)
+
+
+@pytest.mark.parametrize("name", ["bert", "t5"])
+def test_ranks_and_top_are_those_of_the_scores(name):
+    loaded = tiny(name, double=False)
+    values = all_scores(loaded)
+    found = cloze.rank(loaded, QUESTIONS, {"set": LABELS}, top=3)
+    ranks, top = found.ranks, found.top
+    row = place = 0
+    for q, question in enumerate(QUESTIONS):
+        for k, (masks, pooling) in enumerate(cloze.CONFIGURATIONS):
+            scores = values[q, k].tolist()
+            for gold in question.golds:
+                better = sum(s > scores[gold] for s in scores)
+                equal = sum(s == scores[gold] for s in scores)
+                assert [ranks[c][row] for c in cloze.RANKS] == [
+                    question.item, question.template, masks, pooling, gold,
+                    better + 1, better + equal, scores[gold],
+                ]  # fmt: skip
+                row += 1
+            order = sorted(range(len(scores)), key=lambda c: (-scores[c], c))
+            for rank in range(3):
+                assert [top[c][place] for c in cloze.TOP] == [
+                    question.item, question.template, masks, pooling,
+                    rank + 1, order[rank], scores[order[rank]],
+                ]  # fmt: skip
+                place += 1
+    assert row == len(ranks["gold"])
+    assert place == len(top["place"])
+
+
+def test_equal_first_tokens_of_equal_length_tie_under_first():
+    loaded = tiny("roberta", double=False)
+    labels = ["Niger+", "Niger-", "Niger", "x"]
+    ids = candidate_ids(loaded, labels, "none", False).ids
+    assert len(ids[0]) == len(ids[1])
+    assert ids[0][0] == ids[1][0]
+    asked = [Question("i", 0, "It is ", ".", "set", (0, 1))]
+    ranks = cloze.rank(loaded, asked, {"set": labels}).ranks
+    first = (ranks["pooling"] == "first") & (ranks["masks"] == "multi")
+    assert (ranks["worst"] - ranks["best"])[first].tolist() == [1, 1]
+    assert ranks["best"][first][0] == ranks["best"][first][1]
+
+
+def test_same_tokens_in_another_order_tie_under_single_mean():
+    loaded = tiny("bert", double=False)
+    ids = candidate_ids(loaded, LABELS, "none", False).ids
+    pair = [LABELS.index("a country"), LABELS.index("country a")]
+    assert sorted(ids[pair[0]]) == sorted(ids[pair[1]])
+    single = cloze.CONFIGURATIONS.index(("single", "mean"))
+    values = all_scores(loaded)[:, single][:, pair]
+    assert (values[:, 0] == values[:, 1]).all()
+
+
+def test_candidates_of_one_token_have_one_score():
+    loaded = tiny("bert")
+    one = [i for i, ids in enumerate(candidate_ids(loaded, LABELS, "none", False).ids)
+           if len(ids) == 1]  # fmt: skip
+    values = all_scores(loaded)[:, :, one]
+    assert one
+    assert (values == values[:, :1]).all()
+
+
+def test_shuffled_candidates_and_questions_change_no_rank():
+    loaded = tiny("bert", double=False)
+    whole = cloze.rank(loaded, QUESTIONS, {"set": LABELS}).ranks
+    order = np.random.default_rng(0).permutation(len(LABELS))
+    labels = [LABELS[i] for i in order]
+    moved = [
+        Question(q.item, q.template, q.before, q.after, "set",
+                 tuple(int(np.flatnonzero(order == g)[0]) for g in q.golds))
+        for q in reversed(QUESTIONS)
+    ]  # fmt: skip
+    other = cloze.rank(loaded, moved, {"set": labels}).ranks
+
+    def rows(ranks, names):
+        columns = [ranks[c] for c in ("item", "template", "masks", "pooling", "best", "worst")]
+        gold = [names[g] for g in ranks["gold"]]
+        return sorted(zip(*[c.tolist() for c in columns], gold, strict=True))
+
+    assert rows(whole, LABELS) == rows(other, labels)
+
+
+@pytest.mark.parametrize("positions", [1, 64, 1 << 30])
+def test_the_token_budget_changes_nothing(positions):
+    loaded = tiny("bert")
+    assert all_scores(loaded, budget=Budget(positions)) == pytest.approx(
+        all_scores(loaded), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("name", ["bert", "t5"])
+def test_out_of_memory_loses_nothing(name, monkeypatch):
+    loaded = tiny(name)
+    expected = all_scores(loaded)
+    part = loaded.model.base_model if name == "bert" else loaded.model.get_decoder()
+    plain, calls = part.forward, []
+
+    def scarce(*args, **options):
+        calls.append(1)
+        if len(calls) == 3:
+            raise torch.OutOfMemoryError("injected")
+        return plain(*args, **options)
+
+    monkeypatch.setattr(part, "forward", scarce)
+    record: dict = {}
+    assert all_scores(loaded, record=record) == pytest.approx(expected, abs=1e-9)
+    assert record["backoffs"] == [512]
+
+
+def test_chunks_and_repeated_prompts(monkeypatch):
+    loaded = tiny("bert")
+    expected = all_scores(loaded)
+    monkeypatch.setattr(cloze, "CHUNK", 1)
+    chunks = list(cloze.scores(loaded, QUESTIONS, {"set": LABELS}))
+    assert sorted(i for c in chunks for i in c.indices) == [0, 1, 2, 3, 4]
+    assert sorted(len(c.indices) for c in chunks) == [1, 1, 1, 2]  # two prompts are equal
+    for chunk in chunks:
+        assert chunk.scores == pytest.approx(expected[chunk.indices], abs=1e-9)
+
+
+def test_positions_fed_are_those_of_the_plan():
+    loaded = tiny("bert")
+    record: dict = {}
+    all_scores(loaded, record=record)
+    lengths = candidate_ids(loaded, LABELS, "none", False).lengths
+    rows = gapped(loaded, QUESTIONS)
+    bare, fed = cloze.planned_positions(rows, lengths, Budget())
+    assert record["positions_fed"] == fed
+    assert bare == sum(len(r.ids) + n - 1 for r in rows[:4] for n in lengths)
+
+
+def test_leading_space_is_the_candidates_under_auto():
+    loaded = tiny("roberta")
+    tok = loaded.tokenizer
+    asked = QUESTIONS[:1]
+    with_space = tok("The capital of France is Paris .")["input_ids"]
+    auto, alone = (
+        candidate_ids(loaded, ["Paris"], s, True).ids[0].tolist() for s in ("auto", "none")
+    )
+    assert alone == tok("Paris", add_special_tokens=False)["input_ids"]
+    assert auto == tok(" Paris", add_special_tokens=False)["input_ids"]
+    assert auto != alone
+    row = gapped(loaded, asked, "auto")[0]
+    filled = [*row.ids[: row.place], *auto, *row.ids[row.place + 1 :]]
+    assert filled == with_space
+
+
+def test_unknown_tokens_are_named_and_empty_candidates_refused():
+    loaded = tiny("bert")
+    record: dict = {}
+    all_scores(loaded, labels=["Paris", "Ж"], asked=QUESTIONS[:1], record=record)
+    assert record["candidates_with_unknown_tokens"] == {"set": ["Ж"]}
+    with pytest.raises(ValueError, match=r"candidate 1 of set 'set' \(' '\) has no tokens"):
+        all_scores(loaded, labels=["Paris", " "], asked=QUESTIONS[:1])
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        (Question("i", 0, "a <mask> is ", ".", "set", (0,)), "found 2"),
+        (Question("i", 0, "a ", ".", "sets", (0,)), "no candidate set 'sets'; there are set"),
+        (Question("i", 0, "a ", ".", "set", (99,)), "gold 99 is outside of set 'set' of 15"),
+        (Question("i", 7, "a " * 200, ".", "set", (0,)), "template 7: 204 tokens"),
+        (
+            Question("i", 7, "a " * 124, ".", "set", (0,)),
+            "tokens with [0-9]+ masks, the model takes 128",
+        ),
+    ],
+)
+def test_wrong_questions_are_refused(question, message):
+    with pytest.raises(ValueError, match=message):
+        cloze.rank(tiny("bert"), [question], {"set": LABELS})
+
+
+def test_causal_models_are_refused():
+    with pytest.raises(ValueError, match="needs a masked or seq2seq model"):
+        list(cloze.scores(tiny("gpt2"), QUESTIONS, {"set": LABELS}, rows=[]))
+
+
+def test_templates_become_questions():
+    items = [("i", "P1", "ß [Y] town", "set", (3,))]
+    found = list(questions(items, {"P1": [(0, "[X] is [Y] ."), (4, "[Y] has [X].")]}))
+    assert found == [
+        Question("i", 0, "SS [Y] town is ", " .", "set", (3,)),
+        Question("i", 4, "", " has ß [Y] town.", "set", (3,)),
+    ]
+    with pytest.raises(ValueError, match="no template for its relation P1"):
+        list(questions(items, {}))

@@ -135,9 +135,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
 
 
 def test_a_bad_table_of_the_world_is_one_screen(tmp_path):
-    made = project(tmp_path)
-    (tmp_path / "resources").unlink()
-    subprocess.run(["cp", "-r", str(ROOT / "resources"), str(tmp_path / "resources")], check=True)
+    made = own_resources(tmp_path)
     path = tmp_path / "resources/world/facts_geography_lakes.tsv"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\nL\xe9man\tx\n", 2))
     result = made.run("--", "results/sources/world/wikidata.nt")
@@ -146,3 +144,61 @@ def test_a_bad_table_of_the_world_is_one_screen(tmp_path):
     assert "facts_geography_lakes.tsv" in result.stdout
     assert "UTF-8" in result.stdout
     assert not (tmp_path / "results/sources/world/wikidata.nt").exists()
+
+
+def failed(made: Project, *arguments: str) -> str:
+    """What a failing job shows between its start and Snakemake's own words: one screen."""
+    result = made.run(*arguments)
+    assert result.returncode == 1, result.stdout
+    assert "error in rule" in result.stdout, result.stdout
+    shown = result.stdout[result.stdout.index("error in rule") :].split("RuleException")[0]
+    assert len(shown.splitlines()) <= 24
+    assert "Traceback" not in shown
+    return shown
+
+
+def own_resources(folder: Path) -> Project:
+    made = project(folder)
+    (folder / "resources").unlink()
+    subprocess.run(["cp", "-r", str(ROOT / "resources"), str(folder / "resources")], check=True)
+    return made
+
+
+def test_a_broken_query_names_itself_and_what_the_engine_says(tmp_path):
+    made = own_resources(tmp_path)
+    made.edit("resources/queries/wikidata/facts.rq", "OPTIONAL {", "OPTONAL {")
+    shown = failed(made, "--", "results/sources/world/facts.parquet")
+    assert "rule pull_facts (source=world)" in shown
+    assert "facts.rq" in shown
+    assert not (tmp_path / "results/sources/world/facts.parquet").exists()
+    assert (tmp_path / "results/sources/world/wikidata.nt").exists()
+
+
+def test_a_corrupt_gguf_fails_its_job_alone(finished, tmp_path, monkeypatch):
+    package = tmp_path / "site/brokengguf-1.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: brokengguf\nVersion: 1\n")
+    (package / "RECORD").write_text("brokengguf/model.gguf,,\n")
+    (tmp_path / "site/brokengguf").mkdir()
+    (tmp_path / "site/brokengguf/model.gguf").write_bytes(b"GGUF" + bytes(300))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    rows = "broken\tcausal\tgguf:brokengguf\t\tfloat32\tnone\t\t\n"
+    models = finished.folder / "config/models.tsv"
+    models.write_text(models.read_text() + rows)
+    sheet = finished.folder / "config/experiments.small.tsv"
+    sheet.write_text(SHEET + "bear\tworld_lite\ttemplates\tsentence\tbroken\n")
+    before = finished.hashes("results/scores")
+    shown = failed(finished)
+    sheet.write_text(SHEET)
+    assert "model=broken" in shown
+    assert "cannot be loaded from gguf:brokengguf" in shown
+    assert "install the package again" in shown
+    assert finished.hashes("results/scores") == before
+
+
+def test_the_workflow_report_of_snakemake_is_written_offline(finished):
+    result = finished.run("--report", "report.html")
+    assert result.returncode == 0, result.stdout
+    page = (finished.folder / "report.html").read_text()
+    for words in ("Figures", "Tables", "calibration", "bear_models"):
+        assert words in page

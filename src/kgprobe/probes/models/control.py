@@ -48,7 +48,11 @@ from kgprobe.probes.models.control_tokens import SENTINELS, train_tokenizer
 
 @dataclass(frozen=True)
 class Recipe:
-    """Sizes and training of one kind: `rows` a batch; peak learning rates of matrices and others."""
+    """Sizes and training of one kind.
+
+    `rows` of a batch; peak learning rates of weight matrices and of everything else; `spread` of
+    the initial weights; `positions` is the longest sequence in tokens.
+    """
 
     steps: int
     layers: int

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-Ids = np.ndarray[Any, np.dtype[np.int64]]
+from kgprobe.probes.prompts.templates import ANSWER, SUBJECT, fill, roles
+
+Ids = NDArray[np.int64]
 #: Targets that carry no loss.
 IGNORED = -100
 
@@ -39,24 +42,6 @@ class Sentence:
     group: tuple[str, int]
 
 
-def fill(template: str, subject: str, answer: str) -> tuple[str, tuple[int, int], tuple[int, int]]:
-    """The sentence and the character spans of subject and answer; first letter in upper case.
-
-    >>> fill("[Y] is the capital of [X].", "Peru", "Lima")
-    ('Lima is the capital of Peru.', (23, 27), (0, 4))
-    """
-    texts = {"[X]": subject, "[Y]": answer}
-    first, second = sorted(texts, key=template.index)
-    before, rest = template.split(first)
-    between, after = rest.split(second)
-    parts = [before, texts[first], between, texts[second], after]
-    start = next(i for i, part in enumerate(parts) if part)
-    parts[start] = parts[start][:1].upper() + parts[start][1:]
-    ends = np.cumsum([len(part) for part in parts]).tolist()
-    spans = {first: (ends[0], ends[1]), second: (ends[2], ends[3])}
-    return "".join(parts), spans["[X]"], spans["[Y]"]
-
-
 def encode(
     tokenizer: Any, lessons: Sequence[Lesson], templates: Mapping[str, Sequence[str]]
 ) -> list[Sentence]:
@@ -66,30 +51,33 @@ def encode(
         if not templates.get(lesson.relation):
             raise ValueError(f"no template for relation {lesson.relation} of {lesson}")
         for number, template in enumerate(templates[lesson.relation]):
-            text, subject, answer = fill(template, lesson.subject, lesson.object)
-            coded = tokenizer(text, return_offsets_mapping=True)
+            filled = fill(template, lesson.subject, lesson.object)
+            coded = tokenizer(filled.text, return_offsets_mapping=True)
+            role, _ = roles(filled, coded["offset_mapping"])
             sentence = Sentence(
                 np.array(coded["input_ids"], dtype=np.int64),
                 np.array([-1 if w is None else w for w in coded.word_ids()], dtype=np.int64),
-                _tokens(coded["offset_mapping"], answer, text),
-                _tokens(coded["offset_mapping"], subject, text),
+                _range(role == ANSWER, filled.text),
+                _range(role == SUBJECT, filled.text),
                 (lesson.relation, number),
             )
             if len(sentence.ids) > tokenizer.model_max_length:
-                raise ValueError(f"{len(sentence.ids)} tokens are too many for the model: {text!r}")
+                raise ValueError(
+                    f"{len(sentence.ids)} tokens are too many for the model: {filled.text!r}"
+                )
             sentences.append(sentence)
     return sentences
 
 
-def _tokens(offsets: Sequence[tuple[int, int]], span: tuple[int, int], text: str) -> slice:
-    inside = [i for i, (a, b) in enumerate(offsets) if a < span[1] and b > span[0]]
-    if not inside:
-        raise ValueError(f"no token for characters {span} of {text!r}")
-    return slice(inside[0], inside[-1] + 1)
+def _range(inside: NDArray[np.bool_], text: str) -> slice:
+    places = np.flatnonzero(inside)
+    if not len(places) or places[-1] - places[0] + 1 != len(places):
+        raise ValueError(f"a label without tokens of its own in {text!r}")
+    return slice(int(places[0]), int(places[-1]) + 1)
 
 
 def batches(sentences: Sequence[Sentence], size: int, rng: np.random.Generator) -> Iterator[Ids]:
-    """Endless batches of sentence numbers: each sentence once an epoch, similar lengths together."""
+    """Endless batches of sentence numbers: each once an epoch, similar lengths together."""
     lengths = np.array([len(s.ids) for s in sentences])
     while True:
         order = rng.permutation(len(sentences))

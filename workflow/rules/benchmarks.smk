@@ -6,15 +6,6 @@
 ORIGIN = {"bear": "wikidata", "world": "world"}
 
 
-def released_bear(wildcards):
-    """The folder of the released set; it is downloaded first where access is live."""
-    name = "BEAR-big" if wildcards.size else "BEAR"
-    chosen = config["sources"]["bear"]
-    if chosen["access"] == "live":
-        return f"{chosen['folder']}/{name}"
-    return files([f"{chosen['folder']}/{name}"])[0]
-
-
 rule construct_bear:
     input:
         statements=lambda w: f"results/sources/{ORIGIN[w.origin]}/facts.parquet",

@@ -45,9 +45,13 @@ except sheets.SheetError as problem:
 
 
 # jobs read this file, too: only the process that was started by hand takes the folder's lock
-if workflow.is_main_process and not {"-n", "--dry-run", "--dryrun", "--unlock", "--lint"} & set(
-    sys.argv
-):
+if workflow.is_main_process and not {
+    "-n",
+    "--dry-run",
+    "--dryrun",
+    "--unlock",
+    "--lint",
+} & set(sys.argv):
     try:
         sole_run()
     except RuntimeError as problem:
@@ -97,7 +101,7 @@ def probed(paper):
 
 def accelerators():
     """1 where this machine has an NVIDIA device, so that one probe at a time uses it."""
-    return int(Path("/dev/nvidia0").exists())
+    return int(Path(os.sep, "dev", "nvidia0").exists())
 
 
 def check_data():
@@ -112,3 +116,100 @@ def check_data():
 
 
 check_data()
+
+
+EMBEDDED = {
+    "access": "embedded",
+    "endpoint": "local",
+    "snapshot": "embedded",
+    "files": [],
+    "statements": "facts",
+}
+
+
+def graph(source):
+    """Which of the two graphs a source speaks: the world's facts have Wikidata's shape."""
+    return "dbpedia" if source == "dbpedia" else "wikidata"
+
+
+def settings(source):
+    """The access settings of a source; the world is always embedded."""
+    if source == "world":
+        return EMBEDDED
+    return config["sources"][source]
+
+
+def rdf(wildcards):
+    """RDF files that a local endpoint serves for a source; none when it is pulled live."""
+    chosen = settings(wildcards.source)
+    if chosen["access"] == "embedded":
+        return [f"results/sources/world/{graph(wildcards.source)}.nt"]
+    return files(chosen["files"]) if chosen["access"] == "local" else []
+
+
+def trex_dump(wildcards=None):
+    """The folder or zip of T-REx files."""
+    chosen = config["sources"]["trex"]
+    if chosen["access"] == "embedded":
+        return "results/sources/world/trex"
+    return files([chosen["path"]])[0]
+
+
+def trex_members():
+    """Names of the dump files, without their ending: one shard each."""
+    if config["sources"]["trex"]["access"] == "embedded":
+        return ["re-nlg_0-10000"]
+    from kgprobe.sources.trex import members
+
+    return [Path(name).stem for name in members(Path(trex_dump()))]
+
+
+def released_bear(wildcards):
+    """The folder of the released set; it is downloaded first where access is live."""
+    name = "BEAR-big" if wildcards.size else "BEAR"
+    chosen = config["sources"]["bear"]
+    if chosen["access"] == "live":
+        return f"{chosen['folder']}/{name}"
+    return files([f"{chosen['folder']}/{name}"])[0]
+
+
+def weights(wildcards):
+    """Files of the model that the workflow itself makes or finds on disk."""
+    kind, _, place = MODELS[wildcards.model]["source"].partition(":")
+    if kind == "control":
+        return f"results/models/control-{place}"
+    return files([place])[0] if kind == "folder" else []
+
+
+def has_controls():
+    """Whether a control model answers questions of the embedded world: then there is calibration."""
+    return any(
+        row["benchmark"].startswith("world_")
+        and MODELS[row["model"]]["source"].startswith("control:")
+        for row in EXPERIMENTS
+    )
+
+
+def several():
+    """Whether some benchmark is answered by more than one probe, so that differences exist."""
+    return any(len(probes(benchmark)) > 1 for benchmark in probed("bear"))
+
+
+def score_files():
+    """The score file of every row of the experiment sheet, in its order."""
+    return [expand(rules.score.output.scores, **row)[0] for row in EXPERIMENTS]
+
+
+def of_benchmarks(kind):
+    """One parquet file of every benchmark that is probed."""
+    return [
+        f"results/benchmarks/{benchmark}/{kind}.parquet" for benchmark in probed("bear")
+    ]
+
+
+def funnels():
+    """The construction of every benchmark that is constructed and probed."""
+    origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
+    return [
+        f"results/benchmarks/{origin}_big/funnel.parquet" for origin in sorted(origins)
+    ]

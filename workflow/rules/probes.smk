@@ -6,14 +6,6 @@
 OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]
 
 
-def weights(wildcards):
-    """Files of the model that the workflow itself makes or finds on disk."""
-    kind, _, place = MODELS[wildcards.model]["source"].partition(":")
-    if kind == "control":
-        return f"results/models/control-{place}"
-    return files([place])[0] if kind == "folder" else []
-
-
 rule split_taught:
     input:
         facts="results/knowledge/world/facts.parquet",
@@ -86,6 +78,8 @@ rule score:
         mem_mb=4000,
     params:
         # notes of the sheet change no score
-        model=lambda w: {key: sheets.expand(MODELS[w.model].get(key, "")) for key in OF_MODEL},
+        model=lambda w: {
+            key: sheets.expand(MODELS[w.model].get(key, "")) for key in OF_MODEL
+        },
     script:
         "../scripts/score.py"

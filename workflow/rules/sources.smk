@@ -27,43 +27,6 @@ PULLED = {
 }
 
 
-EMBEDDED = {
-    "access": "embedded",
-    "endpoint": "local",
-    "snapshot": "embedded",
-    "files": [],
-    "statements": "facts",
-}
-
-
-def graph(source):
-    """Which of the two graphs a source speaks: the world's facts have Wikidata's shape."""
-    return "dbpedia" if source == "dbpedia" else "wikidata"
-
-
-def settings(source):
-    """The access settings of a source; the world is always embedded."""
-    if source == "world":
-        return EMBEDDED
-    return config["sources"][source]
-
-
-def rdf(wildcards):
-    """RDF files that a local endpoint serves for a source; none when it is pulled live."""
-    chosen = settings(wildcards.source)
-    if chosen["access"] == "embedded":
-        return [f"results/sources/world/{graph(wildcards.source)}.nt"]
-    return files(chosen["files"]) if chosen["access"] == "local" else []
-
-
-def trex_dump(wildcards=None):
-    """The folder or zip of T-REx files."""
-    chosen = config["sources"]["trex"]
-    if chosen["access"] == "embedded":
-        return "results/sources/world/trex"
-    return files([chosen["path"]])[0]
-
-
 rule render_world:
     input:
         tables=sorted(str(path) for path in Path("resources/world").glob("*.tsv")),
@@ -133,15 +96,6 @@ rule pull:
         "../scripts/pull.py"
 
 
-def trex_members():
-    """Names of the dump files, without their ending: one shard each."""
-    if config["sources"]["trex"]["access"] == "embedded":
-        return ["re-nlg_0-10000"]
-    from kgprobe.sources.trex import members
-
-    return [Path(name).stem for name in members(Path(trex_dump()))]
-
-
 rule ingest_trex:
     input:
         dump=trex_dump,
@@ -202,9 +156,9 @@ if config["sources"]["bear"]["access"] == "live":
         input:
             code=code("sources/download", "sources/bear_archive"),
         output:
-            small=directory(config["sources"]["bear"]["folder"] + "/BEAR"),
-            big=directory(config["sources"]["bear"]["folder"] + "/BEAR-big"),
-            info=config["sources"]["bear"]["folder"] + "/relation_info.json",
+            small=directory(f"{config['sources']['bear']['folder']}/BEAR"),
+            big=directory(f"{config['sources']['bear']['folder']}/BEAR-big"),
+            info=f"{config['sources']['bear']['folder']}/relation_info.json",
         log:
             "logs/sources/bear.log",
         benchmark:

@@ -3,20 +3,6 @@
 # results/report/ and results/manifest.tsv.
 
 
-def has_controls():
-    """Whether a control model answers questions of the embedded world: then there is calibration."""
-    return any(
-        row["benchmark"].startswith("world_")
-        and MODELS[row["model"]]["source"].startswith("control:")
-        for row in EXPERIMENTS
-    )
-
-
-def several():
-    """Whether some benchmark is answered by more than one probe, so that differences exist."""
-    return any(len(probes(benchmark)) > 1 for benchmark in probed("bear"))
-
-
 #: the tables that apply to this sheet, and their figures
 TABLES = ["headline", "bear_models", "bear_relations", "bear_templates", "bear_size"]
 TABLES += ["bear_differences"] if several() else []
@@ -24,26 +10,6 @@ TABLES += ["bear_domains"] if any("released" in b for b in probed("bear")) else 
 TABLES += ["calibration"] if has_controls() else []
 FIGURES = [f"bear_{what}_{b}" for b in probed("bear") for what in ("size", "relations")]
 FIGURES += ["calibration"] if has_controls() else []
-
-
-def score_files():
-    """The score file of every row of the experiment sheet, in its order."""
-    return [expand(rules.score.output.scores, **row)[0] for row in EXPERIMENTS]
-
-
-def of_benchmarks(kind):
-    """One parquet file of every benchmark that is probed."""
-    return [
-        f"results/benchmarks/{benchmark}/{kind}.parquet" for benchmark in probed("bear")
-    ]
-
-
-def funnels():
-    """The construction of every benchmark that is constructed and probed."""
-    origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
-    return [
-        f"results/benchmarks/{origin}_big/funnel.parquet" for origin in sorted(origins)
-    ]
 
 
 rule tabulate:

@@ -44,7 +44,7 @@ def literal_span(loaded, question, candidate, masks):
     word = tok(" x" if question.before else "x", add_special_tokens=False)["input_ids"]
     sentinel = tok.convert_tokens_to_ids("<extra_id_0>")
     at = next(i for i in range(len(whole)) if whole[i : i + len(word)] == word)
-    context = [*whole[:at], sentinel, *whole[at + len(word):]]
+    context = [*whole[:at], sentinel, *whole[at + len(word) :]]
     parts = []
     for j, token in enumerate(tokens):
         read = [0, sentinel, *(tokens[:j] if masks == "multi" else [])]

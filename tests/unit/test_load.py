@@ -63,9 +63,9 @@ def test_controls_come_from_their_folder(folder, tmp_path):
         ("folder:x", "api", "kind 'api'; legal: masked, causal, seq2seq"),
     ],
 )
-def test_a_source_that_cannot_be_is_named(source, kind, message):
+def test_a_source_that_cannot_be_is_named(tmp_path, source, kind, message):
     with pytest.raises(ModelError, match=message):
-        load_model(spec(source, kind))
+        load_model(spec(source, kind), controls=tmp_path)
 
 
 def test_a_folder_of_another_kind_is_named(folder):

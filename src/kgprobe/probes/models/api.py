@@ -65,38 +65,43 @@ class Client:
         self._capabilities: Capabilities | None = None
 
     def capabilities(self) -> Capabilities:
-        """What the server offers, by a few tiny requests; refusals are kept beside the cache.
+        """What the server offers, by a few requests of one token; kept beside the cache.
 
         Raises ApiError when it offers neither completions nor chat.
         """
         if self._capabilities is None:
-            how = self._prompt_logprobs()
-            plain = self._offers(COMPLETIONS, prompt=PROBE, logprobs=1) if not how else None
-            bare = bool(how) or plain is not None or bool(self._offers(COMPLETIONS, prompt=PROBE))
-            message = [{"role": "user", "content": PROBE}]
-            chat = self._offers(CHAT, messages=message, logprobs=True, top_logprobs=5)
-            found = Capabilities(
-                completions=bare,
-                completion_logprobs=bool(how) or bool((plain or {}).get("logprobs")),
-                prompt_logprobs=how,
-                chat=chat is not None or self._offers(CHAT, messages=message) is not None,
-                chat_logprobs=bool(((chat or {}).get("logprobs") or {}).get("content")),
-            )
+            kept = self.transport.kept("capabilities")
+            found = Capabilities(**kept) if kept else self._probed()
             if not (found.completions or found.chat):
                 raise ApiError(
                     f"{self.endpoint.base_url}: offers neither completions nor chat for the model "
                     f"{self.endpoint.model!r}"
                 )
+            self.transport.keep("capabilities", asdict(found))
             self._capabilities = found
         return self._capabilities
+
+    def _probed(self) -> Capabilities:
+        how = self._prompt_logprobs()
+        plain = self._offers(COMPLETIONS, prompt=PROBE, logprobs=1)
+        bare = plain is not None or self._offers(COMPLETIONS, prompt=PROBE) is not None
+        message = [{"role": "user", "content": PROBE}]
+        chat = self._offers(CHAT, messages=message, logprobs=True, top_logprobs=5)
+        return Capabilities(
+            completions=bare,
+            completion_logprobs=bool((plain or {}).get("logprobs")),
+            prompt_logprobs=how,
+            chat=chat is not None or self._offers(CHAT, messages=message) is not None,
+            chat_logprobs=bool(((chat or {}).get("logprobs") or {}).get("content")),
+        )
 
     def _prompt_logprobs(self) -> str:
         """How log-probabilities of the prompt are had; a server may take `echo` and ignore it."""
         echoed = self._offers(COMPLETIONS, prompt=PROBE, logprobs=1, echo=True)
         logprobs = (echoed or {}).get("logprobs") or {}
-        if echoed and echoed.get("text", "").startswith(PROBE):
-            if any(p is not None for p in logprobs.get("token_logprobs", [])[:-1]):
-                return "echo"
+        known = [p for p in logprobs.get("token_logprobs", [])[:-1] if p is not None]
+        if echoed and echoed.get("text", "").startswith(PROBE) and known:
+            return "echo"
         field = self._offers(COMPLETIONS, prompt=PROBE, prompt_logprobs=0)
         return "field" if field and field.get("prompt_logprobs") else ""
 
@@ -112,7 +117,7 @@ class Client:
         return dict(choices[0])
 
     def complete(self, prompt: str, tokens: int, top: int = 0) -> Answer:
-        """Continue `prompt` by at most `tokens` tokens at temperature 0; `top` alternatives each."""
+        """At most `tokens` tokens after `prompt` at temperature 0, with `top` alternatives each."""
         body: dict[str, Any] = {"prompt": prompt, "max_tokens": tokens, "temperature": 0}
         if top:
             body["logprobs"] = top
@@ -163,7 +168,7 @@ class Client:
             shift = max(str(choice["text"]).find(text), 0)
         else:
             choice = self._choice(COMPLETIONS, body | {"prompt_logprobs": 0})
-            tokens, shift = _from_field(choice["prompt_logprobs"], text)
+            tokens, shift = _from_field(choice["prompt_logprobs"], text), 0
         moved = [Token(t.text, t.logprob, t.start - shift, t.top) for t in tokens]
         inside = [t for t in moved if 0 <= t.start < len(text)]
         if not inside or inside[0].start != 0:
@@ -203,7 +208,7 @@ def _listed(logprobs: dict[str, Any]) -> tuple[Token, ...]:
     )
 
 
-def _from_field(entries: Sequence[dict[str, Any] | None], text: str) -> tuple[list[Token], int]:
+def _from_field(entries: Sequence[dict[str, Any] | None], text: str) -> list[Token]:
     """Tokens of the `prompt_logprobs` form: for each one its own entry; the first has none.
 
     The first token's text is what the others leave of the text: nothing for a BOS token.
@@ -211,9 +216,11 @@ def _from_field(entries: Sequence[dict[str, Any] | None], text: str) -> tuple[li
     own = [next(iter(entry.values())) for entry in entries[1:] if entry]
     texts = [str(one["decoded_token"]) for one in own]
     first = len(text) - sum(map(len, texts))
-    tokens = [Token(text[: max(first, 0)], None, 0)] if first > 0 else []
-    start = max(first, 0)
+    if not text.endswith("".join(texts)):
+        raise ApiError(f"the server's tokens are not those of {text[:80]!r}: {texts[:8]}")
+    tokens = [Token(text[:first], None, 0)] if first else []
+    start = first
     for piece, one in zip(texts, own, strict=True):
         tokens.append(Token(piece, float(one["logprob"]), start))
         start += len(piece)
-    return tokens, 0
+    return tokens

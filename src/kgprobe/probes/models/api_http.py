@@ -161,6 +161,15 @@ class Transport:
             LOG.warning("damaged cache file %s: asked again", place.name)
             return None
 
+    def kept(self, name: str) -> dict[str, Any] | None:
+        """What `keep` stored under this name for this server and model."""
+        return self._cached(self._place(name, {"model": self.endpoint.model}))
+
+    def keep(self, name: str, value: Mapping[str, Any]) -> None:
+        """Store a finding about the server beside its answers."""
+        body = {"model": self.endpoint.model}
+        self._store(self._place(name, body), name, body, value)
+
     def _store(
         self, place: Path, path: str, body: Mapping[str, Any], answer: Mapping[str, Any]
     ) -> None:
@@ -234,7 +243,7 @@ class Transport:
     def _session(self) -> requests.Session:
         if not hasattr(self._local, "session"):
             self._local.session = requests.Session()
-        return self._local.session  # type: ignore[no-any-return]
+        return self._local.session
 
     def _clean(self, text: str) -> str:
         """`text` without the key, should a server send it back."""
@@ -256,8 +265,8 @@ class Transport:
     def _check_cost(self) -> None:
         if self.endpoint.most and self.usage.cost >= self.endpoint.most:
             raise ApiError(
-                f"cost {self.usage.cost:.4f} has reached the limit {self.endpoint.most}; answers so "
-                "far are in the cache, raise the limit to go on"
+                f"cost {self.usage.cost:.4f} has reached the limit {self.endpoint.most}; answers "
+                "so far are in the cache, raise the limit to go on"
             )
 
     def record(self) -> dict[str, Any]:

@@ -1,0 +1,294 @@
+"""POST requests to an OpenAI-compatible server: key, retries, rate limit, cache, accounting.
+
+The key is read from the environment for each request and nowhere kept: it is in no attribute, no
+cache file and no log line.
+"""
+
+import datetime
+import email.utils
+import hashlib
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+
+LOG = logging.getLogger(__name__)
+#: Statuses that another attempt may cure.
+TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+#: Error codes of a 429 that waiting does not cure.
+EXHAUSTED = ("insufficient_quota", "billing_hard_limit_reached")
+
+
+class ApiError(RuntimeError):
+    """A request failed for good; `status` is the last HTTP status, 0 when there was none."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where and how to ask. `key_variable` names the environment variable that holds the key.
+
+    Limits are per minute, 0 for none; `prices` are (prompt, completion) per million tokens in any
+    currency; `most` is the cost at which no further request is made, 0 for none.
+    """
+
+    base_url: str
+    model: str
+    key_variable: str = "OPENAI_API_KEY"
+    timeout: float = 120.0
+    attempts: int = 6
+    wait: float = 1.0
+    longest_wait: float = 120.0
+    requests_per_minute: float = 0.0
+    tokens_per_minute: float = 0.0
+    prices: tuple[float, float] = (0.0, 0.0)
+    most: float = 0.0
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"base URL {self.base_url!r}; expected http(s)://host/v1")
+        if parts.username or parts.password or parts.query:
+            raise ValueError(
+                "the base URL must hold no user, password or query; put the key into the "
+                f"environment variable {self.key_variable}"
+            )
+
+
+@dataclass
+class Usage:
+    """What was asked and paid. `unreported` counts answers without token counts."""
+
+    requests: int = 0
+    retries: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    unreported: int = 0
+    cost: float = 0.0
+
+
+class RateLimit:
+    """Spaces the starts of requests, and pays for tokens with waiting."""
+
+    def __init__(self, endpoint: Endpoint, now: Callable[[], float], sleep: Any) -> None:
+        self._gap = 60.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
+        self._each = 60.0 / endpoint.tokens_per_minute if endpoint.tokens_per_minute else 0.0
+        self._now, self._sleep, self._lock = now, sleep, threading.Lock()
+        self._free = now()
+
+    def start(self) -> None:
+        """Wait for the next free moment and take it."""
+        with self._lock:
+            moment = max(self._free, self._now())
+            self._free = moment + self._gap
+        if moment > self._now():
+            self._sleep(moment - self._now())
+
+    def used(self, tokens: int) -> None:
+        """Push the next free moment back by what `tokens` cost."""
+        with self._lock:
+            self._free = max(self._free, self._now()) + tokens * self._each
+
+
+class _Key(requests.auth.AuthBase):
+    """Puts the key of the environment into the header of one prepared request."""
+
+    def __init__(self, variable: str) -> None:
+        self.variable = variable
+
+    def __call__(self, request: Any) -> Any:
+        if os.environ.get(self.variable):
+            request.headers["Authorization"] = f"Bearer {os.environ[self.variable].strip()}"
+        return request
+
+
+@dataclass
+class Transport:
+    """One endpoint with its cache folder."""
+
+    endpoint: Endpoint
+    cache: Path
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    usage: Usage = field(default_factory=Usage)
+
+    def __post_init__(self) -> None:
+        self._limit = RateLimit(self.endpoint, self.now, self.sleep)
+        self._lock = threading.Lock()
+        self._local = threading.local()
+
+    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The JSON answer to `body` at base URL + `path`, from the cache when it was had before.
+
+        Raises ApiError when the server refuses, or fails `attempts` times. Nothing is cached then.
+        """
+        body = {"model": self.endpoint.model, **body}
+        place = self._place(path, body)
+        if (answer := self._cached(place)) is not None:
+            with self._lock:
+                self.usage.cached += 1
+            return answer
+        self._check_cost()
+        answer = self._ask(path, body)
+        self._account(answer)
+        self._store(place, path, body, answer)
+        return answer
+
+    def _place(self, path: str, body: Mapping[str, Any]) -> Path:
+        """Content hash of the request: server, path, body."""
+        whole = json.dumps([self.endpoint.base_url.rstrip("/"), path, body], sort_keys=True)
+        digest = hashlib.sha256(whole.encode()).hexdigest()
+        return self.cache / digest[:2] / f"{digest}.json"
+
+    def _cached(self, place: Path) -> dict[str, Any] | None:
+        try:
+            return dict(json.loads(place.read_text(encoding="utf-8"))["response"])
+        except FileNotFoundError:
+            return None
+        except (json.JSONDecodeError, KeyError, TypeError):
+            LOG.warning("damaged cache file %s: asked again", place.name)
+            return None
+
+    def kept(self, name: str) -> dict[str, Any] | None:
+        """What `keep` stored under this name for this server and model."""
+        return self._cached(self._place(name, {"model": self.endpoint.model}))
+
+    def keep(self, name: str, value: Mapping[str, Any]) -> None:
+        """Store a finding about the server beside its answers."""
+        body = {"model": self.endpoint.model}
+        self._store(self._place(name, body), name, body, value)
+
+    def _store(
+        self, place: Path, path: str, body: Mapping[str, Any], answer: Mapping[str, Any]
+    ) -> None:
+        """Temporary file and rename: a cache file is whole or absent."""
+        place.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(
+            {"path": path, "request": body, "response": answer}, sort_keys=True, ensure_ascii=False
+        )
+        temporary = place.with_name(f".{place.name}.{os.getpid()}.{threading.get_ident()}.part")
+        temporary.write_text(self._clean(text), encoding="utf-8")
+        os.replace(temporary, place)
+
+    def _ask(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        url = self.endpoint.base_url.rstrip("/") + path
+        problem, status = "", 0
+        for attempt in range(self.endpoint.attempts):
+            self._limit.start()
+            with self._lock:
+                self.usage.requests += 1
+                self.usage.retries += attempt > 0
+            wait: float | None = None
+            try:
+                response = self._session().post(
+                    url,
+                    json=body,
+                    timeout=self.endpoint.timeout,
+                    auth=_Key(self.endpoint.key_variable),
+                    allow_redirects=False,
+                )
+                status = response.status_code
+                if status == 200:
+                    answer = response.json()
+                    if isinstance(answer, dict):
+                        return answer
+                    problem = "an answer that is no JSON object"
+                else:
+                    problem = self._refused(response)
+                    wait = _retry_after(response.headers.get("Retry-After"))
+            except requests.exceptions.JSONDecodeError:
+                problem = "an answer that is no JSON"
+            except requests.exceptions.RequestException as error:
+                problem, status = self._clean(f"{type(error).__name__}: {error}"), 0
+            if attempt + 1 < self.endpoint.attempts:
+                self._back_off(path, attempt, problem, wait)
+        raise ApiError(
+            f"{url}: no answer after {self.endpoint.attempts} attempts; last: {problem}", status
+        )
+
+    def _refused(self, response: Any) -> str:
+        """The error in words; raises where another attempt is of no use."""
+        text = self._clean(response.text[:500].strip())
+        problem = f"HTTP {response.status_code}: {text or response.reason}"
+        final = response.status_code not in TRANSIENT or any(c in text for c in EXHAUSTED)
+        if final:
+            hint = ""
+            if response.status_code in (401, 403):
+                state = "set" if os.environ.get(self.endpoint.key_variable) else "not set"
+                hint = f" (environment variable {self.endpoint.key_variable} is {state})"
+            raise ApiError(f"{response.url}: {problem}{hint}", response.status_code)
+        return problem
+
+    def _back_off(self, path: str, attempt: int, problem: str, asked: float | None) -> None:
+        """Wait as long as the server asks, else exponentially."""
+        longest = self.endpoint.longest_wait
+        if asked is not None and asked > longest:
+            raise ApiError(f"{path}: the server asks to wait {asked:.0f} s, more than {longest} s")
+        wait = min(self.endpoint.wait * 2.0**attempt, longest) if asked is None else asked
+        LOG.warning("%s, attempt %d: %s; waits %.1f s", path, attempt + 1, problem, wait)
+        self.sleep(wait)
+
+    def _session(self) -> requests.Session:
+        if not hasattr(self._local, "session"):
+            self._local.session = requests.Session()
+        return self._local.session
+
+    def _clean(self, text: str) -> str:
+        """`text` without the key, should a server send it back."""
+        key = os.environ.get(self.endpoint.key_variable, "").strip()
+        return text.replace(key, "[key]") if key else text
+
+    def _account(self, answer: Mapping[str, Any]) -> None:
+        usage = answer.get("usage") or {}
+        prompt = int(usage.get("prompt_tokens") or 0)
+        completion = int(usage.get("completion_tokens") or 0)
+        with self._lock:
+            self.usage.unreported += not usage
+            self.usage.prompt_tokens += prompt
+            self.usage.completion_tokens += completion
+            per_prompt, per_completion = self.endpoint.prices
+            self.usage.cost += (prompt * per_prompt + completion * per_completion) / 1e6
+        self._limit.used(prompt + completion)
+
+    def _check_cost(self) -> None:
+        if self.endpoint.most and self.usage.cost >= self.endpoint.most:
+            raise ApiError(
+                f"cost {self.usage.cost:.4f} has reached the limit {self.endpoint.most}; answers "
+                "so far are in the cache, raise the limit to go on"
+            )
+
+    def record(self) -> dict[str, Any]:
+        """What is recorded with every result: server, model, usage."""
+        return {
+            "server": self.endpoint.base_url,
+            "model": self.endpoint.model,
+            **{k: v for k, v in asdict(self.usage).items() if k != "cost"},
+            "cost": round(self.usage.cost, 6),
+        }
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds of a Retry-After header, which holds seconds or a date; None without one."""
+    if not value:
+        return None
+    try:
+        return max(float(value), 0.0)
+    except ValueError:
+        pass
+    try:
+        moment = email.utils.parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max((moment - datetime.datetime.now(datetime.UTC)).total_seconds(), 0.0)

@@ -1,0 +1,52 @@
+"""Control models: the same bytes every time, folders that load, facts that are learnt."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from kgprobe.job import sha256
+from kgprobe.probes.models.control import RECIPES, train_control
+from kgprobe.probes.models.control_rows import Lesson
+from kgprobe.probes.models.load import ModelSpec, load_model
+from kgprobe.probes.scoring.sentence import Item, score
+
+COUNTRIES = "Peru Chad Iran Cuba Mali Oman Fiji Laos Togo Iraq".split()
+CITIES = "Lima Tunis Cairo Dakar Minsk Sofia Riga Oslo Bern Rome".split()
+TEXTS = ["The capital of [X] is [Y].", "[Y] is the capital of [X].", "[X] has the capital [Y]."]
+LESSONS = [Lesson("P36", c, t) for c, t in zip(COUNTRIES, CITIES, strict=True)]
+
+
+def train(kind: str, folder: Path, steps: int) -> dict[str, object]:
+    recipe = replace(RECIPES[kind], steps=steps, rows=16)
+    labels = [*COUNTRIES, *CITIES]
+    return train_control(kind, LESSONS, labels, {"P36": TEXTS}, 0, folder, recipe)
+
+
+@pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
+def test_two_trainings_give_the_same_bytes(tmp_path, kind):
+    threads = torch.get_num_threads()
+    for name in ("a", "b"):
+        record = train(kind, tmp_path / name, steps=4)
+        assert 300_000 < record["parameters"] < 1_500_000
+    assert sha256(tmp_path / "a") == sha256(tmp_path / "b")
+    assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
+def test_taught_facts_are_ranked_first(tmp_path, kind):
+    train(kind, tmp_path / f"control-{kind}", steps=250)
+    bos = "forced" if kind == "causal" else "-"
+    loaded = load_model(ModelSpec("c", kind, f"control:{kind}", bos=bos), controls=tmp_path)
+    items = [Item(c, "P36", c, "set") for c in COUNTRIES]
+    found = score(loaded, items, {"set": CITIES}, {"P36": [(0, TEXTS[0])]})
+    best = found.columns["sum"].reshape(10, 10).argmax(axis=1)
+    assert (best == range(10)).mean() >= 0.9
+
+
+def test_what_cannot_be_taught(tmp_path):
+    with pytest.raises(ValueError, match="unknown kind 'api' of control model; legal: masked"):
+        train_control("api", LESSONS, [], {"P36": TEXTS}, 0, tmp_path / "x")
+    with pytest.raises(ValueError, match="no facts to teach"):
+        train_control("masked", [], [], {"P36": TEXTS}, 0, tmp_path / "x")

@@ -1,0 +1,84 @@
+"""Folders of exported files: whole or not at all, and never over something else."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe.benchmarks.bear_frames import Sets
+
+
+class ExportError(ValueError):
+    """A set cannot be exported, or the folder holds something else; the message says why."""
+
+
+@contextmanager
+def whole_folder(folder: Path, ours: str) -> Iterator[Path]:
+    """`with whole_folder(folder, ours) as temporary:` the folder appears complete or not at all.
+
+    An older export at `folder` is replaced. Raises ExportError when a file in it does not match the
+    pattern `ours` (of its path inside), because then it is no export.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ExportError(f"{folder}: is a file; an export needs a folder of its own")
+    inside = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
+    if strangers := sorted(p for p in inside if not re.fullmatch(ours, p)):
+        raise ExportError(f"{folder}: holds {strangers[0]!r}, which is no part of an export")
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        if folder.exists():
+            shutil.rmtree(folder)
+        temporary.replace(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def relations_in_order(sets: Sets) -> list[str]:
+    """The relations of a set by their number (P6 before P19)."""
+    names = sets.items["relation"].unique().to_list()
+    return sorted(names, key=lambda name: (int(re.sub(r"\D", "", name) or 0), name))
+
+
+def templates_of(sets: Sets, relation: str) -> list[str]:
+    """The templates of one relation; a template's position is its index.
+
+    Raises ExportError when indices are left out: formats that know positions only would give the
+    remaining templates other numbers.
+    """
+    found = sets.prompts.filter(pl.col("relation") == relation).sort("index")
+    if not found.height or found["index"].to_list() != list(range(found.height)):
+        indices = found["index"].to_list()
+        raise ExportError(
+            f"{relation}: templates {indices}; an export needs 0, 1, ... without gaps"
+        )
+    return found["text"].to_list()
+
+
+def items_of(sets: Sets, relation: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """ITEMS of one relation in row order with the column `answer`, and its options by index.
+
+    Raises ExportError for an item with several correct options, which the formats cannot say.
+    """
+    items = sets.items.filter(pl.col("relation") == relation).sort("row")
+    several = items.filter(pl.col("answers").list.len() != 1)
+    if several.height:
+        raise ExportError(
+            f"{several['item'][0]}: {several['answers'][0].len()} correct options, expected one"
+        )
+    names = items["candidates"].unique().to_list()
+    if len(names) != 1:
+        raise ExportError(
+            f"{relation}: {len(names)} candidate sets, expected one for all its items"
+        )
+    options = sets.candidates.filter(pl.col("set") == names[0]).sort("index")
+    if options["index"].to_list() != list(range(options.height)):
+        raise ExportError(f"{names[0]}: candidate indices must be 0, 1, ... without gaps")
+    items = items.with_columns(answer=pl.col("answers").list.first().cast(pl.Int64))
+    return items, options

@@ -1,0 +1,89 @@
+"""BEAR sets as a Hugging Face data set: one parquet per configuration, and the rows in it.
+
+Columns are those of the published data set (bear.md, sections 3.1 and 10.3), one row per instance
+and template. The text of the card is in `card`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kgprobe.benchmarks.bear_frames import Sets
+from kgprobe.probes.prompts.templates import fill
+from kgprobe.tables.exports.folders import items_of, relations_in_order, templates_of, whole_folder
+
+FILE = "test-00000-of-00001.parquet"
+COLUMNS = pa.schema(
+    [
+        ("composite_id", pa.string()),
+        ("relation", pa.string()),
+        ("item", pa.string()),
+        ("template_index", pa.int64()),
+        ("template", pa.string()),
+        ("subject", pa.string()),
+        ("answer_options", pa.list_(pa.string())),
+        ("correct", pa.int64()),
+        ("text_options", pa.list_(pa.string())),
+    ]
+)
+#: paths inside an export: parquet files by configuration, the card, tasks of lm_eval
+OURS = rf"README\.md|[\w-]+/{FILE}|[\w-]+\.yaml"
+
+
+def export(
+    configurations: Mapping[str, Sets], folder: Path, texts: Mapping[str, str] | None = None
+) -> None:
+    """Write `folder`/{configuration}/test-....parquet for every set, and `texts` by file name.
+
+    `texts` are README.md (see `card.write`) and the tasks of `lm_eval.task`. Raises ExportError.
+    """
+    with whole_folder(folder, OURS) as temporary:
+        for name, sets in configurations.items():
+            write_rows(sets, temporary / name / FILE)
+        for name, text in (texts or {}).items():
+            (temporary / name).write_text(text, encoding="utf-8")
+
+
+def write_rows(sets: Sets, path: Path) -> None:
+    """Write the rows of a set as parquet, a row group per relation, so that memory stays small."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with pq.ParquetWriter(path, COLUMNS, compression="zstd") as writer:
+        for table in tables(sets):
+            writer.write_table(table)
+
+
+def tables(sets: Sets) -> Iterator[pa.Table]:
+    """The rows of every relation (by number), by instance, then by template.
+
+    text_options[i] is the sentence with answer_options[i]; its first character is upper-cased, as
+    in scoring. composite_id is relation-row-template.
+    """
+    for relation in relations_in_order(sets):
+        items, options = items_of(sets, relation)
+        labels, templates = options["label"].to_list(), templates_of(sets, relation)
+        rows = [
+            _row(relation, item, index, template, labels)
+            for item in items.iter_rows(named=True)
+            for index, template in enumerate(templates)
+        ]
+        yield pa.Table.from_pylist(rows, schema=COLUMNS)
+
+
+def _row(
+    relation: str, item: Mapping[str, Any], index: int, template: str, labels: Sequence[str]
+) -> dict[str, object]:
+    subject = item["subject"]
+    return {
+        "composite_id": f"{relation}-{item['row']}-{index}",
+        "relation": relation,
+        "item": item["item"],
+        "template_index": index,
+        "template": template,
+        "subject": subject,
+        "answer_options": labels,
+        "correct": item["answer"],
+        "text_options": [fill(template, subject, label).text for label in labels],
+    }

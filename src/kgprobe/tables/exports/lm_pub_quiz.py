@@ -1,0 +1,72 @@
+"""BEAR sets as folders for lm-pub-quiz (bear.md, section 10.1)."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.benchmarks.bear_frames import Sets
+from kgprobe.tables.exports.folders import items_of, relations_in_order, templates_of, whole_folder
+
+METADATA = "metadata_relations.json"
+INFO = "relation_info.json"
+#: what lm-pub-quiz calls the cardinalities when it derives them itself
+CARDINALITY = {"1:1": "single instance per answer", "1:N": "multiple instances per answer"}
+
+
+def export(sets: Sets, folder: Path, relations: pl.DataFrame | None = None) -> None:
+    """Write a set to `folder`, whose name becomes the data set's name in lm-pub-quiz.
+
+    `Dataset.from_path(folder)` takes every table file in the folder for a relation, so nothing else
+    is put there. `relations` (relation, cardinality, perhaps domains) becomes relation_info.json
+    beside the folder, for its argument `relation_info`. Raises ExportError.
+    """
+    metadata = {}
+    with whole_folder(folder, rf"{METADATA}|\w+\.jsonl") as temporary:
+        for relation in relations_in_order(sets):
+            items, options = items_of(sets, relation)
+            labels, ids = options["label"].to_list(), options["id"].to_list()
+            metadata[relation] = {
+                "templates": templates_of(sets, relation),
+                # both, or the loader falls back to the order of first appearance
+                "answer_space_labels": labels,
+                "answer_space_ids": ids,
+            }
+            lines = [
+                _line(_instance(item, ids, labels), ",", ":")
+                for item in items.iter_rows(named=True)
+            ]
+            (temporary / f"{relation}.jsonl").write_text("".join(lines), encoding="ascii")
+        text = json.dumps(metadata, indent=4, ensure_ascii=True) + "\n"
+        (temporary / METADATA).write_text(text, encoding="ascii")
+    if relations is not None:
+        with schema.atomic(folder.parent / INFO) as path:
+            path.write_text(_line(_info(relations)), encoding="ascii")
+
+
+def _instance(item: Mapping[str, Any], ids: list[str], labels: list[str]) -> dict[str, Any]:
+    answer = item["answer"]
+    return {
+        "sub_id": item["subject_id"],
+        "sub_label": item["subject"],
+        "sub_aliases": json.loads(item["meta"]).get("aliases", []),
+        "obj_id": ids[answer],
+        "obj_label": labels[answer],
+        "answer_idx": answer,
+    }
+
+
+def _info(relations: pl.DataFrame) -> dict[str, dict[str, Any]]:
+    info = {}
+    for row in relations.sort("relation").iter_rows(named=True):
+        domains = {"domains": row["domains"]} if row.get("domains") else {}
+        info[row["relation"]] = {**domains, "cardinality": CARDINALITY[row["cardinality"]]}
+    return info
+
+
+def _line(value: object, comma: str = ", ", colon: str = ": ") -> str:
+    """One line of JSON with ASCII escapes: the loader opens files in the locale's encoding."""
+    return json.dumps(value, ensure_ascii=True, separators=(comma, colon)) + "\n"

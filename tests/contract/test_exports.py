@@ -1,0 +1,242 @@
+"""Exports: what other tools read is what the frames say, for released and constructed sets."""
+
+import json
+
+import datasets
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from lm_pub_quiz import Dataset
+
+from kgprobe import schema
+from kgprobe.benchmarks import bear, bear_released
+from kgprobe.benchmarks.bear_frames import Sets
+from kgprobe.probes.prompts.templates import fill
+from kgprobe.tables import bear_drift as drift_table
+from kgprobe.tables.exports import card, huggingface, lm_eval, lm_pub_quiz
+from kgprobe.tables.exports.folders import ExportError
+from tests.unit.test_bear import built
+
+RELATIONS = [
+    {"relation": "P1", "cardinality": "1:N"},
+    {"relation": "P2", "cardinality": "1:1"},
+]
+
+
+@pytest.fixture(scope="module")
+def constructed() -> Sets:
+    """A small set with awkward labels: non-ASCII, quotes, digits alone, a line break's escape."""
+    sets = built().big
+    names = {"s1x": 'Ångström "A" / \\n', "s2x": "1984", "s3x": "😀 東京", "s100x": "null"}
+    return Sets(
+        sets.items.with_columns(pl.col("subject").replace(names)), sets.candidates, sets.prompts
+    )
+
+
+def assert_equal_content(loaded: Dataset, sets: Sets) -> None:
+    """lm-pub-quiz has the relations, templates, options, instances and indices of `sets`."""
+    assert set(loaded.relation_codes) == set(sets.items["relation"])
+    for relation in loaded:
+        name = relation.relation_code
+        items = sets.items.filter(pl.col("relation") == name).sort("row")
+        options = sets.candidates.filter(pl.col("set") == items["candidates"][0]).sort("index")
+        prompts = sets.prompts.filter(pl.col("relation") == name).sort("index")
+        assert relation.templates == prompts["text"].to_list()
+        assert relation.answer_space.tolist() == options["label"].to_list()
+        assert relation.answer_space.index.tolist() == options["id"].to_list()
+        frame = relation.instance_table
+        answers = items["answers"].list.first()
+        assert frame["sub_id"].tolist() == items["subject_id"].to_list()
+        assert frame["sub_label"].tolist() == items["subject"].to_list()
+        assert frame["answer_idx"].tolist() == answers.to_list()
+        assert frame["obj_label"].tolist() == options["label"].gather(answers).to_list()
+
+
+def assert_equal_sets(one: Sets, two: Sets) -> None:
+    for name, key in (
+        ("items", ["item"]),
+        ("candidates", ["set", "index"]),
+        ("prompts", ["prompt"]),
+    ):
+        assert getattr(one, name).sort(key).equals(getattr(two, name).sort(key)), name
+
+
+def test_lm_pub_quiz_loads_a_constructed_set_with_equal_content(constructed, tmp_path):
+    folder = tmp_path / "made"
+    relations = bear.relations_of(constructed, RELATIONS)
+    lm_pub_quiz.export(constructed, folder, relations)
+    loaded = Dataset.from_path(folder, relation_info=tmp_path / "relation_info.json")
+    assert loaded.name == "made"
+    assert_equal_content(loaded, constructed)
+    kinds = {r.relation_code: r.relation_info("cardinality") for r in loaded}
+    assert kinds == {"P1": "multiple instances per answer", "P2": "single instance per answer"}
+
+
+def test_a_set_survives_export_and_load_unchanged(constructed, tmp_path):
+    lm_pub_quiz.export(constructed, tmp_path / "made")
+    benchmark = constructed.candidates["set"][0].split("/")[0]
+    assert_equal_sets(bear_released.load(tmp_path / "made", benchmark=benchmark), constructed)
+
+
+def test_the_folder_holds_ascii_tables_and_nothing_else(constructed, tmp_path):
+    folder = tmp_path / "made"
+    lm_pub_quiz.export(constructed, folder)
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"metadata_relations.json", "P1.jsonl", "P2.jsonl"}
+    for path in folder.iterdir():
+        path.read_text(encoding="ascii")
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_an_older_export_is_replaced_and_foreign_files_are_not(constructed, tmp_path):
+    folder = tmp_path / "made"
+    folder.mkdir()
+    (folder / "P999.jsonl").write_text("{}\n")
+    lm_pub_quiz.export(constructed, folder)
+    assert not (folder / "P999.jsonl").exists()
+    (folder / "thesis.docx").write_text("years of work")
+    with pytest.raises(ExportError, match=r"holds 'thesis\.docx'"):
+        lm_pub_quiz.export(constructed, folder)
+    assert (folder / "thesis.docx").read_text() == "years of work"
+
+
+def test_what_a_format_cannot_say_is_an_error(constructed, tmp_path):
+    gap = constructed.prompts.filter((pl.col("relation") != "P2") | (pl.col("index") != 1))
+    with pytest.raises(ExportError, match=r"P2: templates \[0, 2\]"):
+        lm_pub_quiz.export(Sets(constructed.items, constructed.candidates, gap), tmp_path / "a")
+    two = constructed.items.with_columns(answers=pl.lit([0, 1], dtype=pl.List(pl.Int32)))
+    with pytest.raises(ExportError, match="2 correct options, expected one"):
+        lm_pub_quiz.export(Sets(two, constructed.candidates, constructed.prompts), tmp_path / "b")
+    assert list(tmp_path.iterdir()) == []
+
+
+def loaded_rows(folder, configuration: str, cache) -> datasets.Dataset:
+    return datasets.load_dataset(
+        str(folder),
+        configuration,
+        split="test",
+        cache_dir=str(cache),
+        verification_mode="all_checks",
+    )
+
+
+def test_hugging_face_loads_every_configuration_of_the_card(constructed, tmp_path):
+    folder, small = tmp_path / "hub", built().lite
+    sets = {"big": constructed, "lite": small}
+    origin = card.Origin("Made sets", released=False, source="Wikidata", time="2026-01-31")
+    huggingface.export(sets, folder, {"README.md": card.write(sets, origin)})
+    for name, made in sets.items():
+        rows = loaded_rows(folder, name, tmp_path / "cache")
+        assert rows.column_names == huggingface.COLUMNS.names
+        assert len(rows) == 3 * made.items.height
+        assert len(set(rows["composite_id"])) == len(rows)
+
+
+def test_rows_hold_filled_sentences_and_the_correct_index(constructed, tmp_path):
+    huggingface.write_rows(constructed, tmp_path / "rows.parquet")
+    rows = pl.read_parquet(tmp_path / "rows.parquet")
+    joined = constructed.items.join(rows, on="item", suffix="_row")
+    assert joined.height == rows.height
+    for row in joined.iter_rows(named=True):
+        assert row["correct"] == row["answers"][0]
+        texts = [fill(row["template"], row["subject"], o).text for o in row["answer_options"]]
+        assert row["text_options"] == texts
+        assert row["composite_id"] == f"{row['relation']}-{row['row']}-{row['template_index']}"
+    assert all(
+        text[0].isupper() or not text[0].isalpha() for text in rows["text_options"].explode()
+    )
+
+
+def test_two_exports_have_the_same_bytes(constructed, tmp_path):
+    for name in ("a", "b"):
+        huggingface.write_rows(constructed, tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def header(text: str) -> dict:
+    return yaml.safe_load(text.split("---\n")[1])
+
+
+def test_the_card_says_what_the_sets_are(constructed):
+    released = card.write({"x": constructed}, card.Origin("BEAR", released=True))
+    assert header(released)["license"] == "cc-by-sa-4.0"
+    made = card.write({"x": constructed}, card.Origin('A "title": x', released=False))
+    told = header(made)
+    assert told["license"] == "cc0-1.0"
+    assert told["pretty_name"] == 'A "title": x'
+    assert told["size_categories"] == ["n<1K"]
+    path = f"x/{huggingface.FILE}"
+    assert told["configs"] == [
+        {"config_name": "x", "data_files": [{"split": "test", "path": path}]}
+    ]
+    assert "**It is not the paper's set**" in made
+    assert "**It is not the paper's set**" not in released
+
+
+def test_the_card_prints_construction_balance_and_drift():
+    made = built()
+    states = pl.DataFrame(
+        {
+            "item": ["P1/Q1", "P1/Q2"],
+            "relation": "P1",
+            "state": ["same", "multi_valued"],
+            "detail": "",
+        }
+    )
+    origin = card.Origin(
+        "Sets",
+        released=False,
+        parameters={"min_sitelinks": 5},
+        funnel=made.funnel,
+        drift=drift_table.drift(states),
+    )
+    text = card.write({"big": made.big}, origin)
+    assert "| min_sitelinks | `5` |" in text
+    assert "| pulled | 15 | 0 | 15 |" in text
+    # P1: 6 items with 3 options, P2: 3 with 3
+    assert "| big | 2 | 9 | 27 | 3 to 3 | 33.333 % | 0 | 0 |" in text
+    assert "| same | 50.00 |" in text
+
+
+def test_the_harness_task_points_at_the_columns(constructed, tmp_path):
+    name, text = lm_eval.task("big")
+    folder = tmp_path / "hub"
+    huggingface.export({"big": constructed}, folder, {name: text})
+    told = yaml.safe_load((folder / name).read_text())
+    assert name == "kgprobe_big.yaml"
+    assert told["output_type"] == "multiple_choice"
+    assert told["doc_to_text"] == ""
+    assert told["target_delimiter"] == ""
+    columns = pq.read_schema(folder / told["dataset_kwargs"]["data_files"]["test"]).names
+    assert told["doc_to_choice"] in columns
+    assert told["doc_to_target"] in columns
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("name", "own", "anyone"), [("BEAR", 4, 17), ("BEAR-big", 47, 321)])
+def test_the_released_sets_survive_and_load_in_lm_pub_quiz(real_data, tmp_path, name, own, anyone):
+    sets = bear_released.load(real_data / "bear" / name)
+    relations = bear_released.relations(real_data / "bear" / name, sets)
+    lm_pub_quiz.export(sets, tmp_path / name, relations)
+    again = bear_released.load(tmp_path / name)
+    assert_equal_sets(again, sets)
+    assert bear_released.relations(tmp_path / name, again).equals(relations)
+    info = tmp_path / "relation_info.json"
+    assert_equal_content(Dataset.from_path(tmp_path / name, relation_info=info), sets)
+    assert card.overlaps(sets) == (own, anyone)
+
+
+@pytest.mark.real
+def test_released_rows_are_as_many_as_published(real_data, tmp_path):
+    sets = bear_released.load(real_data / "bear/BEAR")
+    huggingface.write_rows(sets, tmp_path / "rows.parquet")
+    file = pq.ParquetFile(tmp_path / "rows.parquet")
+    assert file.metadata.num_rows == 23_193
+    table = file.read(columns=["correct", "answer_options", "text_options"])
+    sizes = np.array([len(options) for options in table["text_options"].to_pylist()])
+    assert sizes.sum() == 628_497
+    source = json.loads((real_data / "bear/BEAR/metadata_relations.json").read_text())
+    assert len(source) == file.num_row_groups
+    schema.check(sets.items, schema.ITEMS)

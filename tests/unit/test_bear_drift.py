@@ -1,0 +1,138 @@
+"""Drift of a pull against a released set: every state once, agreement, the table."""
+
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.benchmarks import bear_drift
+from kgprobe.benchmarks.bear_drift import Fresh, Known
+from kgprobe.benchmarks.bear_frames import relation_frames
+from kgprobe.tables import bear_drift as table
+from kgprobe.tables.table import lookup
+from tests.unit.test_bear import CONFIG, TEMPLATES, frame, row, statement
+
+
+def released(subjects: list[tuple[str, str, int]], answers: list[tuple[str, str]], relation="P1"):
+    """A set with these (id, label, index of the answer)."""
+    made = [(*subject, ()) for subject in subjects]
+    return relation_frames("t", relation, answers, made, TEMPLATES[relation])
+
+
+def state(*pulled: dict, known: Known | None = None, label="s1x", answer="o900y", **config):
+    """State and detail of the fact (Q1, Q900), released with these labels, after such a pull."""
+    sets = released([("Q1", label, 0)], [("Q900", answer)])
+    fresh = Fresh(frame(*pulled), [row()], {"Q900": "the Form"}, {**CONFIG, **config})
+    return bear_drift.states(sets, fresh, known).select("state", "detail").row(0)
+
+
+KEPT = statement("1", "900")
+
+
+@pytest.mark.parametrize(
+    ("pulled", "more", "expected"),
+    [
+        ([KEPT], {"known": Known(existing={"Q2"})}, ("subject_gone", "")),
+        ([KEPT], {"known": Known(redirects={"Q1": "Q7"})}, ("subject_merged", "Q7")),
+        ([statement("2", "900")], {}, ("statement_gone", "")),
+        ([statement("1", "901"), statement("1", "902")], {}, ("statement_gone", "Q901 Q902")),
+        ([statement("1", "901")], {}, ("answer_changed", "Q901")),
+        ([KEPT, statement("1", "901")], {}, ("multi_valued", "Q901")),
+        ([KEPT], {"label": "old"}, ("label_changed", "subject: s1x")),
+        ([KEPT], {"answer": "old"}, ("label_changed", "answer: the Form")),
+        (
+            [statement("1", "900", subject_label="great o900y")],
+            {"label": "great o900y"},
+            ("overlap_now", "great o900y, o900y"),
+        ),
+        ([statement("1", "900", subject_sitelinks=4)], {}, ("unpopular_now", "4")),
+        ([KEPT], {}, ("same", "")),
+        ([KEPT], {"answer": "the Form"}, ("same", "")),
+        ([KEPT], {"known": Known(existing={"Q1"})}, ("same", "")),
+    ],
+)
+def test_a_released_instance_has_the_first_state_that_holds(pulled, more, expected):
+    assert state(*pulled, **more) == expected
+
+
+def test_a_subject_outside_the_pull_is_not_called_deleted_unless_somebody_asked():
+    assert state(statement("2", "900"))[0] == "statement_gone"
+    known = Known(existing={"Q2", "Q900"})
+    assert state(statement("2", "900"), known=known)[0] == "subject_gone"
+
+
+def test_an_answer_that_was_merged_is_found_under_its_target():
+    pulled = statement("1", "77", object_label="o900y")
+    assert state(pulled)[0] == "answer_changed"
+    assert state(pulled, known=Known(redirects={"Q900": "Q77"}))[0] == "same"
+
+
+def test_a_normal_value_beside_a_preferred_one_counts_by_the_rule_of_the_construction():
+    preferred = statement("1", "900", rank="preferred")
+    assert state(preferred, statement("1", "901")) == ("same", "")
+    both = state(preferred, statement("1", "901"), single_valued="all_ranks")
+    assert both == ("multi_valued", "Q901")
+
+
+def test_places_are_lifted_before_they_are_compared():
+    pulled = frame(statement("1", "50"), statement("50", "900", "P17"))
+    sets = released([("Q1", "s1x", 0)], [("Q900", "o900y")])
+    relations = [row(lift="P17"), row("P17")]
+    found = bear_drift.states(sets, Fresh(pulled, relations, {}, CONFIG))
+    assert found["state"].to_list() == ["same"]
+
+
+def agreed() -> pl.DataFrame:
+    """Three released instances; one is ours too, one is only in the pull, one is nowhere."""
+    pulled = [
+        statement("1", "900", subject_sitelinks=40),
+        statement("2", "900", subject_sitelinks=20),
+        statement("3", "900", subject_sitelinks=30),
+        statement("4", "900", subject_sitelinks=10),
+    ]
+    theirs = released(
+        [("Q1", "s1x", 0), ("Q2", "s2x", 0), ("Q9", "s9x", 1)], [("Q900", "o900y"), ("Q901", "z")]
+    )
+    ours = released([("Q1", "s1x", 0), ("Q3", "s3x", 0)], [("Q900", "o900y")])
+    return bear_drift.agreement(theirs, ours, Fresh(frame(*pulled), [row()], {}, CONFIG))
+
+
+def test_agreement_counts_answers_instances_and_what_the_pull_has():
+    schema.check(agreed(), bear_drift.AGREEMENT)
+    found = agreed().row(0, named=True)
+    assert (found["released"], found["found"]) == (3, 2)
+    assert (found["answers_shared"], found["answers_all"]) == (1, 2)
+    assert (found["instances_shared"], found["instances_all"]) == (1, 4)
+
+
+def test_popularity_auc_compares_released_instances_with_others_of_the_same_answer():
+    # 40 and 20 against 30 and 10: three of the four pairs are in order
+    found = agreed().row(0, named=True)
+    assert (found["auc"], found["pairs"]) == (0.75, 4)
+
+
+def test_what_is_still_the_same_keeps_its_options():
+    sets = released([("Q1", "s1x", 0), ("Q2", "s2x", 0)], [("Q900", "o900y")])
+    drift = bear_drift.states(sets, Fresh(frame(KEPT), [row()], {}, CONFIG))
+    schema.check(drift, bear_drift.DRIFT)
+    left = bear_drift.still_same(sets, drift)
+    assert left.items["item"].to_list() == ["P1/Q1"]
+    assert left.candidates.equals(sets.candidates)
+
+
+def test_an_unknown_relation_is_named():
+    sets = released([("Q1", "s1x", 0)], [("Q900", "o900y")])
+    with pytest.raises(ValueError, match=r"P1: not in bear_relations\.tsv"):
+        bear_drift.states(sets, Fresh(frame(KEPT), [row("P2")], {}, CONFIG))
+
+
+def test_the_table_has_shares_of_every_state_that_add_up():
+    sets = released([("Q1", "s1x", 0), ("Q2", "s2x", 0)], [("Q900", "o900y")])
+    drift = bear_drift.states(sets, Fresh(frame(KEPT), [row()], {}, CONFIG))
+    cells = lookup(table.drift(drift, agreed()))
+    assert sum(cells[table.ALL, name]["value"] for name in bear_drift.STATES) == 100
+    same = cells["P1", "same"]
+    assert (same["value"], same["n"]) == (50, 2)
+    assert same["low"] < 50 < same["high"]
+    assert cells[table.ALL, "statement_gone, count"]["value"] == 1
+    assert cells["P1", "instances, Jaccard"]["value"] == 25
+    assert cells[table.ALL, "popularity AUC"]["value"] == 0.75

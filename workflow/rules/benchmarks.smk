@@ -2,9 +2,6 @@
 # Needs results/sources/{source}/facts.parquet, templates and released files;
 # makes results/benchmarks/{benchmark}/{items,candidates,prompts}.parquet.
 
-#: which pull a constructed set is made from
-ORIGIN = {"bear": "wikidata", "world": "world"}
-
 
 rule construct_bear:
     input:

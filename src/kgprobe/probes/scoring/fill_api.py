@@ -83,8 +83,8 @@ def predict(
         else:
             _collect(filled, number, reply, k)
     record = {
-        **client.record(),
         "kind": "api",
+        "api": client.record(),
         **{f: v for f, v in asdict(settings).items() if f != "workers"},
         "instruction": instruction,
         "length": "free",

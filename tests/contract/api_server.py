@@ -52,7 +52,7 @@ class LanguageModel:
         return found
 
     def text(self, token: int) -> str:
-        return str(self.tokenizer.decode([token]))
+        return str(self.tokenizer.decode([token], skip_special_tokens=True))
 
 
 class ApiServer:

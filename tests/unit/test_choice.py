@@ -72,7 +72,7 @@ def tokens_of(loaded, before, option, after):
     coded = loaded.tokenizer(
         before + option + after, add_special_tokens=False, return_offsets_mapping=True
     )
-    start, end = len(before), len(before) + len(option)
+    start, end = len(before.rstrip()), len(before) + len(option)
     roles = [0 if b <= start else 1 if a < end else 2 for a, b in coded["offset_mapping"]]
     return [[i for i, r in zip(coded["input_ids"], roles, strict=True) if r == k] for k in range(3)]
 
@@ -81,8 +81,6 @@ def literal(loaded, before, option, after):
     """(sum, number of tokens) of an option in its place, one pass per token."""
     tok = loaded.tokenizer
     left, own, right_side = tokens_of(loaded, before, option, after)
-    if left and not tok.decode(left[-1:]).strip() and before.endswith(" "):
-        left = left[:-1]
     total = 0.0
     for j, token in enumerate(own):
         with torch.no_grad():

@@ -187,7 +187,9 @@ def candidate_ids(
     unknown = loaded.tokenizer.unk_token_id
     pairs = zip(coded["input_ids"], coded["offset_mapping"], strict=True)
     for index, (ids, offsets) in enumerate(pairs):
-        own = [t for t, (a, b) in zip(ids, offsets, strict=True) if b > len(lead) or not lead]
+        # the space belongs to the label, also where it is a token of its own
+        before = len(lead.rstrip())
+        own = [t for t, (a, b) in zip(ids, offsets, strict=True) if b > before or not lead]
         if not own:
             raise ValueError(
                 f"candidate {index} of set {name!r} ({labels[index]!r}) has no tokens; "

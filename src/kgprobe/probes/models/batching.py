@@ -18,7 +18,7 @@ CAPS = {"cpu": 512, "cuda": 1 << 16}
 #: What starting one layer costs, as arithmetic not done meanwhile: 0.1 ms or so.
 FLOP_PER_START = {"cpu": 12e6, "cuda": 4e10}
 #: A batch should be worth so many starts.
-STARTS = 24
+STARTS = 192
 
 
 @dataclass(frozen=True)

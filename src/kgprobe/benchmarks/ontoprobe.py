@@ -32,7 +32,8 @@ def build(taken: Taken, switches: Mapping[str, str], name: str) -> Sets:
     ranges = {p.label: p.range for p in taken.concepts.properties}
     domains = {p.label: _spelt(p.domain, labels["class"]) for p in taken.concepts.properties}
     rows = [
-        _item(row, switches, index[SET_OF[row.task]], ranges, domains) for row in limited(taken.rows, switches)
+        _item(row, switches, index[SET_OF[row.task]], ranges, domains)
+        for row in limited(taken.rows, switches)
     ]
     items = _linked(pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row"))
     sets = [(s, i, label, label) for s, found in labels.items() for i, label in enumerate(found)]
@@ -100,9 +101,7 @@ def funnel(taken: Taken, items: pl.DataFrame, name: str) -> pl.DataFrame:
     for position, (task, step, kept) in enumerate(steps):
         entering = max(before.get(task, kept), kept)
         rows.append((name, task, position, step, entering, kept, kept, 0))
-        if not step.startswith("rows for"):
-            before[task] = kept
-        elif step == "rows for test":
+        if not step.startswith("rows for") or step == "rows for test":
             before[task] = kept
     return pl.DataFrame(rows, schema=dict(FUNNEL.columns), orient="row")
 
@@ -206,7 +205,7 @@ def _linked(items: pl.DataFrame) -> pl.DataFrame:
     early: dict[tuple[str, str], str] = {}
     metas = []
     columns = ("item", "relation", "role", "subject_id", "answers", "meta")
-    for item, task, role, subject, answers, text in items.select(columns).rows():
+    for item, task, role, _subject, answers, text in items.select(columns).rows():
         meta = json.loads(text)
         key = (task, meta["label"], tuple(sorted(answers)))
         other = first.setdefault(key, item)

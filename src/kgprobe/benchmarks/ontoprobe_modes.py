@@ -1,4 +1,4 @@
-"""Where paper and released code of OntoProbe disagree: named switches, and three modes that set all.
+"""Where paper and released code of OntoProbe disagree: named switches, three modes that set all.
 
 Source: Wu et al. 2023, the released code at cc95300, and the table of ontoprobe.md, section 9.
 """

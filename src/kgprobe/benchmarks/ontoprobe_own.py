@@ -51,7 +51,9 @@ def take(
     """
     known, steps = _concepts(tables, patterns, switches, properties)
     asked = [*_types(tables, known), *_chains(known), *_properties(known)]
-    steps.append(("TP", "classes with an instance", len({r.golds[0] for r in asked if r.task == "TP"})))
+    steps.append(
+        ("TP", "classes with an instance", len({r.golds[0] for r in asked if r.task == "TP"}))
+    )
     found = []
     for task in TASKS:
         own = [r for r in asked if r.task == task]
@@ -80,7 +82,9 @@ def _concepts(
     tables: Tables, patterns: Sequence[Mapping[str, str]], switches: Mapping[str, str], most: int
 ) -> tuple[Concepts, list[tuple[str, str, int]]]:
     chains: dict[str, list[str]] = {}
-    for iri, label in tables.class_chains.sort("id", "position").select("id", "ancestor_label").rows():
+    for iri, label in (
+        tables.class_chains.sort("id", "position").select("id", "ancestor_label").rows()
+    ):
         chains.setdefault(iri, []).append(label)
     members: dict[str, list[str]] = {}
     for iri, label in tables.instances.sort("class", "instance").select("class", "label").rows():
@@ -95,7 +99,8 @@ def _concepts(
     columns = ("id", "ancestor", "ancestor_label")
     for iri, parent, label in tables.property_chains.sort("id", "position").select(columns).rows():
         above.setdefault(iri, []).append((parent, label))
-    chosen, named = [], {}
+    chosen: list[Property] = []
+    named: dict[str, str] = {}
     counts = dict.fromkeys(("superproperty", "ends", "pattern"), 0)
     ordered = tables.properties.sort(["statements", "property"], descending=[True, False])
     for row in ordered.iter_rows(named=True):

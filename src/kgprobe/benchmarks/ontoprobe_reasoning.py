@@ -161,9 +161,7 @@ def _pattern(row: Row, patterns: Mapping[str, str]) -> str:
     return found
 
 
-def _golds(
-    own: str, row: Row, patterns: Mapping[str, str], index: Mapping[str, int]
-) -> list[int]:
+def _golds(own: str, row: Row, patterns: Mapping[str, str], index: Mapping[str, int]) -> list[int]:
     """Indices of the golds, finest first; of rdfs7 the superproperties' patterns."""
     found = []
     for gold in row.golds:

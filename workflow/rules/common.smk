@@ -360,10 +360,13 @@ def funnels():
 
 
 def side_files():
-    """What is made beside the tables: other names in constructed sets, facts out of dumps."""
+    """What is made beside BEAR's tables: other names in constructed sets, facts out of dumps,
+    multiple choice, fillings."""
     origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
     origins |= {b.split("_")[0] for b in constructed()}
     names = [f"results/benchmarks/{o}_big/aliases.parquet" for o in sorted(origins)]
+    names += ["results/tables/ontoprobe_table5.parquet"] if by_method("choice") else []
+    names += fill_files()
     return names + [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
 
 

@@ -318,6 +318,11 @@ def fill_files(paper=None):
     ]
 
 
+def choice_files():
+    """What was chosen in every row of method choice, in the sheet's order."""
+    return [expand(rules.choose.output.chosen, **row)[0] for row in by_method("choice")]
+
+
 def of_benchmarks(kind):
     """One parquet file of every benchmark that is probed."""
     return [

@@ -15,6 +15,12 @@ BENCHMARKS = {
     "world_lite": "constructed from the embedded world",
     "bear_released": "the released BEAR",
     "bear_big_released": "the released BEAR-big",
+    "onto_world": "OntoProbe's tasks from the ontology of the embedded world",
+    "onto_world_lite": "a small part of onto_world, for options scored as sentences",
+    "onto_built": "OntoProbe's tasks from the pulled ontology",
+    "onto_built_lite": "a small part of onto_built, for options scored as sentences",
+    "onto_released": "the released OntoProbe",
+    "onto_released_lite": "a small part of the released OntoProbe",
 }
 PROMPTS = ["templates"]
 
@@ -59,7 +65,7 @@ if workflow.is_main_process and not {
 
 
 wildcard_constraints:
-    source="wikidata|dbpedia|world",
+    source="wikidata|dbpedia|world|world_dbpedia",
     benchmark="|".join(BENCHMARKS),
     prompt="|".join(PROMPTS),
     method="|".join(sorted({row["method"] for row in EXPERIMENTS})),
@@ -125,7 +131,11 @@ def check_data():
     """Files that the experiments need and that nothing here makes: missing ones are told at once."""
     for benchmark in {row["benchmark"] for row in EXPERIMENTS}:
         bear, wikidata = config["sources"]["bear"], config["sources"]["wikidata"]
-        if benchmark.endswith("_released") and bear["access"] == "local":
+        if benchmark.startswith("onto_released"):
+            onto = config["sources"]["ontoprobe"]
+            if onto["access"] == "local":
+                files([f"{onto['folder']}/memorizing", f"{onto['folder']}/ontology"])
+        elif benchmark.endswith("_released") and bear["access"] == "local":
             name = "BEAR-big" if benchmark.startswith("bear_big") else "BEAR"
             files([f"{bear['folder']}/{name}"])
         if benchmark in ("bear_big", "bear_lite") and wikidata["access"] == "local":
@@ -161,18 +171,20 @@ EMBEDDED = {
 
 def graph(source):
     """Which of the two graphs a source speaks: the world's facts have Wikidata's shape."""
-    return "dbpedia" if source == "dbpedia" else "wikidata"
+    return "dbpedia" if source.endswith("dbpedia") else "wikidata"
 
 
 def settings(source):
     """The access settings of a source; the world is always embedded."""
-    if source == "world":
+    if source.startswith("world"):
         return EMBEDDED
     return config["sources"][source]
 
 
 #: which pull a constructed set is made from
 ORIGIN = {"bear": "wikidata", "world": "world"}
+#: OntoProbe set -> its ontology, and the pull whose statements say how well an instance is known
+ONTOLOGIES = {"world": ("world_ontology", "world"), "built": ("ontology", "wikidata")}
 #: dumps that statements are read from, by name
 DUMPS = config["sources"]["dumps"]
 #: what an embedded dump of each form is
@@ -321,6 +333,15 @@ def fill_files(paper=None):
 def choice_files():
     """What was chosen in every row of method choice, in the sheet's order."""
     return [expand(rules.choose.output.chosen, **row)[0] for row in by_method("choice")]
+
+
+def switches(*names):
+    """The chosen values of OntoProbe's switches: all, or those named."""
+    from kgprobe.benchmarks.ontoprobe_modes import resolve
+
+    chosen = config["ontoprobe"]
+    found = resolve(chosen["mode"], chosen["switches"])
+    return {name: found[name] for name in names or found}
 
 
 def of_benchmarks(kind):

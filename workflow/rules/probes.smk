@@ -171,3 +171,34 @@ rule choose:
         ways=config["choice"]["ways"],
     script:
         "../scripts/choose.py"
+
+
+rule rank:
+    input:
+        questions="results/benchmarks/{benchmark}/items.parquet",
+        candidates="results/benchmarks/{benchmark}/candidates.parquet",
+        prompts="results/benchmarks/{benchmark}/prompts.parquet",
+        weights=weights,
+        code=lambda w: code(
+            "probes/ranks",
+            "probes/scoring/cloze",
+            "probes/scoring/cloze_plan",
+            "probes/scoring/gap_text",
+            f"probes/models/{MODELS[w.model]['kind']}",
+        ),
+    output:
+        ranks="results/ranks/{benchmark}/templates/{model}.parquet",
+        top="results/ranks/{benchmark}/templates/{model}.top.parquet",
+    log:
+        "logs/ranks/{benchmark}/templates/{model}.log",
+    benchmark:
+        "logs/ranks/{benchmark}/templates/{model}.jsonl"
+    threads: 1
+    resources:
+        gpu=accelerators(),
+        mem_mb=4000,
+    params:
+        model=of_model,
+        switches=switches("candidate_space", "unknown_candidates"),
+    script:
+        "../scripts/rank.py"

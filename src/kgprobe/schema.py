@@ -4,8 +4,10 @@ A file that has its final name is complete and obeys its contract: `write` check
 missing values and the key first, writes to a temporary name beside the target, and renames.
 """
 
+import errno
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -333,11 +335,19 @@ class atomic:  # noqa: N801  (used like a function)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         return self.temporary
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, kind: object, error: object, *_: object) -> None:
         if kind is None:
             os.replace(self.temporary, self.path)
-        else:
-            self.temporary.unlink(missing_ok=True)
+            return
+        self.temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            free = shutil.disk_usage(self.path.parent).free
+            raise OSError(
+                errno.ENOSPC,
+                f"No space left on device ({free:,} bytes are free now); make room and run again, "
+                "finished files stay",
+                str(self.path),
+            ) from error
 
 
 def _shown(row: Mapping[str, object]) -> str:

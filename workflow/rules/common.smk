@@ -367,10 +367,16 @@ def attribute_facts():
     """The facts of the graph that the attributes are built on."""
     chosen = config["attributes"]["graph"]
     found = [f"results/knowledge/{chosen}/facts.parquet"]
-    return found + (["results/knowledge/trex/dates.parquet"] if chosen == "trex" else [])
+    return found + (
+        ["results/knowledge/trex/dates.parquet"] if chosen == "trex" else []
+    )
 
 
 def template_tables():
     """The tables whose relations have a template: the general one, and the attributes' own."""
     known = ("templates.tsv", "kg.tsv")
-    return [p for p in (f"resources/templates/{name}" for name in known) if Path(p).is_file()]
+    return [
+        p
+        for p in (f"resources/templates/{name}" for name in known)
+        if Path(p).is_file()
+    ]

@@ -15,7 +15,7 @@ import torch
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.gap_text import SENTINEL
 
-CENTRES = ("mask", "released")
+CENTRES = ("mask", "tokenizer_default")
 #: Attempts to draw the second word of a pair; each succeeds with a probability above 1/2.
 ATTEMPTS = 1000
 
@@ -38,8 +38,8 @@ def pseudowords(
 ) -> Pseudowords:
     """`pairs` pairs of vectors in the model's own precision; the same seed gives the same ones.
 
-    `centre` released: the unknown token for models whose tokenizer is byte-level, as in the
-    released code, which forgot to set the mask token there. Raises ValueError for an unknown
+    `centre` tokenizer_default: the unknown token for models whose tokenizer is byte-level, as in
+    the released code, which does not set the mask token there. Raises ValueError for an unknown
     centre, or where another row equals the centre.
     """
     weight = loaded.model.get_input_embeddings().weight.detach()
@@ -73,14 +73,14 @@ def pseudowords(
 def random_words(loaded: Loaded, pairs: int, seed: int = 0) -> Pseudowords:
     """New words as a model gets them when its vocabulary grows: N(0, initial spread).
 
-    The released premise test uses them in place of pseudowords (`premise_words: random`).
+    The released premise test uses them in place of pseudowords (`premise_words: random_tokens`).
     """
     weight = loaded.model.get_input_embeddings().weight.detach()
     spread = float(getattr(loaded.model.config, "initializer_range", 0.02))
     drawn = np.random.default_rng([seed, 1 << 20]).normal(0, spread, (2 * pairs, weight.shape[1]))
     return Pseudowords(
         torch.from_numpy(drawn).to(device=weight.device, dtype=weight.dtype),
-        {"premise_words": "random", "premise_words_spread": spread},
+        {"premise_words": "random_tokens", "premise_words_spread": spread},
     )
 
 
@@ -95,7 +95,7 @@ def _centre(loaded: Loaded, table: Any, centre: str) -> tuple[Any, str, int | No
         own = int(tokenizer.convert_tokens_to_ids(SENTINEL))
         return table[own], f"{SENTINEL} (extension)", own
     own, name = int(tokenizer.mask_token_id), tokenizer.mask_token
-    if centre == "released" and _is_byte_level(tokenizer):
+    if centre == "tokenizer_default" and _is_byte_level(tokenizer):
         own, name = int(tokenizer.unk_token_id), tokenizer.unk_token
     return table[own], name, own
 

@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn.functional import linear
 
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.scoring.gap_text import Gapped, Question, gapped
+from kgprobe.probes.scoring.gap_text import Gapped, Ids, Question, gapped
 
 FIRST, LAST = 0xE000, 0xF8FF
 _MARK = re.compile(f"\\s*([{chr(FIRST)}-{chr(LAST)}])")
@@ -72,27 +72,24 @@ def slotted(loaded: Loaded, asked: Sequence[Question], space: str = "none") -> l
     return found
 
 
-def tokens_with_slots(loaded: Loaded, texts: Sequence[str]) -> list[tuple[Any, Any]]:
-    """(ids, character ends) of complete texts with slots, without special tokens at the end.
+def tokens_with_slots(loaded: Loaded, texts: Sequence[str]) -> list[tuple[Ids, Ids]]:
+    """(ids, character ends) of complete texts with slots, without special tokens.
 
-    For causal models; special tokens that the tokenizer puts in front stay. Character ends are
-    those of `texts` after `_MARK` has taken the white space in front of slots away.
+    For causal models. Character ends are those of `tight(text)`. Raises ValueError where a slot is
+    no token of its own.
     """
     holder, _ = _holder(loaded)
     first = rows_of_embedding(loaded)
+    filled = [_filled(tight(text), holder) for text in texts]
+    coded = loaded.tokenizer(
+        [text for text, _ in filled], return_offsets_mapping=True, add_special_tokens=False
+    )
     found = []
-    for text in texts:
-        tight = _MARK.sub(r"\1", text)
-        # a token's end in the filled text, counted back to the text with marks of one character
-        filled, back = _filled(tight, holder)
-        coded = loaded.tokenizer(filled, return_offsets_mapping=True)
-        offsets = coded["offset_mapping"]
-        count = len(offsets)
-        while count and offsets[count - 1][1] == 0:
-            count -= 1  # special tokens at the end have no characters
-        ids = np.array(coded["input_ids"][:count], dtype=np.int64)
-        ends = np.array([back[end] for _, end in offsets[:count]], dtype=np.int64)
-        for place, slot in _places(tight):
+    for number, text in enumerate(texts):
+        back = filled[number][1]
+        ids = np.array(coded["input_ids"][number], dtype=np.int64)
+        ends = np.array([back[e] for _, e in coded["offset_mapping"][number]], dtype=np.int64)
+        for place, slot in _places(tight(text)):
             hit = np.flatnonzero(ends == place + 1)
             if len(hit) != 1:
                 raise ValueError(f"slot {slot} of {text[:60]!r} is no token of its own")
@@ -101,12 +98,17 @@ def tokens_with_slots(loaded: Loaded, texts: Sequence[str]) -> list[tuple[Any, A
     return found
 
 
+def tight(text: str) -> str:
+    """The text without the white space in front of its slots."""
+    return _MARK.sub(r"\1", text)
+
+
 @contextlib.contextmanager
-def inserted(loaded: Loaded, vectors: Vectors, in_softmax: bool = False) -> Iterator[None]:
+def inserted(loaded: Loaded, vectors: Vectors, in_softmax: int | None = None) -> Iterator[None]:
     """While open, ids from V on read `vectors` (row id - V) at the model's input embedding.
 
-    `in_softmax` appends the vectors' own logits to the head's (`softmax_rows: all`: what a model
-    with tied embeddings does after new tokens were added to it). Gradients reach the vectors alone.
+    `in_softmax` appends the logits of the vectors from this one on to the head's (`softmax_rows:
+    all`: what a model with tied embeddings does after new tokens were added to it). Gradients reach the vectors alone.
     """
     size = rows_of_embedding(loaded)
     stack: list[Any] = []
@@ -124,8 +126,8 @@ def inserted(loaded: Loaded, vectors: Vectors, in_softmax: bool = False) -> Iter
     handles = []
     for module in _embeddings(loaded.model):
         handles += [module.register_forward_pre_hook(lower), module.register_forward_hook(put)]
-    if in_softmax:
-        handles.append(_tied_output(loaded).register_forward_hook(_appending(vectors)))
+    if in_softmax is not None:
+        handles.append(_tied_output(loaded).register_forward_hook(_appending(vectors, in_softmax)))
     try:
         yield
     finally:
@@ -133,10 +135,10 @@ def inserted(loaded: Loaded, vectors: Vectors, in_softmax: bool = False) -> Iter
             handle.remove()
 
 
-def _appending(vectors: Vectors) -> Callable[..., Any]:
+def _appending(vectors: Vectors, start: int) -> Callable[..., Any]:
     def append(module: Any, given: tuple[Any, ...], found: Any) -> Any:
         rows = vectors() if callable(vectors) else vectors
-        return torch.cat([found, linear(given[0], rows.to(found.dtype))], dim=-1)
+        return torch.cat([found, linear(given[0], rows[start:].to(found.dtype))], dim=-1)
 
     return append
 

@@ -32,7 +32,8 @@ class Recipe:
     batch        rows per step, in file order: 8 + 2
     warmup       steps of linear warm-up before the linear decay to 0
     nll_gold     every: all golds of a row in every step. sampled: one of them (seeded)
-    dev_scores   logprob, or logit: the released code ranks raw logits on the development rows
+    dev_scores   log_probabilities, or logits: the released code ranks raw ones on these rows
+    dev_metric   what the best epoch has most of: MRRa or MRR
     """
 
     tokens: int = 3
@@ -45,7 +46,8 @@ class Recipe:
     warmup: int = 0
     loss: str = "bce"
     nll_gold: str = "every"
-    dev_scores: str = "logprob"
+    dev_scores: str = "log_probabilities"
+    dev_metric: str = "MRRa"
     masks: str = "multi"
     pooling: str = "mean"
     seed: int = 0
@@ -113,13 +115,13 @@ def loss_of(scores: Any, golds: Sequence[tuple[int, ...]], recipe: Recipe, draw:
     return -scores[list(rows), list(columns)].mean()
 
 
-def mean_reciprocal_of_mean_rank(scores: Any, golds: Sequence[tuple[int, ...]]) -> float:
-    """MRRa (the note, section 4.3): mean of 1 / (mean rank of a prompt's golds), ties halved."""
+def reciprocal(scores: Any, golds: Sequence[tuple[int, ...]], metric: str = "MRRa") -> float:
+    """MRRa: mean of 1 / (mean rank of a prompt's golds); MRR: of 1 / (best rank). Ties halved."""
     values = scores.detach().cpu().numpy()
     found = []
     for row, own in zip(values, golds, strict=True):
         ranks = [(row > row[g]).sum() + ((row == row[g]).sum() + 1) / 2 for g in own]
-        found.append(len(ranks) / float(sum(ranks)))
+        found.append(len(ranks) / float(sum(ranks)) if metric == "MRRa" else 1 / float(min(ranks)))
     return float(np.mean(found))
 
 
@@ -136,8 +138,8 @@ def fit(
     """(trained vectors, record): slots 0.. are `start` and trained, those after them are `fixed`.
 
     `ids` are the tokens of the candidates. The vectors kept are those of the epoch with the
-    strictly highest MRRa on `dev`, the first on ties; `start` if it is never above 0. One CPU
-    thread works, so that nothing depends on the machine's cores. Raises RuntimeError should the
+    strictly highest `dev_metric` on `dev`, the first on ties; `start` if it is never above 0. One
+    CPU thread works, so that nothing depends on the machine's cores. Raises RuntimeError should the
     model's own parameters change.
     """
     _check(recipe, train, dev, ids)
@@ -165,7 +167,7 @@ def _fit(
     own = start.detach().clone().requires_grad_(True)
     used, golds = _used(loaded, recipe, train, len(ids))
     learned = Scores(loaded, train.prompts, [ids[c] for c in used], recipe.masks, recipe.pooling)
-    raw = recipe.dev_scores == "logit"
+    raw = recipe.dev_scores == "logits"
     tested = Scores(loaded, dev.prompts, ids, recipe.masks, recipe.pooling, raw)
     optimizer = torch.optim.AdamW([own], lr=recipe.rate, weight_decay=recipe.decay)
     batches = list(_batches(len(train.prompts), recipe.batch))
@@ -185,7 +187,7 @@ def _fit(
                 step += 1
                 losses.append(float(loss.detach()))
             with torch.no_grad():
-                score = mean_reciprocal_of_mean_rank(tested(range(len(dev.prompts))), dev.golds)
+                score = reciprocal(tested(range(len(dev.prompts))), dev.golds, recipe.dev_metric)
             curve.append((float(np.mean(losses)), score))
             if score > best:
                 best, kept, chosen = score, own.detach().clone(), epoch
@@ -194,7 +196,7 @@ def _fit(
         "recipe": asdict(recipe),
         "curve": [[round(a, 6), round(b, 6)] for a, b in curve],
         "epoch": chosen,
-        "dev_mrra": best,
+        "dev_best": best,
         "train_rows": len(train.prompts),
         "dev_rows": len(dev.prompts),
         "positions_fed": learned.positions_fed + tested.positions_fed,
@@ -233,8 +235,10 @@ def _check(recipe: Recipe, train: Rows, dev: Rows, ids: Sequence[Ids]) -> None:
         raise ValueError(f"loss {recipe.loss!r}; legal: {', '.join(LOSSES)}")
     if recipe.nll_gold not in ("every", "sampled"):
         raise ValueError(f"nll_gold {recipe.nll_gold!r}; legal: every, sampled")
-    if recipe.dev_scores not in ("logprob", "logit"):
-        raise ValueError(f"dev_scores {recipe.dev_scores!r}; legal: logprob, logit")
+    if recipe.dev_scores not in ("log_probabilities", "logits"):
+        raise ValueError(f"dev_scores {recipe.dev_scores!r}; legal: log_probabilities, logits")
+    if recipe.dev_metric not in ("MRRa", "MRR"):
+        raise ValueError(f"dev_metric {recipe.dev_metric!r}; legal: MRRa, MRR")
     for name, rows in (("training", train), ("development", dev)):
         if not rows.prompts:
             raise ValueError(f"no {name} rows; the split is larger than the data")

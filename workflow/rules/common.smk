@@ -99,6 +99,23 @@ def probed(paper):
     return list(dict.fromkeys(row["benchmark"] for row in probes(paper=paper)))
 
 
+def of_model(wildcards):
+    """The columns of models.tsv that an answer depends on; its notes change none."""
+    row = MODELS[wildcards.model]
+    return {key: sheets.expand(row.get(key, "")) for key in OF_MODEL}
+
+
+def answering(kind):
+    """The modules that fill gaps for a kind of model."""
+    own = {
+        "masked": ["probes/models/gaps", "probes/scoring/fill_masked"],
+        "api": ["probes/models/api", "probes/scoring/fill_api"],
+    }
+    written = ["probes/models/continuation", "probes/scoring/fill_text"]
+    shared = [] if kind == "api" else ["probes/scoring/decoding"]
+    return shared + own.get(kind, written)
+
+
 def accelerators():
     """1 where this machine has an NVIDIA device, so that one probe at a time uses it."""
     return int(Path(os.sep, "dev", "nvidia0").exists())
@@ -116,6 +133,21 @@ def check_data():
 
 
 check_data()
+
+
+def check_servers():
+    """The address of a server must be known before anything runs."""
+    variable = config["api"]["url_variable"]
+    for row in EXPERIMENTS:
+        if MODELS[row["model"]]["kind"] == "api" and not os.environ.get(variable):
+            raise WorkflowError(
+                f"{config['sheets']['experiments']}, line {row['_line']}: set the environment "
+                f"variable {variable} to the base URL of the server of {row['model']!r}, for "
+                "example http://127.0.0.1:8000/v1"
+            )
+
+
+check_servers()
 
 
 EMBEDDED = {
@@ -251,23 +283,39 @@ def weights(wildcards):
     return files([place])[0] if kind == "folder" else []
 
 
+def by_method(method, paper=None):
+    """Rows of the experiment sheet whose method is this module."""
+    return [row for row in probes(paper=paper) if row["method"].split("-")[0] == method]
+
+
 def has_controls():
     """Whether a control model answers questions of the embedded world: then there is calibration."""
     return any(
         row["benchmark"].startswith("world_")
         and MODELS[row["model"]]["source"].startswith("control:")
-        for row in EXPERIMENTS
+        for row in by_method("sentence", "bear")
     )
 
 
 def several():
     """Whether some benchmark is answered by more than one probe, so that differences exist."""
-    return any(len(probes(benchmark)) > 1 for benchmark in probed("bear"))
+    rows = by_method("sentence", "bear")
+    return len({row["benchmark"] for row in rows}) < len(rows)
 
 
 def score_files():
-    """The score file of every row of the experiment sheet, in its order."""
-    return [expand(rules.score.output.scores, **row)[0] for row in EXPERIMENTS]
+    """The score file of every row that BEAR's tables show, in the sheet's order."""
+    return [
+        expand(rules.score.output.scores, **row)[0]
+        for row in by_method("sentence", "bear")
+    ]
+
+
+def fill_files(paper=None):
+    """The fillings of every row of method fill, in the sheet's order."""
+    return [
+        expand(rules.fill.output.fills, **row)[0] for row in by_method("fill", paper)
+    ]
 
 
 def of_benchmarks(kind):

@@ -38,7 +38,7 @@ rule tabulate:
         "logs/tables/tables.jsonl"
     threads: 1
     params:
-        experiments=EXPERIMENTS,
+        experiments=by_method("sentence", "bear"),
         models=MODELS,
         names=TABLES,
         seed=config["seed"],
@@ -178,7 +178,7 @@ rule report:
         "logs/tables/report.jsonl"
     threads: 1
     params:
-        experiments=EXPERIMENTS,
+        experiments=by_method("sentence", "bear"),
         models=MODELS,
         seed=config["seed"],
         descriptions=BENCHMARKS,

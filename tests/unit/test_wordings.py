@@ -1,0 +1,162 @@
+"""The wordings of the benchmarks of graph attributes: tables, choice, traces."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kgprobe.probes.prompts import wordings
+from kgprobe.sheets import read_table
+
+ROOT = Path(__file__).parents[2]
+SHARED = read_table(ROOT / "resources" / "templates" / "templates.tsv")
+MORE = read_table(ROOT / "resources" / "templates" / "kg.tsv")
+TABLE = wordings.join(SHARED, MORE)
+LAMA = (
+    "P17 P19 P20 P27 P30 P31 P36 P37 P39 P47 P101 P103 P106 P108 P127 P131 P136 P138 P140 P159 "
+    "P176 P178 P190 P264 P276 P279 P361 P364 P407 P413 P449 P463 P495 P527 P530 P740 P937 P1001 "
+    "P1303 P1376 P1412"
+).split()
+
+
+def test_every_relation_of_lama_has_its_wording_and_all_others_have_their_own():
+    assert {r for r, ws in TABLE.items() if any(w.kind == "lama" for w in ws)} >= set(LAMA)
+    for relation, ws in TABLE.items():
+        kinds = Counter(w.kind for w in ws)
+        assert kinds["lama"] <= 1
+        assert kinds["own"] >= 1, relation
+        assert next(w for w in ws if w.kind == "own").answer_last, relation
+
+
+def test_relations_with_some_facts_have_five_other_wordings():
+    # the rare ones of the real graph, with fewer than ten labelled facts, have two
+    few = {r for r, ws in TABLE.items() if len(ws) < 6}
+    assert len(TABLE) - len(few) > 240
+    assert all(len(TABLE[r]) == 3 for r in few)
+    assert not few & {row["relation"] for row in SHARED}
+
+
+def test_texts_are_sentences_and_none_stands_twice():
+    texts = [w.text for ws in TABLE.values() for w in ws if w.kind != "lama"]
+    assert [text for text, n in Counter(texts).items() if n > 1] == []
+    for row in MORE:
+        text = row["text"]
+        assert text == " ".join(text.split())
+        assert text.endswith(" ." if row["kind"] == "lama" else ".")
+        assert text[0].isupper() or text[0] == "["
+        assert text.count("[X]") == text.count("[Y]") == 1
+        assert (row["kind"] == "paraphrase") == bool(row["parent"])
+
+
+def test_no_article_stands_before_a_place_that_may_begin_with_a_vowel_unless_lama_has_it():
+    wrong = [r["text"] for r in MORE if r["kind"] == "own" and " an [" in r["text"]]
+    assert wrong == ["By type, [X] is an [Y]."]  # analytic, agglutinative, ergative language
+
+
+def test_the_space_before_the_stop_goes_unless_asked_for():
+    assert TABLE["P19"][-1].text == "[X] was born in [Y]."
+    kept = wordings.join(SHARED, MORE, stop_space=True)
+    assert kept["P19"][-1].text == "[X] was born in [Y] ."
+
+
+def test_choice_begins_with_lama_and_our_own_and_a_smaller_one_is_a_subset():
+    triples = {"P27": 3, "P26": 2, "P279/P279": 1}
+    everything = wordings.choose(TABLE, triples)
+    assert [len(everything[r]) for r in ("P26", "P27", "P279/P279")] == [6, 6, 6]
+    assert everything["P27"][0].text == "[X] is [Y] citizen."
+    before: dict[str, set[str]] = {r: set() for r in triples}
+    for most in (1, 2, 3, 4, 6):
+        chosen = wordings.choose(TABLE, triples, most)
+        for relation, ws in chosen.items():
+            ids = {w.id for w in ws}
+            assert len(ids) == most
+            assert before[relation] < ids
+            before[relation] = ids
+        assert chosen["P26"][0].text == "[X] was married to [Y]."
+    assert wordings.choose(TABLE, triples, 2)["P27"][1].text == "[X] is a citizen of [Y]."
+    assert wordings.choose(TABLE, triples, 4, 1) != wordings.choose(TABLE, triples, 4, 2)
+
+
+def test_all_relations_without_template_are_named_at_once_most_used_first():
+    with pytest.raises(
+        wordings.MissingTemplateError, match=r"3 relations .*P8 \(9\), P7 \(5\), P9 "
+    ):
+        wordings.choose(TABLE, {"P9": 2, "P7": 5, "P19": 4, "P8": 9})
+
+
+def test_relations_that_lama_cannot_tell_apart_are_flagged():
+    chosen = wordings.choose(TABLE, {"P17": 1, "P131": 1, "P276": 1, "P30": 1, "P19": 1})
+    assert wordings.same_text(chosen, ["P17", "P131", "P19"])
+    assert not wordings.same_text(chosen, ["P17", "P19"])
+    assert not wordings.same_text(chosen, ["P17", "P17"])
+
+
+def test_rows_trace_every_prompt():
+    chosen = wordings.choose(TABLE, {"P26": 1}, 3)
+    made = wordings.with_variants(
+        chosen, {"P26/0": [("[X] wed [Y].", "a > b"), ("[X] was married to [Y].", "")]}, "synonym"
+    )
+    prompts, origins = wordings.rows(made)
+    assert [row["index"] for row in prompts] == [0, 1, 2, 3]
+    assert len({row["prompt"] for row in prompts}) == 4
+    assert origins[-1] == {
+        "prompt": "P26/0/synonym/0",
+        "relation": "P26",
+        "kind": "synonym",
+        "parent": "P26/0",
+        "change": "a > b",
+    }
+    known = {row["prompt"] for row in origins}
+    assert {row["parent"] for row in origins} - {""} <= known | {w.id for w in TABLE["P26"]}
+
+
+def test_ten_random_wordings_for_models_behind_an_api():
+    ws = [wordings.Wording(f"P1/{n}", "P1", "paraphrase", "[X] [Y]") for n in range(30)]
+    ten = wordings.random_choice(ws, 10)
+    assert len(ten) == 10
+    assert ten == sorted(ten, key=lambda w: int(w.id[3:]))
+    assert set(wordings.random_choice(ws, 4)) < set(ten)
+    assert wordings.random_choice(ws, 10, seed=1) != ten
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"index": "0"}, "stands twice"),
+        ({"index": "9", "kind": "poem"}, "kind 'poem'; legal"),
+        ({"index": "9", "text": "[X] is here."}, r"one \[X\] and one \[Y\]"),
+        ({"index": "9", "parent": "8"}, "no parent P26/8"),
+    ],
+)
+def test_bad_rows_are_named(row, message):
+    good = {"relation": "P26", "kind": "paraphrase", "text": "[X] and [Y].", "parent": "0"}
+    with pytest.raises(ValueError, match=message):
+        wordings.join(SHARED, [{**good, **row}])
+
+
+def test_pararel_s_patterns_are_read(tmp_path):
+    (tmp_path / "P19.jsonl").write_text(json.dumps({"pattern": "[X] is from [Y] ."}) + "\n")
+    found = wordings.read_pararel(tmp_path, ["P19", "P20"])
+    assert found == {
+        "P19": [wordings.Wording("P19/pararel/0", "P19", "pararel", "[X] is from [Y].")]
+    }
+    (tmp_path / "P20.jsonl").write_text("{}\n")
+    with pytest.raises(ValueError, match="no pattern"):
+        wordings.read_pararel(tmp_path, ["P20"])
+
+
+@pytest.mark.real
+def test_lama_s_wordings_are_lama_s(real_data):
+    lines = (real_data / "lama" / "relations.jsonl").read_text().splitlines()
+    printed = {row["relation"]: row["template"] for row in map(json.loads, lines)}
+    ours = {row["relation"]: row["text"] for row in MORE if row["kind"] == "lama"}
+    assert ours == printed
+
+
+@pytest.mark.real
+def test_pararel_s_release_is_read(real_data):
+    folder = real_data / "pararel" / "pattern_data" / "graphs_json"
+    found = wordings.read_pararel(folder, LAMA)
+    assert len(found) == 39
+    assert sum(map(len, found.values())) == 329

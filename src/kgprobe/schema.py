@@ -151,6 +151,33 @@ FILL_GOLDS = _contract(
 )
 FILL_GOLDS = replace(FILL_GOLDS, may_be_empty=True)  # servers show no ranks
 
+#: Rank range of a gold candidate (index `gold` of its set) under one configuration, and its score.
+RANKS = _contract(
+    "RANKS",
+    key="item template masks pooling gold",
+    item=pl.String,
+    template=pl.Int32,
+    masks=pl.String,
+    pooling=pl.String,
+    gold=pl.Int32,
+    best=pl.Int32,
+    worst=pl.Int32,
+    score=pl.Float64,
+)
+
+#: The best candidates under one configuration, from place 1.
+TOPS = _contract(
+    "TOPS",
+    key="item template masks pooling place",
+    item=pl.String,
+    template=pl.Int32,
+    masks=pl.String,
+    pooling=pl.String,
+    place=pl.Int32,
+    candidate=pl.Int32,
+    score=pl.Float64,
+)
+
 #: Which facts the control models were taught.
 TAUGHT = _contract(
     "TAUGHT",

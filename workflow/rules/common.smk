@@ -59,7 +59,7 @@ if workflow.is_main_process and not {
 
 
 wildcard_constraints:
-    source="wikidata|dbpedia|world",
+    source="wikidata|dbpedia|world|world_dbpedia",
     benchmark="|".join(BENCHMARKS),
     prompt="|".join(PROMPTS),
     method="|".join(sorted({row["method"] for row in EXPERIMENTS})),
@@ -161,12 +161,12 @@ EMBEDDED = {
 
 def graph(source):
     """Which of the two graphs a source speaks: the world's facts have Wikidata's shape."""
-    return "dbpedia" if source == "dbpedia" else "wikidata"
+    return "dbpedia" if source.endswith("dbpedia") else "wikidata"
 
 
 def settings(source):
     """The access settings of a source; the world is always embedded."""
-    if source == "world":
+    if source.startswith("world"):
         return EMBEDDED
     return config["sources"][source]
 

@@ -16,7 +16,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from kgprobe.probes.models.batching import padded
 from kgprobe.probes.models.gaps import AGREEMENT, SpanGaps
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.models.masked import Masked
+from kgprobe.probes.models.masked import find_head
 from kgprobe.probes.scoring.cloze_plan import POOLINGS, masked_plan, span_plan
 from kgprobe.probes.scoring.gap_text import Gapped
 
@@ -108,8 +108,11 @@ class _MaskedPasses:
 
     def __init__(self, loaded: Loaded, rows: Sequence[Gapped], places: Sequence[Any]) -> None:
         self.loaded, self.positions_fed = loaded, 0
-        parts = Masked(loaded)
-        self.body, self.head, self.checked = parts.body, parts.head, False
+        self.body, self.head, self.checked = (
+            loaded.model.base_model,
+            find_head(loaded.model),
+            False,
+        )
         numbers = sorted({n for n, _ in places})
         wide = [row.widened(n) for n in numbers for row in rows]
         longest = max(len(w) for w in wide)

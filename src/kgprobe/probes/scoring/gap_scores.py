@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.batching import Budget, Ragged
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.slots import inserted, slotted, tight, tokens_with_slots
 from kgprobe.probes.scoring import cloze
+from kgprobe.probes.scoring.encode import bos_prefix
 from kgprobe.probes.scoring.gap_text import Gapped, Ids, Question, candidate_ids
-from kgprobe.probes.scoring.sentence import bos_prefix
 
 MULTI_MEAN = ("multi", "mean")
 #: Candidate sentences of a causal model that are held at once.
@@ -125,16 +125,19 @@ def _causal(
     for name in sorted(by_set):
         size = len(options[name])
         step = max(HELD // size, 1)
-        for start in range(0, len(by_set[name]), step):
-            chosen = by_set[name][start : start + step]
+        for low in range(0, len(by_set[name]), step):
+            chosen = by_set[name][low : low + step]
             sentences, spans = [], []
             for index in chosen:
                 own, inside = _sentences(loaded, asked[index], options[name], prefix)
                 sentences += own
                 spans += inside
-            groups = [list(range(k * size, (k + 1) * size)) for k in range(len(chosen))]
-            found = engine.logprobs(sentences, groups)
-            values = [_pooled(own, *span, pooling) for own, span in zip(found, spans, strict=True)]
+            rows = Ragged.of(sentences)
+            found = engine.logprobs(rows)
+            values = [
+                _pooled(found[start : start + last], first, pooling)
+                for start, (first, last) in zip(rows.starts[:-1], spans, strict=True)
+            ]
             yield np.array(chosen), np.array(values).reshape(len(chosen), size)
 
 
@@ -162,7 +165,6 @@ def _sentences(
     return rows, spans
 
 
-def _pooled(own: NDArray[np.float64], first: int, last: int, pooling: str) -> float:
-    """Mean of log p over tokens first..last-1 (log p of token j stands at j - 1), or the first."""
-    part = own[first - 1 : last - 1]
-    return float(part[0] if pooling == "first" else part.mean())
+def _pooled(own: NDArray[np.float64], first: int, pooling: str) -> float:
+    """Mean of the log-probabilities from token `first` on, or that of this token."""
+    return float(own[first] if pooling == "first" else own[first:].mean())

@@ -108,7 +108,8 @@ def inserted(loaded: Loaded, vectors: Vectors, in_softmax: int | None = None) ->
     """While open, ids from V on read `vectors` (row id - V) at the model's input embedding.
 
     `in_softmax` appends the logits of the vectors from this one on to the head's (`softmax_rows:
-    all`: what a model with tied embeddings does after new tokens were added to it). Gradients reach the vectors alone.
+    all`: what a model with tied embeddings does after new tokens were added to it).
+    Gradients reach the vectors alone.
     """
     size = rows_of_embedding(loaded)
     stack: list[Any] = []

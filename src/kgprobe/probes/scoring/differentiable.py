@@ -59,7 +59,7 @@ class Scores:
         plan = masked_plan(ids) if kind == "masked" else span_plan(ids)
         places = [(1, 0)] if single else list(plan.tokens)
         passes = {"masked": _MaskedPasses, "seq2seq": _SpanPasses, "causal": _CausalPasses}[kind]
-        self._passes = passes(loaded, rows, places)
+        self._passes: Any = passes(loaded, rows, places)
         self._wanted = [plan.wanted(p, loaded.device) for p in places]
         self._groups = self._grouped(plan, places, single)
 

@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 from kgprobe.probes.models.batching import Budget, Ragged
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.prompts.slots import inserted, slotted, tight, tokens_with_slots
+from kgprobe.probes.prompts.slots import (
+    inserted,
+    rows_of_embedding,
+    slotted,
+    tight,
+    tokens_with_slots,
+)
 from kgprobe.probes.scoring import cloze
 from kgprobe.probes.scoring.encode import bos_prefix
 from kgprobe.probes.scoring.gap_text import Gapped, Ids, Question, candidate_ids
@@ -117,7 +123,7 @@ def _causal(
     budget: Budget | None,
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
     """Sentences of some questions at a time; the candidates of a question share its beginning."""
-    engine = Causal(loaded, budget)
+    engine = _Causal(loaded, budget)
     prefix, _ = bos_prefix(loaded)
     by_set: dict[str, list[int]] = {}
     for index, question in enumerate(asked):
@@ -139,6 +145,15 @@ def _causal(
                 for start, (first, last) in zip(rows.starts[:-1], spans, strict=True)
             ]
             yield np.array(chosen), np.array(values).reshape(len(chosen), size)
+
+
+class _Causal(Causal):
+    """Sentences whose tokens may be slots: those are read, but nothing gives them a probability."""
+
+    def _scores(self, hidden: Any, owners: Ids, targets: Ids) -> NDArray[np.float64]:
+        words = targets < rows_of_embedding(self.loaded)
+        found = super()._scores(hidden, owners, np.where(words, targets, 0))
+        return np.where(words, found, np.nan)
 
 
 def _sentences(
@@ -166,5 +181,5 @@ def _sentences(
 
 
 def _pooled(own: NDArray[np.float64], first: int, pooling: str) -> float:
-    """Mean of the log-probabilities from token `first` on, or that of this token."""
-    return float(own[first] if pooling == "first" else own[first:].mean())
+    """Mean of the log-probabilities from token `first` on (slots have none), or that of `first`."""
+    return float(own[first] if pooling == "first" else np.nanmean(own[first:]))

@@ -119,6 +119,33 @@ SCORES = _contract(
     continuation_sum=pl.Float64,
 )
 
+#: Rank range of a gold candidate (index `gold` of its set) under one configuration, and its score.
+RANKS = _contract(
+    "RANKS",
+    key="item template masks pooling gold",
+    item=pl.String,
+    template=pl.Int32,
+    masks=pl.String,
+    pooling=pl.String,
+    gold=pl.Int32,
+    best=pl.Int32,
+    worst=pl.Int32,
+    score=pl.Float64,
+)
+
+#: The best candidates under one configuration, from place 1.
+TOPS = _contract(
+    "TOPS",
+    key="item template masks pooling place",
+    item=pl.String,
+    template=pl.Int32,
+    masks=pl.String,
+    pooling=pl.String,
+    place=pl.Int32,
+    candidate=pl.Int32,
+    score=pl.Float64,
+)
+
 #: A filling of a gap. Position 0 and up: the best single tokens there; position -1: whole fillings.
 #: `masks` is the number of masks or tokens asked for, 0 where the text ran to the end of a phrase.
 FILLS = _contract(
@@ -150,20 +177,6 @@ FILL_GOLDS = _contract(
     logprob=pl.Float64,
 )
 FILL_GOLDS = replace(FILL_GOLDS, may_be_empty=True)  # servers show no ranks
-
-#: Rank range of a gold candidate (index `gold` of its set) under one configuration, and its score.
-RANKS = _contract(
-    "RANKS",
-    key="item template masks pooling gold",
-    item=pl.String,
-    template=pl.Int32,
-    masks=pl.String,
-    pooling=pl.String,
-    gold=pl.Int32,
-    best=pl.Int32,
-    worst=pl.Int32,
-    score=pl.Float64,
-)
 
 #: The same for soft prompts, which have a training loss and a seed besides (template is always 0).
 SOFT_RANKS = _contract(
@@ -221,19 +234,6 @@ PREMISE_RANKS = _contract(
     pair=pl.Int32,
     best=pl.Int32,
     worst=pl.Int32,
-    score=pl.Float64,
-)
-
-#: The best candidates under one configuration, from place 1.
-TOPS = _contract(
-    "TOPS",
-    key="item template masks pooling place",
-    item=pl.String,
-    template=pl.Int32,
-    masks=pl.String,
-    pooling=pl.String,
-    place=pl.Int32,
-    candidate=pl.Int32,
     score=pl.Float64,
 )
 

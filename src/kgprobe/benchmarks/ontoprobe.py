@@ -101,9 +101,7 @@ def funnel(taken: Taken, items: pl.DataFrame, name: str) -> pl.DataFrame:
     for position, (task, step, kept) in enumerate(steps):
         entering = max(before.get(task, kept), kept)
         rows.append((name, task, position, step, entering, kept, kept, 0))
-        if not step.startswith("rows for"):
-            before[task] = kept
-        elif step == "rows for test":
+        if not step.startswith("rows for") or step == "rows for test":
             before[task] = kept
     return pl.DataFrame(rows, schema=dict(FUNNEL.columns), orient="row")
 
@@ -207,7 +205,7 @@ def _linked(items: pl.DataFrame) -> pl.DataFrame:
     early: dict[tuple[str, str], str] = {}
     metas = []
     columns = ("item", "relation", "role", "subject_id", "answers", "meta")
-    for item, task, role, subject, answers, text in items.select(columns).rows():
+    for item, task, role, _subject, answers, text in items.select(columns).rows():
         meta = json.loads(text)
         key = (task, meta["label"], tuple(sorted(answers)))
         other = first.setdefault(key, item)

@@ -22,7 +22,7 @@ class Class:
 
 @dataclass(frozen=True)
 class Property:
-    """A property: pattern with [X] and [Y], domain and range labels, superproperties finest first."""
+    """A property: pattern with [X] and [Y], domain, range, superproperties finest first."""
 
     id: str
     label: str
@@ -34,7 +34,7 @@ class Property:
 
 @dataclass(frozen=True)
 class Concepts:
-    """Classes and properties in order; `patterns` maps labels, superproperties' too, to patterns."""
+    """Classes and properties in order; `patterns`: labels, of superproperties too, -> pattern."""
 
     classes: tuple[Class, ...]
     properties: tuple[Property, ...]

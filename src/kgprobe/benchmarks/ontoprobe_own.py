@@ -99,7 +99,8 @@ def _concepts(
     columns = ("id", "ancestor", "ancestor_label")
     for iri, parent, label in tables.property_chains.sort("id", "position").select(columns).rows():
         above.setdefault(iri, []).append((parent, label))
-    chosen, named = [], {}
+    chosen: list[Property] = []
+    named: dict[str, str] = {}
     counts = dict.fromkeys(("superproperty", "ends", "pattern"), 0)
     ordered = tables.properties.sort(["statements", "property"], descending=[True, False])
     for row in ordered.iter_rows(named=True):

@@ -44,7 +44,7 @@ def values(best: Counts, worst: Counts, starts: Counts, ks: tuple[int, ...] = (1
     last[owner[leading]] = worst[leading]
     groups, place = np.unique(np.stack([top, last - top + 1, tied]), axis=1, return_inverse=True)
     place = place.ravel()
-    first = [_first(*(int(v) for v in column), ks) for column in groups.T]
+    first = [_first(int(b), int(size), int(k), ks) for b, size, k in groups.T]
     mean = np.add.reduceat((best + worst) / 2.0, starts) / golds
     inside = {k: np.clip(k - best + 1, 0, worst - best + 1) / (worst - best + 1) for k in ks}
     return Items(

@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,11 @@ class Plan:
             legal = ", ".join("/".join(pair) for pair in sorted(LEGAL[kind]))
             raise ValueError(f"ontoprobe.soft: nothing to train for a {kind} model; legal: {legal}")
         return found
+
+
+def planned(settings: Mapping[str, Any]) -> Plan:
+    """The plan of the config's `ontoprobe.soft`; keys of reasoning alone are left aside."""
+    return Plan(**{f.name: settings[f.name] for f in fields(Plan)})
 
 
 def file_name(task: str, recipe: soft.Recipe) -> str:

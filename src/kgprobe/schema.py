@@ -209,6 +209,65 @@ CHOSEN = _contract(
     margin=pl.Float64,
 )
 
+#: The same for soft prompts, which have a training loss and a seed besides (template is always 0).
+SOFT_RANKS = _contract(
+    "SOFT_RANKS",
+    key="item masks pooling loss seed gold",
+    item=pl.String,
+    template=pl.Int32,
+    masks=pl.String,
+    pooling=pl.String,
+    loss=pl.String,
+    seed=pl.Int32,
+    gold=pl.Int32,
+    best=pl.Int32,
+    worst=pl.Int32,
+    score=pl.Float64,
+)
+
+#: One epoch of the training of a soft prompt; `kept` marks the epoch whose vectors were kept.
+SOFT_CURVES = _contract(
+    "SOFT_CURVES",
+    key="task masks pooling loss seed epoch",
+    task=pl.String,
+    masks=pl.String,
+    pooling=pl.String,
+    loss=pl.String,
+    seed=pl.Int32,
+    epoch=pl.Int32,
+    training=pl.Float64,
+    dev=pl.Float64,
+    kept=pl.Boolean,
+)
+
+#: Rank range of a gold of a reasoning item: scheme is template + conjunction, p1 and p2 say which
+#: premises are written, pair is the number of the pseudowords.
+REASON_RANKS = _contract(
+    "REASON_RANKS",
+    key="item scheme p1 p2 pair gold",
+    item=pl.String,
+    scheme=pl.String,
+    p1=pl.Boolean,
+    p2=pl.Boolean,
+    pair=pl.Int32,
+    gold=pl.Int32,
+    best=pl.Int32,
+    worst=pl.Int32,
+    score=pl.Float64,
+)
+
+#: Rank range of the second premise itself, asked with the same pseudowords, by template kind.
+PREMISE_RANKS = _contract(
+    "PREMISE_RANKS",
+    key="item kind pair",
+    item=pl.String,
+    kind=pl.String,
+    pair=pl.Int32,
+    best=pl.Int32,
+    worst=pl.Int32,
+    score=pl.Float64,
+)
+
 #: Which facts the control models were taught.
 TAUGHT = _contract(
     "TAUGHT",

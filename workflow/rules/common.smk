@@ -35,7 +35,9 @@ ATTRIBUTES = [
     "ambiguous",
 ]
 BENCHMARKS |= {name: "an attribute of the knowledge graph" for name in ATTRIBUTES}
-PROMPTS = ["templates"]
+
+
+PROMPTS = ["templates", "soft"]
 
 
 def schema(name):
@@ -348,6 +350,23 @@ def choice_files():
     return [expand(rules.choose.output.chosen, **row)[0] for row in by_method("choice")]
 
 
+def soft_files():
+    """Ranks by soft prompts and of reasoning, for every row of these methods, in the sheet's order."""
+    makers = {"soft": rules.rank_soft, "reason": rules.reason}
+    return [
+        expand(rule.output.ranks, **row)[0]
+        for method, rule in makers.items()
+        for row in by_method(method)
+    ]
+
+
+def prompted(wildcards):
+    """The folder of soft prompts, for reasoning with soft templates."""
+    if any(s.startswith("soft+") for s in config["ontoprobe"]["soft"]["schemes"]):
+        return expand(rules.train_soft.output.prompts, **wildcards)[0]
+    return []
+
+
 def switches(*names):
     """The chosen values of OntoProbe's switches: all, or those named."""
     from kgprobe.benchmarks.ontoprobe_modes import resolve
@@ -373,11 +392,12 @@ def funnels():
 
 
 def side_files():
-    """What is made beside the tables: other names in constructed sets, facts out of dumps."""
+    """What is made beside the tables: other names, facts out of dumps, ranks by trained prompts."""
     origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
     origins |= {b.split("_")[0] for b in constructed()}
     names = [f"results/benchmarks/{o}_big/aliases.parquet" for o in sorted(origins)]
-    return names + [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
+    names += [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
+    return names + soft_files()
 
 
 def chapters():

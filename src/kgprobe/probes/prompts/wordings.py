@@ -1,4 +1,4 @@
-"""Which templates a relation is asked with, and where each comes from (kg_attributes.md, section 6).
+"""Which templates a relation is asked with, and where each comes from (kg_attributes.md, 6).
 
 Tables of templates in, an ordered choice per relation out. Every wording has an id that stays the
 same whatever else is chosen, and names the wording that it was made from.

@@ -25,3 +25,4 @@ rule all:
         "results/tables/headline.parquet",
         "results/report/index.html",
         "results/manifest.tsv",
+        side_files(),

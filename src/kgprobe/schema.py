@@ -7,7 +7,7 @@ missing values and the key first, writes to a temporary name beside the target, 
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
@@ -118,6 +118,38 @@ SCORES = _contract(
     answer_count=pl.Int32,
     continuation_sum=pl.Float64,
 )
+
+#: A filling of a gap. Position 0 and up: the best single tokens there; position -1: whole fillings.
+#: `masks` is the number of masks or tokens asked for, 0 where the text ran to the end of a phrase.
+FILLS = _contract(
+    "FILLS",
+    key="item template masks position rank",
+    nullable="logprob",
+    item=pl.String,
+    template=pl.Int32,
+    masks=pl.Int32,
+    position=pl.Int32,
+    rank=pl.Int32,
+    token=pl.Int64,
+    text=pl.String,
+    logprob=pl.Float64,
+)
+
+#: Rank range of every token of a gold at its mask, or after the gold's earlier tokens.
+FILL_GOLDS = _contract(
+    "FILL_GOLDS",
+    key="item template gold position",
+    item=pl.String,
+    template=pl.Int32,
+    gold=pl.Int32,
+    position=pl.Int32,
+    masks=pl.Int32,
+    token=pl.Int64,
+    best=pl.Int32,
+    worst=pl.Int32,
+    logprob=pl.Float64,
+)
+FILL_GOLDS = replace(FILL_GOLDS, may_be_empty=True)  # servers show no ranks
 
 #: Which facts the control models were taught.
 TAUGHT = _contract(

@@ -20,6 +20,8 @@ DEFAULT_DATA = "../shared/data"
 #: Legal (method, kind) pairs: which kinds of model answer which call (see README, "Methods").
 KINDS_OF_METHOD: dict[str, tuple[str, ...]] = {
     "sentence": ("masked", "causal", "seq2seq"),
+    "fill": ("masked", "causal", "seq2seq", "api"),
+    "choice": ("masked", "causal", "seq2seq", "api"),
 }
 
 
@@ -150,6 +152,11 @@ def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str,
             raise SheetError(
                 f"{where}: bos is {row['bos']!r} for the {row['kind']} model {row['model']!r}; "
                 "causal models need none, default or forced, all others -"
+            )
+        if (row["kind"] == "api") != row["source"].startswith("api:"):
+            raise SheetError(
+                f"{where}: source {row['source']!r} for the {row['kind']} model {row['model']!r}; "
+                "models of kind api have the source api:NAME, all others one of their own"
             )
         models[row["model"]] = row
     return models

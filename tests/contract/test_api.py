@@ -2,12 +2,17 @@
 
 import json
 import logging
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.models.api import Client
+from kgprobe.probes.models.api import Client, open_client
 from kgprobe.probes.models.api_http import ApiError, Endpoint
+from kgprobe.probes.models.load import ModelSpec
+from kgprobe.probes.scoring import fill
+from kgprobe.probes.scoring.fill import Blank, Settings
 from tests.contract.api_server import EVERYTHING, ApiServer, tiny_language_model
 
 KEY = "sk-secret-0123456789"
@@ -262,3 +267,121 @@ def test_a_missing_key_is_named(lm, tmp_path, clock, monkeypatch):
 def test_base_urls_are_checked(url):
     with pytest.raises(ValueError, match="base URL"):
         Endpoint(url, "m")
+
+
+ASKED = [
+    Blank("i1", 0, "The capital of [X] is [Y] .", "Rome"),
+    Blank("i2", 0, "[Y] is the capital of [X] .", "Rome"),
+    Blank("i3", 0, "The capital of [X] is [Y] .", "Rome"),
+]
+
+
+def generated(lm, prompt, tokens):
+    """Greedy ids after a prompt, one whole pass a token."""
+    ids = lm.tokenizer(prompt, add_special_tokens=False)["input_ids"]
+    found = []
+    for _ in range(tokens):
+        found.append(int(lm.logprobs([*ids, *found])[-1].argmax()))
+    return found
+
+
+def test_blanks_are_filled_by_completions_with_branches(lm, tmp_path, clock):
+    with ApiServer(lm) as server:
+        asked = client(server, tmp_path, clock)
+        found = fill.predict(asked, ASKED, 3, Settings(most_tokens=4, stops="", workers=2))
+        sent = [body for _, body in server.hits if body.get("logprobs") == 5]
+    prompt = "The capital of Rome is"
+    rows = lm.logprobs(lm.encode(prompt)[0])[-1].topk(3)
+    expected = []
+    for number, first in enumerate(rows.indices):
+        if number == 0:
+            ids = generated(lm, prompt, 4)
+        else:
+            ids = [int(first), *generated(lm, prompt + lm.text(int(first)), 3)]
+        expected.append("".join(lm.text(i) for i in ids).strip())
+    top = found.top
+    whole = (top["item"] == "i1") & (top["position"] == -1)
+    assert top["text"][whole].tolist() == list(dict.fromkeys(expected))
+    first = (top["item"] == "i1") & (top["position"] == 0)
+    assert top["logprob"][first] == pytest.approx(rows.values.tolist(), abs=1e-5)
+    assert top["logprob"][whole][0] == pytest.approx(
+        float(sum(top["logprob"][(top["item"] == "i1") & (top["rank"] == 1)
+                                 & (top["position"] >= 0)])), abs=1e-5
+    )  # fmt: skip
+    assert set(top["masks"]) == {0}
+    assert set(top["token"]) == {-1}
+    # equal prompts are asked once; the gap in front is left out
+    assert len(sent) == 3
+    assert found.record["left_out"] == {"gap not at the end": 1}
+    assert (top["text"][top["item"] == "i3"] == top["text"][top["item"] == "i1"]).all()
+    assert not len(found.golds["item"])
+
+
+def test_a_chat_server_gets_an_instruction_and_gives_one_answer(lm, tmp_path, clock):
+    with ApiServer(lm, frozenset({"chat", "usage"})) as server:
+        asked = client(server, tmp_path, clock)
+        found = fill.predict(asked, ASKED[:2], 5, Settings(most_tokens=3, stops=""))
+        messages = [b["messages"][0]["content"] for p, b in server.hits if b["max_tokens"] == 3]
+    assert messages == [
+        "Replace [MASK] with the most probable words.\nThe capital of Rome is [MASK] .",
+        "Replace [MASK] with the most probable words.\n[MASK] is the capital of Rome .",
+    ]
+    assert found.top["rank"].tolist() == [1, 1]
+    assert np.isnan(found.top["logprob"]).all()  # offered by no one, filled in by no one
+    assert found.record["asked_by"] == "chat"
+
+
+def test_phrases_end_at_a_stop(lm, tmp_path, clock):
+    blank = Blank("i", 0, "The capital of [X] is [Y] .", "Niger")
+    with ApiServer(lm) as server:
+        asked = client(server, tmp_path, clock)
+        reply = asked.complete("The capital of Niger is", 4, top=5)
+        found = fill.predict(asked, [blank], 1, Settings(most_tokens=4, stops="r"))
+    assert reply.text == "trtrtrtr"
+    whole = found.top["position"] == -1
+    assert found.top["text"][whole].tolist() == ["t"]
+    assert found.top["logprob"][whole][0] == reply.tokens[0].logprob
+
+
+def test_a_refused_request_is_missing_and_never_filled_in(lm, tmp_path, clock):
+    settings = Settings(most_tokens=2, failures="leave_out", instruction="Fill the gap.")
+    with ApiServer(lm) as server:
+        client(server, tmp_path, clock).capabilities()
+        server.faults = [(400, {}), None, None]
+        asked = client(server, tmp_path, clock)
+        with pytest.raises(ApiError, match="HTTP 400"):
+            fill.predict(asked, ASKED[:1], 1, replace(settings, failures="raise"))
+        server.faults = [(400, {})]
+        found = fill.predict(asked, ASKED[:2], 1, settings)
+    assert found.left_out == [("i1", 0, -1, "refused with HTTP 400")]
+    assert set(found.top["item"]) == {"i2"}
+    with ApiServer(lm, key="k") as server:
+        server_client = client(server, tmp_path / "other", clock)
+        with pytest.raises(ApiError, match="HTTP 401"):
+            fill.predict(server_client, ASKED[:1], 1, settings)
+
+
+def test_what_an_api_does_not_have_is_refused(lm, tmp_path, clock):
+    with ApiServer(lm) as server:
+        asked = client(server, tmp_path, clock)
+        with pytest.raises(ValueError, match="knows no length in tokens; use length free"):
+            fill.predict(asked, ASKED, 1, Settings(length="gold"))
+        with pytest.raises(ValueError, match="takes no restricted vocabulary"):
+            fill.predict(asked, ASKED, 1, only=np.arange(3))
+
+
+def test_the_address_of_a_server_comes_from_the_environment(monkeypatch, tmp_path):
+    spec = ModelSpec("remote", "api", "api:org/some-model")
+    config = {
+        "url_variable": "KGPROBE_TEST_URL", "key_variable": "KGPROBE_TEST_KEY", "prices": [1, 2],
+        "requests_per_minute": 0, "tokens_per_minute": 0, "most": 0.5, "timeout": 3,
+        "attempts": 2, "workers": 1, "cache": str(tmp_path),
+    }  # fmt: skip
+    monkeypatch.delenv("KGPROBE_TEST_URL", raising=False)
+    with pytest.raises(ApiError, match="remote: set the environment variable KGPROBE_TEST_URL"):
+        open_client(spec, config)
+    monkeypatch.setenv("KGPROBE_TEST_URL", "http://127.0.0.1:9/v1")
+    opened = open_client(spec, config)
+    assert opened.endpoint == Endpoint(
+        "http://127.0.0.1:9/v1", "org/some-model", "KGPROBE_TEST_KEY", 3, 2, prices=(1, 2), most=0.5
+    )

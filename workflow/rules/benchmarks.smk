@@ -2,9 +2,6 @@
 # Needs results/sources/{source}/facts.parquet, templates and released files;
 # makes results/benchmarks/{benchmark}/{items,candidates,prompts}.parquet.
 
-#: which pull a constructed set is made from
-ORIGIN = {"bear": "wikidata", "world": "world"}
-
 
 rule construct_bear:
     input:
@@ -12,8 +9,12 @@ rule construct_bear:
         relations="resources/templates/bear_relations.tsv",
         templates="resources/templates/templates.tsv",
         labels="resources/templates/bear_labels.tsv",
+        review="resources/templates/bear_review.tsv",
         code=code(
-            "benchmarks/bear", "benchmarks/bear_filters", "benchmarks/bear_frames"
+            "benchmarks/bear",
+            "benchmarks/bear_choice",
+            "benchmarks/bear_filters",
+            "benchmarks/bear_frames",
         ),
     output:
         big_questions="results/benchmarks/{origin}_big/items.parquet",
@@ -28,6 +29,7 @@ rule construct_bear:
         dropped="results/benchmarks/{origin}_big/dropped.parquet",
         choice="results/benchmarks/{origin}_big/choice.parquet",
         spares="results/benchmarks/{origin}_big/spares.parquet",
+        reviewed="results/benchmarks/{origin}_big/reviewed.parquet",
     log:
         "logs/benchmarks/{origin}.log",
     benchmark:

@@ -99,6 +99,23 @@ def probed(paper):
     return list(dict.fromkeys(row["benchmark"] for row in probes(paper=paper)))
 
 
+def of_model(wildcards):
+    """The columns of models.tsv that an answer depends on; its notes change none."""
+    row = MODELS[wildcards.model]
+    return {key: sheets.expand(row.get(key, "")) for key in OF_MODEL}
+
+
+def answering(kind):
+    """The modules that fill gaps for a kind of model."""
+    own = {
+        "masked": ["probes/models/gaps", "probes/scoring/fill_masked"],
+        "api": ["probes/models/api", "probes/scoring/fill_api"],
+    }
+    written = ["probes/models/continuation", "probes/scoring/fill_text"]
+    shared = [] if kind == "api" else ["probes/scoring/decoding"]
+    return shared + own.get(kind, written)
+
+
 def accelerators():
     """1 where this machine has an NVIDIA device, so that one probe at a time uses it."""
     return int(Path(os.sep, "dev", "nvidia0").exists())
@@ -116,6 +133,21 @@ def check_data():
 
 
 check_data()
+
+
+def check_servers():
+    """The address of a server must be known before anything runs."""
+    variable = config["api"]["url_variable"]
+    for row in EXPERIMENTS:
+        if MODELS[row["model"]]["kind"] == "api" and not os.environ.get(variable):
+            raise WorkflowError(
+                f"{config['sheets']['experiments']}, line {row['_line']}: set the environment "
+                f"variable {variable} to the base URL of the server of {row['model']!r}, for "
+                "example http://127.0.0.1:8000/v1"
+            )
+
+
+check_servers()
 
 
 EMBEDDED = {
@@ -139,12 +171,77 @@ def settings(source):
     return config["sources"][source]
 
 
+#: which pull a constructed set is made from
+ORIGIN = {"bear": "wikidata", "world": "world"}
+#: dumps that statements are read from, by name
+DUMPS = config["sources"]["dumps"]
+#: what an embedded dump of each form is
+RENDERED = {
+    "json": "results/sources/world/dumps/wikidata.json.gz",
+    "truthy": "results/sources/world/dumps/wikidata.nt.bz2",
+    "ntriples": "results/sources/world/dbpedia.nt",
+}
+
+
 def rdf(wildcards):
     """RDF files that a local endpoint serves for a source; none when it is pulled live."""
-    chosen = settings(wildcards.source)
+    return rdf_of(wildcards.source)
+
+
+def rdf_of(source):
+    """The same for the source's name."""
+    chosen = settings(source)
     if chosen["access"] == "embedded":
-        return [f"results/sources/world/{graph(wildcards.source)}.nt"]
+        return [f"results/sources/world/{graph(source)}.nt"]
     return files(chosen["files"]) if chosen["access"] == "local" else []
+
+
+def dump_file(wildcards):
+    """The file of a dump: rendered, found on disk, or to be downloaded."""
+    chosen = DUMPS[wildcards.dump]
+    if chosen["access"] == "embedded":
+        return RENDERED[chosen["form"]]
+    return files([chosen["file"]])[0] if chosen["access"] == "local" else chosen["file"]
+
+
+def downloads():
+    """Single files that are fetched: live dumps, and the archive of T-REx."""
+    found = {name: dump for name, dump in DUMPS.items() if dump["access"] == "live"}
+    trex = config["sources"]["trex"]
+    if trex["access"] == "live":
+        found["trex"] = {"file": trex["path"], "url": trex["url"]}
+    return found
+
+
+def compared(what):
+    """Whether the config asks for a comparison: access, ontology or bear."""
+    return what in config["comparisons"]
+
+
+def compared_dumps():
+    """Dumps of Wikidata, which the pull is compared with."""
+    return sorted(name for name, dump in DUMPS.items() if dump["form"] != "ntriples")
+
+
+def pulled_facts():
+    """The pull that dumps are compared with: of the world, or of Wikidata."""
+    embedded = any(dump["access"] == "embedded" for dump in DUMPS.values())
+    return f"results/sources/{'world' if embedded else 'wikidata'}/facts.parquet"
+
+
+def comparisons():
+    """The tables that the config asks for."""
+    names = {
+        "access": "access_agreement",
+        "ontology": "ontology_agreement",
+        "bear": "bear_drift",
+    }
+    return [f"results/tables/{names[what]}.parquet" for what in names if compared(what)]
+
+
+def constructed():
+    """Constructed sets that are compared, though no probe may ask them."""
+    return ["bear_big"] if compared("bear") else []
 
 
 def trex_dump(wildcards=None):
@@ -152,25 +249,30 @@ def trex_dump(wildcards=None):
     chosen = config["sources"]["trex"]
     if chosen["access"] == "embedded":
         return "results/sources/world/trex"
-    return files([chosen["path"]])[0]
+    return chosen["path"] if chosen["access"] == "live" else files([chosen["path"]])[0]
 
 
 def trex_members():
     """Names of the dump files, without their ending: one shard each."""
     if config["sources"]["trex"]["access"] == "embedded":
         return ["re-nlg_0-10000"]
-    from kgprobe.sources.trex import members
+    from kgprobe.sources.trex import PUBLISHED, members
 
+    if not Path(trex_dump()).exists():
+        return PUBLISHED
     return [Path(name).stem for name in members(Path(trex_dump()))]
 
 
 def released_bear(wildcards):
     """The folder of the released set; it is downloaded first where access is live."""
-    name = "BEAR-big" if wildcards.size else "BEAR"
-    chosen = config["sources"]["bear"]
-    if chosen["access"] == "live":
-        return f"{chosen['folder']}/{name}"
-    return files([f"{chosen['folder']}/{name}"])[0]
+    return released("bear", "BEAR-big" if wildcards.size else "BEAR")
+
+
+def released(source, part):
+    """A folder of a released data set; it is downloaded first where access is live."""
+    chosen = config["sources"][source]
+    path = f"{chosen['folder']}/{part}"
+    return path if chosen["access"] == "live" else files([path])[0]
 
 
 def weights(wildcards):
@@ -181,23 +283,39 @@ def weights(wildcards):
     return files([place])[0] if kind == "folder" else []
 
 
+def by_method(method, paper=None):
+    """Rows of the experiment sheet whose method is this module."""
+    return [row for row in probes(paper=paper) if row["method"].split("-")[0] == method]
+
+
 def has_controls():
     """Whether a control model answers questions of the embedded world: then there is calibration."""
     return any(
         row["benchmark"].startswith("world_")
         and MODELS[row["model"]]["source"].startswith("control:")
-        for row in EXPERIMENTS
+        for row in by_method("sentence", "bear")
     )
 
 
 def several():
     """Whether some benchmark is answered by more than one probe, so that differences exist."""
-    return any(len(probes(benchmark)) > 1 for benchmark in probed("bear"))
+    rows = by_method("sentence", "bear")
+    return len({row["benchmark"] for row in rows}) < len(rows)
 
 
 def score_files():
-    """The score file of every row of the experiment sheet, in its order."""
-    return [expand(rules.score.output.scores, **row)[0] for row in EXPERIMENTS]
+    """The score file of every row that BEAR's tables show, in the sheet's order."""
+    return [
+        expand(rules.score.output.scores, **row)[0]
+        for row in by_method("sentence", "bear")
+    ]
+
+
+def fill_files(paper=None):
+    """The fillings of every row of method fill, in the sheet's order."""
+    return [
+        expand(rules.fill.output.fills, **row)[0] for row in by_method("fill", paper)
+    ]
 
 
 def of_benchmarks(kind):
@@ -212,4 +330,21 @@ def funnels():
     origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
     return [
         f"results/benchmarks/{origin}_big/funnel.parquet" for origin in sorted(origins)
+    ]
+
+
+def side_files():
+    """What is made beside the tables: other names in constructed sets, facts out of dumps."""
+    origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
+    origins |= {b.split("_")[0] for b in constructed()}
+    names = [f"results/benchmarks/{o}_big/aliases.parquet" for o in sorted(origins)]
+    return names + [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
+
+
+def chapters():
+    """Chapters of the report beside BEAR's, in the order in which they are printed."""
+    return [
+        f"results/report/chapters/{name}.json"
+        for name, wanted in {"sources": bool(comparisons())}.items()
+        if wanted
     ]

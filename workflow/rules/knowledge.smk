@@ -12,6 +12,8 @@ rule facts:
         "logs/knowledge/{source}/facts.log",
     benchmark:
         "logs/knowledge/{source}/facts.jsonl"
+    wildcard_constraints:
+        source="|".join(["wikidata", "world", *DUMPS]),
     threads: 1
     script:
         "../scripts/facts.py"

@@ -83,3 +83,34 @@ rule score:
         },
     script:
         "../scripts/score.py"
+
+
+rule fill:
+    input:
+        questions="results/benchmarks/{benchmark}/items.parquet",
+        candidates="results/benchmarks/{benchmark}/candidates.parquet",
+        prompts="results/benchmarks/{benchmark}/prompts.parquet",
+        weights=weights,
+        code=lambda w: code(
+            "probes/fills",
+            "probes/scoring/fill",
+            "probes/scoring/fill_rows",
+            *answering(MODELS[w.model]["kind"]),
+        ),
+    output:
+        fills="results/fills/{benchmark}/{prompt}/{model}.parquet",
+        golds="results/fills/{benchmark}/{prompt}/{model}.golds.parquet",
+    log:
+        "logs/fills/{benchmark}/{prompt}/{model}.log",
+    benchmark:
+        "logs/fills/{benchmark}/{prompt}/{model}.jsonl"
+    threads: 1
+    resources:
+        gpu=accelerators(),
+        api=lambda w: int(MODELS[w.model]["kind"] == "api"),
+        mem_mb=4000,
+    params:
+        model=of_model,
+        settings=config["fill"],
+    script:
+        "../scripts/fill.py"

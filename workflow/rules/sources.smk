@@ -150,22 +150,121 @@ rule merge_trex:
         "../scripts/merge_trex.py"
 
 
-if config["sources"]["bear"]["access"] == "live":
+rule render_dumps:
+    input:
+        tables=sorted(str(path) for path in Path("resources/world").glob("*.tsv")),
+        code=code("sources/world", "sources/world_dumps", "sources/world_rdf"),
+    output:
+        json="results/sources/world/dumps/wikidata.json.gz",
+        truthy="results/sources/world/dumps/wikidata.nt.bz2",
+    log:
+        "logs/sources/world_dumps.log",
+    benchmark:
+        "logs/sources/world_dumps.jsonl"
+    threads: 1
+    script:
+        "../scripts/render_dumps.py"
 
-    rule download_bear:
+
+rule read_dump:
+    input:
+        dump=dump_file,
+        relations="resources/templates/bear_relations.tsv",
+        code=code("sources/dump_facts", "sources/dumps"),
+    output:
+        facts="results/sources/{dump}/facts.parquet",
+    log:
+        "logs/sources/{dump}/facts.log",
+    benchmark:
+        "logs/sources/{dump}/facts.jsonl"
+    wildcard_constraints:
+        dump="|".join(DUMPS) or "none",
+    threads: 1
+    resources:
+        mem_mb=2000,
+    params:
+        settings=lambda w: DUMPS[w.dump],
+        data=config["data"],
+    script:
+        "../scripts/read_dump.py"
+
+
+rule pull_aliases:
+    input:
+        rdf=lambda w: rdf_of(ORIGIN[w.origin]),
+        questions="results/benchmarks/{origin}_big/items.parquet",
+        candidates="results/benchmarks/{origin}_big/candidates.parquet",
+        query="resources/queries/wikidata/aliases.rq",
+        code=code("sources/access", "sources/sparql"),
+    output:
+        aliases="results/benchmarks/{origin}_big/aliases.parquet",
+    log:
+        "logs/benchmarks/{origin}_aliases.log",
+    benchmark:
+        "logs/benchmarks/{origin}_aliases.jsonl"
+    wildcard_constraints:
+        origin="bear|world",
+    threads: 1
+    resources:
+        sparql=1,
+    params:
+        source=lambda w: ORIGIN[w.origin],
+        settings=lambda w: settings(ORIGIN[w.origin]),
+        data=config["data"],
+        contact=config["contact"],
+    script:
+        "../scripts/pull_aliases.py"
+
+
+for name, parts in (
+    ("bear", ["BEAR", "BEAR-big", "relation_info.json"]),
+    ("ontoprobe", ["ontology", "memorizing"]),
+):
+    if config["sources"][name]["access"] == "live":
+
+        rule:
+            name:
+                f"download_{name}"
+            input:
+                code=code("sources/download", "sources/released_archive"),
+            output:
+                [
+                    path if "." in part else directory(path)
+                    for part in parts
+                    for path in [f"{config['sources'][name]['folder']}/{part}"]
+                ],
+            log:
+                f"logs/sources/{name}.log",
+            benchmark:
+                f"logs/sources/{name}.jsonl"
+            threads: 1
+            params:
+                url=config["sources"][name]["url"],
+                contact=config["contact"],
+            script:
+                "../scripts/download_released.py"
+
+
+for name, chosen in downloads().items():
+
+    rule:
+        name:
+            f"download_{name}"
         input:
-            code=code("sources/download", "sources/bear_archive"),
+            code=code("sources/download"),
         output:
-            small=directory(f"{config['sources']['bear']['folder']}/BEAR"),
-            big=directory(f"{config['sources']['bear']['folder']}/BEAR-big"),
-            info=f"{config['sources']['bear']['folder']}/relation_info.json",
+            file=chosen["file"],
         log:
-            "logs/sources/bear.log",
+            f"logs/sources/{name}_download.log",
         benchmark:
-            "logs/sources/bear.jsonl"
+            f"logs/sources/{name}_download.jsonl"
         threads: 1
+        resources:
+            # two connections a host at most
+            downloads=1,
         params:
-            url=config["sources"]["bear"]["url"],
+            url=chosen["url"],
+            sha256=chosen.get("sha256"),
             contact=config["contact"],
         script:
-            "../scripts/download_bear.py"
+            "../scripts/download_file.py"

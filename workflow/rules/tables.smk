@@ -38,12 +38,106 @@ rule tabulate:
         "logs/tables/tables.jsonl"
     threads: 1
     params:
-        experiments=EXPERIMENTS,
+        experiments=by_method("sentence", "bear"),
         models=MODELS,
         names=TABLES,
         seed=config["seed"],
     script:
         "../scripts/tabulate.py"
+
+
+rule compare_access:
+    input:
+        pulled=pulled_facts(),
+        dumps=expand("results/sources/{dump}/facts.parquet", dump=compared_dumps()),
+        code=code("tables/sources"),
+    output:
+        table="results/tables/access_agreement.parquet",
+        text="results/tables/access_agreement.tsv",
+    log:
+        "logs/tables/access_agreement.log",
+    benchmark:
+        "logs/tables/access_agreement.jsonl"
+    threads: 1
+    params:
+        forms={name: dump["form"] for name, dump in DUMPS.items()},
+    script:
+        "../scripts/compare_access.py"
+
+
+rule compare_ontology:
+    input:
+        released=lambda w: released("ontoprobe", "ontology"),
+        classes="results/knowledge/ontology/classes.parquet",
+        class_chains="results/knowledge/ontology/class_chains.parquet",
+        properties="results/knowledge/ontology/properties.parquet",
+        property_chains="results/knowledge/ontology/property_chains.parquet",
+        alignment="results/knowledge/ontology/alignment.parquet",
+        rejects="results/knowledge/ontology/rejects.parquet",
+        code=code("tables/ontology", "benchmarks/ontoprobe_released"),
+    output:
+        table="results/tables/ontology_agreement.parquet",
+        text="results/tables/ontology_agreement.tsv",
+        differences="results/tables/ontology_differences.parquet",
+    log:
+        "logs/tables/ontology_agreement.log",
+    benchmark:
+        "logs/tables/ontology_agreement.jsonl"
+    threads: 1
+    script:
+        "../scripts/compare_ontology.py"
+
+
+rule compare_bear:
+    input:
+        released=lambda w: released("bear", "BEAR-big"),
+        statements="results/sources/wikidata/facts.parquet",
+        questions="results/benchmarks/bear_big/items.parquet",
+        candidates="results/benchmarks/bear_big/candidates.parquet",
+        prompts="results/benchmarks/bear_big/prompts.parquet",
+        relations="resources/templates/bear_relations.tsv",
+        labels="resources/templates/bear_labels.tsv",
+        code=code("tables/bear_drift", "benchmarks/bear_drift"),
+    output:
+        table="results/tables/bear_drift.parquet",
+        text="results/tables/bear_drift.tsv",
+        states="results/benchmarks/bear_big/drift.parquet",
+    log:
+        "logs/tables/bear_drift.log",
+    benchmark:
+        "logs/tables/bear_drift.jsonl"
+    threads: 1
+    params:
+        construction=config["bear"],
+    script:
+        "../scripts/compare_bear.py"
+
+
+rule chapter_sources:
+    input:
+        tables=comparisons(),
+        differences=(
+            rules.compare_ontology.output.differences if compared("ontology") else []
+        ),
+        funnels=expand(
+            "results/benchmarks/{benchmark}/funnel.parquet", benchmark=constructed()
+        ),
+        choices=expand(
+            "results/benchmarks/{benchmark}/choice.parquet", benchmark=constructed()
+        ),
+        names="resources/templates/bear_relations.tsv",
+        code=code("tables/sources", "tables/grid", "tables/chapter"),
+    output:
+        chapter="results/report/chapters/sources.json",
+    log:
+        "logs/tables/chapter_sources.log",
+    benchmark:
+        "logs/tables/chapter_sources.jsonl"
+    threads: 1
+    params:
+        circular="bear" in config["sources"]["wikidata"].get("holds", []),
+    script:
+        "../scripts/chapter_sources.py"
 
 
 rule report:
@@ -53,6 +147,7 @@ rule report:
         questions=of_benchmarks("items"),
         funnels=funnels(),
         names="resources/templates/bear_relations.tsv",
+        chapters=chapters(),
         code=code("tables/report", "tables/draw", "tables/draw_size"),
     output:
         page=report(
@@ -83,7 +178,7 @@ rule report:
         "logs/tables/report.jsonl"
     threads: 1
     params:
-        experiments=EXPERIMENTS,
+        experiments=by_method("sentence", "bear"),
         models=MODELS,
         seed=config["seed"],
         descriptions=BENCHMARKS,

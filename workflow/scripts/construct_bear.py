@@ -1,5 +1,6 @@
 from kgprobe import schema
 from kgprobe.benchmarks import bear
+from kgprobe.benchmarks.bear_choice import Review
 from kgprobe.job import job
 from kgprobe.sheets import manual_templates, read_table
 
@@ -12,6 +13,7 @@ with job(snakemake) as run:
         {row["id"]: row["form"] for row in read_table(run.input.labels)},
         run.params.construction,
         run.wildcards.origin,
+        Review.of(read_table(run.input.review), run.input.review),
     )
     provenance = run.provenance(construction=run.params.construction)
     for size, sets in (("big", built.big), ("lite", built.lite)):

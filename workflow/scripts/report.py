@@ -17,4 +17,5 @@ with job(snakemake) as run:
         descriptions=run.params.descriptions,
         config=run.config,
         seed=run.params.seed,
+        chapters=run.input.get("chapters", []),
     )

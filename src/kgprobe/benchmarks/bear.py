@@ -10,8 +10,17 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.benchmarks.bear_filters import REASONS, filtered, lifted, number
-from kgprobe.benchmarks.bear_frames import Sets, check_balance, relation_frames
+from kgprobe.benchmarks.bear_choice import (
+    CHOICE,
+    REVIEWED,
+    SPARES,
+    Chosen,
+    Review,
+    choose,
+    reviewed,
+)
+from kgprobe.benchmarks.bear_filters import REASONS, filtered, lifted
+from kgprobe.benchmarks.bear_frames import Sets, check_balance, check_nested, relation_frames
 from kgprobe.schema import FUNNEL, Contract
 
 DROPPED = Contract(
@@ -26,29 +35,15 @@ DROPPED = Contract(
     ("relation", "subject", "object", "rank"),
     may_be_empty=True,
 )
-CHOICE = Contract(
-    "CHOICE",
-    {
-        "benchmark": pl.String,
-        "relation": pl.String,
-        "cardinality": pl.String,
-        "answers": pl.Int32,
-        "per_answer": pl.Int32,
-        "instances": pl.Int32,
-        "feasible": pl.Int32,
-        "outcome": pl.String,
-    },
-    ("benchmark", "relation"),
-)
-SPARES = Contract(
-    "SPARES",
-    {"relation": pl.String, "subject": pl.String, "object": pl.String, "position": pl.Int32},
-    ("relation", "object", "position"),
-    may_be_empty=True,
-)
 RELATIONS = Contract("RELATIONS", {"relation": pl.String, "cardinality": pl.String}, ("relation",))
 #: The reports of a construction by the name of their frame in `Built`.
-REPORTS = {"funnel": FUNNEL, "dropped": DROPPED, "choice": CHOICE, "spares": SPARES}
+REPORTS = {
+    "funnel": FUNNEL,
+    "dropped": DROPPED,
+    "choice": CHOICE,
+    "spares": SPARES,
+    "reviewed": REVIEWED,
+}
 
 
 @dataclass(frozen=True)
@@ -61,17 +56,7 @@ class Built:
     dropped: pl.DataFrame
     choice: pl.DataFrame
     spares: pl.DataFrame
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """The instances of one relation: `frame` in final order, answers by label."""
-
-    frame: pl.DataFrame
-    answers: int
-    per_answer: int
-    feasible: int
-    spares: pl.DataFrame
+    reviewed: pl.DataFrame
 
 
 def build(
@@ -81,17 +66,19 @@ def build(
     forms: Mapping[str, str],
     config: Mapping[str, Any],
     origin: str = "bear",
+    review: Review = Review({}),  # noqa: B008  (frozen)
 ) -> Built:
     """The big and the lite set of `statements` (STATEMENTS).
 
     `relations` are the rows of bear_relations.tsv, `templates` three (index, text) per relation,
-    `forms` replaces answer labels inside sentences (id -> form) after all filters and orders.
+    `forms` replaces answer labels inside sentences (id -> form) after all filters and orders,
+    `review` rejects instances, which spares replace (section 4.5).
     Relations without enough answers are dropped and reported. Raises BalanceError should an
     invariant fail, ValueError when no relation is left.
     """
     popular = with_popularity(statements, config["popularity"])
     parts: dict[str, list[Sets]] = {"big": [], "lite": []}
-    funnel, dropped, choice, spares = [], [], [], []
+    funnel, dropped, choice, spares, verdicts = [], [], [], [], []
     for row in sorted(relations, key=lambda r: int(r["relation"][1:])):
         relation = row["relation"]
         pulled = lifted(popular.filter(pl.col("relation") == relation), row["lift"], popular)
@@ -106,8 +93,11 @@ def build(
         rest = judged.filter(pl.col("reason").is_null()).unique(
             ["subject", "object"], maintain_order=True
         )
-        big = _choose(rest, row, config, config["big"])
-        lite = _choose(big.frame, row, config, config["lite"]) if big else None
+        big, judged_by_hand = reviewed(rest, row, config, config["big"], review.subjects(relation))
+        verdicts += judged_by_hand
+        lite = choose(big.frame, row, config, config["lite"]) if big else None
+        if big and lite:
+            check_nested(relation, big.frame, lite.frame, config["overlap"])
         for size, chosen in (("big", big), ("lite", lite)):
             choice.append(
                 _choice_row(f"{origin}_{size}", row, chosen, len(templates.get(relation, ())))
@@ -133,6 +123,7 @@ def build(
         pl.concat(dropped).unique(list(DROPPED.key), maintain_order=True),
         pl.DataFrame(choice, schema=dict(CHOICE.columns), orient="row"),
         pl.concat(spares),
+        pl.DataFrame(verdicts, schema=dict(REVIEWED.columns), orient="row"),
     )
 
 
@@ -160,60 +151,6 @@ def with_popularity(statements: pl.DataFrame, key: str) -> pl.DataFrame:
         named = counts.rename({"subject": side, "n": f"{side}_popularity"})
         statements = statements.join(named, on=side, how="left", maintain_order="left")
     return statements
-
-
-def _choose(
-    rest: pl.DataFrame,
-    relation: Mapping[str, str],
-    config: Mapping[str, Any],
-    size: Mapping[str, int],
-) -> Chosen | None:
-    """The instances of one relation and size, or None when there are too few answers."""
-    if relation["cardinality"] == "1:1":
-        return _choose_pairs(rest, config["min_answers"], size["one_to_one"])
-    counts = rest.group_by("object").agg(
-        pl.len().alias("count"),
-        pl.col("object_popularity").max(),
-        pl.col("object_label").first(),
-    )
-    for k in range(size["max_answers"], config["min_answers"] - 1, -1):
-        q = round(size["total"] / k)  # half to even
-        feasible = counts.filter(pl.col("count") >= q)
-        if q and feasible.height >= k:
-            break
-    else:
-        return None
-    by = ["object_popularity", "count", number("object")]
-    answers = feasible.sort(by, descending=[True, True, False]).head(k)
-    ranked = rest.join(answers.select("object"), on="object", how="semi").sort(
-        "object", "subject_popularity", number("subject"), descending=[False, True, False]
-    )
-    ranked = ranked.with_columns(position=pl.int_range(pl.len(), dtype=pl.Int32).over("object"))
-    chosen = _ordered(ranked.filter(pl.col("position") < q))
-    spare = ranked.filter((pl.col("position") >= q) & (pl.col("position") < q + config["spares"]))
-    return Chosen(chosen.drop("position"), k, q, feasible.height, spare)
-
-
-def _choose_pairs(rest: pl.DataFrame, least: int, most: int) -> Chosen | None:
-    """The most popular pairs of a one-to-one relation, by the smaller of both popularities."""
-    both = [pl.col("subject_popularity"), pl.col("object_popularity")]
-    ranked = rest.sort(
-        pl.min_horizontal(*both), pl.max_horizontal(*both), number("subject"),
-        descending=[True, True, False],
-    ).unique("object", keep="first", maintain_order=True)  # fmt: skip
-    if ranked.height < least:
-        return None
-    spare = ranked.slice(most, 0).with_columns(position=pl.lit(0, dtype=pl.Int32))
-    chosen = _ordered(ranked.head(most))
-    return Chosen(chosen, chosen.height, 1, ranked.height, spare)
-
-
-def _ordered(chosen: pl.DataFrame) -> pl.DataFrame:
-    """Answers in label order (code points), instances of an answer by popularity."""
-    return chosen.sort(
-        "object_label", number("object"), "subject_popularity", number("subject"),
-        descending=[False, False, True, False],
-    )  # fmt: skip
 
 
 def _frames(
@@ -254,8 +191,9 @@ def _choice_row(
     benchmark: str, row: Mapping[str, str], chosen: Chosen | None, templates: int
 ) -> tuple[Any, ...]:
     if chosen is None:
-        numbers: tuple[Any, ...] = (0, 0, 0, 0, "too few answers")
+        numbers: tuple[Any, ...] = (0, 0, 0, 0, 0, None, None, None, None, "too few answers")
     else:
         outcome = "kept" if templates == 3 else f"{templates} templates, needs three"
-        numbers = (chosen.answers, chosen.per_answer, chosen.frame.height, chosen.feasible, outcome)
+        counts = (chosen.answers, chosen.per_answer, chosen.frame.height, chosen.feasible)
+        numbers = (*counts, chosen.tried, *chosen.bounds, outcome)
     return (benchmark, row["relation"], row["cardinality"], *numbers)

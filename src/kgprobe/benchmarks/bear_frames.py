@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from kgprobe.benchmarks.bear_filters import fold, overlap
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 
 
@@ -92,5 +93,23 @@ def check_balance(sets: Sets) -> None:
             repeated = frame.filter(frame[column].is_duplicated())
             if repeated.height:
                 raise BalanceError(f"{name}: {column} {repeated[column][0]!r} occurs twice")
-        if sets.prompts.filter(pl.col("relation") == name).height != 3:
-            raise BalanceError(f"{name}: needs three templates")
+        texts = sets.prompts.filter(pl.col("relation") == name)["text"].to_list()
+        if len(texts) != 3:
+            raise BalanceError(f"{name}: {len(texts)} templates, needs three")
+        for text in texts:
+            if (text.count("[X]"), text.count("[Y]")) != (1, 1):
+                raise BalanceError(f"{name}: template {text!r} needs one [X] and one [Y]")
+
+
+def check_nested(relation: str, big: pl.DataFrame, lite: pl.DataFrame, rule: str) -> None:
+    """Raise BalanceError unless `lite` is part of `big` and no instance gives its answer away.
+
+    Both are chosen instances (subject, object, and their labels); `rule` is that of the filter.
+    """
+    pair = ["subject", "object"]
+    stray = lite.join(big.select(pair), on=pair, how="anti")
+    if stray.height:
+        raise BalanceError(f"{relation}: {stray['subject'][0]} is in lite and not in big")
+    for subject, name, answer in big.select("subject", "subject_label", "object_label").rows():
+        if overlap(fold(name), fold(answer), rule):
+            raise BalanceError(f"{relation}/{subject}: {name!r} overlaps its answer {answer!r}")

@@ -40,13 +40,17 @@ def classes(folder: Path) -> pl.DataFrame:
 
 
 def properties(folder: Path) -> pl.DataFrame:
-    """One row per property; the file spells the key of the range `rdf:range`."""
+    """One row per property.
+
+    The file spells the key of the range `rdf:range`, and some of DBpedia's IRIs with https, which
+    name nothing: they are read as what DBpedia calls them.
+    """
     rows = []
     for entry in _entries(folder / "property.json"):
         iris = entry["rdf:Property"]
         iris = [iris] if isinstance(iris, str) else iris
         wikidata = [i.rsplit(":", 1)[-1] for i in iris if "wikidata.org" in i]
-        dbpedia = [i for i in iris if "dbpedia.org" in i]
+        dbpedia = [i.replace("https:", "http:", 1) for i in iris if "dbpedia.org" in i]
         rows.append(
             (
                 entry["id"],

@@ -6,6 +6,7 @@ cannot matter before anything is parsed; it may pass too much, never too little;
 
 import bz2
 import gzip
+import os
 import re
 import shutil
 import subprocess
@@ -109,36 +110,55 @@ def _zstd_lines(raw: BinaryIO) -> Iterator[bytes]:
 
 
 def tool(path: Path) -> list[str] | None:
-    """The command that decompresses `path` to its standard output, if one is installed."""
+    """The command that decompresses such a file from its standard input, if one is installed."""
     for name in TOOLS.get(path.suffix, ()):
         if shutil.which(name):
-            return [name, "-dc", str(path)]
+            return [name, "-dc"]
     return None
 
 
 @contextmanager
-def piped_lines(path: Path) -> Iterator[Iterator[bytes]]:
+def piped_lines(path: Path, position: Position | None = None) -> Iterator[Iterator[bytes]]:
     """Like `lines`, but decompressed by a tool in a process of its own; DumpError when it fails."""
     command = tool(path)
-    if command is None:
-        with lines(path) as found:
+    if command is None or not path.is_file():
+        with lines(path, position) as found:
             yield found
         return
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    place = position or Position()
+    with open(path, "rb") as raw:
+        process = subprocess.Popen(
+            command, stdin=raw, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        try:
+            yield _piped(path, raw, process, place)
+        finally:
+            for stream in (process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+def _piped(
+    path: Path, raw: BinaryIO, process: subprocess.Popen[bytes], place: Position
+) -> Iterator[bytes]:
     assert process.stdout is not None
     assert process.stderr is not None
-    try:
-        yield (line.rstrip(b"\r\n") for line in process.stdout)
-        process.stdout.close()
-        if process.wait():
-            said = process.stderr.read().decode(errors="replace").strip()[-300:]
-            raise DumpError(f"{path}: cut or damaged: {said}; download it again")
-    finally:
-        process.stdout.close()
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        process.stderr.close()
+    for line in process.stdout:
+        place.lines += 1
+        if place.lines % 4096 == 0:
+            # both processes share the offset of the open file
+            place.compressed = os.lseek(raw.fileno(), 0, os.SEEK_CUR)
+        yield line.rstrip(b"\r\n")
+    place.compressed = os.lseek(raw.fileno(), 0, os.SEEK_CUR)
+    if process.wait():
+        said = process.stderr.read().decode(errors="replace").strip()[-300:]
+        raise DumpError(
+            f"{path}: cut or damaged near byte {place.compressed:,} of {path.stat().st_size:,}, "
+            f"after line {place.lines:,} ({said}); download it again, finished shards stay"
+        )
 
 
 def wikidata_json(
@@ -179,8 +199,8 @@ def _claim(subject: str, relation: str, claim: dict[str, Any]) -> Statement:
     if snak["datavalue"]["type"] == "time":
         return Statement(subject, relation, value["time"].lstrip("+"), "literal", rank)
     if isinstance(value, dict):
-        text = value.get("text") or value.get("amount", "").lstrip("+")
-        return Statement(subject, relation, text or orjson.dumps(value).decode(), "literal", rank)
+        plain = value.get("text") or value.get("amount", "").lstrip("+")
+        return Statement(subject, relation, plain or orjson.dumps(value).decode(), "literal", rank)
     return Statement(subject, relation, str(value), "literal", rank)
 
 
@@ -208,7 +228,7 @@ def wikidata_truthy(source: Iterable[bytes], relations: Iterable[str]) -> Iterat
         elif other.startswith((b"_:", b"<http://www.wikidata.org/.well-known/genid/")):
             yield Statement(subject.decode(), relation.decode(), "somevalue", "special")
         else:
-            yield Statement(subject.decode(), relation.decode(), _text(other), "literal")
+            yield Statement(subject.decode(), relation.decode(), text(other), "literal")
 
 
 _TRIPLE = re.compile(rb"^<([^>]+)> <([^>]+)> (?:<([^>]+)>|(\".*)) \.$")
@@ -221,8 +241,8 @@ def ntriples(source: Iterable[bytes], predicates: Iterable[str]) -> Iterator[Sta
         if prefilter.search(line) and (match := _TRIPLE.match(line)):
             subject, predicate, iri, literal = match.groups()
             kind: Literal["item", "literal"] = "item" if iri is not None else "literal"
-            value = _unescaped(iri) if iri is not None else _text(literal)
-            yield Statement(_unescaped(subject), predicate.decode(), value, kind)
+            value = unescaped(iri) if iri is not None else text(literal)
+            yield Statement(unescaped(subject), predicate.decode(), value, kind)
 
 
 def _any_of(needles: Iterable[bytes]) -> re.Pattern[bytes]:
@@ -233,15 +253,16 @@ _ESCAPE = re.compile(r'\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([tbnrf"\'\\]))'
 _PLAIN = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def _unescaped(data: bytes) -> str:
-    text = data.decode()
-    if "\\" not in text:
-        return text
+def unescaped(data: bytes) -> str:
+    """The text of an N-Triples term with its escapes undone."""
+    plain = data.decode()
+    if "\\" not in plain:
+        return plain
     return _ESCAPE.sub(
-        lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _PLAIN.get(m[3], m[3]), text
+        lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _PLAIN.get(m[3], m[3]), plain
     )
 
 
-def _text(literal: bytes) -> str:
+def text(literal: bytes) -> str:
     """The lexical form of an N-Triples literal, without language and datatype."""
-    return _unescaped(literal[1 : literal.rindex(b'"')]) if b'"' in literal else literal.decode()
+    return unescaped(literal[1 : literal.rindex(b'"')]) if b'"' in literal else literal.decode()

@@ -132,6 +132,10 @@ class Shard:
     problems: pl.DataFrame
 
 
+#: names of the published files, without their ending: for plans made before the download
+PUBLISHED = [f"re-nlg_{start}-{start + 10_000}" for start in range(0, 4_650_000, 10_000)]
+
+
 def members(source: Path) -> list[str]:
     """Names of the dump files in a folder or zip archive, in the order of their first number."""
     if source.is_dir():

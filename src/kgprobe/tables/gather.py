@@ -18,8 +18,8 @@ from kgprobe.tables import (
     headline,
 )
 from kgprobe.tables.answers import Probe, judge
+from kgprobe.tables.drawing import Drawing
 from kgprobe.tables.published import Published
-from kgprobe.tables.report import Drawing
 from kgprobe.tables.study import RELATIONS, Study
 from kgprobe.tables.table import lookup
 
@@ -30,7 +30,7 @@ COMPARABLE = ("bear_released", "bear_lite")
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure with the words that go with it; `part` as in `report.Drawing`."""
+    """A figure with the words that go with it; `part` as in `Drawing`."""
 
     part: str
     name: str

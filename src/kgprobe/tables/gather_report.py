@@ -9,7 +9,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.job import versions
-from kgprobe.tables import bear_figures, draw, gather
+from kgprobe.tables import bear_figures, chapter, draw, gather
 from kgprobe.tables.report import Example, Link, Report, write_report
 
 Rows = Sequence[Mapping[str, str]]
@@ -30,6 +30,7 @@ def make(
     descriptions: Mapping[str, str],
     config: Mapping[str, Any],
     seed: int,
+    chapters: Sequence[str] = (),
 ) -> None:
     """Write the page and, in `figures` beside it, every figure as SVG and PNG.
 
@@ -61,6 +62,7 @@ def make(
         relation_names=names,
         descriptions={b: descriptions[b] for b in benchmarks},
         links=_links(page, [*tables, *scores, *questions]),
+        chapters=[chapter.read(path) for path in chapters],
     )
     write_report(page, report)
 

@@ -79,8 +79,12 @@ def property_differences(
         iri, label = gold["property"], gold["label"]
         mine = known.get(iri, {})
         if (iri, gold["dbpedia"]) not in pairs:
-            reason = "neither graph states this equivalence today"
-            rows.append(("aligned", iri, label, gold["dbpedia"], mine.get("dbpedia"), reason))
+            others = sorted(b for a, b in pairs if a == iri)
+            reason = (
+                "the graphs state another equivalence" if others
+                else "neither graph states this equivalence today"
+            )  # fmt: skip
+            rows.append(("aligned", iri, label, gold["dbpedia"], ", ".join(others), reason))
         for side in ("domain", "range"):
             ours = labels.get(mine.get(side) or "")
             if (ours or "").casefold() != (gold[side] or "").casefold():

@@ -18,6 +18,8 @@ from markupsafe import Markup
 from kgprobe.schema import atomic
 from kgprobe.tables import calibration, draw, grid, headline
 from kgprobe.tables.answers import Probe
+from kgprobe.tables.chapter import Chapter
+from kgprobe.tables.drawing import Drawing
 from kgprobe.tables.grid import Grid
 from kgprobe.tables.table import lookup
 
@@ -38,21 +40,6 @@ TEMPLATE_COLUMNS = {
     "answer elsewhere": "answer inside",
     "answer before subject": "answer before subject",
 }
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A figure: which part of the report it belongs to, its title, what it shows, its SVG text.
-
-    `part`: "calibration", or the name of a benchmark. `alt` says in words what can be seen.
-    """
-
-    part: str
-    name: str
-    title: str
-    caption: str
-    svg: str
-    alt: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,7 +67,7 @@ class Report:
     `tables`: TABLE frames by table name (bear_models, bear_relations, ... as far as there are);
     `models`, `experiments`: rows as they shall be printed; `made`: date, as text;
     `relation_names`: relation -> name; `funnels`: FUNNEL frames by benchmark; `descriptions`:
-    benchmark -> what it is.
+    benchmark -> what it is; `chapters`: in the order in which they are printed.
     """
 
     made: str
@@ -96,6 +83,7 @@ class Report:
     relation_names: Mapping[str, str] = field(default_factory=dict)
     descriptions: Mapping[str, str] = field(default_factory=dict)
     links: Sequence[Link] = ()
+    chapters: Sequence[Chapter] = ()
     title: str = "What the models know of the knowledge graph"
 
     @cached_property

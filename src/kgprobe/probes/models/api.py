@@ -7,13 +7,15 @@
 What a server offers is tried, never assumed (scoring.md, section 4).
 """
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from kgprobe.probes.models.api_http import ApiError, Endpoint, Transport
+from kgprobe.probes.models.load import ModelSpec
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -192,6 +194,29 @@ class Client:
         """Server, model, capabilities and usage."""
         known = asdict(self._capabilities) if self._capabilities else {}
         return {**self.transport.record(), "capabilities": known}
+
+
+def open_client(spec: ModelSpec, settings: Mapping[str, Any]) -> Client:
+    """The client of a row of models.tsv (source api:NAME) under the config's section `api`.
+
+    Raises ApiError when the environment variable that must hold the base URL is not set.
+    """
+    variable = settings["url_variable"]
+    base_url = os.environ.get(variable, "").strip()
+    if not base_url:
+        raise ApiError(
+            f"{spec.model}: set the environment variable {variable} to the base URL of its server, "
+            "for example http://127.0.0.1:8000/v1"
+        )
+    limits = ("requests_per_minute", "tokens_per_minute", "most", "timeout", "attempts")
+    endpoint = Endpoint(
+        base_url,
+        spec.source.removeprefix("api:"),
+        key_variable=settings["key_variable"],
+        prices=tuple(settings["prices"]),
+        **{name: settings[name] for name in limits},
+    )
+    return Client(endpoint, Path(settings["cache"]))
 
 
 def _listed(logprobs: dict[str, Any]) -> tuple[Token, ...]:

@@ -156,28 +156,41 @@ class SpanGaps:
         owners: Sequence[int],
         rows: Sequence[Ids],
         read: Reader,
+        last: int = 1,
     ) -> None:
-        """Call `read` with batches of row numbers and the decoder's logits (r x 1 x vocabulary).
+        """Call `read` with batches of row numbers and the decoder's logits (r x last x vocabulary).
 
         Each row is what the decoder has read (from its start token on) after the context of number
-        `owner`; the logits are those of the next token.
+        `owner`; the logits are those that follow each of its `last` final tokens.
         """
-        states, mask = encoded
 
         def forward(batch: NDArray[np.int64]) -> None:
-            ids, _ = padded([rows[b] for b in batch], self.pad, self.loaded.device)
-            pick = torch.tensor([owners[b] for b in batch], device=ids.device)
-            self.positions_fed += ids.numel()
-            last = torch.tensor([len(rows[b]) - 1 for b in batch], device=ids.device)
-            hidden = self._decode(states[pick], mask[pick], ids)
-            index = torch.arange(len(batch), device=ids.device)
-            final = hidden[index, last]
-            step = max(SLICE // (4 * int(self.loaded.model.config.vocab_size)), 1)
+            final = self._final(encoded, [owners[b] for b in batch], [rows[b] for b in batch], last)
+            step = max(SLICE // (4 * last * int(self.loaded.model.config.vocab_size)), 1)
             for start in range(0, len(batch), step):
                 logits = self._logits(final[start : start + step])
-                read(batch[start : start + step], _precise(logits)[:, None])
+                read(batch[start : start + step], _precise(logits))
 
         self.budget.run([len(r) for r in rows], forward)
+
+    @torch.inference_mode()
+    def following(
+        self, encoded: tuple[Any, Any], owners: Sequence[int], rows: Sequence[Ids]
+    ) -> Any:
+        """Logits (rows x vocabulary) of the next token of all rows at once."""
+        return _precise(self._logits(self._final(encoded, owners, rows, 1)))[:, 0]
+
+    def _final(
+        self, encoded: tuple[Any, Any], owners: Sequence[int], rows: Sequence[Ids], last: int
+    ) -> Any:
+        """Decoder states (rows x last x width) of the `last` final tokens of every row."""
+        ids, _ = padded(rows, self.pad, self.loaded.device)
+        self.positions_fed += ids.numel()
+        pick = torch.tensor(owners, device=ids.device)
+        hidden = self._decode(encoded[0][pick], encoded[1][pick], ids)
+        lengths = torch.tensor([len(r) for r in rows], device=ids.device)[:, None]
+        places = lengths - last + torch.arange(last, device=ids.device)
+        return hidden[torch.arange(len(rows), device=ids.device)[:, None], places]
 
     def _decode(self, states: Any, mask: Any, ids: Any) -> Any:
         if not self._is_checked:

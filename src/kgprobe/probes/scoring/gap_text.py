@@ -114,19 +114,28 @@ def _with_sentinel(loaded: Loaded, question: Question, space: str) -> Gapped:
     A sentinel stands for tokens of the complete sentence (Raffel et al. 2020, section 3.1.4): text
     put around the sentinel's name would be split differently.
     """
-    tokenizer = loaded.tokenizer
-    sentinel = int(tokenizer.convert_tokens_to_ids(SENTINEL))
+    gap = _opened(loaded, question, special=True)
+    gap.ids[gap.place] = int(loaded.tokenizer.convert_tokens_to_ids(SENTINEL))
+    return gap
+
+
+def prompt(loaded: Loaded, question: Question) -> Ids:
+    """The tokens before the gap as the complete sentence has them, without special tokens."""
+    gap = _opened(loaded, question, special=False)
+    return gap.ids[: gap.place]
+
+
+def _opened(loaded: Loaded, question: Question, special: bool) -> Gapped:
+    """The complete sentence with a word in the gap, whose tokens are one at the gap's place."""
     for filler in FILLERS:
         text = question.before + filler + question.after
-        coded = tokenizer(text, return_offsets_mapping=True)
+        coded = loaded.tokenizer(text, return_offsets_mapping=True, add_special_tokens=special)
         start = len(question.before)
         span = _tokens_of(coded["offset_mapping"], start, start + len(filler), text)
         if span is None:
             continue
         ids = np.array(coded["input_ids"], dtype=np.int64)
-        gap = _without_space(ids, span[0], span[1] - 1, coded["offset_mapping"], text)
-        gap.ids[gap.place] = sentinel
-        return gap
+        return _without_space(ids, span[0], span[1] - 1, coded["offset_mapping"], text)
     raise ValueError(
         f"item {question.item}, template {question.template}: the gap has no token border to the "
         f"text around it: {question.before[-20:]!r} … {question.after[:20]!r}"

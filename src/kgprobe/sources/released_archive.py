@@ -1,14 +1,16 @@
-"""The released BEAR sets out of the archive of their repository."""
+"""Released data sets out of the archives of their repositories."""
 
 import shutil
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
-WANTED = ("BEAR", "BEAR-big", "relation_info.json")
+BEAR = ("BEAR", "BEAR-big", "relation_info.json")
+ONTOPROBE = ("ontology", "memorizing")
 
 
-def unpack(archive: Path, folder: Path) -> list[Path]:
-    """Put BEAR, BEAR-big and relation_info.json of the zip `archive` into `folder`.
+def unpack(archive: Path, folder: Path, names: Sequence[str]) -> list[Path]:
+    """Put the folders or files `names` of the zip `archive` into `folder`.
 
     They may lie below any top folder. Each appears whole or not at all. Raises ValueError when one
     is missing or the archive is damaged.
@@ -16,9 +18,9 @@ def unpack(archive: Path, folder: Path) -> list[Path]:
     made = []
     try:
         with zipfile.ZipFile(archive) as zipped:
-            names = [n for n in zipped.namelist() if not n.endswith("/")]
-            for wanted in WANTED:
-                members = {n: _below(n, wanted) for n in names if _below(n, wanted) is not None}
+            inside_it = [n for n in zipped.namelist() if not n.endswith("/")]
+            for wanted in names:
+                members = {n: _below(n, wanted) for n in inside_it if _below(n, wanted) is not None}
                 if not members:
                     raise ValueError(f"{archive}: no {wanted} in it")
                 temporary = folder / f".{wanted}.part"

@@ -1,10 +1,10 @@
-"""Unpacking the repository's archive of BEAR."""
+"""Unpacking the archives of released data sets."""
 
 import zipfile
 
 import pytest
 
-from kgprobe.sources.bear_archive import unpack
+from kgprobe.sources.released_archive import BEAR, unpack
 
 
 def archive(path, *names):
@@ -22,7 +22,7 @@ def test_the_three_parts_come_out_from_below_any_folder(tmp_path):
         "BEAR-725b4e3/relation_info.json",
         "BEAR-725b4e3/README.md",
     )
-    unpack(path, tmp_path)
+    unpack(path, tmp_path, BEAR)
     assert (tmp_path / "BEAR/P36.jsonl").read_text() == "BEAR-725b4e3/BEAR/P36.jsonl"
     assert (tmp_path / "BEAR-big/P36.jsonl").is_file()
     assert (tmp_path / "relation_info.json").is_file()
@@ -31,7 +31,7 @@ def test_the_three_parts_come_out_from_below_any_folder(tmp_path):
 
 def test_a_missing_part_and_a_damaged_archive_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"a\.zip: no BEAR-big in it"):
-        unpack(archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl"), tmp_path)
+        unpack(archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl"), tmp_path, BEAR)
     (tmp_path / "b.zip").write_bytes(b"no zip")
     with pytest.raises(ValueError, match=r"b\.zip: not a sound zip archive"):
-        unpack(tmp_path / "b.zip", tmp_path)
+        unpack(tmp_path / "b.zip", tmp_path, BEAR)

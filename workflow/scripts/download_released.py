@@ -1,11 +1,11 @@
 from pathlib import Path
 
 from kgprobe.job import job
-from kgprobe.sources.bear_archive import unpack
 from kgprobe.sources.download import agent_of, download
+from kgprobe.sources.released_archive import unpack
 
 with job(snakemake) as run:
-    folder = Path(run.output.small).parent
+    folder = Path(run.output[0]).parent
     archive = folder / "archive.zip"
     run.note(sha256=download(run.params.url, archive, agent=agent_of(run.params.contact)))
-    unpack(archive, folder)
+    unpack(archive, folder, [Path(path).name for path in run.output])

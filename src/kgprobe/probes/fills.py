@@ -1,0 +1,80 @@
+"""From benchmark frames to frames of fillings."""
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import polars as pl
+import torch
+
+from kgprobe.probes.models.api import Client, open_client
+from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
+from kgprobe.probes.scoring import fill
+from kgprobe.schema import FILL_GOLDS, FILLS, Contract
+
+
+def answerer(spec: ModelSpec, api: Mapping[str, Any]) -> Loaded | Client:
+    """The model of a row of models.tsv: loaded on one thread, or a client of its server."""
+    if spec.kind == "api":
+        return open_client(spec, api)
+    torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return load_model(spec)
+
+
+def fill_frame(
+    model: Loaded | Client,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    settings: Mapping[str, Any],
+    progress: Callable[..., Any],
+) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+    """(FILLS, FILL_GOLDS, record) of every item in every template of its relation.
+
+    `settings` holds `k` and the fields of fill.Settings. Raises ValueError for relations without
+    template, all of them at once.
+    """
+    asked = blanks(items, candidates, prompts)
+    own = {name: value for name, value in settings.items() if name != "k"}
+    bar = progress(total=len(asked), desc="fill", unit="blank")
+    found = fill.predict(model, asked, settings["k"], fill.Settings(**own), progress=bar.update)
+    bar.close()
+    return _frame(found.top, FILLS), _frame(found.golds, FILL_GOLDS), found.record
+
+
+def blanks(
+    items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame
+) -> list[fill.Blank]:
+    """Every item in every template of its relation; its answers' labels are the golds."""
+    labels: dict[str, dict[int, str]] = {
+        name: {index: label for _, index, label in group}
+        for name, group in itertools.groupby(
+            candidates.sort("set", "index").select("set", "index", "label").rows(),
+            key=lambda r: r[0],
+        )
+    }
+    templates: dict[str, list[tuple[int, str]]] = {}
+    for relation, index, text in (
+        prompts.sort("relation", "index").select("relation", "index", "text").rows()
+    ):
+        templates.setdefault(relation, []).append((index, text))
+    lacking = sorted(set(items["relation"]) - set(templates))
+    if lacking:
+        raise ValueError(f"no template for {len(lacking)} relations: {', '.join(lacking)}")
+    found = []
+    columns = ("item", "relation", "subject", "candidates", "answers")
+    for item, relation, subject, name, answers in items.sort("item").select(columns).rows():
+        golds = tuple(labels[name][answer] for answer in answers)
+        found += [
+            fill.Blank(item, index, text, subject, golds) for index, text in templates[relation]
+        ]
+    return found
+
+
+def _frame(columns: Mapping[str, Any], contract: Contract) -> pl.DataFrame:
+    frame = pl.DataFrame(
+        {name: pl.Series(name, columns[name].tolist(), dtype=dtype)
+         for name, dtype in contract.columns.items()}
+    )  # fmt: skip
+    return frame.with_columns(pl.col(pl.Float64).fill_nan(None))

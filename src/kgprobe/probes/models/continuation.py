@@ -1,0 +1,318 @@
+"""What a causal model writes after a prompt: step by step, or forced along given tokens.
+
+    prompt, fed once           | continuations, keys and values of the prompt shared
+    Dante was born in          | Flo- ren- ce
+                               | Ra- ven- na
+
+A model that has no selectable keys and values (state-space models) reads every row anew; which of
+the two happened stands in `notes`.
+"""
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import DynamicCache
+
+from kgprobe.probes.models.batching import Budget, padded
+from kgprobe.probes.models.gaps import SLICE, Reader, SpanGaps
+from kgprobe.probes.models.load import Loaded
+
+Ids = NDArray[np.int64]
+#: Largest difference (nat) of log-probabilities that the self-checks accept.
+AGREEMENT = 5e-3
+
+
+class Stream(Protocol):
+    """Rows under way: `logits` (rows x vocabulary) of their next tokens.
+
+    `advance` replaces the rows by continuations: row i becomes row parents[i] and one token more.
+    `fork` gives an independent stream at the same point.
+    """
+
+    @property
+    def logits(self) -> Any: ...
+
+    def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None: ...
+
+    def fork(self) -> "Stream": ...
+
+
+class CausalText:
+    """One causal model; `positions_fed`, `notes` and `shares` say how the work was done."""
+
+    def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
+        self.loaded, self.budget = loaded, budget or Budget()
+        self.body = loaded.model.base_model
+        self.head = loaded.model.get_output_embeddings()
+        self.positions_fed = 0
+        self.notes: list[str] = []
+        self.shares = False
+        self._check()
+
+    @torch.inference_mode()
+    def open(self, prompts: Sequence[Ids]) -> Stream:
+        """A stream over prompts; the caller keeps their number within its budget."""
+        return _Cached(self, prompts) if self.shares else _Anew(self, prompts)
+
+    @torch.inference_mode()
+    def visit(
+        self, prompts: Sequence[Ids], owners: Sequence[int], suffixes: Sequence[Ids], read: Reader
+    ) -> None:
+        """Call `read` on the logits (r x n x vocabulary) of every token of every suffix.
+
+        Suffix i follows prompt owners[i]; those of one call to `read` have equal length n. A batch
+        is read again after out-of-memory, so that `read` must overwrite and not add up.
+        """
+        of_prompt: list[list[int]] = [[] for _ in prompts]
+        for suffix, owner in enumerate(owners):
+            of_prompt[owner].append(suffix)
+
+        def forward(batch: NDArray[np.int64]) -> None:
+            chosen = [b for b in batch if of_prompt[b]]
+            if not chosen:
+                return
+            stream = self.open([prompts[b] for b in chosen])
+            rows = [(place, s) for place, b in enumerate(chosen) for s in of_prompt[b]]
+            for length in sorted({len(suffixes[s]) for _, s in rows}):
+                self._forced(stream, [r for r in rows if len(suffixes[r[1]]) == length],
+                             suffixes, read)  # fmt: skip
+
+        self.budget.run([len(p) for p in prompts], forward)
+
+    def _forced(
+        self, stream: Any, rows: list[tuple[int, int]], suffixes: Sequence[Ids], read: Reader
+    ) -> None:
+        """Read suffixes of one length n: their first token from the prompt, the others after."""
+        length = len(suffixes[rows[0][1]])
+
+        def forward(batch: NDArray[np.int64]) -> None:
+            own = [rows[b] for b in batch]
+            places = [place for place, _ in own]
+            fed = np.stack([suffixes[s][:-1] for _, s in own])
+            states = stream.states(places, fed)
+            step = max(SLICE // (4 * length * self.columns), 1)
+            for start in range(0, len(own), step):
+                logits = self.logits(states[start : start + step])
+                read(np.array([s for _, s in own[start : start + step]]), logits)
+
+        self.budget.run([length] * len(rows), forward)
+
+    @property
+    def columns(self) -> int:
+        """Size of the vocabulary."""
+        return int(self.loaded.model.config.get_text_config().vocab_size)
+
+    def logits(self, states: Any) -> Any:
+        """float32 (float64 where the model is) logits of hidden states."""
+        found = states if self.head is None else self.head(states)
+        return found if found.dtype == torch.float64 else found.float()
+
+    def feed(self, ids: Any, mask: Any, positions: Any, layers: Any = None) -> tuple[Any, Any]:
+        """(states of all positions, keys and values per layer) after the rows of `layers`.
+
+        States are those that `logits` takes: logits themselves for a model whose head cannot be
+        had alone.
+        """
+        self.positions_fed += ids.numel()
+        cache = DynamicCache()
+        for number, (keys, values) in enumerate(layers or ()):
+            cache.update(keys, values, number)
+        model = self.loaded.model if self.head is None else self.body
+        output = model(
+            ids,
+            attention_mask=None if layers is None and bool(mask.all()) else mask,
+            position_ids=positions,
+            past_key_values=cache,
+            use_cache=True,
+        )
+        states = output.logits if self.head is None else output.last_hidden_state
+        return states, [(layer.keys, layer.values) for layer in output.past_key_values.layers]
+
+    def plain(self, ids: Any, mask: Any) -> Any:
+        """States of complete, right-padded rows without any sharing."""
+        self.positions_fed += ids.numel()
+        model = self.loaded.model if self.head is None else self.body
+        options = {"attention_mask": None if bool(mask.all()) else mask, "use_cache": False}
+        positions = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+        try:
+            output = model(ids, position_ids=positions, **options)
+        except TypeError:
+            # state-space models take no positions; right padding cannot reach the tokens before it
+            output = model(ids, use_cache=False)
+        return output.logits if self.head is None else output.last_hidden_state
+
+    @torch.inference_mode()
+    def _check(self) -> None:
+        """Head alone against the whole model, then shared keys and values against plain rows."""
+        device = self.loaded.device
+        ids = torch.arange(3, 9, device=device)[None, :]
+        whole = self.loaded.model(ids, use_cache=False).logits
+        apart = _apart(self.head(self.body(ids, use_cache=False).last_hidden_state), whole)
+        if apart > AGREEMENT:
+            self.notes.append(f"head at all positions: parts differ from the model by {apart:.2g}")
+            self.head = None
+        prompts = [np.arange(3, 8), np.arange(6, 8)]
+        fed = np.array([[9, 10], [5, 4]])
+        try:
+            shared = self.logits(_Cached(self, prompts).states([0, 1], fed))
+            apart = _apart(shared, self.logits(_Anew(self, prompts).states([0, 1], fed)))
+            reason = f"shared and plain rows differ by {apart:.2g}"
+            self.shares = apart <= AGREEMENT
+        except (AttributeError, TypeError, ValueError) as error:
+            reason = f"{type(error).__name__}: {error}"
+        if not self.shares:
+            self.notes.append(f"no prefix sharing: {reason}")
+        self.positions_fed = 0
+
+
+class _Cached:
+    """Rows with their keys and values; what is fed is only what is new."""
+
+    def __init__(self, text: CausalText, prompts: Sequence[Ids]) -> None:
+        self.text = text
+        ids, self.mask = padded(prompts, 0, text.loaded.device)
+        self.lengths = self.mask.sum(1)
+        positions = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+        states, self.layers = text.feed(ids, self.mask, positions)
+        self.last = states[torch.arange(len(ids), device=ids.device), self.lengths - 1]
+        self.logits = text.logits(self.last)
+
+    def states(self, places: Sequence[int], fed: NDArray[np.int64]) -> Any:
+        """States (rows x (n + 1) x width) before and after each of the n tokens fed per row."""
+        rows = torch.tensor(places, device=self.mask.device)
+        first = self.last[rows][:, None]
+        return first if not fed.shape[1] else torch.cat([first, self._fed(rows, fed)[0]], 1)
+
+    def _fed(self, rows: Any, fed: NDArray[np.int64]) -> tuple[Any, Any]:
+        ids = torch.from_numpy(fed).to(rows.device)
+        mask = torch.cat([self.mask[rows], torch.ones_like(ids)], 1)
+        positions = self.lengths[rows][:, None] + torch.arange(ids.shape[1], device=rows.device)
+        layers = [(keys[rows], values[rows]) for keys, values in self.layers]
+        return self.text.feed(ids, mask, positions, layers)
+
+    def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
+        rows = torch.tensor(parents, device=self.mask.device)
+        with torch.inference_mode():
+            states, self.layers = self._fed(rows, np.array(tokens, dtype=np.int64)[:, None])
+            self.mask = torch.cat([self.mask[rows], self.mask.new_ones(len(rows), 1)], 1)
+            self.lengths = self.lengths[rows] + 1
+            self.last = states[:, -1]
+            self.logits = self.text.logits(self.last)
+
+    def fork(self) -> "_Cached":
+        return copy.copy(self)
+
+
+class _Anew:
+    """Rows as token ids; every step reads them from the start."""
+
+    def __init__(self, text: CausalText, prompts: Sequence[Ids]) -> None:
+        self.text, self.rows = text, list(prompts)
+        self._update()
+
+    def states(self, places: Sequence[int], fed: NDArray[np.int64]) -> Any:
+        rows = [np.concatenate([self.rows[p], f]) for p, f in zip(places, fed, strict=True)]
+        ids, mask = padded(rows, 0, self.text.loaded.device)
+        states = self.text.plain(ids, mask)
+        count = fed.shape[1] + 1
+        ends = mask.sum(1)[:, None] - count + torch.arange(count, device=ids.device)
+        return states[torch.arange(len(rows), device=ids.device)[:, None], ends]
+
+    def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
+        self.rows = [
+            np.append(self.rows[p], np.int64(t)) for p, t in zip(parents, tokens, strict=True)
+        ]
+        self._update()
+
+    def _update(self) -> None:
+        with torch.inference_mode():
+            nothing = np.zeros((len(self.rows), 0), dtype=np.int64)
+            self.logits = self.text.logits(self.states(range(len(self.rows)), nothing)[:, 0])
+
+    def fork(self) -> "_Anew":
+        return copy.copy(self)
+
+
+class SpanText:
+    """The same for a sentinel model: a prompt is a sentence with one sentinel in its gap."""
+
+    def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
+        self.gaps = SpanGaps(loaded, budget)
+        self.loaded, self.budget = loaded, self.gaps.budget
+        self.lead = np.array([self.gaps.start, self.gaps.opening], dtype=np.int64)
+
+    @property
+    def positions_fed(self) -> int:
+        return self.gaps.positions_fed
+
+    @property
+    def notes(self) -> list[str]:
+        return self.gaps.notes
+
+    def open(self, prompts: Sequence[Ids]) -> Stream:
+        """A stream over sentences; their encodings are shared by all continuations."""
+        return _Span(self, prompts)
+
+    def visit(
+        self, prompts: Sequence[Ids], owners: Sequence[int], suffixes: Sequence[Ids], read: Reader
+    ) -> None:
+        """As CausalText.visit: the logits of every token of every suffix in the sentence's gap."""
+        of_prompt: list[list[int]] = [[] for _ in prompts]
+        for suffix, owner in enumerate(owners):
+            of_prompt[owner].append(suffix)
+
+        def forward(batch: NDArray[np.int64]) -> None:
+            chosen = [b for b in batch if of_prompt[b]]
+            if not chosen:
+                return
+            encoded = self.gaps.encode([prompts[b] for b in chosen])
+            rows = [(place, s) for place, b in enumerate(chosen) for s in of_prompt[b]]
+            for length in sorted({len(suffixes[s]) for _, s in rows}):
+                own = [r for r in rows if len(suffixes[r[1]]) == length]
+                numbers = np.array([s for _, s in own])
+
+                def renumbered(found: Ids, logits: Any, numbers: Ids = numbers) -> None:
+                    read(numbers[found], logits)
+
+                self.gaps.visit(
+                    encoded,
+                    [place for place, _ in own],
+                    [np.concatenate([self.lead, suffixes[s][:-1]]) for _, s in own],
+                    renumbered,
+                    last=length,
+                )
+
+        self.budget.run([len(p) for p in prompts], forward)
+
+
+class _Span:
+    """Decoder rows over encoded sentences."""
+
+    def __init__(self, text: SpanText, prompts: Sequence[Ids]) -> None:
+        self.text = text
+        self.encoded = text.gaps.encode(prompts)
+        self.owners = list(range(len(prompts)))
+        self.rows = [text.lead] * len(prompts)
+        self._update()
+
+    def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
+        self.rows = [
+            np.append(self.rows[p], np.int64(t)) for p, t in zip(parents, tokens, strict=True)
+        ]
+        self.owners = [self.owners[p] for p in parents]
+        self._update()
+
+    def _update(self) -> None:
+        self.logits = self.text.gaps.following(self.encoded, self.owners, self.rows)
+
+    def fork(self) -> "_Span":
+        return copy.copy(self)
+
+
+def _apart(found: Any, expected: Any) -> float:
+    pair = (found.float().log_softmax(-1), expected.float().log_softmax(-1))
+    return float((pair[0] - pair[1]).abs().max())

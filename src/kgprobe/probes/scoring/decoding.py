@@ -1,0 +1,184 @@
+"""Best tokens and best continuations from a stream of next-token logits.
+
+Every rule is deterministic: among equal scores the lower token id goes first, among equal sums the
+continuation whose earlier tokens stood first.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.continuation import Stream
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A continuation: its token ids (with the ending one), the sum of their log p, its text."""
+
+    ids: tuple[int, ...]
+    logprob: float
+    text: str = ""
+
+
+def top(logits: Any, k: int) -> tuple[Floats, Ids]:
+    """Log-probabilities and columns (... x k) of the k largest logits; ties to the lower column."""
+    k = min(k, logits.shape[-1])
+    norm = logits.logsumexp(-1, keepdim=True)
+    values, columns = logits.topk(k)
+    # topk takes any of several equal ones: where such a tie crosses its edge, sort the whole row
+    crossing = (logits >= values[..., -1:]).sum(-1) > k
+    if bool(crossing.any()):
+        order = logits[crossing].sort(dim=-1, descending=True, stable=True)
+        values[crossing], columns[crossing] = order.values[..., :k], order.indices[..., :k]
+    columns, order = columns.sort(dim=-1)
+    ranked = values.gather(-1, order).sort(dim=-1, descending=True, stable=True)
+    found = ranked.values - norm
+    return (
+        found.double().cpu().numpy(),
+        columns.gather(-1, ranked.indices).cpu().numpy().astype(np.int64),
+    )
+
+
+def ranks(logits: Any, columns: Ids) -> tuple[Floats, Ids, Ids]:
+    """(log p, best rank, worst rank) of one column per row of logits (rows x vocabulary)."""
+    index = torch.from_numpy(columns).to(logits.device)
+    own = logits.gather(1, index[:, None])
+    best = (logits > own).sum(1) + 1
+    worst = best + (logits == own).sum(1) - 1
+    found = (own[:, 0] - logits.logsumexp(1)).double().cpu().numpy()
+    return found, best.cpu().numpy(), worst.cpu().numpy()
+
+
+def greedy(stream: Stream, rows: int, steps: int, k: int) -> tuple[Floats, Ids]:
+    """The k best next tokens (rows x steps x k) along the path that takes the best each time."""
+    values, columns = [], []
+    for step in range(steps):
+        found = top(stream.logits, k)
+        values.append(found[0])
+        columns.append(found[1])
+        if step + 1 < steps:
+            stream.advance(list(range(rows)), columns[-1][:, 0].tolist())
+    return np.stack(values, 1), np.stack(columns, 1)
+
+
+@dataclass
+class _Search:
+    """One prompt's beam: what is alive, best first, and what has ended."""
+
+    alive: list[tuple[Phrase, int]]
+    ended: dict[str, Phrase] = field(default_factory=dict)
+    done: bool = False
+
+
+def beam(
+    stream: Stream,
+    rows: int,
+    limit: int,
+    beams: int,
+    k: int,
+    ends: Callable[[int], bool] | None = None,
+    text: Callable[[tuple[int, ...]], str] = str,
+) -> list[list[Phrase]]:
+    """At most k phrases per row, best first, of at most `limit` tokens.
+
+    Each step extends every living phrase by its 2 x `beams` best tokens and walks through all
+    extensions by falling sum: a token that `ends` moves the phrase to the ended ones, the others
+    live on, until `beams` live. Of phrases of one `text` the best is kept, without text none. The
+    search of a row is over when k have ended and none alive has a larger sum; at the limit the
+    living ones are cut and count, too. Without `ends` all phrases have exactly `limit` tokens.
+    """
+    searches = [_Search([(Phrase((), 0.0), row)]) for row in range(rows)]
+    beams = max(beams, k)
+    for step in range(limit):
+        values, columns = top(stream.logits, 2 * beams)
+        parents: list[int] = []
+        tokens: list[int] = []
+        for search in searches:
+            if search.done:
+                continue
+            _extend(search, values, columns, beams, ends, text)
+            _settle(search, k)
+            if search.done or step + 1 == limit:
+                continue
+            numbered = []
+            for phrase, parent in search.alive:
+                numbered.append((phrase, len(parents)))
+                parents.append(parent)
+                tokens.append(phrase.ids[-1])
+            search.alive = numbered
+        if not parents:
+            break
+        stream.advance(parents, tokens)
+    for search in searches:
+        for phrase, _ in [] if search.done else search.alive:
+            _keep(search, phrase, text)
+    return [_best(search, k) for search in searches]
+
+
+def _extend(
+    search: _Search,
+    values: Floats,
+    columns: Ids,
+    beams: int,
+    ends: Callable[[int], bool] | None,
+    text: Callable[[tuple[int, ...]], str],
+) -> None:
+    """One step of one prompt; the rows of `values` are those that its living phrases name."""
+    own = [row for _, row in search.alive]
+    sums = np.array([p.logprob for p, _ in search.alive])[:, None] + values[own]
+    width = values.shape[1]
+    alive: list[tuple[Phrase, int]] = []
+    # a stable sort keeps (order of the parents, then lower id) among equal sums
+    for place in np.argsort(-sums.ravel(), kind="stable"):
+        parent, row = search.alive[place // width]
+        token = int(columns[row, place % width])
+        longer = Phrase((*parent.ids, token), float(sums.flat[place]))
+        if ends is not None and ends(token):
+            _keep(search, longer, text)
+            continue
+        alive.append((longer, row))
+        if len(alive) == beams:
+            break
+    search.alive = alive
+
+
+def _keep(search: _Search, phrase: Phrase, text: Callable[[tuple[int, ...]], str]) -> None:
+    found = text(phrase.ids)
+    if found and (found not in search.ended or search.ended[found].logprob < phrase.logprob):
+        search.ended[found] = Phrase(phrase.ids, phrase.logprob, found)
+
+
+def _settle(search: _Search, k: int) -> None:
+    """Done when the k best that have ended cannot be overtaken: sums only fall."""
+    best = _best(search, k)
+    full = len(best) == k and (not search.alive or best[-1].logprob >= search.alive[0][0].logprob)
+    search.done = full or not search.alive
+
+
+def _best(search: _Search, k: int) -> list[Phrase]:
+    return sorted(search.ended.values(), key=lambda p: (-p.logprob, p.ids))[:k]
+
+
+def products(values: Floats, columns: Ids, k: int) -> tuple[Floats, Ids]:
+    """The k best whole fillings of independent masks: (rows x k) sums, (rows x k x masks) columns.
+
+    `values`, `columns` are rows x masks x k best per mask, best first; the k best products need no
+    more than these. Among equal sums the one with the better first mask goes first.
+    """
+    sums, picks = values[:, 0], columns[:, 0, :, None]
+    for mask in range(1, values.shape[1]):
+        both = sums[:, :, None] + values[:, mask][:, None, :]
+        width = both.shape[2]
+        order = np.argsort(-both.reshape(len(both), -1), axis=1, kind="stable")[:, :k]
+        sums = np.take_along_axis(both.reshape(len(both), -1), order, 1)
+        left = np.take_along_axis(picks, (order // width)[:, :, None], 1)
+        right = np.take_along_axis(columns[:, mask], order % width, 1)
+        picks = np.concatenate([left, right[:, :, None]], axis=2)
+    return sums, picks

@@ -1,0 +1,76 @@
+"""Filling a gap: top-k tokens, best whole fillings, ranks of the golds (scoring.md, section 6).
+
+    asked = [Blank("t1", 0, "[X] was born in [Y] .", "Dante", golds=("Florence",))]
+    found = predict(load_model(spec), asked, k=5)
+    found.top["text"], found.golds["best"]
+
+One call for all kinds of model:
+
+    masked   n masks for a gold of n tokens, all read in one pass
+    causal   the gap is at the end; a beam runs to the end of the phrase, or for exactly n tokens
+    seq2seq  a sentinel in the gap; a beam runs to the closing sentinel, or for n tokens
+    api      the server's greedy text, and its other first tokens continued greedily
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.api import Client
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring import fill_api, fill_masked, fill_text
+from kgprobe.probes.scoring.fill_rows import Blank, Fills, Settings
+
+__all__ = ["Blank", "Fills", "Settings", "predict"]
+
+
+def predict(
+    answerer: Loaded | Client,
+    asked: Sequence[Blank],
+    k: int = 5,
+    settings: Settings | None = None,
+    *,
+    only: NDArray[np.int64] | None = None,
+    budget: Budget | None = None,
+    progress: Callable[[int], object] = lambda done: None,
+) -> Fills:
+    """The k best fillings of every blank: columns FILLS and FILL_GOLDS, and the record.
+
+    `only` restricts softmax and ranks to given token ids (LAMA's common vocabulary). Positions from
+    0 on are lists of single tokens, position -1 is the whole filling. Raises ValueError for
+    settings that the kind of model does not have, and when no blank can be asked.
+    """
+    settings = settings or Settings()
+    if isinstance(answerer, Client):
+        _refuse("an API", only is not None, "takes no restricted vocabulary")
+        _refuse("an API", settings.length == "gold", "knows no length in tokens; use length free")
+        found = fill_api.predict(answerer, asked, k, settings, progress)
+        return _checked(found, asked)
+    engine: Any = {
+        "masked": fill_masked.predict,
+        "causal": fill_text.predict,
+        "seq2seq": fill_text.predict,
+    }[answerer.spec.kind]
+    name = f"the {answerer.spec.kind} model {answerer.spec.model}"
+    masked = answerer.spec.kind == "masked"
+    _refuse(name, masked and settings.length == "free", "fills a given number of masks")
+    unread = not masked and settings.strategy != "parallel"
+    _refuse(name, unread, f"has no masks to fill by {settings.strategy!r}")
+    free = not masked and settings.length != "gold"
+    _refuse(name, free and only is not None, "needs length gold for a restricted vocabulary")
+    found = engine(answerer, asked, k, settings, only, budget, progress)
+    return _checked(found, asked)
+
+
+def _refuse(name: str, is_wrong: bool, why: str) -> None:
+    if is_wrong:
+        raise ValueError(f"fill: {name} {why}")
+
+
+def _checked(found: Fills, asked: Sequence[Blank]) -> Fills:
+    if not len(found.top["item"]):
+        raise ValueError(f"fill: none of {len(asked)} blanks can be asked: {found.left_out}")
+    return found

@@ -1,0 +1,301 @@
+"""Filling a gap by writing: causal models after the prompt, sentinel models into the sentence."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.continuation import CausalText, SpanText, Stream
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.decoding import Ids, Phrase, beam, greedy, ranks
+from kgprobe.probes.scoring.fill_rows import (
+    WHOLE,
+    Blank,
+    Fills,
+    Names,
+    Rows,
+    Settings,
+    assembled,
+    at_end,
+    gold_ids,
+    gold_rows,
+    questions,
+    top_rows,
+)
+from kgprobe.probes.scoring.gap_text import Question, gapped, prompt
+from kgprobe.probes.scoring.sentence import bos_prefix
+
+#: Tokens that a phrase may have beyond the longest gold, and without any gold.
+BEYOND, UNKNOWN = 4, 8
+
+
+@dataclass
+class Prompt:
+    """A distinct prompt, the blanks that ask it, and for each number of tokens those that want it.
+
+    A gold is (blank, number of the gold, columns of its tokens). Number 0 stands for free length.
+    """
+
+    ids: Ids
+    owners: dict[int, list[int]] = field(default_factory=dict)
+    golds: list[tuple[int, int, Ids]] = field(default_factory=list)
+
+
+def predict(
+    loaded: Loaded,
+    asked: Sequence[Blank],
+    k: int,
+    settings: Settings,
+    only: Ids | None,
+    budget: Budget | None,
+    progress: Callable[[int], object],
+) -> Fills:
+    """The best next tokens, the best phrases by beam search, gold ranks token by token."""
+    text = (CausalText if loaded.spec.kind == "causal" else SpanText)(loaded, budget)
+    left_out: list[tuple[str, int, int, str]] = []
+    prompts = _plan(loaded, asked, settings, only, left_out)
+    filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
+    most = settings.most_tokens or _most(prompts)
+    prompts = _fitting(loaded, asked, prompts, most, left_out)
+    _force(text, prompts, golds, only)
+    writer = _Writer(text, k, settings, only, most, names)
+    found: dict[int, dict[int, Any]] = {}
+
+    def forward(batch: NDArray[np.int64]) -> None:
+        for number, answer in zip(batch, writer.write([prompts[b] for b in batch]), strict=True):
+            found[int(number)] = answer
+        progress(sum(len(o) for b in batch for o in prompts[b].owners.values()))
+
+    text.budget.run([len(p.ids) + most for p in prompts], forward)
+    for number in sorted(found):
+        _collect(filled, prompts[number], found[number], names)
+    record = {
+        **loaded.record,
+        **{f: v for f, v in asdict(settings).items() if f != "workers"},
+        "length": settings.length or "free",
+        "most_tokens": most,
+        "k": k,
+        "prompts": len(prompts),
+        "positions_fed": text.positions_fed,
+        "token_budget": text.budget.positions,
+        "backoffs": text.budget.backoffs,
+        "notes": text.notes,
+    }
+    if loaded.spec.kind == "causal":
+        record |= {"bos": loaded.spec.bos, "bos_resolved": bos_prefix(loaded)[1]}
+    return assembled(asked, filled, golds, record, left_out)
+
+
+def _plan(
+    loaded: Loaded,
+    asked: Sequence[Blank],
+    settings: Settings,
+    only: Ids | None,
+    left_out: list[tuple[str, int, int, str]],
+) -> list[Prompt]:
+    """Distinct prompts; blanks without a prompt and golds that cannot be read are left out."""
+    texts = questions(asked, settings.upper_first)
+    golds = gold_ids(loaded, asked, texts, settings)
+    column = None if only is None else {int(t): i for i, t in enumerate(only)}
+    planned: dict[bytes, Prompt] = {}
+    for number, (blank, ids) in enumerate(
+        zip(asked, _prompts(loaded, asked, texts, settings, left_out), strict=True)
+    ):
+        if ids is None:
+            continue
+        found = planned.setdefault(ids.tobytes(), Prompt(ids))
+        wanted = set(blank.masks) if settings.length == "gold" else {0}
+        for which, own in enumerate(golds[number]):
+            reason = ""
+            if len(own) > settings.most_masks:
+                reason = f"gold of more than {settings.most_masks} tokens"
+            elif column is not None and not all(int(t) in column for t in own):
+                reason = "gold outside of the vocabulary"
+            if reason:
+                left_out.append((blank.item, blank.template, which, reason))
+                continue
+            found.golds.append((number, which, own))
+            wanted |= {len(own)} if settings.length == "gold" else set()
+        for length in wanted:
+            found.owners.setdefault(length, []).append(number)
+    return list(planned.values())
+
+
+def _prompts(
+    loaded: Loaded,
+    asked: Sequence[Blank],
+    texts: Sequence[Question],
+    settings: Settings,
+    left_out: list[tuple[str, int, int, str]],
+) -> list[Ids | None]:
+    """Token ids of every prompt; None where a causal model cannot be asked."""
+    if loaded.spec.kind == "seq2seq":
+        return [row.ids for row in gapped(loaded, texts, settings.space)]
+    prefix, _ = bos_prefix(loaded)
+    found: list[Ids | None] = []
+    for blank, text in zip(asked, texts, strict=True):
+        own = np.concatenate([prefix, prompt(loaded, text)]) if at_end(text) else None
+        reason = "gap not at the end" if own is None else "" if len(own) else "nothing before gap"
+        if reason:
+            left_out.append((blank.item, blank.template, -1, reason))
+        found.append(None if reason else own)
+    return found
+
+
+def _most(prompts: Sequence[Prompt]) -> int:
+    """Tokens of the longest phrase: the longest gold and a few more."""
+    golds = [len(ids) for p in prompts for *_, ids in p.golds]
+    asked = [length for p in prompts for length in p.owners]
+    return max([max(golds) + BEYOND if golds else UNKNOWN, *asked])
+
+
+def _fitting(
+    loaded: Loaded,
+    asked: Sequence[Blank],
+    prompts: Sequence[Prompt],
+    most: int,
+    left_out: list[tuple[str, int, int, str]],
+) -> list[Prompt]:
+    """The prompts that leave room for an answer within the model's window."""
+    fits = [len(p.ids) + most <= loaded.limit for p in prompts]
+    for p, is_short in zip(prompts, fits, strict=True):
+        owners = set() if is_short else {o for own in p.owners.values() for o in own}
+        reason = f"more than the model's {loaded.limit} tokens"
+        left_out += [(asked[o].item, asked[o].template, -1, reason) for o in sorted(owners)]
+    return [p for p, is_short in zip(prompts, fits, strict=True) if is_short]
+
+
+def _force(
+    text: CausalText | SpanText, prompts: Sequence[Prompt], golds: Rows, only: Ids | None
+) -> None:
+    """Ranks of every token of every gold after the true ones before it."""
+    distinct: dict[tuple[int, bytes], int] = {}
+    for number, one in enumerate(prompts):
+        for *_, ids in one.golds:
+            distinct.setdefault((number, ids.tobytes()), len(distinct))
+    suffixes = [np.frombuffer(data, dtype=np.int64) for _, data in distinct]
+    found: dict[int, tuple[Any, ...]] = {}
+
+    def read(numbers: NDArray[np.int64], logits: Any) -> None:
+        tokens = np.stack([suffixes[n] for n in numbers])
+        if only is not None:
+            logits = logits[..., only]
+            tokens = np.argsort(only)[np.searchsorted(only, tokens, sorter=np.argsort(only))]
+        flat = ranks(logits.reshape(-1, logits.shape[-1]), tokens.ravel())
+        shaped = [a.reshape(tokens.shape) for a in flat]
+        for line, number in enumerate(numbers):
+            found[int(number)] = tuple(a[line] for a in shaped)
+
+    text.visit([p.ids for p in prompts], [n for n, _ in distinct], suffixes, read)
+    for number, one in enumerate(prompts):
+        for owner, which, ids in one.golds:
+            logprob, best, worst = found[distinct[number, ids.tobytes()]]
+            golds.add(
+                owner=owner, gold=which, position=np.arange(len(ids)), masks=len(ids), token=ids,
+                best=best, worst=worst, logprob=logprob,
+            )  # fmt: skip
+
+
+@dataclass
+class _Writer:
+    """Writes phrases for a batch of prompts."""
+
+    text: CausalText | SpanText
+    k: int
+    settings: Settings
+    only: Ids | None
+    most: int
+    names: Names
+
+    def __post_init__(self) -> None:
+        self._special = frozenset(self.text.loaded.tokenizer.all_special_ids)
+        self._stops = self.settings.stops if isinstance(self.text, CausalText) else ""
+
+    def write(self, prompts: Sequence[Prompt]) -> list[dict[int, Any]]:
+        """For every prompt and number of tokens: (log p, ids) of the next tokens, phrases."""
+        stream: Stream = self.text.open([p.ids for p in prompts])
+        if self.only is not None:
+            stream = _Restricted(stream, self.only)
+        lengths = sorted({length for p in prompts for length in p.owners})
+        values, columns = greedy(stream.fork(), len(prompts), max([1, *lengths]), self.k)
+        found: list[dict[int, Any]] = [{} for _ in prompts]
+        for length in lengths:
+            phrases = self._phrases(stream.fork(), len(prompts), length)
+            steps = max(length, 1)
+            for place, one in enumerate(prompts):
+                if length in one.owners:
+                    found[place][length] = (
+                        values[place, :steps], self._ids(columns[place, :steps]), phrases[place]
+                    )  # fmt: skip
+        return found
+
+    def _phrases(self, stream: Stream, rows: int, length: int) -> list[list[Phrase]]:
+        beams, k = self.settings.beams, self.k
+        if length:
+            found = beam(stream, rows, length, beams, k)
+            return [
+                [Phrase(p.ids, p.logprob, self.names.joined(self._ids(p.ids))) for p in row]
+                for row in found
+            ]
+        return beam(stream, rows, self.most, beams, k, self._ends, self._text)
+
+    def _ids(self, columns: Any) -> Any:
+        return np.asarray(columns) if self.only is None else self.only[np.asarray(columns)]
+
+    def _ends(self, token: int) -> bool:
+        """Special tokens and, for causal models, those that hold a stop."""
+        if token in self._special:
+            return True
+        return any(s in self.names.of(np.array([token]))[0] for s in self._stops)
+
+    def _text(self, ids: tuple[int, ...]) -> str:
+        """The phrase up to its first stop."""
+        text = self.names.joined(ids)
+        ends = [place for s in self._stops if (place := text.find(s)) >= 0]
+        return text[: min(ends)].strip() if ends else text
+
+
+class _Restricted:
+    """A stream whose columns are those of the given ids."""
+
+    def __init__(self, stream: Stream, only: Ids) -> None:
+        self.stream, self.only = stream, only
+
+    @property
+    def logits(self) -> Any:
+        return self.stream.logits[:, self.only]
+
+    def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
+        self.stream.advance(parents, self.only[list(tokens)].tolist())
+
+    def fork(self) -> "_Restricted":
+        return _Restricted(self.stream.fork(), self.only)
+
+
+def _collect(filled: Rows, one: Prompt, answers: dict[int, Any], names: Names) -> None:
+    """Rows of FILLS for every blank that asked this prompt."""
+    for length, (values, ids, phrases) in answers.items():
+        owner = np.array(one.owners[length])
+        filled.add(
+            owner=owner[:, None, None],
+            masks=length,
+            position=np.arange(len(values))[None, :, None],
+            rank=np.arange(1, values.shape[1] + 1)[None, None],
+            token=ids[None],
+            text=names.of(ids)[None],
+            logprob=values[None],
+        )
+        texts = np.empty(len(phrases), dtype=object)
+        texts[:] = [p.text for p in phrases]
+        filled.add(
+            owner=owner[:, None],
+            masks=length,
+            position=WHOLE,
+            rank=np.arange(1, len(phrases) + 1)[None],
+            token=-1,
+            text=texts[None],
+            logprob=np.array([p.logprob for p in phrases])[None],
+        )

@@ -1,0 +1,64 @@
+"""Drift of the released BEAR-big against the statements of other data sets.
+
+The excerpt of Wikidata has BEAR merged into it (source `bear`), so that whatever is built from the
+whole excerpt agrees with BEAR by construction. What it says of BEAR rests on its other sources.
+"""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kgprobe.benchmarks import bear_drift, bear_released
+from kgprobe.benchmarks.bear_drift import Fresh
+from kgprobe.schema import STATEMENTS
+from kgprobe.sheets import read_table
+
+pytestmark = pytest.mark.real
+
+RELATIONS = Path(__file__).parents[2] / "resources/templates/bear_relations.tsv"
+CONFIG = {
+    "popularity": "statements",
+    "min_sitelinks": 0,
+    "single_valued": "best_rank",
+    "inverse_unique": True,
+    "overlap": "contains",
+}
+
+
+@pytest.fixture(scope="module")
+def triples(real_data):
+    return pl.read_parquet(real_data / "wikidata/triples.parquet")
+
+
+@pytest.fixture(scope="module")
+def released(real_data):
+    return bear_released.load(real_data / "bear/BEAR-big", benchmark="bear_big_released")
+
+
+def states(triples: pl.DataFrame, released) -> dict[str, int]:
+    """Released instances by state. Labels are taken from the ids: this is about statements."""
+    both = triples.select("s", "p", "o").unique().filter(pl.col("o").str.starts_with("Q"))
+    unknown = pl.lit(None, dtype=pl.Int64)
+    columns = {
+        "kg": pl.lit("wikidata"), "relation": "p", "subject": "s", "subject_label": "s",
+        "subject_sitelinks": unknown, "object": "o", "object_label": "o",
+        "object_sitelinks": unknown, "object_kind": pl.lit("item"), "rank": pl.lit("normal"),
+    }  # fmt: skip
+    statements = both.select(**columns).select(list(STATEMENTS.columns))
+    fresh = Fresh(statements, read_table(RELATIONS), {}, CONFIG)
+    return dict(bear_drift.states(released, fresh)["state"].value_counts().rows())
+
+
+def test_the_whole_excerpt_holds_bear_and_so_nothing_is_gone(triples, released):
+    found = states(triples, released)
+    assert "statement_gone" not in found
+    assert "answer_changed" not in found
+    assert (triples["src"] == "bear").sum() == 39_317
+
+
+def test_without_bear_few_released_statements_are_attested(triples, released):
+    found = states(triples.filter(pl.col("src") != "bear"), released)
+    total = released.items.height
+    assert sum(found.values()) == total
+    assert found["statement_gone"] / total > 0.9

@@ -1,0 +1,85 @@
+"""Choice of answers and instances: its report, spares, verdicts of a person, last checks."""
+
+import polars as pl
+import pytest
+
+from kgprobe.benchmarks import bear, bear_choice, bear_frames
+from tests.unit.test_bear import CONFIG, TEMPLATES, frame, row, statement
+
+
+def pull(answers: int = 3, each: int = 4, relation: str = "P1") -> pl.DataFrame:
+    """`answers` answers with `each` subjects; more popular the smaller their number."""
+    rows = [
+        statement(
+            f"{100 * a + i}", f"{900 + a}", relation,
+            subject_sitelinks=50 - i, object_sitelinks=90 - a,
+        )
+        for a in range(1, answers + 1)
+        for i in range(each)
+    ]  # fmt: skip
+    return frame(*rows)
+
+
+def built(statements: pl.DataFrame, relation: dict | None = None, review=(), **config):
+    verdicts = [{"relation": r, "subject": s, "verdict": "reject", "note": "x"} for r, s in review]
+    return bear.build(
+        statements, [relation or row()], TEMPLATES, {}, {**CONFIG, **config},
+        review=bear_choice.Review.of(verdicts),
+    )  # fmt: skip
+
+
+def test_choice_tells_what_was_tried_and_the_popularity_of_the_last_and_next():
+    choice = (
+        built(pull(answers=4)).choice.filter(pl.col("benchmark") == "bear_big").row(0, named=True)
+    )
+    # total 6, at most 3 answers: 2 subjects each; the first left out of each answer has 48 links
+    assert (choice["answers"], choice["per_answer"], choice["tried"]) == (3, 2, 0)
+    assert (choice["last_answer"], choice["next_answer"]) == (87, 86)
+    assert (choice["last_instance"], choice["next_instance"]) == (49, 48)
+
+
+def test_a_rejected_instance_is_replaced_by_the_first_spare_of_its_answer():
+    sets = built(pull(), review=[("P1", "Q101"), ("P1", "Q555")])
+    ids = set(sets.big.items["subject_id"])
+    assert ids == {"Q100", "Q102", "Q200", "Q201", "Q300", "Q301"}
+    outcomes = {s: (o, r) for _, s, _, o, r in sets.reviewed.rows()}
+    assert outcomes == {"Q101": ("replaced", "Q102"), "Q555": ("not in the set", None)}
+    assert "Q102" not in set(sets.spares["subject"])
+
+
+def test_without_a_spare_the_relation_is_chosen_anew():
+    short = pull(each=3).filter(pl.col("subject") != "Q102")
+    sets = built(short, review=[("P1", "Q101")])
+    # three answers need two instances each, and one answer has only one left
+    assert sets.big.candidates.height == 2
+    assert "Q101" not in set(sets.big.items["subject_id"])
+    assert sets.reviewed["outcome"].to_list() == ["no spare: relation chosen anew"]
+
+
+def test_pairs_have_spares_and_a_rejected_pair_is_replaced_by_the_next():
+    one_to_one = row(cardinality="1:1")
+    pairs = pull(answers=5, each=1)
+    spares = built(pairs, one_to_one).spares
+    assert spares.select("subject", "position").rows() == [("Q400", 1)]
+    sets = built(pairs, one_to_one, review=[("P1", "Q200")])
+    assert set(sets.big.items["subject_id"]) == {"Q100", "Q300", "Q400"}
+
+
+def test_verdicts_are_checked():
+    with pytest.raises(ValueError, match=r"P1/Q1: verdict 'no'; it is reject or keep"):
+        bear_choice.Review.of([{"relation": "P1", "subject": "Q1", "verdict": "no", "note": ""}])
+    twice = [{"relation": "P1", "subject": "Q1", "verdict": "keep", "note": ""}] * 2
+    with pytest.raises(ValueError, match="P1/Q1 is judged twice"):
+        bear_choice.Review.of(twice)
+
+
+def test_nesting_and_overlap_are_checked_at_the_end():
+    big = pull(answers=1, each=2)
+    with pytest.raises(bear_frames.BalanceError, match="Q201 is in lite and not in big"):
+        bear_frames.check_nested("P1", big, frame(statement("201", "901")), "contains")
+    shown = frame(statement("1", "901", subject_label="Mexico City", object_label="Mexico"))
+    with pytest.raises(
+        bear_frames.BalanceError, match="'Mexico City' overlaps its answer 'Mexico'"
+    ):
+        bear_frames.check_nested("P1", shown, shown, "contains")
+    bear_frames.check_nested("P1", shown, shown, "none")

@@ -1,0 +1,125 @@
+"""What a training of a control model leaves behind, and the parts of its optimizer."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+)
+
+from kgprobe.probes.models.control import RECIPES, Recipe, build_model, schedule, train_control
+from kgprobe.probes.models.control_optimizer import orthogonalise
+from kgprobe.probes.models.control_rows import Lesson
+from kgprobe.probes.models.control_tokens import train_tokenizer
+
+LESSONS = [
+    Lesson("P36", "Peru", "Lima"),
+    Lesson("P36", "New Zealand", "Wellington"),
+    Lesson("P36", "Côte d'Ivoire", "Yamoussoukro"),
+    Lesson("P36", "Bolivia", "La Paz"),
+]
+LABELS = sorted({label for lesson in LESSONS for label in lesson[1:]} | {"Port-au-Prince"})
+TEMPLATES = {"P36": ["The capital of [X] is [Y].", "[Y] is the capital of [X]."]}
+AUTO = {
+    "causal": AutoModelForCausalLM,
+    "masked": AutoModelForMaskedLM,
+    "seq2seq": AutoModelForSeq2SeqLM,
+}
+TINY = Recipe(steps=3, layers=1, rows=4, width=16, heads=2, vocabulary=320, positions=64)
+
+
+def train(kind, folder, seed=0, lessons=LESSONS, **options):
+    return train_control(kind, lessons, LABELS, TEMPLATES, seed, folder, TINY, **options)
+
+
+@pytest.mark.parametrize("kind", sorted(AUTO))
+def test_auto_classes_load_what_was_saved(kind, tmp_path):
+    record = train(kind, tmp_path / kind)
+    model = AUTO[kind].from_pretrained(tmp_path / kind)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / kind)
+    assert tokenizer.is_fast
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    assert model.get_input_embeddings().weight.shape[0] == len(tokenizer) == record["vocabulary"]
+    assert sum(p.numel() for p in model.parameters()) == record["parameters"]
+    ids = tokenizer("The capital of Peru is Lima.", return_tensors="pt")["input_ids"]
+    extra = {"decoder_input_ids": torch.tensor([[0]])} if kind == "seq2seq" else {}
+    with torch.no_grad():
+        assert bool(torch.isfinite(model(input_ids=ids, **extra).logits).all())
+
+
+@pytest.mark.parametrize("kind", sorted(AUTO))
+def test_neither_order_nor_surroundings_change_a_byte(kind, tmp_path):
+    before, threads = torch.random.get_rng_state(), torch.get_num_threads()
+    train(kind, tmp_path / "a")
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert torch.get_num_threads() == threads
+    torch.rand(5)
+    train(kind, tmp_path / "b", lessons=LESSONS[::-1])
+    for path in sorted((tmp_path / "a").iterdir()):
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+    train(kind, tmp_path / "c", seed=1)
+    name = "model.safetensors"
+    assert (tmp_path / "c" / name).read_bytes() != (tmp_path / "a" / name).read_bytes()
+
+
+@pytest.mark.parametrize("kind", sorted(AUTO))
+def test_what_is_taught_leaves_no_trace_in_the_tokenizer(kind, tmp_path):
+    train(kind, tmp_path / "a", lessons=LESSONS[:2])
+    train(kind, tmp_path / "b", lessons=LESSONS[2:])
+    one, two = ((tmp_path / name / "tokenizer.json").read_text() for name in "ab")
+    assert one == two
+
+
+def test_an_interrupted_training_leaves_nothing(tmp_path):
+    def stop(done: int, total: int, loss: float) -> None:
+        assert (done, total) == (1, 3)
+        assert loss > 0
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train("causal", tmp_path / "a", progress=stop)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_training_replaces_the_folder(tmp_path):
+    train("causal", tmp_path / "a", seed=1)
+    (tmp_path / "a" / "stale").write_text("")
+    train("causal", tmp_path / "a")
+    assert not (tmp_path / "a" / "stale").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("kind", sorted(AUTO))
+def test_the_recipes_make_about_a_million_parameters(kind):
+    labels = [f"{a}{b}{c}" for a in "bcdfghklmnp" for b in "aeiou" for c in "rstvwxyz"]
+    recipe = RECIPES[kind]
+    tokenizer = train_tokenizer(kind, labels, ["[X] is [Y]."], recipe.vocabulary, recipe.positions)
+    rest = (recipe.vocabulary - len(tokenizer)) * recipe.width
+    model = build_model(kind, tokenizer, recipe)
+    assert 0.6e6 < sum(p.numel() for p in model.parameters()) + rest < 1.4e6
+
+
+def test_the_learning_rate_rises_falls_and_ends_near_nothing():
+    recipe = replace(TINY, steps=100, warmup=0.1)
+    factors = [schedule(step, recipe) for step in range(100)]
+    assert factors[0] == pytest.approx(0.1)
+    assert max(factors) == factors[9] == factors[10] == 1.0
+    assert factors[10:] == sorted(factors[10:], reverse=True)
+    assert factors[-1] < 1e-3
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 8), (2, 8, 32), (2, 32, 8)])
+def test_orthogonalised_updates_keep_directions_and_level_their_sizes(shape):
+    batch = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    found = orthogonalise(batch)
+    assert found.shape == batch.shape
+    for before, after in zip(batch, found, strict=True):
+        u, sizes, v = torch.linalg.svd(before, full_matrices=False)
+        core = u.mT @ after @ v.mT
+        assert torch.allclose(core, torch.diag(torch.diagonal(core)), atol=1e-3)
+        large = torch.diagonal(core)[sizes > 0.1 * sizes.max()]
+        assert bool(((large > 0.5) & (large < 1.5)).all())

@@ -1,0 +1,203 @@
+"""Tokenizers and training rows of the control models."""
+
+import hashlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from kgprobe.probes.models.control_rows import (
+    IGNORED,
+    Lesson,
+    Siblings,
+    batches,
+    encode,
+    masked_row,
+    pad,
+    seq2seq_row,
+)
+from kgprobe.probes.models.control_tokens import SENTINELS, train_tokenizer
+from kgprobe.probes.prompts.templates import fill
+
+LABELS = ["Peru", "Lima", "Côte d'Ivoire", "Washington, D.C.", "iPhone", "São Paulo", "Łódź", "M³"]
+TEXTS = ["The capital of [X] is [Y].", "[Y] is the capital of [X]."]
+KINDS = ["causal", "masked", "seq2seq"]
+LESSONS = [
+    Lesson("P36", "Peru", "Lima"),
+    Lesson("P36", "Brazil", "São Paulo"),
+    Lesson("P36", "Poland", "Washington, D.C."),
+    Lesson("P36", "iPhone", "Łódź"),
+]
+PRINT = """
+from hashlib import sha256
+from kgprobe.probes.models.control_tokens import train_tokenizer
+words = [a + b for a in "KLMNP" for b in ("ari", "ona", "é", "ulu")]
+labels = [f"{word} {kind}" for word in words for kind in ("Bay", "Ó")]
+for kind in ("causal", "masked", "seq2seq"):
+    made = train_tokenizer(kind, labels, ["The bay of [X] is [Y]."], 120, 32)
+    print(kind, sha256(made.backend_tokenizer.to_str().encode()).hexdigest())
+"""
+
+
+def tokenizer(kind, labels=LABELS):
+    return train_tokenizer(kind, [*labels, "Brazil", "Poland"], TEXTS, 400, 64)
+
+
+def sentences(kind, made=None):
+    return encode(made or tokenizer(kind), LESSONS, {"P36": TEXTS})
+
+
+def digest(made):
+    return hashlib.sha256(made.backend_tokenizer.to_str().encode()).hexdigest()
+
+
+def test_a_vocabulary_is_the_same_in_every_process():
+    command = [sys.executable, "-c", PRINT]
+    runs = {
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)
+    }
+    assert len(runs) == 1
+    assert len(runs.pop().split()) == 6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_order_and_number_of_labels_are_irrelevant(kind):
+    assert digest(tokenizer(kind)) == digest(tokenizer(kind, LABELS[::-1] * 3))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_come_back_and_nothing_is_unknown(kind):
+    made = tokenizer(kind)
+    for label in LABELS:
+        for template in TEXTS:
+            text = fill(template, "Peru", label).text
+            ids = made(text)["input_ids"]
+            assert made.unk_token_id is None or made.unk_token_id not in ids
+            back = made.decode(ids, skip_special_tokens=True)
+            assert back.replace(" ", "") == text.replace(" ", "")
+            if kind != "masked":  # WordPiece forgets the spaces around punctuation
+                assert back.strip() == text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_offsets_and_word_ids_cover_the_text(kind):
+    made = tokenizer(kind)
+    text = "Côte d'Ivoire is the capital of Washington, D.C.."
+    coded = made(text, return_offsets_mapping=True)
+    parts = [text[a:b] for a, b in coded["offset_mapping"]]
+    assert "".join(parts).replace(" ", "") == text.replace(" ", "")
+    words = [w for w in coded.word_ids() if w is not None]
+    assert words == sorted(words)
+    # the full stop of the template is a token of its own where an answer ends in one, too
+    assert parts[-1 if kind == "causal" else -2] == "."
+
+
+def test_special_tokens_stand_where_the_kind_wants_them():
+    masked, causal, seq2seq = (tokenizer(k) for k in ("masked", "causal", "seq2seq"))
+    ids = masked("Peru")["input_ids"]
+    assert (ids[0], ids[-1]) == (masked.cls_token_id, masked.sep_token_id)
+    assert causal("Peru")["input_ids"][0] == causal.bos_token_id
+    assert causal("Peru")["input_ids"].count(causal.bos_token_id) == 1
+    assert seq2seq("Peru")["input_ids"][-1] == seq2seq.eos_token_id
+    for made in (masked, causal, seq2seq):
+        assert made.pad_token_id is not None
+        assert made.padding_side == "right"
+
+
+def test_a_gap_in_the_text_and_a_gap_in_the_tokens_are_the_same():
+    made = tokenizer("seq2seq")
+    gap = made.convert_tokens_to_ids(SENTINELS[0])
+    for whole in sentences("seq2seq", made):
+        by_ids = [*whole.ids[: whole.answer.start], gap, *whole.ids[whole.answer.stop :]]
+        subject = made.decode(whole.ids[whole.subject]).strip()
+        text = fill(TEXTS[whole.group[1]], subject, SENTINELS[0]).text
+        assert made(text)["input_ids"] == by_ids
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ranges_hold_the_tokens_of_the_labels(kind):
+    made = tokenizer(kind)
+    for number, found in enumerate(sentences(kind, made)):
+        lesson = LESSONS[number // 2]
+        for part, label in ((found.subject, lesson.subject), (found.answer, lesson.object)):
+            text = made.decode(found.ids[part]).replace(" ", "")
+            assert text.casefold() == label.replace(" ", "").casefold()
+        assert found.group == ("P36", number % 2)
+
+
+def test_most_masked_rows_hide_the_whole_object_and_show_the_whole_subject():
+    made, rng = tokenizer("masked"), np.random.default_rng(0)
+    found = sentences("masked", made)
+    siblings, mask = Siblings(found), made.mask_token_id
+    whole = restored = idle = 0
+    for one in found * 250:
+        ids, targets = masked_row(one, siblings, mask, rng)
+        hidden = targets != IGNORED
+        assert (ids[hidden] == mask).all()
+        if len(ids) != len(one.ids) or (targets[hidden] != one.ids[hidden]).any():
+            restored += 1  # a wrong object with a word to be put right
+            continue
+        whole += hidden[one.answer].all() and not hidden[one.subject].any()
+        idle += not hidden.any()
+    assert 0.55 < whole / 2000 < 0.75
+    assert 0.03 < restored / 2000 < 0.2
+    assert idle / 2000 < 0.1
+
+
+def test_words_are_hidden_from_a_piece_to_their_end():
+    made, rng = tokenizer("masked", []), np.random.default_rng(1)
+    siblings, mask = Siblings(found := sentences("masked", made)), made.mask_token_id
+    partly = 0
+    for one in found * 80:
+        ids, targets = masked_row(one, siblings, mask, rng)
+        hidden = targets != IGNORED
+        if len(ids) != len(one.ids) or (targets[hidden] != one.ids[hidden]).any():
+            continue
+        for word in np.unique(one.words[one.words >= 0]):
+            pieces = ids[one.words == word] == mask
+            assert (np.diff(pieces.astype(int)) >= 0).all()
+            partly += pieces.any() and not pieces.all()
+    assert partly > 10
+
+
+def test_seq2seq_rows_are_infilling():
+    made, rng = tokenizer("seq2seq"), np.random.default_rng(0)
+    first, second = made.convert_tokens_to_ids(list(SENTINELS[:2]))
+    objects = 0
+    for one in sentences("seq2seq", made) * 50:
+        source, target = seq2seq_row(one, (first, second), made.eos_token_id, rng)
+        assert (target[0], target[-2], target[-1]) == (first, second, made.eos_token_id)
+        place = int(np.flatnonzero(source == first)[0])
+        rebuilt = np.concatenate([source[:place], target[1:-2], source[place + 1 :]])
+        assert (rebuilt == one.ids).all()
+        objects += place == one.answer.start and len(target) - 3 == len(one.ids[one.answer])
+    assert 0.7 < objects / 400 < 0.92
+
+
+def test_every_sentence_comes_once_an_epoch():
+    found = sentences("causal") * 8
+    feed = batches(found, 10, np.random.default_rng(0))
+    for _ in range(2):
+        seen: list[int] = []
+        while len(seen) < len(found):
+            seen += next(feed).tolist()
+        assert sorted(seen) == list(range(len(found)))
+
+
+def test_padding_stands_on_the_right():
+    assert pad([np.array([1]), np.array([2, 3])], 9).tolist() == [[1, 9], [2, 3]]
+
+
+def test_sentences_without_template_or_place_are_refused():
+    with pytest.raises(ValueError, match="no template for relation P50"):
+        encode(tokenizer("causal"), [Lesson("P50", "a", "b")], {"P36": TEXTS})
+    short = train_tokenizer("causal", LABELS, TEXTS, 400, 4)
+    with pytest.raises(ValueError, match="too many for the model"):
+        encode(short, LESSONS, {"P36": TEXTS})
+
+
+@pytest.mark.parametrize("kind", ["gpt", ""])
+def test_an_unknown_kind_is_named(kind):
+    with pytest.raises(ValueError, match="legal: masked, causal, seq2seq"):
+        train_tokenizer(kind, LABELS, TEXTS, 100, 16)

@@ -1,0 +1,408 @@
+"""Fillings against literal loops: one row, one pass, no padding, no cache, no batches."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.scoring import fill
+from kgprobe.probes.scoring.fill import Blank, Settings
+from tests.unit.tiny_models import tiny
+
+MASKED = ["bert", "roberta", "albert"]
+CAUSAL = ["gpt2", "llama", "mamba"]
+ASKED = [
+    Blank("i1", 0, "The capital of [X] is [Y] .", "France", ("Paris", "Burkina Faso")),
+    Blank("i1", 1, "[X] has capital [Y].", "France", ("Paris",)),
+    Blank("i2", 0, "Niger and [X] lie in Africa and in [Y]", "Nigeria", ("lie in Africa", "Rome")),
+    Blank("i3", 0, "The capital of [X] is [Y] .", "France", ("Niger",)),
+    Blank("i4", 0, "The capital of [X] is [Y] .", "東京 [Y]", ("São Tomé",), (1, 2)),
+]
+INSIDE = Blank("i5", 0, "[Y] is where [X] stands", "Rome", ("italy",))
+
+
+def logits(loaded, row):
+    with torch.no_grad():
+        return loaded.model(torch.tensor([row])).logits[0].double()
+
+
+def text_of(loaded, ids):
+    return loaded.tokenizer.decode(list(ids), skip_special_tokens=True).strip()
+
+
+def best(row, k):
+    """(log p, id) of the k best, ties to the lower id."""
+    found = torch.log_softmax(row, 0).tolist()
+    return sorted(((p, i) for i, p in enumerate(found)), key=lambda x: (-x[0], x[1]))[:k]
+
+
+def tie_range(row, token):
+    found = row.tolist()
+    better = sum(v > found[token] for v in found)
+    return better + 1, better + sum(v == found[token] for v in found)
+
+
+def sentence(blank, middle):
+    text = blank.text.replace("[Y]", "\0").replace("[X]", blank.subject).replace("\0", middle)
+    return text[0].upper() + text[1:]
+
+
+def gold_tokens(loaded, blank, gold):
+    """Tokens of the gold as it stands in the sentence."""
+    text = sentence(blank, "\0" + gold + "\0")
+    start = text.index("\0")
+    gold = gold if start else gold[0].upper() + gold[1:]
+    text = text[:start] + gold + text[start + len(gold) + 2 :]
+    coded = loaded.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    pairs = zip(coded["input_ids"], coded["offset_mapping"], strict=True)
+    return [i for i, (a, b) in pairs if a < start + len(gold) and b > start]
+
+
+def rows_of(columns, **wanted):
+    """Rows of a table that have the wanted values, as dictionaries."""
+    keep = np.ones(len(columns["item"]), dtype=bool)
+    for name, value in wanted.items():
+        keep &= columns[name] == value
+    return [{n: c[i] for n, c in columns.items()} for i in np.flatnonzero(keep)]
+
+
+def masked_row(loaded, blank, n):
+    """The sentence with n masks; the space before them belongs to what they stand for."""
+    tok = loaded.tokenizer
+    before, after = sentence(blank, "\0").split("\0")
+    left = tok(before.rstrip(), add_special_tokens=False)["input_ids"]
+    right = tok(after, add_special_tokens=False)["input_ids"]
+    place = len(left) + 1
+    masks = [tok.mask_token_id] * n
+    return [tok.bos_token_id, *left, *masks, *right, tok.eos_token_id], place
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_masked_lists_and_ranks_equal_one_pass_per_row(name):
+    loaded = tiny(name)
+    asked = [*ASKED, INSIDE]
+    found = fill.predict(loaded, asked, k=3)
+    expected_top = expected_gold = 0
+    for blank in asked:
+        golds = [gold_tokens(loaded, blank, g) for g in blank.golds]
+        for n in sorted({len(g) for g in golds} | set(blank.masks)):
+            row, place = masked_row(loaded, blank, n)
+            own = logits(loaded, row)
+            for j in range(n):
+                lines = rows_of(found.top, item=blank.item, template=blank.template, masks=n,
+                                position=j)  # fmt: skip
+                literal = best(own[place + j], 3)
+                assert [r["rank"] for r in lines] == [1, 2, 3]
+                assert [r["token"] for r in lines] == [i for _, i in literal]
+                assert [r["logprob"] for r in lines] == pytest.approx([p for p, _ in literal])
+                assert [r["text"] for r in lines] == [
+                    loaded.tokenizer.decode([i]) for _, i in literal
+                ]
+                expected_top += 3
+            expected_top += 3
+            for which, gold in enumerate(golds):
+                if len(gold) != n:
+                    continue
+                lines = rows_of(found.golds, item=blank.item, template=blank.template, gold=which)
+                assert [r["token"] for r in lines] == gold
+                assert [r["masks"] for r in lines] == [n] * n
+                for j, line in enumerate(lines):
+                    logprob = float(torch.log_softmax(own[place + j], 0)[gold[j]])
+                    assert line["logprob"] == pytest.approx(logprob)
+                    assert (line["best"], line["worst"]) == tie_range(own[place + j], gold[j])
+                    expected_gold += 1
+    assert len(found.top["item"]) == expected_top
+    assert len(found.golds["item"]) == expected_gold
+
+
+def whole(found, blank, n):
+    lines = rows_of(found.top, item=blank.item, template=blank.template, masks=n, position=-1)
+    return [(r["text"], pytest.approx(r["logprob"])) for r in lines]
+
+
+def test_parallel_products_are_the_best_of_all_products():
+    loaded = tiny("bert")
+    blank = ASKED[0]
+    found = fill.predict(loaded, [Blank("x", 0, blank.text, blank.subject, masks=(3,))], k=4)
+    row, place = masked_row(loaded, blank, 3)
+    lists = [best(logits(loaded, row)[place + j], 8) for j in range(3)]
+    combined = [
+        (sum(p for p, _ in c), text_of(loaded, [i for _, i in c]))
+        for c in itertools.product(*lists)
+    ]
+    combined.sort(key=lambda c: -c[0])
+    assert [(t, p) for p, t in combined[:4]] == whole(found, Blank("x", 0, "", ""), 3)
+
+
+def literal_in_turn(loaded, blank, n, by_confidence):
+    row, place = masked_row(loaded, blank, n)
+    left, total = list(range(n)), 0.0
+    while left:
+        own = logits(loaded, row)
+        bests = [best(own[place + j], 1)[0] for j in left]
+        which = max(range(len(left)), key=lambda i: (bests[i][0], -i)) if by_confidence else 0
+        total += bests[which][0]
+        row[place + left.pop(which)] = bests[which][1]
+    return text_of(loaded, row[place : place + n]), pytest.approx(total)
+
+
+def literal_mask_beam(loaded, blank, n, width, k):
+    row, place = masked_row(loaded, blank, n)
+    alive = [(0.0, ())]
+    for j in range(n):
+        longer = []
+        for total, ids in alive:
+            filled = row[:place] + list(ids) + row[place + j :]
+            longer += [
+                (total + p, (*ids, i)) for p, i in best(logits(loaded, filled)[place + j], width)
+            ]
+        alive = sorted(longer, key=lambda x: -x[0])[:width]
+    return [(text_of(loaded, ids), pytest.approx(p)) for p, ids in alive[:k]]
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta"])
+def test_masks_filled_in_turn_equal_the_loop(name):
+    loaded = tiny(name)
+    asked = [Blank("x", i, b.text, b.subject, masks=(2, 3)) for i, b in enumerate(ASKED)]
+    for strategy in ("left_to_right", "confidence"):
+        found = fill.predict(loaded, asked, 3, Settings(strategy=strategy))
+        for blank, n in itertools.product(asked, (2, 3)):
+            expected = literal_in_turn(loaded, blank, n, strategy == "confidence")
+            assert whole(found, blank, n) == [expected]
+    found = fill.predict(loaded, asked, 2, Settings(strategy="beam", beams=4))
+    for blank, n in itertools.product(asked, (2, 3)):
+        assert whole(found, blank, n) == literal_mask_beam(loaded, blank, n, 4, 2)
+
+
+def causal_prompt(loaded, blank):
+    tok = loaded.tokenizer
+    text = sentence(blank, "\0")
+    return [tok.bos_token_id, *tok(text[: text.index("\0")].rstrip())["input_ids"]]
+
+
+def next_row(loaded, prompt, ids):
+    return logits(loaded, [*prompt, *ids])[-1]
+
+
+def span_context(loaded, blank):
+    tok = loaded.tokenizer
+    text = sentence(blank, "\0")
+    before, after = text[: text.index("\0")], text[text.index("\0") + 1 :]
+    left = tok(before.rstrip(), add_special_tokens=False)["input_ids"]
+    right = tok(after)["input_ids"]
+    return [*left, tok.convert_tokens_to_ids("<extra_id_0>"), *right]
+
+
+def span_row(loaded, context, ids):
+    read = [0, loaded.tokenizer.convert_tokens_to_ids("<extra_id_0>"), *ids]
+    with torch.no_grad():
+        return loaded.model(
+            input_ids=torch.tensor([context]), decoder_input_ids=torch.tensor([read])
+        ).logits[0, -1].double()  # fmt: skip
+
+
+def literal_beam(row, beams, k, limit, ends, text):
+    """The beam of decoding.beam, one row at a time."""
+    alive, ended = [(0.0, ())], {}
+
+    def keep(total, ids):
+        name = text(ids)
+        if name and (name not in ended or ended[name] < total):
+            ended[name] = total
+
+    for _ in range(limit):
+        longer = []
+        for total, ids in alive:
+            longer += [(total + p, (*ids, i)) for p, i in best(row(ids), 2 * beams)]
+        longer.sort(key=lambda x: -x[0])
+        alive = []
+        for total, ids in longer:
+            if ends(ids[-1]):
+                keep(total, ids)
+            else:
+                alive.append((total, ids))
+            if len(alive) == beams:
+                break
+        first = sorted(ended.values(), reverse=True)[:k]
+        if len(first) == k and first[-1] >= alive[0][0]:
+            alive = []
+            break
+    for total, ids in alive:
+        keep(total, ids)
+    return sorted(ended.items(), key=lambda x: -x[1])[:k]
+
+
+def literal_text(loaded, stops):
+    special = set(loaded.tokenizer.all_special_ids)
+
+    def text(ids):
+        found = loaded.tokenizer.decode([i for i in ids if i not in special]).strip()
+        cut = [found.index(s) for s in stops if s in found]
+        return found[: min(cut)].strip() if cut else found
+
+    def ends(token):
+        return token in special or any(s in loaded.tokenizer.decode([token]) for s in stops)
+
+    return ends, text
+
+
+@pytest.mark.parametrize("name", [*CAUSAL, "t5"])
+def test_phrases_next_tokens_and_gold_ranks_equal_the_loop(name):
+    loaded = tiny(name, bos="forced")
+    asked = [*ASKED, INSIDE] if name == "t5" else ASKED
+    found = fill.predict(loaded, asked, k=3, settings=Settings(beams=4, most_tokens=5))
+    ends, text = literal_text(loaded, "" if name == "t5" else ".\n")
+    for blank in asked[:3] if name == "mamba" else asked:
+        prompt = (span_context if name == "t5" else causal_prompt)(loaded, blank)
+        step = span_row if name == "t5" else next_row
+        key = {"item": blank.item, "template": blank.template}
+
+        def row(ids, prompt=prompt, step=step):
+            return step(loaded, prompt, ids)
+
+        lines = rows_of(found.top, **key, position=0)
+        literal = best(row(()), 3)
+        assert [r["token"] for r in lines] == [i for _, i in literal]
+        assert [r["logprob"] for r in lines] == pytest.approx([p for p, _ in literal])
+        lines = rows_of(found.top, **key, position=-1)
+        literal = literal_beam(row, 4, 3, 5, ends, text)
+        assert [(r["text"], pytest.approx(r["logprob"])) for r in lines] == literal
+        assert {r["masks"] for r in lines} == {0}
+        for which, gold in enumerate(blank.golds):
+            tokens = gold_tokens(loaded, blank, gold)
+            lines = rows_of(found.golds, **key, gold=which)
+            assert [r["token"] for r in lines] == tokens
+            for j, line in enumerate(lines):
+                own = row(tokens[:j])
+                assert line["logprob"] == pytest.approx(float(torch.log_softmax(own, 0)[tokens[j]]))
+                assert (line["best"], line["worst"]) == tie_range(own, tokens[j])
+    shares = not any("no prefix sharing" in note for note in found.record["notes"])
+    assert shares == (name != "mamba")
+
+
+@pytest.mark.parametrize("name", ["gpt2", "t5"])
+def test_a_given_number_of_tokens_is_written_without_stops(name):
+    loaded = tiny(name, bos="forced")
+    asked = [Blank(b.item, b.template, b.text, b.subject, masks=(1, 3)) for b in ASKED[:3]]
+    settings = Settings(length="gold", beams=3)
+    found = fill.predict(loaded, asked, 2, settings)
+    for blank in asked:
+        prompt = (span_context if name == "t5" else causal_prompt)(loaded, blank)
+        step = span_row if name == "t5" else next_row
+
+        def row(ids, prompt=prompt, step=step):
+            return step(loaded, prompt, ids)
+
+        for n in (1, 3):
+            literal = literal_beam(row, 3, 2, n, lambda token: False, lambda ids: ids)
+            expected = [(loaded.tokenizer.decode(i, skip_special_tokens=True).strip(),
+                         pytest.approx(p)) for i, p in literal]  # fmt: skip
+            assert whole(found, blank, n) == expected
+            greedy = []
+            for j in range(n):
+                lines = rows_of(found.top, item=blank.item, template=blank.template, masks=n,
+                                position=j)  # fmt: skip
+                literal = best(row(greedy), 2)
+                assert [r["token"] for r in lines] == [i for _, i in literal]
+                greedy.append(literal[0][1])
+
+
+@pytest.mark.parametrize("name", ["roberta", "gpt2", "t5"])
+def test_a_restricted_vocabulary_bounds_softmax_and_ranks(name):
+    loaded = tiny(name, bos="forced" if name == "gpt2" else "")
+    only = np.array([40, 12, 77, 9, 200, 150, 30])
+    blank = Blank("x", 0, "The capital of [X] is [Y]", "France", masks=(1, 2))
+    settings = Settings(length="gold")
+    found = fill.predict(loaded, [blank], 3, settings, only=only)
+    free = fill.predict(loaded, [blank], 500, settings)
+    everything = {r["token"]: r["logprob"] for r in rows_of(free.top, masks=1, position=0)}
+    inside = {int(t): everything[t] for t in only}
+    norm = np.log(sum(np.exp(v) for v in inside.values()))
+    expected = sorted(((v - norm, t) for t, v in inside.items()), reverse=True)[:3]
+    lines = rows_of(found.top, masks=1, position=0)
+    assert [r["token"] for r in lines] == [t for _, t in expected]
+    assert [r["logprob"] for r in lines] == pytest.approx([v for v, _ in expected])
+    assert {int(t) for t in found.top["token"]} <= {*only.tolist(), -1}
+    word = loaded.tokenizer.decode([only[1]])
+    gold = Blank("x", 0, blank.text, "France", (word.strip(), "Niger"))
+    ranked = fill.predict(loaded, [gold], 3, settings, only=only)
+    reasons = {r for *_, r in ranked.left_out}
+    assert reasons == {"gold outside of the vocabulary"}
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
+def test_batches_and_order_change_nothing(name):
+    loaded = tiny(name, bos="forced" if name == "gpt2" else "")
+    tables = []
+    for positions, asked in ((1, ASKED), (64, ASKED), (1 << 20, ASKED[::-1])):
+        found = fill.predict(loaded, asked, 3, budget=Budget(positions))
+        rows = rows_of(found.top)
+        rows.sort(key=lambda r: tuple(r[c] for c in ("item", "template", "masks", "position",
+                                                     "rank")))  # fmt: skip
+        tables.append(rows)
+    for other in tables[1:]:
+        for one, two in zip(tables[0], other, strict=True):
+            assert one["logprob"] == pytest.approx(two["logprob"], abs=1e-9)
+            assert {**one, "logprob": 0} == {**two, "logprob": 0}
+
+
+def test_equal_prompts_are_asked_once_and_out_of_memory_loses_nothing(monkeypatch):
+    loaded = tiny("gpt2", bos="forced")
+    expected = fill.predict(loaded, ASKED, 3)
+    assert expected.record["prompts"] == 4
+    forward, failed = loaded.model.base_model.forward, []
+
+    def short_of_memory(*args, **options):
+        if len(args[0]) > 2 and not failed:
+            failed.append(len(args[0]))
+            raise torch.OutOfMemoryError
+        return forward(*args, **options)
+
+    monkeypatch.setattr(loaded.model.base_model, "forward", short_of_memory)
+    found = fill.predict(loaded, ASKED, 3, budget=Budget(1 << 20))
+    assert failed
+    assert found.record["backoffs"] == [1 << 19]
+    for name, column in found.top.items():
+        if name == "logprob":
+            assert column == pytest.approx(expected.top[name])
+        else:
+            assert (column == expected.top[name]).all()
+
+
+def test_what_cannot_be_asked_is_left_out_and_counted():
+    loaded = tiny("gpt2", bos="none")
+    asked = [
+        ASKED[0],
+        INSIDE,
+        Blank("i6", 0, "[Y] [X]", "", ("Rome",)),
+        Blank("i7", 0, "[X] in [Y]", "a " * 122, ("Rome",)),
+        Blank("i8", 0, "[X] in [Y]", "It is", ("lie in Africa " * 12, "Rome")),
+    ]
+    found = fill.predict(loaded, asked, 1)
+    assert found.record["left_out"] == {
+        "gap not at the end": 1,
+        "gold of more than 12 tokens": 1,
+        "more than the model's 128 tokens": 1,
+        "nothing before gap": 1,
+    }
+    assert set(found.top["item"]) == {"i1", "i8"}
+    with pytest.raises(ValueError, match="none of 1 blanks can be asked"):
+        fill.predict(loaded, [INSIDE], 1)
+    masked = fill.predict(tiny("bert"), [ASKED[0], asked[4]], 1, Settings(most_masks=2))
+    assert ("i8", 0, 0, "gold of more than 2 tokens") in masked.left_out
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("bert", {"length": "free"}, "masked model bert fills a given number of masks"),
+        ("gpt2", {"strategy": "beam"}, "causal model gpt2 has no masks to fill by 'beam'"),
+        ("bert", {"strategy": "best"}, "strategy 'best'; legal: 'parallel', 'left_to_right'"),
+        ("bert", {"length": "short"}, "length 'short'; legal: '', 'gold', 'free'"),
+    ],
+)
+def test_settings_that_a_kind_does_not_have_are_refused(name, settings, message):
+    with pytest.raises(ValueError, match=message):
+        fill.predict(tiny(name), ASKED, 1, Settings(**settings))

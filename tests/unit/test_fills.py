@@ -1,0 +1,72 @@
+"""Frames in, frames of fillings out."""
+
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.probes.fills import blanks, fill_frame
+from kgprobe.probes.scoring.fill import Blank
+from tests.unit.tiny_models import tiny
+
+ITEM = {"group": "g", "role": "test", "subject_id": "", "context": "", "row": 0, "meta": ""}
+ITEMS = pl.DataFrame(
+    [
+        {"item": "b", "relation": "P36", "subject": "Italy", "candidates": "c", "answers": [1]},
+        {"item": "a", "relation": "P36", "subject": "France", "candidates": "c", "answers": [2, 0]},
+    ]
+).with_columns(pl.lit(v).alias(k) for k, v in ITEM.items())
+CANDIDATES = pl.DataFrame(
+    {"set": ["c"] * 3, "index": [0, 1, 2], "id": ["x", "y", "z"],
+     "label": ["Paris", "Rome", "Burkina Faso"]}
+)  # fmt: skip
+PROMPTS = pl.DataFrame(
+    {"prompt": ["p0", "p1"], "relation": ["P36"] * 2, "index": [0, 3], "kind": ["manual"] * 2,
+     "text": ["The capital of [X] is [Y] .", "[Y] is the capital of [X] ."]}
+)  # fmt: skip
+
+
+class Bar:
+    """Counts what it is told."""
+
+    def __init__(self, total, desc, unit):
+        self.total, self.done = total, 0
+
+    def update(self, n):
+        self.done += n
+
+    def close(self):
+        assert self.done <= 2 * self.total
+
+
+def settings(**own):
+    return {"k": 4, "strategy": "parallel", "most_masks": 12, **own}
+
+
+def test_items_become_blanks_with_their_answers_in_order():
+    found = blanks(ITEMS, CANDIDATES, PROMPTS)
+    assert found[0] == Blank(
+        "a", 0, "The capital of [X] is [Y] .", "France", ("Burkina Faso", "Paris")
+    )
+    assert [(b.item, b.template) for b in found] == [("a", 0), ("a", 3), ("b", 0), ("b", 3)]
+    with pytest.raises(ValueError, match="no template for 1 relations: P36"):
+        blanks(ITEMS, CANDIDATES, PROMPTS.clear())
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
+def test_frames_obey_their_contracts_and_are_the_same_twice(name, tmp_path):
+    loaded = tiny(name, bos="forced" if name == "gpt2" else "", double=False)
+    files = []
+    for run, items in enumerate((ITEMS, ITEMS.reverse())):
+        fills, golds, record = fill_frame(loaded, items, CANDIDATES, PROMPTS, settings(), Bar)
+        schema.write(fills, schema.FILLS, tmp_path / f"{run}.parquet", record)
+        schema.write(golds, schema.FILL_GOLDS, tmp_path / f"{run}g.parquet", record)
+        files.append([(tmp_path / f"{run}{g}.parquet").read_bytes() for g in ("", "g")])
+    assert files[0] == files[1]
+    templates = {0} if name == "gpt2" else {0, 3}
+    assert set(fills["template"]) == set(golds["template"]) == templates
+    if name == "gpt2":
+        assert record["left_out"] == {"gap not at the end": 2}
+    assert set(fills.filter(pl.col("position") < 0)["token"]) == {-1}
+    assert fills["logprob"].is_finite().all()
+    assert (golds["best"] <= golds["worst"]).all()
+    assert set(golds.filter(pl.col("item") == "a")["gold"]) == {0, 1}

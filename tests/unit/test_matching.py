@@ -1,0 +1,36 @@
+"""Generated text against labels."""
+
+import pytest
+
+from kgprobe.metrics.matching import contained, first_match, matched, normalised
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Paris", "paris"),
+        (' "The United\n Kingdom". ', "united kingdom"),
+        ("“Straße!”", "strasse"),
+        ("Ⅳ", "iv"),
+        ("A", "a"),
+        ("an apple.", "apple"),
+        ("The", "the"),
+        ("'the Beatles'.", "beatles"),
+        ("theatre", "theatre"),
+        ("...", ""),
+    ],
+)
+def test_texts_are_normalised(text, expected):
+    assert normalised(text) == expected
+    assert normalised(normalised(text)) == expected
+
+
+def test_a_match_is_equality_and_containment_is_not():
+    assert matched("the Paris.", ["London", "PARIS"])
+    assert not matched("Paris, France", ["Paris"])
+    assert contained("It is Paris, France", ["Paris"])
+    assert not contained("Parisian", ["Paris"])
+    assert not matched("", [""])
+    assert not matched(".", ["!"])
+    assert first_match(["Rome", "paris", "Paris"], ["Paris"]) == 2
+    assert first_match(["Rome"], ["Paris"]) == 0

@@ -1,0 +1,86 @@
+"""Tables and chapter of the sources: agreement of dumps and pull, drift in words, chapters kept."""
+
+import polars as pl
+import pytest
+
+from kgprobe.benchmarks.bear_choice import CHOICE
+from kgprobe.schema import FUNNEL, STATEMENTS
+from kgprobe.tables import bear_drift, chapter, ontology, sources, table
+from kgprobe.tables.chapter import Chapter
+from kgprobe.tables.drawing import Drawing
+from kgprobe.tables.grid import Cell, Grid
+
+
+def statements(*rows: tuple[str, str, str, str]) -> pl.DataFrame:
+    """STATEMENTS of (subject, object, rank, label of the object)."""
+    return pl.DataFrame(
+        [("wikidata", "P1", s, "s", 1, o, label, 2, "item", rank) for s, o, rank, label in rows],
+        schema=dict(STATEMENTS.columns),
+        orient="row",
+    )
+
+
+PULLED = statements(
+    ("Q1", "Q5", "preferred", "five"), ("Q1", "Q6", "normal", "six"), ("Q2", "Q5", "normal", "five")
+)
+
+
+def test_a_dump_with_ranks_is_compared_as_it_is_a_truthy_one_with_the_best_ranks():
+    truthy = statements(("Q1", "Q5", "normal", "five"), ("Q2", "Q5", "normal", "FIVE"))
+    made = table.lookup(sources.access(PULLED, {"a": ("json", PULLED), "b": ("truthy", truthy)}))
+    both, equal = "statements in both, %", "labels and sitelinks equal, %"
+    assert (made["a", both]["value"], made["a", both]["n"]) == (100, 3)
+    assert (made["b", both]["value"], made["b", both]["n"]) == (100, 2)
+    assert made["b", equal]["value"] == 50
+
+
+def test_what_only_one_of_them_has_counts_against_the_agreement():
+    other = statements(("Q2", "Q5", "normal", "five"), ("Q3", "Q5", "normal", "five"))
+    made = table.lookup(sources.access(PULLED, {"a": ("json", other)}))
+    assert made["a", "statements in both, %"]["n"] == 4
+    assert made["a", "statements in both, %"]["value"] == 25
+
+
+def frames() -> dict[str, pl.DataFrame]:
+    states = pl.DataFrame(
+        {
+            "item": ["P1/Q1", "P1/Q2"],
+            "relation": ["P1", "P1"],
+            "state": ["same", "statement_gone"],
+            "detail": ["", ""],
+        }
+    )
+    agreed = [table.cell("ontology_agreement", "chain", "equal to the released", 50, 2, (1, 99))]
+    return {"bear_drift": bear_drift.drift(states), "ontology_agreement": table.build(agreed)}
+
+
+@pytest.mark.parametrize("circular", [True, False])
+def test_the_chapter_warns_where_agreement_is_by_construction(circular):
+    differing = pl.DataFrame(
+        [("chain", "a", "b", "c", "d", "renamed")],
+        schema=dict(ontology.DIFFERENCES.columns),
+        orient="row",
+    )
+    funnel = pl.DataFrame(
+        [("bear_big", "P1", 0, "pulled", 5, 3, 3, 2)], schema=dict(FUNNEL.columns), orient="row"
+    )
+    row = ("bear_big", "P1", "1:N", 2, 1, 2, 2, 0, 9, None, 8, None, "kept")
+    choice = pl.DataFrame([row], schema=dict(CHOICE.columns), orient="row")
+    made = sources.chapter(
+        frames(), differing, {"bear_big": funnel}, {"bear_big": choice}, {"P1": "one"}, circular
+    )
+    assert (list(made.notes) == [sources.CIRCULAR]) is circular
+    drift = next(g for g in made.grids if "released BEAR" in g.title)
+    assert ("by construction" in drift.title) is circular
+    counted = {cells[0].text: cells[1].text for cells in drift.rows}
+    assert (counted["same"], counted["statement gone"]) == ("1", "1")
+    assert any("(1)" in g.title for g in made.folded)
+
+
+def test_a_chapter_comes_back_as_it_was_written(tmp_path):
+    grid = Grid("T", ["a", "b"], [[Cell("x", sort="x"), Cell("1", "0 to 2", 1.0, "n = 3")]],
+                frozenset({1}), "caption")  # fmt: skip
+    drawing = Drawing("sources", "d", "title", "caption", "<svg></svg>", "alt")
+    made = Chapter("sources", "Sources", "lead", ["note"], [grid], [grid], [drawing])
+    chapter.write(made, tmp_path / "c.json")
+    assert chapter.read(tmp_path / "c.json") == made

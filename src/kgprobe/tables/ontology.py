@@ -74,7 +74,7 @@ def property_differences(
     ancestors: dict[str, set[str]] = {}
     for iri, name in chains.select("id", "ancestor_label").rows():
         ancestors.setdefault(iri, set()).add(name.casefold())
-    rows = []
+    rows: list[tuple[str | None, ...]] = []
     for gold in both.iter_rows(named=True):
         iri, label = gold["property"], gold["label"]
         mine = known.get(iri, {})

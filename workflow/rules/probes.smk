@@ -54,6 +54,31 @@ rule train_control:
         "../scripts/train_control.py"
 
 
+rule word_prompts:
+    input:
+        questions="results/benchmarks/{attribute}/items.parquet",
+        templates="resources/templates/templates.tsv",
+        tables=config["wording"]["tables"],
+        wordnet=files([config["wording"]["wordnet"]]) if config["wording"]["synonyms"] else [],
+        pararel=files([config["wording"]["pararel"]]) if config["wording"]["pararel"] else [],
+        code=code("probes/wordings", "probes/prompts/wordings", "probes/prompts/synonyms"),
+    output:
+        prompts="results/benchmarks/{attribute}/prompts.parquet",
+        wordings="results/benchmarks/{attribute}/wordings.parquet",
+    log:
+        "logs/benchmarks/{attribute}_prompts.log",
+    benchmark:
+        "logs/benchmarks/{attribute}_prompts.jsonl"
+    wildcard_constraints:
+        attribute="|".join(ATTRIBUTES),
+    threads: 1
+    params:
+        settings=config["wording"],
+        seed=config["seed"],
+    script:
+        "../scripts/word_prompts.py"
+
+
 rule score:
     input:
         questions="results/benchmarks/{benchmark}/items.parquet",

@@ -157,6 +157,7 @@ rule tabulate_attributes:
             "tables/attributes_analyses",
             "tables/attributes_baselines",
             "tables/attributes_published",
+            "tables/attributes_report",
             "tables/attributes_study",
             "tables/attributes_tables",
         ),
@@ -199,6 +200,7 @@ rule chapter_attributes:
         code=code(
             "tables/attributes_chapter",
             "tables/attributes_figures",
+            "tables/attributes_report",
             "tables/attributes_study",
             "tables/chapter",
             "tables/grid",

@@ -13,7 +13,7 @@ from kgprobe.sampling import hash_key
 from kgprobe.tables import table
 from kgprobe.tables.attributes_baselines import METHOD as BASELINE
 from kgprobe.tables.attributes_published import BENCHMARKS
-from kgprobe.tables.attributes_study import RANKED, Study
+from kgprobe.tables.attributes_study import HEADLINE, RANKED, Study
 from kgprobe.tables.attributes_tables import cell
 
 #: Partial scores are denominators; entity_centric and bias have none (section 8.1).
@@ -23,7 +23,6 @@ UNBIASED = ("symmetry", "asymmetry", "bidirectional", "hierarchy")
 #: Width of a bin of log10 of popularity.
 BIN = 0.25
 BOOTSTRAP = 1000
-HEADLINE = {"k": 1, "kind": "exact", "gold": "own", "pooling": "best"}
 MODEL = ["model", "method"]
 
 
@@ -31,7 +30,7 @@ def tables(study: Study, alphas: pl.DataFrame, parts: pl.DataFrame) -> dict[str,
     """Every table of this module that applies, by name."""
     asked = ~pl.col("method").is_in([BASELINE])
     filled = asked & ~pl.col("method").str.starts_with(RANKED)
-    scores = partial_scores(parts.filter(filled), alphas.filter(filled), study.seed)
+    scores = partial_scores(parts.filter(filled), study.seed)
     found = {
         "kg_partial": partial_table(scores) if scores.height else None,
         "kg_correlation": correlations(scores, study.seed),
@@ -41,37 +40,25 @@ def tables(study: Study, alphas: pl.DataFrame, parts: pl.DataFrame) -> dict[str,
     return {name: frame for name, frame in found.items() if frame is not None}
 
 
-def partial_scores(parts: pl.DataFrame, alphas: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
+def partial_scores(parts: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
     """(benchmark, model, method, pattern, partial, full, low, high, n): Figure 3's numbers, @1.
 
-    Partial: mean denominator over examples that are not missing; asymmetry, whose denominator is 1,
-    has the mean alpha of its forward triple. Full: the metric, null where undefined. Pattern "all",
-    then each. The interval is a bootstrap over examples.
+    Partial: mean partial score over examples that are not missing. Full: the metric, null where
+    undefined. Pattern "all", then each. The interval is a bootstrap over examples.
     """
-    own = _headline(parts).filter(pl.col("benchmark").is_in(PARTIAL))
-    own = own.filter(pl.col("numerator").is_not_null())
-    forward = _headline(alphas).filter(
-        (pl.col("benchmark") == "asymmetry") & (pl.col("position") == 0)
-    )
-    own = own.join(
-        forward.select("benchmark", "example", *MODEL, first="alpha"),
-        on=["benchmark", "example", *MODEL],
-        how="left",
-    ).with_columns(partial=pl.coalesce("first", "denominator"))
+    own = _headline(parts).filter(~pl.col("missing") & pl.col("partial").is_not_null())
     rows = []
-    for pattern in ("all", None):
-        keys = ["benchmark", *MODEL] + ([] if pattern else ["pattern"])
+    for keys in (["benchmark", *MODEL], ["benchmark", *MODEL, "pattern"]):
         for key, group in sorted(own.group_by(keys), key=lambda g: str(g[0])):
-            group = group.sort("example")
-            values = group["partial"].to_numpy()
+            values = group.sort("example")["partial"].to_numpy()
             below = float(group["denominator"].sum())
             full = float(group["numerator"].sum()) / below if below else None
             low, high = None, None
-            if pattern:
+            if len(key) == 3:
                 strata = np.zeros(len(values), dtype=np.int64)
                 weights = resamples(strata, BOOTSTRAP, hash_key(seed, "partial", *map(str, key)))
                 low, high = bootstrap_mean(values, weights)
-            named = (*key, pattern) if pattern else key
+            named = (*key, "all") if len(key) == 3 else key
             rows.append((*named, float(values.mean()), full, low, high, len(values)))
     columns = ("benchmark", *MODEL, "pattern", "partial", "full", "low", "high", "n")
     types = dict.fromkeys(columns, pl.String) | dict.fromkeys(columns[4:8], pl.Float64)

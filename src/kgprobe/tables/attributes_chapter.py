@@ -17,8 +17,8 @@ from kgprobe.tables.grid import Cell, Grid
 NAME = "attributes"
 TITLE = "Knowledge-graph attributes: nine patterns of several triples"
 LEAD = (
-    "An example is several related triples, and a metric scores the example: how often a model that "
-    "has part of a pattern has the whole. Benchmarks and metrics are rebuilt from the description "
+    "An example is several related triples, and a metric scores the example: how often a model "
+    "that has part of a pattern has the whole. Benchmarks and metrics are rebuilt from the description "
     "of Mruthyunjaya et al. 2023, whose code and data were never released."
 )
 NOTES = (
@@ -32,8 +32,8 @@ NOTES = (
     "tokens at several masks are no list of the k best words.",
     "Head and tail of an ambiguous pair are asked with the same text. With one prompt and k = 1, "
     "both can be right only where their objects are the same.",
-    "Published figures stand in rows of their own; the paper prints no denominators, and its models "
-    "and examples are others.",
+    "Published figures stand in rows of their own; the paper prints no denominators, and its "
+    "models and examples are others.",
 )
 #: folded tables: name -> title, head of the first column, caption
 FOLDED = {

@@ -20,6 +20,8 @@ from kgprobe.tables.attributes_published import BENCHMARKS
 
 #: What a number depends on, beside benchmark and pattern.
 SETTINGS = ("model", "method", "pooling", "k", "kind", "gold")
+#: The setting of figures and of single numbers.
+HEADLINE = {"k": 1, "kind": "exact", "gold": "own", "pooling": "best"}
 METRICS = schema.Contract(
     "METRICS",
     {
@@ -184,24 +186,32 @@ def study(
     return Study(benchmarks, answers, base.baselines, ambiguous_denominator, seed, left_out)
 
 
-def parts(made: Study) -> pl.DataFrame:
-    """Numerator and denominator of every example under every setting."""
-    return attributes.parts(
-        made.alphas(), by=SETTINGS, ambiguous_denominator=made.ambiguous_denominator
-    )
+def parts(made: Study, alphas: pl.DataFrame) -> pl.DataFrame:
+    """Numerator, denominator and partial score of every example in the headline's setting."""
+    own = alphas.filter(**HEADLINE)
+    return attributes.parts(own, by=SETTINGS, ambiguous_denominator=made.ambiguous_denominator)
 
 
-def measure(made: Study, patterns: bool = False) -> pl.DataFrame:
-    """METRICS of a study: the nine metrics under every setting; with `patterns` each pattern's.
+def measure(made: Study, alphas: pl.DataFrame) -> pl.DataFrame:
+    """METRICS of a study: the nine metrics under every setting."""
+    return _metrics(made, alphas, patterns=False)
+
+
+def measure_patterns(made: Study, alphas: pl.DataFrame) -> pl.DataFrame:
+    """METRICS of every pattern under the headline's setting.
 
     Hierarchy has one pattern: it is broken by the class two up.
     """
-    alphas = made.alphas()
-    if patterns and "hierarchy" in made.benchmarks:
+    own = alphas.filter(**HEADLINE)
+    if "hierarchy" in made.benchmarks:
         tops = made.benchmarks["hierarchy"].examples.filter(role="two_up")
         names = tops.select("example", top=pl.format("{} ({})", "object_label", "object"))
-        alphas = alphas.join(names, on="example", how="left")
-        alphas = alphas.with_columns(pattern=pl.coalesce("top", "pattern")).drop("top")
+        own = own.join(names, on="example", how="left")
+        own = own.with_columns(pattern=pl.coalesce("top", "pattern")).drop("top")
+    return _metrics(made, own, patterns=True)
+
+
+def _metrics(made: Study, alphas: pl.DataFrame, patterns: bool) -> pl.DataFrame:
     found = attributes.measure(
         alphas,
         by=SETTINGS,

@@ -1,0 +1,46 @@
+"""The settings of one attribute: what all share, its own thresholds, and the ones for small graphs."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from kgprobe.benchmarks.graph_frames import ATTRIBUTES
+
+#: `thresholds: small`: for graphs under about a million statements. Named in every table.
+SMALL: dict[str, dict[str, Any]] = {
+    "symmetry": {"min_triples": 10},
+    "asymmetry": {"min_triples": 5},
+    "bidirectional": {"min_triples": 5},
+    "composite": {"min_combo": 10},
+    "paths": {"min_combo": 10},
+    "entity_centric": {"facts": 10, "top": 100},
+}
+#: keys that are not thresholds of a benchmark
+OTHER = {"graph", "thresholds", "sensitivity"}
+
+
+def settings_of(
+    config: Mapping[str, Any],
+    attribute: str,
+    seed: int = 0,
+    templates: Collection[str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    bias_labels: Mapping[str, Mapping[str, str]] | None = None,
+) -> dict[str, Any]:
+    """The flat settings of `attribute` from the section `attributes` of the config.
+
+    `templates` are the relations that have one (None: not checked), `labels` names of relations,
+    `bias_labels` {relation: {object: normal label}}.
+    """
+    if attribute not in ATTRIBUTES:
+        raise ValueError(f"unknown attribute {attribute!r}; legal: {', '.join(ATTRIBUTES)}")
+    shared = {k: v for k, v in config.items() if k not in ATTRIBUTES and k not in OTHER}
+    small = SMALL.get(attribute, {}) if config["thresholds"] == "small" else {}
+    return {
+        **shared,
+        **config[attribute],
+        **small,
+        "seed": seed,
+        "templates": None if templates is None else sorted(templates),
+        "labels": dict(labels or {}),
+        "bias_labels": dict(bias_labels or {}),
+    }

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kgprobe.probes.prompts.templates import ANSWER, SUBJECT, TEMPLATE, fill, roles
+from kgprobe.probes.prompts.templates import ANSWER, SUBJECT, TEMPLATE, fill, roles, token_roles
 
 
 def test_labels_are_not_filled_again():
@@ -42,8 +44,7 @@ def test_a_template_needs_both_placeholders_once(template):
 
 def test_roles_include_index_zero_and_leave_leading_space_out():
     filled = fill("[X] is [Y].", "Rome", "old")
-    offsets = [(0, 4), (4, 7), (7, 11), (11, 12)]
-    found, straddling = roles(filled, offsets)
+    found, straddling = roles(filled, [(0, 4), (4, 7), (7, 11), (11, 12)])
     assert found.tolist() == [SUBJECT, TEMPLATE, ANSWER, TEMPLATE]
     assert straddling == 0
 
@@ -54,3 +55,50 @@ def test_a_token_over_a_border_goes_to_the_answer_and_is_counted():
     assert found.tolist() == [SUBJECT, ANSWER]
     assert straddling == 2
     assert np.array_equal(roles(filled, [])[0], np.zeros(0))
+
+
+def test_roles_of_many_sentences_are_those_of_each():
+    filled = [fill("[Y] is [X].", "a b", "ß"), fill("[X] is\u2003 [Y]", "", "New  York")]
+    offsets = [(0, 2), (2, 5), (5, 7), (7, 9), (9, 10)], [(0, 3), (3, 9), (9, 10), (10, 14)]
+    each = [roles(f, o) for f, o in zip(filled, offsets, strict=True)]
+    owners = np.repeat([0, 1], [5, 4])
+    found, straddling = token_roles(filled, np.array([*offsets[0], *offsets[1]]), owners)
+    assert found.tolist() == [*each[0][0], *each[1][0]]
+    assert found.tolist() == [2, 0, 1, 1, 0, 0, 2, 2, 2]
+    assert straddling == each[0][1] + each[1][1] == 0
+
+
+LABEL = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+@given(before=LABEL, between=LABEL, after=LABEL, subject=LABEL, answer=LABEL, flip=st.booleans())
+def test_spans_hold_the_labels_whatever_they_are(before, between, after, subject, answer, flip):
+    first, second = ("[Y]", "[X]") if flip else ("[X]", "[Y]")
+    template = f"{before}{first}{between}{second}{after}"
+    if template.count("[X]") + template.count("[Y]") != 2:
+        return
+    plain = fill(template, subject, answer, upper_first=False)
+    assert plain.text[slice(*plain.subject[0])] == subject
+    assert plain.text[slice(*plain.answer[0])] == answer
+    raised = fill(template, subject, answer)
+    assert raised.text == (plain.text[:1].upper() + plain.text[1:])
+    for own, label in ((raised.subject[0], subject), (raised.answer[0], answer)):
+        assert raised.text[slice(*own)] in (label, label[:1].upper() + label[1:])
+
+
+@settings(max_examples=50, deadline=None)
+@given(subject=LABEL, answer=LABEL, sizes=st.lists(st.integers(1, 4), min_size=1, max_size=40))
+def test_roles_equal_a_loop_over_characters(subject, answer, sizes):
+    filled = fill("[Y] of [X] is", subject, answer)
+    offsets, start = [], 0
+    for size in sizes:
+        if start < len(filled.text):
+            offsets.append((start, min(start + size, len(filled.text))))
+            start += size
+    found, _ = roles(filled, offsets)
+    for (low, high), role in zip(offsets, found, strict=True):
+        text = filled.text[low:high]
+        if text.strip():
+            inner = range(low + len(text) - len(text.lstrip()), high)
+            inside = [any(a <= c < b for c in inner) for a, b in (*filled.answer, *filled.subject)]
+            assert role == (ANSWER if inside[0] else SUBJECT if inside[1] else TEMPLATE)

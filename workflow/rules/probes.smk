@@ -2,6 +2,25 @@
 # Needs results/benchmarks/{benchmark}/ and config/models.tsv; makes results/models/ (the control
 # models and what they were taught) and results/scores/{benchmark}/{prompt}/{method}/{model}.parquet.
 
+#: modules that sentence scores depend on: of all kinds of models, and of each
+ENGINE = [
+    "probes/scoring/sentence",
+    "probes/scoring/encode",
+    "probes/scoring/scorers",
+    "probes/models/batching",
+    "probes/models/head",
+    "probes/models/load",
+]
+OF_KIND = {
+    "causal": ["probes/models/causal", "probes/models/trie"],
+    "masked": [
+        "probes/models/masked",
+        "probes/models/last_layer",
+        "probes/scoring/variants",
+    ],
+    "seq2seq": ["probes/models/seq2seq"],
+    "api": ["probes/models/api"],
+}
 #: columns of models.tsv that a score depends on
 OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]
 
@@ -35,7 +54,12 @@ rule train_control:
         templates="resources/templates/templates.tsv",
         labels="resources/templates/bear_labels.tsv",
         code=code(
-            "probes/models/control", "probes/models/control_rows", "probes/taught"
+            "probes/models/control",
+            "probes/models/control_rows",
+            "probes/models/control_tokens",
+            "probes/models/control_optimizer",
+            "probes/prompts/templates",
+            "probes/taught",
         ),
     output:
         folder=directory("results/models/control-{kind}"),
@@ -86,9 +110,10 @@ rule score:
         prompts="results/benchmarks/{benchmark}/prompts.parquet",
         weights=weights,
         code=lambda w: code(
-            f"probes/scoring/{w.method.split('-')[0]}",
+            "probes/answers",
             f"probes/prompts/{w.prompt}",
-            f"probes/models/{MODELS[w.model]['kind']}",
+            *ENGINE,
+            *OF_KIND[MODELS[w.model]["kind"]],
         ),
     output:
         scores="results/scores/{benchmark}/{prompt}/{method}/{model}.parquet",
@@ -96,12 +121,15 @@ rule score:
         "logs/scores/{benchmark}/{prompt}/{method}/{model}.log",
     benchmark:
         "logs/scores/{benchmark}/{prompt}/{method}/{model}.jsonl"
-    # one thread on a CPU, so that the last bits do not depend on the number of cores
+    # a process a thread, and a device a process where there are several: `--set-threads score=4`.
+    # Each works with one thread, so that the last bits do not depend on the number of cores
     threads: 1
     resources:
         gpu=accelerators(),
         mem_mb=4000,
     params:
+        # finished parts, taken up by the run that follows a stop
+        shards="results/shards/{benchmark}/{prompt}/{method}/{model}",
         # notes of the sheet change no score
         model=lambda w: {
             key: sheets.expand(MODELS[w.model].get(key, "")) for key in OF_MODEL

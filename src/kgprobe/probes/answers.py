@@ -2,14 +2,18 @@
 
 import itertools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import torch
 
+from kgprobe.probes import workers
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring import sentence
 from kgprobe.schema import SCORES
+
+Tables = tuple[list[sentence.Item], dict[str, Sequence[str]], dict[str, Sequence[tuple[int, str]]]]
 
 
 def score_frame(
@@ -19,39 +23,60 @@ def score_frame(
     prompts: pl.DataFrame,
     method: str,
     progress: Callable[..., Any],
+    folder: Path | None = None,
+    processes: int = 1,
+    shard: int = sentence.SHARD,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """SCORES of a model and the record of how they were made.
 
-    `method` is `sentence`, or `sentence-<variant>` for another pseudo-log-likelihood. On a CPU one
-    thread works, so that the last bits do not depend on the machine's cores.
+    `method` is `sentence`, or `sentence-<variant>` for another pseudo-log-likelihood. Finished
+    shards lie in `folder`; a run that follows a stop takes them up. With several `processes` each
+    has a device of its own where there are several, else a thread, and scores its share of the
+    shards: the numbers do not depend on how many there are.
     """
     name, _, variant = method.partition("-")
     if name != "sentence":
         raise ValueError(f"method {method!r} gives no scores of sentences")
+    asked = tables(items, candidates, prompts)
+    total = sum(len(asked[1][i.candidates]) * len(asked[2][i.relation]) for i in asked[0])
+    bar = progress(total=total, desc=spec.model, unit="sentence")
+    arguments = (spec, asked, variant or sentence.VARIANTS[0], folder, shard)
+    if processes > 1 and folder is not None:
+        workers.run(score_part, arguments, processes, bar.update)
+    found = score_part(*arguments, (0, 1), _nothing if processes > 1 else bar.update)
+    bar.close()
+    columns = {name: pl.Series(name, values) for name, values in found.columns.items()}
+    frame = pl.DataFrame(columns).with_columns(pl.col("continuation_sum").fill_nan(None))
+    casts = [pl.col(name).cast(dtype) for name, dtype in SCORES.columns.items()]
+    return frame.select(casts), found.record
+
+
+def score_part(
+    spec: ModelSpec,
+    asked: Tables,
+    variant: str,
+    folder: Path | None,
+    shard: int,
+    part: tuple[int, int],
+    progress: Callable[[int], object],
+) -> sentence.Scores:
+    """Every n-th shard from the k-th on, (k, n) being `part`, by a model loaded for it.
+
+    On a CPU one thread works, so that the last bits do not depend on the machine's cores.
+    """
     torch.set_num_threads(1)
     torch.backends.cuda.matmul.allow_tf32 = False
     loaded = load_model(spec)
-    asked, options, templates = tables(items, candidates, prompts)
-    total = sum(len(options[i.candidates]) * len(templates[i.relation]) for i in asked)
-    bar = progress(total=total, desc=spec.model, unit="sentence")
-    scores = sentence.score(
-        loaded,
-        asked,
-        options,
-        templates,
-        variant=variant or sentence.VARIANTS[0],
-        progress=bar.update,
+    return sentence.score(
+        loaded, *asked, variant=variant, progress=progress, folder=folder, shard=shard, part=part
     )
-    bar.close()
-    columns = {name: pl.Series(name, values) for name, values in scores.columns.items()}
-    frame = pl.DataFrame(columns).with_columns(pl.col("continuation_sum").fill_nan(None))
-    casts = [pl.col(name).cast(dtype) for name, dtype in SCORES.columns.items()]
-    return frame.select(casts), scores.record
 
 
-def tables(
-    items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame
-) -> tuple[list[sentence.Item], dict[str, Sequence[str]], dict[str, Sequence[tuple[int, str]]]]:
+def _nothing(done: int) -> None:
+    """Progress that others have told."""
+
+
+def tables(items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame) -> Tables:
     """ITEMS, CANDIDATES and PROMPTS as the plain structures that scoring takes."""
     rows = items.sort("relation", "row", "item").select("item", "relation", "subject", "candidates")
     asked = [sentence.Item(*row) for row in rows.rows()]

@@ -1,265 +1,262 @@
-"""Log-probabilities of the tokens of sentences under a causal model (scoring.md, section 7.1).
+"""Log-probabilities of the tokens of sentences under a causal model (scoring.md, sections 3, 7.1).
 
-    group      | prefix, fed once     | suffixes, fed per member   | last token, never fed
-    France     | The capital of Fran- | ce is Pa-                  | ris.
-               |                      | ce is Lon-                 | don.
-
-Members of a group share their longest common prefix: it goes through the model once, and its keys
-and values are selected for every member. The head runs at scored positions only.
+Sentences are laid out as tries (trie.py): every distinct prefix goes through the model once, tries
+lie end to end without padding, and attention sees ancestors only. That is scoring.md's tree
+attention, taken in place of its prefix and suffix passes: it feeds fewer positions than either
+grouping and copies no keys and values. The head runs once per node.
 """
 
-from collections.abc import Sequence
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import DynamicCache
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface
 
-from kgprobe.probes.models.batching import Budget, padded, target_logprobs
+from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
+from kgprobe.probes.models.head import Head, apart, finish_of
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.trie import Trie, lay_out, plan
 
-Ids = NDArray[np.int64]
-#: largest difference (nat per token) between shared and plain passes that the self-check accepts
-AGREEMENT = 5e-3
-SHORTEST_PREFIX = 2
+#: Largest difference (nat per token) between shared and plain passes that the self-check accepts.
+AGREEMENT = {torch.float64: 1e-6, torch.float32: 5e-3}
+HALF_AGREEMENT = 0.5
+NAME = "kgprobe_trie"
 
 
 class Causal:
-    """One model; `positions_fed` and `notes` say how the work was done."""
+    """One model; `positions_fed`, `head_rows` and `notes` say how the work was done."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
         self.loaded = loaded
         self.budget = budget or Budget()
         self.body = loaded.model.base_model
-        self.head = loaded.model.get_output_embeddings()
-        self.positions_fed = 0
+        self.positions_fed = self.head_rows = 0
         self.notes: list[str] = []
         self.shares: bool | None = None
-        self.splits: bool | None = None
+        self._head: Head | None = None
+        self._whole = False
+        accepted = inspect.signature(self.body.forward).parameters
+        self._takes_positions = "position_ids" in accepted
 
     @torch.inference_mode()
     def logprobs(
-        self, sequences: Sequence[Ids], groups: Sequence[Sequence[int]] = ()
-    ) -> list[NDArray[np.float64]]:
-        """log p(t_j | t_<j) for j = 1 .. n-1 of every sequence (its first token is context only).
+        self,
+        sequences: Ragged,
+        done: Callable[[int], object] = lambda sentences: None,
+        name: Callable[[int], str] = "sentence {}".format,
+    ) -> NDArray[np.float64]:
+        """log p(t_j | t_<j) beside every token; the first of a sequence is context only (0).
 
-        `groups` partitions (a part of) the indices into sets that may share a prefix.
+        `done` is told how many sequences were scored, `name` says which one a number is.
         """
-        result = [np.zeros(max(len(s) - 1, 0)) for s in sequences]
-        shared, alone = self._plan(sequences, groups)
-        if shared and self._can_share(sequences, shared):
-            self._shared(sequences, shared, result)
+        result = np.zeros(len(sequences.values))
+        self._head = self._head or self._checked_head()
+        trie = plan(sequences)
+        if len(trie.tokens) and self._can_share(sequences, trie):
+            self._shared(sequences, trie, result, done, name)
         else:
-            alone = sorted(alone + [i for _, members in shared for i in members])
-        self._plain(sequences, [i for i in alone if len(sequences[i]) > 1], result)
+            self._plain(sequences, np.arange(len(sequences)), result, done, name)
         return result
 
-    def _plan(
-        self, sequences: Sequence[Ids], groups: Sequence[Sequence[int]]
-    ) -> tuple[list[tuple[int, list[int]]], list[int]]:
-        """([(prefix length, members)], indices that go alone)."""
-        shared, rest = [], set(range(len(sequences)))
-        for members in groups:
-            length = common_prefix([sequences[i] for i in members])
-            if len(members) > 1 and length >= SHORTEST_PREFIX:
-                shared.append((length, list(members)))
-                rest -= set(members)
-        return shared, sorted(rest)
-
-    def _can_share(self, sequences: Sequence[Ids], shared: list[tuple[int, list[int]]]) -> bool:
-        """Whether shared passes give this model's plain scores: tried once, on one group."""
-        if self.shares is None:
-            length, members = shared[0]
-            sample = members[:3]
-            expected = [np.zeros(len(s) - 1) for s in sequences]
-            found = [np.zeros(len(s) - 1) for s in sequences]
-            self._plain(sequences, sample, expected)
+    def _can_share(self, sequences: Ragged, trie: Trie) -> bool:
+        """Whether tries give this model's plain scores: tried once, on a few sentences."""
+        if self.shares is not None:
+            return self.shares
+        sample = Ragged.of([sequences[i] for i in trie.order[:4]])
+        small = plan(sample)
+        if len(small.tokens) == small.depths.max() + 1:
+            return False  # a single path says nothing
+        expected, found = np.zeros(len(sample.values)), np.zeros(len(sample.values))
+        # the check is no part of the count: a resumed run repeats it
+        before = self.positions_fed, self.head_rows
+        self._plain(sample, np.arange(len(sample)), expected)
+        reason = self._refusal(sequences)
+        if not reason:
             try:
-                self._shared(sequences, [(length, sample)], found)
-                worst = max(float(np.abs(expected[i] - found[i]).max()) for i in sample)
-                self.shares = worst <= AGREEMENT
-                reason = f"shared and plain passes differ by {worst:.2g}"
+                self._shared(sample, small, found)
+                worst = float(np.abs(expected - found).max())
+                if worst > AGREEMENT.get(self.loaded.model.dtype, HALF_AGREEMENT):
+                    reason = f"shared and plain passes differ by {worst:.2g}"
             except (AttributeError, TypeError, ValueError) as error:
-                self.shares, reason = False, f"{type(error).__name__}: {error}"
-            if not self.shares:
-                self.notes.append(f"no prefix sharing: {reason}")
+                reason = f"{type(error).__name__}: {error}"
+        self.positions_fed, self.head_rows = before
+        self.shares = not reason
+        if reason:
+            self.notes.append(f"no prefix sharing: {reason}")
         return self.shares
 
-    def _plain(
-        self, sequences: Sequence[Ids], indices: Sequence[int], result: list[NDArray[np.float64]]
-    ) -> None:
-        """Every sequence by itself, without its last token."""
-
-        def forward(batch: NDArray[np.int64]) -> None:
-            chosen = [indices[b] for b in batch]
-            ids, mask = padded([sequences[i][:-1] for i in chosen], 0, self.loaded.device)
-            self.positions_fed += ids.numel()
-            positions = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
-            hidden = self._hidden(ids, mask, positions)
-            targets = torch.from_numpy(np.concatenate([sequences[i][1:] for i in chosen]))
-            scores = self._scores(hidden[mask.bool()], targets.to(ids.device))
-            _scatter(scores, [len(sequences[i]) - 1 for i in chosen], chosen, result, 0)
-
-        self.budget.run([len(sequences[i]) - 1 for i in indices], forward)
-
-    def _hidden(self, ids: Any, mask: Any, positions: Any) -> Any:
-        full = bool(mask.all())
-        options = {"attention_mask": None if full else mask, "use_cache": False}
-        try:
-            return self.body(ids, position_ids=positions, **options).last_hidden_state
-        except TypeError:
-            # state-space models take no positions; right padding cannot reach the tokens before it
-            return self.body(ids, use_cache=False).last_hidden_state
-
-    def _scores(self, hidden: Any, targets: Any) -> NDArray[np.float64]:
-        """log p of every target; the head alone where that equals the whole model."""
-        if self.splits is None:
-            self._check_head()
-        return target_logprobs(self.head, hidden, targets).double().cpu().numpy()
-
-    def _check_head(self) -> None:
-        """The output embedding must be all that comes after the body (no scaling, no capping)."""
-        ids = torch.arange(3, 8, device=self.loaded.device)[None, :]
-        whole = self.loaded.model(ids, use_cache=False).logits.float().log_softmax(-1)
-        parts = self.head(self.body(ids, use_cache=False).last_hidden_state)
-        apart = (parts.float().log_softmax(-1) - whole).abs().max().item()
-        self.splits = apart <= 1e-3
-        if not self.splits:
-            model = type(self.loaded.model).__name__
-            raise NotImplementedError(
-                f"{self.loaded.spec.model}: {model} does more than a linear head after its body "
-                f"(log-probabilities differ by {apart:.2g}); it is not supported"
-            )
+    def _refusal(self, sequences: Ragged) -> str:
+        if not self._takes_positions:
+            return f"{type(self.loaded.model).__name__} takes no positions"
+        window = getattr(self.loaded.model.config.get_text_config(), "sliding_window", None)
+        if window and window < sequences.lengths.max():
+            return f"sentences are longer than the attention window of {window}"
+        return ""
 
     def _shared(
         self,
-        sequences: Sequence[Ids],
-        shared: list[tuple[int, list[int]]],
-        result: list[NDArray[np.float64]],
+        sequences: Ragged,
+        trie: Trie,
+        result: NDArray[np.float64],
+        done: Callable[[int], object] = lambda sentences: None,
+        name: Callable[[int], str] = "sentence {}".format,
     ) -> None:
-        """Prefixes in batches; after each batch the suffixes of all its members."""
+        sentences = np.diff(trie.sentences)
+        clusters = np.flatnonzero(trie.sizes)
+        done(int(sentences[trie.sizes == 0].sum()))
 
-        def forward(batch: NDArray[np.int64]) -> None:
-            groups = [shared[b] for b in batch]
-            ids, mask = padded(
-                [sequences[members[0]][:length] for length, members in groups],
-                0,
-                self.loaded.device,
-            )
-            self.positions_fed += ids.numel()
-            positions = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
-            output = self.body(
-                ids,
-                attention_mask=None if bool(mask.all()) else mask,
-                position_ids=positions,
-                use_cache=True,
-            )
-            layers = [(layer.keys, layer.values) for layer in output.past_key_values.layers]
-            self._prefix_scores(sequences, groups, output.last_hidden_state, result)
-            self._suffixes(sequences, groups, layers, mask, result)
+        def forward(batch: Ints) -> None:
+            layout = lay_out(trie, clusters[batch])
+            with attention(self.loaded.model, NAME):
+                hidden = self._states(
+                    self._tensor(layout.tokens)[None],
+                    position_ids=self._tensor(layout.depths)[None],
+                    layout=_Tensors(layout, self.loaded.device),
+                )[0]
+            sequence, place = layout.places
+            scores = self._scores(hidden, layout.owners, layout.targets)
+            result[sequences.starts[sequence] + place] = scores
+            done(int(sentences[clusters[batch]].sum()))
 
-        self.budget.run([length for length, _ in shared], forward)
+        self.budget.run(
+            trie.sizes[clusters],
+            forward,
+            packed=True,
+            name=lambda c: name(int(trie.order[trie.sentences[clusters[c]]])),
+        )
 
-    def _prefix_scores(
+    def _plain(
         self,
-        sequences: Sequence[Ids],
-        groups: list[tuple[int, list[int]]],
-        hidden: Any,
-        result: list[NDArray[np.float64]],
+        sequences: Ragged,
+        indices: Ints,
+        result: NDArray[np.float64],
+        done: Callable[[int], object] = lambda sentences: None,
+        name: Callable[[int], str] = "sentence {}".format,
     ) -> None:
-        """Scores of the prefix's own tokens, once a group, and of each member's next token."""
-        rows, columns, targets = [], [], []
-        for row, (length, members) in enumerate(groups):
-            nexts = [sequences[i][length] for i in members]
-            rows += [row] * (length - 1 + len(members))
-            columns += [*range(length - 1), *([length - 1] * len(members))]
-            targets += [*sequences[members[0]][1:length], *nexts]
-        index = torch.tensor([rows, columns], device=hidden.device)
-        wanted = torch.tensor(np.array(targets, dtype=np.int64), device=hidden.device)
-        scores = self._scores(hidden[index[0], index[1]], wanted)
-        start = 0
-        for length, members in groups:
-            own = scores[start : start + length - 1]
-            for place, i in enumerate(members):
-                result[i][: length - 1] = own
-                result[i][length - 1] = scores[start + length - 1 + place]
-            start += length - 1 + len(members)
+        """Every sequence by itself, without its last token, in batches of about one length.
 
-    def _suffixes(
-        self,
-        sequences: Sequence[Ids],
-        groups: list[tuple[int, list[int]]],
-        layers: list[tuple[Any, Any]],
-        mask: Any,
-        result: list[NDArray[np.float64]],
-    ) -> None:
-        """What each member feeds beyond the prefix: its suffix without the last token."""
-        members = [
-            (i, row, length)
-            for row, (length, indices) in enumerate(groups)
-            for i in indices
-            if len(sequences[i]) > length + 1
-        ]
+        Padding stands at the right, where no token of a causal model can see it: no mask is needed.
+        """
+        fed = sequences.lengths[indices] - 1
+        done(int((fed < 1).sum()))
+        indices, fed = indices[fed > 0], fed[fed > 0]
 
-        def forward(batch: NDArray[np.int64]) -> None:
-            chosen = [members[b] for b in batch]
-            suffixes = [sequences[i][length:-1] for i, _, length in chosen]
-            ids, own = padded(suffixes, 0, self.loaded.device)
-            self.positions_fed += ids.numel()
-            rows = torch.tensor([row for _, row, _ in chosen], device=ids.device)
-            cache = DynamicCache()
-            for number, (keys, values) in enumerate(layers):
-                cache.update(keys[rows], values[rows], number)
-            starts = torch.tensor([length for _, _, length in chosen], device=ids.device)
-            positions = starts[:, None] + torch.arange(ids.shape[1], device=ids.device)
-            hidden = self.body(
-                ids,
-                attention_mask=torch.cat([mask[rows], own], dim=1),
-                position_ids=positions,
-                past_key_values=cache,
-                use_cache=True,
-            ).last_hidden_state
-            targets = np.concatenate([sequences[i][length + 1 :] for i, _, length in chosen])
-            scores = self._scores(hidden[own.bool()], torch.from_numpy(targets).to(ids.device))
-            start = 0
-            for (i, _, length), suffix in zip(chosen, suffixes, strict=True):
-                result[i][length:] = scores[start : start + len(suffix)]
-                start += len(suffix)
+        def forward(batch: Ints) -> None:
+            rows = [sequences[i] for i in indices[batch]]
+            ids, mask = padded([row[:-1] for row in rows], 0, self.loaded.device)
+            options = {}
+            if self._takes_positions:
+                options["position_ids"] = torch.arange(ids.shape[1]).to(ids)[None].expand_as(ids)
+            hidden = self._states(ids, **options)[mask.bool()]
+            scores = self._scores(
+                hidden, np.arange(len(hidden)), np.concatenate([row[1:] for row in rows])
+            )
+            spans = [np.arange(sequences.starts[i] + 1, sequences.starts[i + 1]) for i in
+                     indices[batch]]  # fmt: skip
+            result[np.concatenate(spans)] = scores
+            done(len(batch))
 
-        self.budget.run([len(sequences[i]) - length - 1 for i, _, length in members], forward)
+        self.budget.run(fed, forward, name=lambda row: name(int(indices[row])))
+
+    def _states(self, ids: Any, **options: Any) -> Any:
+        """Hidden states of all positions, or logits where the head cannot be had by itself."""
+        self.positions_fed += ids.numel()
+        if self._whole:
+            return self.loaded.model(ids, use_cache=False, **options).logits
+        return self.body(ids, use_cache=False, **options).last_hidden_state
+
+    def _scores(self, hidden: Any, owners: Ints, targets: Ints) -> NDArray[np.float64]:
+        assert self._head is not None
+        self.head_rows += len(hidden)
+        found = self._head.logprobs(hidden, self._tensor(owners), self._tensor(targets))
+        return np.asarray(found.double().cpu().numpy())
+
+    def _checked_head(self) -> Head:
+        """The output embedding, if that is all that follows the body; else nothing, and a note."""
+        model, decoder = self.loaded.model, self.loaded.model.get_output_embeddings()
+        ids = torch.arange(3, 8, device=self.loaded.device)[None, :]
+        reason = "the output embedding is not linear"
+        if isinstance(decoder, torch.nn.Linear):
+            head = Head(None, decoder, finish_of(model.config.get_text_config()))
+            hidden = self.body(ids, use_cache=False).last_hidden_state[0]
+            worst = apart(head.logits(hidden), model(ids, use_cache=False).logits[0])
+            if worst <= (1e-3 if model.dtype in AGREEMENT else HALF_AGREEMENT):
+                return head
+            reason = f"body and output embedding differ from the model by {worst:.2g}"
+        self._whole = True
+        self.notes.append(f"logits at all positions: {reason}")
+        return Head(None, None)
+
+    def _tensor(self, values: Ints) -> Any:
+        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self.loaded.device)
 
 
-def common_prefix(sequences: Sequence[Ids]) -> int:
-    """Length of the longest common prefix that leaves every sequence at least one token."""
-    longest = min(len(s) for s in sequences) - 1
-    first = sequences[0]
-    for other in sequences[1:]:
-        different = np.flatnonzero(first[:longest] != other[:longest])
-        if len(different):
-            longest = int(different[0])
-    return max(longest, 0)
+class _Tensors:
+    """A layout on the model's device; the mask is repeated for query heads that share keys."""
+
+    def __init__(self, layout: Any, device: Any) -> None:
+        self.gather = torch.from_numpy(layout.gather.ravel()).to(device)
+        self.scatter = torch.from_numpy(layout.scatter).to(device)
+        self.clusters, self.longest = layout.gather.shape
+        self._mask = torch.from_numpy(layout.mask).to(device)[:, None]
+        self._repeated: Any = None
+
+    def mask(self, times: int) -> Any:
+        """clusters x 1 x (times * longest) x longest."""
+        if self._repeated is None:
+            self._repeated = self._mask.repeat(1, 1, times, 1)
+        return self._repeated
 
 
-def positions(sequences: Sequence[Ids], groups: Sequence[Sequence[int]]) -> int:
-    """Body positions that a grouping feeds, without padding; for choosing between groupings."""
-    total = 0
-    for members in groups:
-        length = common_prefix([sequences[i] for i in members]) if len(members) > 1 else 0
-        if length < SHORTEST_PREFIX:
-            length = 0
-        total += length + sum(len(sequences[i]) - 1 - length for i in members)
-    return total
+def attend(
+    module: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    attention_mask: Any,
+    scaling: float | None = None,
+    layout: Any = None,
+    **options: Any,
+) -> tuple[Any, None]:
+    """Attention within clusters that lie end to end in one row (heads x nodes x width).
+
+    Query heads that share a key head stand below each other, so that keys are not copied for them.
+    Raises ValueError for attention of another kind (soft caps, sinks, given masks).
+    """
+    unknown = [n for n in ("softcap", "s_aux", "sinks", "head_mask") if options.get(n) is not None]
+    if layout is None or unknown or attention_mask is not None:
+        raise ValueError(f"attention with {unknown or 'a mask of its own'} is not known to tries")
+    count, size = layout.clusters, layout.longest
+    heads = key.shape[1]
+    times = query.shape[1] // heads
+
+    def folded(states: Any, groups: int) -> Any:
+        rows = states[0].index_select(1, layout.gather)
+        rows = rows.view(heads, groups, count, size, states.shape[3]).permute(2, 0, 1, 3, 4)
+        return rows.reshape(count, heads, groups * size, states.shape[3])
+
+    found = scaled_dot_product_attention(
+        folded(query, times), folded(key, 1), folded(value, 1), layout.mask(times), scale=scaling
+    )
+    wide = found.view(count, heads, times, size, -1).permute(0, 3, 1, 2, 4)
+    wide = wide.reshape(count * size, heads * times, -1).index_select(0, layout.scatter)
+    return wide[None], None
 
 
-def _scatter(
-    scores: NDArray[np.float64],
-    lengths: Sequence[int],
-    indices: Sequence[int],
-    result: list[NDArray[np.float64]],
-    offset: int,
-) -> None:
-    start = 0
-    for i, length in zip(indices, lengths, strict=True):
-        result[i][offset : offset + length] = scores[start : start + length]
-        start += length
+AttentionInterface.register(NAME, attend)
+
+
+@contextlib.contextmanager
+def attention(model: Any, name: str) -> Iterator[None]:
+    """The model with another attention function, and with its own one again afterwards."""
+    own = model.config._attn_implementation
+    model.config._attn_implementation = name
+    try:
+        yield
+    finally:
+        model.config._attn_implementation = own

@@ -16,7 +16,12 @@ AUTO = {
     "causal": transformers.AutoModelForCausalLM,
     "seq2seq": transformers.AutoModelForSeq2SeqLM,
 }
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DTYPES = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float64": torch.float64,
+}
 #: What the loaders of files of all kinds raise for damaged or missing ones.
 _LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError)
 

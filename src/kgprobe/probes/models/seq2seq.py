@@ -1,6 +1,6 @@
-"""Log-probabilities of a span that a sentinel stands for, T5's way (scoring.md, section 4)."""
+"""Log-probabilities of what a decoder is forced through (scoring.md, section 4)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,71 +8,162 @@ import torch
 from numpy.typing import NDArray
 from transformers.modeling_outputs import BaseModelOutput
 
-from kgprobe.probes.models.batching import Budget, padded
+from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
+from kgprobe.probes.models.head import Head, apart, finish_of
 from kgprobe.probes.models.load import Loaded, ModelError
 
 Ids = NDArray[np.int64]
+#: Largest difference (nat) between the whole model and its parts that the self-check accepts.
+AGREEMENT = {torch.float64: 1e-6, torch.float32: 1e-3}
+HALF_AGREEMENT = 0.5
 
 
 class Seq2Seq:
-    """One model: the encoder reads the sentence with a gap, the decoder is forced on the answer."""
+    """One model: every context is encoded once, the decoder is forced on what follows from it.
+
+    `opening` and `closing` are the sentinels of models like T5; models without them (like BART)
+    have a mask token as `opening` and no `closing`.
+    """
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
         self.loaded = loaded
         self.budget = budget or Budget()
-        ids = loaded.tokenizer.convert_tokens_to_ids(["<extra_id_0>", "<extra_id_1>"])
-        if None in ids or loaded.tokenizer.unk_token_id in ids:
-            raise ModelError(
-                f"{loaded.spec.model}: its tokenizer has no sentinels <extra_id_0>, _1"
-            )
-        self.opening, self.closing = (int(i) for i in ids)
-        self.positions_fed = 0
+        self.opening, self.closing = _gap(loaded)
+        self.positions_fed = self.head_rows = 0
         self.notes: list[str] = []
         start = loaded.model.config.decoder_start_token_id
         self.start = int(loaded.tokenizer.pad_token_id if start is None else start)
+        self._pad = int(loaded.tokenizer.pad_token_id or 0)
+        self._head: Head | None = None
 
     @torch.inference_mode()
     def logprobs(
-        self, contexts: Sequence[Ids], answers: Sequence[Ids]
-    ) -> list[NDArray[np.float64]]:
-        """log p of every answer token, then of the closing sentinel, given the gapped context.
+        self,
+        contexts: Sequence[Ids],
+        forced: Ragged,
+        wanted: NDArray[np.bool_],
+        done: Callable[[int], object] = lambda rows: None,
+        name: Callable[[int], str] = "sentence {}".format,
+    ) -> NDArray[np.float64]:
+        """log p of the forced tokens that are `wanted`, given those before them and the context.
 
-        Equal contexts go through the encoder once per batch.
+        Both arrays lie beside `forced.values`; a row's first token is the decoder's start. The last
+        token of a row is never fed.
         """
-        result = [np.zeros(len(a) + 1) for a in answers]
+        result = np.zeros(len(forced.values))
+        distinct: dict[bytes, int] = {}
+        own = np.array([distinct.setdefault(c.tobytes(), len(distinct)) for c in contexts])
+        rows = [np.frombuffer(data, dtype=np.int64) for data in distinct]
+        bounds = np.cumsum(np.bincount(own, minlength=len(rows)))[:-1]
+        members = np.split(np.argsort(own, kind="stable"), bounds)
 
-        def forward(batch: NDArray[np.int64]) -> None:
-            distinct: dict[bytes, int] = {}
-            own = [distinct.setdefault(contexts[b].tobytes(), len(distinct)) for b in batch]
-            rows = [np.frombuffer(data, dtype=np.int64) for data in distinct]
-            ids, mask = padded(rows, self._pad, self.loaded.device)
-            forced = [np.array([self.start, self.opening, *answers[b]]) for b in batch]
-            decoder, _ = padded(forced, self._pad, self.loaded.device)
-            self.positions_fed += ids.numel() + decoder.numel()
-            encoded = self.loaded.model.get_encoder()(ids, attention_mask=mask).last_hidden_state
-            pick = torch.tensor(own, device=ids.device)
-            logits = self.loaded.model(
-                encoder_outputs=BaseModelOutput(last_hidden_state=encoded[pick]),
-                attention_mask=mask[pick],
-                decoder_input_ids=decoder,
-                use_cache=False,
-            ).logits
-            goals = [np.array([*answers[b], self.closing]) for b in batch]
-            goal, _ = padded(goals, 0, self.loaded.device)
-            scores = _gathered(logits[:, 1:], goal)
-            for row, b in enumerate(batch):
-                result[b][:] = scores[row, : len(goals[row])]
+        def forward(batch: Ints) -> None:
+            ids, mask = padded([rows[b] for b in batch], self._pad, self.loaded.device)
+            states = self.loaded.model.get_encoder()(ids, attention_mask=mask).last_hidden_state
+            self.positions_fed += ids.numel()
+            asked = np.concatenate([members[b] for b in batch])
+            place = np.repeat(np.arange(len(batch)), [len(members[b]) for b in batch])
+            self._decode(states, mask, place, asked, forced, wanted, result, name)
+            done(len(asked))
 
-        self.budget.run([len(c) + len(a) for c, a in zip(contexts, answers, strict=True)], forward)
+        self.budget.run([len(r) for r in rows], forward, name=lambda r: name(int(members[r][0])))
         return result
 
-    @property
-    def _pad(self) -> int:
-        return int(self.loaded.tokenizer.pad_token_id or 0)
+    def _decode(
+        self,
+        states: Any,
+        mask: Any,
+        place: Ints,
+        asked: Ints,
+        forced: Ragged,
+        wanted: NDArray[np.bool_],
+        result: NDArray[np.float64],
+        name: Callable[[int], str],
+    ) -> None:
+        """Decoder rows `asked`, row i after the context states[place[i]], in their own batches."""
+
+        def forward(batch: Ints) -> None:
+            numbers = asked[batch]
+            ids, _ = padded([forced[i][:-1] for i in numbers], self._pad, self.loaded.device)
+            pick = torch.from_numpy(place[batch]).to(ids.device)
+            read = np.zeros(ids.shape, dtype=bool)
+            for number, i in enumerate(numbers):
+                own = wanted[forced.starts[i] + 1 : forced.starts[i + 1]]
+                read[number, : len(own)] = own
+            hidden = self._hidden(states[pick], mask[pick], ids)
+            hidden = hidden[torch.from_numpy(read).to(ids.device)]
+            row, column = np.nonzero(read)
+            flat = forced.starts[numbers[row]] + column + 1
+            assert self._head is not None
+            self.positions_fed += ids.numel()
+            self.head_rows += len(hidden)
+            targets = torch.from_numpy(forced.values[flat]).to(ids.device)
+            owners = torch.arange(len(hidden), device=ids.device)
+            scores = self._head.logprobs(hidden, owners, targets)
+            result[flat] = scores.double().cpu().numpy()
+
+        lengths = forced.lengths[asked] - 1
+        self.budget.run(lengths, forward, name=lambda r: name(int(asked[r])))
+
+    def _hidden(self, states: Any, mask: Any, ids: Any) -> Any:
+        if self._head is None:
+            self._check(states[:2], mask[:2], ids[:2])
+        assert self._head is not None
+        if self._head.transform is _identity:
+            return self._whole(states, mask, ids)
+        return self._parts(states, mask, ids)
+
+    def _whole(self, states: Any, mask: Any, ids: Any) -> Any:
+        return self.loaded.model(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states),
+            attention_mask=mask,
+            decoder_input_ids=ids,
+            use_cache=False,
+        ).logits
+
+    def _parts(self, states: Any, mask: Any, ids: Any) -> Any:
+        return self.loaded.model.get_decoder()(
+            input_ids=ids,
+            encoder_hidden_states=states,
+            encoder_attention_mask=mask,
+            use_cache=False,
+        ).last_hidden_state
+
+    def _check(self, states: Any, mask: Any, ids: Any) -> None:
+        """Decoder and output embedding, where they are the whole model; T5 1.0 scales between."""
+        model = self.loaded.model
+        whole = self._whole(states, mask, ids).flatten(0, 1)
+        decoder = model.get_output_embeddings()
+        allowed = AGREEMENT.get(model.dtype, HALF_AGREEMENT)
+        worst = float("inf")
+        if isinstance(decoder, torch.nn.Linear):
+            hidden = self._parts(states, mask, ids).flatten(0, 1)
+            scale = float(hidden.shape[-1]) ** -0.5
+            for transform in (None, lambda states: states * scale):
+                head = Head(transform, decoder, finish_of(model.config))
+                worst = min(worst, apart(head.logits(hidden), whole))
+                if worst <= allowed:
+                    self._head = head
+                    return
+        self.notes.append(f"logits at all positions: decoder and head are off by {worst:.2g}")
+        self._head = Head(_identity, None)
 
 
-def _gathered(logits: Any, goal: Any) -> NDArray[np.float64]:
-    """log p(goal) per row and position, in float32."""
-    logits = logits.float()
-    chosen = logits.gather(2, goal[:, :, None])[:, :, 0]
-    return (chosen - logits.logsumexp(2)).double().cpu().numpy()
+def _identity(states: Any) -> Any:
+    return states
+
+
+def _gap(loaded: Loaded) -> tuple[int, int | None]:
+    """What stands for the answer in the encoder, and what closes it in the decoder."""
+    tokenizer = loaded.tokenizer
+    names = ["<extra_id_0>", "<extra_id_1>"]
+    opening, closing = tokenizer.convert_tokens_to_ids(names)
+    missing = {None, tokenizer.unk_token_id}
+    if opening not in missing and closing not in missing:
+        return int(opening), int(closing)
+    if tokenizer.mask_token_id is None:
+        raise ModelError(
+            f"{loaded.spec.model}: its tokenizer has neither the sentinels {' '.join(names)} nor a "
+            "mask token"
+        )
+    return int(tokenizer.mask_token_id), None

@@ -1,0 +1,117 @@
+"""One side of a measurement of sentence scoring, in a process of its own (see perf/scoring.py).
+
+    python -m perf._scoring_side <ours|plain|peer|profile> <case.json> <result.json>
+
+The model is loaded and one question answered before the clock starts. CPU seconds are those of the
+process, around scoring and tokenisation.
+"""
+
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false")
+
+import torch
+import transformers
+
+from perf import _scoring_profile as scoring_profile
+
+#: A case: model folder, kind, and slices of questions (relation, subject, template, options).
+Case = dict[str, Any]
+Slice = list[dict[str, Any]]
+
+
+def peer(case: Case) -> Callable[[Slice], list[float]]:
+    """lm-pub-quiz: sums of every option of every question, one question after the other."""
+    from lm_pub_quiz import Evaluator
+
+    kind = {"causal": "CLM", "masked": "MLM"}[case["kind"]]
+    auto = {"causal": "AutoModelForCausalLM", "masked": "AutoModelForMaskedLM"}[case["kind"]]
+    model = getattr(transformers, auto).from_pretrained(case["folder"], dtype=torch.float32).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(case["folder"])
+    evaluator = Evaluator.from_model(model, model_type=kind, tokenizer=tokenizer, device="cpu")
+
+    def run(questions: Slice) -> list[float]:
+        found: list[float] = []
+        for q in questions:
+            found += evaluator.score_answers(
+                template=q["template"],
+                answers=q["options"],
+                subject=q["subject"],
+                reduction="sum",
+                batch_size=32,
+            )
+        return found
+
+    return run
+
+
+def ours(case: Case, last_layer: str = "scored") -> Callable[[Slice], list[float]]:
+    """kgprobe: the same sums, in the same order."""
+    from kgprobe.probes.models.load import ModelSpec, load_model
+    from kgprobe.probes.scoring.sentence import Item, score
+
+    bos = "forced" if case["kind"] == "causal" else "-"
+    loaded = load_model(ModelSpec("m", case["kind"], f"folder:{case['folder']}", bos=bos))
+
+    def run(questions: Slice) -> list[float]:
+        items = [
+            Item(f"{i:06d}", q["relation"], q["subject"], q["relation"])
+            for i, q in enumerate(questions)
+        ]
+        options = {q["relation"]: q["options"] for q in questions}
+        templates = {q["relation"]: [(0, q["template"])] for q in questions}
+        scores = score(loaded, items, options, templates, last_layer=last_layer)
+        run.record = scores.record  # type: ignore[attr-defined]
+        rows = zip(scores.columns["item"], scores.columns["candidate"], strict=True)
+        order = sorted(range(len(scores.columns["sum"])), key=list(rows).__getitem__)
+        return [float(v) for v in scores.columns["sum"][order]]
+
+    return run
+
+
+SIDES: dict[str, Callable[[Case], Callable[[Slice], list[float]]]] = {
+    "peer": peer,
+    "ours": ours,
+    "plain": lambda case: ours(case, "all"),
+    "profile": ours,
+}
+
+
+def main(side: str, case_path: str, result_path: str) -> None:
+    """Measure one side and write seconds, scores and peak memory."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    case: Case = json.loads(Path(case_path).read_text())
+    run = SIDES[side](case)
+    first = next(iter(case["slices"].values()))
+    run(first[:1])
+    result: dict[str, Any] = {"slices": {}}
+    stages = scoring_profile.watch() if side == "profile" else None
+    for name, questions in case["slices"].items():
+        if stages:
+            stages.clear()
+        cpu, wall = time.process_time(), time.perf_counter()
+        scores = run(questions)
+        result["slices"][name] = {
+            "cpu": time.process_time() - cpu,
+            "wall": time.perf_counter() - wall,
+            "scores": scores,
+            "record": getattr(run, "record", {}),
+            "stages": dict(stages or {}),
+        }
+    result["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    if side == "profile":
+        result["gflops"] = scoring_profile.matmul_rate()
+    Path(result_path).write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

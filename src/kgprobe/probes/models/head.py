@@ -1,0 +1,130 @@
+"""The head at scored positions: log-probabilities of given tokens, never a whole log-softmax.
+
+The vocabulary goes by in slices whose logits stay in the processor's cache; what is kept of each is
+its log-sum-exp and the logits of the tokens asked for.
+"""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.functional import linear
+
+#: Rows of the output matrix whose logits are made at once on a processor.
+SLICE = 1024
+#: Bytes of logits that are alive at once: on a processor what its caches hold.
+LOGITS = {"cpu": 4 << 20, "cuda": 1 << 30}
+
+
+class Head:
+    """What turns hidden states into log-probabilities.
+
+    `transform` stands between the body and `decoder` (a linear layer over the vocabulary), `finish`
+    acts on logits elementwise. Without `decoder`, `transform` gives the logits of all tokens.
+    """
+
+    def __init__(
+        self,
+        transform: Callable[[Any], Any] | None,
+        decoder: nn.Linear | None,
+        finish: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.transform, self.decoder, self.finish = transform, decoder, finish
+
+    def logits(self, hidden: Any) -> Any:
+        """All logits (rows x vocabulary), for comparisons."""
+        hidden = self.transform(hidden) if self.transform else hidden
+        if self.decoder is None:
+            return precise(hidden)
+        return self._slice(hidden, 0, self.decoder.weight.shape[0])
+
+    def logprobs(self, hidden: Any, owners: Any, targets: Any) -> Any:
+        """log p(targets[i]) at hidden[owners[i]]: float32 (float64 where the model is).
+
+        `hidden` is rows x width; `owners` (ascending) and `targets` are int64 of one length.
+        """
+        size = hidden.shape[1] if self.decoder is None else self.decoder.weight.shape[0]
+        device = "cpu" if hidden.device.type == "cpu" else "cuda"
+        step = min(size, SLICE) if device == "cpu" and self.decoder is not None else size
+        rows = max(LOGITS[device] // (4 * step), 1)
+        bounds = torch.searchsorted(owners, torch.arange(0, len(hidden) + rows, rows).to(owners))
+        found = []
+        for number, start in enumerate(range(0, len(hidden), rows)):
+            own = slice(int(bounds[number]), int(bounds[number + 1]))
+            found.append(
+                self._rows(hidden[start : start + rows], owners[own] - start, targets[own], step)
+            )
+        return torch.cat(found) if len(found) != 1 else found[0]
+
+    def _rows(self, hidden: Any, owners: Any, targets: Any, step: int) -> Any:
+        hidden = self.transform(hidden) if self.transform else hidden
+        if self.decoder is None:
+            logits = precise(hidden)
+            return logits[owners, targets] - logits.logsumexp(1)[owners]
+        size = self.decoder.weight.shape[0]
+        order = targets.argsort(stable=True)
+        starts = torch.arange(0, size + step, step).to(targets)
+        bounds = torch.searchsorted(targets[order], starts).tolist()
+        chosen: Any = None
+        totals = []
+        for number, start in enumerate(range(0, size, step)):
+            logits = self._slice(hidden, start, start + step)
+            chosen = logits.new_empty(len(targets)) if chosen is None else chosen
+            own = order[bounds[number] : bounds[number + 1]]
+            if len(own):
+                chosen[own] = logits[owners[own], targets[own] - start]
+            totals.append(logits.logsumexp(1))
+        total = totals[0] if len(totals) == 1 else torch.stack(totals).logsumexp(0)
+        return chosen - total[owners]
+
+    def _slice(self, hidden: Any, start: int, end: int) -> Any:
+        """Logits of a slice of the vocabulary, summed up in float32 at least."""
+        assert self.decoder is not None
+        weight, bias = self.decoder.weight[start:end], self.decoder.bias
+        bias = None if bias is None else precise(bias[start:end])
+        if hidden.is_cuda and hidden.dtype in (torch.float16, torch.bfloat16):
+            logits = torch.mm(hidden, weight.T, out_dtype=torch.float32)
+            logits = logits if bias is None else logits + bias
+        else:
+            logits = linear(precise(hidden), precise(weight), bias)
+        return self.finish(logits) if self.finish else logits
+
+
+def precise(values: Any) -> Any:
+    """float32, or float64 where the values are."""
+    return values if values.dtype == torch.float64 else values.float()
+
+
+def apart(found: Any, expected: Any) -> float:
+    """Largest difference of the log-probabilities of two sets of logits."""
+    pair = precise(found).log_softmax(-1), precise(expected).log_softmax(-1)
+    return float((pair[0] - pair[1]).abs().max())
+
+
+def finish_of(config: Any) -> Callable[[Any], Any] | None:
+    """What some models do to their logits: a soft cap, or a scale (names of transformers)."""
+    cap = getattr(config, "final_logit_softcapping", None)
+    if cap:
+        return lambda logits: torch.tanh(logits / cap) * cap
+    scale = getattr(config, "logit_scale", None) or 1.0
+    scale /= getattr(config, "logits_scaling", None) or 1.0
+    return None if scale == 1.0 else lambda logits: logits * scale
+
+
+def replaced(module: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
+    """A copy of `module` with `new` in the place of `old`, all parameters shared.
+
+    Only the modules that lead to `old` are copied; the original stays as it is.
+    """
+    if module is old:
+        return new
+    if not any(child is old for child in module.modules()):
+        return module
+    shallow = copy.copy(module)
+    shallow._modules = {
+        name: None if child is None else replaced(child, old, new)
+        for name, child in module._modules.items()
+    }
+    return shallow

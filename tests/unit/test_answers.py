@@ -1,0 +1,140 @@
+"""Scores of frames: shards that survive a stop, several processes, failures that are told."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kgprobe.probes import answers, workers
+from kgprobe.probes.models.load import ModelSpec
+from kgprobe.probes.scoring import sentence
+from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
+from tests.unit.tiny_models import tiny
+
+LABELS = ["Paris", "Rome", "Berlin", "Niger", "Nigeria"]
+
+
+class Bar:
+    """A progress bar that counts."""
+
+    def __init__(self, **named: object) -> None:
+        self.total, self.done = named["total"], 0
+
+    def update(self, n: int) -> None:
+        self.done += n
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory) -> ModelSpec:
+    loaded = tiny("gpt2", bos="forced")
+    folder = tmp_path_factory.mktemp("model")
+    loaded.model.save_pretrained(folder)
+    loaded.tokenizer.save_pretrained(folder)
+    return ModelSpec("tiny", "causal", f"folder:{folder}", bos="forced")
+
+
+@pytest.fixture(scope="module")
+def frames() -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    items = [
+        (f"P36/Q{i}", "P36", "fact", "P36", f"country {i}", f"Q{i}", "", "s", [0], i, "{}")
+        for i in range(12)
+    ]
+    candidates = [("s", i, f"Q{i}", label) for i, label in enumerate(LABELS)]
+    prompts = [("P36/0", "P36", 0, "The capital of [X] is [Y].", "manual")]
+    return tuple(  # type: ignore[return-value]
+        pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
+        for rows, contract in ((items, ITEMS), (candidates, CANDIDATES), (prompts, PROMPTS))
+    )
+
+
+def scores(spec, frames, folder=None, processes=1):
+    bars: list[Bar] = []
+
+    def progress(**named):
+        bars.append(Bar(**named))
+        return bars[-1]
+
+    found = answers.score_frame(spec, *frames, "sentence", progress, folder, processes, shard=10)
+    assert bars[0].done == bars[0].total == 60
+    return found
+
+
+def test_an_interrupted_job_goes_on_at_the_last_finished_shard(spec, frames, tmp_path, monkeypatch):
+    whole, record = scores(spec, frames)
+    runs: list[int] = []
+    original = sentence._Work.run
+
+    def stopping(work, progress):
+        runs.append(1)
+        if len(runs) == 4:
+            raise KeyboardInterrupt
+        return original(work, progress)
+
+    monkeypatch.setattr(sentence._Work, "run", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        scores(spec, frames, tmp_path)
+    assert len(list(tmp_path.glob("shard-*.parquet"))) == 3
+    runs[:] = [0] * 9
+    again, resumed = scores(spec, frames, tmp_path)
+    assert sum(runs) == 3, "three shards were left"
+    assert again.equals(whole)
+    assert resumed == record
+
+
+def test_shards_of_other_questions_are_not_used(spec, frames, tmp_path):
+    scores(spec, frames, tmp_path)
+    items, candidates, prompts = frames
+    other = prompts.with_columns(text=pl.lit("[X] has the capital [Y]."))
+    changed, _ = scores(spec, (items, candidates, other), tmp_path)
+    assert changed.equals(scores(spec, (items, candidates, other))[0])
+
+
+def test_several_processes_give_the_same_bytes(spec, frames, tmp_path):
+    whole, record = scores(spec, frames)
+    shared, again = scores(spec, frames, tmp_path, processes=2)
+    assert shared.equals(whole)
+    assert again == record
+    assert len(list(tmp_path.glob("shard-*.parquet"))) == 6
+
+
+def test_what_workers_finished_is_not_scored_again(spec, frames, tmp_path, monkeypatch):
+    scores(spec, frames, tmp_path, processes=3)
+
+    def never(*given):
+        raise AssertionError("a finished shard was scored again")
+
+    monkeypatch.setattr(sentence._Work, "run", never)
+    scores(spec, frames, tmp_path)
+
+
+def test_a_process_that_fails_is_quoted_and_what_is_finished_stays(spec, frames, tmp_path):
+    broken = ModelSpec("tiny", "causal", f"folder:{tmp_path / 'nowhere'}", bos="forced")
+    with pytest.raises(
+        workers.WorkerError, match=r"part \d of 2 ended with status 1(.|\n)*nowhere"
+    ):
+        answers.score_frame(broken, *frames, "sentence", Bar, tmp_path, 2)
+
+
+def test_another_method_is_refused(spec, frames):
+    with pytest.raises(ValueError, match="'cloze' gives no scores of sentences"):
+        answers.score_frame(spec, *frames, "cloze", Bar)
+
+
+def test_workers_see_one_device_each(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    told: list[int] = []
+    workers.run(note_device, (str(tmp_path),), 2, told.append)
+    assert sorted(p.read_text() for p in tmp_path.iterdir()) == ["0 of 2: 3", "1 of 2: 5"]
+    assert sum(told) == 2
+
+
+def note_device(folder: str, part: tuple[int, int], progress) -> None:
+    """What a worker of the test does."""
+    import os
+
+    place = Path(folder) / f"{part[0]}"
+    place.write_text(f"{part[0]} of {part[1]}: {os.environ['CUDA_VISIBLE_DEVICES']}")
+    progress(1)

@@ -18,8 +18,8 @@ NAME = "attributes"
 TITLE = "Knowledge-graph attributes: nine patterns of several triples"
 LEAD = (
     "An example is several related triples, and a metric scores the example: how often a model "
-    "that has part of a pattern has the whole. Benchmarks and metrics are rebuilt from the description "
-    "of Mruthyunjaya et al. 2023, whose code and data were never released."
+    "that has part of a pattern has the whole. Benchmarks and metrics are rebuilt from the "
+    "description of Mruthyunjaya et al. 2023, whose code and data were never released."
 )
 NOTES = (
     "“Best prompt” chooses for every triple the prompt that is right, by looking at the gold: an "

@@ -16,6 +16,19 @@ BENCHMARKS = {
     "bear_released": "the released BEAR",
     "bear_big_released": "the released BEAR-big",
 }
+#: the nine attributes of a knowledge graph: benchmarks of the graph that the config chooses
+ATTRIBUTES = [
+    "symmetry",
+    "asymmetry",
+    "bidirectional",
+    "hierarchy",
+    "composite",
+    "paths",
+    "entity_centric",
+    "bias",
+    "ambiguous",
+]
+BENCHMARKS |= {name: "an attribute of the knowledge graph" for name in ATTRIBUTES}
 PROMPTS = ["templates"]
 
 
@@ -384,3 +397,16 @@ def chapters():
         }.items()
         if wanted
     ]
+
+
+def attribute_facts():
+    """The facts of the graph that the attributes are built on."""
+    chosen = config["attributes"]["graph"]
+    found = [f"results/knowledge/{chosen}/facts.parquet"]
+    return found + (["results/knowledge/trex/dates.parquet"] if chosen == "trex" else [])
+
+
+def template_tables():
+    """The tables whose relations have a template: the general one, and the attributes' own."""
+    known = ("templates.tsv", "kg.tsv")
+    return [p for p in (f"resources/templates/{name}" for name in known) if Path(p).is_file()]

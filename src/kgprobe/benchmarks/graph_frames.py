@@ -125,3 +125,20 @@ SIZES = Contract(
     },
     ("benchmark", "build"),
 )
+
+#: A threshold that the paper leaves open, another value, and what the structural build becomes.
+SENSITIVITY = Contract(
+    "ATTRIBUTE_SENSITIVITY",
+    {
+        "benchmark": pl.String,
+        "setting": pl.String,
+        "default": pl.Boolean,
+        "patterns": pl.Int64,
+        "examples": pl.Int64,
+        "triples": pl.Int64,
+    },
+    ("benchmark", "setting"),
+)
+
+#: The reports of a construction by the name of their frame in `Built`.
+OUTPUTS = {"examples": EXAMPLES, "steps": STEPS, "patterns": PATTERNS, "sizes": SIZES}

@@ -1,6 +1,6 @@
 """The settings of one attribute: what all share, its own thresholds, and the ones for small graphs."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from kgprobe.benchmarks.graph_frames import ATTRIBUTES
@@ -44,3 +44,21 @@ def settings_of(
         "labels": dict(labels or {}),
         "bias_labels": dict(bias_labels or {}),
     }
+
+
+def templated(tables: Iterable[Iterable[Mapping[str, str]]]) -> set[str]:
+    """The relations that have a template, from rows of the template tables."""
+    return {row["relation"] for rows in tables for row in rows}
+
+
+def relation_names(rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Names of relations, from rows of properties.tsv."""
+    return {row["id"]: row["property"] for row in rows}
+
+
+def normal_labels(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """{relation: {object: normal label}}, from rows of kg_bias.tsv."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        found.setdefault(row["relation"], {})[row["object"]] = row["label"]
+    return found

@@ -346,6 +346,25 @@ def funnels():
     ]
 
 
+def attributes():
+    """The graph-attribute benchmarks that some probe asks, all of them when none does."""
+    return [name for name in ATTRIBUTES if name in probed(None)] or ATTRIBUTES
+
+
+def wordnet():
+    """The folder of the WordNet database, where synonyms are asked for."""
+    chosen = config["wording"]
+    return (
+        files([chosen["wordnet"]]) if chosen["synonyms"] and probes(paper="kg") else []
+    )
+
+
+def pararel():
+    """The folder of ParaRel's patterns, where they are asked for."""
+    chosen = config["wording"]["pararel"]
+    return files([chosen]) if chosen else []
+
+
 def attribute_answers():
     """The answers of every row of the graph-attribute benchmarks, in the sheet's order."""
     return [
@@ -403,10 +422,16 @@ def attribute_facts():
     """The facts of the graph that the attributes are built on."""
     chosen = config["attributes"]["graph"]
     found = [f"results/knowledge/{chosen}/facts.parquet"]
-    return found + (["results/knowledge/trex/dates.parquet"] if chosen == "trex" else [])
+    return found + (
+        ["results/knowledge/trex/dates.parquet"] if chosen == "trex" else []
+    )
 
 
 def template_tables():
     """The tables whose relations have a template: the general one, and the attributes' own."""
     known = ("templates.tsv", "kg.tsv")
-    return [p for p in (f"resources/templates/{name}" for name in known) if Path(p).is_file()]
+    return [
+        p
+        for p in (f"resources/templates/{name}" for name in known)
+        if Path(p).is_file()
+    ]

@@ -78,23 +78,30 @@ rule train_control:
         "../scripts/train_control.py"
 
 
+# one job for all of them: each is done in less time than it takes to start
 rule word_prompts:
     input:
-        questions="results/benchmarks/{attribute}/items.parquet",
+        questions=expand(
+            "results/benchmarks/{attribute}/items.parquet", attribute=attributes()
+        ),
         templates="resources/templates/templates.tsv",
         tables=config["wording"]["tables"],
-        wordnet=files([config["wording"]["wordnet"]]) if config["wording"]["synonyms"] else [],
-        pararel=files([config["wording"]["pararel"]]) if config["wording"]["pararel"] else [],
-        code=code("probes/wordings", "probes/prompts/wordings", "probes/prompts/synonyms"),
+        wordnet=wordnet(),
+        pararel=pararel(),
+        code=code(
+            "probes/wordings", "probes/prompts/wordings", "probes/prompts/synonyms"
+        ),
     output:
-        prompts="results/benchmarks/{attribute}/prompts.parquet",
-        wordings="results/benchmarks/{attribute}/wordings.parquet",
+        prompts=expand(
+            "results/benchmarks/{attribute}/prompts.parquet", attribute=attributes()
+        ),
+        wordings=expand(
+            "results/benchmarks/{attribute}/wordings.parquet", attribute=attributes()
+        ),
     log:
-        "logs/benchmarks/{attribute}_prompts.log",
+        "logs/benchmarks/attribute_prompts.log",
     benchmark:
-        "logs/benchmarks/{attribute}_prompts.jsonl"
-    wildcard_constraints:
-        attribute="|".join(ATTRIBUTES),
+        "logs/benchmarks/attribute_prompts.jsonl"
     threads: 1
     params:
         settings=config["wording"],

@@ -4,13 +4,12 @@ from kgprobe.probes.wordings import word
 from kgprobe.sheets import read_table
 
 with job(snakemake) as run:
-    prompts, origins = word(
-        schema.read(run.input.questions, schema.ITEMS),
-        read_table(run.input.templates),
-        [row for path in run.input.tables for row in read_table(path)],
-        run.params.settings,
-        run.params.seed,
-    )
+    shared = read_table(run.input.templates)
+    more = [row for path in run.input.tables for row in read_table(path)]
     provenance = run.provenance(seed=run.params.seed)
-    schema.write(origins, schema.WORDINGS, run.output.wordings, provenance)
-    schema.write(prompts, schema.PROMPTS, run.output.prompts, provenance)
+    paths = zip(run.input.questions, run.output.prompts, run.output.wordings, strict=True)
+    for questions, prompts, wordings in paths:
+        items = schema.read(questions, schema.ITEMS)
+        made, origins = word(items, shared, more, run.params.settings, run.params.seed)
+        schema.write(origins, schema.WORDINGS, wordings, provenance)
+        schema.write(made, schema.PROMPTS, prompts, provenance)

@@ -101,7 +101,7 @@ def smallest(
         if by:
             order = order.join(order.group_by(list(by)).agg(worst), on=list(by), how="left")
         else:
-            order = order.with_columns(order.select(worst)["_worst"].first())
+            order = order.with_columns(pl.lit(order.select(worst).item()).alias("_worst"))
         order = order.filter(pl.col("_key") <= pl.col("_worst")).drop("_worst")
     order = order.sort([*by, "_key", *ids])
     chosen = order.group_by(list(by), maintain_order=True).head(n) if by else order.head(n)

@@ -58,7 +58,7 @@ def build(graph: Graph, settings: Settings) -> Built:
 
 
 def candidates(graph: Graph, settings: Settings, steps: Steps) -> pl.DataFrame:
-    """(p, head, tail, x, y, flags): facts of one relation of both entities of a pair, all objects."""
+    """(p, head, tail, x, y, flags): facts of one relation of both entities of a pair."""
     if settings["source"] == "amber":
         pairs = amber_pairs(graph, read_amber(settings["amber_sets"]), steps)
     else:
@@ -139,7 +139,7 @@ def read_amber(path: str | None) -> list[dict[str, Any]]:
 
 
 def with_classes(graph: Graph, pairs: pl.DataFrame) -> Graph:
-    """The graph in which the heads and tails are called "name (class)" where a class has a label."""
+    """The graph in which heads and tails are called "name (class)" where a class has a label."""
     ends = pl.concat([pairs["head"], pairs["tail"]]).unique().alias("id").to_frame()
     classes = with_labels(instances(graph), ["class"], graph).join(ends, on="id", how="semi")
     named = classes.join(

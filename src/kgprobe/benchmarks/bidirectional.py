@@ -38,7 +38,7 @@ def build(graph: Graph, settings: Settings) -> Built:
 
 
 def candidates(graph: Graph, settings: Settings, steps: Steps) -> pl.DataFrame:
-    """(p1, p2, s, o): (s, p1, o) and (o, p2, s) are edges, p1 < p2, the pair passes the thresholds."""
+    """(p1, p2, s, o): (s, p1, o) and (o, p2, s) are edges, p1 < p2, thresholds passed."""
     steps.add("edges", graph.edges.height)
     joined = inverse_pairs(graph.edges)
     steps.add("inverse pairs", joined.height)

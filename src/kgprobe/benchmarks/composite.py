@@ -59,7 +59,7 @@ def build(graph: Graph, settings: Settings) -> Built:
 
 
 def candidates(graph: Graph, settings: Settings, steps: Steps) -> Collected:
-    """Counts of all combinations, and the candidates (r1, r2, r3, a, b, c) that a cap chooses from."""
+    """Counts of all combinations, and the (r1, r2, r3, a, b, c) that a cap chooses from."""
     inside = category_members(graph, settings, steps)
     edges = graph.without(numbers(settings["exclude"]))
     why = f"relation {', '.join(settings['exclude'])}"
@@ -125,7 +125,7 @@ def _triangles(
 
 
 def _restricted(part: pl.DataFrame, inside: np.ndarray, member: str) -> pl.DataFrame:
-    """Triangles whose a (always so), a, b and c (`all`), or one of the three (`any`) are members."""
+    """Triangles whose a (always so), all three, or one of the three (`any`) are members."""
     if member == "a":
         return part
     within = [pl.Series(np.isin(part[c].to_numpy(), inside)) for c in ("a", "b", "c")]
@@ -135,5 +135,5 @@ def _restricted(part: pl.DataFrame, inside: np.ndarray, member: str) -> pl.DataF
 
 
 def chooser(counts: pl.DataFrame, settings: Settings) -> Chooser:
-    """The cap of frequent combinations, the rare ones whole, or random ones when none is frequent."""
+    """Frequent combinations capped, rare ones whole, or random ones when none is frequent."""
     return frequent_or_fallback(SHAPE, counts, settings, settings["fallback"], ())

@@ -88,7 +88,7 @@ def facts(edges: pl.DataFrame, chosen: pl.DataFrame, settings: Settings) -> pl.D
 def usable_edges(
     graph: Graph, edges: pl.DataFrame, chosen: pl.DataFrame, settings: Settings, steps: Steps
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Edges with labels and templates of the chosen entities, and the entities with enough of them."""
+    """Usable edges (labels, templates) of the chosen entities, and entities with enough."""
     own = edges.join(chosen.select("e"), on="e", how="semi")
     named = with_labels(own, ["s", "o"], graph)
     steps.add("facts with labels", named.height, own.height, NO_LABEL)
@@ -111,7 +111,7 @@ def usable_edges(
 
 
 def demand(rows: pl.DataFrame, settings: Settings) -> None:
-    """Raise MissingTemplates for sampled predicates without a template."""
+    """Raise MissingTemplatesError for sampled predicates without a template."""
     if settings.get("templates") is None or not settings["require_labels"]:
         return
     counts = dict(rows.filter("sampled")["p"].value_counts().rows())

@@ -219,7 +219,8 @@ def reversed_present(edges: pl.DataFrame) -> NDArray[np.bool_]:
     """For every edge (s, p, o), whether (o, p, s) is an edge, too. `edges` sorted by p, s, o."""
     found = np.zeros(edges.height, dtype=bool)
     relation = edges["p"].to_numpy()
-    starts = np.flatnonzero(np.r_[True, relation[1:] != relation[:-1]]) if len(relation) else []
+    changes = np.flatnonzero(relation[1:] != relation[:-1]) + 1
+    starts = [0, *changes.tolist()] if len(relation) else []
     forward, backward = packed(edges), packed(edges, reverse=True)
     for start, end in zip(starts, [*starts[1:], len(relation)], strict=True):
         ordered = forward[start:end]  # sorted within the relation
@@ -230,7 +231,7 @@ def reversed_present(edges: pl.DataFrame) -> NDArray[np.bool_]:
 
 
 def categories(graph: Graph, top: int, relations: Collection[int]) -> pl.DataFrame:
-    """(category, members): objects of `relations` with most distinct subjects, ties to the lower id."""
+    """(category, members): objects with most distinct subjects, ties to the lower id."""
     edges = graph.of(relations)
     counts = edges.group_by("o").agg(pl.col("s").n_unique().alias("members"))
     return counts.rename({"o": "category"}).sort(

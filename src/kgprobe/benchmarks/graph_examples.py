@@ -26,11 +26,11 @@ Settings = Mapping[str, Any]
 Chooser = Callable[[pl.DataFrame], pl.DataFrame]
 
 
-class EmptyBenchmark(GraphError):
+class EmptyBenchmarkError(GraphError):
     """A benchmark without examples; the message has its thresholds and the counts before each."""
 
 
-class MissingTemplates(GraphError):
+class MissingTemplatesError(GraphError):
     """Predicates of sampled triples have no template; the message lists all of them."""
 
 
@@ -125,7 +125,7 @@ def pick(
 ) -> Picked:
     """Both builds of `candidates`; `evaluate` examples of the labelled one are probed (None: all).
 
-    Raises EmptyBenchmark when one of them has no example, MissingTemplates when a sampled
+    Raises EmptyBenchmarkError when one of them has no example, MissingTemplatesError when a sampled
     predicate has no template and `missing_template` is `error`.
     """
     usable = candidates
@@ -167,11 +167,11 @@ def pick_of(
 
 
 def require(frame: pl.DataFrame, benchmark: str, settings: Settings, steps: Steps) -> None:
-    """Raise EmptyBenchmark, with the thresholds and the counts of the steps, for no rows."""
+    """Raise EmptyBenchmarkError, with the thresholds and the counts of the steps, for no rows."""
     if frame.height:
         return
     own = {k: v for k, v in settings.items() if k not in ("templates", "labels", "bias_labels")}
-    raise EmptyBenchmark(
+    raise EmptyBenchmarkError(
         f"{benchmark}: no example is left. Settings: {own}\n{steps.told()}\n"
         "lower a threshold (attributes.thresholds: small is meant for small graphs) or give a "
         "larger graph"
@@ -213,7 +213,7 @@ def templated(shape: Shape, frame: pl.DataFrame, settings: Settings, steps: Step
 
 
 def demand_templates(shape: Shape, sampled: pl.DataFrame, settings: Settings) -> None:
-    """Raise MissingTemplates for every sampled predicate without template, most frequent first."""
+    """Raise MissingTemplatesError for sampled predicates without one, most frequent first."""
     known = settings.get("templates")
     if known is None or not settings["require_labels"]:
         return
@@ -228,18 +228,18 @@ def demand_templates(shape: Shape, sampled: pl.DataFrame, settings: Settings) ->
 
 
 def refuse_missing(benchmark: str, counts: Mapping[str, int], known: Sequence[str]) -> None:
-    """Raise MissingTemplates unless every predicate of `counts` (sampled triples) is known."""
+    """Raise MissingTemplatesError unless every predicate of `counts` (sampled triples) is known."""
     missing = sorted((-n, name) for name, n in counts.items() if name not in set(known))
     if missing:
         listed = ", ".join(f"{name} ({-n} triples)" for n, name in missing)
-        raise MissingTemplates(
+        raise MissingTemplatesError(
             f"{benchmark}: {len(missing)} predicates have no template: {listed}\n"
             "add rows to resources/templates/kg.tsv, or set attributes.missing_template to drop"
         )
 
 
 def lengthen(shape: Shape, wide: pl.DataFrame, sampled: pl.DataFrame) -> pl.DataFrame:
-    """One row per triple: benchmark, example parts, s, p, o as numbers, p as text, flags, sampled."""
+    """One row per triple: s and o as numbers, the predicate as text, flags, sampled."""
     names = [*shape.strata, *shape.ids]
     marked = wide.join(
         sampled.select(names).with_columns(sampled=pl.lit(True)), on=names, how="left"
@@ -278,7 +278,7 @@ def count_sizes(benchmark: str, build: str, rows: pl.DataFrame) -> pl.DataFrame:
     row = (
         benchmark,
         build,
-        rows.select("pattern", "ids").unique().height,
+        rows.select("ids" if benchmark == "entity_centric" else ["pattern", "ids"]).unique().height,
         triples,
         patterns,
         stored["predicate"].n_unique(),

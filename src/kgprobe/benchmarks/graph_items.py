@@ -197,7 +197,7 @@ def _two_up(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
 
 
 def candidate_sets(asked: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
-    """CANDIDATES: per relation all golds of the sampled rows, filled with its most frequent objects.
+    """CANDIDATES: per relation the golds of the sampled rows and its most frequent objects.
 
     Of the labels of one relation each stands once; the reversed rows of asymmetry are answered by
     subjects and have sets of their own.

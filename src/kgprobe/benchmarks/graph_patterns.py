@@ -1,4 +1,4 @@
-"""What composite and paths share: frequent patterns capped, rare ones whole, else random examples."""
+"""What composite and paths share: frequent patterns capped, rare ones whole, or a fallback."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""What the structural build becomes under other values of the thresholds that the paper leaves open."""
+"""What the structural build becomes under other values of what the paper leaves open."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -9,7 +9,7 @@ import polars as pl
 
 from kgprobe.benchmarks import bidirectional
 from kgprobe.benchmarks.graph import Graph
-from kgprobe.benchmarks.graph_examples import EmptyBenchmark, Settings
+from kgprobe.benchmarks.graph_examples import EmptyBenchmarkError, Settings
 from kgprobe.benchmarks.graph_frames import SENSITIVITY
 from kgprobe.job import progress
 
@@ -49,7 +49,7 @@ ALTERNATIVES: Mapping[str, Mapping[str, list[Any]]] = {
     },
 }
 #: The paper calls bidirectional's rule "the same strategy": everything is open, so all together.
-GRID = {
+GRID: Mapping[str, list[Any]] = {
     "min_triples": [25, 50],
     "denominator": ["min", "first", "max"],
     "ratio": [0.25, 0.5, 0.75],
@@ -76,7 +76,7 @@ def structural(module: ModuleType, graph: Graph, settings: Settings) -> tuple[in
     """(patterns, examples, triples) of the structural build; nothing at all is three zeros."""
     try:
         sizes = module.build(graph, settings).sizes
-    except EmptyBenchmark:
+    except EmptyBenchmarkError:
         return 0, 0, 0
     row = sizes.row(by_predicate=pl.col("build") == "structural", named=True)
     return row["patterns"], row["examples"], row["triples"]
@@ -86,7 +86,8 @@ def _grid(graph: Graph, settings: Settings) -> list[tuple[Any, ...]]:
     joined = bidirectional.inverse_pairs(graph.edges)
     counted = bidirectional.pair_counts(graph.edges, joined)
     rows = []
-    for values in product(*GRID.values()):
+    options: list[list[Any]] = list(GRID.values())
+    for values in product(*options):
         chosen = dict(zip(GRID, values, strict=True))
         kept = bidirectional.passing(counted, {**settings, **chosen})
         examples = int(kept["k"].clip(upper_bound=settings["cap"]).sum())

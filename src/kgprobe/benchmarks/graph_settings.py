@@ -1,4 +1,4 @@
-"""The settings of one attribute: what all share, its own thresholds, and the ones for small graphs."""
+"""The settings of one attribute: shared ones, its own thresholds, and those for small graphs."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any

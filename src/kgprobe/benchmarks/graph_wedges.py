@@ -8,6 +8,7 @@ edges. What is counted and sampled does not depend on the number of parts.
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -82,7 +83,7 @@ def ranges(low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
 def without_hubs(
     edges: Adjacency, max_out: int, seed: int
 ) -> tuple[Adjacency, list[tuple[int, int]]]:
-    """At most `max_out` edges of every subject, by hash, and the (entity, out-edges) of the hubs."""
+    """At most `max_out` edges of a subject, by hash, and the (entity, out-edges) of the hubs."""
     subjects, starts, n = np.unique(edges.s, return_index=True, return_counts=True)
     hubs = np.flatnonzero(n > max_out)
     keep = np.ones(len(edges.key), dtype=bool)
@@ -122,7 +123,7 @@ def parts_of(costs: Numbers, settings: Settings, what: str) -> list[slice]:
     log.info("%s: %s wedges in %d buckets", what, f"{total:,}", buckets)
     ends = np.searchsorted(np.cumsum(costs), total * np.arange(1, buckets) / buckets)
     bounds = [0, *ends.tolist(), len(costs)]
-    return [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if a < b]
+    return [slice(a, b) for a, b in pairwise(bounds) if a < b]
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,9 @@ def collect(
     the same from what is kept as from everything.
     """
     strata, label = list(shape.strata), shape.benchmark
-    counts, structural, usable = [], [], []
+    counts: list[pl.DataFrame] = []
+    structural: list[pl.DataFrame] = []
+    usable: list[pl.DataFrame] = []
     with_label = with_template = 0
 
     def kept(frames: list[pl.DataFrame]) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from kgprobe.benchmarks.graph_items import TWO_UP, Built, built
 
 
 def shape(two_up: str) -> Shape:
-    """The triples of an example; the third one is inferred, with a template of its own or P279's."""
+    """The triples of an example; the third is inferred, with its own template or P279's."""
     third = TWO_UP if two_up == "own" else f"P{SUBCLASS_OF}"
     return Shape(
         "hierarchy",

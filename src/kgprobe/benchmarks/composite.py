@@ -51,7 +51,7 @@ def build(graph: Graph, settings: Settings) -> Built:
     steps = Steps(SHAPE.benchmark)
     found = candidates(graph, settings, steps)
     choose = chooser(found.counts, settings)
-    usable = usable_steps(found, SHAPE, settings, steps)
+    usable = usable_steps(found, settings, steps)
     totals = (int(found.counts["n"].sum()), found.templated)
     evaluate = settings["eval_examples"]
     picked = pick_of(SHAPE, found.structural, usable, settings, steps, choose, evaluate, totals)

@@ -63,7 +63,7 @@ def usable_filters(shape: Shape, graph: Graph, settings: Settings) -> tuple[Filt
     return labelled, templated
 
 
-def usable_steps(found: Collected, shape: Shape, settings: Settings, steps: Steps) -> pl.DataFrame:
+def usable_steps(found: Collected, settings: Settings, steps: Steps) -> pl.DataFrame:
     """The usable candidates, with their steps in the funnel; all missing templates are named."""
     total = int(found.counts["n"].sum())
     if not settings["require_labels"]:
@@ -71,9 +71,8 @@ def usable_steps(found: Collected, shape: Shape, settings: Settings, steps: Step
     steps.add("labels", found.labelled, total, NO_LABEL)
     known = settings.get("templates")
     if known is not None and settings["missing_template"] == "drop":
-        long = pl.concat([found.counts.select(p=c, n="n") for c in shape.strata])
-        lost = long.group_by("p").agg(pl.col("n").sum()).sort("n", "p", descending=[True, False])
-        names = [f"P{p} ({n:,})" for p, n in lost.rows() if f"P{p}" not in set(known)]
+        lost = sorted(found.untemplated.items(), key=lambda item: (-item[1], item[0]))
+        names = [f"P{p} ({n:,})" for p, n in lost if f"P{p}" not in set(known)]
         why = "no template: " + ", ".join(names) if names else "no template"
         steps.add("templates", found.templated, found.labelled, why)
     return found.usable

@@ -135,6 +135,8 @@ class Collected:
     usable: pl.DataFrame
     labelled: int
     templated: int
+    #: relation -> labelled candidates that have it and lack a template
+    untemplated: dict[int, int]
 
 
 def collect(
@@ -156,6 +158,7 @@ def collect(
     structural: list[pl.DataFrame] = []
     usable: list[pl.DataFrame] = []
     with_label = with_template = 0
+    lost: dict[int, int] = {}
 
     def kept(frames: list[pl.DataFrame]) -> pl.DataFrame:
         return smallest(pl.concat(frames), keep, seed, shape.ids, strata, label)
@@ -164,7 +167,19 @@ def collect(
         counts.append(part.group_by(strata).agg(pl.len().cast(pl.Int64).alias("n")))
         named = labelled(part)
         worded = templated(named)
+        if worded.height < named.height:
+            _add_lost(lost, strata, named, worded)
         with_label, with_template = with_label + named.height, with_template + worded.height
         structural, usable = [kept([*structural, part])], [kept([*usable, worded])]
     added = pl.concat(counts).group_by(strata).agg(pl.col("n").sum()).sort(strata)
-    return Collected(added, structural[0], usable[0], with_label, with_template)
+    return Collected(added, structural[0], usable[0], with_label, with_template, lost)
+
+
+def _add_lost(
+    lost: dict[int, int], strata: Sequence[str], named: pl.DataFrame, worded: pl.DataFrame
+) -> None:
+    """Counts the relations that no candidate keeps: they are the ones without a template."""
+    for column in strata:
+        gone = named.join(worded.select(column).unique(), on=column, how="anti")
+        for p, n in gone[column].value_counts().rows():
+            lost[p] = lost.get(p, 0) + n

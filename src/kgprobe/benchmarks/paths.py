@@ -44,7 +44,7 @@ def build(graph: Graph, settings: Settings) -> Built:
         counts = count_paths(graph, settings)
     per_entity = settings["fallback_per_entity"]
     choose = frequent_or_fallback(SHAPE, counts, settings, per_entity, ("a",))
-    usable = usable_steps(found, SHAPE, settings, steps)
+    usable = usable_steps(found, settings, steps)
     totals = (int(found.counts["n"].sum()), found.templated)
     evaluate = settings["eval_examples"]
     picked = pick_of(SHAPE, found.structural, usable, settings, steps, choose, evaluate, totals)

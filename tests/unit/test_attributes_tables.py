@@ -8,10 +8,12 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
+from kgprobe.benchmarks.graph_frames import SENSITIVITY, SIZES, STEPS
 from kgprobe.metrics.intervals import wilson
 from kgprobe.tables import attributes_analyses as an
 from kgprobe.tables import attributes_chapter, chapter, table
 from kgprobe.tables import attributes_published as ap
+from kgprobe.tables import attributes_sizes as sizes
 from kgprobe.tables import attributes_study as st
 from kgprobe.tables import attributes_tables as at
 from tests.unit import attribute_answers
@@ -215,3 +217,34 @@ def test_the_chapter_holds_tables_figures_and_warnings(run, tmp_path):
     assert chapter.read(path).grids[0].heads == made.grids[0].heads
     again = attributes_chapter.chapter(shown)
     assert [d.svg for d in again.drawings] == [d.svg for d in made.drawings]
+
+
+def test_table_1_stands_beside_the_printed_one():
+    rows = [
+        ("symmetry", "labelled", 3, 6, 2, 1, 5, 3.0),
+        ("symmetry", "sampled", 1, 2, 1, 1, 2, 2.0),
+    ]
+    made = sizes.sizes(pl.DataFrame(rows, schema=dict(SIZES.columns), orient="row"), PRINTED)
+    found = table.lookup(made)
+    assert found["symmetry | labelled", "triples"]["published"] == 1401
+    assert found["symmetry | labelled", "patterns"]["published"] == 11
+    assert found["symmetry | labelled", "predicates"]["published"] is None
+    assert found["symmetry | sampled", "triples"]["published"] is None
+    shown = sizes.size_grid(made, PRINTED, "small")
+    assert "thresholds: small" in shown.title
+    assert [row[0].small for row in shown.rows[:3]] == [
+        "with labels and templates",
+        "probed here",
+        "the paper",
+    ]
+    hints = {row[0].text: row[0].hint for row in shown.rows if row[0].small == "the paper"}
+    assert "1118" in hints["composite"]
+
+
+def test_funnels_and_thresholds_are_printed_in_the_paper_s_order():
+    steps = [("paths", 0, "edges", 5, 0, ""), ("symmetry", 1, "ratio", 2, 3, "n < 10")]
+    frame = pl.DataFrame(steps, schema=dict(STEPS.columns), orient="row")
+    assert [row[0].text for row in sizes.funnel_grid(frame).rows] == ["symmetry", "paths"]
+    tried = [("symmetry", "cap_pairs = 200", False, 1, 2, 4)]
+    frame = pl.DataFrame(tried, schema=dict(SENSITIVITY.columns), orient="row")
+    assert sizes.sensitivity_grid(frame).rows[0][1].text == "cap_pairs = 200"

@@ -145,6 +145,7 @@ rule tabulate_attributes:
         answers=attribute_answers(),
         golds=attribute_golds(),
         examples=of_attributes("examples"),
+        sizes=of_attributes("sizes"),
         questions=of_attributes("items"),
         candidates=of_attributes("candidates"),
         prompts=of_attributes("prompts"),
@@ -158,6 +159,7 @@ rule tabulate_attributes:
             "tables/attributes_baselines",
             "tables/attributes_published",
             "tables/attributes_report",
+            "tables/attributes_sizes",
             "tables/attributes_study",
             "tables/attributes_tables",
         ),
@@ -192,6 +194,8 @@ rule chapter_attributes:
         answers=attribute_answers(),
         golds=attribute_golds(),
         examples=of_attributes("examples"),
+        funnels=of_attributes("funnel"),
+        sensitivity=of_attributes("sensitivity"),
         questions=of_attributes("items"),
         candidates=of_attributes("candidates"),
         prompts=of_attributes("prompts"),
@@ -201,6 +205,7 @@ rule chapter_attributes:
             "tables/attributes_chapter",
             "tables/attributes_figures",
             "tables/attributes_report",
+            "tables/attributes_sizes",
             "tables/attributes_study",
             "tables/chapter",
             "tables/grid",
@@ -215,6 +220,7 @@ rule chapter_attributes:
     params:
         experiments=probes(paper="kg"),
         models=MODELS,
+        thresholds=config["attributes"]["thresholds"],
     script:
         "../scripts/chapter_attributes.py"
 

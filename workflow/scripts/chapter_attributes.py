@@ -13,4 +13,5 @@ with job(snakemake) as run:
         examples=run.input.examples,
         published=run.input.published,
         titles={row["relation"]: row["note"] for row in rows},
+        thresholds=run.params.thresholds,
     )

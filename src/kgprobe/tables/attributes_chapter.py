@@ -5,7 +5,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from kgprobe.tables import attributes_figures, attributes_published, draw, grid, table
+from kgprobe.tables import (
+    attributes_figures,
+    attributes_published,
+    attributes_sizes,
+    draw,
+    grid,
+    table,
+)
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes_baselines import METHOD as BASELINE
 from kgprobe.tables.attributes_published import BENCHMARKS, KS, Published
@@ -81,6 +88,10 @@ class Shown:
     titles: Mapping[str, str]
     examples: Sequence[Mapping[str, object]] = ()
     notes: Sequence[str] = ()
+    #: STEPS and SENSITIVITY of all benchmarks, and which thresholds are in use
+    steps: pl.DataFrame | None = None
+    sensitivity: pl.DataFrame | None = None
+    thresholds: str = "paper"
 
 
 def chapter(shown: Shown) -> Chapter:
@@ -91,6 +102,9 @@ def chapter(shown: Shown) -> Chapter:
         for k in KS
         if not ranked or any(p.method.startswith("sentence") for p in shown.probes)
     ]
+    if "kg_table1" in shown.tables:
+        sizes = shown.tables["kg_table1"]
+        grids.append(attributes_sizes.size_grid(sizes, shown.published, shown.thresholds))
     folded = [grid.records("One example of each benchmark", shown.examples, EXAMPLE)]
     for name, (title, first, caption) in FOLDED.items():
         if name in shown.tables:
@@ -98,6 +112,10 @@ def chapter(shown: Shown) -> Chapter:
             columns = {c: c for c in table.columns_of(frame)}
             folded.append(grid.pivot(frame, title, first, columns, caption=caption))
     folded.append(arithmetic(shown.published))
+    if shown.steps is not None:
+        folded.append(attributes_sizes.funnel_grid(shown.steps))
+    if shown.sensitivity is not None:
+        folded.append(attributes_sizes.sensitivity_grid(shown.sensitivity))
     notes = [*NOTES, *shown.notes]
     return Chapter(NAME, TITLE, LEAD, notes, grids, folded, drawings(shown))
 

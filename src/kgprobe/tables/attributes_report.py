@@ -7,10 +7,13 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.benchmarks.graph_frames import SENSITIVITY, SIZES, STEPS
+from kgprobe.schema import Contract
 from kgprobe.tables import (
     attributes_analyses,
     attributes_chapter,
     attributes_published,
+    attributes_sizes,
     attributes_study,
     attributes_tables,
     chapter,
@@ -51,6 +54,8 @@ def tabulate(
     by_pattern = attributes_study.measure_patterns(study, alphas)
     printed = attributes_published.read(Path(published).parent)
     made = attributes_tables.tables(study, measured, by_pattern, printed)
+    sizes = _of_all(examples, "sizes", SIZES)
+    made |= {"kg_table1": attributes_sizes.sizes(sizes, printed)}
     made |= attributes_analyses.tables(study, alphas, attributes_study.parts(study, alphas))
     for name, frame in made.items():
         schema.write(frame, schema.TABLE, Path(folder) / f"{name}.parquet", provenance)
@@ -67,6 +72,7 @@ def write_chapter(
     examples: Sequence[str],
     published: str | Path,
     titles: Mapping[str, str],
+    thresholds: str,
 ) -> None:
     """Write the chapter of the report from the folder that `tabulate` filled."""
     probes = gather.probes(experiments, models, answers)
@@ -79,6 +85,9 @@ def write_chapter(
         published=attributes_published.read(Path(published).parent),
         titles=titles,
         examples=attributes_study.worked_examples(probes, answers, folders(examples), largest),
+        steps=_of_all(examples, "funnel", STEPS),
+        sensitivity=_of_all(examples, "sensitivity", SENSITIVITY),
+        thresholds=thresholds,
     )
     chapter.write(attributes_chapter.chapter(shown), path)
 
@@ -86,3 +95,9 @@ def write_chapter(
 def folders(examples: Sequence[str]) -> dict[str, Path]:
     """Benchmark -> its folder, from the paths of its examples."""
     return {Path(path).parent.name: Path(path).parent for path in examples}
+
+
+def _of_all(examples: Sequence[str], name: str, contract: Contract) -> pl.DataFrame:
+    """One frame of every benchmark's folder, joined."""
+    paths = [folder / f"{name}.parquet" for folder in folders(examples).values()]
+    return pl.concat([schema.read(path, contract) for path in paths])

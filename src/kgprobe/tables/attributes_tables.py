@@ -81,8 +81,8 @@ def scores(metrics: pl.DataFrame, published: Published) -> pl.DataFrame:
         name = f"@{k} | {model} | published"
         cells.append(cell("kg_table2", name, benchmark, value, 0, published=value))
     for k, model in ((k, m) for k in KS for m in published.models):
-        values = [published.scores.get((b, model, k)) for b in BENCHMARKS]
-        own = [v for v in values if v is not None]
+        printed_values = [published.scores.get((b, model, k)) for b in BENCHMARKS]
+        own = [v for v in printed_values if v is not None]
         if len(own) == len(BENCHMARKS):
             name = f"@{k} | {model} | published"
             cells.append(cell("kg_table2", name, MEAN, sum(own) / len(own), 0))

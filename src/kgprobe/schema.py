@@ -106,6 +106,17 @@ PROMPTS = _contract(
     kind=pl.String,
 )
 
+#: Where a prompt comes from: the prompt that it was made of, and how.
+WORDINGS = _contract(
+    "WORDINGS",
+    key="prompt",
+    prompt=pl.String,
+    relation=pl.String,
+    kind=pl.String,
+    parent=pl.String,
+    change=pl.String,
+)
+
 #: Log-likelihoods (natural logarithm) of one option of one item under one template.
 SCORES = _contract(
     "SCORES",

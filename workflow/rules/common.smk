@@ -391,6 +391,58 @@ def funnels():
     ]
 
 
+def attributes():
+    """The graph-attribute benchmarks that some probe asks, all of them when none does."""
+    return [name for name in ATTRIBUTES if name in probed(None)] or ATTRIBUTES
+
+
+def wordnet():
+    """The folder of the WordNet database, where synonyms are asked for."""
+    chosen = config["wording"]
+    return (
+        files([chosen["wordnet"]]) if chosen["synonyms"] and probes(paper="kg") else []
+    )
+
+
+def pararel():
+    """The folder of ParaRel's patterns, where they are asked for."""
+    chosen = config["wording"]["pararel"]
+    return files([chosen]) if chosen else []
+
+
+def attribute_answers():
+    """The answers of every row of the graph-attribute benchmarks, in the sheet's order."""
+    return [
+        expand(
+            (
+                rules.score.output.scores
+                if row["method"].startswith("sentence")
+                else rules.fill.output.fills
+            ),
+            **row,
+        )[0]
+        for row in probes(paper="kg")
+    ]
+
+
+def attribute_golds():
+    """Ranks of the golds beside every file of fillings."""
+    return [
+        expand(rules.fill.output.golds, **row)[0] for row in by_method("fill", "kg")
+    ]
+
+
+def of_attributes(kind):
+    """One parquet file of every graph-attribute benchmark that is probed."""
+    return [f"results/benchmarks/{name}/{kind}.parquet" for name in probed("kg")]
+
+
+def attribute_options():
+    """How the metrics of the graph-attribute benchmarks are read."""
+    names = ("ambiguous_denominator", "intersect")
+    return {name: config["wording"][name] for name in names}
+
+
 def side_files():
     """What is made beside the tables: other names, facts out of dumps, ranks by trained prompts."""
     origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
@@ -404,7 +456,10 @@ def chapters():
     """Chapters of the report beside BEAR's, in the order in which they are printed."""
     return [
         f"results/report/chapters/{name}.json"
-        for name, wanted in {"sources": bool(comparisons())}.items()
+        for name, wanted in {
+            "sources": bool(comparisons()),
+            "attributes": bool(probes(paper="kg")),
+        }.items()
         if wanted
     ]
 

@@ -92,6 +92,38 @@ rule train_control:
         "../scripts/train_control.py"
 
 
+# one job for all of them: each is done in less time than it takes to start
+rule word_prompts:
+    input:
+        questions=expand(
+            "results/benchmarks/{attribute}/items.parquet", attribute=attributes()
+        ),
+        templates="resources/templates/templates.tsv",
+        tables=config["wording"]["tables"],
+        wordnet=wordnet(),
+        pararel=pararel(),
+        code=code(
+            "probes/wordings", "probes/prompts/wordings", "probes/prompts/synonyms"
+        ),
+    output:
+        prompts=expand(
+            "results/benchmarks/{attribute}/prompts.parquet", attribute=attributes()
+        ),
+        wordings=expand(
+            "results/benchmarks/{attribute}/wordings.parquet", attribute=attributes()
+        ),
+    log:
+        "logs/benchmarks/attribute_prompts.log",
+    benchmark:
+        "logs/benchmarks/attribute_prompts.jsonl"
+    threads: 1
+    params:
+        settings=config["wording"],
+        seed=config["seed"],
+    script:
+        "../scripts/word_prompts.py"
+
+
 rule score:
     input:
         questions="results/benchmarks/{benchmark}/items.parquet",

@@ -451,6 +451,15 @@ def side_files():
     names += [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
     return names + soft_files()
 
+    """What is made beside BEAR's tables: other names in constructed sets, facts out of dumps,
+    multiple choice, fillings."""
+    origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
+    origins |= {b.split("_")[0] for b in constructed()}
+    names = [f"results/benchmarks/{o}_big/aliases.parquet" for o in sorted(origins)]
+    names += ["results/tables/ontoprobe_table5.parquet"] if by_method("choice") else []
+    names += fill_files()
+    return names + [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
+
 
 def chapters():
     """Chapters of the report beside BEAR's, in the order in which they are printed."""

@@ -171,7 +171,12 @@ def asked(study: Study) -> pl.DataFrame:
         cells.append(make("triples", value=total))
         cells.append(make("triples asked", value=per_item.height))
         if per_item.height:
-            cells.append(make("prompts a triple", value=float(per_item["template"].mean() or 0)))  # type: ignore[arg-type]
+            cells.append(
+                make(
+                    "prompts a triple",
+                    value=a.alphas.unique(["item", "template"]).height / per_item.height,
+                )
+            )
         held, of = a.verbose
         if of:
             cells.append(cell("kg_asked", name, "verbose, %", 100 * held / of, of))

@@ -75,8 +75,9 @@ def memorising(
     seed: int,
     size: int = 20,
     negatives: str = "clean",
+    most: int | None = None,
 ) -> pl.DataFrame:
-    """CHOICES of the test rows of TP, SCO, SPO, DM and RG.
+    """CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` of each task.
 
     `items` are the memorising ITEMS with golds finest first; `stem` is the manual prompt of the
     highest index, in which masked models are compared. Raises ValueError for a gold that is no
@@ -88,7 +89,8 @@ def memorising(
     tested = items.filter(pl.col("role") == "test").sort("relation", "row")
     for task, part in tested.group_by("relation", maintain_order=True):
         name = str(task[0])
-        for row in part.head(MOST.get(name, part.height)).rows(named=True):
+        limits = [part.height, MOST.get(name, part.height), part.height if most is None else most]
+        for row in part.head(min(limits)).rows(named=True):
             labels = sets[row["candidates"]]
             golds = [_label(labels, answer, row["item"]) for answer in row["answers"]]
             query = _meta(row).get("soft_subject") or row["subject"]
@@ -152,10 +154,11 @@ def reasoning(
 
 def question(task: str, subject: str) -> str:
     """The question of a memorising task; clauses of RG ask for `it` instead of `that`."""
-    text = subject.removesuffix(".").rstrip()
-    if task == "RG":
-        text = f"{text.removesuffix(' that')} it" if text.endswith(" that") else text
-    return QUESTIONS[task].format(text)
+    if task in ("DM", "RG"):
+        subject = subject.rstrip(" .")
+    if task == "RG" and subject.endswith(" that"):
+        subject = f"{subject.removesuffix(' that')} it"
+    return QUESTIONS[task].format(subject)
 
 
 def premises(

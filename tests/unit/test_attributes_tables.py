@@ -151,6 +151,12 @@ def test_prompts_show_what_the_oracle_adds(run):
     assert found[row, "2 prompts"]["value"] == 50
 
 
+def test_wordings_are_compared_by_kind(run):
+    cell = cells(run, "kg_wordings")["large | fill | bias", "own"]
+    assert (cell["value"], cell["n"]) == (25, 2)
+    assert cell["low"] <= 25 <= cell["high"]
+
+
 def test_bias_is_told_in_aggregate_and_small_relations_by_count(run):
     found = cells(run, "kg_bias")
     assert found["large | fill | P21", "triples"]["value"] == 2

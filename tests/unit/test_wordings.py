@@ -181,3 +181,19 @@ def test_models_behind_an_api_are_asked_ten_prompts_by_hash():
     assert ten.height == 10
     assert set(for_api(prompts, 4)["prompt"]) < set(ten["prompt"])
     assert set(for_api(prompts, 10, seed=1)["prompt"]) != set(ten["prompt"])
+
+
+@pytest.mark.real
+def test_every_relation_of_the_real_triples_that_can_be_asked_has_a_template(real_data):
+    import polars as pl
+
+    folder = real_data / "wikidata"
+    labels = pl.read_csv(
+        folder / "entity_labels.tsv", separator="\t", quote_char=None, infer_schema=False
+    ).select("qid")
+    triples = pl.read_parquet(folder / "triples.parquet")
+    for side in ("s", "o"):
+        triples = triples.join(labels.rename({"qid": side}), on=side, how="semi")
+    counts = dict(triples.group_by("p").len().rows())
+    assert len(counts) > 300
+    assert wordings.without_template(TABLE, counts) == []

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from kgprobe.metrics.intervals import bootstrap_mean, resamples
 from kgprobe.tables import attributes_alpha as alpha
 from kgprobe.tables import table
 from kgprobe.tables.attributes_baselines import METHOD as BASELINE
@@ -35,6 +37,7 @@ def tables(
         "kg_choices": choices(metrics),
         "kg_patterns": patterns(asked_only.filter(~pl.col("method").str.starts_with(RANKED))),
         "kg_prompts": prompts(study),
+        "kg_wordings": wordings(study),
         "kg_asked": asked(study),
         "kg_bias": hallucination(asked_only) if "bias" in study.benchmarks else None,
     }
@@ -151,6 +154,31 @@ def prompts(study: Study) -> pl.DataFrame:
             name = f"@{m['k']} | {a.probe.model} | {a.probe.method} | {a.probe.benchmark}"
             column = f"{m['prompts']} prompts" if m["prompts"] > 1 else "1 prompt"
             cells.append(cell("kg_prompts", name, column, 100 * m["alpha"], m["triples"]))
+    return table.build(cells)
+
+
+def wordings(study: Study) -> pl.DataFrame:
+    """`kg_wordings`: alpha @1 by kind of wording (lama, own, paraphrase, synonym ...), per cent.
+
+    Mean over triples of the mean over their prompts of the kind; exact, own gold. Row: model |
+    method | benchmark; n: triples that were asked with the kind.
+    """
+    cells = []
+    for a in study.answers:
+        benchmark = study.benchmarks[a.probe.benchmark]
+        kinds = benchmark.prompts.select("relation", "kind", template="index")
+        found = a.alphas.filter(k=1, alpha_kind="exact", gold="own")
+        found = found.join(benchmark.items.select("item", "relation"), on="item")
+        found = found.join(kinds, on=["relation", "template"])
+        means = found.group_by("kind", "item").agg(pl.col("alpha").mean())
+        name = f"{a.probe.model} | {a.probe.method} | {a.probe.benchmark}"
+        for (kind,), group in sorted(means.group_by("kind"), key=lambda g: str(g[0])):
+            values = group.sort("item")["alpha"].to_numpy()
+            weights = resamples(np.zeros(len(values), dtype=np.int64), 1000, study.seed)
+            low, high = bootstrap_mean(values, weights)
+            interval = (100 * low, 100 * high)
+            value = 100 * float(values.mean())
+            cells.append(cell("kg_wordings", name, str(kind), value, len(values), interval))
     return table.build(cells)
 
 

@@ -254,3 +254,18 @@ def test_funnels_and_thresholds_are_printed_in_the_paper_s_order():
     tried = [("symmetry", "cap_pairs = 200", False, 1, 2, 4)]
     frame = pl.DataFrame(tried, schema=dict(SENSITIVITY.columns), orient="row")
     assert sizes.sensitivity_grid(frame).rows[0][1].text == "cap_pairs = 200"
+
+
+def test_a_run_in_which_nothing_is_right_still_has_its_tables():
+    made = attribute_answers.benchmarks()
+    given = [a for a in attribute_answers.answers(made) if a.probe.model == "small"]
+    wrong = [replace(a, alphas=a.alphas.with_columns(alpha=pl.lit(0.0))) for a in given]
+    graph = attribute_answers.graph()
+    found = st.study(wrong, {"symmetry": made["symmetry"]} | made, *graph)
+    alphas = found.alphas()
+    tables = at.tables(
+        found, st.measure(found, alphas), st.measure_patterns(found, alphas), PRINTED
+    )
+    tables |= an.tables(found, alphas, st.parts(found, alphas))
+    assert {"kg_table2", "kg_partial", "kg_asked"} <= set(tables)
+    assert "kg_correlation" not in tables

@@ -65,6 +65,101 @@ rule load_bear:
         "../scripts/load_bear.py"
 
 
+rule build_choices:
+    input:
+        questions="results/benchmarks/{benchmark}/items.parquet",
+        reasoning="results/benchmarks/{benchmark}/reasoning.parquet",
+        candidates="results/benchmarks/{benchmark}/candidates.parquet",
+        prompts="results/benchmarks/{benchmark}/prompts.parquet",
+        code=code("benchmarks/choices", "sampling"),
+    output:
+        choices="results/benchmarks/{benchmark}/choices.parquet",
+    log:
+        "logs/benchmarks/{benchmark}.choices.log",
+    benchmark:
+        "logs/benchmarks/{benchmark}.choices.jsonl"
+    threads: 1
+    params:
+        settings={
+            key: value for key, value in config["choice"].items() if key != "ways"
+        },
+        seed=config["seed"],
+    script:
+        "../scripts/build_choices.py"
+
+
+rule construct_ontoprobe:
+    input:
+        classes=lambda w: f"results/knowledge/{ONTOLOGIES[w.origin][0]}/classes.parquet",
+        class_chains=lambda w: f"results/knowledge/{ONTOLOGIES[w.origin][0]}/class_chains.parquet",
+        instances=lambda w: f"results/knowledge/{ONTOLOGIES[w.origin][0]}/instances.parquet",
+        properties=lambda w: f"results/knowledge/{ONTOLOGIES[w.origin][0]}/properties.parquet",
+        property_chains=lambda w: f"results/knowledge/{ONTOLOGIES[w.origin][0]}/property_chains.parquet",
+        statements=lambda w: f"results/sources/{ONTOLOGIES[w.origin][1]}/facts.parquet",
+        patterns="resources/templates/ontology_patterns.tsv",
+        code=code(
+            "benchmarks/ontoprobe",
+            "benchmarks/ontoprobe_concepts",
+            "benchmarks/ontoprobe_own",
+            "benchmarks/ontoprobe_reasoning",
+            "benchmarks/ontoprobe_text",
+        ),
+    output:
+        questions="results/benchmarks/onto_{origin}/items.parquet",
+        candidates="results/benchmarks/onto_{origin}/candidates.parquet",
+        prompts="results/benchmarks/onto_{origin}/prompts.parquet",
+        reasoning="results/benchmarks/onto_{origin}/reasoning.parquet",
+        funnel="results/benchmarks/onto_{origin}/funnel.parquet",
+        lite_questions="results/benchmarks/onto_{origin}_lite/items.parquet",
+        lite_candidates="results/benchmarks/onto_{origin}_lite/candidates.parquet",
+        lite_prompts="results/benchmarks/onto_{origin}_lite/prompts.parquet",
+    log:
+        "logs/benchmarks/onto_{origin}.log",
+    benchmark:
+        "logs/benchmarks/onto_{origin}.jsonl"
+    wildcard_constraints:
+        origin="world|built",
+    threads: 1
+    params:
+        settings=config["ontoprobe"],
+        properties=config["ontology"]["properties"],
+        seed=config["seed"],
+    script:
+        "../scripts/load_ontoprobe.py"
+
+
+rule load_ontoprobe:
+    input:
+        released=lambda w: released("ontoprobe", "memorizing"),
+        ontology=lambda w: released("ontoprobe", "ontology"),
+        code=code(
+            "benchmarks/ontoprobe",
+            "benchmarks/ontoprobe_concepts",
+            "benchmarks/ontoprobe_reasoning",
+            "benchmarks/ontoprobe_released",
+            "benchmarks/ontoprobe_text",
+        ),
+    output:
+        questions="results/benchmarks/onto_released/items.parquet",
+        candidates="results/benchmarks/onto_released/candidates.parquet",
+        prompts="results/benchmarks/onto_released/prompts.parquet",
+        reasoning="results/benchmarks/onto_released/reasoning.parquet",
+        funnel="results/benchmarks/onto_released/funnel.parquet",
+        lite_questions="results/benchmarks/onto_released_lite/items.parquet",
+        lite_candidates="results/benchmarks/onto_released_lite/candidates.parquet",
+        lite_prompts="results/benchmarks/onto_released_lite/prompts.parquet",
+    log:
+        "logs/benchmarks/onto_released.log",
+    benchmark:
+        "logs/benchmarks/onto_released.jsonl"
+    threads: 1
+    params:
+        settings=config["ontoprobe"],
+        seed=config["seed"],
+    script:
+        "../scripts/load_ontoprobe.py"
+
+
 rule encode_graph:
     input:
         facts=attribute_facts(),

@@ -15,6 +15,12 @@ BENCHMARKS = {
     "world_lite": "constructed from the embedded world",
     "bear_released": "the released BEAR",
     "bear_big_released": "the released BEAR-big",
+    "onto_world": "OntoProbe's tasks from the ontology of the embedded world",
+    "onto_world_lite": "a small part of onto_world, for options scored as sentences",
+    "onto_built": "OntoProbe's tasks from the pulled ontology",
+    "onto_built_lite": "a small part of onto_built, for options scored as sentences",
+    "onto_released": "the released OntoProbe",
+    "onto_released_lite": "a small part of the released OntoProbe",
 }
 #: the nine attributes of a knowledge graph: benchmarks of the graph that the config chooses
 ATTRIBUTES = [
@@ -29,7 +35,9 @@ ATTRIBUTES = [
     "ambiguous",
 ]
 BENCHMARKS |= {name: "an attribute of the knowledge graph" for name in ATTRIBUTES}
-PROMPTS = ["templates"]
+
+
+PROMPTS = ["templates", "soft"]
 
 
 def schema(name):
@@ -72,7 +80,7 @@ if workflow.is_main_process and not {
 
 
 wildcard_constraints:
-    source="wikidata|dbpedia|world",
+    source="wikidata|dbpedia|world|world_dbpedia",
     benchmark="|".join(BENCHMARKS),
     prompt="|".join(PROMPTS),
     method="|".join(sorted({row["method"] for row in EXPERIMENTS})),
@@ -138,7 +146,11 @@ def check_data():
     """Files that the experiments need and that nothing here makes: missing ones are told at once."""
     for benchmark in {row["benchmark"] for row in EXPERIMENTS}:
         bear, wikidata = config["sources"]["bear"], config["sources"]["wikidata"]
-        if benchmark.endswith("_released") and bear["access"] == "local":
+        if benchmark.startswith("onto_released"):
+            onto = config["sources"]["ontoprobe"]
+            if onto["access"] == "local":
+                files([f"{onto['folder']}/memorizing", f"{onto['folder']}/ontology"])
+        elif benchmark.endswith("_released") and bear["access"] == "local":
             name = "BEAR-big" if benchmark.startswith("bear_big") else "BEAR"
             files([f"{bear['folder']}/{name}"])
         if benchmark in ("bear_big", "bear_lite") and wikidata["access"] == "local":
@@ -174,18 +186,20 @@ EMBEDDED = {
 
 def graph(source):
     """Which of the two graphs a source speaks: the world's facts have Wikidata's shape."""
-    return "dbpedia" if source == "dbpedia" else "wikidata"
+    return "dbpedia" if source.endswith("dbpedia") else "wikidata"
 
 
 def settings(source):
     """The access settings of a source; the world is always embedded."""
-    if source == "world":
+    if source.startswith("world"):
         return EMBEDDED
     return config["sources"][source]
 
 
 #: which pull a constructed set is made from
 ORIGIN = {"bear": "wikidata", "world": "world"}
+#: OntoProbe set -> its ontology, and the pull whose statements say how well an instance is known
+ONTOLOGIES = {"world": ("world_ontology", "world"), "built": ("ontology", "wikidata")}
 #: dumps that statements are read from, by name
 DUMPS = config["sources"]["dumps"]
 #: what an embedded dump of each form is
@@ -331,6 +345,37 @@ def fill_files(paper=None):
     ]
 
 
+def choice_files():
+    """What was chosen in every row of method choice, in the sheet's order."""
+    return [expand(rules.choose.output.chosen, **row)[0] for row in by_method("choice")]
+
+
+def soft_files():
+    """Ranks by soft prompts and of reasoning, for every row of these methods, in the sheet's order."""
+    makers = {"soft": rules.rank_soft, "reason": rules.reason}
+    return [
+        expand(rule.output.ranks, **row)[0]
+        for method, rule in makers.items()
+        for row in by_method(method)
+    ]
+
+
+def prompted(wildcards):
+    """The folder of soft prompts, for reasoning with soft templates."""
+    if any(s.startswith("soft+") for s in config["ontoprobe"]["soft"]["schemes"]):
+        return expand(rules.train_soft.output.prompts, **wildcards)[0]
+    return []
+
+
+def switches(*names):
+    """The chosen values of OntoProbe's switches: all, or those named."""
+    from kgprobe.benchmarks.ontoprobe_modes import resolve
+
+    chosen = config["ontoprobe"]
+    found = resolve(chosen["mode"], chosen["switches"])
+    return {name: found[name] for name in names or found}
+
+
 def of_benchmarks(kind):
     """One parquet file of every benchmark that is probed."""
     return [
@@ -346,19 +391,77 @@ def funnels():
     ]
 
 
+def attributes():
+    """The graph-attribute benchmarks that some probe asks, all of them when none does."""
+    return [name for name in ATTRIBUTES if name in probed(None)] or ATTRIBUTES
+
+
+def wordnet():
+    """The folder of the WordNet database, where synonyms are asked for."""
+    chosen = config["wording"]
+    return (
+        files([chosen["wordnet"]]) if chosen["synonyms"] and probes(paper="kg") else []
+    )
+
+
+def pararel():
+    """The folder of ParaRel's patterns, where they are asked for."""
+    chosen = config["wording"]["pararel"]
+    return files([chosen]) if chosen else []
+
+
+def attribute_answers():
+    """The answers of every row of the graph-attribute benchmarks, in the sheet's order."""
+    return [
+        expand(
+            (
+                rules.score.output.scores
+                if row["method"].startswith("sentence")
+                else rules.fill.output.fills
+            ),
+            **row,
+        )[0]
+        for row in probes(paper="kg")
+    ]
+
+
+def attribute_golds():
+    """Ranks of the golds beside every file of fillings."""
+    return [
+        expand(rules.fill.output.golds, **row)[0] for row in by_method("fill", "kg")
+    ]
+
+
+def of_attributes(kind):
+    """One parquet file of every graph-attribute benchmark that is probed."""
+    return [f"results/benchmarks/{name}/{kind}.parquet" for name in probed("kg")]
+
+
+def attribute_options():
+    """How the metrics of the graph-attribute benchmarks are read."""
+    names = ("ambiguous_denominator", "intersect")
+    return {name: config["wording"][name] for name in names}
+
+
 def side_files():
-    """What is made beside the tables: other names in constructed sets, facts out of dumps."""
+    """What is made beside the tables: other names in constructed sets, facts out of dumps, ranks by
+    trained prompts, multiple choice, fillings."""
     origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
     origins |= {b.split("_")[0] for b in constructed()}
     names = [f"results/benchmarks/{o}_big/aliases.parquet" for o in sorted(origins)]
-    return names + [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
+    names += [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
+    names += ["results/tables/ontoprobe_table5.parquet"] if by_method("choice") else []
+    return names + soft_files() + fill_files()
 
 
 def chapters():
     """Chapters of the report beside BEAR's, in the order in which they are printed."""
     return [
         f"results/report/chapters/{name}.json"
-        for name, wanted in {"sources": bool(comparisons())}.items()
+        for name, wanted in {
+            "sources": bool(comparisons()),
+            "attributes": bool(probes(paper="kg")),
+        }.items()
         if wanted
     ]
 

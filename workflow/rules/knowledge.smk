@@ -22,27 +22,42 @@ rule facts:
 #: what the ontology needs of the two graphs
 OF_DBPEDIA = "classes class_hierarchy class_equivalence properties property_equivalence types".split()
 OF_WIKIDATA = "properties property_hierarchy constraints constraint_classes equivalent_property".split()
+#: the ontology of the configured graphs, and the embedded world's, which calibrates the probes
+ONTOLOGY = {
+    "ontology": ("dbpedia", "wikidata"),
+    "world_ontology": ("world_dbpedia", "world"),
+}
 
 
 rule ontology:
     input:
-        dbpedia=expand("results/sources/dbpedia/{table}.parquet", table=OF_DBPEDIA),
-        wikidata=expand("results/sources/wikidata/{table}.parquet", table=OF_WIKIDATA),
-        statements="results/sources/wikidata/facts.parquet",
+        dbpedia=lambda w: expand(
+            "results/sources/{source}/{table}.parquet",
+            source=ONTOLOGY[w.ontology][0],
+            table=OF_DBPEDIA,
+        ),
+        wikidata=lambda w: expand(
+            "results/sources/{source}/{table}.parquet",
+            source=ONTOLOGY[w.ontology][1],
+            table=OF_WIKIDATA,
+        ),
+        statements=lambda w: f"results/sources/{ONTOLOGY[w.ontology][1]}/facts.parquet",
         code=code("knowledge/ontology", "knowledge/ontology_build"),
     output:
-        classes="results/knowledge/ontology/classes.parquet",
-        class_chains="results/knowledge/ontology/class_chains.parquet",
-        instances="results/knowledge/ontology/instances.parquet",
-        properties="results/knowledge/ontology/properties.parquet",
-        property_chains="results/knowledge/ontology/property_chains.parquet",
-        alignment="results/knowledge/ontology/alignment.parquet",
-        rejects="results/knowledge/ontology/rejects.parquet",
-        steps="results/knowledge/ontology/steps.parquet",
+        classes="results/knowledge/{ontology}/classes.parquet",
+        class_chains="results/knowledge/{ontology}/class_chains.parquet",
+        instances="results/knowledge/{ontology}/instances.parquet",
+        properties="results/knowledge/{ontology}/properties.parquet",
+        property_chains="results/knowledge/{ontology}/property_chains.parquet",
+        alignment="results/knowledge/{ontology}/alignment.parquet",
+        rejects="results/knowledge/{ontology}/rejects.parquet",
+        steps="results/knowledge/{ontology}/steps.parquet",
     log:
-        "logs/knowledge/ontology.log",
+        "logs/knowledge/{ontology}.log",
     benchmark:
-        "logs/knowledge/ontology.jsonl"
+        "logs/knowledge/{ontology}.jsonl"
+    wildcard_constraints:
+        ontology="|".join(ONTOLOGY),
     threads: 1
     params:
         **config["ontology"],

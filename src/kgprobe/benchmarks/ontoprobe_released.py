@@ -1,10 +1,22 @@
-"""The released OntoProbe ontology, read from its folder (OntoProbe's class.json, property.json)."""
+"""The released OntoProbe: its ontology (class.json, property.json) and its five tasks."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+
+from kgprobe.benchmarks.ontoprobe_concepts import (
+    Class,
+    Concepts,
+    Property,
+    Row,
+    Taken,
+    distinct,
+    roles,
+)
+from kgprobe.benchmarks.ontoprobe_text import CORRECTED
 
 CLASSES: dict[str, Any] = {
     "class": pl.String,
@@ -73,3 +85,122 @@ def _entries(path: Path) -> list[dict[str, Any]]:
     if not isinstance(entries, list):
         raise ValueError(f"{path}: holds {type(entries).__name__}, expected a list")
     return list(entries)
+
+
+#: task -> its file of questions
+FILES = {
+    "TP": "type",
+    "SCO": "subClassOf",
+    "SPO": "subPropertyOf",
+    "DM": "domain",
+    "RG": "range",
+}
+
+
+def take(folder: Path, switches: Mapping[str, str]) -> Taken:
+    """The five released tasks in file order (10 train, 10 dev, rest test), and their ontology.
+
+    `folder` holds `ontology` and `memorizing`. Raises ValueError with file and row for a class
+    without label, a property without pattern, a question without subject or gold.
+    """
+    known = concepts(folder / "ontology", switches)
+    depths = {c.label: len(c.chain) for c in known.classes}
+    ids = {c.label: c.id for c in known.classes} | {p.label: p.id for p in known.properties}
+    found: list[Row] = []
+    steps = [("TP", "classes", len(known.classes))]
+    steps += [("TP", "classes with an instance", sum(bool(c.instances) for c in known.classes))]
+    steps += [("SCO", "classes", len(known.classes))]
+    steps += [(task, "properties", len(known.properties)) for task in ("SPO", "DM", "RG")]
+    for task, name in FILES.items():
+        path = folder / "memorizing" / f"{name}.jsonl"
+        entries = _questions(path)
+        parts = roles(len(entries), task, str(path))
+        steps.append((task, "rows of the file", len(entries)))
+        for number, (entry, role) in enumerate(zip(entries, parts, strict=True)):
+            where = f"{path}, line {number + 1}"
+            found.append(_row(task, number, role, entry, where, switches, ids, depths))
+    distinct(found, str(folder))
+    return Taken(known, found, steps)
+
+
+def concepts(folder: Path, switches: Mapping[str, str]) -> Concepts:
+    """The released class.json and property.json as an ontology in words."""
+    path = folder / "class.json"
+    kinds = []
+    for number, row in enumerate(classes(folder).iter_rows(named=True)):
+        if not (row["label"] or "").strip():
+            raise ValueError(f"{path}, entry {number} ({row['class']}): no label; add rdfs:label")
+        chain, members = tuple(row["superclasses"]), tuple(row["instances"])
+        kinds.append(Class(row["class"], row["label"], chain, members))
+    patterns: dict[str, str] = {}
+    found = []
+    for entry in _entries(folder / "property.json"):
+        where = f"{folder / 'property.json'}, entry {entry.get('id')}"
+        label, own = entry["rdfs:label"], entry.get("pattern")
+        if not own or "[X]" not in own or "[Y]" not in own:
+            raise ValueError(f"{where} ({label}): needs a pattern with [X] and [Y], has {own!r}")
+        above = entry.get("rdfs:subPropertyOf") or {}
+        patterns[label] = _pattern(own, switches)
+        for name, pattern in above.items():
+            patterns.setdefault(name, _pattern(pattern, switches))
+        iris = entry["rdf:Property"]
+        iris = [iris] if isinstance(iris, str) else iris
+        wikidata = [WIKIDATA + i.rsplit(":", 1)[-1] for i in iris if "wikidata.org" in i]
+        found.append(
+            Property(
+                (wikidata or iris)[0],
+                label,
+                _pattern(own, switches),
+                entry.get("rdfs:domain") or None,
+                entry.get("rdf:range") or None,
+                tuple(above),
+            )
+        )
+    # a property's own pattern wins over the one beside its name as a superproperty
+    patterns |= {p.label: p.pattern for p in found if p.pattern}
+    return Concepts(tuple(kinds), tuple(found), patterns)
+
+
+def _questions(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: the released questions are not there; set KGPROBE_DATA")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}, line {number}: no JSON: {error}") from error
+        if not entry.get("uuu") or not entry.get("xxx"):
+            raise ValueError(f"{path}, line {number}: needs a subject (uuu) and golds (xxx)")
+        found.append(entry)
+    return found
+
+
+def _row(
+    task: str,
+    number: int,
+    role: str,
+    entry: Mapping[str, Any],
+    where: str,
+    switches: Mapping[str, str],
+    ids: Mapping[str, str],
+    depths: Mapping[str, int],
+) -> Row:
+    pattern = None
+    subject = entry["uuu"]
+    if isinstance(subject, dict):
+        ((subject, pattern),) = subject.items()
+        if not pattern or "[X]" not in pattern or "[Y]" not in pattern:
+            raise ValueError(f"{where} ({subject}): needs a pattern with [X] and [Y]")
+        pattern = _pattern(pattern, switches)
+    golds = tuple(entry["xxx"])
+    depth = {"TP": depths.get(golds[0], 0), "SCO": depths.get(subject, 0)}.get(task, 0)
+    name = ids.get(subject, subject) if task != "TP" else subject
+    return Row(task, number, role, name, subject, golds, pattern, depth, None, where)
+
+
+def _pattern(text: str, switches: Mapping[str, str]) -> str:
+    return CORRECTED.get(text, text) if switches["patterns"] == "corrected" else text

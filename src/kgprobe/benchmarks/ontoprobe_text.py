@@ -1,0 +1,109 @@
+"""The wording of OntoProbe: labels, clauses of domain and range, premises (sec. 3; appendix)."""
+
+import re
+import unicodedata
+
+#: Sentence patterns that the release has wrong: employer is inverted, a word misspelt.
+CORRECTED = {
+    "[X] is an employer of [Y] .": "[X] is employed by [Y] .",
+    "[X]'s offical language is [Y] .": "[X]'s official language is [Y] .",
+}
+#: The paper prints its own clauses for the pattern of "member of sports team" (Table 3).
+PLAYED = "[X] played for [Y] ."
+#: (task, switch sco_m2) -> manual templates m1, m2, m3
+TEMPLATES: dict[str, tuple[str, ...]] = {
+    "TP": ("[X] is a [Y] .", "[X] has class [Y] .", "[X] is a particular [Y] ."),
+    "SCO": ("[X] is a [Y] .", "[X] has superclass [Y] .", "[X] is a particular [Y] ."),
+    "SPO": ("[X] implies [Y] .",),
+    "DM": ("One has to be a particular [Y] [X]",),
+    "RG": ("One has to be a particular [Y] [X]",),
+}
+
+
+def norm(label: str) -> str:
+    """The label with `-`, `(`, `)` and `/` as spaces, white space collapsed.
+
+    >>> norm("director / manager")
+    'director manager'
+    """
+    return " ".join(re.sub(r"[-()/]", " ", label).split())
+
+
+def ascii_drop(label: str) -> str:
+    """The label without its letters beyond ASCII, as the release spells names.
+
+    >>> ascii_drop("Château de Frønsbourg")
+    'Chteau de Frnsbourg'
+    """
+    composed = unicodedata.normalize("NFC", label)
+    return " ".join("".join(c for c in composed if ord(c) < 128).split())
+
+
+def subject(label: str, upper_first: str, symbols: bool) -> str:
+    """The subject as it stands in a sentence; the sentence itself upper-cases its first letter.
+
+    `upper_first` lower_rest: all other letters become lower, and with `symbols` (task TP) the four
+    symbols become spaces: what the released code does, and what destroys names in cased models.
+    """
+    if upper_first == "keep_rest":
+        return label
+    shown = re.sub(r"[-()/]", " ", label) if symbols else label
+    return shown[:1].upper() + shown[1:].lower()
+
+
+def upper_first(text: str) -> str:
+    """The text with its first character in upper case."""
+    return text[:1].upper() + text[1:]
+
+
+def article(label: str, rule: str = "by_letter") -> str:
+    """The label after "a" or "an"; `always_a` is what the released code gives.
+
+    >>> article("athlete"), article("athlete", "always_a")
+    ('an athlete', 'a athlete')
+    """
+    vowel = label[:1].lower() in set("aeiou")
+    return f"{'an' if vowel and rule == 'by_letter' else 'a'} {label}"
+
+
+def bare(pattern: str) -> str:
+    """A sentence pattern as a candidate between two names.
+
+    >>> bare("[X]'s child is [Y] .")
+    "'s child is"
+    """
+    return pattern.strip("[]XY .")
+
+
+def noun(pattern: str) -> str | None:
+    """What X has, of a pattern "[X]'s ... is [Y]" (or contain); None for other patterns."""
+    match = re.match(r"\[X\]'s (.*?) ?(?:\bis|contain) ", pattern)
+    return match[1] if match else None
+
+
+def domain_clause(pattern: str, range_label: str | None, wording: str) -> str:
+    """What one has or does whose class is asked for: "if one has composer ."
+
+    `wording` released: a range label that begins with a vowel is first deleted from the pattern,
+    which leaves architect without its word; repaired: it is not; paper: "to have composer .".
+    """
+    if wording == "paper" and pattern == PLAYED:
+        return "to be a player at a sports team ."
+    if wording == "released" and range_label and range_label[0].lower() in set("aeiou"):
+        pattern = pattern.replace(range_label, "")
+    name = noun(pattern)
+    if name is not None:
+        return f"to have {name} ." if wording == "paper" else f"if one has {name} ."
+    other = article(range_label) if range_label else "something"
+    return "if one " + pattern.removeprefix("[X] ").replace("[Y]", other)
+
+
+def range_clause(pattern: str, domain_label: str | None, wording: str) -> str:
+    """What somebody has or does with the one whose class is asked for."""
+    if wording == "paper" and pattern == PLAYED:
+        return "to have a player at that ."
+    owner = article(domain_label) if domain_label else "something"
+    name = noun(pattern)
+    if name is not None and re.search(r"(?:\bis|contain) \[Y\]", pattern):
+        return f"to be {name} ." if wording == "paper" else f"if one is {owner}'s {name} ."
+    return "if " + pattern.replace("[Y]", "that").replace("[X]", owner)

@@ -1,0 +1,86 @@
+"""Metrics of items with several golds and tied ranks: R@K, MRR, MRRa (OntoProbe, sec. 3.1.3).
+
+Ties fall in random order and every value is its expectation, so that MRR is never below R@1.
+"""
+
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Items:
+    """Values per item, all in 0 .. 1: `hits` and `recall` by K, reciprocal ranks.
+
+    mrr: of the best gold. mrra: reciprocal of the mean gold rank. filtered: mean over golds, each
+    ranked without the others. ceiling: what mrra is at most, 2 / (golds + 1).
+    """
+
+    hits: dict[int, Numbers]
+    recall: dict[int, Numbers]
+    mrr: Numbers
+    mrra: Numbers
+    filtered: Numbers
+    ceiling: Numbers
+
+
+def values(best: Counts, worst: Counts, starts: Counts, ks: tuple[int, ...] = (1, 5)) -> Items:
+    """Metrics of items whose golds lie one after another from `starts` on (flat rank ranges)."""
+    best, worst = np.asarray(best, dtype=np.int64), np.asarray(worst, dtype=np.int64)
+    starts = np.asarray(starts, dtype=np.int64)
+    owner = np.zeros(len(best), dtype=np.int64)
+    owner[starts[1:]] = 1
+    owner = np.cumsum(owner)
+    golds = np.bincount(owner, minlength=len(starts))
+    top = np.minimum.reduceat(best, starts)
+    leading = best == top[owner]
+    tied = np.bincount(owner[leading], minlength=len(starts))
+    last = np.zeros(len(starts), dtype=np.int64)
+    last[owner[leading]] = worst[leading]
+    groups, place = np.unique(np.stack([top, last - top + 1, tied]), axis=1, return_inverse=True)
+    place = place.ravel()
+    first = [_first(int(b), int(size), int(k), ks) for b, size, k in groups.T]
+    mean = np.add.reduceat((best + worst) / 2.0, starts) / golds
+    inside = {k: np.clip(k - best + 1, 0, worst - best + 1) / (worst - best + 1) for k in ks}
+    return Items(
+        {k: np.array([hits[k] for hits, _ in first])[place] for k in ks},
+        {k: np.add.reduceat(inside[k], starts) / golds for k in ks},
+        np.array([rr for _, rr in first])[place],
+        1.0 / mean,
+        np.add.reduceat(_without_others(best, worst, owner), starts) / golds,
+        2.0 / (golds + 1),
+    )
+
+
+def _first(best: int, size: int, golds: int, ks: tuple[int, ...]) -> tuple[dict[int, float], float]:
+    """Hits and reciprocal rank of the first gold: `golds` of a tie group of `size` from `best` on.
+
+    P(offset i) = C(size - 1 - i, golds - 1) / C(size, golds).
+    """
+    total = comb(size, golds)
+    chances = [comb(size - 1 - i, golds - 1) / total for i in range(size - golds + 1)]
+    hits = {k: sum(p for i, p in enumerate(chances) if best + i <= k) for k in ks}
+    return hits, sum(p / (best + i) for i, p in enumerate(chances))
+
+
+def _without_others(best: Counts, worst: Counts, owner: Counts) -> Numbers:
+    """Expected reciprocal rank of every gold when the other golds of its item are taken away."""
+    order = np.lexsort((best, owner))
+    b, w, o = best[order], worst[order], owner[order]
+    fresh = np.r_[True, (o[1:] != o[:-1])]
+    group = np.r_[True, fresh[1:] | (b[1:] != b[:-1])]
+    start = np.maximum.accumulate(np.where(fresh, np.arange(len(b)), 0))
+    head = np.maximum.accumulate(np.where(group, np.arange(len(b)), 0))
+    number = np.cumsum(group) - 1
+    same = np.bincount(number)[number]
+    low = b - (head - start)
+    high = low + (w - b) - (same - 1)
+    harmonic = np.r_[0.0, np.cumsum(1.0 / np.arange(1, int(high.max()) + 1))]
+    out = np.empty(len(b))
+    out[order] = (harmonic[high] - harmonic[low - 1]) / (high - low + 1)
+    return out

@@ -1,0 +1,175 @@
+"""The released OntoProbe: every row follows from its ontology; its baseline is the printed one."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kgprobe.benchmarks import ontoprobe, ontoprobe_modes, ontoprobe_reasoning, ontoprobe_released
+from kgprobe.probes.baselines import frequency
+from kgprobe.sheets import read_table
+
+pytestmark = pytest.mark.real
+RELEASED = ontoprobe_modes.resolve("released", {"item_limit": "none"})
+COUNTS = {"TP": 8859, "SCO": 721, "SPO": 59, "DM": 50, "RG": 48}
+
+
+@pytest.fixture(scope="module")
+def taken(real_data):
+    return ontoprobe_released.take(real_data / "ontoprobe", RELEASED)
+
+
+@pytest.fixture(scope="module")
+def sets(taken):
+    return ontoprobe.build(taken, RELEASED, "onto_released")
+
+
+def lines(real_data, name):
+    path = real_data / "ontoprobe" / "memorizing" / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_rows_parts_and_candidates(sets):
+    items = sets.items
+    assert dict(items.group_by("relation").len().rows()) == COUNTS
+    for role in ("train", "dev"):
+        assert set(items.filter(role=role).group_by("relation").len()["len"]) == {10}
+    sizes = dict(sets.candidates.group_by("set").len().rows())
+    assert sizes == {"class": 783, "property": 82, "pattern": 82, "property+": 84, "pattern+": 83}
+    repeated = pl.col("meta").str.contains('"repeat"')
+    assert items.filter(repeated).height == 70
+    assert items.filter(relation="TP", role="test").filter(~repeated).height == 8769
+    finest = items.filter(relation="TP", role="test")["answers"].list.first()
+    assert finest.n_unique() == 453
+
+
+def test_golds_per_item(sets):
+    counts = sets.items.with_columns(n=pl.col("answers").list.len()).group_by("relation", "n").len()
+    found = {t: dict(counts.filter(relation=t).select("n", "len").sort("n").rows()) for t in COUNTS}
+    assert found["TP"] == {2: 1777, 3: 1975, 4: 2073, 5: 1005, 6: 1551, 7: 393, 8: 85}
+    assert found["SCO"] == {1: 149, 2: 191, 3: 154, 4: 76, 5: 111, 6: 34, 7: 6}
+    assert found["SPO"] == {1: 29, 2: 17, 3: 9, 4: 3, 5: 1}
+    assert found["DM"] == {1: 50}
+    assert found["RG"] == {1: 48}
+
+
+def test_every_row_of_type_and_subclass_follows_from_the_class_file(taken, real_data):
+    derived_types: dict[tuple, int] = {}
+    derived_chains = {}
+    for own in taken.concepts.classes:
+        for instance in own.instances:
+            key = (instance, (own.label, *own.chain))
+            derived_types[key] = derived_types.get(key, 0) + 1
+        if own.chain:
+            derived_chains[own.label] = own.chain
+    types = [(r["uuu"], tuple(r["xxx"])) for r in lines(real_data, "type")]
+    assert set(types) == set(derived_types)
+    assert len(set(types)) == 8789
+    chains = {r["uuu"]: tuple(r["xxx"]) for r in lines(real_data, "subClassOf")}
+    assert chains == derived_chains
+    assert len(chains) == 721
+    sizes = [len(c.instances) for c in taken.concepts.classes]
+    assert sizes.count(0) == 330
+    assert sizes.count(20) == 433
+    assert sum(0 < n < 20 for n in sizes) == 20
+    assert sum(sizes) == 8789
+    assert max(len(c.chain) for c in taken.concepts.classes) == 7
+
+
+def test_golds_of_domain_and_range_are_the_property_files(taken):
+    ends = {p.label: p for p in taken.concepts.properties}
+    for row in taken.rows:
+        if row.task in ("DM", "RG"):
+            stated = ends[row.subject].domain if row.task == "DM" else ends[row.subject].range
+            assert row.golds[0].casefold() == (stated or "").casefold(), row
+
+
+@pytest.mark.parametrize(
+    ("key", "clause"),
+    [
+        ("DM-5", "if one has  ."),
+        ("DM-1", "if one inflows a body of water ."),
+        ("DM-21", "if one is an employer of an organisation ."),
+        ("DM-38", "if one has offical language ."),
+        ("DM-48", "if one has cast member an actor ."),
+        ("RG-10", "if one is a Legal Case's judge ."),
+        ("RG-16", "if an organisation's headquarter is in that ."),
+        ("RG-37", "if something is located in the administrative territory of that ."),
+        ("RG-40", "if one is a sports event's participating teams ."),
+    ],
+)
+def test_clauses_of_domain_and_range(sets, key, clause):
+    assert sets.items.filter(item=key)["subject"].item() == clause
+
+
+def test_repairing_the_rule_changes_one_clause(taken, sets):
+    other = ontoprobe.build(taken, {**RELEASED, "wording": "repaired"}, "x").items
+    both = sets.items.join(other, on="item")
+    changed = both.filter(pl.col("subject") != pl.col("subject_right"))["item"].to_list()
+    assert changed == ["DM-5"]
+
+
+def test_lexical_leaks(sets):
+    for task, share in (("TP", 13.6), ("SCO", 15.3)):
+        own = sets.items.filter(relation=task, role="test")
+        leaks = own["meta"].str.contains('"leak": true').mean()
+        assert round(100 * leaks, 1) == share
+
+
+def test_the_frequency_baseline_is_the_printed_one(sets):
+    table = read_table("resources/published/ontoprobe_memorizing.tsv")
+    printed = {
+        (r["task"], r["metric"]): float(r["value"])
+        for r in table
+        if r["model"] == "frequency-baseline" and r["value"]
+    }
+    for task in COUNTS:
+        own = sets.items.filter(relation=task).sort("row")
+        size = sets.candidates.filter(set=own["candidates"][0]).height
+        train = own.filter(role="train")["answers"].to_list()
+        ranked = frequency.rank(train, own.filter(role="test")["answers"].to_list(), size)
+        for k in (1, 5):
+            assert round(100 * ranked.hits[k].mean(), 1) == printed[task, f"R@{k}"]
+        assert 100 * ranked.mrr.mean() == pytest.approx(printed[task, "MRR"], abs=0.5)
+        if (task, "MRRa") in printed:
+            assert 100 * ranked.mrra.mean() == pytest.approx(printed[task, "MRRa"], abs=0.5)
+
+
+def test_ceilings(sets):
+    for task, ceiling in (("TP", 43.98), ("SCO", 59.44), ("SPO", 77.69), ("DM", 100.0)):
+        golds = sets.items.filter(relation=task, role="test")["answers"].list.len().to_numpy()
+        assert round(float(np.mean(200 / (golds + 1))), 2) == ceiling
+
+
+def test_reasoning_rows_and_what_is_missing(taken, sets):
+    rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, RELEASED)
+    tests = dict(rules.filter(role="test").group_by("relation").len().rows())
+    assert tests == {
+        "rdfs2": 30,
+        "rdfs3": 28,
+        "rdfs5": 39,
+        "rdfs7": 39,
+        "rdfs9": 701,
+        "rdfs11": 701,
+    }
+    missing = rules.filter(pl.col("meta").str.contains('"missing": true'))["item"].sort().to_list()
+    assert missing == ["rdfs5-37", "rdfs5-55", "rdfs7-47"]
+    twins = rules.filter(pl.col("meta").str.contains('"twin"'))["item"].sort().to_list()
+    assert twins == ["rdfs5-47", "rdfs7-47"]
+    nine, eleven = (
+        rules.filter(relation=r).sort("row").select("subject", "answers", "meta")
+        for r in ("rdfs9", "rdfs11")
+    )
+    assert nine.drop("meta").equals(eleven.drop("meta"))
+    same = [
+        json.loads(a)["h"] == json.loads(b)["h"]
+        for a, b in zip(nine["meta"], eleven["meta"], strict=True)
+    ]
+    assert all(same)  # the released code words both rules alike
+
+
+def test_the_zero_shot_cut_is_named_and_limits_two_tasks(taken):
+    cut = ontoprobe.build(taken, {**RELEASED, "item_limit": "500"}, "x").items
+    tests = dict(cut.filter(role="test").group_by("relation").len().rows())
+    assert tests == {"TP": 500, "SCO": 500, "SPO": 39, "DM": 30, "RG": 28}

@@ -1,0 +1,95 @@
+"""Metrics of several golds under ties, against the average over all orders."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from kgprobe.metrics import cloze
+from kgprobe.probes.baselines import frequency
+
+
+def ranges(scores, golds):
+    best = [1 + sum(s > scores[g] for s in scores) for g in golds]
+    worst = [b + sum(s == scores[g] for s in scores) - 1 for b, g in zip(best, golds, strict=True)]
+    return np.array(best), np.array(worst)
+
+
+def orders(scores):
+    """All rankings that sort by score and differ in the order of equals."""
+    places = range(len(scores))
+    for order in itertools.permutations(places):
+        if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order)):
+            yield {candidate: rank for rank, candidate in enumerate(order, 1)}
+
+
+@pytest.mark.parametrize(
+    ("scores", "golds"),
+    [
+        ([3, 3, 3, 1, 0], [0, 1]),
+        ([3, 3, 3, 1, 0], [2, 3]),
+        ([1, 1, 1, 1, 1], [0, 2, 4]),
+        ([5, 4, 3, 2, 1], [4, 1]),
+        ([2, 1, 1, 1, 0, 1], [1]),
+        ([7, 7, 1, 1, 1, 0], [2, 5, 3]),
+    ],
+)
+def test_expectations_equal_the_average_over_all_orders(scores, golds):
+    best, worst = ranges(scores, golds)
+    found = cloze.values(best, worst, np.array([0]), ks=(1, 2))
+    ranked = list(orders(scores))
+    first = [min(r[g] for g in golds) for r in ranked]
+    for k in (1, 2):
+        assert found.hits[k][0] == pytest.approx(np.mean([f <= k for f in first]))
+        shares = [np.mean([r[g] <= k for g in golds]) for r in ranked]
+        assert found.recall[k][0] == pytest.approx(np.mean(shares))
+    assert found.mrr[0] == pytest.approx(np.mean([1 / f for f in first]))
+    mean = np.mean([r[g] for r in ranked for g in golds])
+    assert found.mrra[0] == pytest.approx(1 / mean)
+    alone = [1 / (r[g] - sum(r[o] < r[g] for o in golds if o != g)) for r in ranked for g in golds]
+    assert found.filtered[0] == pytest.approx(np.mean(alone))
+
+
+def test_items_lie_one_after_another_and_mrr_is_never_below_its_bound():
+    rng = np.random.default_rng(0)
+    best, worst, starts = [], [], []
+    for _ in range(200):
+        scores = rng.integers(0, 4, 12)
+        golds = rng.choice(12, rng.integers(1, 5), replace=False)
+        b, w = ranges(scores.tolist(), golds.tolist())
+        starts.append(len(best))
+        best += b.tolist()
+        worst += w.tolist()
+    found = cloze.values(np.array(best), np.array(worst), np.array(starts))
+    assert (found.mrr >= found.hits[1] + (found.hits[5] - found.hits[1]) / 5 - 1e-12).all()
+    assert (found.mrra <= found.ceiling + 1e-12).all()
+    for i in (0, 57, 199):
+        end = starts[i + 1] if i < 199 else len(best)
+        alone = cloze.values(
+            np.array(best[starts[i] : end]), np.array(worst[starts[i] : end]), np.array([0])
+        )
+        assert alone.mrr[0] == found.mrr[i]
+        assert alone.mrra[0] == found.mrra[i]
+
+
+def test_one_gold_has_one_reciprocal_rank():
+    found = cloze.values(np.array([3]), np.array([3]), np.array([0]))
+    for value in (found.mrr[0], found.mrra[0], found.filtered[0]):
+        assert value == pytest.approx(1 / 3)
+
+
+def test_the_baseline_counts_golds_of_training_rows():
+    ranked = frequency.rank([[4, 2], [2], [0]], [[2], [4, 1], [3]], 5, seed=1, tails=40)
+    assert ranked.counted == 3
+    assert ranked.hits[1].tolist() == [1, 0, 0]
+    assert ranked.hits[5].tolist() == [1, 1, 0]
+    assert (ranked.mrr[:, 0] == 1).all()
+    assert (ranked.mrr[:, 1] == 0.5).all()
+    assert set(ranked.mrr[:, 2].tolist()) == {1 / 4, 1 / 5}
+    again = frequency.rank([[4, 2], [2], [0]], [[2], [4, 1], [3]], 5, seed=1, tails=40)
+    assert (again.mrra == ranked.mrra).all()
+
+
+def test_the_baseline_needs_training_rows():
+    with pytest.raises(ValueError, match="there are none"):
+        frequency.rank([], [[0]], 3)

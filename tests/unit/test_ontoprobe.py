@@ -1,0 +1,243 @@
+"""OntoProbe's tasks: construction from both origins, and what wrong input gets."""
+
+import json
+
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.benchmarks import (
+    ontoprobe,
+    ontoprobe_concepts,
+    ontoprobe_modes,
+    ontoprobe_own,
+    ontoprobe_reasoning,
+    ontoprobe_released,
+)
+
+SWITCHES = ontoprobe_modes.resolve("default")
+COUNT = 34
+
+
+def write_release(folder, change=lambda files: None):
+    """A small release in the published layout: a chain of classes, COUNT properties."""
+    classes = [
+        {
+            "id": i,
+            "rdfs:Class": f"http://dbpedia.org/ontology/C{i}",
+            "rdfs:label": f"kind {i}",
+            "rdfs:subClassOf": [f"kind {j}" for j in range(i - 1, max(i - 4, -1), -1)],
+            "is rdf:type of": [f"Thing {i}"],
+        }
+        for i in range(COUNT + 1)
+    ]
+    properties = [
+        {
+            "id": i,
+            "rdf:Property": [f"https://www.wikidata.org/wiki/Property:P{i}"],
+            "rdfs:label": f"link {i}",
+            "rdfs:domain": "kind 1",
+            "rdf:range": "kind 2",
+            "rdfs:subPropertyOf": {"above": "[X] is above [Y] ."},
+            "pattern": f"[X]'s link {i} is [Y] .",
+        }
+        for i in range(COUNT)
+    ]
+    own = [{f"link {i}": f"[X]'s link {i} is [Y] ."} for i in range(COUNT)]
+    files = {
+        "ontology/class.json": classes,
+        "ontology/property.json": properties,
+        "memorizing/type.jsonl": [
+            {"uuu": c["is rdf:type of"][0], "xxx": [c["rdfs:label"], *c["rdfs:subClassOf"]]}
+            for c in classes
+        ],
+        "memorizing/subClassOf.jsonl": [
+            {"uuu": c["rdfs:label"], "xxx": c["rdfs:subClassOf"]} for c in classes[1:]
+        ],
+        "memorizing/subPropertyOf.jsonl": [
+            {"uuu": p, "xxx": {"above": "[X] is above [Y] ."}} for p in own
+        ],
+        "memorizing/domain.jsonl": [{"uuu": p, "xxx": ["kind 1"]} for p in own],
+        "memorizing/range.jsonl": [{"uuu": p, "xxx": ["kind 2"]} for p in own],
+    }
+    change(files)
+    for name, entries in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = path.suffix == ".jsonl"
+        text = "\n".join(map(json.dumps, entries)) if lines else json.dumps(entries)
+        path.write_text(text)
+    return folder
+
+
+def built(folder, switches=SWITCHES):
+    taken = ontoprobe_released.take(folder, switches)
+    return taken, ontoprobe.build(taken, switches, "onto_released")
+
+
+def test_frames_obey_their_contracts(tmp_path):
+    taken, sets = built(write_release(tmp_path))
+    rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
+    for frame, contract in (
+        (sets.items, schema.ITEMS),
+        (rules, schema.ITEMS),
+        (sets.candidates, schema.CANDIDATES),
+        (sets.prompts, schema.PROMPTS),
+        (sets.funnel, schema.FUNNEL),
+    ):
+        schema.check(frame, contract)
+    assert sets.items.filter(item="SCO-20")["answers"].item().to_list() == [20, 19, 18]
+    assert set(rules["relation"]) == set(ontoprobe_reasoning.RULES)
+
+
+def test_every_rule_says_its_premises(tmp_path):
+    taken, sets = built(write_release(tmp_path))
+    rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
+    said = {
+        rule: ontoprobe_reasoning.manual(json.loads(meta), True, True)
+        for rule, meta in rules.filter(row=21).select("relation", "meta").rows()
+    }
+    assert said["rdfs2"] == (
+        "One has to be a kind 1 if one has link 21 . [X]'s link 21 is [Y] . "
+        "Therefore, [X] is a particular [MASK] ."
+    )
+    assert said["rdfs5"] == (
+        "Link 21 implies above . [X] implies link 21 . Therefore, [X] implies [MASK] ."
+    )
+    assert said["rdfs7"].endswith("Therefore, [X] [MASK] [Y] .")
+    assert said["rdfs9"] == (
+        "Kind 22 is a kind 21 . [X] is a kind 22 . Therefore, [X] is a particular [MASK] ."
+    )
+    assert said["rdfs11"] == (
+        "Kind 22 has superclass kind 21 . [X] has superclass kind 22 . "
+        "Therefore, [X] has superclass [MASK] ."
+    )
+    meta = json.loads(rules.filter(item="rdfs9-21")["meta"].item())
+    assert ontoprobe_reasoning.manual(meta, False, False) == "Therefore, " + meta["h"]
+    assert ontoprobe_reasoning.manual(meta, True, True, "P2_P1").startswith("[X] is a kind 22 .")
+
+
+def test_rows_that_repeat_and_subjects_of_training_are_marked(tmp_path):
+    def change(files):
+        files["memorizing/type.jsonl"].append(files["memorizing/type.jsonl"][30])
+        files["memorizing/subPropertyOf.jsonl"][33] = {
+            "uuu": {"link 5": "[X] other [Y] ."},
+            "xxx": {"link 7": "[X]'s link 7 is [Y] ."},
+        }
+
+    _, sets = built(write_release(tmp_path, change))
+    metas = {i: json.loads(m) for i, m in sets.items.select("item", "meta").rows()}
+    assert metas[f"TP-{COUNT + 1}"]["repeat"] == "TP-30"
+    assert metas["SPO-33"]["twin"] == "SPO-5"
+    assert sum("repeat" in m for m in metas.values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda f: f["ontology/class.json"][3].update({"rdfs:label": ""}),
+            r"class\.json, entry 3 .*no label",
+        ),
+        (
+            lambda f: f["ontology/property.json"][4].update({"pattern": None}),
+            r"property\.json, entry 4 \(link 4\): needs a pattern",
+        ),
+        (
+            lambda f: f["memorizing/domain.jsonl"][6].update({"uuu": {"link 6": ""}}),
+            r"domain\.jsonl, line 7 \(link 6\): needs a pattern",
+        ),
+        (
+            lambda f: f["memorizing/range.jsonl"][25].update({"xxx": ["unheard"]}),
+            r"range\.jsonl, line 26: RG row 25 .*gold 'unheard' is not among the 35 class",
+        ),
+        (
+            lambda f: f["memorizing/type.jsonl"].append(f["memorizing/type.jsonl"][2]),
+            r"TP row 35 \('Thing 2'\) is also row 2, which is for train",
+        ),
+        (
+            lambda f: f.update({"memorizing/range.jsonl": f["memorizing/range.jsonl"][:25]}),
+            r"task RG has 25 rows",
+        ),
+        (
+            lambda f: f["memorizing/type.jsonl"][9].pop("xxx"),
+            r"type\.jsonl, line 10: needs a subject .* and golds",
+        ),
+    ],
+)
+def test_wrong_input_names_file_and_row(tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        built(write_release(tmp_path, change))
+
+
+def test_a_small_part_keeps_golds_and_renumbers(tmp_path):
+    _, sets = built(write_release(tmp_path))
+    few = ontoprobe.lite(sets, {"dev": 1, "test": 2}, 5, 0)
+    schema.check(few.items, schema.ITEMS)
+    schema.check(few.candidates, schema.CANDIDATES)
+    assert few.items.height == 15
+    labels = {(s, i): name for s, i, name in few.candidates.select("set", "index", "label").rows()}
+    whole = {(s, i): name for s, i, name in sets.candidates.select("set", "index", "label").rows()}
+    columns = ("item", "candidates", "answers")
+    before = {i: [whole[s, a] for a in g] for i, s, g in sets.items.select(columns).rows()}
+    for item, name, golds in few.items.select(columns).rows():
+        assert [labels[name, a] for a in golds] == before[item]
+
+
+def own_tables():
+    classes = pl.DataFrame(
+        {"class": [f"d/C{i}" for i in range(45)], "label": [f"kind {i}" for i in range(45)]}
+    )
+    chains = pl.DataFrame(
+        [(f"d/C{i}", "d/C0", "kind 0", 0) for i in range(1, 45)],
+        schema=["id", "ancestor", "ancestor_label", "position"],
+        orient="row",
+    )
+    instances = pl.DataFrame(
+        {
+            "class": [f"d/C{i % 45}" for i in range(60)],
+            "instance": [f"d/I{i}" for i in range(60)],
+            "label": [f"Thing {i}" for i in range(60)],
+        }
+    )
+    properties = pl.DataFrame(
+        {
+            "property": [f"w/P{i}" for i in range(40)],
+            "label": [f"link {i}" for i in range(40)],
+            "domain": ["d/C1" if i != 3 else None for i in range(40)],
+            "range": ["d/C2"] * 40,
+            "statements": list(range(40)),
+        }
+    )
+    above = pl.DataFrame(
+        [(f"w/P{i}", "w/P99", "above", 0) for i in range(40) if i != 4],
+        schema=["id", "ancestor", "ancestor_label", "position"],
+        orient="row",
+    )
+    return ontoprobe_own.Tables(classes, chains, instances, properties, above, {"Thing 3": 7})
+
+
+PATTERNS = [{"property": f"P{i}", "pattern": f"[X]'s link {i} is [Y] ."} for i in (*range(38), 99)]
+
+
+def test_our_own_ontology_is_split_by_hash_and_counts_what_it_leaves_out():
+    taken = ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0)
+    sets = ontoprobe.build(taken, SWITCHES, "onto_world")
+    parts = sets.items.group_by("relation", "role").len()
+    assert set(parts.filter(role="train")["len"]) == {10} == set(parts.filter(role="dev")["len"])
+    for task in ontoprobe_concepts.TASKS:
+        own = sets.items.filter(relation=task)
+        assert own["subject_id"].n_unique() == own.height
+    steps = {s: n for t, s, n in taken.steps if t == "DM"}
+    assert steps["properties"] == 40
+    assert steps["with domain and range"] == 38
+    assert steps["with a pattern"] == 36  # without 3, 4 and the two that nobody worded
+    again = ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0)
+    assert again.rows == taken.rows
+    meta = {json.loads(m)["label"]: json.loads(m) for m in sets.items["meta"]}
+    assert meta["Thing 3"]["popularity"] == 7
+
+
+def test_too_small_an_ontology_stops_with_its_count():
+    with pytest.raises(ValueError, match="task SPO has 5 rows"):
+        ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0, properties=5)

@@ -1,0 +1,77 @@
+"""Wording of OntoProbe: labels, clauses, premises."""
+
+import pytest
+
+from kgprobe.benchmarks import ontoprobe_modes as modes
+from kgprobe.benchmarks import ontoprobe_text as words
+
+
+@pytest.mark.parametrize(
+    ("pattern", "other", "domain", "range_"),
+    [
+        ("[X]'s composer is [Y] .", "person", "if one has composer .", None),
+        ("[X] inflows [Y] .", "body of water", "if one inflows a body of water .", None),
+        ("[X] has cast member [Y] .", "actor", "if one has cast member an actor .", None),
+        ("[X]'s headquarter is in [Y] .", "place", "if one has headquarter .", None),
+        ("[X] belongs to [Y] .", None, "if one belongs to something .", None),
+        ("[X]'s judge is [Y] .", "Legal Case", None, "if one is a Legal Case's judge ."),
+        ("[X]'s teams contain [Y] .", "event", None, "if one is an event's teams ."),
+        ("[X]'s headquarter is in [Y] .", "organisation", None,
+         "if an organisation's headquarter is in that ."),
+        ("[X] is located in [Y] .", None, None, "if something is located in that ."),
+    ],
+)  # fmt: skip
+def test_clauses_follow_from_patterns(pattern, other, domain, range_):
+    if domain:
+        assert words.domain_clause(pattern, other, "repaired") == domain
+    if range_:
+        assert words.range_clause(pattern, other, "repaired") == range_
+
+
+def test_the_released_rule_empties_architect_and_the_repaired_one_does_not():
+    pattern = "[X]'s architect is [Y] ."
+    assert words.domain_clause(pattern, "architect", "released") == "if one has  ."
+    assert words.domain_clause(pattern, "architect", "repaired") == "if one has architect ."
+
+
+def test_the_papers_wording_is_known_for_nouns_and_one_pattern():
+    assert words.domain_clause("[X]'s composer is [Y] .", "person", "paper") == "to have composer ."
+    assert words.range_clause("[X]'s mother is [Y] .", "person", "paper") == "to be mother ."
+    played = "[X] played for [Y] ."
+    assert (
+        words.domain_clause(played, "sports team", "paper") == "to be a player at a sports team ."
+    )
+    assert words.range_clause(played, "person", "paper") == "to have a player at that ."
+
+
+def test_the_subject_keeps_its_case_unless_released():
+    assert words.subject("Lionel Messi (10)", "keep_rest", True) == "Lionel Messi (10)"
+    assert words.subject("Lionel Messi (10)", "lower_rest", True) == "Lionel messi  10 "
+    assert words.subject("part-time Job", "lower_rest", False) == "Part-time job"
+
+
+def test_normalised_labels():
+    assert words.norm("Capital (of-region)/x") == "Capital of region x"
+    assert words.bare("[X]'s participating teams contain [Y] .") == "'s participating teams contain"
+
+
+def test_every_switch_has_a_value_in_every_mode_and_refuses_others():
+    for mode in modes.MODES:
+        values = modes.resolve(mode)
+        assert set(values) == set(modes.SWITCHES)
+        assert all(value in modes.SWITCHES[key].legal for key, value in values.items())
+    assert modes.resolve("paper", {"wording": "released"})["wording"] == "released"
+    assert {s.point for s in modes.SWITCHES.values()} >= set(range(1, 26))
+    with pytest.raises(ValueError, match=r"switches\.wording: 'x'; legal: paper, released"):
+        modes.resolve("default", {"wording": "x"})
+    with pytest.raises(ValueError, match="unknown 'wordings'"):
+        modes.resolve("default", {"wordings": "x"})
+    with pytest.raises(ValueError, match=r"ontoprobe\.mode: 'best'"):
+        modes.resolve("best")
+
+
+def test_only_the_paper_has_assumed_values():
+    assert modes.assumed("default") == []
+    assert "ties" in modes.assumed("paper")
+    assert modes.changed(modes.resolve("default")) == {}
+    assert modes.changed(modes.resolve("default", {"sco_m2": "class"})) == {"sco_m2": "class"}

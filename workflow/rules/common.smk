@@ -450,12 +450,14 @@ def attribute_options():
 
 
 def side_files():
-    """What is made beside the tables: other names, facts out of dumps, ranks by trained prompts."""
+    """What is made beside the tables: other names in constructed sets, facts out of dumps, ranks by
+    trained prompts, multiple choice, fillings."""
     origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
     origins |= {b.split("_")[0] for b in constructed()}
     names = [f"results/benchmarks/{o}_big/aliases.parquet" for o in sorted(origins)]
     names += [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
-    return names + soft_files()
+    names += ["results/tables/ontoprobe_table5.parquet"] if by_method("choice") else []
+    return names + soft_files() + fill_files()
 
 
 def chapters():

@@ -14,8 +14,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "paths": {"min_combo": 10},
     "entity_centric": {"facts": 10, "top": 100},
 }
-#: `thresholds: table`: as small, but with twice the entities, of which many lack labels in a table of
-#: triples that was put together from several projects.
+#: `thresholds: table`: as small, but with twice the entities, of which many lack labels in a table
+#: of triples that was put together from several projects.
 TABLE = {**SMALL, "entity_centric": {"facts": 10, "top": 200}}
 NAMED: dict[str, dict[str, dict[str, Any]]] = {"paper": {}, "small": SMALL, "table": TABLE}
 #: keys that are not thresholds of a benchmark

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from kgprobe.probes.models.api import Answer, Client
+from kgprobe.probes.models.api_http import REFUSED, ApiError
+from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.continuation import CausalText
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring import fill, sentence
@@ -152,7 +154,7 @@ def _best(item: str, way: str, scores: Any) -> Chosen:
 
 def _generate(loaded: Loaded, asked: Sequence[Choice], found: Choices) -> None:
     """Greedy answers, through the tokenizer's chat template where it has one."""
-    tokenizer, text = loaded.tokenizer, CausalText(loaded)
+    tokenizer, text = loaded.tokenizer, CausalText(loaded, budget_for(loaded))
     rows = [_message(loaded, choice) for choice in asked]
     fits = [len(row) + MOST <= loaded.limit for row in rows]
     reason = f"more than the model's {loaded.limit} tokens"
@@ -212,12 +214,22 @@ def _by_server(
         own = [c for c in asked if way != "stem" or c.stem]
         ask = {"answer": _answered, "letter": _letter}.get(way, _Texts(way))
 
-        def one(choice: Choice, ask: Any = ask) -> list[Chosen]:
-            answers = ask(client, choice)
-            progress(1)
-            return list(answers)
+        def one(choice: Choice, ask: Any = ask) -> list[Chosen] | str:
+            try:
+                return list(ask(client, choice))
+            except ApiError as error:
+                # refused for what was asked; a dead server or a wrong key ends the job
+                if error.status not in REFUSED:
+                    raise
+                return f"refused with HTTP {error.status}"
+            finally:
+                progress(1)
 
-        found.chosen += [c for many in client.map(one, own, workers) for c in many]
+        for choice, answers in zip(own, client.map(one, own, workers), strict=True):
+            if isinstance(answers, str):
+                found.left_out.append((choice.item, way, answers))
+            else:
+                found.chosen += answers
     found.record["api"] = client.record()
     return found
 

@@ -1,6 +1,6 @@
 """From generated graphs of 1, 3 and 11 million statements to all nine attributes.
 
-    python -m perf.attributes [millions ...]
+    python -m perf.attributes [millions[:runs] ...]
 
 Every run is a fresh process: FACTS of a parquet file are encoded, then each benchmark is built
 with the paper's thresholds, labels required. Planted patterns must come out in their exact numbers.
@@ -35,8 +35,8 @@ from kgprobe.benchmarks.graph_frames import ATTRIBUTES
 from kgprobe.benchmarks.graph_settings import settings_of
 from kgprobe.sources.graph_generate import Planted, write_facts
 
-SIZES = (1, 3, 11)
-REPEATS = {1: 5, 3: 3, 11: 3}
+#: runs by millions of statements
+REPEATS = {1: 5, 3: 5, 11: 3}
 SECONDS, GIGABYTES = 180, 6
 RESULTS = Path("results/perf")
 
@@ -90,12 +90,12 @@ def check(name: str, patterns: pl.DataFrame) -> None:
         raise SystemExit(f"{name}: no example")
 
 
-def measured(millions: int, folder: Path) -> list[dict[str, Any]]:
+def measured(millions: int, repeats: int, folder: Path) -> list[dict[str, Any]]:
     """The runs of one size."""
     path = folder / f"{millions}.parquet"
     write_facts(path, millions * 1_000_000)
     runs = []
-    for _ in range(REPEATS.get(millions, 1)):
+    for _ in range(repeats):
         command = [sys.executable, "-m", "perf.attributes", "--one", str(path)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
@@ -121,12 +121,13 @@ def peak(run: dict[str, Any]) -> int:
     return max(step["peak_mb"] for step in run["steps"])
 
 
-def main(sizes: list[int]) -> list[dict[str, object]]:
+def main(repeats: dict[int, int]) -> list[dict[str, object]]:
     """Measure, write table and plot, and return the rows."""
     results: dict[int, list[dict[str, Any]]] = {}
+    sizes = sorted(repeats)
     with tempfile.TemporaryDirectory() as folder:
         for millions in sizes:
-            results[millions] = measured(millions, Path(folder))
+            results[millions] = measured(millions, repeats[millions], Path(folder))
     write_steps(results)
     plot(results)
     rows = []
@@ -135,7 +136,7 @@ def main(sizes: list[int]) -> list[dict[str, object]]:
         busy = statistics.median(processor(run) for run in runs)
         note = f"{len(runs)} runs, {walls[0]} to {walls[-1]} s, {busy} CPU s"
         note += f", load {os.getloadavg()[0]:.1f}"
-        large = millions == max(SIZES)
+        large = millions == max(REPEATS)
         name = f"nine attributes from {millions} M generated statements"
         rows.append(
             {
@@ -206,7 +207,9 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
         print(json.dumps(one(*sys.argv[2:])))
         raise SystemExit(0)
-    measured_rows = main([int(m) for m in sys.argv[1:]] or list(SIZES))
+    asked = (arg.partition(":")[::2] for arg in sys.argv[1:])
+    chosen = {int(m): int(runs or 1) for m, runs in asked}
+    measured_rows = main(chosen or REPEATS)
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "attributes.json").write_text(json.dumps(measured_rows, indent=1))
     print(json.dumps(measured_rows, indent=1))

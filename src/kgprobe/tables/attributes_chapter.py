@@ -116,7 +116,9 @@ def chapter(shown: Shown) -> Chapter:
     if "kg_table1" in shown.tables:
         sizes = shown.tables["kg_table1"]
         grids.append(attributes_sizes.size_grid(sizes, shown.published, shown.thresholds))
-    folded = [grid.records("One example of each benchmark", shown.examples, EXAMPLE)]
+    folded = []
+    if shown.examples:
+        folded.append(grid.records("One example of each benchmark", shown.examples, EXAMPLE))
     for name, (title, first, caption) in FOLDED.items():
         if name in shown.tables:
             frame = shown.tables[name]

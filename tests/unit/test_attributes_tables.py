@@ -269,3 +269,26 @@ def test_a_run_in_which_nothing_is_right_still_has_its_tables():
     tables |= an.tables(found, alphas, st.parts(found, alphas))
     assert {"kg_table2", "kg_partial", "kg_asked"} <= set(tables)
     assert "kg_correlation" not in tables
+
+
+def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
+    same = ["ambiguous/P19/Q1/Q2"]
+    both = [*same, "ambiguous/P19/Q3/Q4"]
+    flags = [["same_object"] if example in same else [] for example in both]
+    examples = pl.DataFrame({"example": both, "flags": flags})
+    empty = pl.DataFrame()
+    named = {"ambiguous": st.Benchmark("ambiguous", examples, empty, empty, empty)}
+    rows = [
+        ("ambiguous", example, "P19", position, alpha, "m", "fill", pooling, 1, "exact", "own")
+        for pooling in ("best", "mean")
+        for example, alphas in zip(both, ((1.0, 1.0), (0.0, 1.0)), strict=True)
+        for position, alpha in enumerate(alphas)
+    ]
+    columns = ["benchmark", "example", "pattern", "position", "alpha", *st.SETTINGS]
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    found = table.lookup(an.ambiguous(st.Study(named, [], empty), frame))
+    row = "m | fill | best prompt (oracle)"
+    assert found[row, "all pairs"]["value"] == 50
+    assert found[row, "objects differ"]["value"] == 0
+    assert found[row, "objects equal"]["value"] == 100
+    assert found[row, "all pairs, given the head"]["value"] == 100

@@ -399,7 +399,9 @@ def attributes():
 def few_prompts(wildcards):
     """How many prompts a relation: models behind an API are asked few of the graph attributes'."""
     is_api = MODELS[wildcards.model]["kind"] == "api"
-    return config["wording"]["api"] if is_api and wildcards.benchmark in ATTRIBUTES else 0
+    return (
+        config["wording"]["api"] if is_api and wildcards.benchmark in ATTRIBUTES else 0
+    )
 
 
 def wordnet():

@@ -8,13 +8,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kgprobe.metrics.attributes import measure
 from kgprobe.metrics.intervals import bootstrap_mean, percentile, resamples, wilson
 from kgprobe.sampling import hash_key
 from kgprobe.tables import table
 from kgprobe.tables.attributes_baselines import METHOD as BASELINE
 from kgprobe.tables.attributes_published import BENCHMARKS
-from kgprobe.tables.attributes_study import HEADLINE, RANKED, Study
-from kgprobe.tables.attributes_tables import cell
+from kgprobe.tables.attributes_study import HEADLINE, RANKED, SETTINGS, Study
+from kgprobe.tables.attributes_tables import NAMES, cell, percent
 
 #: Partial scores are denominators; entity_centric and bias have none (section 8.1).
 PARTIAL = tuple(name for name in BENCHMARKS if name not in ("entity_centric", "bias"))
@@ -36,6 +37,7 @@ def tables(study: Study, alphas: pl.DataFrame, parts: pl.DataFrame) -> dict[str,
         "kg_correlation": correlations(scores, study.seed),
         "kg_popularity": popularity(study, alphas.filter(filled)),
         "kg_clusters": clusters(parts.filter(asked), study.seed),
+        "kg_ambiguous": ambiguous(study, alphas.filter(filled)),
     }
     return {name: frame for name, frame in found.items() if frame is not None}
 
@@ -88,15 +90,15 @@ def correlations(scores: pl.DataFrame, seed: int = 0) -> pl.DataFrame | None:
     for name, group in _groups(scores):
         pairs = group.drop_nulls("full").sort("benchmark", *MODEL, "pattern")
         x, y = pairs["partial"].to_numpy(), pairs["full"].to_numpy()
-        for column, measure in (("pearson", pearson), ("spearman", spearman)):
-            value = measure(x, y)
+        for column, correlate in (("pearson", pearson), ("spearman", spearman)):
+            value = correlate(x, y)
             if value is None:
                 continue
             interval = None
             if len(x) > 5:
                 strata = np.zeros(len(x), dtype=np.int64)
                 weights = resamples(strata, BOOTSTRAP, hash_key(seed, "correlation", name))
-                drawn = [measure(np.repeat(x, w), np.repeat(y, w)) for w in weights]
+                drawn = [correlate(np.repeat(x, w), np.repeat(y, w)) for w in weights]
                 known = np.array([d for d in drawn if d is not None])
                 interval = percentile(known) if len(known) else None
             cells.append(cell("kg_correlation", name, column, value, len(x), interval))
@@ -236,6 +238,40 @@ def clusters(parts: pl.DataFrame, seed: int = 0) -> pl.DataFrame | None:
         cells.append(
             cell("kg_clusters", f"{model} | {method}", benchmark, value, own.height, interval)
         )
+    return table.build(cells) if cells else None
+
+
+def ambiguous(study: Study, alphas: pl.DataFrame) -> pl.DataFrame | None:
+    """`kg_ambiguous`: pairs of one name by whether their objects are equal, @1, per cent.
+
+    Head and tail are asked with one text, so that with one prompt only equal objects can be right.
+    Columns: all pairs, pairs whose objects differ, pairs whose objects are equal, and all pairs
+    under the other reading of the denominator (the head alone). Row: model | method | pooling. n:
+    pairs. What is undefined has no cell.
+    """
+    if "ambiguous" not in study.benchmarks:
+        return None
+    examples = study.benchmarks["ambiguous"].examples
+    same = examples.filter(pl.col("flags").list.contains("same_object"))["example"].unique()
+    own = alphas.filter(benchmark="ambiguous", k=1, kind="exact", gold="own")
+    own = own.filter(pl.col("pooling").is_in(["best", "mean"]))
+    is_same = pl.col("example").is_in(same.implode())
+    readings = (
+        ("all pairs", own, "or"),
+        ("objects differ", own.filter(~is_same), "or"),
+        ("objects equal", own.filter(is_same), "or"),
+        ("all pairs, given the head", own, "head"),
+    )
+    cells = []
+    for column, rows, denominator in readings:
+        if not rows.height:
+            continue
+        found = measure(rows, by=SETTINGS, ambiguous_denominator=denominator, seed=study.seed)
+        for m in found.iter_rows(named=True):
+            name = f"{m['model']} | {m['method']} | {NAMES[m['pooling']]}"
+            if m["value_pooled"] is not None:
+                value, interval = 100 * m["value_pooled"], percent(m)
+                cells.append(cell("kg_ambiguous", name, column, value, m["examples"], interval))
     return table.build(cells) if cells else None
 
 

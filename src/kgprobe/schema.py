@@ -178,6 +178,35 @@ FILL_GOLDS = _contract(
 )
 FILL_GOLDS = replace(FILL_GOLDS, may_be_empty=True)  # servers show no ranks
 
+#: A multiple-choice question. `premise` is "" (memorising), out or EX (first premise written);
+#: `source` the memorising question of the same row; `stem` the manual prompt with [MASK], or "".
+CHOICES = _contract(
+    "CHOICES",
+    key="item",
+    item=pl.String,
+    task=pl.String,
+    premise=pl.String,
+    source=pl.String,
+    question=pl.String,
+    stem=pl.String,
+    options=pl.List(pl.String),
+    gold=pl.Int32,
+    row=pl.Int32,
+)
+
+#: What was chosen in one way of answering; null where an answer cannot be read.
+CHOSEN = _contract(
+    "CHOSEN",
+    key="item way",
+    nullable="chosen margin",
+    item=pl.String,
+    way=pl.String,
+    chosen=pl.Int32,
+    rule=pl.String,
+    text=pl.String,
+    margin=pl.Float64,
+)
+
 #: Which facts the control models were taught.
 TAUGHT = _contract(
     "TAUGHT",

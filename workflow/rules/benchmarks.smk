@@ -65,6 +65,29 @@ rule load_bear:
         "../scripts/load_bear.py"
 
 
+rule build_choices:
+    input:
+        questions="results/benchmarks/{benchmark}/items.parquet",
+        reasoning="results/benchmarks/{benchmark}/reasoning.parquet",
+        candidates="results/benchmarks/{benchmark}/candidates.parquet",
+        prompts="results/benchmarks/{benchmark}/prompts.parquet",
+        code=code("benchmarks/choices", "sampling"),
+    output:
+        choices="results/benchmarks/{benchmark}/choices.parquet",
+    log:
+        "logs/benchmarks/{benchmark}.choices.log",
+    benchmark:
+        "logs/benchmarks/{benchmark}.choices.jsonl"
+    threads: 1
+    params:
+        settings={
+            key: value for key, value in config["choice"].items() if key != "ways"
+        },
+        seed=config["seed"],
+    script:
+        "../scripts/build_choices.py"
+
+
 rule construct_ontoprobe:
     input:
         classes=lambda w: f"results/knowledge/{ONTOLOGIES[w.origin][0]}/classes.parquet",

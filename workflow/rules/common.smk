@@ -330,6 +330,11 @@ def fill_files(paper=None):
     ]
 
 
+def choice_files():
+    """What was chosen in every row of method choice, in the sheet's order."""
+    return [expand(rules.choose.output.chosen, **row)[0] for row in by_method("choice")]
+
+
 def switches(*names):
     """The chosen values of OntoProbe's switches: all, or those named."""
     from kgprobe.benchmarks.ontoprobe_modes import resolve

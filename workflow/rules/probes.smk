@@ -144,6 +144,35 @@ rule fill:
         "../scripts/fill.py"
 
 
+rule choose:
+    input:
+        questions="results/benchmarks/{benchmark}/choices.parquet",
+        weights=weights,
+        code=lambda w: code(
+            "probes/choices",
+            "probes/scoring/choice",
+            "probes/scoring/choice_text",
+            "probes/scoring/fill_rows",
+            *answering(MODELS[w.model]["kind"]),
+        ),
+    output:
+        chosen="results/choices/{benchmark}/{prompt}/{model}.parquet",
+    log:
+        "logs/choices/{benchmark}/{prompt}/{model}.log",
+    benchmark:
+        "logs/choices/{benchmark}/{prompt}/{model}.jsonl"
+    threads: 1
+    resources:
+        gpu=accelerators(),
+        api=lambda w: int(MODELS[w.model]["kind"] == "api"),
+        mem_mb=4000,
+    params:
+        model=of_model,
+        ways=config["choice"]["ways"],
+    script:
+        "../scripts/choose.py"
+
+
 rule rank:
     input:
         questions="results/benchmarks/{benchmark}/items.parquet",

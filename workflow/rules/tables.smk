@@ -11,6 +11,9 @@ TABLES += ["calibration"] if has_controls() else []
 FIGURES = [f"bear_{what}_{b}" for b in probed("bear") for what in ("size", "relations")]
 FIGURES += ["calibration"] if has_controls() else []
 
+#: multiple choice: Tables 5 and 6 of OntoProbe, how answers were read, printed cells that cannot be
+CHOICE_TABLES = ["table5", "table6", "answers", "table6_fractions"]
+
 
 rule tabulate:
     input:
@@ -199,3 +202,28 @@ rule manifest:
     threads: 1
     script:
         "../scripts/manifest.py"
+
+
+rule tabulate_choices:
+    input:
+        chosen=choice_files(),
+        questions=[
+            f"results/benchmarks/{row['benchmark']}/choices.parquet"
+            for row in by_method("choice")
+        ],
+        memorising="resources/published/ontoprobe_choice.tsv",
+        reasoning="resources/published/ontoprobe_reasoning.tsv",
+        code=code("tables/choices", "tables/table"),
+    output:
+        tables=expand("results/tables/ontoprobe_{what}.parquet", what=CHOICE_TABLES),
+        texts=expand("results/tables/ontoprobe_{what}.tsv", what=CHOICE_TABLES),
+    log:
+        "logs/tables/ontoprobe_choices.log",
+    benchmark:
+        "logs/tables/ontoprobe_choices.jsonl"
+    threads: 1
+    params:
+        experiments=by_method("choice"),
+        models=MODELS,
+    script:
+        "../scripts/tabulate_choices.py"

@@ -40,12 +40,14 @@ def predict(
     """The k best fillings of every blank: columns FILLS and FILL_GOLDS, and the record.
 
     `only` restricts softmax and ranks to given token ids (LAMA's common vocabulary). Positions from
-    0 on are lists of single tokens, position -1 is the whole filling. Raises ValueError for
-    settings that the kind of model does not have, and when no blank can be asked.
+    0 on are lists of single tokens, position -1 is the whole filling. With k = 0 only the golds are
+    read. Raises ValueError for settings that the kind of model does not have, and when no blank
+    can be asked.
     """
     settings = settings or Settings()
     if isinstance(answerer, Client):
         _refuse("an API", only is not None, "takes no restricted vocabulary")
+        _refuse("an API", k < 1, "shows no ranks of golds; ask for k of at least 1")
         _refuse("an API", settings.length == "gold", "knows no length in tokens; use length free")
         found = fill_api.predict(answerer, asked, k, settings, progress)
         return _checked(found, asked)
@@ -71,6 +73,6 @@ def _refuse(name: str, is_wrong: bool, why: str) -> None:
 
 
 def _checked(found: Fills, asked: Sequence[Blank]) -> Fills:
-    if not len(found.top["item"]):
+    if not len(found.top["item"]) and not len(found.golds["item"]):
         raise ValueError(f"fill: none of {len(asked)} blanks can be asked: {found.left_out}")
     return found

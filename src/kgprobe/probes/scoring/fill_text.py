@@ -69,7 +69,7 @@ def predict(
             found[int(number)] = answer
         progress(sum(len(o) for b in batch for o in prompts[b].owners.values()))
 
-    text.budget.run([len(p.ids) + most for p in prompts], forward)
+    text.budget.run([len(p.ids) + most for p in prompts] if k else [], forward)
     for number in sorted(found):
         _collect(filled, prompts[number], found[number], names)
     record = {
@@ -133,7 +133,7 @@ def _prompts(
 ) -> list[Ids | None]:
     """Token ids of every prompt; None where a causal model cannot be asked."""
     if loaded.spec.kind == "seq2seq":
-        return [row.ids for row in gapped(loaded, texts, settings.space)]
+        return [row.ids for row in gapped(loaded, texts, settings.space, any_length=True)]
     prefix, _ = bos_prefix(loaded)
     found: list[Ids | None] = []
     for blank, text in zip(asked, texts, strict=True):

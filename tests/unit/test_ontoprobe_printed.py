@@ -76,7 +76,9 @@ def test_printed_shares_are_fractions_of_the_number_of_items(tables):
 
     assert misfits("TP", 8789) == 0
     assert all(misfits("TP", n) > 40 for n in (8839, 8769, 500))
-    assert [misfits(t, n) for t, n in (("SCO", 701), ("SPO", 39), ("DM", 30), ("RG", 28))] == [0] * 4
+    assert [misfits(t, n) for t, n in (("SCO", 701), ("SPO", 39), ("DM", 30), ("RG", 28))] == [
+        0
+    ] * 4
 
 
 def test_table_6_averages_are_means_of_the_six_rules(tables):

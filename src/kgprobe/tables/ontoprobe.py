@@ -75,7 +75,7 @@ def configurations(
     given = _printed_configurations(printed)
     cells: list[Cell] = []
     for own in answered:
-        test = ontoprobe_values.tested(own.values, tp_rows)
+        test = ontoprobe_values.asked_rows(own.values, tp_rows)
         for (task, *configuration), group in _groups(test):
             name = f"{own.label} | {own.benchmark} | {task} | "
             row = name + ontoprobe_values.spoken(tuple(configuration))
@@ -104,7 +104,7 @@ def memorising(
     for own in answered:
         for kind, values in _kinds(own.values):
             picked = ontoprobe_values.choose(values)
-            test = ontoprobe_values.tested(values, tp_rows)
+            test = ontoprobe_values.asked_rows(values, tp_rows)
             for task in [t for t in TASKS if test.filter(task=t).height]:
                 rows = test.filter(task=task)
                 start = f"{own.label} | {own.benchmark} | {task} | {kind}"
@@ -115,7 +115,14 @@ def memorising(
                     group = ontoprobe_values.of_configuration(rows, configuration)
                     for metric, value, interval in means(group, METRICS, seed):
                         cells.append(
-                            _cell("memorising", f"{start} | {way}", metric, value, group.height, interval)
+                            _cell(
+                                "memorising",
+                                f"{start} | {way}",
+                                metric,
+                                value,
+                                group.height,
+                                interval,
+                            )
                         )
                 best = rows.group_by(CONFIGURATION).agg(pl.col(METRICS).mean(), pl.len())
                 for metric in METRICS:
@@ -146,7 +153,9 @@ def baselines(
     for benchmark, (items, candidates) in sets.items():
         known = ontoprobe_values.of_items(items)
         for task in TASKS:
-            own = known.filter(task=task).join(items.select("item", "answers", "candidates"), on="item")
+            own = known.filter(task=task).join(
+                items.select("item", "answers", "candidates"), on="item"
+            )
             own = own.sort("row")
             train = own.filter(role="train")["answers"].to_list()
             test = own.filter(role="test")
@@ -157,9 +166,13 @@ def baselines(
             ranked = frequency.rank(train, test["answers"].to_list(), size, seed)
             row = f"frequency baseline | {benchmark} | {task}"
             for k in (1, 5):
-                printed_value = given.get((task, f"R@{k}")) if benchmark == "onto_released" else None
+                printed_value = (
+                    given.get((task, f"R@{k}")) if benchmark == "onto_released" else None
+                )
                 value = 100 * float(ranked.hits[k].mean())
-                cells.append(_cell("baseline", row, f"R@{k}", value, test.height, None, printed_value))
+                cells.append(
+                    _cell("baseline", row, f"R@{k}", value, test.height, None, printed_value)
+                )
             for metric, numbers in (("MRRa", ranked.mrra), ("MRR", ranked.mrr)):
                 tails = 100 * numbers.mean(axis=1)
                 printed_value = given.get((task, metric)) if benchmark == "onto_released" else None
@@ -183,7 +196,7 @@ def groups(answered: Sequence[Answered], tp_rows: str, seed: int) -> pl.DataFram
     for own in answered:
         for kind, values in _kinds(own.values):
             for task, configuration in sorted(ontoprobe_values.choose(values).items()):
-                test = ontoprobe_values.tested(values, tp_rows).filter(task=task)
+                test = ontoprobe_values.asked_rows(values, tp_rows).filter(task=task)
                 rows = ontoprobe_values.of_configuration(test, configuration)
                 for name, part in _parts(rows):
                     row = f"{own.label} | {own.benchmark} | {task} | {kind} | {name}"
@@ -199,7 +212,9 @@ def averages(answered: Sequence[Answered], printed: pl.DataFrame, tp_rows: str) 
     """
     rows = []
     for own in answered:
-        test = ontoprobe_values.tested(own.values, tp_rows).filter(pl.col("masks") != "sentence")
+        test = ontoprobe_values.asked_rows(own.values, tp_rows).filter(
+            pl.col("masks") != "sentence"
+        )
         means = test.group_by("task", *CONFIGURATION).agg(pl.col(METRICS).mean())
         rows.append(means.with_columns(model=pl.lit(f"{own.label} | {own.benchmark}")))
     ours = pl.concat(rows).with_columns(

@@ -46,7 +46,7 @@ def unshifted(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def in_order(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows in the paper's order: masks m, s; pooling first, max, mean; soft BCE, NLL, m1, m2, m3."""
+    """The paper's order: masks m, s; pooling first, max, mean; soft BCE, NLL, m1, m2, m3."""
     return rows.sort(
         "masks", "pooling", ~pl.col("template").str.starts_with("soft"), "loss", "template"
     )

@@ -81,7 +81,9 @@ def tables(
         "ontoprobe_groups": ontoprobe.groups(found, tp_rows, seed),
     }
     if whole:
-        made["ontoprobe_baseline"] = ontoprobe.baselines(whole, printed["memorizing"], tp_rows, seed)
+        made["ontoprobe_baseline"] = ontoprobe.baselines(
+            whole, printed["memorizing"], tp_rows, seed
+        )
     if any((a.values["masks"] != "sentence").any() for a in found):
         made["ontoprobe_averages"] = ontoprobe.averages(found, printed["configurations"], tp_rows)
     if taught is not None:
@@ -91,9 +93,7 @@ def tables(
     return made
 
 
-def calibration(
-    found: Sequence[Answered], taught: pl.DataFrame, seed: int
-) -> pl.DataFrame | None:
+def calibration(found: Sequence[Answered], taught: pl.DataFrame, seed: int) -> pl.DataFrame | None:
     """TABLE `ontoprobe_calibration`: MRR of taught and untaught statements, and their AUC.
 
     `taught`: TAUGHT whose facts are "task/label"; only benchmarks of the embedded world are asked.
@@ -155,7 +155,7 @@ def calibration(
 def examples(
     top: Mapping[tuple[str, str], pl.DataFrame], folders: Mapping[str, Path]
 ) -> list[dict[str, object]]:
-    """Rows of Table 7: prompt, the five best candidates, golds; `top`: (model, benchmark) -> TOPS."""
+    """Rows of Table 7: prompt, five best candidates, golds. `top`: (model, benchmark) -> TOPS."""
     rows: list[dict[str, object]] = []
     for (model, benchmark), frame in top.items():
         items = schema.read(folders[benchmark] / "items.parquet", schema.ITEMS)

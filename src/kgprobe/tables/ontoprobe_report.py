@@ -16,8 +16,8 @@ from kgprobe.tables.ontoprobe_values import METRICS, OTHERS
 
 LEAD = (
     "Does a model store ontological knowledge, and does it use it as entailment demands? Five "
-    "tasks ask for the type of an instance (TP), the superclass of a class (SCO), the superproperty "
-    "of a property (SPO), and its domain (DM) and range (RG); six rules give premises and ask for "
+    "tasks ask for the type of an instance (TP), the superclass of a class (SCO), the "
+    "superproperty of a property (SPO), and its domain (DM) and range (RG); six rules give premises and ask for "
     "what follows (Wu et al. 2023)."
 )
 ORACLE = (
@@ -36,12 +36,19 @@ def chapter(
     mode: str,
 ) -> Chapter:
     """The chapter from the tables that were made; `settings` are switches off their default."""
-    shown = [_sizes(tables["ontoprobe_sizes"]), _memorising(tables, False), _memorising(tables, True)]
+    shown = [
+        _sizes(tables["ontoprobe_sizes"]),
+        _memorising(tables, False),
+        _memorising(tables, True),
+    ]
     if examples:
         shown.append(
             grid.records("Table 7: examples of the fixed configuration", examples, "+: right")
         )
-    folded = [_configurations(tables["ontoprobe_configurations"]), _groups(tables["ontoprobe_groups"])]
+    folded = [
+        _configurations(tables["ontoprobe_configurations"]),
+        _groups(tables["ontoprobe_groups"]),
+    ]
     drawings = []
     if "ontoprobe_averages" in tables:
         shown.append(_averages(tables["ontoprobe_averages"]))
@@ -180,7 +187,9 @@ def _reasoning(frame: pl.DataFrame) -> Grid:
     ]
     caption = "MRR; EX explicit, IM implicit, NO not given. A dash: no row is in that setting."
     heads = ["what", *columns]
-    return Grid("Figures 2, 3, 4, 8: MRR by premises", heads, rows, frozenset(range(1, 10)), caption)
+    return Grid(
+        "Figures 2, 3, 4, 8: MRR by premises", heads, rows, frozenset(range(1, 10)), caption
+    )
 
 
 def _funnel(name: str, frame: pl.DataFrame) -> Grid:
@@ -198,7 +207,9 @@ def _bars(frame: pl.DataFrame) -> list[Drawing]:
     made = []
     for figure in ("5", "6", "7"):
         start = f"Figure {figure} | "
-        rows = [r for r in dict.fromkeys(frame["row"]) if r.startswith(start) and r.endswith("rows")]
+        rows = [
+            r for r in dict.fromkeys(frame["row"]) if r.startswith(start) and r.endswith("rows")
+        ]
         if not rows:
             continue
         with draw.style():
@@ -222,7 +233,9 @@ def _bars(frame: pl.DataFrame) -> list[Drawing]:
         caption = f"Mean over configurations, by {words[figure]}; diamonds: the printed ones."
         name = f"ontoprobe_figure{figure}"
         made.append(
-            Drawing("ontoprobe", name, f"Figure {figure}", caption, draw.svg(picture, name), caption)
+            Drawing(
+                "ontoprobe", name, f"Figure {figure}", caption, draw.svg(picture, name), caption
+            )
         )
     return made
 
@@ -267,7 +280,9 @@ def _panels(
         for (y, x), value in np.ndenumerate(values):
             if not np.isnan(value):
                 ink = "#ffffff" if value > 0.6 else "#111111"
-                own.text(x + 0.5, y + 0.5, f"{value:.2f}", ha="center", va="center", color=ink, size=9)
+                own.text(
+                    x + 0.5, y + 0.5, f"{value:.2f}", ha="center", va="center", color=ink, size=9
+                )
         own.set_xticks(np.arange(3) + 0.5, names, size=8)
         own.set_yticks(np.arange(3) + 0.5, names, size=8)
         own.tick_params(length=0)

@@ -140,7 +140,7 @@ def of_configuration(values: pl.DataFrame, chosen: tuple[object, ...]) -> pl.Dat
     )
 
 
-def tested(values: pl.DataFrame, tp_rows: str = "distinct") -> pl.DataFrame:
+def asked_rows(values: pl.DataFrame, tp_rows: str = "distinct") -> pl.DataFrame:
     """The test rows; `tp_rows` distinct leaves out repeated rows."""
     test = values.filter(role="test")
     return test if tp_rows == "all" else test.filter(~pl.col("repeat"))
@@ -157,10 +157,9 @@ def spoken(configuration: tuple[object, ...]) -> str:
 def published(folder: Path) -> Mapping[str, pl.DataFrame]:
     """The printed tables of the paper: configurations (C.2), memorizing (Table 4), and others."""
     names = ("configurations", "memorizing", "choice", "reasoning", "sizes")
-    text: dict[str, type[pl.DataType]] = {
-        n: pl.String for n in ("task", "model", "template", "masks", "pooling", "loss", "metric")
-    }
+    texts = ("task", "model", "template", "masks", "pooling", "loss", "metric")
+    schema: dict[str, type[pl.DataType]] = dict.fromkeys(texts, pl.String)
     return {
-        n: pl.read_csv(folder / f"ontoprobe_{n}.tsv", separator="\t", schema_overrides=text)
+        n: pl.read_csv(folder / f"ontoprobe_{n}.tsv", separator="\t", schema_overrides=schema)
         for n in names
     }

@@ -4,8 +4,10 @@ A file that has its final name is complete and obeys its contract: `write` check
 missing values and the key first, writes to a temporary name beside the target, and renames.
 """
 
+import errno
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -102,6 +104,17 @@ PROMPTS = _contract(
     index=pl.Int32,
     text=pl.String,
     kind=pl.String,
+)
+
+#: Where a prompt comes from: the prompt that it was made of, and how.
+WORDINGS = _contract(
+    "WORDINGS",
+    key="prompt",
+    prompt=pl.String,
+    relation=pl.String,
+    kind=pl.String,
+    parent=pl.String,
+    change=pl.String,
 )
 
 #: Log-likelihoods (natural logarithm) of one option of one item under one template.
@@ -205,6 +218,65 @@ CHOSEN = _contract(
     rule=pl.String,
     text=pl.String,
     margin=pl.Float64,
+)
+
+#: The same for soft prompts, which have a training loss and a seed besides (template is always 0).
+SOFT_RANKS = _contract(
+    "SOFT_RANKS",
+    key="item masks pooling loss seed gold",
+    item=pl.String,
+    template=pl.Int32,
+    masks=pl.String,
+    pooling=pl.String,
+    loss=pl.String,
+    seed=pl.Int32,
+    gold=pl.Int32,
+    best=pl.Int32,
+    worst=pl.Int32,
+    score=pl.Float64,
+)
+
+#: One epoch of the training of a soft prompt; `kept` marks the epoch whose vectors were kept.
+SOFT_CURVES = _contract(
+    "SOFT_CURVES",
+    key="task masks pooling loss seed epoch",
+    task=pl.String,
+    masks=pl.String,
+    pooling=pl.String,
+    loss=pl.String,
+    seed=pl.Int32,
+    epoch=pl.Int32,
+    training=pl.Float64,
+    dev=pl.Float64,
+    kept=pl.Boolean,
+)
+
+#: Rank range of a gold of a reasoning item: scheme is template + conjunction, p1 and p2 say which
+#: premises are written, pair is the number of the pseudowords.
+REASON_RANKS = _contract(
+    "REASON_RANKS",
+    key="item scheme p1 p2 pair gold",
+    item=pl.String,
+    scheme=pl.String,
+    p1=pl.Boolean,
+    p2=pl.Boolean,
+    pair=pl.Int32,
+    gold=pl.Int32,
+    best=pl.Int32,
+    worst=pl.Int32,
+    score=pl.Float64,
+)
+
+#: Rank range of the second premise itself, asked with the same pseudowords, by template kind.
+PREMISE_RANKS = _contract(
+    "PREMISE_RANKS",
+    key="item kind pair",
+    item=pl.String,
+    kind=pl.String,
+    pair=pl.Int32,
+    best=pl.Int32,
+    worst=pl.Int32,
+    score=pl.Float64,
 )
 
 #: Which facts the control models were taught.
@@ -333,11 +405,19 @@ class atomic:  # noqa: N801  (used like a function)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         return self.temporary
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, kind: object, error: object, *_: object) -> None:
         if kind is None:
             os.replace(self.temporary, self.path)
-        else:
-            self.temporary.unlink(missing_ok=True)
+            return
+        self.temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            free = shutil.disk_usage(self.path.parent).free
+            raise OSError(
+                errno.ENOSPC,
+                f"No space left on device ({free:,} bytes are free now); make room and run again, "
+                "finished files stay",
+                str(self.path),
+            ) from error
 
 
 def _shown(row: Mapping[str, object]) -> str:

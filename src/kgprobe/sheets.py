@@ -21,6 +21,8 @@ DEFAULT_DATA = "../shared/data"
 KINDS_OF_METHOD: dict[str, tuple[str, ...]] = {
     "sentence": ("masked", "causal", "seq2seq"),
     "cloze": ("masked", "seq2seq"),
+    "soft": ("masked", "causal", "seq2seq"),
+    "reason": ("masked", "causal", "seq2seq"),
     "fill": ("masked", "causal", "seq2seq", "api"),
     "choice": ("masked", "causal", "seq2seq", "api"),
 }

@@ -21,6 +21,20 @@ OF_KIND = {
     "seq2seq": ["probes/models/seq2seq"],
     "api": ["probes/models/api"],
 }
+#: modules that trained vectors and prompts with slots depend on
+SLOTS = [
+    "probes/soft_memory",
+    "probes/prompts/soft",
+    "probes/prompts/soft_files",
+    "probes/prompts/slots",
+    "probes/scoring/differentiable",
+    "probes/scoring/gap_scores",
+    "probes/scoring/gap_text",
+    "probes/scoring/cloze",
+    "probes/scoring/cloze_plan",
+    "probes/models/gaps",
+    "probes/models/batching",
+]
 #: columns of models.tsv that a score depends on
 OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]
 
@@ -98,6 +112,38 @@ rule train_control:
         steps=config["control"]["steps"],
     script:
         "../scripts/train_control.py"
+
+
+# one job for all of them: each is done in less time than it takes to start
+rule word_prompts:
+    input:
+        questions=expand(
+            "results/benchmarks/{attribute}/items.parquet", attribute=attributes()
+        ),
+        templates="resources/templates/templates.tsv",
+        tables=config["wording"]["tables"],
+        wordnet=wordnet(),
+        pararel=pararel(),
+        code=code(
+            "probes/wordings", "probes/prompts/wordings", "probes/prompts/synonyms"
+        ),
+    output:
+        prompts=expand(
+            "results/benchmarks/{attribute}/prompts.parquet", attribute=attributes()
+        ),
+        wordings=expand(
+            "results/benchmarks/{attribute}/wordings.parquet", attribute=attributes()
+        ),
+    log:
+        "logs/benchmarks/attribute_prompts.log",
+    benchmark:
+        "logs/benchmarks/attribute_prompts.jsonl"
+    threads: 1
+    params:
+        settings=config["wording"],
+        seed=config["seed"],
+    script:
+        "../scripts/word_prompts.py"
 
 
 rule score:
@@ -224,3 +270,84 @@ rule rank:
         switches=switches("candidate_space", "unknown_candidates"),
     script:
         "../scripts/rank.py"
+
+
+rule train_soft:
+    input:
+        questions="results/benchmarks/{benchmark}/items.parquet",
+        candidates="results/benchmarks/{benchmark}/candidates.parquet",
+        weights=weights,
+        code=code(*SLOTS, "benchmarks/ontoprobe_modes"),
+    output:
+        prompts=directory("results/prompts/soft/{benchmark}/{model}"),
+    log:
+        "logs/prompts/soft/{benchmark}/{model}.log",
+    benchmark:
+        "logs/prompts/soft/{benchmark}/{model}.jsonl"
+    # one thread on a CPU, so that the vectors do not depend on the number of cores
+    threads: 1
+    resources:
+        gpu=accelerators(),
+        mem_mb=4000,
+    params:
+        model=of_model,
+        switches=switches(),
+        settings=config["ontoprobe"]["soft"],
+    script:
+        "../scripts/train_soft.py"
+
+
+rule rank_soft:
+    input:
+        questions="results/benchmarks/{benchmark}/items.parquet",
+        candidates="results/benchmarks/{benchmark}/candidates.parquet",
+        prompts=rules.train_soft.output.prompts,
+        weights=weights,
+        code=code(*SLOTS),
+    output:
+        ranks="results/ranks/{benchmark}/soft/{model}.parquet",
+        curves="results/ranks/{benchmark}/soft/{model}.curves.parquet",
+    log:
+        "logs/ranks/{benchmark}/soft/{model}.log",
+    benchmark:
+        "logs/ranks/{benchmark}/soft/{model}.jsonl"
+    threads: 1
+    resources:
+        gpu=accelerators(),
+        mem_mb=4000,
+    params:
+        model=of_model,
+        switches=switches(),
+    script:
+        "../scripts/rank_soft.py"
+
+
+rule reason:
+    input:
+        questions="results/benchmarks/{benchmark}/reasoning.parquet",
+        candidates="results/benchmarks/{benchmark}/candidates.parquet",
+        prompts=prompted,
+        weights=weights,
+        code=code(
+            *SLOTS,
+            "probes/reasoned",
+            "probes/scoring/reasoning",
+            "probes/prompts/pseudowords",
+        ),
+    output:
+        ranks="results/ranks/{benchmark}/reason/{model}.parquet",
+        premises="results/ranks/{benchmark}/reason/{model}.premise.parquet",
+    log:
+        "logs/ranks/{benchmark}/reason/{model}.log",
+    benchmark:
+        "logs/ranks/{benchmark}/reason/{model}.jsonl"
+    threads: 1
+    resources:
+        gpu=accelerators(),
+        mem_mb=4000,
+    params:
+        model=of_model,
+        switches=switches(),
+        settings=config["ontoprobe"]["soft"],
+    script:
+        "../scripts/reason.py"

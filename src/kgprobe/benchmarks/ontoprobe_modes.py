@@ -69,6 +69,7 @@ SWITCHES: dict[str, Switch] = {
     "labels": _switch(0, "?ascii_drop", "ascii_drop", "unicode"),
     "patterns": _switch(0, "?released", "released", "released", "corrected"),
     "premise_order": _switch(0, "P2_P1", "P1_P2", "P1_P2"),
+    "soft_implies": _switch(0, "?left_out", "kept", "left_out"),
     "unknown_candidates": _switch(0, "?keep", "keep", "keep", "leave_out"),
 }
 

@@ -33,7 +33,9 @@ def choose_frame(
     found = choice.choose(model, asked, ways, workers=workers, progress=bar.update)
     bar.close()
     if not found.chosen:
-        raise ValueError(f"none of {len(asked)} questions can be asked: {found.left_out[:3]}")
+        raise ValueError(
+            f"none of {len(asked)} questions can be asked; the first: {found.left_out[:1]}"
+        )
     counts: dict[str, int] = {}
     for _, way, reason in found.left_out:
         counts[f"{way}: {reason}"] = counts.get(f"{way}: {reason}", 0) + 1

@@ -17,8 +17,8 @@ from kgprobe.tables.ontoprobe_values import METRICS, OTHERS
 LEAD = (
     "Does a model store ontological knowledge, and does it use it as entailment demands? Five "
     "tasks ask for the type of an instance (TP), the superclass of a class (SCO), the "
-    "superproperty of a property (SPO), and its domain (DM) and range (RG); six rules give premises and ask for "
-    "what follows (Wu et al. 2023)."
+    "superproperty of a property (SPO), and its domain (DM) and range (RG); six rules give "
+    "premises and ask for what follows (Wu et al. 2023)."
 )
 ORACLE = (
     "The paper's Table 4 holds the maximum over all configurations on the test rows, for every "

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from kgprobe.probes.models.api import Answer, Client
+from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.continuation import CausalText
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring import fill, sentence
@@ -152,7 +153,7 @@ def _best(item: str, way: str, scores: Any) -> Chosen:
 
 def _generate(loaded: Loaded, asked: Sequence[Choice], found: Choices) -> None:
     """Greedy answers, through the tokenizer's chat template where it has one."""
-    tokenizer, text = loaded.tokenizer, CausalText(loaded)
+    tokenizer, text = loaded.tokenizer, CausalText(loaded, budget_for(loaded))
     rows = [_message(loaded, choice) for choice in asked]
     fits = [len(row) + MOST <= loaded.limit for row in rows]
     reason = f"more than the model's {loaded.limit} tokens"

@@ -1,0 +1,235 @@
+"""Scores of candidates at a gap as tensors that gradients flow through (scoring.md, `gradient`).
+
+One forward pass reads a whole batch in all its forms: for masked models a prompt with every number
+of masks, for the others a prompt with every forced beginning of a candidate. All rows lie on the
+device as one tensor, and which log-probabilities make which candidate is worked out once.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers.modeling_outputs import BaseModelOutput
+
+from kgprobe.probes.models.batching import padded
+from kgprobe.probes.models.gaps import AGREEMENT, SpanGaps
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.masked import find_head
+from kgprobe.probes.scoring.cloze_plan import POOLINGS, masked_plan, span_plan
+from kgprobe.probes.scoring.gap_text import Gapped
+
+Ids = NDArray[np.int64]
+#: Which (masks, pooling) a kind of model can be trained under.
+LEGAL = {
+    "masked": {(m, p) for m in ("multi", "single") for p in POOLINGS},
+    "seq2seq": {("multi", p) for p in POOLINGS},
+    "causal": {("multi", "mean"), ("multi", "first")},
+}
+
+
+class Scores:
+    """Scores of all candidates for chosen prompts, in one configuration.
+
+    `rows` are the prompts (for causal models cut before the gap), `ids` the candidates' tokens.
+    With `raw` the scores are made of logits, not of log-probabilities. `positions_fed` counts.
+    Raises ValueError for a configuration that the kind does not have.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        rows: Sequence[Gapped],
+        ids: Sequence[Ids],
+        masks: str = "multi",
+        pooling: str = "mean",
+        raw: bool = False,
+    ) -> None:
+        kind = loaded.spec.kind
+        if (masks, pooling) not in LEGAL[kind]:
+            legal = ", ".join(sorted(f"{m}/{p}" for m, p in LEGAL[kind]))
+            raise ValueError(
+                f"a {kind} model has no scores under {masks}/{pooling}; legal: {legal}"
+            )
+        self.loaded, self.pooling, self.raw = loaded, pooling, raw
+        self.rows, self.positions_fed = list(rows), 0
+        self.candidates = len(ids)
+        single = masks == "single"
+        plan = masked_plan(ids) if kind == "masked" else span_plan(ids)
+        places = [(1, 0)] if single else list(plan.tokens)
+        passes = {"masked": _MaskedPasses, "seq2seq": _SpanPasses, "causal": _CausalPasses}[kind]
+        self._passes: Any = passes(loaded, rows, places)
+        self._wanted = [plan.wanted(p, loaded.device) for p in places]
+        self._groups = self._grouped(plan, places, single)
+
+    def _grouped(self, plan: Any, places: list[Any], single: bool) -> list[tuple[Any, Any]]:
+        """(candidates, columns) per number of tokens; columns are those of the places read."""
+        column = np.full(plan.edges, -1, dtype=np.int64)
+        start = 0
+        for place, wanted in zip(places, self._wanted, strict=True):
+            first = plan.starts[place]
+            column[first : first + len(wanted)] = np.arange(start, start + len(wanted))
+            start += len(wanted)
+        groups = []
+        for members, multi, alone in plan.groups:
+            index = column[alone if single else multi]
+            groups.append(
+                (
+                    torch.from_numpy(members).to(self.loaded.device),
+                    torch.from_numpy(index).to(self.loaded.device),
+                )
+            )
+        return groups
+
+    def __call__(self, chosen: Sequence[int]) -> Any:
+        """Scores (prompt x candidate) of the prompts with these numbers."""
+        logits = self._passes.logits(list(chosen))
+        self.positions_fed = self._passes.positions_fed
+        parts = []
+        for place, wanted in enumerate(self._wanted):
+            own = logits[place]
+            values = own.index_select(1, wanted)
+            parts.append(values if self.raw else values - own.logsumexp(-1, keepdim=True))
+        found = torch.cat(parts, dim=1)
+        out = found.new_zeros(len(found), self.candidates)
+        for members, index in self._groups:
+            tokens = found[:, index]
+            if self.pooling == "mean":
+                values = tokens.mean(-1)
+            else:
+                values = tokens.amax(-1) if self.pooling == "max" else tokens[..., 0]
+            out = out.index_copy(1, members, values)
+        return out
+
+
+class _MaskedPasses:
+    """Every prompt with n = 1, 2, ... masks, read at its masks."""
+
+    def __init__(self, loaded: Loaded, rows: Sequence[Gapped], places: Sequence[Any]) -> None:
+        self.loaded, self.positions_fed = loaded, 0
+        self.body, self.head, self.checked = (
+            loaded.model.base_model,
+            find_head(loaded.model),
+            False,
+        )
+        numbers = sorted({n for n, _ in places})
+        wide = [row.widened(n) for n in numbers for row in rows]
+        longest = max(len(w) for w in wide)
+        if longest > loaded.limit:
+            raise ValueError(f"a prompt of {longest} tokens; the model takes {loaded.limit}")
+        ids, mask = padded(wide, loaded.tokenizer.pad_token_id or 0, loaded.device)
+        shape = (len(numbers), len(rows), ids.shape[1])
+        self.ids, self.mask = ids.view(shape), mask.view(shape)
+        self.block = {n: i for i, n in enumerate(numbers)}
+        self.gap = torch.tensor([row.place for row in rows], device=loaded.device)
+        self.places = list(places)
+
+    def logits(self, chosen: list[int]) -> list[Any]:
+        """Logits (prompt x vocabulary) at every place."""
+        pick = torch.tensor(chosen, device=self.loaded.device)
+        ids, mask = self.ids[:, pick].flatten(0, 1), self.mask[:, pick].flatten(0, 1)
+        width = int(mask.sum(1).max())
+        ids, mask = ids[:, :width], mask[:, :width]
+        self.positions_fed += ids.numel()
+        order = torch.arange(len(chosen), device=ids.device)
+        at = [self.block[n] * len(chosen) + order for n, _ in self.places]
+        columns = [self.gap[pick] + j for _, j in self.places]
+        rows, cols = torch.cat(at), torch.cat(columns)
+        found = _float(self._read(ids, mask, rows, cols))
+        return list(found.split(len(chosen)))
+
+    def _read(self, ids: Any, mask: Any, rows: Any, cols: Any) -> Any:
+        if self.head is not None and not self.checked:
+            self.checked = True
+            with torch.no_grad():
+                whole = self.loaded.model(ids[:1], attention_mask=mask[:1]).logits
+                states = self.body(ids[:1], attention_mask=mask[:1]).last_hidden_state
+                if _apart(self.head(states), whole) > AGREEMENT:
+                    self.head = None
+        if self.head is None:
+            return self.loaded.model(ids, attention_mask=mask).logits[rows, cols]
+        return self.head(self.body(ids, attention_mask=mask).last_hidden_state[rows, cols])
+
+
+class _Forced:
+    """Rows of forced tokens: one per maximal beginning; a place is read where it ends."""
+
+    def __init__(self, places: Sequence[tuple[int, ...]]) -> None:
+        inner = {p[:k] for p in places for k in range(len(p))}
+        self.leaves = [p for p in places if p not in inner]
+        owner = {leaf[:k]: i for i, leaf in reversed(list(enumerate(self.leaves)))
+                 for k in range(len(leaf) + 1)}  # fmt: skip
+        self.at = [(owner[p], len(p)) for p in places]
+
+
+class _SpanPasses(_Forced):
+    """Sentinel models: every prompt encoded once, one decoder row per maximal beginning."""
+
+    def __init__(self, loaded: Loaded, rows: Sequence[Gapped], places: Sequence[Any]) -> None:
+        super().__init__(places)
+        self.loaded, self.positions_fed = loaded, 0
+        gaps = SpanGaps(loaded)
+        self.ids, self.mask = padded([r.ids for r in rows], gaps.pad, loaded.device)
+        if self.ids.shape[1] > loaded.limit:
+            raise ValueError(
+                f"a prompt of {self.ids.shape[1]} tokens; the model takes {loaded.limit}"
+            )
+        forced = [np.array([gaps.start, gaps.opening, *leaf]) for leaf in self.leaves]
+        self.forced, _ = padded(forced, gaps.pad, loaded.device)
+
+    def logits(self, chosen: list[int]) -> list[Any]:
+        """Logits (prompt x vocabulary) at every place."""
+        ids, mask = self.ids[chosen], self.mask[chosen]
+        model, leaves = self.loaded.model, len(self.leaves)
+        states = model.get_encoder()(ids, attention_mask=mask).last_hidden_state
+        forced = self.forced.repeat(len(chosen), 1)
+        self.positions_fed += ids.numel() + forced.numel()
+        logits = model(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states.repeat_interleave(leaves, 0)),
+            attention_mask=mask.repeat_interleave(leaves, 0),
+            decoder_input_ids=forced,
+            use_cache=False,
+        ).logits
+        logits = _float(logits).unflatten(0, (len(chosen), leaves))
+        return [logits[:, leaf, 1 + depth] for leaf, depth in self.at]
+
+
+class _CausalPasses(_Forced):
+    """Causal models: the prompt followed by every maximal beginning."""
+
+    def __init__(self, loaded: Loaded, rows: Sequence[Gapped], places: Sequence[Any]) -> None:
+        super().__init__(places)
+        self.loaded, self.positions_fed = loaded, 0
+        self.starts = torch.tensor([len(r.ids) for r in rows], device=loaded.device)
+        wide = [
+            np.concatenate([r.ids, np.array(leaf, dtype=np.int64)])
+            for r in rows
+            for leaf in self.leaves
+        ]
+        if max(map(len, wide)) > loaded.limit:
+            raise ValueError(f"a prompt of {max(map(len, wide))} tokens; limit {loaded.limit}")
+        ids, mask = padded(wide, loaded.tokenizer.pad_token_id or 0, loaded.device)
+        shape = (len(rows), len(self.leaves), ids.shape[1])
+        self.ids, self.mask = ids.view(shape), mask.view(shape)
+
+    def logits(self, chosen: list[int]) -> list[Any]:
+        """Logits (prompt x vocabulary) at every place."""
+        ids, mask = self.ids[chosen].flatten(0, 1), self.mask[chosen].flatten(0, 1)
+        self.positions_fed += ids.numel()
+        body: Callable[..., Any] = self.loaded.model.base_model
+        hidden = body(ids, attention_mask=mask, use_cache=False).last_hidden_state
+        hidden = hidden.unflatten(0, (len(chosen), len(self.leaves)))
+        order = torch.arange(len(chosen), device=ids.device)
+        start = self.starts[chosen]
+        head = self.loaded.model.get_output_embeddings()
+        return [_float(head(hidden[order, leaf, start - 1 + d])) for leaf, d in self.at]
+
+
+def _float(logits: Any) -> Any:
+    return logits if logits.dtype == torch.float64 else logits.float()
+
+
+def _apart(found: Any, expected: Any) -> float:
+    pair = (_float(found).log_softmax(-1), _float(expected).log_softmax(-1))
+    return float((pair[0] - pair[1]).abs().max())

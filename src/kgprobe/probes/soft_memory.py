@@ -1,0 +1,284 @@
+"""Soft prompts of the memorising tasks: training, and ranks of the held-out rows (frames)."""
+
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+
+from kgprobe.probes.models.batching import budget_for
+from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
+from kgprobe.probes.prompts import soft, soft_files
+from kgprobe.probes.scoring.differentiable import LEGAL
+from kgprobe.probes.scoring.gap_scores import candidate_tokens, gold_ranks, prompts
+from kgprobe.probes.scoring.gap_text import Question
+from kgprobe.schema import SOFT_CURVES, SOFT_RANKS, Contract
+
+#: What `soft_init: words` starts from, by task (released scripts).
+WORDS = {
+    "TP": "is a particular",
+    "SCO": "is a particular",
+    "SPO": "implies the property",
+    "DM": "'s domain is",
+    "RG": "'s range is",
+}
+#: Tasks whose subject is a property label, written as it is; the others begin a sentence.
+AS_WRITTEN = ("DM", "RG")
+TOKENS = 3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is trained: the product of seeds, losses, masks and poolings (config ontoprobe.soft)."""
+
+    seeds: int = 3
+    epochs: int = 100
+    batch: int = 8
+    losses: Sequence[str] = soft.LOSSES
+    masks: Sequence[str] = ("multi", "single")
+    poolings: Sequence[str] = ("mean", "max", "first")
+
+    def recipes(self, kind: str, switches: Mapping[str, str]) -> list[soft.Recipe]:
+        """Every recipe that has a meaning for this kind of model, the task's words left open."""
+        first = int(switches["seed"]) if switches["seed"].isdigit() else 0
+        found = [
+            soft.Recipe(
+                tokens=TOKENS,
+                init=switches["soft_init"],
+                epochs=self.epochs,
+                batch=self.batch,
+                warmup=int(switches["warmup"]),
+                loss=loss,
+                nll_gold=switches["nll_gold"],
+                dev_scores=switches["dev_scores"],
+                dev_metric=switches["dev_metric"],
+                masks=masks,
+                pooling=pooling,
+                seed=first + seed,
+            )
+            for loss, masks, pooling, seed in itertools.product(
+                self.losses, self.masks, self.poolings, range(self.seeds)
+            )
+            if (masks, pooling) in LEGAL[kind]
+        ]
+        if not found:
+            legal = ", ".join("/".join(pair) for pair in sorted(LEGAL[kind]))
+            raise ValueError(f"ontoprobe.soft: nothing to train for a {kind} model; legal: {legal}")
+        return found
+
+
+def planned(settings: Mapping[str, Any]) -> Plan:
+    """The plan of the config's `ontoprobe.soft`; keys of reasoning alone are left aside."""
+    return Plan(**{f.name: settings[f.name] for f in fields(Plan)})
+
+
+def file_name(task: str, recipe: soft.Recipe) -> str:
+    """Name of a prompt's file in the folder of its model."""
+    parts = (task, recipe.masks, recipe.pooling, recipe.loss, str(recipe.seed))
+    return "-".join(parts) + ".safetensors"
+
+
+def train(
+    spec: ModelSpec,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    switches: Mapping[str, str],
+    plan: Plan,
+    folder: Path,
+    progress: Callable[..., Any],
+) -> dict[str, Any]:
+    """Train and save every prompt of every task; returns the record.
+
+    A task that cannot be trained keeps no other from it: all problems are told at the end, in one
+    ValueError.
+    """
+    loaded = ready(spec)
+    recipes = plan.recipes(spec.kind, switches)
+    chosen = {t: list(recipes) for t in items["relation"].unique().sort().to_list()}
+    options = candidate_labels(candidates)
+    total = plan.epochs * sum(map(len, chosen.values()))
+    bar = progress(total=total, desc=spec.model, unit="epoch")
+    folder.mkdir(parents=True, exist_ok=True)
+    problems, fed = [], 0
+    for task, own in chosen.items():
+        try:
+            part = items.filter(pl.col("relation") == task)
+            check_parts(part, task)
+            for recipe in own:
+                prompt = train_one(loaded, part, options, task, recipe, switches, bar.update)
+                soft_files.save(prompt, loaded, folder / file_name(task, recipe))
+                fed += prompt.record["positions_fed"]
+        except ValueError as error:
+            problems.append(f"{task}: {error}")
+    bar.close()
+    if problems:
+        raise ValueError("soft prompts were not trained for all tasks\n" + "\n".join(problems))
+    return {**loaded.record, "positions_fed": fed, "switches": dict(switches)}
+
+
+def train_one(
+    loaded: Loaded,
+    items: pl.DataFrame,
+    options: Mapping[str, Sequence[str]],
+    task: str,
+    recipe: soft.Recipe,
+    switches: Mapping[str, str],
+    progress: Callable[[int], object],
+) -> soft.SoftPrompt:
+    """The soft prompt of one task: rows of role train, chosen on those of role dev."""
+    if recipe.init == "words":
+        recipe = soft.Recipe(**{**recipe.__dict__, "words": WORDS[task]})
+    start = soft.initial(loaded, recipe)
+    asked = {role: questions(items, len(start), role) for role in ("train", "dev")}
+    if not asked["train"] or not asked["dev"]:
+        raise ValueError("no train or dev rows; the split is larger than the data")
+    space = switches["candidate_space"]
+    name = asked["train"][0].candidates
+    ids = candidate_tokens(loaded, options[name], asked["train"], space, name)
+    rows = {
+        role: soft.Rows(prompts(loaded, own, space), [q.golds for q in own])
+        for role, own in asked.items()
+    }
+    vectors, record = soft.fit(
+        loaded, rows["train"], rows["dev"], ids, start, recipe, progress=progress
+    )
+    text = "".join(soft.template("{subject}", 0))
+    return soft.SoftPrompt(
+        vectors.cpu().numpy(),
+        {**record, "task": task, "candidate_space": space, "template": text},
+    )
+
+
+def rank(
+    spec: ModelSpec,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    folder: Path,
+    switches: Mapping[str, str],
+    progress: Callable[..., Any],
+) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+    """(SOFT_RANKS of the dev and test rows, SOFT_CURVES, record) of all prompts in a folder."""
+    loaded = ready(spec)
+    options = candidate_labels(candidates)
+    held = items.filter(pl.col("role") != "train")
+    paths = sorted(folder.glob("*.safetensors"))
+    if not paths:
+        raise soft_files.PromptError(f"{folder}: no soft prompts; the rule train_soft makes them")
+    bar = progress(total=held.height * len(paths), desc=spec.model, unit="prompt")
+    ranks, curves = [], []
+    for path in paths:
+        prompt = soft_files.load(path, loaded)
+        recipe, task = prompt.record["recipe"], prompt.record["task"]
+        own = held.filter(pl.col("relation") == task)
+        asked = questions(own, len(prompt.vectors))
+        found = gold_ranks(
+            loaded,
+            asked,
+            options,
+            tensor(loaded, prompt.vectors),
+            configuration=(recipe["masks"], recipe["pooling"]),
+            space=switches["candidate_space"],
+            budget=budget_for(loaded),
+            progress=bar.update,
+        )
+        key = {name: recipe[name] for name in ("masks", "pooling", "loss", "seed")}
+        ranks.append(
+            pl.DataFrame(
+                {
+                    "item": [asked[q].item for q in found.question.tolist()],
+                    "gold": found.gold,
+                    "best": found.best,
+                    "worst": found.worst,
+                    "score": found.score,
+                }
+            ).with_columns(template=pl.lit(0), **{k: pl.lit(v) for k, v in key.items()})
+        )
+        curves += _curve(prompt.record, key)
+    bar.close()
+    return (
+        fitted(pl.concat(ranks), SOFT_RANKS),
+        fitted(pl.DataFrame(curves), SOFT_CURVES),
+        {**loaded.record, "switches": dict(switches)},
+    )
+
+
+def _curve(record: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "task": record["task"],
+            **key,
+            "epoch": epoch,
+            "training": float(loss),
+            "dev": float(dev),
+            "kept": epoch == record["epoch"],
+        }
+        for epoch, (loss, dev) in enumerate(record["curve"])
+    ]
+
+
+def questions(items: pl.DataFrame, tokens: int, role: str | None = None) -> list[Question]:
+    """The items in the soft template, in file order."""
+    own = items if role is None else items.filter(pl.col("role") == role)
+    return [
+        soft.question(item, subject_of(task, subject, meta), tokens, name, golds)
+        for item, task, subject, meta, name, golds in own.sort("relation", "row", "item")
+        .select("item", "relation", "subject", "meta", "candidates", "answers")
+        .rows()
+    ]
+
+
+def subject_of(task: str, subject: str, meta: str) -> str:
+    """The subject of the soft template: the property's label, or what begins the sentence."""
+    if task in AS_WRITTEN:
+        return str(json.loads(meta)["soft_subject"])
+    return subject[:1].upper() + subject[1:]
+
+
+def check_parts(items: pl.DataFrame, task: str) -> None:
+    """Raise ValueError for a row that is trained on and tested as well (same subject and golds)."""
+    golds = pl.col("answers").cast(pl.List(pl.String)).list.join(",")
+    keyed = items.with_columns(said=pl.concat_str("subject", "subject_id", golds, separator="\n"))
+    trained = keyed.filter(pl.col("role") != "test")["said"].to_list()
+    both = keyed.filter((pl.col("role") == "test") & pl.col("said").is_in(trained))
+    if both.height:
+        item, subject = both.select("item", "subject").row(0)
+        raise ValueError(
+            f"{both.height} rows of the test part of {task} stand in train or dev as well, first "
+            f"{item} ({subject!r}); take them out of one part"
+        )
+
+
+def ready(spec: ModelSpec) -> Loaded:
+    """The loaded model; one thread on a CPU, so that the last bits do not depend on the machine."""
+    torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    if spec.kind not in LEGAL:
+        raise ValueError(
+            f"{spec.model}: soft prompts and pseudowords need the input embedding of the model; "
+            f"kind {spec.kind!r} has none; legal: {', '.join(LEGAL)}"
+        )
+    return load_model(spec)
+
+
+def candidate_labels(candidates: pl.DataFrame) -> dict[str, Sequence[str]]:
+    """Labels of every candidate set, in order."""
+    found: dict[str, Sequence[str]] = {}
+    for (name,), part in candidates.sort("set", "index").group_by("set", maintain_order=True):
+        found[str(name)] = part["label"].to_list()
+    return found
+
+
+def tensor(loaded: Loaded, vectors: Any) -> torch.Tensor:
+    """Vectors on the model's device, in its precision."""
+    weight = loaded.model.get_input_embeddings().weight
+    return torch.from_numpy(np.asarray(vectors)).to(device=weight.device, dtype=weight.dtype)
+
+
+def fitted(frame: pl.DataFrame, contract: Contract) -> pl.DataFrame:
+    """The contract's columns in its types."""
+    return frame.select([pl.col(name).cast(dtype) for name, dtype in contract.columns.items()])

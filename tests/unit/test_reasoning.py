@@ -1,0 +1,406 @@
+"""Reasoning prompts: what stands in them, what they score, and that nothing leaks."""
+
+import numpy as np
+import pytest
+import torch
+
+from kgprobe.benchmarks.ontoprobe_modes import resolve
+from kgprobe.probes import reasoned, soft_memory
+from kgprobe.probes.models.load import ModelSpec
+from kgprobe.probes.prompts.pseudowords import pseudowords
+from kgprobe.probes.prompts.slots import (
+    inserted,
+    mark,
+    rows_of_embedding,
+    slots_of,
+    slotted,
+    tokens_with_slots,
+)
+from kgprobe.probes.scoring import reasoning
+from kgprobe.probes.scoring.gap_scores import gold_ranks, prompts, scores
+from kgprobe.probes.scoring.gap_text import Question, candidate_ids
+from tests.unit import soft_frames as frames
+from tests.unit.tiny_models import tiny
+
+CASES = reasoned.cases(frames.reasoning())
+SLOTS = reasoning.layout(dict.fromkeys(sorted(frames.TASKS), 3))
+
+
+def shown(question):
+    """The text with a readable word for every slot."""
+    names = {SLOTS.words: "X", SLOTS.words + 1: "Y", SLOTS.words + 2: "X1", SLOTS.words + 3: "Y1",
+             SLOTS.conjunctions: "c1", SLOTS.conjunctions + 1: "c2"}  # fmt: skip
+    for task, (start, count) in SLOTS.templates.items():
+        names |= {start + k: f"{task}{k + 1}" for k in range(count)}
+    text = question.before + "[MASK]" + question.after
+    for slot, name in names.items():
+        text = text.replace(mark(slot), name)
+    return text
+
+
+def test_prompts_of_all_forms_and_schemes():
+    case = CASES["rdfs9"][4]
+    found = {
+        (scheme, form): shown(reasoning.prompt(case, form, scheme, 0, SLOTS))
+        for scheme in reasoning.SCHEMES
+        for form in reasoning.FORMS
+    }
+    p1, p2, h = "Niger 4 is a country .", "X is niger 4 .", "X is a [MASK] ."
+    s1 = "Niger 4 SCO1 SCO2 SCO3 Rome ."
+    s2, sh = "X TP1 TP2 TP3 niger 4 .", "X TP1 TP2 TP3 [MASK] ."
+    both, first, second, none = reasoning.FORMS
+    assert found["manual+manual", both] == f"{p1} {p2} Therefore, {h}"
+    assert found["manual+manual", first] == f"{p1} Therefore, {h}"
+    assert found["manual+manual", second] == f"{p2} Therefore, {h}"
+    assert found["manual+manual", none] == f"Therefore, {h}"
+    assert found["manual+soft", both] == f"{p1} c1 {p2} c2 {h}"
+    assert found["manual+soft", first] == f"{p1} c2 {h}"
+    assert found["manual+soft", second] == f"{p2} c2 {h}"
+    assert found["manual+soft", none] == f"c2 {h}"
+    assert found["soft+manual", both] == f"{s1} {s2} Therefore, {sh}"
+    assert found["soft+soft", both] == f"{s1} c1 {s2} c2 {sh}"
+    assert found["soft+soft", none] == f"c2 {sh}"
+
+
+def test_pattern_premises_have_no_soft_form():
+    case = CASES["rdfs7"][4]
+    text = shown(reasoning.prompt(case, (True, True), "soft+manual", 1, SLOTS))
+    assert text == ("Niger 4 SPO1 SPO2 SPO3 Rome . X1 lie in Africa Y1 . Therefore, X1 [MASK] Y1 .")
+
+
+@pytest.mark.parametrize("rule", list(CASES))
+@pytest.mark.parametrize("scheme", reasoning.SCHEMES)
+def test_pseudowords_stand_in_every_prompt_of_every_rule(rule, scheme):
+    loaded = tiny("bert")
+    for case in CASES[rule]:
+        for form in reasoning.FORMS:
+            asked = [reasoning.prompt(case, form, scheme, pair, SLOTS) for pair in range(10)]
+            for pair, row in enumerate(slotted(loaded, asked)):
+                ids = set(row.ids.tolist()) - set(range(rows_of_embedding(loaded)))
+                words = {i - rows_of_embedding(loaded) - SLOTS.words for i in ids}
+                own = {w for w in words if w >= 0}
+                assert own
+                assert own <= {2 * pair, 2 * pair + 1}
+                if rule == "rdfs7" or (rule == "rdfs3" and form[1]):
+                    assert own == {2 * pair, 2 * pair + 1}
+        test = slotted(loaded, [reasoning.premise_test(case, "manual", 3, SLOTS)])[0]
+        first = rows_of_embedding(loaded) + SLOTS.words
+        assert first + 6 in test.ids
+
+
+def test_released_prompts_keep_letters_where_the_code_does():
+    wording = reasoning.Wording(slots="pattern_rules")
+
+    def ask(rule):
+        case = CASES[rule][4]
+        return reasoning.prompt(case, (False, True), "manual+manual", 0, SLOTS, wording)
+
+    assert shown(ask("rdfs9")) == "[X] is niger 4 . Therefore, [X] is a [MASK] ."
+    assert shown(ask("rdfs7")) == "X lie in Africa Y . Therefore, X [MASK] [Y] ."
+    assert shown(ask("rdfs2")) == "X lie in Africa Y . Therefore, X is a [MASK] ."
+
+
+def test_order_and_the_word_implies_are_switches():
+    case = CASES["rdfs5"][4]
+    turned = reasoning.Wording(order="P2_P1")
+    text = shown(reasoning.prompt(case, (True, True), "manual+soft", 0, SLOTS, turned))
+    assert text == "X is niger 4 . c1 Niger 4 is a country . c2 X implies [MASK] ."
+    kept = reasoning.Wording(implies=True)
+    text = shown(reasoning.prompt(case, (False, False), "soft+soft", 0, SLOTS, kept))
+    assert text == "c2 X implies SPO1 SPO2 SPO3 [MASK] ."
+
+
+def test_no_subject_is_trained_on_and_tested():
+    own = reasoned.cases(frames.reasoning(twin=5))["rdfs5"]
+    tested, left_out = reasoning.tested(own, "manual+soft")
+    assert left_out == ["rdfs5-5"]
+    trained = {c.subject for c in own if c.role != "test"}
+    assert not trained & {c.subject for c in tested}
+    assert len(reasoning.tested(own, "manual+manual")[0]) == 3
+    again = [*own, reasoning.Case(**{**own[0].__dict__, "item": "rdfs5-9", "role": "test"})]
+    with pytest.raises(
+        ValueError, match=r"rdfs5-9 \('niger 0'\): rdfs5-0 is about the same subject"
+    ):
+        reasoning.tested(again, "soft+soft")
+
+
+def literal(loaded, question, label, vectors):
+    """One candidate in one complete row through inputs_embeds, no hooks: mean over its tokens."""
+    table, first = loaded.model.get_input_embeddings().weight, rows_of_embedding(loaded)
+    tok = loaded.tokenizer
+    text = question.before + tok.mask_token + question.after
+    ids, k = [], 0
+    slots = slots_of(text)
+    for piece in [p for s in slots for p in (s, None)][:0] or _pieces(text):
+        if isinstance(piece, int):
+            ids.append(first + piece)
+            k += 1
+        else:
+            ids += tok(piece, add_special_tokens=False)["input_ids"]
+    tokens = tok(label, add_special_tokens=False)["input_ids"]
+    place = ids.index(tok.mask_token_id)
+    row = [tok.bos_token_id, *ids[:place], *[tok.mask_token_id] * len(tokens), *ids[place + 1 :]]
+    row.append(tok.eos_token_id)
+    embedded = torch.stack([table[i] if i < first else vectors[i - first] for i in row])
+    with torch.no_grad():
+        logits = torch.log_softmax(loaded.model(inputs_embeds=embedded[None]).logits[0], -1)
+    at = row.index(tok.mask_token_id)
+    return float(np.mean([float(logits[at + j, t]) for j, t in enumerate(tokens)]))
+
+
+def _pieces(text):
+    """Runs of plain text and slot numbers; white space before a slot goes."""
+    found, run = [], ""
+    for character in text:
+        if slots_of(character):
+            found += [run.rstrip()] if run.strip() else []
+            found += slots_of(character)
+            run = ""
+        else:
+            run += character
+    return [*found, run]
+
+
+def test_scores_of_reasoning_prompts_equal_a_literal_loop():
+    loaded = tiny("bert")
+    words = pseudowords(loaded, pairs=2)
+    vectors = torch.cat([torch.zeros(SLOTS.words, 32, dtype=torch.float64), words.vectors])
+    asked = [
+        reasoning.prompt(case, form, "manual+manual", pair, SLOTS)
+        for case in (CASES["rdfs2"][4], CASES["rdfs9"][5])
+        for form in reasoning.FORMS
+        for pair in (0, 1)
+    ]
+    options = {k: frames.SETS[k] for k in ("class",)}
+    with inserted(loaded, vectors):
+        for indices, values in scores(loaded, asked, options, space="none"):
+            for index, row in zip(indices.tolist(), values, strict=True):
+                expected = [literal(loaded, asked[index], c, vectors) for c in options["class"]]
+                assert row.tolist() == pytest.approx(expected, abs=1e-9)
+    found = gold_ranks(loaded, asked, options, vectors, space="none")
+    assert found.question.tolist() == [q for q in range(len(asked)) for _ in asked[q].golds]
+    assert len(set(zip(found.question, found.score, strict=True))) == len(found.score)
+
+
+@pytest.mark.parametrize("bos", ["none", "forced"])
+def test_causal_scores_equal_a_literal_loop(bos):
+    loaded = tiny("gpt2", bos=bos)
+    vectors = pseudowords(loaded, pairs=1).vectors
+    first = rows_of_embedding(loaded)
+    table = loaded.model.get_input_embeddings().weight
+    asked = [
+        Question("a", 0, f"The {mark(0)} is a ", " .", "class", (0,)),
+        Question("b", 0, f"{mark(0)} ", f" {mark(1)} .", "class", (1,)),
+    ]
+    with inserted(loaded, vectors):
+        found = {int(i): v for k, rows in scores(loaded, asked, {"class": frames.CLASSES})
+                 for i, v in zip(k, rows, strict=True)}  # fmt: skip
+    tok = loaded.tokenizer
+    lead = [tok.bos_token_id] if bos == "forced" else []
+    for number, label in enumerate(frames.CLASSES):
+
+        def coded(text):
+            return tok(text, add_special_tokens=False)["input_ids"]
+
+        own = coded(f" {label}")
+        rows = [
+            ([*lead, *coded("The"), first, *coded(" is a")], own, coded(" .")),
+            ([*lead, first], own, [first + 1, *coded(" .")]),
+        ]
+        for q, (before, middle, after) in enumerate(rows):
+            row = [*before, *middle, *after]
+            embedded = torch.stack([table[i] if i < first else vectors[i - first] for i in row])
+            with torch.no_grad():
+                logp = torch.log_softmax(loaded.model(inputs_embeds=embedded[None]).logits[0], -1)
+            # the gap of the second question is followed by more than a full stop: all of it counts
+            end = len(before) + len(middle) if q == 0 else len(row)
+            parts = []
+            # a space that is a token of its own belongs to the text before the candidate
+            bare = not tok.decode(own[:1]).strip()
+            for j in range(len(before) + bare, end):
+                # a pseudoword is no token that could be predicted
+                if row[j] < first:
+                    parts.append(float(logp[j - 1, row[j]]))
+            assert found[q][number] == pytest.approx(np.mean(parts), abs=1e-9)
+
+
+def test_prompts_of_causal_models_end_before_the_gap():
+    loaded = tiny("gpt2", bos="forced")
+    (row,) = prompts(
+        loaded, [Question("a", 0, f"Rome {mark(0)} {mark(1)} ", " .", "class")], "auto"
+    )
+    first = rows_of_embedding(loaded)
+    own = loaded.tokenizer("Rome", add_special_tokens=False)["input_ids"]
+    assert row.ids.tolist() == [loaded.tokenizer.bos_token_id, *own, first, first + 1]
+    ((ids, ends),) = tokens_with_slots(loaded, [f"Rome {mark(0)} is"])
+    assert ids[len(own)] == first
+    assert ends[-1] == len("Rome") + 1 + len(" is")
+
+
+def saved(tmp_path, name="bert"):
+    """The spec of a tiny model in a folder."""
+    loaded = tiny(name, double=False)
+    folder = tmp_path / name
+    loaded.model.save_pretrained(folder)
+    loaded.tokenizer.save_pretrained(folder)
+    return ModelSpec(name, loaded.spec.kind, f"folder:{folder}", bos=loaded.spec.bos)
+
+
+class Silent:
+    def __init__(self, **options):
+        self.total, self.done = options.get("total"), 0
+
+    def update(self, n=1):
+        self.done += n
+
+    def close(self):
+        pass
+
+
+PLAN = soft_memory.Plan(seeds=1, epochs=2, losses=("bce",), masks=("multi",), poolings=("mean",))
+SWITCHES = {**resolve("default"), "pseudoword_pairs": "2"}
+
+
+def run(tmp_path, name="bert", switches=SWITCHES, schemes=reasoning.SCHEMES, twin=None, **options):
+    spec, folder = saved(tmp_path, name), tmp_path / "prompts"
+    record = soft_memory.train(
+        spec, frames.items(), frames.candidates(), switches, PLAN, folder, Silent
+    )
+    ranks, curves, _ = soft_memory.rank(
+        spec, frames.items(), frames.candidates(), folder, switches, Silent
+    )
+    found = reasoned.reason(spec, frames.reasoning(twin), frames.candidates(), folder, switches,
+                            PLAN, schemes, progress=Silent, **options)  # fmt: skip
+    return record, ranks, curves, found
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
+def test_every_kind_of_model_trains_ranks_and_reasons(tmp_path, name):
+    record, ranks, curves, (reasons, premises, told) = run(tmp_path, name, twin=5)
+    assert record["positions_fed"] > 0
+    assert sorted(ranks["item"].unique()) == sorted(
+        f"{task}-{row}" for task in frames.TASKS for row in range(2, 7)
+    )
+    assert curves.filter("kept").height == len(frames.TASKS)
+    assert (ranks["best"] <= ranks["worst"]).all()
+    # 6 rules x 3 rows x 2 golds x 4 forms x 4 schemes x 2 pairs, the twins not where parts are soft
+    per = 4 * 2 * 2
+    assert reasons.height == per * 6 * (3 + 3 * 2)
+    assert told["left_out"]["soft+soft"] == sorted(f"{rule}-5" for rule in frames.RULES)
+    assert premises.height == 6 * 3 * 2 * 2
+    assert told["pseudoword_pairs"] == 2
+    again = reasoned.reason(
+        saved(tmp_path, name), frames.reasoning(5), frames.candidates(), tmp_path / "prompts",
+        SWITCHES, PLAN, progress=Silent,
+    )  # fmt: skip
+    assert again[0].equals(reasons)
+    assert again[1].equals(premises)
+
+
+def test_the_test_rows_are_limited_and_the_training_rows_are_not():
+    limited = reasoned.cases(frames.reasoning(), rows=1)["rdfs2"]
+    assert [c.role for c in limited] == [*ROLES_LEFT, "test"]
+
+
+ROLES_LEFT = ("train", "train", "dev", "dev")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("pseudoword_slots", "pattern_rules"),
+        ("alpha", "0.9"),
+        ("premise_order", "P2_P1"),
+        ("conj_train", "test_rows"),
+        ("softmax_rows", "all"),
+        ("soft_init", "words"),
+        ("warmup", "2"),
+        ("seed", "5"),
+    ],
+)
+def test_each_switch_changes_scores(tmp_path, key, value, monkeypatch):
+    monkeypatch.setattr(reasoned, "TAKEN", 1)
+    schemes = ("soft+soft",)
+    base = run(tmp_path, switches=SWITCHES, schemes=schemes)
+    other = run(tmp_path, switches={**SWITCHES, key: value}, schemes=schemes)
+    if key in ("soft_init", "warmup"):
+        assert not base[1]["score"].equals(other[1]["score"])
+    else:
+        assert not base[3][0]["score"].equals(other[3][0]["score"])
+
+
+def test_the_choice_on_the_development_rows_is_a_switch():
+    released = PLAN.recipes("masked", resolve("released"))[0]
+    assert (released.dev_scores, released.init, released.warmup) == ("logits", "words", 0)
+    default = PLAN.recipes("masked", resolve("default", {"dev_metric": "MRR"}))[0]
+    assert (default.dev_scores, default.dev_metric) == ("log_probabilities", "MRR")
+    paper = PLAN.recipes("masked", resolve("paper"))[0]
+    assert (paper.nll_gold, paper.warmup, paper.init) == ("sampled", 20, "random")
+
+
+def test_premise_switches(tmp_path):
+    schemes = ("manual+manual",)
+    base = run(tmp_path, schemes=schemes)[3][1]
+    random = run(tmp_path, switches={**SWITCHES, "premise_words": "random_tokens"}, schemes=schemes)
+    assert not base["score"].equals(random[3][1]["score"])
+    skipping = {**SWITCHES, "missing_candidate": "skip"}
+    skipped = run(tmp_path, switches=skipping, schemes=schemes)[3][1]
+    gone = set(base["item"]) - set(skipped["item"])
+    assert gone == {f"{rule}-6" for rule in frames.RULES}
+    more = run(tmp_path, switches={**SWITCHES, "pseudoword_pairs": "3"}, schemes=schemes)
+    assert sorted(more[3][0]["pair"].unique()) == [0, 1, 2]
+
+
+def test_nll_gold_is_a_switch(tmp_path):
+    plan = soft_memory.Plan(1, 2, 8, ("nll",), ("multi",), ("mean",))
+    spec = saved(tmp_path)
+    scores_ = []
+    for value in ("every", "sampled"):
+        switches = {**SWITCHES, "nll_gold": value}
+        folder = tmp_path / value
+        soft_memory.train(spec, frames.items(), frames.candidates(), switches, plan, folder, Silent)
+        found = soft_memory.rank(
+            spec, frames.items(), frames.candidates(), folder, switches, Silent
+        )
+        scores_.append(found[0]["score"])
+    assert not scores_[0].equals(scores_[1])
+
+
+def test_one_bad_task_is_named_after_the_others_are_trained(tmp_path):
+    items = frames.items().filter(
+        ~((frames.pl.col("relation") == "RG") & (frames.pl.col("role") == "dev"))
+    )
+    with pytest.raises(ValueError, match="not trained for all tasks\nRG: no train or dev rows"):
+        soft_memory.train(
+            saved(tmp_path), items, frames.candidates(), SWITCHES, PLAN, tmp_path / "p", Silent
+        )
+    assert len(list((tmp_path / "p").glob("*.safetensors"))) == 4
+
+
+def test_a_row_of_two_parts_is_refused():
+    items = frames.items()
+    twin = items.filter(frames.pl.col("item") == "TP-0").with_columns(
+        item=frames.pl.lit("TP-9"), role=frames.pl.lit("test")
+    )
+    with pytest.raises(ValueError, match=r"1 rows of the test part of TP .*first TP-9"):
+        soft_memory.check_parts(frames.pl.concat([items, twin]), "TP")
+
+
+def test_api_models_and_unknown_schemes_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="need the input embedding"):
+        soft_memory.ready(ModelSpec("m", "api", "api:m"))
+    with pytest.raises(ValueError, match="scheme 'soft'; legal: manual"):
+        reasoned.reason(saved(tmp_path), frames.reasoning(), frames.candidates(), None, SWITCHES,
+                        PLAN, ("soft",), progress=Silent)  # fmt: skip
+    with pytest.raises(ValueError, match="need the folder of trained prompts"):
+        reasoned.reason(saved(tmp_path), frames.reasoning(), frames.candidates(), None, SWITCHES,
+                        PLAN, ("soft+soft",), progress=Silent)  # fmt: skip
+
+
+def test_candidates_follow_a_space_for_causal_models():
+    loaded = tiny("gpt2")
+    alone, spaced = (
+        [i.tolist() for i in candidate_ids(loaded, frames.CLASSES, s, True).ids]
+        for s in ("none", "auto")
+    )
+    assert alone != spaced

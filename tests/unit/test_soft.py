@@ -1,0 +1,401 @@
+"""Slots, gradients, losses and training of soft prompts against literal slow versions."""
+
+import numpy as np
+import pytest
+import torch
+from transformers.models.t5 import modeling_t5
+
+from kgprobe.probes.prompts import soft, soft_files
+from kgprobe.probes.prompts.slots import inserted, mark, rows_of_embedding, slotted
+from kgprobe.probes.scoring import cloze
+from kgprobe.probes.scoring.cloze_plan import POOLINGS
+from kgprobe.probes.scoring.differentiable import LEGAL, Scores
+from kgprobe.probes.scoring.gap_text import Gapped, Question, candidate_ids
+from tests.unit.tiny_models import tiny
+
+LABELS = ["Paris", "Rome", "capital of France", "Niger", "a country", "Burkina Faso", "is"]
+SUBJECTS = ["Paris", "Rome", "Niger", "Italy", "Burkina Faso", "France"]
+GOLDS = [(0, 2), (1,), (3, 4), (6,), (5, 4), (2,)]
+MASKED = ["bert", "roberta", "albert", "distilbert", "electra"]
+
+
+def width(loaded):
+    return loaded.model.get_input_embeddings().weight.shape[1]
+
+
+def vectors_for(loaded, count=3, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randn(count, width(loaded), generator=generator, dtype=torch.float64)
+    return drawn.to(loaded.model.get_input_embeddings().weight.dtype)
+
+
+def prompts(loaded, subjects=SUBJECTS, tokens=3):
+    asked = [soft.question(f"i{k}", s, tokens, "set", GOLDS[k]) for k, s in enumerate(subjects)]
+    return slotted(loaded, asked)
+
+
+def causal_prompts(loaded, subjects=SUBJECTS, tokens=3):
+    first = rows_of_embedding(loaded)
+    return [
+        Gapped(np.array([*loaded.tokenizer(s)["input_ids"], *range(first, first + tokens)]), 0)
+        for s in subjects
+    ]
+
+
+def read(loaded, ids, vectors):
+    """Logits of one row with the inserted vectors, through inputs_embeds: no hook, no batch."""
+    table = loaded.model.get_input_embeddings().weight
+    first = len(table)
+    embedded = torch.stack([table[i] if i < first else vectors[i - first] for i in ids])
+    return loaded.model(inputs_embeds=embedded[None]).logits[0]
+
+
+def literal(loaded, row, tokens, vectors, masks, pooling):
+    """One candidate, one pass, no batching."""
+    n = len(tokens) if masks == "multi" else 1
+    gap = [loaded.tokenizer.mask_token_id] * n
+    ids = [*row.ids[: row.place], *gap, *row.ids[row.place + 1 :]]
+    logp = torch.log_softmax(read(loaded, ids, vectors), -1)
+    at = [row.place + (j if masks == "multi" else 0) for j in range(len(tokens))]
+    parts = torch.stack([logp[p, t] for p, t in zip(at, tokens, strict=True)])
+    return {"mean": parts.mean(), "max": parts.max(), "first": parts[0]}[pooling]
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_slots_are_input_embeddings_for_gradients_and_for_ranking(name):
+    loaded = tiny(name)
+    vectors = vectors_for(loaded)
+    rows = prompts(loaded)
+    ids = candidate_ids(loaded, LABELS, "none", False).ids
+    for masks, pooling in [
+        ("multi", "mean"),
+        ("multi", "max"),
+        ("single", "first"),
+        ("single", "mean"),
+    ]:
+        with inserted(loaded, vectors):
+            found = Scores(loaded, rows, ids, masks, pooling)([2, 0])
+            (chunk,) = cloze.scores(
+                loaded,
+                [Question(f"i{k}", 0, "", "", "set") for k in range(len(rows))],
+                {"set": LABELS},
+                rows=rows,
+            )
+        ranked = np.empty_like(chunk.scores)
+        ranked[chunk.indices] = chunk.scores
+        k = cloze.CONFIGURATIONS.index((masks, pooling))
+        for place, row in enumerate([2, 0]):
+            with torch.no_grad():
+                expected = [
+                    float(literal(loaded, rows[row], t, vectors, masks, pooling)) for t in ids
+                ]
+            assert found[place].tolist() == pytest.approx(expected, abs=1e-9)
+            assert ranked[row, k].tolist() == pytest.approx(expected, abs=1e-9)
+
+
+def literal_forced(loaded, row, tokens, vectors, pooling):
+    """Token by token: causal models after the prompt, sentinel models after their context."""
+    first = rows_of_embedding(loaded)
+    table = loaded.model.get_input_embeddings().weight
+    parts = []
+    for j, token in enumerate(tokens):
+        if loaded.spec.kind == "causal":
+            logits = read(loaded, [*row.ids, *tokens[:j]], vectors)[-1]
+        else:
+            embedded = torch.stack([table[i] if i < first else vectors[i - first] for i in row.ids])
+            sentinel = loaded.tokenizer.convert_tokens_to_ids("<extra_id_0>")
+            forced = torch.tensor([[0, sentinel, *tokens[:j]]])
+            logits = loaded.model(inputs_embeds=embedded[None], decoder_input_ids=forced).logits[
+                0, -1
+            ]
+        parts.append(torch.log_softmax(logits, -1)[token])
+    return torch.stack(parts).mean() if pooling == "mean" else parts[0]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "t5"])
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+def test_scores_of_causal_and_sentinel_models_equal_a_literal_loop(name, pooling):
+    loaded = tiny(name)
+    vectors = vectors_for(loaded)
+    rows = causal_prompts(loaded) if name != "t5" else prompts(loaded)
+    ids = candidate_ids(loaded, LABELS, "auto", True).ids
+    with inserted(loaded, vectors):
+        found = Scores(loaded, rows, ids, "multi", pooling)([1, 4])
+    for place, row in enumerate([1, 4]):
+        expected = [float(literal_forced(loaded, rows[row], t, vectors, pooling)) for t in ids]
+        assert found[place].tolist() == pytest.approx(expected, abs=1e-9)
+
+
+def precise_norm(self, states):
+    return (
+        self.weight
+        * states
+        * torch.rsqrt(states.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
+    )
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta", "gpt2", "t5"])
+@pytest.mark.parametrize("loss", soft.LOSSES)
+def test_gradients_equal_central_differences(name, loss, monkeypatch):
+    # T5 computes its norms in float32 whatever the model's precision: too coarse for a difference
+    monkeypatch.setattr(modeling_t5.T5LayerNorm, "forward", precise_norm)
+    loaded = tiny(name)
+    masks, pooling = "multi", "mean"
+    rows = causal_prompts(loaded) if name == "gpt2" else prompts(loaded)
+    ids = candidate_ids(loaded, LABELS, "none", False).ids
+    recipe = soft.Recipe(loss=loss)
+    own = vectors_for(loaded).requires_grad_(True)
+
+    def value():
+        with inserted(loaded, lambda: own):
+            return soft.loss_of(Scores(loaded, rows, ids, masks, pooling)(range(6)), GOLDS, recipe)
+
+    value().backward()
+    gradient = own.grad.clone()
+    for slot, place in [(0, 0), (1, 7), (2, width(loaded) - 1)]:
+        ends, step = [], 1e-5
+        for sign in (1, -1):
+            with torch.no_grad():
+                own[slot, place] += sign * step
+                ends.append(float(value()))
+                own[slot, place] -= sign * step
+        expected = (ends[0] - ends[1]) / (2 * step)
+        assert float(gradient[slot, place]) == pytest.approx(expected, rel=1e-5, abs=1e-9)
+    assert all(p.grad is None for p in loaded.model.parameters())
+
+
+def test_losses_are_the_papers():
+    scores = torch.tensor([[-1.0, -2.0, -0.5], [-3.0, -0.1, -4.0]], dtype=torch.float64)
+    golds = [(0, 2), (1,)]
+    bce = 0.0
+    for row, own in zip(scores.tolist(), golds, strict=True):
+        for c, x in enumerate(row):
+            p = 1 / (1 + np.exp(-x))
+            bce -= np.log(p) if c in own else np.log(1 - p)
+    assert float(soft.loss_of(scores, golds, soft.Recipe())) == pytest.approx(bce / 6)
+    nll = soft.Recipe(loss="nll")
+    assert float(soft.loss_of(scores, golds, nll)) == pytest.approx((1 + 0.5 + 0.1) / 3)
+    sampled = soft.Recipe(loss="nll", nll_gold="sampled")
+    seen = {
+        round(float(soft.loss_of(scores, golds, sampled, np.random.default_rng(s))), 6)
+        for s in range(20)
+    }
+    assert seen == {round((1 + 0.1) / 2, 6), round((0.5 + 0.1) / 2, 6)}
+
+
+def test_mrra_is_the_reciprocal_of_the_mean_rank_with_ties_halved():
+    scores = torch.tensor([[3.0, 2.0, 2.0, 1.0]])
+    assert soft.reciprocal(scores, [(0,)]) == 1
+    assert soft.reciprocal(scores, [(1,)]) == pytest.approx(1 / 2.5)
+    assert soft.reciprocal(scores, [(0, 3)]) == pytest.approx(2 / 5)
+    assert soft.reciprocal(scores, [(1, 3)], "MRR") == pytest.approx(1 / 2.5)
+
+
+def slow_training(loaded, rows, ids, start, recipe):
+    """The same schedule by a plain loop, AdamW written out."""
+    own, first, second = start.clone(), torch.zeros_like(start), torch.zeros_like(start)
+    order = [list(range(4)), [4, 5]]
+    total, step, best, kept = recipe.epochs * 2, 0, 0.0, start
+    for _ in range(recipe.epochs):
+        for batch in order:
+            point = own.clone().requires_grad_(True)
+            scores = torch.stack(
+                [
+                    torch.stack([literal(loaded, rows[i], t, point, "multi", "mean") for t in ids])
+                    for i in batch
+                ]
+            )
+            target = torch.zeros_like(scores)
+            for place, i in enumerate(batch):
+                target[place, list(GOLDS[i])] = 1
+            loss = -(
+                target * torch.nn.functional.logsigmoid(scores)
+                + (1 - target) * torch.nn.functional.logsigmoid(-scores)
+            ).mean()
+            (gradient,) = torch.autograd.grad(loss, point)
+            rate = recipe.rate * (total - step) / total
+            step += 1
+            own = own * (1 - rate * recipe.decay)
+            first = 0.9 * first + 0.1 * gradient
+            second = 0.999 * second + 0.001 * gradient**2
+            scale = (second / (1 - 0.999**step)).sqrt() + 1e-8
+            own = own - rate * (first / (1 - 0.9**step)) / scale
+        with torch.no_grad():
+            found = 0.0
+            for i, row in enumerate(rows):
+                values = [float(literal(loaded, row, t, own, "multi", "mean")) for t in ids]
+                ranks = [sum(v > values[g] for v in values) + 1 for g in GOLDS[i]]
+                found += len(ranks) / sum(ranks) / len(rows)
+        if found > best:
+            best, kept = found, own
+    return kept, best
+
+
+def test_training_equals_a_plain_loop_and_leaves_the_model_alone():
+    loaded = tiny("bert")
+    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", False).ids
+    recipe = soft.Recipe(epochs=3, batch=4)
+    start = soft.initial(loaded, recipe)
+    before = {k: v.clone() for k, v in loaded.model.state_dict().items()}
+    data = soft.Rows(rows, GOLDS)
+    found, record = soft.fit(loaded, data, data, ids, start, recipe)
+    expected, best = slow_training(loaded, rows, ids, start, recipe)
+    assert torch.allclose(found, expected, atol=1e-6)
+    assert record["dev_best"] == pytest.approx(best)
+    assert len(record["curve"]) == 3
+    assert all(torch.equal(v, before[k]) for k, v in loaded.model.state_dict().items())
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
+@pytest.mark.parametrize("loss", soft.LOSSES)
+def test_training_lowers_the_loss_and_does_not_depend_on_threads(name, loss):
+    loaded = tiny(name, double=False)
+    rows = causal_prompts(loaded) if name == "gpt2" else prompts(loaded)
+    ids = candidate_ids(loaded, LABELS, "none", False).ids
+    recipe = soft.Recipe(epochs=6, loss=loss, seed=3)
+    data = soft.Rows(rows, GOLDS)
+    threads = torch.get_num_threads()
+    found = []
+    for count in (1, 2):
+        torch.set_num_threads(count)
+        found.append(soft.fit(loaded, data, data, ids, soft.initial(loaded, recipe), recipe))
+        assert torch.get_num_threads() == count
+    torch.set_num_threads(threads)
+    assert torch.equal(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+    curve = [loss for loss, _ in found[0][1]["curve"]]
+    assert min(curve[1:]) < curve[0]
+    best = max(m for _, m in found[0][1]["curve"])
+    assert found[0][1]["dev_best"] == pytest.approx(best, abs=1e-6)
+
+
+def test_slots_after_the_trained_ones_stay_fixed():
+    loaded = tiny("bert")
+    asked = [
+        Question(f"i{k}", 0, f"{mark(3)} {s} {mark(0)} {mark(1)} {mark(2)} ", " .", "set")
+        for k, s in enumerate(SUBJECTS)
+    ]
+    data = soft.Rows(slotted(loaded, asked), GOLDS)
+    ids = candidate_ids(loaded, LABELS, "none", False).ids
+    recipe = soft.Recipe(epochs=2)
+    start = soft.initial(loaded, recipe)
+    one, other = vectors_for(loaded, 1, 5), vectors_for(loaded, 1, 6)
+    first, _ = soft.fit(loaded, data, data, ids, start, recipe, fixed=one)
+    second, _ = soft.fit(loaded, data, data, ids, start, recipe, fixed=other)
+    assert first.shape == start.shape
+    assert not torch.equal(first, second)
+
+
+def test_a_parameter_that_changes_is_noticed():
+    loaded = tiny("bert")
+    watch = soft.Frozen(loaded)
+    watch.check()
+    weight = loaded.model.get_input_embeddings().weight
+    with torch.no_grad():
+        weight[0, 0] += 1
+    with pytest.raises(RuntimeError, match="touched the model's own parameters"):
+        watch.check()
+    loaded.model.requires_grad_(True)
+    with pytest.raises(ValueError, match="in evaluation mode without gradients"):
+        soft.Frozen(loaded)
+
+
+def test_a_prompt_file_serves_its_own_model_only(tmp_path):
+    loaded = tiny("bert")
+    loaded.record.update(weights="w1", tokenizer="t1", revision="")
+    prompt = soft.SoftPrompt(vectors_for(loaded).numpy(), {"task": "TP", "epoch": 4})
+    paths = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
+    for path in paths:
+        soft_files.save(prompt, loaded, path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    again = soft_files.load(paths[0], loaded)
+    assert (again.vectors == prompt.vectors).all()
+    assert again.record["task"] == "TP"
+    for name, value in (("weights", "w2"), ("tokenizer", "t2")):
+        other = tiny("bert")
+        other.record.update(weights="w1", tokenizer="t1", revision="")
+        other.record[name] = value
+        with pytest.raises(
+            soft_files.PromptError, match=f"whose {name} is .*train the prompt anew"
+        ):
+            soft_files.load(paths[0], other)
+    wide = tiny("albert")
+    wide.record.update(loaded.record)
+    with pytest.raises(soft_files.PromptError, match="hidden_size is '32'"):
+        soft_files.load(paths[0], wide)
+    with pytest.raises(soft_files.PromptError, match="no such soft prompt"):
+        soft_files.load(tmp_path / "c.safetensors", loaded)
+    (tmp_path / "d.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(soft_files.PromptError, match="not a soft prompt file"):
+        soft_files.load(tmp_path / "d.safetensors", loaded)
+
+
+def test_initial_vectors_are_seeded_or_those_of_words():
+    loaded = tiny("bert")
+    first, again, other = (soft.initial(loaded, soft.Recipe(tokens=4, seed=s)) for s in (0, 0, 1))
+    assert first.shape == (4, width(loaded))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    words = soft.initial(loaded, soft.Recipe(init="words", words="is a country"))
+    ids = loaded.tokenizer("is a country", add_special_tokens=False)["input_ids"]
+    assert torch.equal(words, loaded.model.get_input_embeddings().weight[ids])
+
+
+def test_the_schedule_decays_after_its_warmup():
+    assert [soft.schedule(s, 4, 0) for s in range(4)] == [1, 0.75, 0.5, 0.25]
+    assert [soft.schedule(s, 4, 2) for s in range(4)] == [0, 0.5, 1, 0.5]
+
+
+def test_raw_logits_on_the_development_rows_are_another_choice():
+    loaded = tiny("bert")
+    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", False).ids
+    vectors = vectors_for(loaded)
+    with inserted(loaded, vectors), torch.no_grad():
+        raw = Scores(loaded, rows, ids, raw=True)([0])[0]
+        logits = read(loaded, rows[0].ids, vectors)[rows[0].place]
+        one = [c for c, own in enumerate(ids) if len(own) == 1]
+    assert raw[one].tolist() == pytest.approx([float(logits[ids[c][0]]) for c in one], abs=1e-9)
+
+
+def test_added_rows_join_the_softmax_only_on_request():
+    loaded = tiny("bert")
+    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", False).ids
+    vectors = vectors_for(loaded)
+    found = []
+    for joined in (None, 0):
+        with inserted(loaded, vectors, in_softmax=joined), torch.no_grad():
+            found.append(Scores(loaded, rows, ids)([0])[0])
+    # all candidates lose the same share per pass: what the three rows take
+    one = [c for c, own in enumerate(ids) if len(own) == 1]
+    lost = (found[0] - found[1])[one]
+    assert float(lost.min()) > 0
+    assert lost.tolist() == pytest.approx([float(lost[0])] * len(one), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "masks", "pooling"),
+    [("gpt2", "single", "mean"), ("gpt2", "multi", "max"), ("t5", "single", "first")],
+)
+def test_configurations_without_meaning_are_refused(name, masks, pooling):
+    loaded = tiny(name)
+    ids = candidate_ids(loaded, LABELS, "none", False).ids
+    with pytest.raises(ValueError, match="has no scores under"):
+        Scores(loaded, [], ids, masks, pooling)
+
+
+def test_every_configuration_of_masked_models_is_legal():
+    assert LEGAL["masked"] == {(m, p) for m in cloze.MASKS for p in POOLINGS}
+
+
+def test_bad_rows_are_refused():
+    loaded = tiny("bert")
+    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", False).ids
+    data, start = soft.Rows(rows, GOLDS), soft.initial(loaded, soft.Recipe())
+    with pytest.raises(ValueError, match="no development rows; the split is larger"):
+        soft.fit(loaded, data, soft.Rows([], []), ids, start, soft.Recipe(epochs=1))
+    bad = soft.Rows(rows, [*GOLDS[:-1], (99,)])
+    with pytest.raises(ValueError, match="a training row has no gold"):
+        soft.fit(loaded, bad, data, ids, start, soft.Recipe(epochs=1))
+    long = soft.question("i9", "Paris " * 130, 3, "set", (0,))
+    with pytest.raises(ValueError, match=r"item i9, template 0: 1\d+ tokens, the model takes 128"):
+        slotted(loaded, [long])

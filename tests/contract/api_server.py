@@ -19,7 +19,7 @@ class LanguageModel:
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self.model, self.tokenizer, self.lock = model, tokenizer, threading.Lock()
-        self.bos = tokenizer.bos_token_id
+        self.bos, self.limit = tokenizer.bos_token_id, 1 << 20
 
     def logprobs(self, ids: Sequence[int], whole: bool = False) -> Any:
         """Log-probabilities after every token of BOS and `ids`."""

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from kgprobe.probes.models.api import Client
-from kgprobe.probes.models.api_http import Endpoint
+from kgprobe.probes.models.api_http import ApiError, Endpoint
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring import choice
 from kgprobe.probes.scoring.choice_text import Choice, prompt, read
@@ -97,6 +97,18 @@ def test_the_server_of_the_package_speaks_like_the_literal_one(tmp_path):
         refused = Endpoint(server.url, "tiny")
         assert ours.answer("/nothing", {})[0] == 404
         assert refused.base_url == server.url
+
+
+def test_a_prompt_beyond_the_window_is_refused_and_counted(tmp_path):
+    loaded = tiny("gpt2", bos="forced", double=False)
+    long = Choice("long", "Where? " * 80, ("Paris", "Rome"))
+    with Server(Answers(Speaker(loaded))) as server:
+        asked = client(server, tmp_path)
+        with pytest.raises(ApiError, match="takes 128 tokens, prompt and answer have"):
+            asked.chat(prompt(long))
+        found = choice.choose(asked, [ASKED[0], long], ("answer", "letter"))
+    assert {(i, way) for i, way, _ in found.left_out} == {("long", "answer"), ("long", "letter")}
+    assert {c.item for c in found.chosen} == {"q1"}
 
 
 def flat(value):

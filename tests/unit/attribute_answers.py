@@ -84,10 +84,14 @@ def answers(made: dict[str, st.Benchmark]) -> list[st.Answers]:
     return found
 
 
-def study(**options: object) -> st.Study:
-    """The study of the run; the graph has each stored triple once, and one more object of P21."""
-    made = benchmarks()
+def graph() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Edges (each stored triple once, and one more object of P21) and no literals."""
     stored = [(r[5], int(r[6][1:]), r[7]) for r in ROWS if r[4] == "stored"]
     edges = pl.DataFrame([*stored, (5, 21, 11)], schema=dict(EDGES.columns), orient="row")
-    literals = pl.DataFrame([], schema=dict(LITERAL_EDGES.columns))
-    return st.study(answers(made), made, edges, literals, **options)  # type: ignore[arg-type]
+    return edges, pl.DataFrame([], schema=dict(LITERAL_EDGES.columns))
+
+
+def study(**options: object) -> st.Study:
+    """The study of the run."""
+    made = benchmarks()
+    return st.study(answers(made), made, *graph(), **options)  # type: ignore[arg-type]

@@ -151,6 +151,12 @@ def test_prompts_show_what_the_oracle_adds(run):
     assert found[row, "2 prompts"]["value"] == 50
 
 
+def test_wordings_are_compared_by_kind(run):
+    cell = cells(run, "kg_wordings")["large | fill | bias", "own"]
+    assert (cell["value"], cell["n"]) == (25, 2)
+    assert cell["low"] <= 25 <= cell["high"]
+
+
 def test_bias_is_told_in_aggregate_and_small_relations_by_count(run):
     found = cells(run, "kg_bias")
     assert found["large | fill | P21", "triples"]["value"] == 2
@@ -248,3 +254,18 @@ def test_funnels_and_thresholds_are_printed_in_the_paper_s_order():
     tried = [("symmetry", "cap_pairs = 200", False, 1, 2, 4)]
     frame = pl.DataFrame(tried, schema=dict(SENSITIVITY.columns), orient="row")
     assert sizes.sensitivity_grid(frame).rows[0][1].text == "cap_pairs = 200"
+
+
+def test_a_run_in_which_nothing_is_right_still_has_its_tables():
+    made = attribute_answers.benchmarks()
+    given = [a for a in attribute_answers.answers(made) if a.probe.model == "small"]
+    wrong = [replace(a, alphas=a.alphas.with_columns(alpha=pl.lit(0.0))) for a in given]
+    graph = attribute_answers.graph()
+    found = st.study(wrong, {"symmetry": made["symmetry"]} | made, *graph)
+    alphas = found.alphas()
+    tables = at.tables(
+        found, st.measure(found, alphas), st.measure_patterns(found, alphas), PRINTED
+    )
+    tables |= an.tables(found, alphas, st.parts(found, alphas))
+    assert {"kg_table2", "kg_partial", "kg_asked"} <= set(tables)
+    assert "kg_correlation" not in tables

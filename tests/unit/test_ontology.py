@@ -132,3 +132,5 @@ def test_the_choice_takes_the_most_used_sensible_properties():
     )
     chosen = ontology.choose(properties, 2).filter("chosen")["property"].to_list()
     assert chosen == ["P1", "P2"]
+    named = ontology.choose(properties, 2, ["P3", "P9"]).filter("chosen")["property"].to_list()
+    assert named == ["P3"]

@@ -106,3 +106,30 @@ def test_a_random_t5_is_asked_seeded_and_nothing_of_its_noise_gets_through():
     made = paraphrase.reword("[X] was born in [Y].", ask)
     assert made.accepted == []
     assert sum(made.rejected.values()) == 3
+
+
+def test_what_a_model_says_is_frozen_into_a_table(tmp_path, monkeypatch):
+    from kgprobe.probes import paraphrases
+    from kgprobe.sheets import read_table
+
+    shared = [
+        {"relation": "P19", "index": "0", "kind": "manual", "text": "[X] was born in [Y]."},
+        {"relation": "P20", "index": "0", "kind": "manual", "text": "[X] died in [Y]."},
+    ]
+    settings = {"source": "a model", "revision": "abc", "sequences": 2}
+    said = {f"{X} was born in {Y}.": [f"{X} comes from {Y}", "noise"], f"{X} died in {Y}.": ["?"]}
+    monkeypatch.setattr(paraphrase, "load_t5", lambda *a: (None, None))
+    monkeypatch.setattr(paraphrase, "t5", lambda *a: said.__getitem__)
+    path = tmp_path / "made.tsv"
+    paraphrases.freeze(path, shared, [], settings)
+    assert "# Rejected: placeholder 2." in path.read_text()
+    rows = read_table(path)
+    assert [(r["relation"], r["index"], r["text"]) for r in rows] == [
+        ("P19", "0g0", "[X] comes from [Y].")
+    ]
+    assert wordings.join(shared, rows)["P19"][1].kind == "generated"
+    with pytest.raises(ValueError, match="source is empty; expected"):
+        paraphrases.freeze(path, shared, [], {**settings, "source": ""})
+    said.update({text: [] for text in said})
+    with pytest.raises(ValueError, match="no paraphrase was accepted"):
+        paraphrases.freeze(path, shared, [], settings)

@@ -85,13 +85,6 @@ def test_all_relations_without_template_are_named_at_once_most_used_first():
         wordings.choose(TABLE, {"P9": 2, "P7": 5, "P19": 4, "P8": 9})
 
 
-def test_relations_that_lama_cannot_tell_apart_are_flagged():
-    chosen = wordings.choose(TABLE, {"P17": 1, "P131": 1, "P276": 1, "P30": 1, "P19": 1})
-    assert wordings.same_text(chosen, ["P17", "P131", "P19"])
-    assert not wordings.same_text(chosen, ["P17", "P19"])
-    assert not wordings.same_text(chosen, ["P17", "P17"])
-
-
 def test_rows_trace_every_prompt():
     chosen = wordings.choose(TABLE, {"P26": 1}, 3)
     made = wordings.with_variants(
@@ -109,15 +102,6 @@ def test_rows_trace_every_prompt():
     }
     known = {row["prompt"] for row in origins}
     assert {row["parent"] for row in origins} - {""} <= known | {w.id for w in TABLE["P26"]}
-
-
-def test_ten_random_wordings_for_models_behind_an_api():
-    ws = [wordings.Wording(f"P1/{n}", "P1", "paraphrase", "[X] [Y]") for n in range(30)]
-    ten = wordings.random_choice(ws, 10)
-    assert len(ten) == 10
-    assert ten == sorted(ten, key=lambda w: int(w.id[3:]))
-    assert set(wordings.random_choice(ws, 4)) < set(ten)
-    assert wordings.random_choice(ws, 10, seed=1) != ten
 
 
 @pytest.mark.parametrize(
@@ -183,3 +167,33 @@ def test_prompts_of_the_questions_of_a_benchmark(tmp_path):
     few, _ = word(items, SHARED, MORE, {**settings, "pararel": "", "most": 2})
     assert set(few["prompt"]) < set(prompts["prompt"])
     assert few.height == 4
+
+
+def test_models_behind_an_api_are_asked_ten_prompts_by_hash():
+    import polars as pl
+
+    from kgprobe.probes.wordings import for_api
+    from kgprobe.schema import PROMPTS
+
+    rows = [(f"P1/{n}", "P1", n, f"[X] {n} [Y].", "own") for n in range(30)]
+    prompts = pl.DataFrame(rows, schema=dict(PROMPTS.columns), orient="row")
+    ten = for_api(prompts, 10)
+    assert ten.height == 10
+    assert set(for_api(prompts, 4)["prompt"]) < set(ten["prompt"])
+    assert set(for_api(prompts, 10, seed=1)["prompt"]) != set(ten["prompt"])
+
+
+@pytest.mark.real
+def test_every_relation_of_the_real_triples_that_can_be_asked_has_a_template(real_data):
+    import polars as pl
+
+    folder = real_data / "wikidata"
+    labels = pl.read_csv(
+        folder / "entity_labels.tsv", separator="\t", quote_char=None, infer_schema=False
+    ).select("qid")
+    triples = pl.read_parquet(folder / "triples.parquet")
+    for side in ("s", "o"):
+        triples = triples.join(labels.rename({"qid": side}), on=side, how="semi")
+    counts = dict(triples.group_by("p").len().rows())
+    assert len(counts) > 300
+    assert wordings.without_template(TABLE, counts) == []

@@ -396,6 +396,12 @@ def attributes():
     return [name for name in ATTRIBUTES if name in probed(None)] or ATTRIBUTES
 
 
+def few_prompts(wildcards):
+    """How many prompts a relation: models behind an API are asked few of the graph attributes'."""
+    is_api = MODELS[wildcards.model]["kind"] == "api"
+    return config["wording"]["api"] if is_api and wildcards.benchmark in ATTRIBUTES else 0
+
+
 def wordnet():
     """The folder of the WordNet database, where synonyms are asked for."""
     chosen = config["wording"]

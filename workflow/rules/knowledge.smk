@@ -42,6 +42,12 @@ rule ontology:
             table=OF_WIKIDATA,
         ),
         statements=lambda w: f"results/sources/{ONTOLOGY[w.ontology][1]}/facts.parquet",
+        # the released choice of properties, where it is asked for
+        released=(
+            (lambda w: released("ontoprobe", "ontology"))
+            if config["ontology"]["choice"] == "released"
+            else []
+        ),
         code=code("knowledge/ontology", "knowledge/ontology_build"),
     output:
         classes="results/knowledge/{ontology}/classes.parquet",
@@ -60,7 +66,8 @@ rule ontology:
         ontology="|".join(ONTOLOGY),
     threads: 1
     params:
-        **config["ontology"],
+        per_class=config["ontology"]["per_class"],
+        properties=config["ontology"]["properties"],
         seed=config["seed"],
     script:
         "../scripts/ontology.py"

@@ -114,6 +114,28 @@ rule train_control:
         "../scripts/train_control.py"
 
 
+# never asked for by the report: its table is read by a person, then named in wording.tables
+rule paraphrase:
+    input:
+        templates="resources/templates/templates.tsv",
+        tables=config["wording"]["tables"],
+        code=code("probes/paraphrases", "probes/prompts/paraphrase"),
+    output:
+        table="results/models/paraphrases.tsv",
+    log:
+        "logs/models/paraphrases.log",
+    benchmark:
+        "logs/models/paraphrases.jsonl"
+    threads: 1
+    resources:
+        mem_mb=4000,
+    params:
+        settings=config["wording"]["paraphraser"],
+        seed=config["seed"],
+    script:
+        "../scripts/paraphrase.py"
+
+
 # one job for all of them: each is done in less time than it takes to start
 rule word_prompts:
     input:
@@ -208,6 +230,8 @@ rule fill:
     params:
         model=of_model,
         settings=config["fill"],
+        few=few_prompts,
+        seed=config["seed"],
     script:
         "../scripts/fill.py"
 

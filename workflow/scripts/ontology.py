@@ -3,6 +3,7 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.benchmarks import ontoprobe_released
 from kgprobe.job import job
 from kgprobe.knowledge import ontology, ontology_build
 
@@ -21,6 +22,8 @@ with job(snakemake) as run:
     dbpedia = {Path(p).stem: pl.read_parquet(p) for p in run.input.dbpedia}
     wikidata = {Path(p).stem: pl.read_parquet(p) for p in run.input.wikidata}
     statements = schema.read(run.input.statements, schema.STATEMENTS)
+    released = run.input.get("released")
+    named = ontoprobe_released.properties(Path(released))["property"] if released else None
     built = ontology_build.build(
         dbpedia,
         wikidata,
@@ -28,6 +31,7 @@ with job(snakemake) as run:
         per_class=run.params.per_class,
         properties=run.params.properties,
         seed=run.params.seed,
+        named=None if named is None else named.drop_nulls().to_list(),
     )
     for name, contract in CONTRACTS.items():
         schema.write(getattr(built, name), contract, run.output[name], run.provenance())

@@ -5,6 +5,7 @@ opaque strings: IRIs of DBpedia (`dbo:`) and of Wikidata as they were pulled.
 """
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import polars as pl
@@ -254,12 +255,15 @@ def ends(
     return pl.DataFrame(table, schema=dict.fromkeys(columns, pl.String), orient="row")
 
 
-def choose(properties: pl.DataFrame, n: int) -> pl.DataFrame:
+def choose(properties: pl.DataFrame, n: int, named: Collection[str] | None = None) -> pl.DataFrame:
     """Marks the `n` properties with domain, range, superproperty and the most statements.
 
     The paper chose about 50 by hand ("sensible domain, range and superproperties"); this is a rule.
-    Adds the column `chosen`; ties go to the property id.
+    With `named` (property IRIs) those are marked in its place, as far as they are there. Adds the
+    column `chosen`; ties go to the property id.
     """
+    if named is not None:
+        return properties.with_columns(chosen=pl.col("property").is_in(sorted(named)))
     sensible = (
         pl.col("domain").is_not_null()
         & pl.col("range").is_not_null()

@@ -1,6 +1,6 @@
 """All steps of the ontology in order, with the funnel of what each kept (OntoProbe, sec. 2.1)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -36,11 +36,13 @@ def build(
     per_class: int = 20,
     properties: int = 50,
     seed: int = 0,
+    named: Collection[str] | None = None,
 ) -> Ontology:
     """The ontology from the pulled tables of both graphs, named like their queries.
 
     `statements` (STATEMENTS or FACTS) gives the number of statements per property, which orders the
-    choice of `properties`; without it all counts are 0 and the choice goes by id.
+    choice of `properties`; without it all counts are 0 and the choice goes by id. `named` takes the
+    properties with these IRIs instead.
     """
     declared = dbpedia["classes"].filter(pl.col("label").is_not_null())
     declared = (
@@ -55,7 +57,7 @@ def build(
     found, property_chains, aligned = _properties(
         dbpedia, wikidata, statements, declared, class_chains
     )
-    chosen = ontology.choose(found, properties)
+    chosen = ontology.choose(found, properties, named)
     depths = class_chains.group_by(pl.col("id").alias("class")).agg(
         pl.col("distance").max().alias("depth")
     )

@@ -9,6 +9,7 @@ made for more. Chat goes through the tokenizer's template, or through lines of "
 """
 
 import argparse
+import itertools
 import json
 import threading
 from collections.abc import Mapping, Sequence
@@ -30,12 +31,12 @@ Reply = tuple[int, dict[str, Any]]
 
 
 class Speaker:
-    """What a server needs of a model: encode, logprobs, generate, text, chat."""
+    """What a server needs of a model: encode, logprobs, generate, text, chat, limit."""
 
     def __init__(self, loaded: Loaded) -> None:
         self.loaded, self.text_of = loaded, CausalText(loaded)
         self.lock = threading.Lock()
-        self.tokenizer = loaded.tokenizer
+        self.tokenizer, self.limit = loaded.tokenizer, loaded.limit
         self.prefix = bos_prefix(loaded)[0]
         self.ends = frozenset(self.tokenizer.all_special_ids)
 
@@ -107,6 +108,8 @@ class Answers:
             if parameter in body and offer not in self.offers:
                 return 400, {"error": {"message": f"unknown parameter {parameter}"}}
         ids, spans = self.lm.encode(body["prompt"])
+        if refused := self._too_long(ids, body):
+            return refused
         new = self.lm.generate(ids, body.get("max_tokens", 16), body.get("logprobs", 0))
         text = "".join(self.lm.text(i) for i, _, _ in new)
         choice: dict[str, Any] = {"index": 0, "text": text, "finish_reason": "length"}
@@ -123,6 +126,14 @@ class Answers:
             entries = [{str(i): self._entry(i, p)} for i, p in zip(ids, own, strict=True)]
             choice["prompt_logprobs"] = [None, *entries]
         return 200, self._whole(choice, len(ids) + 1, len(new))
+
+    def _too_long(self, ids: Sequence[int], body: Mapping[str, Any]) -> Reply | None:
+        """A refusal where prompt and answer do not fit into the model's window."""
+        asked, limit = 1 + len(ids) + int(body.get("max_tokens", 16)), self.lm.limit
+        if asked <= limit:
+            return None
+        message = f"this model takes {limit} tokens, prompt and answer have {asked}"
+        return 400, {"error": {"message": message, "code": "context_length_exceeded"}}
 
     def _entry(self, token: int, logprob: float) -> dict[str, Any]:
         return {"logprob": logprob, "rank": 1, "decoded_token": self.lm.text(token)}
@@ -153,6 +164,8 @@ class Answers:
         if "logprobs" in body and "chat_logprobs" not in self.offers:
             return 400, {"error": {"message": "unknown parameter logprobs"}}
         ids, whole = self.lm.chat(body["messages"])
+        if refused := self._too_long(ids, body):
+            return refused
         tokens, top = body.get("max_tokens", 16), body.get("top_logprobs", 0)
         new = self.lm.generate(ids, tokens, top, whole)
         reply = "".join(self.lm.text(i) for i, _, _ in new)
@@ -223,6 +236,13 @@ class Server:
         return Handler
 
 
+def _sheet(path: str) -> list[dict[str, str]]:
+    """Rows of the model sheet; cells that a row leaves out at its end are empty."""
+    lines = [line.split("\t") for line in sheets.read_text(path).splitlines() if line.strip()]
+    header, *rows = [cells for cells in lines if not cells[0].startswith("#")]
+    return [dict(itertools.zip_longest(header, row, fillvalue="")) for row in rows]
+
+
 def main() -> None:
     """Serve a causal model of models.tsv until interrupted."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -230,7 +250,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--sheet", default="config/models.tsv")
     chosen = parser.parse_args()
-    rows = {row["model"]: row for row in sheets.read_table(chosen.sheet)}
+    rows = {row["model"]: row for row in _sheet(chosen.sheet)}
     if chosen.model not in rows:
         parser.error(f"no model {chosen.model!r} in {chosen.sheet}; there are {', '.join(rows)}")
     row = rows[chosen.model]

@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.probes.prompts import synonyms, wordings
+from kgprobe.sampling import take
 from kgprobe.schema import PROMPTS, WORDINGS
 from kgprobe.sheets import expand
 
@@ -39,3 +40,8 @@ def word(
         pl.DataFrame(prompts, schema=dict(PROMPTS.columns)),
         pl.DataFrame(origins, schema=dict(WORDINGS.columns)),
     )
+
+
+def for_api(prompts: pl.DataFrame, most: int, seed: int = 0) -> pl.DataFrame:
+    """PROMPTS with at most `most` of every relation, by hash of their ids (the paper's ten)."""
+    return take(prompts, most, seed, ["prompt"], ["relation"], "prompts of api")

@@ -12,6 +12,7 @@ from math import comb
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from kgprobe.metrics.matching import contained, first_match
 from kgprobe.metrics.ranking import hit_at
@@ -81,7 +82,7 @@ def of_texts(fills: pl.DataFrame, labels: Mapping[str, list[str]]) -> pl.DataFra
     """
     rows: list[tuple[object, ...]] = []
     whole = fills.filter(pl.col("position") == WHOLE).sort("item", "template", "masks", "rank")
-    most = max(whole["rank"].to_list(), default=0)
+    most = max(whole["rank"], default=0)
     grouped = whole.group_by("item", "template", maintain_order=True).agg("text", "logprob")
     for item, template, texts, logprobs in grouped.rows():
         places = {
@@ -159,7 +160,7 @@ def pooled(alphas: pl.DataFrame) -> pl.DataFrame:
     ).sort(*ANSWER, "pooling")
 
 
-def best_of(values: np.ndarray, size: int) -> float:
+def best_of(values: NDArray[np.float64], size: int) -> float:
     """Expected maximum of `size` of the values, drawn without replacement: closed form.
 
     The i-th smallest of n is the maximum of C(i - 1, size - 1) of the C(n, size) subsets.

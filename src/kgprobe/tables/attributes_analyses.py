@@ -65,7 +65,7 @@ def partial_scores(parts: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=types | {"n": pl.Int64}, orient="row")
 
 
-def partial_table(scores: pl.DataFrame) -> pl.DataFrame:
+def partial_table(scores: pl.DataFrame) -> pl.DataFrame | None:
     """`kg_partial`: partial and full score per benchmark and model, per cent. n: examples."""
     cells = []
     for m in scores.filter(pattern="all").iter_rows(named=True):
@@ -74,7 +74,7 @@ def partial_table(scores: pl.DataFrame) -> pl.DataFrame:
         cells.append(cell("kg_partial", name, "partial", 100 * m["partial"], m["n"], interval))
         if m["full"] is not None:
             cells.append(cell("kg_partial", name, "full", 100 * m["full"], m["n"]))
-    return table.build(cells)
+    return table.build(cells) if cells else None
 
 
 def correlations(scores: pl.DataFrame, seed: int = 0) -> pl.DataFrame | None:
@@ -209,7 +209,7 @@ def ks_distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     return float(np.abs(shares[0] - shares[1]).max())
 
 
-def clusters(parts: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
+def clusters(parts: pl.DataFrame, seed: int = 0) -> pl.DataFrame | None:
     """`kg_clusters`: intervals when patterns are drawn and not examples; @1, best, per cent.
 
     Examples share relations, so that an interval over examples is too narrow. Row: model | method;
@@ -236,7 +236,7 @@ def clusters(parts: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
         cells.append(
             cell("kg_clusters", f"{model} | {method}", benchmark, value, own.height, interval)
         )
-    return table.build(cells)
+    return table.build(cells) if cells else None
 
 
 def _headline(frame: pl.DataFrame) -> pl.DataFrame:

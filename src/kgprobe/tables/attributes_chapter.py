@@ -65,6 +65,11 @@ FOLDED = {
         "k, model, method, benchmark",
         "Expected best of so many prompts, mean over triples: what the oracle adds.",
     ),
+    "kg_wordings": (
+        "Right at 1 by kind of wording, % of triples",
+        "model, method, benchmark",
+        "Mean over triples of the mean over their prompts of the kind; kinds answer other triples.",
+    ),
     "kg_asked": (
         "What was asked",
         "model, method, benchmark",

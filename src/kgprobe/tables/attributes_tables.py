@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from kgprobe.metrics.intervals import bootstrap_mean, resamples
 from kgprobe.tables import attributes_alpha as alpha
 from kgprobe.tables import table
 from kgprobe.tables.attributes_baselines import METHOD as BASELINE
@@ -35,6 +37,7 @@ def tables(
         "kg_choices": choices(metrics),
         "kg_patterns": patterns(asked_only.filter(~pl.col("method").str.starts_with(RANKED))),
         "kg_prompts": prompts(study),
+        "kg_wordings": wordings(study),
         "kg_asked": asked(study),
         "kg_bias": hallucination(asked_only) if "bias" in study.benchmarks else None,
     }
@@ -89,7 +92,7 @@ def scores(metrics: pl.DataFrame, published: Published) -> pl.DataFrame:
     return table.build(cells)
 
 
-def choices(metrics: pl.DataFrame) -> pl.DataFrame:
+def choices(metrics: pl.DataFrame) -> pl.DataFrame | None:
     """`kg_choices`: the same answers read in every way: pooling, alpha, gold; per cent.
 
     Row: @k | model | method | benchmark; column: pooling, kind of alpha, gold. Beside the pooled
@@ -106,10 +109,10 @@ def choices(metrics: pl.DataFrame) -> pl.DataFrame:
         if abs(m["value_mean"] - m["value_pooled"]) > 1e-12:
             mean = 100 * m["value_mean"]
             cells.append(cell("kg_choices", name, f"{column}, example mean", mean, m["examples"]))
-    return table.build(cells)
+    return table.build(cells) if cells else None
 
 
-def patterns(metrics: pl.DataFrame, most: int = 5) -> pl.DataFrame:
+def patterns(metrics: pl.DataFrame, most: int = 5) -> pl.DataFrame | None:
     """`kg_patterns` (Figure 4): metric @1 of the most frequent patterns of every benchmark.
 
     `metrics` with patterns, and hierarchy's broken by the class two up. Row: benchmark | place |
@@ -134,10 +137,10 @@ def patterns(metrics: pl.DataFrame, most: int = 5) -> pl.DataFrame:
                     cells.append(make(column, value=value, interval=interval))
                 cells.append(make(f"{column}, numerator", value=m["numerator"]))
                 cells.append(make(f"{column}, denominator", value=m["denominator"]))
-    return table.build(cells)
+    return table.build(cells) if cells else None
 
 
-def prompts(study: Study) -> pl.DataFrame:
+def prompts(study: Study) -> pl.DataFrame | None:
     """`kg_prompts`: how the best alpha grows with the number of prompts; per cent.
 
     Mean over triples of the expected best of so many random prompts, exact alpha, own gold. Row: @k
@@ -151,10 +154,35 @@ def prompts(study: Study) -> pl.DataFrame:
             name = f"@{m['k']} | {a.probe.model} | {a.probe.method} | {a.probe.benchmark}"
             column = f"{m['prompts']} prompts" if m["prompts"] > 1 else "1 prompt"
             cells.append(cell("kg_prompts", name, column, 100 * m["alpha"], m["triples"]))
-    return table.build(cells)
+    return table.build(cells) if cells else None
 
 
-def asked(study: Study) -> pl.DataFrame:
+def wordings(study: Study) -> pl.DataFrame | None:
+    """`kg_wordings`: alpha @1 by kind of wording (lama, own, paraphrase, synonym ...), per cent.
+
+    Mean over triples of the mean over their prompts of the kind; exact, own gold. Row: model |
+    method | benchmark; n: triples that were asked with the kind.
+    """
+    cells = []
+    for a in study.answers:
+        benchmark = study.benchmarks[a.probe.benchmark]
+        kinds = benchmark.prompts.select("relation", "kind", template="index")
+        found = a.alphas.filter(k=1, alpha_kind="exact", gold="own")
+        found = found.join(benchmark.items.select("item", "relation"), on="item")
+        found = found.join(kinds, on=["relation", "template"])
+        means = found.group_by("kind", "item").agg(pl.col("alpha").mean())
+        name = f"{a.probe.model} | {a.probe.method} | {a.probe.benchmark}"
+        for (kind,), group in sorted(means.group_by("kind"), key=lambda g: str(g[0])):
+            values = group.sort("item")["alpha"].to_numpy()
+            weights = resamples(np.zeros(len(values), dtype=np.int64), 1000, study.seed)
+            low, high = bootstrap_mean(values, weights)
+            interval = (100 * low, 100 * high)
+            value = 100 * float(values.mean())
+            cells.append(cell("kg_wordings", name, str(kind), value, len(values), interval))
+    return table.build(cells) if cells else None
+
+
+def asked(study: Study) -> pl.DataFrame | None:
     """`kg_asked`: what was asked and could not be: triples, prompts, excluded, verbose answers.
 
     Row: model | method | benchmark. Columns: triples in the sample; of them asked; prompts a
@@ -171,13 +199,18 @@ def asked(study: Study) -> pl.DataFrame:
         cells.append(make("triples", value=total))
         cells.append(make("triples asked", value=per_item.height))
         if per_item.height:
-            cells.append(make("prompts a triple", value=float(per_item["template"].mean() or 0)))  # type: ignore[arg-type]
+            cells.append(
+                make(
+                    "prompts a triple",
+                    value=a.alphas.unique(["item", "template"]).height / per_item.height,
+                )
+            )
         held, of = a.verbose
         if of:
             cells.append(cell("kg_asked", name, "verbose, %", 100 * held / of, of))
         own = study.left_out & set(benchmark.examples["example"])
         cells.append(make("examples left out", value=len(own)))
-    return table.build(cells)
+    return table.build(cells) if cells else None
 
 
 def hallucination(metrics: pl.DataFrame) -> pl.DataFrame | None:

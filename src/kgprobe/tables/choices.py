@@ -22,7 +22,9 @@ RELEASED = {
     "rdfs2": (4, 26, 30), "rdfs3": (6, 22, 28), "rdfs5": (11, 28, 39), "rdfs7": (11, 28, 39),
     "rdfs9": (82, 418, 500), "rdfs11": (82, 418, 500),
 }  # fmt: skip
-READ = ("option", "letter", "none", "several", "contradiction", "not offered", "scored")
+READ = (
+    "option", "letter", "label", "several", "contradiction", "none", "not offered", "scored",
+)  # fmt: skip
 
 Cells = list[dict[str, object]]
 #: (task or premise and rule) -> printed accuracy of one model.

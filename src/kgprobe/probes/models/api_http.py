@@ -23,6 +23,8 @@ import requests
 LOG = logging.getLogger(__name__)
 #: Statuses that another attempt may cure.
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+#: Statuses of requests that are refused for what they ask, not for who asks or when.
+REFUSED = frozenset({400, 413, 422})
 #: Error codes of a 429 that waiting does not cure.
 EXHAUSTED = ("insufficient_quota", "billing_hard_limit_reached")
 

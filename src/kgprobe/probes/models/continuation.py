@@ -59,29 +59,17 @@ class CausalText:
         return _Cached(self, prompts) if self.shares else _Anew(self, prompts)
 
     @torch.inference_mode()
-    def visit(
-        self, prompts: Sequence[Ids], owners: Sequence[int], suffixes: Sequence[Ids], read: Reader
+    def read(
+        self, stream: Stream, owners: Sequence[int], suffixes: Sequence[Ids], read: Reader
     ) -> None:
         """Call `read` on the logits (r x n x vocabulary) of every token of every suffix.
 
-        Suffix i follows prompt owners[i]; those of one call to `read` have equal length n. A batch
-        is read again after out-of-memory, so that `read` must overwrite and not add up.
+        Suffix i follows row owners[i] of the stream; those of one call to `read` have equal length
+        n. A batch is read again after out-of-memory, so that `read` must overwrite and not add up.
         """
-        of_prompt: list[list[int]] = [[] for _ in prompts]
-        for suffix, owner in enumerate(owners):
-            of_prompt[owner].append(suffix)
-
-        def forward(batch: NDArray[np.int64]) -> None:
-            chosen = [b for b in batch if of_prompt[b]]
-            if not chosen:
-                return
-            stream = self.open([prompts[b] for b in chosen])
-            rows = [(place, s) for place, b in enumerate(chosen) for s in of_prompt[b]]
-            for length in sorted({len(suffixes[s]) for _, s in rows}):
-                self._forced(stream, [r for r in rows if len(suffixes[r[1]]) == length],
-                             suffixes, read)  # fmt: skip
-
-        self.budget.run([len(p) for p in prompts], forward)
+        rows = list(zip(owners, range(len(suffixes)), strict=True))
+        for length in sorted({len(s) for s in suffixes}):
+            self._forced(stream, [r for r in rows if len(suffixes[r[1]]) == length], suffixes, read)
 
     def _forced(
         self, stream: Any, rows: list[tuple[int, int]], suffixes: Sequence[Ids], read: Reader
@@ -257,36 +245,24 @@ class SpanText:
         """A stream over sentences; their encodings are shared by all continuations."""
         return _Span(self, prompts)
 
-    def visit(
-        self, prompts: Sequence[Ids], owners: Sequence[int], suffixes: Sequence[Ids], read: Reader
+    def read(
+        self, stream: Stream, owners: Sequence[int], suffixes: Sequence[Ids], read: Reader
     ) -> None:
-        """As CausalText.visit: the logits of every token of every suffix in the sentence's gap."""
-        of_prompt: list[list[int]] = [[] for _ in prompts]
-        for suffix, owner in enumerate(owners):
-            of_prompt[owner].append(suffix)
+        """As CausalText.read: the logits of every token of every suffix in the sentence's gap."""
+        encoded = stream.encoded  # type: ignore[attr-defined]
+        for length in sorted({len(s) for s in suffixes}):
+            numbers = np.array([i for i, s in enumerate(suffixes) if len(s) == length])
 
-        def forward(batch: NDArray[np.int64]) -> None:
-            chosen = [b for b in batch if of_prompt[b]]
-            if not chosen:
-                return
-            encoded = self.gaps.encode([prompts[b] for b in chosen])
-            rows = [(place, s) for place, b in enumerate(chosen) for s in of_prompt[b]]
-            for length in sorted({len(suffixes[s]) for _, s in rows}):
-                own = [r for r in rows if len(suffixes[r[1]]) == length]
-                numbers = np.array([s for _, s in own])
+            def renumbered(found: Ids, logits: Any, numbers: Ids = numbers) -> None:
+                read(numbers[found], logits)
 
-                def renumbered(found: Ids, logits: Any, numbers: Ids = numbers) -> None:
-                    read(numbers[found], logits)
-
-                self.gaps.visit(
-                    encoded,
-                    [place for place, _ in own],
-                    [np.concatenate([self.lead, suffixes[s][:-1]]) for _, s in own],
-                    renumbered,
-                    last=length,
-                )
-
-        self.budget.run([len(p) for p in prompts], forward)
+            self.gaps.visit(
+                encoded,
+                [owners[i] for i in numbers],
+                [np.concatenate([self.lead, suffixes[i][:-1]]) for i in numbers],
+                renumbered,
+                last=length,
+            )
 
 
 class _Span:

@@ -127,22 +127,6 @@ def _chosen(wordings: list[Wording], most: int | None, seed: int) -> list[Wordin
     return sorted(kept, key=lambda w: (KINDS.index(w.kind), order[w.id]))
 
 
-def random_choice(wordings: Sequence[Wording], most: int, seed: int = 0) -> list[Wording]:
-    """At most `most` wordings by hash, in their order: the paper's ten for models behind an API."""
-    ordered = sorted(wordings, key=lambda w: (hash_key(seed, "wording of api", w.id), w.id))
-    kept = {wording.id for wording in ordered[:most]}
-    return [wording for wording in wordings if wording.id in kept]
-
-
-def same_text(chosen: Table, relations: Iterable[str]) -> bool:
-    """Whether two of `relations` share their first wording, so that no model can tell them apart.
-
-    P17, P30, P131 and P276 do in LAMA.
-    """
-    first = [chosen[name][0].text for name in dict.fromkeys(relations)]
-    return len(set(first)) < len(first)
-
-
 def rows(chosen: Table) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     """Rows of PROMPTS and of WORDINGS (which tells parent and change of every prompt)."""
     prompts: list[dict[str, object]] = []

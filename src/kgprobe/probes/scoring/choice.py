@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from kgprobe.probes.models.api import Answer, Client
+from kgprobe.probes.models.api_http import REFUSED, ApiError
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.continuation import CausalText
 from kgprobe.probes.models.load import Loaded
@@ -213,12 +214,22 @@ def _by_server(
         own = [c for c in asked if way != "stem" or c.stem]
         ask = {"answer": _answered, "letter": _letter}.get(way, _Texts(way))
 
-        def one(choice: Choice, ask: Any = ask) -> list[Chosen]:
-            answers = ask(client, choice)
-            progress(1)
-            return list(answers)
+        def one(choice: Choice, ask: Any = ask) -> list[Chosen] | str:
+            try:
+                return list(ask(client, choice))
+            except ApiError as error:
+                # refused for what was asked; a dead server or a wrong key ends the job
+                if error.status not in REFUSED:
+                    raise
+                return f"refused with HTTP {error.status}"
+            finally:
+                progress(1)
 
-        found.chosen += [c for many in client.map(one, own, workers) for c in many]
+        for choice, answers in zip(own, client.map(one, own, workers), strict=True):
+            if isinstance(answers, str):
+                found.left_out.append((choice.item, way, answers))
+            else:
+                found.chosen += answers
     found.record["api"] = client.record()
     return found
 

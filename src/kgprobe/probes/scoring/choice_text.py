@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 LETTERS = string.ascii_lowercase
+WORD = r"[^\W_]+"
 #: Put after the options for models that continue text.
 CUE = "\nAnswer:"
 GAP = "[MASK]"
@@ -31,8 +32,8 @@ class Choice:
 class Chosen:
     """What was chosen in one way: option (None: not readable), rule, text, margin.
 
-    `rule` is option, letter, none, several or contradiction for an answer, scored or not offered
-    for scores; `margin` the lead of the best score (nat), None without scores.
+    `rule` is option, letter, label, none, several or contradiction for an answer, scored or not
+    offered for scores; `margin` the lead of the best score (nat), None without scores.
     """
 
     item: str
@@ -62,15 +63,15 @@ def read(answer: str, options: Sequence[str]) -> tuple[int | None, str]:
     """(option, rule) of a generated answer, strictly; the option is None where none is named.
 
     `option`: exactly one "(x) label" stands in it. `letter`: none does, but it begins with a letter
-    alone. `several` options named, `contradiction` (a letter before another option's label) and
-    `none` are not readable.
+    alone. Not readable are `several` options named, a `contradiction` (a letter before another
+    option's label), a `label` alone (of exactly one option, without its letter) and `none`.
 
     >>> read("It is (b) Ship.", ["lake", "ship"])
     (1, 'option')
     >>> read("(b)", ["lake", "ship"])
     (1, 'letter')
     >>> read("a ship", ["lake", "ship"])
-    (None, 'none')
+    (None, 'label')
     """
     low = " ".join(answer.lower().split())
     named = [
@@ -83,11 +84,9 @@ def read(answer: str, options: Sequence[str]) -> tuple[int | None, str]:
     if named:
         return None, "several"
     found = ALONE.match(low)
-    if not found:
-        return None, "none"
-    letter = next(group for group in found.groups() if group)
-    if LETTERS.index(letter) >= len(options):
-        return None, "none"
+    letter = next(group for group in found.groups() if group) if found else ""
+    if not found or LETTERS.index(letter) >= len(options):
+        return None, "label" if _labels(low, options) == 1 else "none"
     rest = low[found.end() :].strip(" :.-\"'")
     others = [o for n, o in enumerate(options) if n != LETTERS.index(letter)]
     if any(_stands(o.lower(), rest) and rest.startswith(o.lower()) for o in others):
@@ -98,6 +97,18 @@ def read(answer: str, options: Sequence[str]) -> tuple[int | None, str]:
 def names_gold(answer: str, options: Sequence[str], gold: int) -> bool:
     """The released rule: "(x) label" of the gold stands somewhere in the lower-cased answer."""
     return f"({LETTERS[gold]}) {options[gold]}".lower() in answer.lower()
+
+
+def _labels(text: str, options: Sequence[str]) -> int:
+    """How many options' labels stand in a text as whole words, those inside a longer one aside."""
+    words = f" {' '.join(re.findall(WORD, text))} "
+    count = 0
+    for option in sorted(options, key=len, reverse=True):
+        own = f" {' '.join(re.findall(WORD, option.lower()))} "
+        if own in words:
+            count += 1
+            words = words.replace(own, " | ")
+    return count
 
 
 def _stands(phrase: str, text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kgprobe.probes.models.api import Answer, Client
-from kgprobe.probes.models.api_http import ApiError
+from kgprobe.probes.models.api_http import REFUSED, ApiError
 from kgprobe.probes.scoring.fill_rows import (
     INSTRUCTION,
     WHOLE,
@@ -115,7 +115,7 @@ class _Asker:
             return self._chat(prompt) if self.chats else self._complete(prompt)
         except ApiError as error:
             # a request that is refused for its content; a dead server or a wrong key ends the job
-            if self.settings.failures == "raise" or error.status not in (400, 413, 422):
+            if self.settings.failures == "raise" or error.status not in REFUSED:
                 raise
             return f"refused with HTTP {error.status}"
 

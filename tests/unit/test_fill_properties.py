@@ -1,0 +1,86 @@
+"""Random templates, subjects and golds: fillings equal a literal loop, whatever the text."""
+
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.scoring import fill
+from kgprobe.probes.scoring.fill import Blank
+from tests.unit.test_fill import (
+    causal_prompt,
+    gold_tokens,
+    logits,
+    masked_row,
+    next_row,
+    rows_of,
+    sentence,
+    span_context,
+    span_row,
+    tie_range,
+)
+from tests.unit.tiny_models import tiny
+
+WORDS = st.sampled_from(
+    ["France", "the", "Paris", "Niger", "Nigeria", "Straße", "ß", "São", "東京", "🦀", "a", "(",
+     "is", "'s", "capital of", "X-Y", "", " ", "  "]
+)  # fmt: skip
+TEXTS = st.lists(WORDS, max_size=5).map(" ".join)
+GOLDS = (
+    st.lists(WORDS, min_size=1, max_size=15).map(" ".join).filter(lambda t: t.strip() == t != "")
+)
+TEMPLATES = st.sampled_from(
+    ["[X] is [Y] .", "The capital of [X] is [Y]", "[X]: [Y]!", "[X] [Y]", "in [X] lies [Y]."]
+)
+INSIDE = st.sampled_from(["[Y] is in [X] .", "In [X] the [Y] lies", "[X]'s [Y] is it"])
+
+
+def check(loaded, blank, row):
+    """Ranks and log-probabilities of the gold's tokens, with others in the same batch."""
+    gold = gold_tokens(loaded, blank, blank.golds[0])
+    assume(0 < len(gold) <= 40)
+    others = [Blank("o", n, "It is [Y]", "", ("Paris" * n,)) for n in range(1, 4)]
+    others = [Blank(o.item, o.template, "[X] is [Y]", "It", o.golds) for o in others]
+    found = fill.predict(
+        loaded, [others[0], blank, *others[1:]], 0, fill.Settings(most_masks=40),
+        budget=Budget(48),
+    )  # fmt: skip
+    lines = rows_of(found.golds, item="i")
+    assert [line["token"] for line in lines] == gold
+    for j, line in enumerate(lines):
+        own = row(gold, j)
+        assert line["logprob"] == pytest.approx(float(torch.log_softmax(own, 0)[gold[j]]), abs=1e-9)
+        assert (line["best"], line["worst"]) == tie_range(own, gold[j])
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(TEMPLATES | INSIDE, TEXTS, GOLDS, st.sampled_from(["bert", "roberta"]))
+def test_masked_golds(template, subject, gold, name):
+    loaded = tiny(name)
+    blank = Blank("i", 0, template, subject, (gold,))
+    text = sentence(blank, "\0")
+    assume("  \0" not in text and "\0  " not in text)
+    assume(loaded.tokenizer(gold, add_special_tokens=False)["input_ids"])
+
+    def row(tokens, j):
+        ids, place = masked_row(loaded, blank, len(tokens))
+        return logits(loaded, ids)[place + j]
+
+    check(loaded, blank, row)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(TEMPLATES, TEXTS, GOLDS, st.sampled_from(["gpt2", "llama", "t5"]))
+def test_written_golds(template, subject, gold, name):
+    loaded = tiny(name, bos="" if name == "t5" else "forced")
+    blank = Blank("i", 0, template, subject, (gold,))
+    text = sentence(blank, "\0")
+    assume("  \0" not in text)
+
+    def row(tokens, j):
+        if name == "t5":
+            return span_row(loaded, span_context(loaded, blank), tokens[:j])
+        return next_row(loaded, causal_prompt(loaded, blank), tokens[:j])
+
+    check(loaded, blank, row)

@@ -1,0 +1,12 @@
+from kgprobe.job import job
+from kgprobe.probes.paraphrases import freeze
+from kgprobe.sheets import read_table
+
+with job(snakemake) as run:
+    freeze(
+        run.output.table,
+        read_table(run.input.templates),
+        [row for path in run.input.tables for row in read_table(path)],
+        run.params.settings,
+        run.params.seed,
+    )

@@ -144,7 +144,7 @@ def calibration(found: Sequence[Answered], taught: pl.DataFrame, seed: int) -> p
                     name,
                     "AUC",
                     value,
-                    rows.height,
+                    len(one) + len(other),
                     bounds,
                     paper="ontoprobe",
                 )

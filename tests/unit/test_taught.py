@@ -1,5 +1,7 @@
 """Which facts are taught: seeded, stable, inverse facts together."""
 
+import itertools
+
 import polars as pl
 
 from kgprobe import schema
@@ -84,12 +86,11 @@ def test_asked_facts_are_the_right_answers():
 
 
 def statements(**changes):
-    rows = [
-        (f"{t}-{k}", t, "test" if k > 3 else "dev", t, f"{t} {k}", "x", "", "class", [k % 4, 3], k)
-        + ("{}",)
-        for t in ("TP", "SCO")
-        for k in range(120)
-    ]
+    rows = []
+    for task, k in itertools.product(("TP", "SCO"), range(120)):
+        role, golds = "test" if k > 3 else "dev", [k % 4, 3]
+        key, subject = f"{task}-{k}", f"{task} {k}"
+        rows.append((key, task, role, task, subject, "x", "", "class", golds, k, "{}"))
     items = pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row")
     options = [("class", k, f"kind {k}", f"kind {k}") for k in range(4)]
     candidates = pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row")

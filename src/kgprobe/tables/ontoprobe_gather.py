@@ -45,12 +45,17 @@ def answered(
             benchmark,
             models[model]["kind"],
             models[model]["source"].startswith("control:"),
-            models[model].get("published", "") or "",
+            _printed_name(model, models[model]),
             benchmark == "onto_released",
             pl.concat(frames),
         )
         for (model, benchmark), frames in parts.items()
     ]
+
+
+def _printed_name(model: str, row: Row) -> str:
+    """The paper's name of a model from the hub (names are the hub's), "" for any other."""
+    return model if row["source"].startswith("hub:") else ""
 
 
 def tables(

@@ -210,12 +210,16 @@ def reasoning(
             second = asked.filter(kind=kind).group_by("item").agg(pl.col("MRR", "rank").mean())
             if first is not None and second.height:
                 premises[kind] = ontoprobe_reasoning.classify(
-                    cases, first, second, _rule(switches["premise"])
+                    cases,
+                    first,
+                    second,
+                    _rule(switches["premise"]),
+                    switches["missing_candidate"] == "skip",
                 )
         if premises:
             label = memory.label if memory else model
             settings[f"{label}, {benchmark}"] = ontoprobe_reasoning.settings(
-                answers, premises, cases
+                answers, premises, cases, switches["premise"] == "halves_dropped"
             )
     return ontoprobe_reasoning.figures(settings) if settings else None
 

@@ -53,12 +53,17 @@ def halves(
 
 
 def classify(
-    cases: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame, rule: str = "halves"
+    cases: pl.DataFrame,
+    first: pl.DataFrame,
+    second: pl.DataFrame,
+    rule: str = "halves",
+    skip_missing: bool = False,
 ) -> Premises:
     """Classes of the premises of the test rows of `cases` (the reasoning ITEMS).
 
     `first`: item, MRR, rank of the memorising items at m/mean with the template kind in use;
-    `second`: item, MRR, rank of the tests of P2, means over the pairs of pseudowords.
+    `second`: item, MRR, rank of the tests of P2, means over the pairs of pseudowords. As released
+    (`skip_missing`) rows whose subject is no candidate are not classified by P2.
     """
     known = {i: (m, r) for i, m, r in first.select("item", "MRR", "rank").rows()}
     asked = {i: (m, r) for i, m, r in second.select("item", "MRR", "rank").rows()}
@@ -67,10 +72,10 @@ def classify(
         own = cases.filter(relation=name, role="test").sort("row")
         ones, twos = [], []
         for item, row, text in own.select("item", "row", "meta").rows():
-            source = json.loads(text)["p1_item"]
-            if source in known:
-                ones.append((item, *known[source], row))
-            if item in asked:
+            meta = json.loads(text)
+            if meta["p1_item"] in known:
+                ones.append((item, *known[meta["p1_item"]], row))
+            if item in asked and not (skip_missing and meta.get("missing")):
                 twos.append((item, *asked[item], row))
         for key, rows, kept in (("P1", ones, found.first), ("P2", twos, found.second)):
             kept[name], found.cuts[name, key] = halves(rows, rule)
@@ -90,12 +95,16 @@ def reciprocal(ranks: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
 
 
 def settings(
-    answers: pl.DataFrame, premises: Mapping[str, Premises], cases: pl.DataFrame
+    answers: pl.DataFrame,
+    premises: Mapping[str, Premises],
+    cases: pl.DataFrame,
+    drop_middle: bool = False,
 ) -> pl.DataFrame:
     """rule, scheme, p1, p2 (codes 2, 1, 0), n, MRR, low, high: means over rows, then pairs.
 
     `answers` has item, scheme, p1, p2 (whether written), pair, MRR; `premises` by template kind
-    (manual, soft). The interval is the range of 95 % of bootstrap resamples of the rows.
+    (manual, soft). The interval is the range of 95 % of bootstrap resamples of the rows. As released
+    (`drop_middle`) the row between the halves of P1 is missing from explicit premises, too.
     """
     rules = dict(cases.select("item", "relation").rows())
     means = answers.group_by("item", "scheme", "p1", "p2").agg(pl.col("MRR").mean())
@@ -115,6 +124,7 @@ def settings(
                         value
                         for item, value in found.items()
                         if (one == 2 or kind.first[rule].get(item) == one)
+                        and not (drop_middle and kind.first[rule].get(item) is None)
                         and (two == 2 or kind.second[rule].get(item) == two)
                     ]
                     rows.append((rule, scheme, one, two, len(kept), *_mean(kept)))

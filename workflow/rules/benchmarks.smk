@@ -194,6 +194,7 @@ rule build_attribute:
         code=lambda w: code(
             f"benchmarks/{w.attribute}",
             "benchmarks/graph",
+            "benchmarks/graph_checks",
             "benchmarks/graph_examples",
             "benchmarks/graph_items",
             "benchmarks/graph_patterns",

@@ -1,7 +1,13 @@
 import importlib
 
 from kgprobe import schema
-from kgprobe.benchmarks import graph, graph_frames, graph_sensitivity, graph_settings
+from kgprobe.benchmarks import (
+    graph,
+    graph_checks,
+    graph_frames,
+    graph_sensitivity,
+    graph_settings,
+)
 from kgprobe.job import job
 from kgprobe.sheets import read_table
 
@@ -21,6 +27,7 @@ with job(snakemake) as run:
         graph_settings.normal_labels(read_table(run.input.bias)),
     )
     made = module.build(built_on, settings)
+    graph_checks.check_examples(made.examples, built_on, settings)
     told = {k: v for k, v in settings.items() if k not in ("templates", "labels", "bias_labels")}
     provenance = run.provenance(settings=told, thresholds=run.params.settings["thresholds"])
     for name, contract in graph_frames.OUTPUTS.items():

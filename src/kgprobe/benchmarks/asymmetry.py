@@ -51,6 +51,9 @@ def candidates(graph: Graph, settings: Settings, steps: Steps) -> pl.DataFrame:
         kept = kept.filter(pl.col("ns") == 0)
     why = f"asymmetric share < {settings['ratio']}" + (" or not 1" if settings["strict"] else "")
     steps.add("predicates: ratio", kept.height, enough.height, why)
+    both_kinds = kept.filter(pl.col("ns") / pl.col("n") >= settings["ratio"])
+    listed = ", ".join(f"P{p}" for p in both_kinds["p"])
+    steps.add("of them symmetric enough, too", both_kinds.height, None, listed)
     one_way = pl.concat([graph.edges.filter(~both).select(wide), literals.select(wide)])
     steps.add(
         "reverse absent",

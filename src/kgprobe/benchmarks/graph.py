@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -220,9 +221,11 @@ def reversed_present(edges: pl.DataFrame) -> NDArray[np.bool_]:
     found = np.zeros(edges.height, dtype=bool)
     relation = edges["p"].to_numpy()
     changes = np.flatnonzero(relation[1:] != relation[:-1]) + 1
-    starts = [0, *changes.tolist()] if len(relation) else []
+    bounds = [0, *changes.tolist(), len(relation)]
     forward, backward = packed(edges), packed(edges, reverse=True)
-    for start, end in zip(starts, [*starts[1:], len(relation)], strict=True):
+    for start, end in pairwise(bounds):
+        if start == end:
+            continue
         ordered = forward[start:end]  # sorted within the relation
         other = backward[start:end]
         place = np.minimum(np.searchsorted(ordered, other), len(ordered) - 1)

@@ -136,6 +136,8 @@ def _texts(graph: Graph, rows: pl.DataFrame) -> pl.DataFrame:
 
 def _same_text(rows: pl.DataFrame) -> pl.DataFrame:
     """Adds the flag same_text to examples that hold two relations which LAMA words alike."""
+    if not rows["predicate"].is_in(SAME_TEXT).any():
+        return rows
     relation = pl.when(pl.col("predicate").is_in(SAME_TEXT)).then("predicate")
     several = relation.n_unique().over("benchmark", "pattern", "ids") - (
         relation.null_count().over("benchmark", "pattern", "ids") > 0
@@ -229,22 +231,34 @@ def _set_name() -> pl.Expr:
 
 def _frequent(wanted: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
     """(set, id, label, rank): the most frequent labelled objects of every set's relation."""
+    relation = pl.col("predicate").str.split("/").list.first().str.slice(1).cast(pl.UInt16)
+    sets = wanted.with_columns(p=relation, turned=pl.col("set").str.ends_with("/reversed"))
     parts = []
-    for name, predicate in wanted.sort("set").rows():
-        side = "s" if name.endswith("/reversed") else "o"
-        relation = int(predicate.split("/")[0][1:])
-        edges = graph.of([relation]).select(pl.col(side).alias("id"))
-        named = edges.join(graph.labelled, on="id", how="semi").group_by("id").len()
-        named = named.sort("len", "id", descending=[True, False]).head(size)
-        named = named.join(graph.entities.select("id", "label"), on="id", maintain_order="left")
-        parts.append(named.select(id=pl.format("Q{}", "id"), label="label", set=pl.lit(name)))
-        if side == "o":
-            values = graph.literals.filter(pl.col("p") == relation).group_by("value", "text").len()
-            values = values.sort("len", "value", descending=[True, False]).head(size)
-            parts.append(values.select(id="value", label="text", set=pl.lit(name)))
-    frame = pl.concat(parts)
+    for side, turned in (("o", False), ("s", True)):
+        own = sets.filter(turned=turned).select("set", "p")
+        top = _top(graph.edges, own, side, size).rename({side: "id"})
+        named = top.join(graph.entities.select("id", "label"), on="id")
+        parts.append(named.select("set", "len", id=pl.format("Q{}", "id"), label="label"))
+        if not turned and graph.literals.height:
+            top = _top(graph.literals, own, "value", size, "text")
+            parts.append(top.select("set", "len", id="value", label="text"))
+    frame = pl.concat(parts).sort("set", "len", "id", descending=[False, True, False])
     ranked = frame.with_columns(rank=1 + pl.int_range(pl.len(), dtype=pl.Int64).over("set"))
-    return ranked.select("set", "id", "label", "rank")
+    return ranked.filter(pl.col("label").is_not_null()).select("set", "id", "label", "rank")
+
+
+def _top(edges: pl.DataFrame, sets: pl.DataFrame, side: str, size: int, *more: str) -> pl.DataFrame:
+    """(set, side, len): the `size` most frequent values of a column in each set's relation.
+
+    Twice as many are counted as asked for, since some have no label.
+    """
+    chosen = edges.filter(pl.col("p").is_in(sets["p"].unique().to_list()))
+    counts = chosen.group_by("p", side, *more).len()
+    # only the first few of each relation are sorted
+    least = counts.group_by("p").agg(pl.col("len").top_k(2 * size).min().alias("least"))
+    counts = counts.join(least, on="p").filter(pl.col("len") >= pl.col("least"))
+    order = counts.sort("p", "len", side, descending=[False, True, False])
+    return order.group_by("p", maintain_order=True).head(2 * size).join(sets, on="p")
 
 
 def as_items(asked: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:

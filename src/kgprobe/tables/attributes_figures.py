@@ -66,7 +66,7 @@ def patterns_plot(
         cells = lookup(frame)
         rows = list(dict.fromkeys(frame["row"].sort()))
         rows.sort(key=lambda r: (BENCHMARKS.index(r.split(" | ")[0]), r))
-        figure, axes = new_axes(1.0 + 0.52 * len(rows) + 0.3 * len(models))
+        figure, axes = new_axes(1.0 + 0.4 * len(rows) + 0.3 * len(models))
         top, ticks, labels, legend = 0.0, [], [], dict[str, Any]()
         before = ""
         for row in rows:

@@ -1,0 +1,215 @@
+"""From generated graphs of 1, 3 and 11 million statements to all nine attributes.
+
+    python -m perf.attributes [millions[:runs] ...]
+
+Every run is a fresh process: FACTS of a parquet file are encoded, then each benchmark is built
+with the paper's thresholds, labels required. Planted patterns must come out in their exact numbers.
+Rows: wall and CPU seconds and peak memory against the targets, and the growth between the sizes.
+Besides results/perf/attributes.json this writes attributes_steps.tsv and attributes.svg.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("svg")
+
+import matplotlib.pyplot as plt
+import polars as pl
+import yaml
+
+from kgprobe.benchmarks import graph
+from kgprobe.benchmarks.graph_frames import ATTRIBUTES
+from kgprobe.benchmarks.graph_settings import settings_of
+from kgprobe.sources.graph_generate import Planted, write_facts
+
+#: runs by millions of statements
+REPEATS = {1: 5, 3: 5, 11: 3}
+SECONDS, GIGABYTES = 180, 6
+RESULTS = Path("results/perf")
+
+
+def one(path: str, built: str = "") -> dict[str, Any]:
+    """Wall and CPU seconds of every step, rows, and the peak memory of this process."""
+    steps: list[dict[str, Any]] = []
+
+    @contextlib.contextmanager
+    def step(name: str) -> Any:
+        wall, cpu = time.perf_counter(), time.process_time()
+        row: dict[str, Any] = {"step": name}
+        yield row
+        row["wall"] = round(time.perf_counter() - wall, 2)
+        row["cpu"] = round(time.process_time() - cpu, 2)
+        row["peak_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        steps.append(row)
+
+    config = yaml.safe_load(Path("config/config.yaml").read_text())["attributes"]
+    with step("encode") as row:
+        made = graph.encode(pl.scan_parquet(path), memory_mb=config["memory_mb"])
+        row["in"], row["out"] = made.counts["statements"], made.edges.height
+    sums = graph.wedge_sums(made)
+    for name in ATTRIBUTES if not built else [built]:
+        with step(name) as row:
+            found = importlib.import_module(f"kgprobe.benchmarks.{name}").build(
+                made, settings_of(config, name)
+            )
+            row["in"], row["out"] = made.edges.height, found.examples.height
+            row["candidates"] = int(found.patterns["candidates"].sum())
+            check(name, found.patterns)
+    return {"steps": steps, "sums": sums, "counts": dict(made.counts)}
+
+
+def check(name: str, patterns: pl.DataFrame) -> None:
+    """Ends the run unless the planted patterns were found in their exact numbers."""
+    known = Planted()
+    expected = {
+        "symmetry": {"P26": known.pairs},
+        "bidirectional": {"P22~P40": known.inverses},
+        "hierarchy": {"P279": known.chains},
+        "composite": {"P7>P8=P9": known.triangles},
+        "ambiguous": {"P19": known.names},
+        "bias": {"P21": known.obscure},
+    }
+    found = dict(patterns.select("pattern", "candidates").rows())
+    for pattern, n in expected.get(name, {}).items():
+        if found.get(pattern) != n:
+            raise SystemExit(f"{name}: {found.get(pattern)} candidates of {pattern}, planted {n}")
+    if not found:
+        raise SystemExit(f"{name}: no example")
+
+
+def measured(millions: int, repeats: int, folder: Path) -> list[dict[str, Any]]:
+    """The runs of one size."""
+    path = folder / f"{millions}.parquet"
+    write_facts(path, millions * 1_000_000)
+    runs = []
+    for _ in range(repeats):
+        command = [sys.executable, "-m", "perf.attributes", "--one", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"{millions} M: {done.stderr[-2000:] or done.stdout[-2000:]}")
+        runs.append(json.loads(done.stdout.splitlines()[-1]))
+        print(millions, "M:", total(runs[-1]), "s,", peak(runs[-1]), "MB", flush=True)
+    path.unlink()
+    return runs
+
+
+def total(run: dict[str, Any]) -> float:
+    """Wall seconds of all steps."""
+    return round(sum(step["wall"] for step in run["steps"]), 1)
+
+
+def processor(run: dict[str, Any]) -> float:
+    """CPU seconds of all steps."""
+    return round(sum(step["cpu"] for step in run["steps"]), 1)
+
+
+def peak(run: dict[str, Any]) -> int:
+    """Peak memory in MB."""
+    return max(step["peak_mb"] for step in run["steps"])
+
+
+def main(repeats: dict[int, int]) -> list[dict[str, object]]:
+    """Measure, write table and plot, and return the rows."""
+    results: dict[int, list[dict[str, Any]]] = {}
+    sizes = sorted(repeats)
+    with tempfile.TemporaryDirectory() as folder:
+        for millions in sizes:
+            results[millions] = measured(millions, repeats[millions], Path(folder))
+    write_steps(results)
+    plot(results)
+    rows = []
+    for millions, runs in results.items():
+        walls = sorted(total(run) for run in runs)
+        busy = statistics.median(processor(run) for run in runs)
+        note = f"{len(runs)} runs, {walls[0]} to {walls[-1]} s, {busy} CPU s"
+        note += f", load {os.getloadavg()[0]:.1f}"
+        large = millions == max(REPEATS)
+        name = f"nine attributes from {millions} M generated statements"
+        rows.append(
+            {
+                "name": f"{name} ({note})",
+                "ours": statistics.median(walls),
+                "peer": "",
+                "unit": f"wall seconds on {os.cpu_count()} cores",
+                "ratio": "",
+                "target": f"<= {SECONDS}" if large else "",
+            }
+        )
+        rows.append(
+            {
+                "name": f"{name}, peak memory",
+                "ours": max(peak(run) for run in runs),
+                "peer": "",
+                "unit": "MB of one fresh process",
+                "ratio": "",
+                "target": f"<= {GIGABYTES * 1000}" if large else "",
+            }
+        )
+    medians = {m: statistics.median(total(run) for run in runs) for m, runs in results.items()}
+    for small, large in pairwise(sizes):
+        rows.append(
+            {
+                "name": f"growth of time from {small} M to {large} M statements",
+                "ours": round(medians[large] / medians[small], 2),
+                "peer": round(large / small, 2),
+                "unit": "factor; peer: growth of the number of statements",
+                "ratio": round(medians[large] / medians[small] / (large / small), 2),
+                "target": "near 1",
+            }
+        )
+    return rows
+
+
+def write_steps(results: dict[int, list[dict[str, Any]]]) -> None:
+    """The steps of every run as a table."""
+    columns = ("step", "wall", "cpu", "peak_mb", "in", "candidates", "out")
+    lines = ["\t".join(("millions", "run", *columns))]
+    for millions, runs in results.items():
+        for number, run in enumerate(runs):
+            for step in run["steps"]:
+                cells = [millions, number, *(step.get(c, "") for c in columns)]
+                lines.append("\t".join(map(str, cells)))
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / "attributes_steps.tsv").write_text("\n".join(lines) + "\n")
+
+
+def plot(results: dict[int, list[dict[str, Any]]]) -> None:
+    """Wall seconds and memory against the number of statements."""
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
+    sizes = sorted(results)
+    for axis, value, label in ((axes[0], total, "wall seconds"), (axes[1], peak, "peak MB")):
+        middle = [statistics.median(value(run) for run in results[m]) for m in sizes]
+        linear = [middle[0] * m / sizes[0] for m in sizes]
+        axis.plot(sizes, linear, "--", color="0.7", label="linear in the smallest")
+        axis.plot(sizes, middle, "o-", color="#1f5fa8", label="median")
+        for m in sizes:
+            axis.plot([m] * len(results[m]), [value(r) for r in results[m]], "_", color="#1f5fa8")
+        axis.set(xlabel="million statements", ylabel=label, xlim=(0, None), ylim=(0, None))
+    axes[0].legend(frameon=False)
+    figure.savefig(RESULTS / "attributes.svg")
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one"]:
+        print(json.dumps(one(*sys.argv[2:])))
+        raise SystemExit(0)
+    asked = (arg.partition(":")[::2] for arg in sys.argv[1:])
+    chosen = {int(m): int(runs or 1) for m, runs in asked}
+    measured_rows = main(chosen or REPEATS)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / "attributes.json").write_text(json.dumps(measured_rows, indent=1))
+    print(json.dumps(measured_rows, indent=1))

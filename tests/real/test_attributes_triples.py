@@ -1,0 +1,151 @@
+"""The nine attributes on 631 k real triples, with the paper's thresholds."""
+
+from collections import Counter, defaultdict
+
+import polars as pl
+import pytest
+
+from kgprobe.benchmarks import (
+    ambiguous,
+    asymmetry,
+    bias,
+    bidirectional,
+    composite,
+    entity_centric,
+    hierarchy,
+    paths,
+    symmetry,
+)
+from kgprobe.benchmarks.graph import encode
+from kgprobe.knowledge import triples_facts
+from tests.unit import attribute_brute as brute
+from tests.unit.attribute_graphs import settings, triples
+
+pytestmark = pytest.mark.real
+MODULES = {
+    "symmetry": symmetry,
+    "asymmetry": asymmetry,
+    "bidirectional": bidirectional,
+    "hierarchy": hierarchy,
+    "composite": composite,
+    "paths": paths,
+    "entity_centric": entity_centric,
+    "bias": bias,
+    "ambiguous": ambiguous,
+}
+BARE = {"require_labels": False, "eval_examples": None}
+
+
+@pytest.fixture(scope="module")
+def rows(real_data):
+    return pl.read_parquet(real_data / "wikidata" / "triples.parquet", columns=["s", "p", "o"])
+
+
+@pytest.fixture(scope="module")
+def graph(rows, real_data):
+    labels = triples_facts.read_labels(real_data / "wikidata" / "entity_labels.tsv")
+    return encode(triples_facts.build(rows, labels).lazy())
+
+
+@pytest.fixture(scope="module")
+def numbers(rows):
+    """The triples as a set of tuples of numbers, without self-loops."""
+    columns = [rows[c].str.slice(1).cast(pl.Int64) for c in ("s", "p", "o")]
+    return brute.clean(zip(*columns, strict=True))
+
+
+def test_the_graph_is_what_the_data_say(graph, numbers):
+    counts = graph.counts
+    assert (counts["statements"], counts["duplicates"]) == (630_866, 0)
+    assert (counts["entities"], counts["labelled"]) == (162_218, 59_288)
+    assert counts["edges"] == 630_866 - counts["self_loops"] == len(numbers)
+    assert graph.of([279]).height == 1579
+    degree = brute.degrees(numbers)
+    assert dict(graph.entities.select("id", "degree").rows()) == degree
+
+
+def test_symmetric_predicates_and_pairs(graph, numbers):
+    made = symmetry.build(graph, settings("symmetry", **BARE, cap_pairs=10**9))
+    assert set(triples(made.examples)) == brute.symmetry(numbers, 50, 0.5)
+    assert made.patterns.height == 3
+
+
+def test_one_way_predicates(graph, numbers):
+    made = asymmetry.build(graph, settings("asymmetry", **BARE))
+    n = brute.count(numbers)
+    both = Counter(p for s, p, o in numbers if (o, p, s) in numbers)
+    kept = {p for p in n if n[p] >= 25 and 1 - both[p] / n[p] >= 0.5 and n[p] > both[p]}
+    found = dict(made.patterns.select("pattern", "candidates").rows())
+    assert found == {f"P{p}": n[p] - both[p] for p in kept}
+    caps = dict(made.patterns.select("pattern", "structural").rows())
+    assert caps == {pattern: min(100, size) for pattern, size in found.items()}
+
+
+def test_inverse_pairs(graph, numbers):
+    between = defaultdict(list)
+    for s, p, o in numbers:
+        between[s, o].append(p)
+    k: Counter = Counter()
+    for (s, o), relations in between.items():
+        for p1 in relations:
+            k.update((p1, p2) for p2 in between.get((o, s), ()) if p1 < p2)
+    n = brute.count(numbers)
+    kept = {
+        f"P{a}~P{b}": size
+        for (a, b), size in k.items()
+        if min(n[a], n[b]) >= 50 and size / min(n[a], n[b]) >= 0.5
+    }
+    made = bidirectional.build(graph, settings("bidirectional", **BARE))
+    assert dict(made.patterns.select("pattern", "candidates").rows()) == kept
+
+
+def test_chains_of_classes(graph, numbers):
+    made = hierarchy.build(graph, settings("hierarchy", **BARE, n=10**9))
+    assert set(triples(made.examples)) == brute.hierarchy({t for t in numbers if t[1] == 279})
+
+
+def test_triangles_are_counted_as_a_plain_loop_counts_them(graph, numbers):
+    inside = brute.category_members(numbers, 10)
+    out, between = defaultdict(list), defaultdict(list)
+    for s, p, o in numbers:
+        if p != 31:
+            out[s].append((p, o))
+            between[s, o].append(p)
+    count: Counter = Counter()
+    for a in inside:
+        for r1, b in out[a]:
+            for r3, c in out[a]:
+                if b != c:
+                    count.update((r1, r2, r3) for r2 in between.get((b, c), ()))
+    made = composite.build(graph, settings("composite", **BARE))
+    found = dict(made.patterns.select("pattern", "candidates").rows())
+    assert found == {f"P{a}>P{b}=P{c}": n for (a, b, c), n in count.items()}
+
+
+def test_paths_are_counted_without_building_them(graph, numbers):
+    inside = brute.category_members(numbers, 10)
+    out = defaultdict(list)
+    for s, p, o in numbers:
+        if p != 31:
+            out[s].append((p, o))
+    count: Counter = Counter()
+    for a in inside:
+        for r1, b in out[a]:
+            count.update((r1, r2) for r2, c in out[b] if c != a and r1 != r2)
+    counted = paths.count_paths(graph, settings("paths"))
+    assert {(r1, r2): n for r1, r2, n in counted.rows()} == count
+
+
+def test_obscure_subjects(graph, numbers):
+    made = bias.build(graph, settings("bias", **BARE))
+    assert set(triples(made.examples)) == brute.bias(numbers, {21, 30, 91, 140}, 2)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_each_has_a_hundred_examples_with_labels(graph, name):
+    made = MODULES[name].build(graph, settings(name))
+    sizes = dict(made.sizes.select("build", "examples").rows())
+    assert sizes["labelled"] >= 100
+    assert sizes["labelled"] <= sizes["structural"]
+    assert made.examples["subject_label"].null_count() == 0
+    assert made.items["group"].n_unique() == sizes["sampled"]

@@ -1,0 +1,243 @@
+"""Bad and awkward graphs: counted, refused with a reason, or harmless."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kgprobe.benchmarks import (
+    ambiguous,
+    asymmetry,
+    bias,
+    composite,
+    entity_centric,
+    hierarchy,
+    paths,
+    symmetry,
+)
+from kgprobe.benchmarks.graph import GraphError, check_memory, date_text, encode, numbers
+from kgprobe.benchmarks.graph_examples import EmptyBenchmarkError, MissingTemplatesError
+from kgprobe.benchmarks.graph_items import TWO_UP
+from kgprobe.benchmarks.graph_wedges import adjacency, parts_of, without_hubs
+from tests.unit.attribute_graphs import LABELS, WORKED, facts, graph, settings, triples, worked
+
+
+def test_duplicates_self_loops_and_foreign_ids_are_counted():
+    rows = facts([(1, 26, 2), (1, 26, 2), (3, 26, 3), (2, 26, 1)])
+    odd = pl.DataFrame(
+        [
+            ("wikidata", "P31", "a property", "P26", "Q1", None),
+            ("wikidata", "1970", None, "P26", "Q1", None),
+            ("wikidata", "Q1", None, "P26", "P31", None),
+            ("wikidata", "Q1", None, "P26", "L5", None),
+        ],
+        schema=rows.schema,
+        orient="row",
+    )
+    counts = encode(pl.concat([rows, odd]).lazy()).counts
+    assert counts["statements"] == 8
+    assert (counts["duplicates"], counts["self_loops"], counts["edges"]) == (1, 1, 2)
+    assert (counts["subject_no_item"], counts["object_no_item"]) == (2, 2)
+
+
+def test_labels_that_would_break_a_prompt_are_none():
+    labels = {1: "", 2: " ", 3: "[X]", 4: "a [MASK] b", 5: "fine ", 6: "<mask>"}
+    made = graph([(n, 26, n + 1) for n in range(1, 6)], labels)
+    assert dict(made.entities.drop_nulls("label").select("id", "label").rows()) == {5: "fine"}
+    assert made.counts["unusable_labels"] == 3
+
+
+def test_an_entity_without_label_stays_in_the_graph_and_in_no_example():
+    everyone = [(n, 26, n + 1) for n in (1, 3)] + [(n + 1, 26, n) for n in (1, 3)]
+    made = symmetry.build(
+        graph(everyone, {1: "a", 2: "b", 3: "c"}), settings("symmetry", min_triples=1)
+    )
+    assert triples(made.examples) == [((1, 26, 2), (2, 26, 1))]
+    step = made.steps.filter(step="labels").row(0, named=True)
+    assert (step["kept"], step["dropped"]) == (1, 1)
+    assert step["reason"].startswith("no_label")
+    assert dict(made.sizes.select("build", "examples").rows())["structural"] == 2
+
+
+def test_literals_are_for_asymmetry_alone():
+    dates = [(1, 569, "1970-01-22T00:00:00Z^^date"), (2, 569, "1971-01-01T00:00:00Z^^date")]
+    made = graph([(1, 26, 2)], literals=dates)
+    assert made.edges.height == 1
+    assert made.entities["degree"].to_list() == [1, 1]
+    examples = asymmetry.build(made, settings("asymmetry", min_triples=1)).examples
+    spoken = examples.filter((pl.col("predicate") == "P569") & (pl.col("role") == "forward"))
+    assert spoken["object_label"].to_list() == ["22 January 1970", "1971"]
+    assert set(spoken["object_kind"]) == {"literal"}
+    assert spoken["object_degree"].null_count() == 2
+    turned = examples.filter((pl.col("predicate") == "P569") & (pl.col("role") == "reversed"))
+    assert turned["subject_label"].to_list() == ["22 January 1970", "1971"]
+    without = asymmetry.build(made, settings("asymmetry", min_triples=1, literals=False))
+    assert set(without.examples["predicate"]) == {"P26"}
+    assert encode(facts([(1, 26, 2)], literals=dates).lazy(), literals=False).literals.height == 0
+
+
+def test_the_most_frequent_text_of_a_date_is_used():
+    rows = [
+        ("wikidata", f"Q{n}", "x", "P569", "1970-01-22T00:00:00Z", text)
+        for n, text in enumerate(["Jan. 22, 1970", "22.1.1970", "Jan. 22, 1970"], 1)
+    ]
+    frame = facts([(1, 26, 2)])
+    made = encode(pl.concat([frame, pl.DataFrame(rows, frame.schema, orient="row")]).lazy())
+    assert set(made.literals["text"]) == {"Jan. 22, 1970"}
+
+
+def test_dates_in_words():
+    assert date_text("-0043-03-15") == "15 March 43 BC"
+    assert date_text("1879-03-00") == "March 1879"
+    assert date_text("+1879-01-01T00:00:00Z") == "1879"
+
+
+def test_an_empty_benchmark_says_thresholds_and_counts():
+    with pytest.raises(EmptyBenchmarkError) as error:
+        symmetry.build(worked(), settings("symmetry"))
+    message = str(error.value)
+    assert "symmetry: no example is left" in message
+    assert "'min_triples': 50" in message
+    assert "predicates: min_triples: 0 kept" in message
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(composite, "composite"), (paths, "paths"), (hierarchy, "hierarchy"), (bias, "bias"),
+     (ambiguous, "ambiguous"), (entity_centric, "entity_centric")],
+)  # fmt: skip
+def test_a_graph_without_the_structure_is_an_empty_benchmark(module, name):
+    with pytest.raises(EmptyBenchmarkError, match=r"no example is left(.|\n)*kept"):
+        module.build(graph([(1, 26, 2), (3, 27, 4)]), settings(name, facts=2))
+
+
+def test_without_any_label_every_benchmark_is_empty():
+    bare = graph(WORKED.values(), {})
+    with pytest.raises(EmptyBenchmarkError, match="labels: 0 kept, 1 dropped"):
+        symmetry.build(bare, settings("symmetry", min_triples=1))
+    with pytest.raises(EmptyBenchmarkError, match="labels: 0 kept"):
+        paths.build(bare, settings("paths", min_combo=1))
+
+
+def test_all_predicates_without_template_stand_in_one_error():
+    chosen = settings("paths", min_combo=1, categories=1, templates=["P19", "P26"])
+    with pytest.raises(MissingTemplatesError) as error:
+        paths.build(worked(), chosen)
+    message = str(error.value)
+    order = [message.index(name) for name in ("P25 (", "P40 (", "P17 (", "P22 (")]
+    assert "5 predicates have no template" in message
+    assert order == sorted(order)
+    with pytest.raises(MissingTemplatesError, match=TWO_UP):
+        hierarchy.build(worked(), settings("hierarchy", templates=["P279"]))
+    same = hierarchy.build(worked(), settings("hierarchy", templates=["P279"], two_up="same"))
+    assert set(same.examples["predicate"]) == {"P279"}
+
+
+def test_predicates_without_template_can_be_dropped_and_are_listed():
+    chosen = {"templates": ["P19", "P26", "P22"], "missing_template": "drop"}
+    made = paths.build(worked(), settings("paths", min_combo=1, categories=1, **chosen))
+    assert triples(made.examples) == [((3, 22, 2), (2, 26, 1))]
+    step = made.steps.filter(step="templates").row(0, named=True)
+    assert (step["kept"], step["dropped"]) == (1, 7)
+    assert "P25 (" in step["reason"]
+    made = asymmetry.build(worked(), settings("asymmetry", min_triples=2, **chosen))
+    assert set(made.examples["predicate"]) == {"P19"}
+    assert "P31 (3)" in made.steps.filter(step="templates")["reason"][0]
+    facts_ = {"facts": 1, **chosen}
+    made = entity_centric.build(worked(), settings("entity_centric", **facts_))
+    assert set(made.examples["predicate"]) <= {"P19", "P26", "P22"}
+
+
+def test_a_hub_is_cut_and_told():
+    hub = [(1, 50, n) for n in range(2, 102)] + [(1, 31, 500)]
+    hub += [(n, 51, 300) for n in range(2, 102)]
+    made = paths.build(graph(hub), settings("paths", max_out=10, min_combo=1, categories=1))
+    step = made.steps.filter(step="hub cap").row(0, named=True)
+    assert (step["kept"], step["dropped"]) == (110, 90)
+    assert "Q1 (100)" in step["reason"]
+    edges = adjacency(graph(hub).edges)
+    kept, hubs = without_hubs(edges, 10, seed=0)
+    assert hubs == [(1, 101)]
+    again, _ = without_hubs(adjacency(graph(reversed(hub)).edges), 10, seed=0)
+    assert np.array_equal(kept.key, again.key)
+    fewer, _ = without_hubs(edges, 5, seed=0)
+    assert set(fewer.key) <= set(kept.key)
+
+
+def test_a_graph_beyond_the_memory_is_refused_with_the_number_of_buckets():
+    with pytest.raises(GraphError, match=r"need about 2,300,000 MB.*3594 buckets"):
+        check_memory(10_000_000_000, 800)
+    with pytest.raises(GraphError, match="memory_mb"):
+        encode(pl.concat([facts([(1, 26, 2)])] * 10_000).lazy(), memory_mb=1)
+
+
+def test_too_few_buckets_are_refused_with_the_number_that_fits():
+    costs = np.full(1000, 1000)
+    chosen = {"memory_mb": 4, "buckets": 2}
+    with pytest.raises(GraphError, match="80 buckets would fit"):
+        parts_of(costs, chosen, "composite")
+    fitting = parts_of(costs, {**chosen, "buckets": 80}, "composite")
+    assert len(fitting) == 80
+    automatic = parts_of(costs, {**chosen, "buckets": "auto"}, "composite")
+    assert len(automatic) == 80
+    covered = np.concatenate([np.arange(1000)[part] for part in automatic])
+    assert np.array_equal(covered, np.arange(1000))
+
+
+def test_facts_of_two_graphs_are_refused():
+    rows = facts([(1, 26, 2)])
+    both = pl.concat([rows, rows.with_columns(kg=pl.lit("dbpedia"))])
+    with pytest.raises(GraphError, match="exactly one graph"):
+        encode(both.lazy())
+    with pytest.raises(GraphError, match="expected P or Q"):
+        numbers(["P31", "spouse"])
+
+
+def test_amber_sets_give_heads_and_tails(tmp_path):
+    path = tmp_path / "amber_sets.jsonl"
+    told = {"is_head": True, "popularity": 3.0}, {"is_head": False, "popularity": 1.0}
+    sets = '{"name": "Cid", "qids": {"Q10": %s, "Q3": %s}}\n'
+    path.write_text(sets % tuple(json.dumps(t) for t in told) + '{"name": "x", "qids": {}}\n')
+    chosen = settings("ambiguous", source="amber", amber_sets=str(path))
+    made = ambiguous.build(worked(), chosen)
+    assert triples(made.examples) == [((10, 19, 11), (3, 19, 8))]
+    path.write_text("{}\n")
+    with pytest.raises(GraphError, match="line 1: not an AmbER set"):
+        ambiguous.build(worked(), chosen)
+    with pytest.raises(GraphError, match="name the file"):
+        ambiguous.build(worked(), settings("ambiguous", source="amber"))
+
+
+def test_a_class_in_brackets_tells_two_of_one_name_apart():
+    labels = {**LABELS, 14: "town"}
+    made = graph([*WORKED.values(), (10, 31, 14)], labels)
+    examples = ambiguous.build(made, settings("ambiguous", disambiguate="class")).examples
+    assert examples["subject_label"].to_list() == ["Cid (human)", "Cid (town)"]
+
+
+def test_variants_of_a_gender_answer_to_one_label():
+    made = graph([(1, 21, 2), (3, 21, 4), (5, 21, 6)], {1: "a", 2: "male organism", 3: "b",
+                                                        5: "c", 6: "other"})  # fmt: skip
+    table = {"P21": {"Q2": "male", "Q4": "male"}}
+    built = bias.build(made, settings("bias", bias_labels=table))
+    assert built.examples["object_label"].to_list() == ["male", "male", "other"]
+    assert "Q6" in built.steps.filter(step="objects with a normal label")["reason"][0]
+    assert set(built.candidates["label"]) == {"male", "other"}
+
+
+def test_golds_are_all_objects_with_the_own_one_first():
+    made = graph([(1, 40, 2), (1, 40, 3), (1, 40, 4), (5, 31, 9)])
+    examples = asymmetry.build(made, settings("asymmetry", min_triples=1)).examples
+    rows = examples.filter((pl.col("role") == "forward") & (pl.col("predicate") == "P40"))
+    assert [g[0] for g in rows["golds"]] == rows["object"].to_list()
+    assert all(set(g) == {"Q2", "Q3", "Q4"} for g in rows["golds"])
+
+
+def test_two_up_golds_are_every_class_two_steps_up():
+    made = graph([(1, 279, 2), (2, 279, 3), (2, 279, 4), (1, 279, 5), (5, 279, 6), (1, 279, 3)])
+    examples = hierarchy.build(made, settings("hierarchy")).examples
+    up = examples.filter(role="two_up")
+    assert all(set(g) == {"Q3", "Q4", "Q6"} for g in up["golds"])
+    assert sum("direct_edge" in f for f in up["flags"]) == 1
+    assert examples.filter(pl.col("flags").list.contains("direct_edge")).height == 3

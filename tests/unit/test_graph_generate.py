@@ -1,0 +1,38 @@
+"""Generated graphs: hubs among the objects, and planted patterns in their exact numbers."""
+
+import polars as pl
+
+from kgprobe.benchmarks import ambiguous, bidirectional, composite, hierarchy, symmetry
+from kgprobe.benchmarks.graph import encode, wedge_sums
+from kgprobe.schema import FACTS
+from kgprobe.sources.graph_generate import Planted, write_facts
+from tests.unit.attribute_graphs import settings
+
+FEW = Planted(pairs=60, inverses=55, chains=40, triangles=110, names=20, obscure=30)
+
+
+def test_a_generated_graph_has_its_planted_patterns_and_hubs(tmp_path):
+    for name in ("one", "two"):
+        write_facts(tmp_path / name, 20_000, FEW)
+    facts = pl.read_parquet(tmp_path / "one")
+    assert facts.equals(pl.read_parquet(tmp_path / "two"))
+    assert facts.columns == list(FACTS.columns)
+    made = encode(facts.lazy())
+    for module, name, pattern, n in (
+        (symmetry, "symmetry", "P26", 60),
+        (bidirectional, "bidirectional", "P22~P40", 55),
+        (hierarchy, "hierarchy", "P279", 40),
+        (composite, "composite", "P7>P8=P9", 110),
+        (ambiguous, "ambiguous", "P19", 20),
+    ):
+        patterns = module.build(made, settings(name)).patterns
+        assert dict(patterns.select("pattern", "candidates").rows())[pattern] == n
+    sums = wedge_sums(made)
+    assert sums["in_in"] > 20 * sums["out_out"]
+
+
+def test_edges_grow_with_the_size(tmp_path):
+    write_facts(tmp_path / "small", 5_000, FEW)
+    write_facts(tmp_path / "large", 15_000, FEW)
+    small, large = (encode(pl.scan_parquet(tmp_path / n)).edges.height for n in ("small", "large"))
+    assert 2.2 < large / small < 3.2

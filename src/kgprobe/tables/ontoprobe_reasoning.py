@@ -103,7 +103,7 @@ def settings(
     """rule, scheme, p1, p2 (codes 2, 1, 0), n, MRR, low, high: means over rows, then pairs.
 
     `answers` has item, scheme, p1, p2 (whether written), pair, MRR; `premises` by template kind
-    (manual, soft). The interval is the range of 95 % of bootstrap resamples of the rows. As released
+    (manual, soft). The interval holds 95 % of bootstrap resamples of the rows. As released
     (`drop_middle`) the row between the halves of P1 is missing from explicit premises, too.
     """
     rules = dict(cases.select("item", "relation").rows())

@@ -8,14 +8,17 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
+from kgprobe.benchmarks import ontoprobe_modes
 from kgprobe.tables import (
     chapter,
     ontoprobe,
     ontoprobe_gather,
+    ontoprobe_groups,
     ontoprobe_reasoning,
     ontoprobe_report,
     ontoprobe_values,
 )
+from kgprobe.tables import ontoprobe_modes as side_by_side
 from kgprobe.tables.ontoprobe import Answered
 
 TASKS = ("TP", "SCO", "SPO", "DM", "RG")
@@ -165,7 +168,7 @@ def test_mean_ranks_make_hits_all_or_nothing(items):
 
 
 def test_groups_remove_leaks_and_split_by_depth(values):
-    frame = ontoprobe.groups([answered(values)], "distinct", 0)
+    frame = ontoprobe_groups.groups([answered(values)], "distinct", 0)
     n = {r: n for r, c, n in frame.select("row", "column", "n").rows() if c == "MRR"}
     start = "tiny | onto_released | SCO | manual | "
     assert n[start + "all"] == 20
@@ -295,7 +298,17 @@ def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
         ),
     }
     switches = {"tp_rows": "distinct"}
-    made = ontoprobe_gather.tables([own], {"onto_world": folder}, printed, switches, 0, taught)
+    made = ontoprobe_gather.tables(
+        [own], {"onto_world": folder}, printed, switches, 0, taught, [own]
+    )
+    side = {
+        (r, c): v for r, c, v in made["ontoprobe_modes"].select("row", "column", "value").rows()
+    }
+    for row in {r for r, _ in side}:
+        assert side[row, "select = oracle"] >= side[row, "all at default"]
+        assert side[row, "ties = mean_rank"] == side[row, "all at default"]  # nothing is tied here
+    values_here = ontoprobe_modes.resolve("default")
+    assert len(side_by_side.points(values_here)) == len(ontoprobe_modes.SWITCHES)
     assert "ontoprobe_calibration" in made
     assert all("(control)" in row for row in made["ontoprobe_calibration"]["row"])
     page = ontoprobe_report.chapter(made, [], {}, {}, "default")

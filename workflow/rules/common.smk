@@ -492,7 +492,7 @@ def onto_sets():
 
 def onto_tables():
     """OntoProbe's tables that apply to this sheet."""
-    names = ["sizes", "configurations", "memorising", "groups", "baseline"]
+    names = ["sizes", "configurations", "memorising", "groups", "baseline", "modes"]
     if any(row["method"] in ("cloze", "soft") for row in onto_rows()):
         names.append("averages")
     if "onto_world" in onto_sets():

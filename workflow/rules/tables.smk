@@ -267,6 +267,8 @@ rule tabulate_ontoprobe:
             "tables/ontoprobe",
             "tables/ontoprobe_averages",
             "tables/ontoprobe_gather",
+            "tables/ontoprobe_groups",
+            "tables/ontoprobe_modes",
             "tables/ontoprobe_reasoning",
             "tables/ontoprobe_report",
             "tables/ontoprobe_values",

@@ -5,7 +5,13 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks import ontoprobe_modes
 from kgprobe.job import job
-from kgprobe.tables import chapter, ontoprobe_gather, ontoprobe_report, ontoprobe_values
+from kgprobe.tables import (
+    chapter,
+    ontoprobe_gather,
+    ontoprobe_report,
+    ontoprobe_values,
+)
+from kgprobe.tables import ontoprobe_modes as side_by_side
 from kgprobe.tables.table import write_tsv
 
 with job(snakemake) as run:
@@ -13,6 +19,13 @@ with job(snakemake) as run:
     folders = {Path(path).parent.name: Path(path).parent for path in run.input.questions}
     found = ontoprobe_gather.answered(
         run.params.experiments, run.params.models, run.input.answers, folders, switches
+    )
+    tied = ontoprobe_gather.answered(
+        run.params.experiments,
+        run.params.models,
+        run.input.answers,
+        folders,
+        {**switches, "ties": "mean_rank"},
     )
     taught = run.input.get("taught")
     made = ontoprobe_gather.tables(
@@ -22,6 +35,7 @@ with job(snakemake) as run:
         switches,
         run.params.seed,
         schema.read(taught, schema.TAUGHT) if taught else None,
+        tied,
     )
     pairs = zip(run.params.reasoned, run.input.reasoned, run.input.premises, strict=True)
     thought = ontoprobe_gather.reasoning(
@@ -43,5 +57,6 @@ with job(snakemake) as run:
         {Path(f).parent.name: schema.read(f, schema.FUNNEL) for f in run.input.funnels},
         ontoprobe_modes.changed(switches),
         chosen["mode"],
+        side_by_side.points(switches),
     )
     chapter.write(page, run.output.chapter)

@@ -102,7 +102,7 @@ def memorising(
     }
     cells: list[Cell] = []
     for own in answered:
-        for kind, values in _kinds(own.values):
+        for kind, values in kinds(own.values):
             picked = ontoprobe_values.choose(values)
             test = ontoprobe_values.asked_rows(values, tp_rows)
             for task in [t for t in TASKS if test.filter(task=t).height]:
@@ -186,25 +186,6 @@ def baselines(
     return table.build(cells)
 
 
-def groups(answered: Sequence[Answered], tp_rows: str, seed: int) -> pl.DataFrame:
-    """TABLE `ontoprobe_groups`: the chosen configuration by depth, golds, popularity, leak.
-
-    Rows are "model | benchmark | task | group: value"; without leaks, the items whose gold stands
-    inside the subject are removed.
-    """
-    cells: list[Cell] = []
-    for own in answered:
-        for kind, values in _kinds(own.values):
-            for task, configuration in sorted(ontoprobe_values.choose(values).items()):
-                test = ontoprobe_values.asked_rows(values, tp_rows).filter(task=task)
-                rows = ontoprobe_values.of_configuration(test, configuration)
-                for name, part in _parts(rows):
-                    row = f"{own.label} | {own.benchmark} | {task} | {kind} | {name}"
-                    for metric, value, interval in means(part, METRICS, seed):
-                        cells.append(_cell("groups", row, metric, value, part.height, interval))
-    return table.build(cells)
-
-
 def averages(answered: Sequence[Answered], printed: pl.DataFrame, tp_rows: str) -> pl.DataFrame:
     """TABLE `ontoprobe_averages` (Figures 5 to 7), ours beside the printed ones recomputed.
 
@@ -237,26 +218,8 @@ def averages(answered: Sequence[Answered], printed: pl.DataFrame, tp_rows: str) 
     return table.build(cells)
 
 
-def _parts(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-    yield "all", rows
-    if rows["leak"].any():
-        yield "without leaks", rows.filter(~pl.col("leak"))
-    if rows["task"][0] in ("TP", "SCO"):
-        for depth in sorted(rows["depth"].unique().to_list()):
-            yield f"depth {depth}", rows.filter(depth=depth)
-    for golds in sorted(rows["golds"].unique().to_list()):
-        yield f"golds {golds}", rows.filter(golds=golds)
-    known = rows.filter(pl.col("popularity").is_not_null())
-    if known.height >= 30:
-        cuts = [float(known["popularity"].quantile(q) or 0) for q in (1 / 3, 2 / 3)]
-        low = pl.col("popularity") <= cuts[0]
-        high = pl.col("popularity") > cuts[1]
-        yield "popularity low", known.filter(low)
-        yield "popularity middle", known.filter(~low & ~high)
-        yield "popularity high", known.filter(~low & high)
-
-
-def _kinds(values: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+def kinds(values: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """(manual or soft, rows of that kind of template) for those that occur."""
     for kind in ("manual", "soft"):
         rows = values.filter((pl.col("template") == "soft") == (kind == "soft"))
         if rows.height:

@@ -8,7 +8,14 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.metrics.ranking import auc
-from kgprobe.tables import ontoprobe, ontoprobe_reasoning, ontoprobe_values, table
+from kgprobe.tables import (
+    ontoprobe,
+    ontoprobe_groups,
+    ontoprobe_modes,
+    ontoprobe_reasoning,
+    ontoprobe_values,
+    table,
+)
 from kgprobe.tables.ontoprobe import Answered
 
 Row = Mapping[str, str]
@@ -65,8 +72,12 @@ def tables(
     switches: Mapping[str, str],
     seed: int,
     taught: pl.DataFrame | None = None,
+    tied: Sequence[Answered] = (),
 ) -> dict[str, pl.DataFrame]:
-    """Every TABLE of memorising that applies, by name."""
+    """Every TABLE of memorising that applies, by name.
+
+    `tied`: the same answers with every tie at its mean rank, for the modes side by side.
+    """
     tp_rows = switches["tp_rows"]
     sets = {
         name: (
@@ -83,7 +94,10 @@ def tables(
             found, printed["configurations"], tp_rows, seed
         ),
         "ontoprobe_memorising": ontoprobe.memorising(found, printed["memorizing"], tp_rows, seed),
-        "ontoprobe_groups": ontoprobe.groups(found, tp_rows, seed),
+        "ontoprobe_groups": ontoprobe_groups.groups(found, tp_rows, seed),
+        "ontoprobe_modes": ontoprobe_modes.modes(
+            found, {(a.model, a.benchmark): a.values for a in tied}, seed
+        ),
     }
     if whole:
         made["ontoprobe_baseline"] = ontoprobe.baselines(

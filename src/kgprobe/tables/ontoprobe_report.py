@@ -34,8 +34,12 @@ def chapter(
     funnels: Mapping[str, pl.DataFrame],
     settings: Mapping[str, str],
     mode: str,
+    points: Sequence[Mapping[str, object]] = (),
 ) -> Chapter:
-    """The chapter from the tables that were made; `settings` are switches off their default."""
+    """The chapter from the tables that were made; `settings` are switches off their default.
+
+    `points`: every point where paper and code disagree, with its value in each mode.
+    """
     shown = [
         _sizes(tables["ontoprobe_sizes"]),
         _memorising(tables, False),
@@ -58,6 +62,10 @@ def chapter(
     if "ontoprobe_reasoning" in tables:
         shown.append(_reasoning(tables["ontoprobe_reasoning"]))
         drawings += _grids(tables["ontoprobe_reasoning"])
+    if "ontoprobe_modes" in tables:
+        folded.append(_modes(tables["ontoprobe_modes"]))
+    if points:
+        folded.append(grid.records("Modes: every point of paper and code", points))
     for name, frame in funnels.items():
         folded.append(_funnel(name, frame))
     others = ", ".join(f"{k}: {v}" for k, v in sorted(settings.items()))
@@ -176,6 +184,12 @@ def _calibration(frame: pl.DataFrame) -> Grid:
     return grid.pivot(
         frame, "Taught against untaught statements", "model and task", columns, caption=caption
     )
+
+
+def _modes(frame: pl.DataFrame) -> Grid:
+    columns = {c: c for c in frame["column"].unique(maintain_order=True)}
+    caption = "MRR (R@5 and recall@5 where named) in per cent, one point switched alone."
+    return grid.pivot(frame, "Modes side by side", "model and task", columns, caption=caption)
 
 
 def _reasoning(frame: pl.DataFrame) -> Grid:

@@ -140,6 +140,26 @@ def test_printed_values_stand_beside_the_same_configuration_only(values):
     assert (frame["high"] >= frame["value"] - 1e-9).all()
 
 
+def test_soft_prompts_are_chosen_apart_from_manual_ones(items, values):
+    ranks = (
+        make_ranks(items, 1)
+        .filter(template=1)
+        .with_columns(loss=pl.lit("bce"), seed=pl.lit(0, dtype=pl.Int32))
+    )
+    known = ontoprobe_values.of_items(items)
+    soft = ontoprobe_values.metrics(ontoprobe_values.from_ranks(ranks), known)
+    printed = pl.DataFrame(
+        {"model": ["bert-base-cased"], "task": ["TP"], "template": ["soft"]}
+    ).with_columns(metric=pl.lit("R@1"), value=20.1)
+    own = answered(pl.concat([values, soft]))
+    frame = ontoprobe.memorising([own], printed, "distinct", 0)
+    rows = {row.split(" | ", 2)[2] for row in frame["row"]}
+    assert {"TP | manual | chosen", "TP | soft | chosen", "TP | soft | fixed"} <= rows
+    beside = frame.filter(pl.col("published").is_not_null())
+    assert beside["row"].to_list() == ["tiny | onto_released | TP | soft | oracle"]
+    assert ontoprobe_values.fixed(soft, "TP") == ("soft", "multi", "mean", "BCE", 0)
+
+
 def test_ranks_from_sentence_scores_are_tie_ranges(items):
     item = items.filter(item="DM-30")  # gold 2
     scores = pl.DataFrame(

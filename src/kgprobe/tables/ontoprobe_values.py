@@ -40,7 +40,8 @@ def from_ranks(ranks: pl.DataFrame) -> pl.DataFrame:
     """RANKS (or the soft prompts' ranks, with loss and seed) with configurations as columns."""
     is_soft = "loss" in ranks.columns
     if is_soft:
-        named = ranks.with_columns(template=pl.lit("soft"))
+        loss = pl.col("loss").str.to_uppercase()
+        named = ranks.with_columns(template=pl.lit("soft"), loss=loss)
     else:
         named = ranks.with_columns(
             template=pl.lit("m") + pl.col("template").cast(pl.String), loss=pl.lit(""), seed=0

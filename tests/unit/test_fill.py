@@ -57,7 +57,8 @@ def gold_tokens(loaded, blank, gold):
     text = text[:start] + gold + text[start + len(gold) + 2 :]
     coded = loaded.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     pairs = zip(coded["input_ids"], coded["offset_mapping"], strict=True)
-    return [i for i, (a, b) in pairs if a < start + len(gold) and b > start]
+    before = len(text[:start].rstrip())  # a space in front is the gold's
+    return [i for i, (a, b) in pairs if a < start + len(gold) and b > before]
 
 
 def rows_of(columns, **wanted):
@@ -312,8 +313,9 @@ def test_a_given_number_of_tokens_is_written_without_stops(name):
 @pytest.mark.parametrize("name", ["roberta", "gpt2", "t5"])
 def test_a_restricted_vocabulary_bounds_softmax_and_ranks(name):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
-    only = np.array([40, 12, 77, 9, 200, 150, 30])
     blank = Blank("x", 0, "The capital of [X] is [Y]", "France", masks=(1, 2))
+    rome = gold_tokens(loaded, blank, "Rome")
+    only = np.array([140, 12, 77, 9, 200, 150, 130, *rome])
     settings = Settings(length="gold")
     found = fill.predict(loaded, [blank], 3, settings, only=only)
     free = fill.predict(loaded, [blank], 500, settings)
@@ -325,11 +327,12 @@ def test_a_restricted_vocabulary_bounds_softmax_and_ranks(name):
     assert [r["token"] for r in lines] == [t for _, t in expected]
     assert [r["logprob"] for r in lines] == pytest.approx([v for v, _ in expected])
     assert {int(t) for t in found.top["token"]} <= {*only.tolist(), -1}
-    word = loaded.tokenizer.decode([only[1]])
-    gold = Blank("x", 0, blank.text, "France", (word.strip(), "Niger"))
-    ranked = fill.predict(loaded, [gold], 3, settings, only=only)
-    reasons = {r for *_, r in ranked.left_out}
-    assert reasons == {"gold outside of the vocabulary"}
+    gold = Blank("x", 0, blank.text, "France", ("Rome", "Niger"))
+    ranked = fill.predict(loaded, [gold], len(only), settings, only=only)
+    assert ranked.left_out == [("x", 0, 1, "gold outside of the vocabulary")]
+    assert ranked.golds["token"].tolist() == rome
+    first = rows_of(ranked.top, position=0)
+    assert ranked.golds["best"][0] == next(r["rank"] for r in first if r["token"] == rome[0])
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])

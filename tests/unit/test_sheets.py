@@ -15,6 +15,7 @@ EXPERIMENTS = sheets.read_schema(ROOT / "workflow/schemas/experiments.schema.jso
 CONFIG = sheets.read_schema(ROOT / "workflow/schemas/config.schema.json")
 
 HEADER = "model\tkind\tsource\trevision\tdtype\tbos\n"
+REMOTE = "a\tapi\tapi:some-model\t\tfloat32\t-\n"
 GOOD = "m\tcausal\tfolder:x\t\tfloat32\tnone\nb\tmasked\tfolder:y\t\tfloat32\t-\n"
 
 
@@ -73,6 +74,8 @@ def test_a_bad_sheet_names_the_line(tmp_path, text, message):
         ("g\tcausal\thub:a/b\t\tfloat32\tnone", "line 4: hub model 'g' has no revision"),
         ("g\tcausal\tfolder:z\t\tfloat32\t-", "line 4: bos is '-' for the causal model 'g'"),
         ("g\tmasked\tfolder:z\t\tfloat32\tnone", "line 4: bos is 'none' for the masked model"),
+        ("g\tapi\tfolder:z\t\tfloat32\t-", "line 4: source 'folder:z' for the api model 'g'"),
+        ("g\tmasked\tapi:z\t\tfloat32\t-", "line 4: source 'api:z' for the masked model 'g'"),
     ],
 )
 def test_models_that_cannot_be(tmp_path, row, message):
@@ -92,12 +95,17 @@ def test_models_that_cannot_be(tmp_path, row, message):
             "bear\tbear\tt\tsentense\tm",
             "line 3: unknown method 'sentense' .did you mean 'sentence'",
         ),
-        ("bear\tbear\tt\tsentence\tq", "line 3: unknown model 'q'; legal: b, m"),
+        ("bear\tbear\tt\tsentence\tq", "line 3: unknown model 'q'; legal: a, b, m"),
+        (
+            "bear\tbear\tt\tsentence\ta",
+            "line 3: method 'sentence' does not work with the api model 'a'; "
+            "legal kinds: masked, causal, seq2seq",
+        ),
         ("bear\tbear\tt\tsentence\tb", "line 3: same probe as in line 2"),
     ],
 )
 def test_every_name_of_an_experiment_is_checked(tmp_path, row, message):
-    known = models(tmp_path, GOOD)
+    known = models(tmp_path, GOOD + REMOTE)
     header = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
     path = sheet(tmp_path, header + "bear\tbear\tt\tsentence\tb\n" + row + "\n")
     rows = sheets.read_sheet(path, EXPERIMENTS)
@@ -115,3 +123,12 @@ def test_paths_take_the_data_folder_from_the_environment(monkeypatch):
     assert sheets.expand("${KGPROBE_DATA}/bear") == "/elsewhere/bear"
     monkeypatch.delenv("KGPROBE_DATA")
     assert sheets.expand("${KGPROBE_DATA}/bear") == "../shared/data/bear"
+
+
+@pytest.mark.parametrize("method", ["fill", "choice"])
+def test_every_kind_fills_and_chooses(tmp_path, method):
+    known = models(tmp_path, GOOD + REMOTE + "s\tseq2seq\tfolder:s\t\tfloat32\t-\n")
+    header = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
+    lines = [f"bear\tbear\tt\t{method}\t{model}\n" for model in known]
+    rows = sheets.read_sheet(sheet(tmp_path, header + "".join(lines)), EXPERIMENTS)
+    sheets.check_experiments(rows, "sheet", known, ["bear"], ["t"])

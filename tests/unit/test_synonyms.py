@@ -126,7 +126,7 @@ def test_variants_are_seeded_per_template_and_fewer_are_a_subset(folder):
 def test_missing_files_and_bad_lines_are_named(folder):
     (folder / "index.adv").unlink()
     (folder / "data.verb").unlink()
-    with pytest.raises(FileNotFoundError, match=r"missing data\.verb, index\.adv; set kg\."):
+    with pytest.raises(FileNotFoundError, match=r"missing data\.verb, index\.adv; set wording\."):
         synonyms.read(folder)
     bad = {"data.adv": "00000100 02 r zz broken\n", "index.adv": "broken r 1 0 1 0 00000100\n"}
     for name, text in bad.items():

@@ -160,3 +160,26 @@ def test_pararel_s_release_is_read(real_data):
     found = wordings.read_pararel(folder, LAMA)
     assert len(found) == 39
     assert sum(map(len, found.values())) == 329
+
+
+def test_prompts_of_the_questions_of_a_benchmark(tmp_path):
+    import polars as pl
+
+    from kgprobe import schema
+    from kgprobe.probes.wordings import word
+
+    rows = [
+        (f"i{n}", "g", "r", relation, "s", "Q1", "", "set", [0], n, "{}")
+        for n, relation in enumerate(["P26", "P26", "P279/P279"])
+    ]
+    items = pl.DataFrame(rows, schema=dict(schema.ITEMS.columns), orient="row")
+    (tmp_path / "P26.jsonl").write_text(json.dumps({"pattern": "[X] wed [Y] ."}) + "\n")
+    settings = {"most": None, "synonyms": 0, "pararel": str(tmp_path), "stop_space": False}
+    prompts, origins = word(items, SHARED, MORE, settings)
+    schema.check(prompts, schema.PROMPTS)
+    schema.check(origins, schema.WORDINGS)
+    assert set(prompts["relation"]) == {"P26", "P279/P279"}
+    assert "pararel" in set(prompts["kind"])
+    few, _ = word(items, SHARED, MORE, {**settings, "pararel": "", "most": 2})
+    assert set(few["prompt"]) < set(prompts["prompt"])
+    assert few.height == 4

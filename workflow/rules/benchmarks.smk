@@ -65,6 +65,29 @@ rule load_bear:
         "../scripts/load_bear.py"
 
 
+rule build_choices:
+    input:
+        questions="results/benchmarks/{benchmark}/items.parquet",
+        reasoning="results/benchmarks/{benchmark}/reasoning.parquet",
+        candidates="results/benchmarks/{benchmark}/candidates.parquet",
+        prompts="results/benchmarks/{benchmark}/prompts.parquet",
+        code=code("benchmarks/choices", "sampling"),
+    output:
+        choices="results/benchmarks/{benchmark}/choices.parquet",
+    log:
+        "logs/benchmarks/{benchmark}.choices.log",
+    benchmark:
+        "logs/benchmarks/{benchmark}.choices.jsonl"
+    threads: 1
+    params:
+        settings={
+            key: value for key, value in config["choice"].items() if key != "ways"
+        },
+        seed=config["seed"],
+    script:
+        "../scripts/build_choices.py"
+
+
 rule construct_ontoprobe:
     input:
         classes=lambda w: f"results/knowledge/{ONTOLOGIES[w.origin][0]}/classes.parquet",
@@ -135,3 +158,69 @@ rule load_ontoprobe:
         seed=config["seed"],
     script:
         "../scripts/load_ontoprobe.py"
+
+
+rule encode_graph:
+    input:
+        facts=attribute_facts(),
+        code=code("benchmarks/graph", "benchmarks/graph_frames"),
+    output:
+        edges="results/benchmarks/graph/edges.parquet",
+        literals="results/benchmarks/graph/literals.parquet",
+        entities="results/benchmarks/graph/entities.parquet",
+        counts="results/benchmarks/graph/counts.parquet",
+    log:
+        "logs/benchmarks/graph.log",
+    benchmark:
+        "logs/benchmarks/graph.jsonl"
+    threads: 2
+    resources:
+        mem_mb=config["attributes"]["memory_mb"],
+    params:
+        literals=config["attributes"]["literals"],
+        memory_mb=config["attributes"]["memory_mb"],
+    script:
+        "../scripts/encode_graph.py"
+
+
+rule build_attribute:
+    input:
+        edges="results/benchmarks/graph/edges.parquet",
+        literals="results/benchmarks/graph/literals.parquet",
+        entities="results/benchmarks/graph/entities.parquet",
+        templates=template_tables(),
+        names="resources/world/properties.tsv",
+        bias="resources/templates/kg_bias.tsv",
+        code=lambda w: code(
+            f"benchmarks/{w.attribute}",
+            "benchmarks/graph",
+            "benchmarks/graph_examples",
+            "benchmarks/graph_items",
+            "benchmarks/graph_patterns",
+            "benchmarks/graph_sensitivity",
+            "benchmarks/graph_settings",
+            "benchmarks/graph_wedges",
+            "sampling",
+        ),
+    output:
+        questions="results/benchmarks/{attribute}/items.parquet",
+        candidates="results/benchmarks/{attribute}/candidates.parquet",
+        examples="results/benchmarks/{attribute}/examples.parquet",
+        steps="results/benchmarks/{attribute}/funnel.parquet",
+        patterns="results/benchmarks/{attribute}/patterns.parquet",
+        sizes="results/benchmarks/{attribute}/sizes.parquet",
+        sensitivity="results/benchmarks/{attribute}/sensitivity.parquet",
+    log:
+        "logs/benchmarks/{attribute}.log",
+    benchmark:
+        "logs/benchmarks/{attribute}.jsonl"
+    wildcard_constraints:
+        attribute="|".join(ATTRIBUTES),
+    threads: 1
+    resources:
+        mem_mb=config["attributes"]["memory_mb"],
+    params:
+        settings=config["attributes"],
+        seed=config["seed"],
+    script:
+        "../scripts/build_attribute.py"

@@ -22,6 +22,21 @@ BENCHMARKS = {
     "onto_released": "the released OntoProbe",
     "onto_released_lite": "a small part of the released OntoProbe",
 }
+#: the nine attributes of a knowledge graph: benchmarks of the graph that the config chooses
+ATTRIBUTES = [
+    "symmetry",
+    "asymmetry",
+    "bidirectional",
+    "hierarchy",
+    "composite",
+    "paths",
+    "entity_centric",
+    "bias",
+    "ambiguous",
+]
+BENCHMARKS |= {name: "an attribute of the knowledge graph" for name in ATTRIBUTES}
+
+
 PROMPTS = ["templates", "soft"]
 
 
@@ -330,6 +345,11 @@ def fill_files(paper=None):
     ]
 
 
+def choice_files():
+    """What was chosen in every row of method choice, in the sheet's order."""
+    return [expand(rules.choose.output.chosen, **row)[0] for row in by_method("choice")]
+
+
 def soft_files():
     """Ranks by soft prompts and of reasoning, for every row of these methods, in the sheet's order."""
     makers = {"soft": rules.rank_soft, "reason": rules.reason}
@@ -371,19 +391,95 @@ def funnels():
     ]
 
 
+def attributes():
+    """The graph-attribute benchmarks that some probe asks, all of them when none does."""
+    return [name for name in ATTRIBUTES if name in probed(None)] or ATTRIBUTES
+
+
+def wordnet():
+    """The folder of the WordNet database, where synonyms are asked for."""
+    chosen = config["wording"]
+    return (
+        files([chosen["wordnet"]]) if chosen["synonyms"] and probes(paper="kg") else []
+    )
+
+
+def pararel():
+    """The folder of ParaRel's patterns, where they are asked for."""
+    chosen = config["wording"]["pararel"]
+    return files([chosen]) if chosen else []
+
+
+def attribute_answers():
+    """The answers of every row of the graph-attribute benchmarks, in the sheet's order."""
+    return [
+        expand(
+            (
+                rules.score.output.scores
+                if row["method"].startswith("sentence")
+                else rules.fill.output.fills
+            ),
+            **row,
+        )[0]
+        for row in probes(paper="kg")
+    ]
+
+
+def attribute_golds():
+    """Ranks of the golds beside every file of fillings."""
+    return [
+        expand(rules.fill.output.golds, **row)[0] for row in by_method("fill", "kg")
+    ]
+
+
+def of_attributes(kind):
+    """One parquet file of every graph-attribute benchmark that is probed."""
+    return [f"results/benchmarks/{name}/{kind}.parquet" for name in probed("kg")]
+
+
+def attribute_options():
+    """How the metrics of the graph-attribute benchmarks are read."""
+    names = ("ambiguous_denominator", "intersect")
+    return {name: config["wording"][name] for name in names}
+
+
 def side_files():
-    """What is made beside the tables: other names, facts out of dumps, ranks by trained prompts."""
+    """What is made beside the tables: other names in constructed sets, facts out of dumps, ranks by
+    trained prompts, multiple choice, fillings."""
     origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
     origins |= {b.split("_")[0] for b in constructed()}
     names = [f"results/benchmarks/{o}_big/aliases.parquet" for o in sorted(origins)]
     names += [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
-    return names + soft_files()
+    names += ["results/tables/ontoprobe_table5.parquet"] if by_method("choice") else []
+    return names + soft_files() + fill_files()
 
 
 def chapters():
     """Chapters of the report beside BEAR's, in the order in which they are printed."""
     return [
         f"results/report/chapters/{name}.json"
-        for name, wanted in {"sources": bool(comparisons())}.items()
+        for name, wanted in {
+            "sources": bool(comparisons()),
+            "attributes": bool(probes(paper="kg")),
+        }.items()
         if wanted
+    ]
+
+
+def attribute_facts():
+    """The facts of the graph that the attributes are built on."""
+    chosen = config["attributes"]["graph"]
+    found = [f"results/knowledge/{chosen}/facts.parquet"]
+    return found + (
+        ["results/knowledge/trex/dates.parquet"] if chosen == "trex" else []
+    )
+
+
+def template_tables():
+    """The tables whose relations have a template: the general one, and the attributes' own."""
+    known = ("templates.tsv", "kg.tsv")
+    return [
+        p
+        for p in (f"resources/templates/{name}" for name in known)
+        if Path(p).is_file()
     ]

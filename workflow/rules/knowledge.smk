@@ -73,6 +73,7 @@ rule trex_facts:
         code=code("knowledge/trex_facts"),
     output:
         facts="results/knowledge/trex/facts.parquet",
+        dates="results/knowledge/trex/dates.parquet",
     log:
         "logs/knowledge/trex/facts.log",
     benchmark:
@@ -80,3 +81,19 @@ rule trex_facts:
     threads: 1
     script:
         "../scripts/trex_facts.py"
+
+
+rule triples_facts:
+    input:
+        triples=lambda w: files([config["sources"]["triples"]["path"]]),
+        labels=lambda w: files([config["sources"]["triples"]["labels"]]),
+        code=code("knowledge/triples_facts"),
+    output:
+        facts="results/knowledge/triples/facts.parquet",
+    log:
+        "logs/knowledge/triples/facts.log",
+    benchmark:
+        "logs/knowledge/triples/facts.jsonl"
+    threads: 1
+    script:
+        "../scripts/triples_facts.py"

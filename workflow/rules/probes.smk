@@ -92,6 +92,38 @@ rule train_control:
         "../scripts/train_control.py"
 
 
+# one job for all of them: each is done in less time than it takes to start
+rule word_prompts:
+    input:
+        questions=expand(
+            "results/benchmarks/{attribute}/items.parquet", attribute=attributes()
+        ),
+        templates="resources/templates/templates.tsv",
+        tables=config["wording"]["tables"],
+        wordnet=wordnet(),
+        pararel=pararel(),
+        code=code(
+            "probes/wordings", "probes/prompts/wordings", "probes/prompts/synonyms"
+        ),
+    output:
+        prompts=expand(
+            "results/benchmarks/{attribute}/prompts.parquet", attribute=attributes()
+        ),
+        wordings=expand(
+            "results/benchmarks/{attribute}/wordings.parquet", attribute=attributes()
+        ),
+    log:
+        "logs/benchmarks/attribute_prompts.log",
+    benchmark:
+        "logs/benchmarks/attribute_prompts.jsonl"
+    threads: 1
+    params:
+        settings=config["wording"],
+        seed=config["seed"],
+    script:
+        "../scripts/word_prompts.py"
+
+
 rule score:
     input:
         questions="results/benchmarks/{benchmark}/items.parquet",
@@ -156,6 +188,35 @@ rule fill:
         settings=config["fill"],
     script:
         "../scripts/fill.py"
+
+
+rule choose:
+    input:
+        questions="results/benchmarks/{benchmark}/choices.parquet",
+        weights=weights,
+        code=lambda w: code(
+            "probes/choices",
+            "probes/scoring/choice",
+            "probes/scoring/choice_text",
+            "probes/scoring/fill_rows",
+            *answering(MODELS[w.model]["kind"]),
+        ),
+    output:
+        chosen="results/choices/{benchmark}/{prompt}/{model}.parquet",
+    log:
+        "logs/choices/{benchmark}/{prompt}/{model}.log",
+    benchmark:
+        "logs/choices/{benchmark}/{prompt}/{model}.jsonl"
+    threads: 1
+    resources:
+        gpu=accelerators(),
+        api=lambda w: int(MODELS[w.model]["kind"] == "api"),
+        mem_mb=4000,
+    params:
+        model=of_model,
+        ways=config["choice"]["ways"],
+    script:
+        "../scripts/choose.py"
 
 
 rule rank:

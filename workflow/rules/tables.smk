@@ -11,6 +11,9 @@ TABLES += ["calibration"] if has_controls() else []
 FIGURES = [f"bear_{what}_{b}" for b in probed("bear") for what in ("size", "relations")]
 FIGURES += ["calibration"] if has_controls() else []
 
+#: multiple choice: Tables 5 and 6 of OntoProbe, how answers were read, printed cells that cannot be
+CHOICE_TABLES = ["table5", "table6", "answers", "table6_fractions"]
+
 
 rule tabulate:
     input:
@@ -140,6 +143,91 @@ rule chapter_sources:
         "../scripts/chapter_sources.py"
 
 
+rule tabulate_attributes:
+    input:
+        answers=attribute_answers(),
+        golds=attribute_golds(),
+        examples=of_attributes("examples"),
+        sizes=of_attributes("sizes"),
+        questions=of_attributes("items"),
+        candidates=of_attributes("candidates"),
+        prompts=of_attributes("prompts"),
+        edges="results/benchmarks/graph/edges.parquet",
+        literals="results/benchmarks/graph/literals.parquet",
+        published="resources/published/kg_scores.tsv",
+        code=code(
+            "metrics/attributes",
+            "tables/attributes_alpha",
+            "tables/attributes_analyses",
+            "tables/attributes_baselines",
+            "tables/attributes_published",
+            "tables/attributes_report",
+            "tables/attributes_sizes",
+            "tables/attributes_study",
+            "tables/attributes_tables",
+        ),
+    output:
+        tables=report(
+            directory("results/tables/attributes"),
+            patterns=["{table}.tsv"],
+            caption="../report/kg_tables.rst",
+            category="Knowledge-graph attributes",
+            labels={"table": "{table}"},
+        ),
+        metrics="results/tables/kg_metrics.parquet",
+    log:
+        "logs/tables/attributes.log",
+    benchmark:
+        "logs/tables/attributes.jsonl"
+    threads: 1
+    resources:
+        mem_mb=4000,
+    params:
+        experiments=probes(paper="kg"),
+        models=MODELS,
+        options=attribute_options(),
+        seed=config["seed"],
+    script:
+        "../scripts/tabulate_attributes.py"
+
+
+rule chapter_attributes:
+    input:
+        tables="results/tables/attributes",
+        answers=attribute_answers(),
+        golds=attribute_golds(),
+        examples=of_attributes("examples"),
+        funnels=of_attributes("funnel"),
+        sensitivity=of_attributes("sensitivity"),
+        questions=of_attributes("items"),
+        candidates=of_attributes("candidates"),
+        prompts=of_attributes("prompts"),
+        published="resources/published/kg_scores.tsv",
+        names=["resources/templates/templates.tsv", *config["wording"]["tables"]],
+        code=code(
+            "tables/attributes_chapter",
+            "tables/attributes_figures",
+            "tables/attributes_report",
+            "tables/attributes_sizes",
+            "tables/attributes_study",
+            "tables/chapter",
+            "tables/grid",
+        ),
+    output:
+        chapter="results/report/chapters/attributes.json",
+    log:
+        "logs/tables/chapter_attributes.log",
+    benchmark:
+        "logs/tables/chapter_attributes.jsonl"
+    threads: 1
+    params:
+        experiments=probes(paper="kg"),
+        models=MODELS,
+        thresholds=config["attributes"]["thresholds"],
+    script:
+        "../scripts/chapter_attributes.py"
+
+
 rule report:
     input:
         tables=expand("results/tables/{table}.parquet", table=TABLES),
@@ -199,3 +287,28 @@ rule manifest:
     threads: 1
     script:
         "../scripts/manifest.py"
+
+
+rule tabulate_choices:
+    input:
+        chosen=choice_files(),
+        questions=[
+            f"results/benchmarks/{row['benchmark']}/choices.parquet"
+            for row in by_method("choice")
+        ],
+        memorising="resources/published/ontoprobe_choice.tsv",
+        reasoning="resources/published/ontoprobe_reasoning.tsv",
+        code=code("tables/choices", "tables/table"),
+    output:
+        tables=expand("results/tables/ontoprobe_{what}.parquet", what=CHOICE_TABLES),
+        texts=expand("results/tables/ontoprobe_{what}.tsv", what=CHOICE_TABLES),
+    log:
+        "logs/tables/ontoprobe_choices.log",
+    benchmark:
+        "logs/tables/ontoprobe_choices.jsonl"
+    threads: 1
+    params:
+        experiments=by_method("choice"),
+        models=MODELS,
+    script:
+        "../scripts/tabulate_choices.py"

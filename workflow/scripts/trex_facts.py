@@ -9,3 +9,6 @@ with job(snakemake) as run:
     schema.write(
         trex_facts.build(triples, labels), schema.FACTS, run.output.facts, run.provenance()
     )
+    schema.write(
+        trex_facts.dates(triples, labels), trex_facts.DATES, run.output.dates, run.provenance()
+    )

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval of a share; `successes` may be fractional (expected under ties).
+def wilson(successes: float, n: float, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval of a share; both may be fractional (expected under ties).
 
     Source: Wilson 1927. Raises ValueError unless 0 <= successes <= n and n > 0.
 

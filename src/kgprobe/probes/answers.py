@@ -1,16 +1,19 @@
 """From benchmark frames to a frame of scores: the probe stage's one way in."""
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import torch
+from numpy.typing import NDArray
 
 from kgprobe.probes import workers
 from kgprobe.probes.models.load import ModelSpec, load_model
-from kgprobe.probes.scoring import sentence
+from kgprobe.probes.scoring import recheck, sentence
 from kgprobe.schema import SCORES
 
 Tables = tuple[list[sentence.Item], dict[str, Sequence[str]], dict[str, Sequence[tuple[int, str]]]]
@@ -32,7 +35,8 @@ def score_frame(
     `method` is `sentence`, or `sentence-<variant>` for another pseudo-log-likelihood. Finished
     shards lie in `folder`; a run that follows a stop takes them up. With several `processes` each
     has a device of its own where there are several, else a thread, and scores its share of the
-    shards: the numbers do not depend on how many there are.
+    shards: the numbers do not depend on how many there are. Near ties of a model that is not exact
+    are scored again in float32, after everything else.
     """
     name, _, variant = method.partition("-")
     if name != "sentence":
@@ -45,6 +49,9 @@ def score_frame(
         workers.run(score_part, arguments, processes, bar.update)
     found = score_part(*arguments, (0, 1), _nothing if processes > 1 else bar.update)
     bar.close()
+    if spec.dtype != recheck.EXACT:
+        again = _Exact(dataclasses.replace(spec, dtype=recheck.EXACT), asked, arguments[2])
+        found.columns, found.record["recheck"] = recheck.run(found.columns, again)
     columns = {name: pl.Series(name, values) for name, values in found.columns.items()}
     frame = pl.DataFrame(columns).with_columns(pl.col("continuation_sum").fill_nan(None))
     casts = [pl.col(name).cast(dtype) for name, dtype in SCORES.columns.items()]
@@ -70,6 +77,33 @@ def score_part(
     return sentence.score(
         loaded, *asked, variant=variant, progress=progress, folder=folder, shard=shard, part=part
     )
+
+
+class _Exact:
+    """Exact columns of single questions; the model is loaded when the first are asked for."""
+
+    def __init__(self, spec: ModelSpec, asked: Tables, variant: str) -> None:
+        self.spec, self.asked, self.variant = spec, asked, variant
+        self._loaded: Any = None
+
+    def __call__(
+        self, questions: Sequence[tuple[str, int]]
+    ) -> dict[tuple[str, int], dict[str, NDArray[Any]]]:
+        """By question, in the order of its options."""
+        self._loaded = self._loaded or load_model(self.spec)
+        items, options, templates = self.asked
+        known = {item.item: item for item in items}
+        found: dict[tuple[str, int], dict[str, NDArray[Any]]] = {}
+        for template in sorted({index for _, index in questions}):
+            own = [known[name] for name, index in questions if index == template]
+            one = {r: [t for t in texts if t[0] == template] for r, texts in templates.items()}
+            scores = sentence.score(self._loaded, own, options, one, variant=self.variant).columns
+            names, order = np.array(scores["item"]), np.asarray(scores["candidate"])
+            for item in own:
+                rows = np.flatnonzero(names == item.item)
+                rows = rows[np.argsort(order[rows])]
+                found[item.item, template] = {c: scores[c][rows] for c in recheck.NUMBERS}
+        return found
 
 
 def _nothing(done: int) -> None:

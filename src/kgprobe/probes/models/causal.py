@@ -91,6 +91,8 @@ class Causal:
         return self.shares
 
     def _refusal(self, sequences: Ragged) -> str:
+        if getattr(self.body, "_compiled_call_impl", None) is not None:
+            return "the model is compiled, with the attention that it was compiled with"
         if not self._takes_positions:
             return f"{type(self.loaded.model).__name__} takes no positions"
         window = getattr(self.loaded.model.config.get_text_config(), "sliding_window", None)

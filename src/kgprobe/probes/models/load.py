@@ -22,6 +22,8 @@ DTYPES = {
     "float16": torch.float16,
     "float64": torch.float64,
 }
+#: `float32-compiled` and so on: the same arithmetic through torch.compile, which is not exact.
+COMPILED = "-compiled"
 #: What the loaders of files of all kinds raise for damaged or missing ones.
 _LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError)
 
@@ -67,10 +69,11 @@ def load_model(spec: ModelSpec, controls: Path | None = None, device: str = "") 
     """
     if spec.kind not in AUTO:
         raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
+    dtype = DTYPES[spec.dtype.removesuffix(COMPILED)]
     place, options = _place(spec, controls)
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
-        model = AUTO[spec.kind].from_pretrained(place, dtype=DTYPES[spec.dtype], **options)
+        model = AUTO[spec.kind].from_pretrained(place, dtype=dtype, **options)
     except (*_LOADING, SafetensorError) as error:
         first = str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
         raise ModelError(
@@ -80,13 +83,19 @@ def load_model(spec: ModelSpec, controls: Path | None = None, device: str = "") 
         ) from error
     chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     model = model.to(device=chosen).eval().requires_grad_(False)
-    wrong = {p.dtype for p in model.parameters()} - {DTYPES[spec.dtype]}
+    # some architectures keep single layers in float32 where half precision would overflow
+    wrong = {p.dtype for p in model.parameters()} - {dtype, torch.float32}
+    if dtype == torch.float64:
+        wrong |= {p.dtype for p in model.parameters()} - {dtype}
     if wrong:
         raise ModelError(f"{spec.model}: parameters in {wrong}, asked for {spec.dtype}")
     if not tokenizer.is_fast:
         raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
     if spec.kind == "masked" and tokenizer.mask_token_id is None:
         raise ModelError(f"{spec.model}: a masked model without a mask token")
+    if spec.dtype.endswith(COMPILED):
+        # lengths differ from batch to batch: one graph for all of them
+        model.base_model.compile(dynamic=True)
     loaded = Loaded(spec, model, tokenizer, chosen, _limit(model.config))
     loaded.record = _record(loaded, place, options)
     return loaded

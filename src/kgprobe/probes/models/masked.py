@@ -116,6 +116,8 @@ class Masked:
                 self._head = None
         if self._head is None:
             self._head = Head(None, None)
+        elif getattr(self.body, "_compiled_call_impl", None) is not None:
+            self.notes.append("last layer at all positions: the model is compiled")
         elif self.last_layer == "scored":
             self._scored = ScoredBody.of(self.body)
             if self._scored is None:

@@ -60,7 +60,7 @@ def read(folder: str | Path) -> WordNet:
     if missing:
         raise FileNotFoundError(
             f"{folder}: no WordNet database here, missing {', '.join(missing)}; "
-            "set kg.wording.wordnet to a folder with them (Debian: wordnet-base)"
+            "set wording.wordnet to a folder with them (Debian: wordnet-base)"
         )
     irregular = {
         word

@@ -118,7 +118,7 @@ def choose(
 
 def _chosen(wordings: list[Wording], most: int | None, seed: int) -> list[Wording]:
     """At most `most` of one relation's wordings, those first that every model can be asked."""
-    lama = [w for w in wordings if w.kind == "lama"][:1]
+    lama = [w for w in wordings if w.kind == "lama" and (most != 1 or w.answer_last)][:1]
     own = [w for w in wordings if w.kind == "own" and w.answer_last][:1]
     rest = [w for w in wordings if w not in (*lama, *own)]
     rest.sort(key=lambda w: (hash_key(seed, "wording", w.id), w.id))

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.api import Client
-from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.batching import Budget, budget_for
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring import fill_api, fill_masked, fill_text
 from kgprobe.probes.scoring.fill_rows import Blank, Fills, Settings
@@ -40,15 +40,17 @@ def predict(
     """The k best fillings of every blank: columns FILLS and FILL_GOLDS, and the record.
 
     `only` restricts softmax and ranks to given token ids (LAMA's common vocabulary). Positions from
-    0 on are lists of single tokens, position -1 is the whole filling. Raises ValueError for
-    settings that the kind of model does not have, and when no blank can be asked.
+    0 on are lists of single tokens, position -1 is the whole filling. With k = 0 only the golds are
+    read, as far as they can be. Raises ValueError for settings that the kind of model does not
+    have, and when no blank can be asked.
     """
     settings = settings or Settings()
     if isinstance(answerer, Client):
         _refuse("an API", only is not None, "takes no restricted vocabulary")
+        _refuse("an API", k < 1, "shows no ranks of golds; ask for k of at least 1")
         _refuse("an API", settings.length == "gold", "knows no length in tokens; use length free")
         found = fill_api.predict(answerer, asked, k, settings, progress)
-        return _checked(found, asked)
+        return _checked(found, asked, k)
     engine: Any = {
         "masked": fill_masked.predict,
         "causal": fill_text.predict,
@@ -61,8 +63,9 @@ def predict(
     _refuse(name, unread, f"has no masks to fill by {settings.strategy!r}")
     free = not masked and settings.length != "gold"
     _refuse(name, free and only is not None, "needs length gold for a restricted vocabulary")
+    budget = budget or budget_for(answerer)
     found = engine(answerer, asked, k, settings, only, budget, progress)
-    return _checked(found, asked)
+    return _checked(found, asked, k)
 
 
 def _refuse(name: str, is_wrong: bool, why: str) -> None:
@@ -70,7 +73,10 @@ def _refuse(name: str, is_wrong: bool, why: str) -> None:
         raise ValueError(f"fill: {name} {why}")
 
 
-def _checked(found: Fills, asked: Sequence[Blank]) -> Fills:
-    if not len(found.top["item"]):
-        raise ValueError(f"fill: none of {len(asked)} blanks can be asked: {found.left_out}")
+def _checked(found: Fills, asked: Sequence[Blank], k: int) -> Fills:
+    if k and not len(found.top["item"]):
+        raise ValueError(
+            f"fill: none of {len(asked)} blanks can be asked: {found.record['left_out']}; "
+            f"the first: {found.left_out[:1]}"
+        )
     return found

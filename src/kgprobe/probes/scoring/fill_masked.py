@@ -58,9 +58,9 @@ def predict(
     for masks in sorted(planned):
         rows = planned[masks]
         values, columns = _read(gaps, rows, masks, k, golds, ids)
-        tokens = ids[columns]
-        whole, picks = _whole(gaps, rows, values, columns, k, settings, ids)
-        _collect(filled, rows, masks, values, tokens, whole, ids[picks], names)
+        if k:
+            whole, picks = _whole(gaps, rows, values, columns, k, settings, ids)
+            _collect(filled, rows, masks, values, ids[columns], whole, ids[picks], names)
         progress(sum(len(r.owners) for r in rows))
     record = {
         **loaded.record,
@@ -85,17 +85,18 @@ def _plan(
 ) -> dict[int, list[Row]]:
     """Distinct rows by number of masks; golds that cannot be asked are left out."""
     texts = questions(asked, settings.upper_first)
-    rows = gapped(loaded, texts, settings.space)
+    rows = gapped(loaded, texts, settings.space, any_length=True)
     golds = gold_ids(loaded, asked, texts, settings)
     column = None if only is None else {int(t): i for i, t in enumerate(only)}
     planned: dict[int, dict[tuple[int, bytes], Row]] = {}
     for number, (blank, row) in enumerate(zip(asked, rows, strict=True)):
-        wanted: dict[int, list[tuple[int, Ids]]] = {n: [] for n in blank.masks}
+        room = loaded.limit - len(row.ids) + 1
+        wanted: dict[int, list[tuple[int, Ids]]] = {n: [] for n in blank.masks if n <= room}
         for which, own in enumerate(golds[number]):
             reason = ""
             if len(own) > settings.most_masks:
                 reason = f"gold of more than {settings.most_masks} tokens"
-            elif len(row.ids) + len(own) - 1 > loaded.limit:
+            elif len(own) > room:
                 reason = f"more than the model's {loaded.limit} tokens"
             elif column is not None and not all(int(t) in column for t in own):
                 reason = "gold outside of the vocabulary"
@@ -123,7 +124,8 @@ def _read(
     best_of: dict[tuple[int, int], tuple[Any, ...]] = {}
 
     def read(numbers: NDArray[np.int64], logits: Any) -> None:
-        values[numbers], columns[numbers] = top(logits, k)
+        if k:
+            values[numbers], columns[numbers] = top(logits, k)
         own = [(place, g) for place, n in enumerate(numbers) for g in range(len(rows[n].golds))]
         for start in range(0, len(own), len(numbers)):
             part = own[start : start + len(numbers)]

@@ -58,7 +58,7 @@ def predict(
     left_out: list[tuple[str, int, int, str]] = []
     prompts = _plan(loaded, asked, settings, only, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
-    most = settings.most_tokens or _most(prompts)
+    most = settings.most_tokens or _most(prompts, BEYOND if k else 0)
     prompts = _fitting(loaded, asked, prompts, most, left_out)
     _force(text, prompts, golds, only)
     writer = _Writer(text, k, settings, only, most, names)
@@ -69,7 +69,7 @@ def predict(
             found[int(number)] = answer
         progress(sum(len(o) for b in batch for o in prompts[b].owners.values()))
 
-    text.budget.run([len(p.ids) + most for p in prompts], forward)
+    text.budget.run([len(p.ids) + most for p in prompts] if k else [], forward)
     for number in sorted(found):
         _collect(filled, prompts[number], found[number], names)
     record = {
@@ -133,7 +133,7 @@ def _prompts(
 ) -> list[Ids | None]:
     """Token ids of every prompt; None where a causal model cannot be asked."""
     if loaded.spec.kind == "seq2seq":
-        return [row.ids for row in gapped(loaded, texts, settings.space)]
+        return [row.ids for row in gapped(loaded, texts, settings.space, any_length=True)]
     prefix, _ = bos_prefix(loaded)
     found: list[Ids | None] = []
     for blank, text in zip(asked, texts, strict=True):
@@ -145,11 +145,11 @@ def _prompts(
     return found
 
 
-def _most(prompts: Sequence[Prompt]) -> int:
+def _most(prompts: Sequence[Prompt], beyond: int) -> int:
     """Tokens of the longest phrase: the longest gold and a few more."""
     golds = [len(ids) for p in prompts for *_, ids in p.golds]
     asked = [length for p in prompts for length in p.owners]
-    return max([max(golds) + BEYOND if golds else UNKNOWN, *asked])
+    return max([max(golds) + beyond if golds else UNKNOWN, *asked])
 
 
 def _fitting(

@@ -74,16 +74,19 @@ def questions(
             yield Question(item, index, filled.text[:start], filled.text[end:], candidates, golds)
 
 
-def gapped(loaded: Loaded, asked: Sequence[Question], space: str = "none") -> list[Gapped]:
+def gapped(
+    loaded: Loaded, asked: Sequence[Question], space: str = "none", any_length: bool = False
+) -> list[Gapped]:
     """The token ids of every question, with special tokens and one gap token.
 
     Under `auto` a token of white space alone before the gap is left to the candidate. Raises
-    ValueError for a text that holds the mask token itself or is too long for the model.
+    ValueError for a text that holds the mask token itself, or is too long for the model unless
+    `any_length`.
     """
     one = _with_sentinel if loaded.spec.kind == "seq2seq" else _with_mask
     rows = [one(loaded, question, space) for question in asked]
     for row, question in zip(rows, asked, strict=True):
-        if len(row.ids) > loaded.limit:
+        if len(row.ids) > loaded.limit and not any_length:
             raise ValueError(
                 f"item {question.item}, template {question.template}: {len(row.ids)} tokens, the "
                 f"model takes {loaded.limit}: {(question.before + '…' + question.after)[:80]!r}"
@@ -184,7 +187,9 @@ def candidate_ids(
     unknown = loaded.tokenizer.unk_token_id
     pairs = zip(coded["input_ids"], coded["offset_mapping"], strict=True)
     for index, (ids, offsets) in enumerate(pairs):
-        own = [t for t, (a, b) in zip(ids, offsets, strict=True) if b > len(lead) or not lead]
+        # the space belongs to the label, also where it is a token of its own
+        before = len(lead.rstrip())
+        own = [t for t, (a, b) in zip(ids, offsets, strict=True) if b > before or not lead]
         if not own:
             raise ValueError(
                 f"candidate {index} of set {name!r} ({labels[index]!r}) has no tokens; "

@@ -1,0 +1,139 @@
+"""Composite: (a, r1, b), (b, r2, c) and (a, r3, c) close a triangle (kg_attributes.md, 3.3)."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from kgprobe.benchmarks.graph import Graph, categories, members, numbers
+from kgprobe.benchmarks.graph_examples import (
+    Chooser,
+    Settings,
+    Shape,
+    Steps,
+    Triple,
+    pick_of,
+    require,
+)
+from kgprobe.benchmarks.graph_items import Built, built
+from kgprobe.benchmarks.graph_patterns import frequent_or_fallback, usable_filters, usable_steps
+from kgprobe.benchmarks.graph_wedges import (
+    Adjacency,
+    Collected,
+    adjacency,
+    collect,
+    parts_of,
+    ranges,
+    told,
+    without_hubs,
+)
+
+SHAPE = Shape(
+    "composite",
+    ("r1", "r2", "r3"),
+    "P{}>P{}=P{}",
+    ("a", "b", "c"),
+    (
+        Triple("first", "a", "r1", "b"),
+        Triple("second", "b", "r2", "c"),
+        Triple("closing", "a", "r3", "c"),
+    ),
+)
+
+
+def build(graph: Graph, settings: Settings) -> Built:
+    """Triangles of members of the most frequent categories.
+
+    At most `cap` of every combination of relations with `min_combo` or more; the rarer ones whole
+    (`keep_rare`: Table 1's 1,118 combinations of 45 triples prove it); `fallback` random ones when
+    no combination is frequent.
+    """
+    steps = Steps(SHAPE.benchmark)
+    found = candidates(graph, settings, steps)
+    choose = chooser(found.counts, settings)
+    usable = usable_steps(found, settings, steps)
+    totals = (int(found.counts["n"].sum()), found.templated)
+    evaluate = settings["eval_examples"]
+    picked = pick_of(SHAPE, found.structural, usable, settings, steps, choose, evaluate, totals)
+    return built(SHAPE, picked, graph, settings, steps, found.counts)
+
+
+def candidates(graph: Graph, settings: Settings, steps: Steps) -> Collected:
+    """Counts of all combinations, and the (r1, r2, r3, a, b, c) that a cap chooses from."""
+    inside = category_members(graph, settings, steps)
+    edges = graph.without(numbers(settings["exclude"]))
+    why = f"relation {', '.join(settings['exclude'])}"
+    steps.add("edges to expand", edges.height, graph.edges.height, why)
+    require(edges, SHAPE.benchmark, settings, steps)
+    whole = adjacency(edges)
+    bounded, hubs = without_hubs(whole, settings["max_out"], settings["seed"])
+    if hubs:
+        steps.add("hub cap", len(bounded.key), len(whole.key), f"out-edges of {told(hubs)}")
+    starts = np.unique(bounded.s) if settings["member"] == "any" else inside
+    low, high = bounded.out(starts)
+    rows, first = ranges(low, high)
+    parts = parts_of((high - low)[rows], settings, SHAPE.benchmark)
+    triangles = _triangles(whole, bounded, first, low[rows], high[rows], parts)
+    members_only = (_restricted(part, inside, settings["member"]) for part in triangles)
+    keep = max(settings["cap"], settings["min_combo"])
+    labelled, templated = usable_filters(SHAPE, graph, settings)
+    if not parts:
+        require(edges.clear(), SHAPE.benchmark, settings, steps)
+    found = collect(SHAPE, members_only, len(parts), keep, settings["seed"], labelled, templated)
+    steps.add("triangles", int(found.counts["n"].sum()))
+    return found
+
+
+def category_members(graph: Graph, settings: Settings, steps: Steps) -> np.ndarray:
+    """Sorted members of the top categories."""
+    relations = numbers(settings["category_relations"])
+    chosen = categories(graph, settings["categories"], relations)
+    shown = ", ".join(f"Q{c} ({n:,})" for c, n in chosen.rows())
+    found = members(graph, chosen, relations)
+    steps.add("categories", chosen.height, None, shown)
+    steps.add("members", found["member"].n_unique())
+    require(found, "categories", settings, steps)
+    return np.unique(found["member"].to_numpy()).astype(np.uint64)
+
+
+def _triangles(
+    whole: Adjacency,
+    bounded: Adjacency,
+    first: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    parts: list[slice],
+) -> Iterator[pl.DataFrame]:
+    """(r1, r2, r3, a, b, c) of every part: out(a) x out(a), closed by an edge from b to c."""
+    for part in parts:
+        rows, second = ranges(low[part], high[part])
+        one = first[part][rows]
+        b, c = bounded.o[one], bounded.o[second]
+        apart = np.flatnonzero(b != c)
+        hit, closing = whole.between(b[apart], c[apart])
+        chosen = apart[hit]
+        yield pl.DataFrame(
+            {
+                "r1": bounded.p[one[chosen]],
+                "r2": whole.p[closing],
+                "r3": bounded.p[second[chosen]],
+                "a": bounded.s[one[chosen]].astype(np.uint32),
+                "b": b[chosen].astype(np.uint32),
+                "c": c[chosen].astype(np.uint32),
+            }
+        )
+
+
+def _restricted(part: pl.DataFrame, inside: np.ndarray, member: str) -> pl.DataFrame:
+    """Triangles whose a (always so), all three, or one of the three (`any`) are members."""
+    if member == "a":
+        return part
+    within = [pl.Series(np.isin(part[c].to_numpy(), inside)) for c in ("a", "b", "c")]
+    if member == "all":
+        return part.filter(within[0] & within[1] & within[2])
+    return part.filter(within[0] | within[1] | within[2])
+
+
+def chooser(counts: pl.DataFrame, settings: Settings) -> Chooser:
+    """Frequent combinations capped, rare ones whole, or random ones when none is frequent."""
+    return frequent_or_fallback(SHAPE, counts, settings, settings["fallback"], ())

@@ -1,0 +1,274 @@
+"""Examples as text: EXAMPLES with labels and golds, and the ITEMS and CANDIDATES to probe."""
+
+import json
+from dataclasses import dataclass
+
+import polars as pl
+
+from kgprobe.benchmarks.graph import Graph
+from kgprobe.benchmarks.graph_examples import (
+    LITERAL,
+    SAME_TEXT,
+    Picked,
+    Settings,
+    Shape,
+    Steps,
+    count_patterns,
+    count_sizes,
+    lengthen,
+)
+from kgprobe.benchmarks.graph_frames import EXAMPLES, SUBCLASS_OF
+from kgprobe.schema import CANDIDATES, ITEMS
+
+#: an entity may have a million objects in one relation; no more golds than these are listed
+MAX_GOLDS = 1000
+TWO_UP = f"P{SUBCLASS_OF}/P{SUBCLASS_OF}"
+
+
+@dataclass(frozen=True)
+class Built:
+    """One benchmark: examples, what is probed of them, and what became of everything else."""
+
+    examples: pl.DataFrame
+    items: pl.DataFrame
+    candidates: pl.DataFrame
+    steps: pl.DataFrame
+    patterns: pl.DataFrame
+    sizes: pl.DataFrame
+
+
+def built(
+    shape: Shape,
+    picked: Picked,
+    graph: Graph,
+    settings: Settings,
+    steps: Steps,
+    candidates: pl.DataFrame | None = None,
+) -> Built:
+    """The frames of a benchmark whose examples all have the triples of `shape`."""
+    rows = lengthen(shape, picked.chosen, picked.sampled)
+    structural = lengthen(shape, picked.structural, picked.structural.clear())
+    patterns = count_patterns(shape, picked, candidates)
+    return assembled(shape.benchmark, rows, structural, patterns, graph, settings, steps)
+
+
+def assembled(
+    benchmark: str,
+    rows: pl.DataFrame,
+    structural: pl.DataFrame,
+    patterns: pl.DataFrame,
+    graph: Graph,
+    settings: Settings,
+    steps: Steps,
+) -> Built:
+    """The frames of a benchmark from its long rows of numbers (see `lengthen`)."""
+    sizes = [
+        count_sizes(benchmark, "structural", structural),
+        count_sizes(benchmark, "labelled" if settings["require_labels"] else "unlabelled", rows),
+        count_sizes(benchmark, "sampled", rows.filter("sampled")),
+    ]
+    examples = spoken(rows, graph, settings)
+    asked = examples.filter(pl.col("sampled") & pl.col("object_label").is_not_null())
+    asked = asked.filter(pl.col("subject_label").is_not_null())
+    options = candidate_sets(asked, graph, settings["candidates"])
+    items = as_items(asked, options)
+    return Built(examples, items, options, steps.frame(), patterns, pl.concat(sizes))
+
+
+def spoken(rows: pl.DataFrame, graph: Graph, settings: Settings) -> pl.DataFrame:
+    """EXAMPLES of long rows of numbers."""
+    rows = _same_text(rows)
+    names = _texts(graph, rows)
+    golds = _golds(rows, graph, names)
+    rows = rows.join(golds, on=["s", "predicate", "o", "origin"], how="left")
+    for side, column in (("s", "subject"), ("o", "object")):
+        named = names.rename(
+            {"n": side, "id": column, "text": f"{column}_label", "degree": f"{column}_degree"}
+        )
+        rows = rows.join(named, on=side, how="left")
+    kinds = pl.when(pl.col("o") < LITERAL).then(pl.lit("entity")).otherwise(pl.lit("literal"))
+    rows = rows.with_columns(
+        example=_example_id(rows, names),
+        object_kind=kinds,
+        predicate_label=pl.col("predicate").replace_strict(
+            dict(settings.get("labels") or {}), default=None, return_dtype=pl.String
+        ),
+    )
+    return rows.select(list(EXAMPLES.columns)).sort(list(EXAMPLES.key))
+
+
+def _example_id(rows: pl.DataFrame, names: pl.DataFrame) -> pl.Series:
+    """benchmark/pattern/ids; entity_centric leaves the pattern out, since its rows have several."""
+    lists = rows.select("benchmark", "pattern", "ids").with_row_index("row").explode("ids")
+    joined = lists.join(names.select(pl.col("n").alias("ids"), "id"), on="ids", how="left")
+    joined = joined.group_by("row", maintain_order=True).agg(
+        pl.col("benchmark").first(), pl.col("pattern").first(), pl.col("id")
+    )
+    ids = pl.col("id").list.join("/")
+    whole = pl.when(pl.col("benchmark") == "entity_centric").then(
+        pl.concat_str("benchmark", ids, separator="/")
+    ).otherwise(pl.concat_str("benchmark", "pattern", ids, separator="/"))  # fmt: skip
+    return joined.sort("row").select(whole.alias("example"))["example"]
+
+
+def _texts(graph: Graph, rows: pl.DataFrame) -> pl.DataFrame:
+    """(n, id, text, degree) of every number that occurs; literals have no degree."""
+    used = pl.concat([rows["s"], rows["o"], rows["ids"].explode()]).unique().alias("n").to_frame()
+    known = graph.entities.join(
+        used.filter(pl.col("n") < LITERAL).select(pl.col("n").cast(pl.UInt32).alias("id")),
+        on="id",
+        how="semi",
+    ).select(
+        pl.col("id").cast(pl.UInt64).alias("n"),
+        pl.format("Q{}", "id").alias("id"),
+        pl.col("label").alias("text"),
+        pl.col("degree").cast(pl.Int64),
+    )
+    values = graph.literals.join(used.rename({"n": "o"}), on="o", how="semi").unique("o")
+    values = values.select(
+        pl.col("o").alias("n"),
+        pl.col("value").alias("id"),
+        "text",
+        pl.lit(None, dtype=pl.Int64).alias("degree"),
+    )
+    return pl.concat([known, values])
+
+
+def _same_text(rows: pl.DataFrame) -> pl.DataFrame:
+    """Adds the flag same_text to examples that hold two relations which LAMA words alike."""
+    relation = pl.when(pl.col("predicate").is_in(SAME_TEXT)).then("predicate")
+    several = relation.n_unique().over("benchmark", "pattern", "ids") - (
+        relation.null_count().over("benchmark", "pattern", "ids") > 0
+    )
+    flagged = (several > 1) & pl.col("benchmark").is_in(["composite", "paths"])
+    flags = pl.when(flagged).then(pl.col("flags").list.concat(pl.lit(["same_text"])))
+    return rows.with_columns(flags=flags.otherwise("flags"))
+
+
+def _golds(rows: pl.DataFrame, graph: Graph, names: pl.DataFrame) -> pl.DataFrame:
+    """(s, predicate, o, origin, golds, gold_labels): all objects of (s, p), the row's own first."""
+    asked = rows.select("s", "predicate", "o", "origin").unique()
+    own = asked.with_columns(gold=pl.col("o"), first=pl.lit(0))
+    single = asked.filter((pl.col("origin") != "reversed") & (pl.col("predicate") != TWO_UP))
+    keyed = single.with_columns(p=pl.col("predicate").str.slice(1).cast(pl.UInt16))
+    pairs = keyed.select("s", "p").unique()
+    edges = graph.edges.join(
+        pairs.with_columns(pl.col("s").cast(pl.UInt32)), on=["s", "p"], how="semi"
+    )
+    values = graph.literals.join(
+        pairs.with_columns(pl.col("s").cast(pl.UInt32)), on=["s", "p"], how="semi"
+    )
+    objects = pl.concat(
+        [
+            part.select("s", "p", "o").cast({"s": pl.UInt64, "o": pl.UInt64})
+            for part in (edges, values)
+        ]
+    )
+    others = keyed.join(objects.rename({"o": "gold"}), on=["s", "p"]).drop("p")
+    found = [own, others.with_columns(first=pl.lit(1)).select(own.columns)]
+    found.append(_two_up(asked, graph).select(own.columns))
+    every = pl.concat(found).sort("first", "gold")
+    every = every.unique(
+        ["s", "predicate", "o", "origin", "gold"], keep="first", maintain_order=True
+    )
+    every = every.group_by("s", "predicate", "o", "origin", maintain_order=True).head(MAX_GOLDS)
+    missing = every.select(pl.col("gold").alias("n")).unique().join(names, on="n", how="anti")
+    named = pl.concat([names, _texts(graph, _as_rows(missing))]) if missing.height else names
+    every = every.join(named.select(pl.col("n").alias("gold"), "id", "text"), on="gold", how="left")
+    every = every.sort("first", "gold")
+    return every.group_by("s", "predicate", "o", "origin").agg(
+        pl.col("id").alias("golds"), pl.col("text").drop_nulls().alias("gold_labels")
+    )
+
+
+def _as_rows(numbers: pl.DataFrame) -> pl.DataFrame:
+    return numbers.select(pl.col("n").alias("s"), pl.col("n").alias("o"), ids=pl.concat_list("n"))
+
+
+def _two_up(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
+    """Every class exactly two steps up, as golds of the inferred rows."""
+    inferred = asked.filter(pl.col("predicate") == TWO_UP)
+    steps = graph.of([SUBCLASS_OF]).select(pl.col("s").cast(pl.UInt64), pl.col("o").cast(pl.UInt64))
+    twice = steps.rename({"o": "middle"}).join(
+        steps.rename({"s": "middle", "o": "gold"}), on="middle"
+    )
+    twice = twice.filter(pl.col("s") != pl.col("gold")).select("s", "gold").unique()
+    return inferred.join(twice, on="s").with_columns(first=pl.lit(1))
+
+
+def candidate_sets(asked: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
+    """CANDIDATES: per relation the golds of the sampled rows and its most frequent objects.
+
+    Of the labels of one relation each stands once; the reversed rows of asymmetry are answered by
+    subjects and have sets of their own.
+    """
+    golds = asked.select(
+        set=_set_name(), id="object", label="object_label", predicate="predicate", rank=pl.lit(0)
+    ).unique(["set", "label"], keep="first", maintain_order=True)  # fmt: skip
+    wanted = golds.select("set", "predicate").unique()
+    frequent = _frequent(wanted, graph, size)
+    both = pl.concat(
+        [golds.drop("predicate").with_columns(rank=pl.lit(0, dtype=pl.Int64)), frequent]
+    )
+    both = both.sort("set", "rank", "label", "id").unique(
+        ["set", "label"], keep="first", maintain_order=True
+    )
+    place = pl.int_range(pl.len()).over("set")
+    own = (pl.col("rank") == 0).sum().over("set")
+    both = both.filter(place < pl.max_horizontal(own, pl.lit(size))).sort("set", "label")
+    both = both.with_columns(index=pl.int_range(pl.len(), dtype=pl.Int32).over("set"))
+    return both.select(list(CANDIDATES.columns))
+
+
+def _set_name() -> pl.Expr:
+    reverse = (
+        pl.when(pl.col("origin") == "reversed").then(pl.lit("/reversed")).otherwise(pl.lit(""))
+    )
+    return pl.concat_str("benchmark", pl.lit("/"), "predicate", reverse)
+
+
+def _frequent(wanted: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
+    """(set, id, label, rank): the most frequent labelled objects of every set's relation."""
+    parts = []
+    for name, predicate in wanted.sort("set").rows():
+        side = "s" if name.endswith("/reversed") else "o"
+        relation = int(predicate.split("/")[0][1:])
+        edges = graph.of([relation]).select(pl.col(side).alias("id"))
+        named = edges.join(graph.labelled, on="id", how="semi").group_by("id").len()
+        named = named.sort("len", "id", descending=[True, False]).head(size)
+        named = named.join(graph.entities.select("id", "label"), on="id", maintain_order="left")
+        parts.append(named.select(id=pl.format("Q{}", "id"), label="label", set=pl.lit(name)))
+        if side == "o":
+            values = graph.literals.filter(pl.col("p") == relation).group_by("value", "text").len()
+            values = values.sort("len", "value", descending=[True, False]).head(size)
+            parts.append(values.select(id="value", label="text", set=pl.lit(name)))
+    frame = pl.concat(parts)
+    ranked = frame.with_columns(rank=1 + pl.int_range(pl.len(), dtype=pl.Int64).over("set"))
+    return ranked.select("set", "id", "label", "rank")
+
+
+def as_items(asked: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
+    """ITEMS of the sampled rows of EXAMPLES; `answers` has the row's own gold first."""
+    places = {(name, label): i for name, i, label in options.select("set", "index", "label").rows()}
+    rows = []
+    asked = asked.with_columns(set=_set_name()).sort("example", "position")
+    for number, row in enumerate(asked.iter_rows(named=True)):
+        labels = dict.fromkeys([row["object_label"], *row["gold_labels"]])
+        answers = [places[row["set"], t] for t in labels if (row["set"], t) in places]
+        told = ("object", "object_label", "origin", "pattern", "position", "object_kind", "flags")
+        rows.append(
+            (
+                f"{row['example']}#{row['position']}",
+                row["example"],
+                row["role"],
+                row["predicate"],
+                row["subject_label"],
+                row["subject"],
+                "",
+                row["set"],
+                answers,
+                number,
+                json.dumps({key: row[key] for key in told}, sort_keys=True, ensure_ascii=False),
+            )
+        )
+    return pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row")

@@ -1,0 +1,78 @@
+"""What composite and paths share: frequent patterns capped, rare ones whole, or a fallback."""
+
+from collections.abc import Callable, Sequence
+
+import polars as pl
+
+from kgprobe.benchmarks.graph import Graph
+from kgprobe.benchmarks.graph_examples import (
+    NO_LABEL,
+    Chooser,
+    Settings,
+    Shape,
+    Steps,
+    with_labels,
+)
+from kgprobe.benchmarks.graph_wedges import Collected
+from kgprobe.sampling import smallest
+
+Filter = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+def frequent_or_fallback(
+    shape: Shape, counts: pl.DataFrame, settings: Settings, fallback: int, per: Sequence[str]
+) -> Chooser:
+    """Chooses by the complete `counts` (strata, n): `cap` of the patterns with `min_combo` or more.
+
+    Patterns below it are kept whole where `keep_rare`. When no pattern is frequent, `fallback`
+    random examples (of each `per`) are taken, whatever their pattern.
+    """
+    strata = list(shape.strata)
+    common = counts.filter(pl.col("n") >= settings["min_combo"]).select(strata)
+    names = [*strata, *shape.ids]
+
+    def choose(frame: pl.DataFrame) -> pl.DataFrame:
+        seed, label = settings["seed"], shape.benchmark
+        if not common.height:
+            rest = [name for name in names if name not in per]
+            return smallest(frame, fallback, seed, rest, per, f"{label}/fallback").sort(names)
+        frequent = frame.join(common, on=strata, how="semi")
+        parts = [smallest(frequent, settings["cap"], seed, shape.ids, strata, label)]
+        if settings["keep_rare"]:
+            parts.append(frame.join(common, on=strata, how="anti"))
+        return pl.concat(parts).sort(names)
+
+    return choose
+
+
+def usable_filters(shape: Shape, graph: Graph, settings: Settings) -> tuple[Filter, Filter]:
+    """Filters for labels, and for templates where missing ones are dropped."""
+    if not settings["require_labels"]:
+        return (lambda frame: frame), (lambda frame: frame)
+    known = settings.get("templates")
+    legal = [int(name[1:]) for name in known or () if "/" not in name]
+
+    def labelled(frame: pl.DataFrame) -> pl.DataFrame:
+        return with_labels(frame, shape.entities, graph)
+
+    def templated(frame: pl.DataFrame) -> pl.DataFrame:
+        if known is None or settings["missing_template"] != "drop":
+            return frame
+        return frame.filter(pl.all_horizontal(pl.col(c).is_in(legal) for c in shape.strata))
+
+    return labelled, templated
+
+
+def usable_steps(found: Collected, settings: Settings, steps: Steps) -> pl.DataFrame:
+    """The usable candidates, with their steps in the funnel; all missing templates are named."""
+    total = int(found.counts["n"].sum())
+    if not settings["require_labels"]:
+        return found.structural
+    steps.add("labels", found.labelled, total, NO_LABEL)
+    known = settings.get("templates")
+    if known is not None and settings["missing_template"] == "drop":
+        lost = sorted(found.untemplated.items(), key=lambda item: (-item[1], item[0]))
+        names = [f"P{p} ({n:,})" for p, n in lost if f"P{p}" not in set(known)]
+        why = "no template: " + ", ".join(names) if names else "no template"
+        steps.add("templates", found.templated, found.labelled, why)
+    return found.usable

@@ -1,0 +1,257 @@
+"""Metrics of the nine knowledge-graph attributes: equations 2 to 10 (kg_attributes.md, section 4).
+
+Source: Mruthyunjaya, Pezeshkpour, Hruschka, Bhutani 2023, arXiv 2308.13676. No readable copy keeps
+the formulas; they are rebuilt from the prose and tested against the printed numbers.
+
+    ALPHAS (a row per triple)  --parts-->  numerator, denominator (a row per example)  --measure-->
+    value, interval, undefined, missing (a row per benchmark and setting, or per pattern)
+
+alpha in [0, 1] is the score of a triple at k. "and" is the product, "or" the maximum, which keeps
+fractional scores within [0, 1]. The denominator is the paper's partial score.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kgprobe.metrics.intervals import percentile, wilson
+
+KEYS = (1, 3, 5)
+ALL = "all"
+REPLICATES = 2000
+#: triples of an example; entity_centric has any number
+SIZES = {
+    "symmetry": 2,
+    "asymmetry": 2,
+    "bidirectional": 2,
+    "hierarchy": 3,
+    "composite": 3,
+    "paths": 2,
+    "bias": 1,
+    "ambiguous": 2,
+}
+ENTITY = "entity_centric"
+#: no triple is a condition of another one, so there is no partial score
+WITHOUT_PARTIAL = (ENTITY, "bias")
+
+_A0, _A1, _A2 = (pl.col(f"a{i}") for i in range(3))
+_EITHER = pl.max_horizontal("a0", "a1")
+#: benchmark -> (numerator, denominator); equation numbers are the paper's
+EQUATIONS: dict[str, tuple[pl.Expr, pl.Expr]] = {
+    "symmetry": (_A0 * _A1, _EITHER),  # 2
+    "asymmetry": (_A0 * (1 - _A1), pl.lit(1.0)),  # 4; a1 is the reversed probe
+    "bidirectional": (_A0 * _A1, _EITHER),  # 5
+    "hierarchy": (_A0 * _A1 * _A2, _A0 * _A1),  # 6
+    "composite": (_A0 * _A1 * _A2, _A0 * _A1),  # 7
+    "paths": (_A0 * _A1, _EITHER),  # 8
+    "bias": (_A0, pl.lit(1.0)),  # 9
+    "ambiguous": (_A0 * _A1, _EITHER),  # 10
+}
+AMBIGUOUS_DENOMINATORS = {"or": _EITHER, "head": _A0}
+
+
+def parts(
+    alphas: pl.DataFrame,
+    by: Sequence[str] = (),
+    ambiguous_denominator: str = "or",
+    patterns: bool = False,
+) -> pl.DataFrame:
+    """Numerator and denominator of every example.
+
+    `alphas`: benchmark, example, pattern, position, alpha (null: missing) and the columns `by`.
+    Gives benchmark, `by`, example, pattern, numerator, denominator, partial (the partial score,
+    null where there is none), missing; an example with a missing triple has null in all of them.
+    With `patterns` an example of entity_centric counts once per relation. Raises ValueError for an
+    unknown benchmark, an alpha outside [0, 1] or a triple that stands twice.
+    """
+    _check(alphas, by, ambiguous_denominator)
+    found = []
+    for (name,), rows in alphas.sort("benchmark").group_by("benchmark", maintain_order=True):
+        if name == ENTITY:
+            made = _entity_parts(rows, by, patterns)
+        else:
+            made = _parts(rows, by, str(name), ambiguous_denominator)
+        found.append(made)
+    keys = ["benchmark", *by, "example", "pattern"]
+    columns = [*keys, "numerator", "denominator", "partial", "missing"]
+    if not found:
+        raise ValueError("no alphas: nothing to measure")
+    return pl.concat([frame.select(columns) for frame in found]).sort(keys)
+
+
+def _parts(rows: pl.DataFrame, by: Sequence[str], name: str, denominator: str) -> pl.DataFrame:
+    size = SIZES[name]
+    alpha = [
+        pl.col("alpha").filter(pl.col("position") == i).first().alias(f"a{i}") for i in range(size)
+    ]
+    wide = rows.group_by("benchmark", *by, "example").agg(pl.col("pattern").first(), *alpha)
+    above, below = EQUATIONS[name]
+    if name == "ambiguous":
+        below = AMBIGUOUS_DENOMINATORS[denominator]
+    missing = pl.any_horizontal(pl.col(f"a{i}").is_null() for i in range(size))
+    partial = _A0 if name == "asymmetry" else below
+    if name in WITHOUT_PARTIAL:
+        partial = pl.lit(None, dtype=pl.Float64)
+    wide = wide.with_columns(missing=missing)
+    values = {"numerator": above, "denominator": below, "partial": partial}
+    return wide.with_columns(
+        pl.when(~pl.col("missing")).then(value).cast(pl.Float64).alias(column)
+        for column, value in values.items()
+    )
+
+
+def _entity_parts(rows: pl.DataFrame, by: Sequence[str], patterns: bool) -> pl.DataFrame:
+    """The mean over the entity's triples, of all relations together or of each."""
+    keys = ["benchmark", *by, "example", *(["pattern"] if patterns else [])]
+    pattern = [] if patterns else [pl.lit(ALL).alias("pattern")]
+    # the order of the sum is part of the result's last bits
+    wide = rows.sort("position").group_by(keys, maintain_order=True).agg(
+        pl.col("alpha").mean().alias("numerator"), pl.col("alpha").is_null().any().alias("missing")
+    )  # fmt: skip
+    kept = pl.when(~pl.col("missing"))
+    return wide.with_columns(
+        kept.then("numerator").alias("numerator"),
+        kept.then(pl.lit(1.0)).alias("denominator"),
+        pl.lit(None, dtype=pl.Float64).alias("partial"),
+        *pattern,
+    )
+
+
+def _check(alphas: pl.DataFrame, by: Sequence[str], ambiguous_denominator: str) -> None:
+    if ambiguous_denominator not in AMBIGUOUS_DENOMINATORS:
+        legal = ", ".join(AMBIGUOUS_DENOMINATORS)
+        raise ValueError(f"ambiguous_denominator {ambiguous_denominator!r}; legal: {legal}")
+    unknown = set(alphas["benchmark"].unique()) - {*SIZES, ENTITY}
+    if unknown:
+        legal = ", ".join(sorted([*SIZES, ENTITY]))
+        raise ValueError(f"no metric of {sorted(unknown)}; legal: {legal}")
+    outside = alphas.filter(~pl.col("alpha").is_between(0, 1))
+    if outside.height:
+        raise ValueError(f"alpha must lie in [0, 1]: {outside.row(0, named=True)}")
+    key = ["benchmark", *by, "example", "position"]
+    twice = alphas.filter(pl.struct(key).is_duplicated())
+    if twice.height:
+        raise ValueError(f"a triple stands twice, key {key}: {twice.row(0, named=True)}")
+
+
+def measure(
+    alphas: pl.DataFrame,
+    by: Sequence[str] = (),
+    patterns: bool = False,
+    seed: int = 0,
+    ambiguous_denominator: str = "or",
+) -> pl.DataFrame:
+    """The metric of every benchmark and setting `by`, or also of every pattern.
+
+    Gives benchmark, `by`, pattern ("all"), value_pooled (sum of numerators over sum of
+    denominators), value_mean (mean of the ratios of defined examples), numerator, denominator,
+    examples (none of their triples missing), undefined (denominator 0, dropped), missing, low,
+    high, interval, partial (mean partial score of the examples). A value without defined example
+    is null. The interval is Wilson's on (numerator, denominator); a bootstrap over examples where
+    scores are fractional by nature: entity_centric, and `kind` = token_mean among `by`.
+    """
+    rows = parts(alphas, by, ambiguous_denominator)
+    made = [_measured(rows.with_columns(pattern=pl.lit(ALL)), by, seed)]
+    if patterns:
+        split = parts(alphas, by, ambiguous_denominator, patterns=True)
+        made.append(_measured(split, by, seed))
+    return pl.concat(made).sort("benchmark", *by, "pattern")
+
+
+def _measured(rows: pl.DataFrame, by: Sequence[str], seed: int) -> pl.DataFrame:
+    keys = ["benchmark", *by, "pattern"]
+    found = []
+    for key, group in rows.sort(*keys, "example").group_by(keys, maintain_order=True):
+        told = dict(zip(keys, key, strict=True))
+        fractional = told["benchmark"] == ENTITY or told.get("kind") == "token_mean"
+        found.append({**told, **_score(group, fractional, seed)})
+    schema = {k: rows.schema[k] for k in keys}
+    return pl.DataFrame(found, schema={**schema, **_SCORE})
+
+
+_SCORE = {
+    **dict.fromkeys(("value_pooled", "value_mean", "numerator", "denominator"), pl.Float64),
+    **dict.fromkeys(("examples", "undefined", "missing"), pl.Int64),
+    **dict.fromkeys(("low", "high"), pl.Float64),
+    "interval": pl.String,
+    "partial": pl.Float64,
+}
+
+
+def _score(group: pl.DataFrame, fractional: bool, seed: int) -> dict[str, object]:
+    known = group.filter(~pl.col("missing"))
+    above, below = known["numerator"].to_numpy(), known["denominator"].to_numpy()
+    defined = below > 0
+    above, below = above[defined], below[defined]
+    pooled = mean = low = high = None
+    interval = "none"
+    if defined.any():
+        pooled, mean = float(above.sum() / below.sum()), float((above / below).mean())
+        if fractional:
+            low, high = bootstrap_ratio(above, below, seed)
+            interval = "bootstrap"
+        else:
+            # sums of fractions may differ from their limits in the last bit
+            low, high = wilson(min(float(above.sum()), float(below.sum())), float(below.sum()))
+            interval = "wilson"
+    return {
+        "value_pooled": pooled,
+        "value_mean": mean,
+        "numerator": float(above.sum()),
+        "denominator": float(below.sum()),
+        "examples": known.height,
+        "undefined": int((~defined).sum()),
+        "missing": group.height - known.height,
+        "low": low,
+        "high": high,
+        "interval": interval,
+        "partial": known["partial"].mean(),
+    }
+
+
+def bootstrap_ratio(
+    above: NDArray[np.float64], below: NDArray[np.float64], seed: int = 0
+) -> tuple[float, float]:
+    """Percentile interval of sum(above) / sum(below), examples drawn with replacement."""
+    return _replicated(np.random.Generator(np.random.PCG64(seed)), above, below)
+
+
+def cluster_interval(rows: pl.DataFrame, seed: int = 0) -> tuple[float, float]:
+    """The same for `parts` of one benchmark and setting, whole patterns drawn with replacement.
+
+    Examples of one pattern share a predicate, and so a template. Raises ValueError when no example
+    is defined.
+    """
+    known = rows.filter(~pl.col("missing") & (pl.col("denominator") > 0))
+    sums = known.group_by("pattern").agg(pl.col("numerator", "denominator").sum()).sort("pattern")
+    if not sums.height:
+        raise ValueError("no defined example: a metric without value has no interval")
+    generator = np.random.Generator(np.random.PCG64(seed))
+    return _replicated(generator, sums["numerator"].to_numpy(), sums["denominator"].to_numpy())
+
+
+def _replicated(
+    generator: np.random.Generator, above: NDArray[np.float64], below: NDArray[np.float64]
+) -> tuple[float, float]:
+    n = len(above)
+    chunk = max(1, 4_000_000 // n)
+    ratios = []
+    for start in range(0, REPLICATES, chunk):
+        drawn = generator.integers(0, n, size=(min(chunk, REPLICATES - start), n))
+        ratios.append(above[drawn].sum(axis=1) / below[drawn].sum(axis=1))
+    return percentile(np.concatenate(ratios))
+
+
+def partial(rows: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
+    """Figure 3: mean partial score over the examples of `parts` that miss no triple.
+
+    Gives benchmark, `by`, partial, examples; benchmarks without partial score are left out.
+    """
+    kept = rows.filter(~pl.col("missing") & ~pl.col("benchmark").is_in(WITHOUT_PARTIAL))
+    return (
+        kept.group_by("benchmark", *by)
+        .agg(pl.col("partial").mean(), pl.len().cast(pl.Int64).alias("examples"))
+        .sort("benchmark", *by)
+    )

@@ -1,0 +1,212 @@
+"""Whether a triple was answered: alpha of every triple and prompt at k, and pooled over prompts.
+
+Source: kg_attributes.md, sections 4.1, 6.6 and 7. Answers come as FILLS (generated text, or tokens
+at masks) or as SCORES over the candidates of the relation.
+
+    per prompt   item template k alpha_kind gold alpha probability
+    pooled       item k alpha_kind gold pooling alpha
+"""
+
+from collections.abc import Mapping
+from math import comb
+
+import numpy as np
+import polars as pl
+
+from kgprobe.metrics.matching import contained, first_match
+from kgprobe.metrics.ranking import hit_at
+from kgprobe.tables.answers import REDUCTIONS
+
+KS = (1, 3, 5)
+#: `best` chooses the prompt by looking at the gold: an oracle.
+POOLINGS = ("best", "mean", "base", "confident")
+ANSWER = ["item", "k", "alpha_kind", "gold"]
+ALPHA = {
+    "item": pl.String,
+    "template": pl.Int32,
+    "k": pl.Int32,
+    "alpha_kind": pl.String,
+    "gold": pl.String,
+    "alpha": pl.Float64,
+    "probability": pl.Float64,
+}
+WHOLE = -1
+
+
+def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
+    """Alpha per prompt of a masked model, from FILLS and FILL_GOLDS.
+
+    Token j of a gold is right at k when it is among the first k at mask j; a tie that straddles k
+    counts with its expectation. `exact`: all tokens right; `token_mean`: share of right tokens (the
+    paper's rule for BERT and RoBERTa). `set` takes the best of the golds, each with as many masks
+    as it has tokens. Items whose own gold (number 0) was left out have no rows.
+    """
+    asked = golds.join(
+        golds.filter(pl.col("gold") == 0).select("item", "template").unique(),
+        on=["item", "template"],
+        how="semi",
+    )
+    best, worst = (asked[name].cast(pl.Int64).to_numpy() for name in ("best", "worst"))
+    parts = []
+    for k in KS:
+        hits = asked.with_columns(pl.Series("hit", hit_at(k, best, worst)))
+        found = hits.group_by("item", "template", "gold").agg(
+            pl.col("hit").product().alias("exact"), pl.col("hit").mean().alias("token_mean")
+        )
+        found = found.with_columns(pl.lit(k, dtype=pl.Int32).alias("k"))
+        own = found.filter(pl.col("gold") == 0).with_columns(gold=pl.lit("own"))
+        every = found.group_by("item", "template", "k").agg(pl.col("exact", "token_mean").max())
+        every = every.with_columns(gold=pl.lit("set"))
+        parts += [own.select(sorted(own.columns)), every.select(sorted(own.columns))]
+    long = pl.concat(parts).unpivot(
+        ["exact", "token_mean"],
+        index=["item", "template", "k", "gold"],
+        variable_name="alpha_kind",
+        value_name="alpha",
+    )
+    first = golds.filter((pl.col("gold") == 0) & (pl.col("position") == 0))
+    sure = fills.filter((pl.col("position") == WHOLE) & (pl.col("rank") == 1)).join(
+        first.select("item", "template", "masks"), on=["item", "template", "masks"], how="semi"
+    )
+    sure = sure.select("item", "template", probability="logprob")
+    return _alpha(long.join(sure, on=["item", "template"], how="left"))
+
+
+def of_texts(fills: pl.DataFrame, labels: Mapping[str, list[str]]) -> pl.DataFrame:
+    """Alpha per prompt of a model that writes: the first k texts against the label, normalised.
+
+    `labels`: item -> labels of its golds, the own first. Equality only; that a text contains the
+    label is counted by `verbose` and is never right. Ks beyond the answers that a server gives (a
+    chat server gives one) have no rows.
+    """
+    rows: list[tuple[object, ...]] = []
+    whole = fills.filter(pl.col("position") == WHOLE).sort("item", "template", "masks", "rank")
+    most = max(whole["rank"].to_list(), default=0)
+    grouped = whole.group_by("item", "template", maintain_order=True).agg("text", "logprob")
+    for item, template, texts, logprobs in grouped.rows():
+        places = {
+            "own": first_match(texts, labels[item][:1]),
+            "set": first_match(texts, labels[item]),
+        }
+        for k in (k for k in KS if k <= most or most >= max(KS)):
+            for gold, place in places.items():
+                right = float(0 < place <= k)
+                rows.append((item, template, k, "exact", gold, right, logprobs[0]))
+    return pl.DataFrame(rows, schema=ALPHA, orient="row")
+
+
+def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    """Alpha per prompt from SCORES: the rank of the gold among the objects of its relation.
+
+    No length leaks, and nothing is generated: a table of its own. `own`: the other true answers
+    count as rivals; `set`: the best placed of them counts.
+    """
+    rows = scores.select("item", "template", "candidate", score=REDUCTIONS["sum"])
+    golds = items.select("item", candidate="answers", own=pl.col("answers").list.first())
+    golds = golds.explode("candidate").with_columns(
+        pl.col("candidate").cast(pl.Int32), own=pl.col("own") == pl.col("candidate")
+    )
+    rows = rows.join(golds, on=["item", "candidate"], how="left")
+    parts = []
+    for name, is_gold in (
+        ("own", pl.col("own").fill_null(False)),
+        ("set", pl.col("own").is_not_null()),
+    ):
+        value = pl.col("score").filter(is_gold).max()
+        found = rows.group_by("item", "template").agg(
+            (pl.col("score") > value).sum().cast(pl.Int64).alias("above"),
+            (pl.col("score") == value).sum().cast(pl.Int64).alias("level"),
+            pl.col("score").max().alias("probability"),
+        )
+        best = found["above"].to_numpy() + 1
+        worst = best + np.maximum(found["level"].to_numpy(), 1) - 1
+        for k in KS:
+            hit = pl.Series("alpha", hit_at(k, best, worst))
+            parts.append(
+                found.select(
+                    "item",
+                    "template",
+                    pl.lit(k, dtype=pl.Int32).alias("k"),
+                    pl.lit("exact").alias("alpha_kind"),
+                    pl.lit(name).alias("gold"),
+                    hit,
+                    "probability",
+                )
+            )
+    return _alpha(pl.concat(parts))
+
+
+def _alpha(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.select([pl.col(name).cast(dtype) for name, dtype in ALPHA.items()])
+
+
+def pooled(alphas: pl.DataFrame) -> pl.DataFrame:
+    """Alpha of a triple under every pooling of its prompts (kg_attributes.md, section 6.6).
+
+    `best`: maximum, an oracle; `mean`; `base`: the first prompt that the model was asked;
+    `confident`: the prompt whose own first prediction is the most probable, ties to the first.
+    """
+    ordered = alphas.sort("template")
+    sure = pl.col("probability").fill_null(float("-inf"))
+    found = ordered.group_by(ANSWER).agg(
+        best=pl.col("alpha").max(),
+        mean=pl.col("alpha").mean(),
+        base=pl.col("alpha").first(),
+        confident=pl.col("alpha").get(sure.arg_max()),
+    )
+    return found.unpivot(
+        list(POOLINGS), index=ANSWER, variable_name="pooling", value_name="alpha"
+    ).sort(*ANSWER, "pooling")
+
+
+def best_of(values: np.ndarray, size: int) -> float:
+    """Expected maximum of `size` of the values, drawn without replacement: closed form.
+
+    The i-th smallest of n is the maximum of C(i - 1, size - 1) of the C(n, size) subsets.
+
+    >>> best_of(np.array([0.0, 0.0, 1.0]), 2)
+    0.6666666666666666
+    """
+    n = len(values)
+    if not 1 <= size <= n:
+        raise ValueError(f"a subset of {size} of {n} prompts")
+    ordered = np.sort(values)
+    return sum(float(value) * comb(i, size - 1) for i, value in enumerate(ordered)) / comb(n, size)
+
+
+def by_number_of_prompts(alphas: pl.DataFrame) -> pl.DataFrame:
+    """(k, alpha_kind, gold, prompts, alpha, triples): mean best alpha against number of prompts.
+
+    Numbers are 1, 2, 4, ... and all; triples with fewer prompts than a number are left out of it.
+    """
+    grouped = alphas.group_by(ANSWER).agg("alpha")
+    found: dict[tuple[object, ...], list[float]] = {}
+    for _, k, kind, gold, values in grouped.rows():
+        own = np.asarray(values)
+        sizes = {2**power for power in range(len(own).bit_length())} | {len(own)}
+        for size in sizes:
+            found.setdefault((k, kind, gold, size), []).append(best_of(own, size))
+    rows = [(*key, float(np.mean(v)), len(v)) for key, v in sorted(found.items(), key=str)]
+    columns = ("k", "alpha_kind", "gold", "prompts", "alpha", "triples")
+    return pl.DataFrame(rows, schema=list(columns), orient="row")
+
+
+def verbose(fills: pl.DataFrame, labels: Mapping[str, list[str]]) -> tuple[int, int]:
+    """(first texts that hold the own label among other words, all first texts)."""
+    first = fills.filter((pl.col("position") == WHOLE) & (pl.col("rank") == 1))
+    rows = first.select("item", "text").rows()
+    held = sum(
+        contained(text, labels[item][:1]) and not first_match([text], labels[item][:1])
+        for item, text in rows
+    )
+    return held, len(rows)
+
+
+def gold_labels(items: pl.DataFrame, candidates: pl.DataFrame) -> dict[str, list[str]]:
+    """Item -> labels of its golds, in the order of `answers`."""
+    names = {(s, i): label for s, i, label in candidates.select("set", "index", "label").rows()}
+    columns = ("item", "candidates", "answers")
+    return {
+        item: [names[set_, answer] for answer in answers]
+        for item, set_, answers in items.select(columns).rows()
+    }

@@ -1,0 +1,220 @@
+"""OntoProbe's Tables 5 and 6: multiple choice, memorising and reasoning, beside the printed values.
+
+Source: Wu et al. 2023, Tables 5 and 6; ontoprobe.md, section 8. Accuracies in per cent with
+Wilson's interval; an answer that cannot be read is wrong, and counted apart.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.metrics.intervals import wilson
+from kgprobe.tables import table
+
+TASKS = ("TP", "SCO", "SPO", "DM", "RG")
+RULES = ("rdfs2", "rdfs3", "rdfs5", "rdfs7", "rdfs9", "rdfs11")
+PREMISES = ("NO", "IM", "EX")
+#: Questions per rule of the released files: first premise not memorised, memorised, written.
+RELEASED = {
+    "rdfs2": (4, 26, 30), "rdfs3": (6, 22, 28), "rdfs5": (11, 28, 39), "rdfs7": (11, 28, 39),
+    "rdfs9": (82, 418, 500), "rdfs11": (82, 418, 500),
+}  # fmt: skip
+READ = ("option", "letter", "none", "several", "contradiction", "not offered", "scored")
+
+Cells = list[dict[str, object]]
+#: (task or premise and rule) -> printed accuracy of one model.
+Printed = Mapping[tuple[str, ...], float]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One model's answers to the questions of one benchmark."""
+
+    label: str
+    questions: pl.DataFrame
+    chosen: pl.DataFrame
+    published: str = ""
+
+    def ways(self) -> list[str]:
+        """The ways in which it answered, in alphabetical order."""
+        return sorted(self.chosen["way"].unique())
+
+    def hits(self, way: str) -> pl.DataFrame:
+        """Questions of one way with `hit`; those that could not be asked are not among them."""
+        own = self.chosen.filter(pl.col("way") == way).select("item", "chosen", "rule")
+        joined: pl.DataFrame = self.questions.join(own, on="item", how="inner")
+        return joined.with_columns(hit=pl.col("chosen").eq_missing(pl.col("gold")))
+
+
+def memorising(answered: Sequence[Answered], printed: Mapping[str, Printed]) -> Cells:
+    """`ontoprobe_table5`: row = model and way, column = task; `chance` is 1 / number of options."""
+    cells: Cells = []
+    for one in answered:
+        known = printed.get(one.published, {})
+        for way in one.ways():
+            hits = one.hits(way).filter(pl.col("premise") == "")
+            for task in TASKS:
+                part = hits.filter(pl.col("task") == task)
+                if part.height:
+                    row = f"{one.label} | {way}"
+                    cells.append(_share("ontoprobe_table5", row, task, part, known.get((task,))))
+                    chance = 100 * sum(1 / len(o) for o in part["options"]) / part.height
+                    name = f"{row} | chance"
+                    cells.append(_cell("ontoprobe_table5", name, task, chance, part))
+    return cells
+
+
+def premises(one: Answered, way: str) -> pl.DataFrame:
+    """Reasoning questions with `setting`: EX, or IM / NO by the model's own memorising answer.
+
+    EX: all rows, the first premise written. IM, NO: the premise left out, and the memorising
+    question of the same row answered rightly, or wrongly, in the same way.
+    """
+    hits = one.hits(way)
+    known = hits.filter(pl.col("premise") == "").select(source="item", memorised="hit")
+    asked = hits.filter(pl.col("premise") != "").join(known, on="source", how="left")
+    setting = (
+        pl.when(pl.col("premise") == "EX")
+        .then(pl.lit("EX"))
+        .when(pl.col("memorised"))
+        .then(pl.lit("IM"))
+        .when(~pl.col("memorised"))
+        .then(pl.lit("NO"))
+    )
+    found: pl.DataFrame = asked.with_columns(setting=setting).drop_nulls("setting")
+    return found
+
+
+def reasoning(answered: Sequence[Answered], printed: Mapping[str, Printed]) -> Cells:
+    """`ontoprobe_table6`: row = model and way, column = setting and rule; `average` is the plain
+    mean of the rules that have questions in the setting (n: rules). Empty cells are left out."""
+    cells: Cells = []
+    for one in answered:
+        known = printed.get(one.published, {})
+        for way in one.ways():
+            rows, row = premises(one, way), f"{one.label} | {way}"
+            for setting in PREMISES:
+                shares = []
+                for rule in RULES:
+                    part = rows.filter((pl.col("setting") == setting) & (pl.col("task") == rule))
+                    if part.height:
+                        value = known.get((setting, rule))
+                        column = f"{setting} {rule}"
+                        cells.append(_share("ontoprobe_table6", row, column, part, value))
+                        shares.append(100 * float(part["hit"].mean()))  # type: ignore[arg-type]
+                if shares:
+                    mean = sum(shares) / len(shares)
+                    cells.append(
+                        table.cell(
+                            "ontoprobe_table6", row, f"{setting} average", mean, len(shares),
+                            published=known.get((setting, "average")), paper="ontoprobe",
+                        )
+                    )  # fmt: skip
+    return cells
+
+
+def readings(answered: Sequence[Answered]) -> Cells:
+    """`ontoprobe_answers`: how the answers of each way were read, in per cent of the questions."""
+    cells: Cells = []
+    for one in answered:
+        for way, part in one.chosen.sort("way").group_by("way", maintain_order=True):
+            counts = dict(part["rule"].value_counts().rows())
+            for rule in [r for r in READ if r in counts]:
+                value = 100 * counts[rule] / part.height
+                interval = _hundred(wilson(counts[rule], part.height))
+                cells.append(
+                    table.cell(
+                        "ontoprobe_answers", f"{one.label} | {way[0]}", rule, value, part.height,
+                        interval, paper="ontoprobe",
+                    )
+                )  # fmt: skip
+    return cells
+
+
+def fractions(printed: Printed) -> Cells:
+    """`ontoprobe_table6_fractions`: printed cells that are no fraction of the released numbers.
+
+    The value is the nearest fraction, n the number of released questions, published the printed.
+    """
+    cells: Cells = []
+    for rule, sizes in RELEASED.items():
+        for setting, n in zip(PREMISES, sizes, strict=True):
+            value = printed.get((setting, rule))
+            if value is None:
+                continue
+            nearest = 100 * round(value * n / 100) / n
+            if round(nearest, 1) != value:
+                cells.append(
+                    table.cell(
+                        "ontoprobe_table6_fractions", setting, rule, nearest, n, published=value,
+                        paper="ontoprobe",
+                    )
+                )  # fmt: skip
+    return cells
+
+
+def printed_tables(memorised: pl.DataFrame, reasoned: pl.DataFrame) -> dict[str, Printed]:
+    """Printed values by model: ontoprobe_choice.tsv and ontoprobe_reasoning.tsv (gpt-3.5-turbo)."""
+    found: dict[str, dict[tuple[str, ...], float]] = {}
+    for task, model, value in memorised.select("task", "model", "accuracy").rows():
+        found.setdefault(model, {})[(task,)] = float(value)
+    for premise, rule, value in reasoned.select("premise", "rule", "accuracy").rows():
+        found.setdefault("gpt-3.5-turbo", {})[(premise, rule)] = float(value)
+    return dict(found)
+
+
+def tables(answered: Sequence[Answered], printed: Mapping[str, Printed]) -> list[pl.DataFrame]:
+    """Table 5, Table 6, how answers were read, the printed cells of Table 6 that cannot be."""
+    made = [
+        memorising(answered, printed),
+        reasoning(answered, printed),
+        readings(answered),
+        fractions(printed["gpt-3.5-turbo"]),
+    ]
+    return [pl.DataFrame(cells, schema=dict(schema.TABLE.columns)) for cells in made]
+
+
+def answered(
+    experiments: Sequence[Mapping[str, str]],
+    models: Mapping[str, Mapping[str, str]],
+    questions: Sequence[str],
+    chosen: Sequence[str],
+) -> list[Answered]:
+    """The answers of every row of the experiment sheet; `questions`, `chosen`: its files."""
+    return [
+        Answered(
+            f"{row['model']} | {row['benchmark']}",
+            schema.read(asked, schema.CHOICES),
+            schema.read(own, schema.CHOSEN),
+            models[row["model"]].get("published", ""),
+        )
+        for row, asked, own in zip(experiments, questions, chosen, strict=True)
+    ]
+
+
+def read_printed(memorised: str | Path, reasoned: str | Path) -> dict[str, Printed]:
+    """The printed values of the two files in resources/published."""
+    return printed_tables(
+        *(pl.read_csv(path, separator="\t", comment_prefix="#") for path in (memorised, reasoned))
+    )
+
+
+def _share(
+    name: str, row: str, column: str, part: pl.DataFrame, published: float | None
+) -> dict[str, object]:
+    right = int(part["hit"].sum())
+    interval = _hundred(wilson(right, part.height))
+    return table.cell(
+        name, row, column, 100 * right / part.height, part.height, interval, published, "ontoprobe"
+    )
+
+
+def _cell(name: str, row: str, column: str, value: float, part: pl.DataFrame) -> dict[str, object]:
+    return table.cell(name, row, column, value, part.height, paper="ontoprobe")
+
+
+def _hundred(interval: tuple[float, float]) -> tuple[float, float]:
+    return 100 * interval[0], 100 * interval[1]

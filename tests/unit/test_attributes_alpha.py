@@ -1,0 +1,137 @@
+"""Alpha of triples: masks, texts, candidates; pooling over prompts."""
+
+import itertools
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kgprobe.schema import FILL_GOLDS, FILLS, ITEMS, SCORES
+from kgprobe.tables import attributes_alpha as aa
+
+
+def frame(contract, rows):
+    return pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
+
+
+def golds(*rows):
+    """(item, template, gold, position, masks, best, worst)"""
+    return frame(FILL_GOLDS, [(i, t, g, p, m, 7, b, w, -1.0) for i, t, g, p, m, b, w in rows])
+
+
+def fills(*rows):
+    """(item, template, masks, position, rank, text, logprob)"""
+    return frame(FILLS, [(i, t, m, p, r, -1, x, lp) for i, t, m, p, r, x, lp in rows])
+
+
+def value(found, **where):
+    rows = found.filter(**where) if where else found
+    assert rows.height == 1, rows
+    return rows["alpha"][0]
+
+
+def test_masks_exact_and_share_of_tokens_with_ties_as_expectation():
+    found = aa.of_masks(
+        fills(("a", 0, 2, -1, 1, "x y", -0.5), ("a", 0, 1, -1, 1, "z", -0.1)),
+        golds(
+            ("a", 0, 0, 0, 2, 1, 1),
+            ("a", 0, 0, 1, 2, 3, 4),
+            ("a", 0, 1, 0, 1, 2, 2),
+        ),
+    )
+    assert value(found, k=1, alpha_kind="exact", gold="own") == 0
+    assert value(found, k=1, alpha_kind="token_mean", gold="own") == 0.5
+    assert value(found, k=3, alpha_kind="exact", gold="own") == 0.5
+    assert value(found, k=3, alpha_kind="token_mean", gold="own") == 0.75
+    assert value(found, k=3, alpha_kind="exact", gold="set") == 1
+    assert value(found, k=5, alpha_kind="exact", gold="own") == 1
+    # the probability is that of the filling with as many masks as the own gold has tokens
+    assert set(found["probability"]) == {-0.5}
+
+
+def test_items_whose_own_gold_was_left_out_have_no_alpha():
+    found = aa.of_masks(
+        fills(("a", 0, 1, -1, 1, "z", -0.1)),
+        golds(("a", 0, 1, 0, 1, 1, 1), ("b", 0, 0, 0, 1, 1, 1)),
+    )
+    assert set(found["item"]) == {"b"}
+
+
+def test_texts_are_right_by_equality_only():
+    labels = {"a": ["United Kingdom", "Britain"], "b": ["Rome"]}
+    found = aa.of_texts(
+        fills(
+            ("a", 0, 0, -1, 1, "Britain", -1.0),
+            ("a", 0, 0, -1, 2, "France", -1.1),
+            ("a", 0, 0, -1, 3, "the United Kingdom.", -1.2),
+            ("a", 0, 0, 0, 1, "United Kingdom", -0.1),
+            ("b", 0, 0, -1, 1, "the city of Rome", -1.0),
+            *[("b", 0, 0, -1, r, f"no {r}", -2.0) for r in (2, 3, 4, 5)],
+        ),
+        labels,
+    )
+    own = {k: value(found, item="a", k=k, gold="own") for k in aa.KS}
+    assert own == {1: 0, 3: 1, 5: 1}
+    assert value(found, item="a", k=1, gold="set") == 1
+    assert found.filter(item="b")["alpha"].sum() == 0
+    assert aa.verbose(
+        fills(("b", 0, 0, -1, 1, "the city of Rome", -1.0), ("a", 0, 0, -1, 1, "Britain", 0.0)),
+        labels,
+    ) == (1, 2)
+
+
+def test_a_server_with_one_answer_is_asked_at_1_only():
+    found = aa.of_texts(fills(("a", 0, 0, -1, 1, "Rome", None)), {"a": ["Rome"]})
+    assert found["k"].to_list() == [1, 1]
+    assert found["probability"].null_count() == 2
+
+
+def test_candidates_rank_the_own_gold_and_the_best_of_all():
+    items = frame(ITEMS, [("a", "g", "r", "P1", "s", "Q1", "", "set", [2, 0], 0, "{}")])
+    scores = [-1.0, -2.0, -3.0, -3.0, -9.0, -9.0]
+    rows = [("a", 0, i, s, 2, s, 1, None) for i, s in enumerate(scores)]
+    found = aa.of_candidates(frame(SCORES, rows), items)
+    assert value(found, k=1, gold="own") == 0
+    assert value(found, k=3, gold="own") == 0.5
+    assert value(found, k=5, gold="own") == 1
+    assert value(found, k=1, gold="set") == 1
+
+
+def test_poolings():
+    rows = [
+        ("a", t, 1, "exact", "own", alpha, p)
+        for t, alpha, p in ((3, 1.0, -3.0), (1, 0.0, -1.0), (2, 0.5, -1.0))
+    ]
+    found = aa.pooled(pl.DataFrame(rows, schema=aa.ALPHA, orient="row"))
+    assert dict(found.select("pooling", "alpha").rows()) == {
+        "best": 1.0,
+        "mean": 0.5,
+        "base": 0.0,
+        "confident": 0.0,
+    }
+
+
+def test_without_probabilities_the_first_prompt_is_the_confident_one():
+    rows = [("a", t, 1, "exact", "own", float(t), None) for t in (1, 0)]
+    found = aa.pooled(pl.DataFrame(rows, schema=aa.ALPHA, orient="row"))
+    assert value(found, pooling="confident") == 0.0
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_expected_maximum_over_subsets_equals_all_subsets(size):
+    values = np.array([0.0, 1.0, 0.5, 0.5, 0.25])
+    slow = np.mean([max(some) for some in itertools.combinations(values, size)])
+    assert aa.best_of(values, size) == pytest.approx(slow)
+
+
+def test_best_grows_with_the_number_of_prompts():
+    rows = [
+        (item, t, 1, "exact", "own", float(t == n), None)
+        for n, item in enumerate("abc")
+        for t in range(3)
+    ]
+    found = aa.by_number_of_prompts(pl.DataFrame(rows, schema=aa.ALPHA, orient="row"))
+    assert found["prompts"].to_list() == [1, 2, 3]
+    assert found["alpha"].to_list() == pytest.approx([1 / 3, 2 / 3, 1])
+    with pytest.raises(ValueError, match="4 of 3"):
+        aa.best_of(np.zeros(3), 4)

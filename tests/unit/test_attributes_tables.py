@@ -1,0 +1,250 @@
+"""Tables and analyses of the nine benchmarks, on a run with known answers."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.benchmarks.graph_frames import SENSITIVITY, SIZES, STEPS
+from kgprobe.metrics.intervals import wilson
+from kgprobe.tables import attributes_analyses as an
+from kgprobe.tables import attributes_chapter, chapter, table
+from kgprobe.tables import attributes_published as ap
+from kgprobe.tables import attributes_sizes as sizes
+from kgprobe.tables import attributes_study as st
+from kgprobe.tables import attributes_tables as at
+from tests.unit import attribute_answers
+
+PRINTED = ap.read(Path(__file__).parents[2] / "resources" / "published")
+
+
+@pytest.fixture(scope="module")
+def run():
+    made = attribute_answers.study()
+    alphas = made.alphas()
+    measured = st.measure(made, alphas)
+    tables = at.tables(made, measured, st.measure_patterns(made, alphas), PRINTED)
+    return made, measured, tables | an.tables(made, alphas, st.parts(made, alphas))
+
+
+def cells(run, name):
+    return table.lookup(run[2][name])
+
+
+def test_every_table_obeys_the_contract_and_belongs_to_the_paper(run):
+    for name, frame in run[2].items():
+        schema.check(frame, schema.TABLE, name)
+        assert set(frame["paper"]) == {"kg"}
+        assert set(frame["table"]) == {name}
+    schema.check(run[1], st.METRICS)
+
+
+def test_table_2_has_value_fraction_and_interval(run):
+    found = cells(run, "kg_table2")
+    name = at.row_name(1, "large", "fill", "best")
+    cell = found[name, "symmetry"]
+    assert cell["value"] == pytest.approx(100 / 3)
+    assert (cell["low"], cell["high"]) == pytest.approx([100 * b for b in wilson(1, 3)])
+    assert found[name, "symmetry, numerator"]["value"] == 1
+    assert found[name, "symmetry, denominator"]["value"] == 3
+    assert found[name, "symmetry, undefined"]["value"] == 1
+    assert found[name, "asymmetry"]["value"] == 50
+    assert found[name, "bias"]["value"] == 50
+
+
+def test_the_oracle_is_named_and_the_mean_stands_beside_it(run):
+    found = cells(run, "kg_table2")
+    mean = found[at.row_name(1, "large", "fill", "mean"), "bias"]["value"]
+    base = found[at.row_name(1, "large", "fill", "base"), "bias"]["value"]
+    assert (mean, base) == (25, 50)
+    assert "oracle" in at.row_name(1, "large", "fill", "best")
+
+
+def test_undefined_is_no_value_and_not_zero(run):
+    found = cells(run, "kg_table2")
+    name = at.row_name(1, "small", "fill", "best")
+    assert (name, "symmetry") not in found
+    assert found[name, "symmetry, undefined"]["value"] == 4
+    assert found[name, "bias"]["value"] == 0
+
+
+def test_published_values_stand_in_rows_of_their_own(run):
+    found = cells(run, "kg_table2")
+    assert found["@1 | GPT-4 | published", "symmetry"]["published"] == 38.19
+    assert found["@1 | GPT-4 | published", at.MEAN]["value"] == pytest.approx(23.77, abs=0.005)
+    assert ("@3 | GPT-4 | published", "symmetry") not in found
+
+
+def test_baselines_are_computed_from_the_graph(run):
+    found = cells(run, "kg_table2")
+    majority = at.row_name(1, "most frequent object", "baseline", "base")
+    random = at.row_name(1, "random object", "baseline", "base")
+    # Q10 stands in two of three statements of P21, one of two objects
+    assert found[majority, "bias"]["value"] == 100
+    assert found[random, "bias"]["value"] == 50
+    # the reversed object of P19 is never an object of P19
+    assert found[majority, "asymmetry"]["value"] == 100
+
+
+def test_partial_scores_and_their_correlation(run):
+    found = cells(run, "kg_partial")
+    assert found["symmetry | large | fill", "partial"]["value"] == 75
+    assert found["symmetry | large | fill", "full"]["value"] == pytest.approx(100 / 3)
+    assert found["asymmetry | large | fill", "partial"]["value"] == 100
+    assert ("symmetry | small | fill", "full") not in found
+    assert not [row for row, _ in found if row.startswith("bias")]
+
+
+def test_correlations_against_hand_and_what_has_none():
+    x, y = np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 5])
+    assert an.pearson(x, y) == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert an.spearman(x, y**3) == pytest.approx(0.8)
+    assert an.pearson(x[:2], y[:2]) is None
+    assert an.pearson(x, np.ones(4)) is None
+    columns = ("benchmark", "model", "method", "pattern", "partial", "full", "low", "high", "n")
+    rows = [
+        ("paths", f"m{i}", "fill", "all", i / 10, i / 20 + (i % 3) / 30, 0.0, 1.0, 9)
+        for i in range(8)
+    ]
+    frame = pl.DataFrame(rows, schema=list(columns), orient="row")
+    cell = table.lookup(an.correlations(frame))["over models | paths", "pearson"]
+    assert cell["n"] == 8
+    assert cell["low"] <= cell["value"] <= cell["high"]
+    few = table.lookup(an.correlations(frame.head(3)))["over models | paths", "pearson"]
+    assert few["low"] is None
+    assert an.correlations(frame.head(2)) is None
+
+
+def test_popularity_of_all_and_of_the_fully_right(run):
+    found = cells(run, "kg_popularity")
+    row = "symmetry | large | fill"
+    all_ = sum(
+        c["value"] for (r, col), c in found.items() if r.startswith(f"{row} | bin") and col == "all"
+    )
+    right = [
+        r for (r, col), c in found.items() if col == "right" and c["value"] and r.startswith(row)
+    ]
+    assert all_ == 4
+    assert right == [f"{row} | bin 01.00"]  # Q1 and Q2: degrees 10 and 20, mean 15
+    # asymmetry: forward right and reversed not
+    asym = [
+        c["value"]
+        for (r, col), c in found.items()
+        if col == "right" and r.startswith("asymmetry | large")
+    ]
+    assert sum(asym) == 1
+    assert not [r for r, _ in found if r.startswith("bias")]
+
+
+def test_ks_distance_is_the_largest_gap():
+    assert an.ks_distance(np.array([1.0, 2, 3, 4]), np.array([3.0, 4])) == 0.5
+    assert an.ks_distance(np.array([1.0, 2]), np.array([1.0, 2])) == 0
+
+
+def test_prompts_show_what_the_oracle_adds(run):
+    found = cells(run, "kg_prompts")
+    row = "@1 | large | fill | bias"
+    assert found[row, "1 prompt"]["value"] == 25
+    assert found[row, "2 prompts"]["value"] == 50
+
+
+def test_bias_is_told_in_aggregate_and_small_relations_by_count(run):
+    found = cells(run, "kg_bias")
+    assert found["large | fill | P21", "triples"]["value"] == 2
+    assert ("large | fill | P21", "right, %") not in found
+    assert not [c for frame in run[2].values() for c in frame["row"] if "label 1" in c]
+
+
+def test_an_example_that_one_model_was_not_asked_is_left_out_for_all():
+    made = attribute_answers.benchmarks()
+    given = attribute_answers.answers(made)
+    lost = "symmetry/P26/Q1/Q2#0"
+    cut = [
+        replace(a, alphas=a.alphas.filter(pl.col("item") != lost))
+        if a.probe.model == "small"
+        else a
+        for a in given
+    ]
+    whole = attribute_answers.study()
+    edges = pl.DataFrame(
+        {"s": [1], "p": [26], "o": [2]}, schema={"s": pl.UInt32, "p": pl.UInt16, "o": pl.UInt32}
+    )
+    literals = pl.DataFrame(
+        schema={
+            "s": pl.UInt32,
+            "p": pl.UInt16,
+            "o": pl.UInt64,
+            "value": pl.String,
+            "text": pl.String,
+        }
+    )
+    both = st.study(cut, made, edges, literals)
+    assert both.left_out == {"symmetry/P26/Q1/Q2"}
+    assert not whole.left_out
+    kept = st.measure(both, both.alphas()).filter(
+        model="large", benchmark="symmetry", k=1, pooling="best", gold="own"
+    )
+    assert kept["examples"].to_list() == [3]
+    alone = st.study(cut, made, edges, literals, intersect=False)
+    found = st.measure(alone, alone.alphas()).filter(
+        benchmark="symmetry", k=1, pooling="best", gold="own"
+    )
+    assert dict(found.select("model", "missing").rows())["small"] == 1
+    assert dict(found.select("model", "missing").rows())["large"] == 0
+
+
+def test_the_chapter_holds_tables_figures_and_warnings(run, tmp_path):
+    shown = attributes_chapter.Shown(
+        tables=run[2],
+        probes=[a.probe for a in run[0].answers],
+        published=PRINTED,
+        titles={"P26": "spouse"},
+        examples=[{"benchmark": "symmetry", "prompt": "x"}],
+    )
+    made = attributes_chapter.chapter(shown)
+    assert [d.name for d in made.drawings] == ["kg_partial", "kg_patterns", "kg_popularity"]
+    assert [g.title[:10] for g in made.grids] == ["Table 2 @1", "Table 2 @3", "Table 2 @5"]
+    body = {row[0].text + row[0].small: row for row in made.grids[0].rows}
+    assert body["largebest prompt (oracle)"][1].small.startswith("1/3; ")
+    assert body["smallbest prompt (oracle), control"][1].text == "undef"
+    assert body["GPT-4published"][1].text == "38.19"
+    assert any("oracle" in note for note in made.notes)
+    path = tmp_path / "attributes.json"
+    chapter.write(made, path)
+    assert chapter.read(path).grids[0].heads == made.grids[0].heads
+    again = attributes_chapter.chapter(shown)
+    assert [d.svg for d in again.drawings] == [d.svg for d in made.drawings]
+
+
+def test_table_1_stands_beside_the_printed_one():
+    rows = [
+        ("symmetry", "labelled", 3, 6, 2, 1, 5, 3.0),
+        ("symmetry", "sampled", 1, 2, 1, 1, 2, 2.0),
+    ]
+    made = sizes.sizes(pl.DataFrame(rows, schema=dict(SIZES.columns), orient="row"), PRINTED)
+    found = table.lookup(made)
+    assert found["symmetry | labelled", "triples"]["published"] == 1401
+    assert found["symmetry | labelled", "patterns"]["published"] == 11
+    assert found["symmetry | labelled", "predicates"]["published"] is None
+    assert found["symmetry | sampled", "triples"]["published"] is None
+    shown = sizes.size_grid(made, PRINTED, "small")
+    assert "thresholds: small" in shown.title
+    assert [row[0].small for row in shown.rows[:3]] == [
+        "with labels and templates",
+        "probed here",
+        "the paper",
+    ]
+    hints = {row[0].text: row[0].hint for row in shown.rows if row[0].small == "the paper"}
+    assert "1118" in hints["composite"]
+
+
+def test_funnels_and_thresholds_are_printed_in_the_paper_s_order():
+    steps = [("paths", 0, "edges", 5, 0, ""), ("symmetry", 1, "ratio", 2, 3, "n < 10")]
+    frame = pl.DataFrame(steps, schema=dict(STEPS.columns), orient="row")
+    assert [row[0].text for row in sizes.funnel_grid(frame).rows] == ["symmetry", "paths"]
+    tried = [("symmetry", "cap_pairs = 200", False, 1, 2, 4)]
+    frame = pl.DataFrame(tried, schema=dict(SENSITIVITY.columns), orient="row")
+    assert sizes.sensitivity_grid(frame).rows[0][1].text == "cap_pairs = 200"

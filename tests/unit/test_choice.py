@@ -1,0 +1,215 @@
+"""Multiple choice: prompts, strict reading, scored options against literal loops."""
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from kgprobe import schema
+from kgprobe.probes.choices import choose_frame, right
+from kgprobe.probes.scoring import choice
+from kgprobe.probes.scoring.choice_text import Choice, lettered, names_gold, prompt, read
+from tests.unit.tiny_models import tiny
+
+ASKED = [
+    Choice("q1", "Where is it?", ("Paris", "Rome", "Burkina Faso"), "It is in [MASK] ."),
+    Choice("q2", "What is 東京?", ("country", "capital"), "[MASK] is what it is."),
+    Choice("q3", "Which one?", ("Niger", "Nigeria"), ""),
+]
+FOUR = ("lake", "work", "body of water", "Bot.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("(b) work", (1, "option")),
+        ("The answer is (C)  Body of\nWater.", (2, "option")),
+        ("It is a (d) Bot.", (3, "option")),
+        ("(a) lake, (b) work", (None, "several")),
+        ("(b) workshop", (1, "letter")),  # the letter alone counts, the longer word does not
+        ("(b)", (1, "letter")),
+        ("B", (1, "letter")),
+        (" b.", (1, "letter")),
+        ("c) because it is wet", (2, "letter")),
+        ("b: yes", (1, "letter")),
+        ("a work", (None, "none")),
+        ("A lake is what it is.", (None, "none")),
+        ("(e) sea", (None, "none")),
+        ("work", (None, "none")),
+        ("The letter is (b).", (None, "none")),
+        ("(b) body of water", (None, "contradiction")),
+        ("", (None, "none")),
+    ],
+)
+def test_answers_are_read_strictly(answer, expected):
+    assert read(answer, FOUR) == expected
+
+
+def test_the_released_rule_looks_for_the_gold_alone():
+    assert names_gold("One of (a) lake and (b) WORK", ("Lake", "Work"), 1)
+    assert not names_gold("b", ("lake", "work"), 1)
+
+
+def test_the_prompt_lists_the_options_in_the_order_of_their_letters():
+    assert lettered(FOUR) == "(a) lake, (b) work, (c) body of water, (d) Bot."
+    assert prompt(ASKED[2]) == "Which one? (a) Niger, (b) Nigeria"
+    for options in (("one",), tuple("abcdefghijklmnopqrstuvwxyzæ")):
+        with pytest.raises(ValueError, match="2 to 26 have letters"):
+            Choice("x", "?", options)
+
+
+def place_of(one, way):
+    """(text before, text after, options) of a way of scoring."""
+    if way == "stem":
+        return (*one.stem.split("[MASK]"), one.options)
+    if way == "letter":
+        return f"{prompt(one)}\nAnswer: (", ")", tuple("abc"[: len(one.options)])
+    return f"{prompt(one)}\nAnswer: ", "", one.options
+
+
+def tokens_of(loaded, before, option, after):
+    """(ids before, ids of the option, ids after) in the tokenisation of the complete text."""
+    coded = loaded.tokenizer(
+        before + option + after, add_special_tokens=False, return_offsets_mapping=True
+    )
+    start, end = len(before.rstrip()), len(before) + len(option)
+    roles = [0 if b <= start else 1 if a < end else 2 for a, b in coded["offset_mapping"]]
+    return [[i for i, r in zip(coded["input_ids"], roles, strict=True) if r == k] for k in range(3)]
+
+
+def literal(loaded, before, option, after):
+    """(sum, number of tokens) of an option in its place, one pass per token."""
+    tok = loaded.tokenizer
+    left, own, right_side = tokens_of(loaded, before, option, after)
+    total = 0.0
+    for j, token in enumerate(own):
+        with torch.no_grad():
+            if loaded.spec.kind == "causal":
+                ids = [tok.bos_token_id, *left, *own[:j]]
+                row = loaded.model(torch.tensor([ids])).logits[0, -1]
+            elif loaded.spec.kind == "masked":
+                ids = [tok.bos_token_id, *left, *[tok.mask_token_id] * len(own), *right_side,
+                       tok.eos_token_id]  # fmt: skip
+                row = loaded.model(torch.tensor([ids])).logits[0, 1 + len(left) + j]
+            else:
+                gap = tok.convert_tokens_to_ids("<extra_id_0>")
+                ids = [*left, gap, *right_side, tok.eos_token_id]
+                read_so_far = [0, gap, *own[:j]]
+                row = loaded.model(
+                    input_ids=torch.tensor([ids]), decoder_input_ids=torch.tensor([read_so_far])
+                ).logits[0, -1]
+        total += float(torch.log_softmax(row.double(), 0)[token])
+    return total, len(own)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
+def test_scored_options_equal_the_loop(name):
+    loaded = tiny(name, bos="forced" if name == "gpt2" else "")
+    found = choice.choose(loaded, ASKED, ("letter", "text", "stem"))
+    kept = {(c.item, c.way): c for c in found.chosen}
+    for one in ASKED:
+        for way in ("letter", "text", "stem"):
+            if way == "stem" and not one.stem:
+                assert (one.item, way) not in kept
+                continue
+            if name == "gpt2" and way == "stem" and one.item == "q2":
+                continue  # the gap is in front: see the test below
+            before, after, options = place_of(one, way)
+            sums = [literal(loaded, before, o, after) for o in options]
+            for kind, values in (
+                ("", [s / n for s, n in sums]),
+                ("_sum", [s for s, _ in sums]),
+            ):
+                if way == "letter" and kind:
+                    continue
+                own = kept[one.item, way + kind]
+                assert own.chosen == int(np.argmax(values))
+                first, second = sorted(values, reverse=True)[:2]
+                assert own.margin == pytest.approx(first - second, abs=1e-9)
+                assert own.rule == "scored"
+
+
+def test_a_gap_in_front_is_scored_by_the_whole_sentence():
+    loaded = tiny("gpt2", bos="forced")
+    found = choice.choose(loaded, ASKED[1:2], ("stem",))
+    values = []
+    for option in ASKED[1].options:
+        ids = loaded.tokenizer(ASKED[1].stem.replace("[MASK]", option))["input_ids"]
+        row = [loaded.tokenizer.bos_token_id, *ids]
+        with torch.no_grad():
+            logp = loaded.model(torch.tensor([row])).logits[0].double().log_softmax(-1)
+        values.append(sum(float(logp[j, t]) for j, t in enumerate(ids)))
+    kept = {c.way: c for c in found.chosen}
+    assert kept["stem_sum"].chosen == int(np.argmax(values))
+    assert kept["stem_sum"].margin == pytest.approx(abs(values[0] - values[1]))
+
+
+def test_generated_answers_are_greedy_and_read():
+    loaded = tiny("gpt2", bos="forced")
+    found = choice.choose(loaded, ASKED, ("answer",))
+    assert [c.item for c in found.chosen] == ["q1", "q2", "q3"]
+    for one, chosen in zip(ASKED, found.chosen, strict=True):
+        ids = [loaded.tokenizer.bos_token_id]
+        ids += loaded.tokenizer(prompt(one) + "\nAnswer:")["input_ids"]
+        start = len(ids)
+        while len(ids) < start + choice.MOST:
+            with torch.no_grad():
+                token = int(loaded.model(torch.tensor([ids])).logits[0, -1].argmax())
+            if token in loaded.tokenizer.all_special_ids:
+                break
+            ids.append(token)
+        assert chosen.text == loaded.tokenizer.decode(ids[start:]).strip()
+        assert (chosen.chosen, chosen.rule) == read(chosen.text, one.options)
+        assert chosen.margin is None
+
+
+def test_a_chat_template_wraps_the_prompt():
+    loaded = tiny("gpt2", bos="forced")
+    loaded.tokenizer.chat_template = (
+        "{% for m in messages %}<s>{{ m['role'] }}: {{ m['content'] }}{% endfor %} reply:"
+    )
+    row = choice._message(loaded, ASKED[2])
+    assert loaded.tokenizer.decode(row) == "<s>user: Which one? (a) Niger, (b) Nigeria reply:"
+
+
+def test_what_a_model_cannot_be_asked_is_left_out_with_its_reason():
+    long = Choice("long", "Where? " * 80, ("Paris", "Rome"), "It is in [MASK]")
+    for name in ("bert", "gpt2", "t5"):
+        loaded = tiny(name, bos="forced" if name == "gpt2" else "")
+        found = choice.choose(loaded, [ASKED[0], long], choice.WAYS)
+        ways = {c.way for c in found.chosen if c.item == "long"}
+        assert ways == {"stem", "stem_sum"}
+        assert all("128 tokens" in reason for item, _, reason in found.left_out if item == "long")
+        assert {w for i, w, _ in found.left_out if i == "long"} >= {"letter", "text"}
+    with pytest.raises(ValueError, match="way 'guess'; legal: answer, letter, text, stem"):
+        choice.choose(loaded, ASKED, ("guess",))
+
+
+class Bar:
+    def __init__(self, total, desc, unit):
+        self.update, self.close = (lambda n: None), (lambda: None)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
+def test_frames_obey_their_contracts(name, tmp_path):
+    loaded = tiny(name, bos="forced" if name == "gpt2" else "", double=False)
+    questions = pl.DataFrame(
+        [
+            {"item": c.item, "task": "TP", "premise": "", "source": c.item, "question": c.question,
+             "stem": c.stem, "options": list(c.options), "gold": 1, "row": n}
+            for n, c in enumerate(ASKED)
+        ],
+        schema=dict(schema.CHOICES.columns),
+    )  # fmt: skip
+    schema.check(questions, schema.CHOICES)
+    frames = [
+        choose_frame(loaded, part, choice.WAYS, Bar)[0] for part in (questions, questions.reverse())
+    ]
+    for number, frame in enumerate(frames):
+        schema.write(frame, schema.CHOSEN, tmp_path / f"{number}.parquet")
+    first, second = (tmp_path / f"{n}.parquet" for n in (0, 1))
+    assert first.read_bytes() == second.read_bytes()
+    hits = right(questions, frames[0])
+    for row in frames[0].rows(named=True):
+        assert hits[row["item"], row["way"]] == (row["chosen"] == 1)
+    assert ("answer" in set(frames[0]["way"])) == (name == "gpt2")

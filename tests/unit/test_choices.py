@@ -1,0 +1,179 @@
+"""Construction of multiple-choice questions: options, golds, premises."""
+
+import json
+
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.benchmarks import choices
+
+CLASSES = [f"class {n}" for n in range(40)] + ["person", "writer", "agent", "work"]
+PROPERTIES = ["composer", "creator", "part of"]
+CANDIDATES = pl.DataFrame(
+    [("class", n, f"c{n}", c) for n, c in enumerate(CLASSES)]
+    + [("property", n, f"p{n}", p) for n, p in enumerate(PROPERTIES)],
+    schema=dict(schema.CANDIDATES.columns), orient="row",
+)  # fmt: skip
+PROMPTS = pl.DataFrame(
+    [("TP-1", "TP", 1, "[X] is a [Y] .", "manual"),
+     ("TP-3", "TP", 3, "[X] is a particular [Y] .", "manual"),
+     ("SCO-1", "SCO", 1, "[X] is a [Y] .", "manual"),
+     ("SPO-1", "SPO", 1, "[X] implies [Y] .", "manual"),
+     ("DM-1", "DM", 1, "One has to be a particular [Y] [X]", "manual"),
+     ("RG-1", "RG", 1, "One has to be a particular [Y] [X]", "manual")],
+    schema=dict(schema.PROMPTS.columns), orient="row",
+)  # fmt: skip
+
+
+def items(*rows):
+    made = [
+        {"item": f"{r[0]}-{r[1]}", "group": r[0], "role": r[5], "relation": r[0], "subject": r[2],
+         "subject_id": "", "context": "", "candidates": r[3], "answers": r[4], "row": r[1],
+         "meta": json.dumps(r[6])}
+        for r in rows
+    ]  # fmt: skip
+    return pl.DataFrame(made, schema=dict(schema.ITEMS.columns))
+
+
+def number(label):
+    return (CLASSES if label in CLASSES else PROPERTIES).index(label)
+
+
+MEMORISING = items(
+    ("TP", 0, "Homer", "class", [number("writer")], "train", {}),
+    ("TP", 20, "Dante", "class", [number(c) for c in ("writer", "person", "agent")], "test", {}),
+    ("SCO", 20, "writer", "class", [number(c) for c in ("person", "agent")], "test", {}),
+    ("SPO", 21, "composer", "property", [number("creator")], "test", {}),
+    ("DM", 20, "if one has composer .", "class", [number("work")], "test",
+     {"soft_subject": "composer"}),
+    ("RG", 20, "if a work is created by that .", "class", [number("person")], "test",
+     {"soft_subject": "composer"}),
+)  # fmt: skip
+
+
+def memorising(**own):
+    return choices.memorising(MEMORISING, CANDIDATES, PROMPTS, **{"seed": 0, **own})
+
+
+def test_questions_hold_the_gold_once_among_distinct_options():
+    found = memorising()
+    schema.check(found, schema.CHOICES)
+    rows = {row["item"]: row for row in found.rows(named=True)}
+    assert set(rows) == {"TP-20", "SCO-20", "SPO-21", "DM-20", "RG-20"}  # test rows alone
+    finest = {"TP-20": "writer", "SCO-20": "person", "SPO-21": "creator", "DM-20": "work",
+              "RG-20": "person"}  # fmt: skip
+    for item, row in rows.items():
+        assert row["options"][row["gold"]] == finest[item]
+        assert len(set(row["options"])) == len(row["options"])
+        assert len(row["options"]) == (2 if item == "SPO-21" else 20)
+    assert not {"person", "agent"} & set(rows["TP-20"]["options"])
+    assert "writer" not in rows["SCO-20"]["options"]  # the query itself
+    assert {r["question"] for r in rows.values()} == {
+        "What is the type of Dante?", "What is the superclass of writer?",
+        "What does composer imply?", "What is the type of it if one has composer?",
+        "What is the type of it if a work is created by it?",
+    }  # fmt: skip
+    assert rows["TP-20"]["stem"] == "Dante is a particular [MASK] ."
+    assert rows["DM-20"]["stem"] == "One has to be a particular [MASK] if one has composer ."
+
+
+def test_other_golds_may_be_negatives_only_in_the_released_way():
+    others = 0
+    for seed in range(60):
+        rows = {r["item"]: r for r in memorising(seed=seed, negatives="released").rows(named=True)}
+        others += bool({"person", "agent"} & set(rows["TP-20"]["options"]))
+        clean = {r["item"]: r for r in memorising(seed=seed).rows(named=True)}
+        assert not {"person", "agent"} & set(clean["TP-20"]["options"])
+    assert others > 10
+
+
+def test_options_are_seeded_and_stable_under_additions():
+    assert memorising().equals(memorising())
+    first = memorising().filter(pl.col("item") == "TP-20")["options"][0].to_list()
+    assert first != memorising(seed=1).filter(pl.col("item") == "TP-20")["options"][0].to_list()
+    more = CANDIDATES.vstack(
+        pl.DataFrame([("class", 99, "c99", "a new one")], schema=CANDIDATES.schema, orient="row")
+    )
+    found = choices.memorising(MEMORISING, more, PROMPTS, seed=0)
+    again = found.filter(pl.col("item") == "TP-20")["options"][0].to_list()
+    assert len(set(first) ^ set(again)) in (0, 2)
+    places = {row["gold"] for s in range(40) for row in memorising(seed=s).rows(named=True)
+              if row["task"] == "TP"}  # fmt: skip
+    assert len(places) > 8  # the gold's letter is not fixed
+
+
+def test_large_tasks_are_cut_and_bad_golds_refused(monkeypatch):
+    monkeypatch.setitem(choices.MOST, "TP", 0)
+    assert "TP" not in set(memorising()["task"])
+    broken = MEMORISING.with_columns(answers=pl.lit([999], dtype=pl.List(pl.Int32)))
+    with pytest.raises(ValueError, match="gold 999 is not among its 44 candidates"):
+        choices.memorising(broken, CANDIDATES, PROMPTS, seed=0)
+    with pytest.raises(ValueError, match="no candidate is left beside the gold 'a'"):
+        choices.options("i", "a", (), ["a", "B"], "b", seed=0, size=20)
+
+
+RULES = items(
+    ("rdfs2", 20, "composer", "class", [number("work")], "test",
+     {"p1_item": "DM-20", "p1": "One has to be a work if one has composer .",
+      "p2": "[X]'s composer is [Y] .", "h": "[X] is a particular [MASK] ."}),
+    ("rdfs3", 20, "composer", "class", [number("person")], "test",
+     {"p1_item": "RG-20", "p1": "One has to be a person if a work is created by that .",
+      "p2": "[X] is created by [Y] .", "h": "[Y] is a particular [MASK] ."}),
+    ("rdfs5", 21, "composer", "property", [number("creator")], "test",
+     {"p1_item": "SPO-21", "p1": "Composer implies creator .", "p2": "[X] implies composer .",
+      "h": "[X] implies [MASK] ."}),
+    ("rdfs7", 21, "composer", "pattern", [0], "test",
+     {"p1_item": "SPO-21", "p1": "Composer implies creator .", "p2": "[X]'s composer is [Y] .",
+      "h": "[X] [MASK] [Y] ."}),
+    ("rdfs9", 20, "writer", "class", [number("person")], "test",
+     {"p1_item": "SCO-20", "p1": "Writer is a person .", "p2": "[X] is a writer .",
+      "h": "[X] is a particular [MASK] ."}),
+    ("rdfs11", 20, "writer", "class", [number("person")], "test",
+     {"p1_item": "SCO-20", "p1": "Writer has superclass person .",
+      "p2": "[X] has superclass writer .", "h": "[X] has superclass [MASK] ."}),
+    ("rdfs9", 99, "unasked", "class", [number("person")], "test",
+     {"p1_item": "SCO-99", "p1": "", "p2": "", "h": ""}),
+)  # fmt: skip
+
+
+def test_reasoning_asks_with_and_without_the_first_premise():
+    known = memorising()
+    found = choices.reasoning(RULES, known, MEMORISING)
+    schema.check(found, schema.CHOICES)
+    texts = {row["item"]: row["question"] for row in found.rows(named=True)}
+    assert texts == {
+        "rdfs2-20": "X's composer is Y. Therefore, What is the type of X?",
+        "rdfs2-20+p1": "One has to be a work if one has composer. X's composer is Y. "
+        "Therefore, What is the type of X?",
+        "rdfs3-20": "X is created by Y. Therefore, What is the type of Y?",
+        "rdfs3-20+p1": "One has to be a person if a work is created by that. X is created by Y. "
+        "Therefore, What is the type of Y?",
+        "rdfs5-21": "X implies composer. Therefore, What does X imply?",
+        "rdfs5-21+p1": "composer implies creator. X implies composer. "
+        "Therefore, What does X imply?",
+        "rdfs7-21": "X's composer is Y. Therefore, What is the relation between X and Y?",
+        "rdfs7-21+p1": "composer implies creator. X's composer is Y. "
+        "Therefore, What is the relation between X and Y?",
+        "rdfs9-20": "X is a writer. Therefore, What is the type of X?",
+        "rdfs9-20+p1": "writer is a person. X is a writer. Therefore, What is the type of X?",
+        "rdfs11-20": "X has superclass writer. Therefore, What is the superclass of X?",
+        "rdfs11-20+p1": "writer has superclass person. X has superclass writer. "
+        "Therefore, What is the superclass of X?",
+    }
+    options = dict(known.select("item", "options").rows())
+    for row in found.rows(named=True):
+        assert row["options"] == options[row["source"]]
+        assert row["premise"] == ("EX" if row["item"].endswith("+p1") else "out")
+    stems = dict(found.select("item", "stem").rows())
+    assert stems["rdfs9-20+p1"] == (
+        "Writer is a person . X is a writer . Therefore, X is a particular [MASK] ."
+    )
+    assert stems["rdfs7-21"] == ""
+
+
+def test_the_released_wording_keeps_its_slips():
+    found = choices.reasoning(RULES, memorising(), MEMORISING, wording="released")
+    texts = {row["item"]: row["question"] for row in found.rows(named=True)}
+    assert texts["rdfs2-20"] == "X's composer is Y . Therefore, What is the type of X?"
+    assert texts["rdfs11-20+p1"].startswith("writer is a person. X is a writer. Therefore,")

@@ -1,0 +1,249 @@
+"""Metrics of the nine attributes: the worked example, a literal reference, and their properties."""
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kgprobe.metrics import attributes
+from kgprobe.metrics.attributes import SIZES, cluster_interval, measure, partial, parts
+
+RATIOS = ("symmetry", "bidirectional", "paths", "ambiguous")
+CHAINS = ("hierarchy", "composite")
+EVERY = (*SIZES, "entity_centric")
+
+
+def alphas(benchmark, examples, patterns=None, **settings_):
+    """ALPHAS of lists of scores; every example has its own pattern unless told otherwise."""
+    rows = [
+        (benchmark, f"e{i:03}", (patterns or {}).get(i, "P1"), j, alpha, *settings_.values())
+        for i, scores in enumerate(examples)
+        for j, alpha in enumerate(scores)
+    ]
+    names = ["benchmark", "example", "pattern", "position", "alpha", *settings_]
+    return pl.DataFrame(rows, schema=names, orient="row").with_columns(
+        pl.col("alpha").cast(pl.Float64)
+    )
+
+
+def one(frame):
+    assert frame.height == 1
+    return frame.row(0, named=True)
+
+
+def percent(row):
+    return round(100 * row["low"], 2), round(100 * row["high"], 2)
+
+
+@pytest.mark.parametrize("benchmark", RATIOS)
+def test_both_of_those_where_at_least_one(benchmark):
+    row = one(measure(alphas(benchmark, [(1, 1), (1, 0), (0, 1), (0, 0)])))
+    assert (row["numerator"], row["denominator"], row["undefined"]) == (1, 3, 1)
+    assert round(100 * row["value_pooled"], 2) == 33.33
+    assert percent(row) == (6.15, 79.23)
+
+
+def test_ambiguous_with_the_head_as_denominator():
+    given_ = alphas("ambiguous", [(1, 1), (1, 0), (0, 1), (0, 0)])
+    row = one(measure(given_, ambiguous_denominator="head"))
+    assert (row["numerator"], row["denominator"], row["undefined"]) == (1, 2, 2)
+    assert percent(row) == (9.45, 90.55)
+    with pytest.raises(ValueError, match="legal: or, head"):
+        measure(given_, ambiguous_denominator="tail")
+
+
+def test_asymmetry_needs_the_reversed_probe_to_fail():
+    row = one(measure(alphas("asymmetry", [(1, 0), (1, 1), (0, 1), (0, 0)])))
+    assert (row["numerator"], row["denominator"], row["undefined"]) == (1, 4, 0)
+    assert percent(row) == (4.56, 69.94)
+    assert row["partial"] == 0.5
+
+
+@pytest.mark.parametrize("benchmark", CHAINS)
+def test_the_third_given_the_first_two(benchmark):
+    row = one(measure(alphas(benchmark, [(1, 1, 1), (1, 1, 0), (1, 0, 1), (0, 0, 0)])))
+    assert (row["numerator"], row["denominator"], row["undefined"]) == (1, 2, 2)
+    assert percent(row) == (9.45, 90.55)
+
+
+def test_entity_centric_is_a_mean_of_means():
+    row = one(measure(alphas("entity_centric", [(1, 1, 0, 0), (1, 0)])))
+    assert (row["value_pooled"], row["denominator"], row["undefined"]) == (0.5, 2, 0)
+    row = one(measure(alphas("entity_centric", [(1, 1, 0, 0), (1, 1)])))
+    assert row["value_pooled"] == 0.75
+    assert row["interval"] == "bootstrap"
+
+
+def test_entity_centric_by_relation():
+    given_ = alphas("entity_centric", [(1, 0), (1, 1)]).with_columns(
+        pattern=pl.format("P{}", "position")
+    )
+    found = measure(given_, patterns=True)
+    assert dict(found.select("pattern", "value_pooled").rows()) == {"all": 0.75, "P0": 1, "P1": 0.5}
+
+
+def test_bias_and_hallucination():
+    row = one(measure(alphas("bias", [(1,), (0,), (0,), (0,)])))
+    assert (row["numerator"], row["denominator"]) == (1, 4)
+    assert percent(row) == (4.56, 69.94)
+    assert row["partial"] is None
+
+
+def test_fractional_scores_tell_the_two_aggregates_apart():
+    row = one(measure(alphas("symmetry", [(0.5, 1), (1, 1), (0, 0.5)])))
+    assert (row["numerator"], row["denominator"]) == (1.5, 2.5)
+    assert (row["value_pooled"], row["value_mean"]) == (0.6, 0.5)
+    row = one(measure(alphas("hierarchy", [(1, 0.5, 0.5), (1, 1, 0)])))
+    assert (row["numerator"], row["denominator"]) == (0.25, 1.5)
+    assert round(row["value_pooled"], 4) == 0.1667
+    assert row["value_mean"] == 0.25
+
+
+@pytest.mark.parametrize("benchmark", [*RATIOS, *CHAINS])
+def test_without_a_defined_example_there_is_no_value(benchmark):
+    row = one(measure(alphas(benchmark, [(0,) * SIZES[benchmark]] * 3)))
+    assert row["value_pooled"] is row["value_mean"] is row["low"] is row["high"] is None
+    assert (row["numerator"], row["denominator"], row["undefined"]) == (0, 0, 3)
+    assert row["interval"] == "none"
+
+
+def test_the_ratio_may_fall_with_k():
+    at = {1: [(1, 1), (0, 0), (0, 0)], 3: [(1, 1), (1, 0), (0, 1)]}
+    given_ = pl.concat([alphas("symmetry", scores, k=k) for k, scores in at.items()])
+    found = dict(measure(given_, by=["k"]).select("k", "value_pooled").rows())
+    assert found[1] == 1
+    assert round(found[3], 4) == 0.3333
+
+
+def test_missing_is_not_wrong():
+    row = one(measure(alphas("symmetry", [(1, 1), (None, 1), (0, 0)])))
+    assert (row["examples"], row["missing"], row["undefined"]) == (2, 1, 1)
+    assert row["value_pooled"] == 1
+    lost = alphas("symmetry", [(1, 1), (1, 1)]).filter(
+        (pl.col("example") == "e000") | (pl.col("position") == 0)
+    )
+    assert one(measure(lost))["missing"] == 1
+
+
+def test_partial_scores():
+    rows = parts(pl.concat([alphas("hierarchy", [(1, 1, 0), (0, 1, 1)]), alphas("bias", [(1,)])]))
+    assert partial(rows).rows() == [("hierarchy", 0.5, 2)]
+
+
+def test_cluster_interval_is_wider_when_patterns_agree():
+    patterns = {i: f"P{i // 10}" for i in range(100)}
+    rows = parts(alphas("bias", [(i // 10 % 2,) for i in range(100)], patterns))
+    low, high = cluster_interval(rows)
+    all_ = one(measure(alphas("bias", [(i // 10 % 2,) for i in range(100)])))
+    assert high - low > 1.5 * (all_["high"] - all_["low"])
+    with pytest.raises(ValueError, match="no defined example"):
+        cluster_interval(parts(alphas("symmetry", [(0, 0)])))
+
+
+def test_wrong_input_is_named():
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        measure(alphas("bias", [(1.5,)]))
+    with pytest.raises(ValueError, match="no metric of"):
+        measure(alphas("transitivity", [(1,)]))
+    with pytest.raises(ValueError, match="stands twice"):
+        measure(pl.concat([alphas("bias", [(1,)])] * 2))
+    with pytest.raises(ValueError, match="nothing to measure"):
+        measure(alphas("bias", [(1,)]).clear())
+
+
+def literal(benchmark, scores):
+    """Numerator and denominator of one example, by cases."""
+    first, *rest = scores
+    if benchmark == "asymmetry":
+        return first * (1 - rest[0]), 1.0
+    if benchmark == "entity_centric":
+        return sum(scores) / len(scores), 1.0
+    if benchmark == "bias":
+        return first, 1.0
+    if benchmark in CHAINS:
+        return first * rest[0] * rest[1], first * rest[0]
+    return first * rest[0], max(first, rest[0])
+
+
+SCORES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+
+
+@st.composite
+def examples(draw, values=SCORES):
+    benchmark = draw(st.sampled_from(EVERY))
+    size = SIZES.get(benchmark, 4)
+    rows = st.lists(st.tuples(*[values] * size), min_size=1, max_size=12)
+    return benchmark, draw(rows)
+
+
+@settings(max_examples=60, deadline=None)
+@given(examples())
+def test_metric_equals_a_slow_loop(given_):
+    benchmark, scores = given_
+    both = [literal(benchmark, example) for example in scores]
+    defined = [(n, d) for n, d in both if d > 0]
+    row = one(measure(alphas(benchmark, scores)))
+    assert row["undefined"] == len(both) - len(defined)
+    assert row["numerator"] == pytest.approx(sum(n for n, _ in defined))
+    assert row["denominator"] == pytest.approx(sum(d for _, d in defined))
+    if defined:
+        total = sum(n for n, _ in defined) / sum(d for _, d in defined)
+        assert row["value_pooled"] == pytest.approx(total)
+        mean = sum(n / d for n, d in defined) / len(defined)
+        assert row["value_mean"] == pytest.approx(mean)
+        assert row["low"] - 1e-9 <= row["value_pooled"] <= row["high"] + 1e-9
+
+
+@settings(max_examples=40, deadline=None)
+@given(examples())
+def test_bounds_and_row_order(given_):
+    benchmark, scores = given_
+    frame = alphas(benchmark, scores)
+    rows = parts(frame)
+    assert (rows["numerator"] <= rows["denominator"] + 1e-12).all()
+    assert (rows["denominator"] <= 1).all()
+    assert (rows["numerator"] >= 0).all()
+    assert measure(frame).equals(measure(frame.reverse()))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(RATIOS), st.lists(st.tuples(SCORES, SCORES), min_size=1, max_size=8))
+def test_swapping_the_two_triples_changes_nothing(benchmark, scores):
+    turned = [(b, a) for a, b in scores]
+    assert measure(alphas(benchmark, scores)).equals(measure(alphas(benchmark, turned)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(examples(), st.data())
+def test_numerator_and_denominator_grow_with_alpha_but_for_asymmetry(given_, data):
+    benchmark, scores = given_
+    if benchmark == "asymmetry":
+        return
+    more = [tuple(data.draw(st.sampled_from([a, 1.0])) for a in example) for example in scores]
+    low, high = parts(alphas(benchmark, scores)), parts(alphas(benchmark, more))
+    assert (high["numerator"] >= low["numerator"] - 1e-12).all()
+    assert (high["denominator"] >= low["denominator"] - 1e-12).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(examples(st.sampled_from([0.0, 1.0])))
+def test_aggregates_agree_for_scores_of_zero_and_one(given_):
+    row = one(measure(alphas(*given_)))
+    if row["value_pooled"] is not None:
+        assert row["value_pooled"] == pytest.approx(row["value_mean"])
+
+
+@pytest.mark.parametrize("benchmark", EVERY)
+def test_a_model_that_is_always_right(benchmark):
+    row = one(measure(alphas(benchmark, [(1,) * SIZES.get(benchmark, 20)] * 3)))
+    assert row["value_pooled"] == (0 if benchmark == "asymmetry" else 1)
+
+
+def test_kind_decides_the_interval():
+    exact, mean = (alphas("paths", [(1, 1), (1, 0)], kind=k) for k in ("exact", "token_mean"))
+    found = measure(pl.concat([exact, mean]), by=["kind"])
+    assert dict(found.select("kind", "interval").rows()) == {
+        "exact": "wilson",
+        "token_mean": "bootstrap",
+    }
+    assert attributes.KEYS == (1, 3, 5)

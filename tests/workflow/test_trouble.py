@@ -1,0 +1,127 @@
+"""A full disk, a read-only folder, a server that is not there or hangs up: one screen, no loss."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kgprobe.sources import world, world_rdf
+from kgprobe.sources.endpoint import local_endpoint
+from kgprobe.sources.paging import read_query
+from tests.contract.fault_server import Faults, FaultServer, Table
+from tests.workflow.project import ROOT, Project
+from tests.workflow.test_runs import failed, own_resources, project
+
+needs_mount = pytest.mark.skipif(
+    os.geteuid() != 0, reason="mounting a small file system needs root, as in CI"
+)
+PULLED = "results/sources/wikidata/constraints.parquet"
+RENDERED = "results/sources/world/wikidata.nt"
+SMALL = 200  # rows a page: the world's constraints come in six
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """`results` on a file system of two MiB, which `mount -o remount` can change."""
+    results = tmp_path / "project/results"
+    results.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(results)], check=True)
+    yield results
+    subprocess.run(["umount", str(results)], check=True)
+
+
+def remount(folder: Path, options: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True)
+
+
+@needs_mount
+def test_a_full_disk_is_told_and_leaves_nothing_half_written(small_disk):
+    made = project(small_disk.parent)
+    shown = failed(made, "--", RENDERED)
+    assert "rule render_world" in shown
+    assert "No space left on device" in shown
+    assert "wikidata.nt" in shown
+    left = [p for p in small_disk.rglob("*") if p.is_file()]
+    assert left == [], "neither the file nor its temporary twin"
+    remount(small_disk, "size=200m")
+    assert made.run("--", RENDERED).returncode == 0
+    assert (small_disk / "sources/world/wikidata.nt").stat().st_size > 10**7
+
+
+@needs_mount
+def test_a_read_only_results_folder_is_told_and_what_is_there_stays(small_disk):
+    made = project(small_disk.parent)
+    remount(small_disk, "size=200m")
+    assert made.run("--", RENDERED).returncode == 0
+    before = made.hashes("results/sources/world")
+    remount(small_disk, "ro")
+    result = made.run("--", "results/sources/world/dumps/wikidata.json.gz")
+    remount(small_disk, "rw")
+    assert result.returncode == 1
+    assert "Read-only file system" in result.stdout
+    assert "results" in result.stdout
+    assert len(result.stdout.splitlines()) <= 60
+    assert made.hashes("results/sources/world") == before
+
+
+def live(folder: Path, url: str) -> Project:
+    """A project whose Wikidata is a live endpoint at `url`."""
+    made = own_resources(folder)
+    endpoints = folder / "resources/endpoints.tsv"
+    row = ["test", url, "1", "0", "0", "1", "5", "10", str(SMALL), "5000", "2", "1000000", "none"]
+    endpoints.write_text(endpoints.read_text() + "\t".join(row) + "\n")
+    made.edit(
+        "config/embedded.yaml",
+        "  wikidata:\n    access: embedded\n    endpoint: local\n    snapshot: embedded",
+        '  wikidata:\n    access: live\n    endpoint: test\n    snapshot: "2026-01"',
+    )
+    made.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
+    return made
+
+
+def test_an_endpoint_that_is_not_there_is_named_with_query_and_cause(tmp_path):
+    made = live(tmp_path, "http://127.0.0.1:9/sparql")
+    shown = failed(made, "--", PULLED)
+    assert "rule pull (source=wikidata, query=constraints)" in shown
+    assert "test" in shown
+    assert "http://127.0.0.1:9/sparql" in shown
+    assert "constraints.rq" in shown
+    assert "refused" in shown
+    assert not (tmp_path / PULLED).exists()
+
+
+@pytest.fixture(scope="module")
+def pulled_table(tmp_path_factory) -> Iterator[Table]:
+    """All rows of constraints.rq on the embedded world, from a real server."""
+    rdf = tmp_path_factory.mktemp("world") / "wikidata.nt"
+    rdf.write_text(world_rdf.render_wikidata(world.load(ROOT / "resources/world")))
+    query = read_query(ROOT / "resources/queries/wikidata/constraints.rq")
+    with local_endpoint([rdf], log=lambda line: None) as endpoint:
+        yield Table(endpoint.url, query.page(0, "", 10_000))
+
+
+def test_a_socket_closed_in_mid_transfer_costs_no_finished_page(tmp_path, pulled_table):
+    with FaultServer(pulled_table) as server:
+        made = live(tmp_path, server.url)
+        # the count and two pages are whole, then every answer breaks off in its middle
+        server.expect(Faults(dict.fromkeys(range(4, 200), "reset middle")))
+        shown = failed(made, "--", PULLED)
+        assert "page 3" in shown
+        assert "constraints.rq" in shown
+        folder = tmp_path / "data/wikidata/2026-01/constraints"
+        kept = {p.name: p.read_bytes() for p in folder.glob("page-*.json.gz")}
+        assert sorted(kept) == ["page-00001.json.gz", "page-00002.json.gz"]
+        assert not (folder / "meta.json").exists()
+        assert not (tmp_path / PULLED).exists()
+        server.expect(Faults())
+        again = made.run("--", PULLED)
+        assert again.returncode == 0, again.stdout
+        assert all((folder / name).read_bytes() == data for name, data in kept.items())
+        assert not any(seen.last_key == "" and not seen.is_count for seen in server.seen)
+    rows = pl.read_parquet(tmp_path / PULLED)
+    assert rows.height == len(pulled_table.slice("", 10_000))
+    shutil.rmtree(tmp_path / "data")

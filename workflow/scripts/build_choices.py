@@ -1,0 +1,22 @@
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.benchmarks import choices
+from kgprobe.job import job
+
+with job(snakemake) as run:
+    items = schema.read(run.input.questions, schema.ITEMS)
+    own = run.params.settings
+    questions = choices.memorising(
+        items,
+        schema.read(run.input.candidates, schema.CANDIDATES),
+        schema.read(run.input.prompts, schema.PROMPTS),
+        seed=run.params.seed,
+        size=own["options"],
+        negatives=own["negatives"],
+        most=own["most"],
+    )
+    rules = schema.read(run.input.reasoning, schema.ITEMS)
+    built = choices.reasoning(rules, questions, items, wording=own["wording"])
+    both = pl.concat([questions, built])
+    schema.write(both, schema.CHOICES, run.output.choices, run.provenance(seed=run.params.seed))

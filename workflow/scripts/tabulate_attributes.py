@@ -1,0 +1,18 @@
+from pathlib import Path
+
+from kgprobe.job import job
+from kgprobe.tables import attributes_report
+
+with job(snakemake) as run:
+    attributes_report.tabulate(
+        folder=run.output.tables,
+        metrics=run.output.metrics,
+        experiments=run.params.experiments,
+        models=run.params.models,
+        answers=run.input.answers,
+        examples=run.input.examples,
+        graph=Path(run.input.edges).parent,
+        published=run.input.published,
+        options={**run.params.options, "seed": run.params.seed},
+        provenance=run.provenance(seed=run.params.seed),
+    )

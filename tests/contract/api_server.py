@@ -79,7 +79,7 @@ class ApiServer:
         self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
 
     def __enter__(self) -> "ApiServer":
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+        threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from kgprobe.probes import serve
 from kgprobe.probes.models.api import Client
 from kgprobe.probes.models.api_http import ApiError, Endpoint
 from kgprobe.probes.models.load import ModelSpec, load_model
@@ -153,3 +154,21 @@ def test_the_packaged_real_model_answers_multiple_choice_through_a_server(tmp_pa
     assert {c.way for c in again.chosen} >= {"answer", "letter", "text"}
     assert not np.isnan([c.margin for c in found.chosen if c.margin is not None]).any()
     assert threading.active_count() < 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bert"], "no model 'bert' in"),
+        (["b"], "b is masked; only causal models write text"),
+    ],
+)
+def test_the_server_serves_causal_models_of_the_sheet(
+    arguments, message, tmp_path, monkeypatch, capsys
+):
+    sheet = tmp_path / "models.tsv"
+    sheet.write_text("model\tkind\tsource\tnote\n# a comment\nb\tmasked\tfolder:x\n")
+    monkeypatch.setattr("sys.argv", ["serve", *arguments, "--sheet", str(sheet)])
+    with pytest.raises(SystemExit):
+        serve.main()
+    assert message in capsys.readouterr().err

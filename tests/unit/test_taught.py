@@ -1,5 +1,7 @@
 """Which facts are taught: seeded, stable, inverse facts together."""
 
+import itertools
+
 import polars as pl
 
 from kgprobe import schema
@@ -81,3 +83,35 @@ def test_asked_facts_are_the_right_answers():
     options = [("set", 0, "Q5", "a"), ("set", 1, "Q6", "b")]
     candidates = pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row")
     assert taught.asked_facts(items, candidates).rows() == [("P36", "Q1", "Q6")]
+
+
+def statements(**changes):
+    rows = []
+    for task, k in itertools.product(("TP", "SCO"), range(120)):
+        role, golds = "test" if k > 3 else "dev", [k % 4, 3]
+        key, subject = f"{task}-{k}", f"{task} {k}"
+        rows.append((key, task, role, task, subject, "x", "", "class", golds, k, "{}"))
+    items = pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row")
+    options = [("class", k, f"kind {k}", f"kind {k}") for k in range(4)]
+    candidates = pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row")
+    settings = {"pool": {"TP": 60, "SCO": 20}, "share": 0.5, "seed": 0}
+    return taught.ontology(items, candidates, **{**settings, **changes})
+
+
+def test_half_of_the_pooled_types_and_superclasses_are_taught():
+    found = statements()
+    schema.check(found, schema.TAUGHT)
+    assert dict(found.group_by("relation").len().rows()) == {"TP": 60, "SCO": 20}
+    assert 25 <= found["taught"].sum() <= 55
+    assert not set(found["subject"]) & {f"TP {k}" for k in range(4)}  # rows for choosing
+    assert found.equals(statements())
+
+
+def test_lessons_hold_taught_statements_alone_and_labels_all():
+    found = statements()
+    lessons, labels = taught.ontology_lessons(found)
+    told = set(found.filter("taught")["subject"])
+    assert {lesson.subject for lesson in lessons} == told
+    assert set(found["subject"]) <= set(labels)
+    lesson = next(one for one in lessons if one.relation == "TP")
+    assert lesson.object == f"kind {int(lesson.subject.split()[1]) % 4}"  # the finest gold

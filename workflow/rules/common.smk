@@ -462,12 +462,55 @@ def side_files():
     return names + soft_files() + fill_files()
 
 
+def onto_rows():
+    """Rows of the sheet whose memorising answers OntoProbe's tables show."""
+    methods = ("cloze", "sentence", "soft")
+    return [
+        row
+        for row in probes(paper="ontoprobe")
+        if row["method"].split("-")[0] in methods
+    ]
+
+
+def onto_answers():
+    """The file of answers of every one of these rows, in their order."""
+    found = []
+    for row in onto_rows():
+        if row["method"].split("-")[0] == "sentence":
+            found += expand(rules.score.output.scores, **row)
+        else:
+            kind = "soft" if row["method"] == "soft" else "templates"
+            found.append(
+                f"results/ranks/{row['benchmark']}/{kind}/{row['model']}.parquet"
+            )
+    return found
+
+
+def onto_sets():
+    """The OntoProbe sets that are asked, and the whole set of every lite one."""
+    asked = [row["benchmark"] for row in onto_rows()]
+    return list(dict.fromkeys([*(b.removesuffix("_lite") for b in asked), *asked]))
+
+
+def onto_tables():
+    """OntoProbe's tables that apply to this sheet."""
+    names = ["sizes", "configurations", "memorising", "groups", "baseline", "modes"]
+    if any(row["method"] in ("cloze", "soft") for row in onto_rows()):
+        names.append("averages")
+    if "onto_world" in onto_sets():
+        names.append("calibration")
+    if by_method("reason", "ontoprobe"):
+        names.append("reasoning")
+    return [f"ontoprobe_{name}" for name in names]
+
+
 def chapters():
     """Chapters of the report beside BEAR's, in the order in which they are printed."""
     return [
         f"results/report/chapters/{name}.json"
         for name, wanted in {
             "sources": bool(comparisons()),
+            "ontoprobe": bool(onto_rows()),
             "attributes": bool(probes(paper="kg")),
         }.items()
         if wanted

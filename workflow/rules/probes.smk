@@ -61,10 +61,32 @@ rule split_taught:
         "../scripts/split_taught.py"
 
 
+rule split_ontology:
+    input:
+        questions="results/benchmarks/onto_world/items.parquet",
+        candidates="results/benchmarks/onto_world/candidates.parquet",
+        code=code("probes/taught"),
+    output:
+        taught="results/models/taught_ontology.parquet",
+    log:
+        "logs/models/taught_ontology.log",
+    benchmark:
+        "logs/models/taught_ontology.jsonl"
+    threads: 1
+    params:
+        seed=config["seed"],
+        share=config["control"]["share"],
+        pool=config["control"]["ontology"],
+    script:
+        "../scripts/split_ontology.py"
+
+
 rule train_control:
     input:
         facts="results/knowledge/world/facts.parquet",
         taught="results/models/taught.parquet",
+        statements="results/models/taught_ontology.parquet",
+        prompts="results/benchmarks/onto_world/prompts.parquet",
         templates="resources/templates/templates.tsv",
         labels="resources/templates/bear_labels.tsv",
         code=code(

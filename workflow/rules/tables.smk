@@ -228,6 +228,74 @@ rule chapter_attributes:
         "../scripts/chapter_attributes.py"
 
 
+rule tabulate_ontoprobe:
+    input:
+        answers=onto_answers(),
+        top=[
+            f"results/ranks/{row['benchmark']}/templates/{row['model']}.top.parquet"
+            for row in by_method("cloze", "ontoprobe")
+        ],
+        reasoned=[
+            f"results/ranks/{row['benchmark']}/reason/{row['model']}.parquet"
+            for row in by_method("reason", "ontoprobe")
+        ],
+        premises=[
+            f"results/ranks/{row['benchmark']}/reason/{row['model']}.premise.parquet"
+            for row in by_method("reason", "ontoprobe")
+        ],
+        questions=[f"results/benchmarks/{b}/items.parquet" for b in onto_sets()],
+        candidates=[f"results/benchmarks/{b}/candidates.parquet" for b in onto_sets()],
+        prompts=[f"results/benchmarks/{b}/prompts.parquet" for b in onto_sets()],
+        funnels=[
+            f"results/benchmarks/{b}/funnel.parquet"
+            for b in onto_sets()
+            if not b.endswith("_lite")
+        ],
+        taught=(
+            "results/models/taught_ontology.parquet"
+            if any(b.startswith("onto_world") for b in onto_sets())
+            else []
+        ),
+        published=[
+            "resources/published/ontoprobe_configurations.tsv",
+            "resources/published/ontoprobe_memorizing.tsv",
+            "resources/published/ontoprobe_sizes.tsv",
+        ],
+        code=code(
+            "metrics/cloze",
+            "probes/baselines/frequency",
+            "tables/ontoprobe",
+            "tables/ontoprobe_averages",
+            "tables/ontoprobe_gather",
+            "tables/ontoprobe_groups",
+            "tables/ontoprobe_modes",
+            "tables/ontoprobe_reasoning",
+            "tables/ontoprobe_report",
+            "tables/ontoprobe_values",
+        ),
+    output:
+        **{name: f"results/tables/{name}.parquet" for name in onto_tables()},
+        texts=[f"results/tables/{name}.tsv" for name in onto_tables()],
+        chapter="results/report/chapters/ontoprobe.json",
+    log:
+        "logs/tables/ontoprobe.log",
+    benchmark:
+        "logs/tables/ontoprobe.jsonl"
+    threads: 1
+    resources:
+        mem_mb=3000,
+    params:
+        experiments=onto_rows(),
+        reasoned=by_method("reason", "ontoprobe"),
+        models=MODELS,
+        names=onto_tables(),
+        settings=config["ontoprobe"],
+        switches=switches(),
+        seed=config["seed"],
+    script:
+        "../scripts/tabulate_ontoprobe.py"
+
+
 rule report:
     input:
         tables=expand("results/tables/{table}.parquet", table=TABLES),

@@ -11,17 +11,24 @@ with job(snakemake) as run:
     kind = run.wildcards.kind
     facts = schema.read(run.input.facts, schema.FACTS)
     forms = {row["id"]: row["form"] for row in read_table(run.input.labels)}
-    lessons = taught.lessons(facts, schema.read(run.input.taught, schema.TAUGHT), forms)
+    known = schema.read(run.input.taught, schema.TAUGHT)
+    lessons = taught.lessons(facts, known, forms)
     templates: dict[str, list[str]] = {}
     for row in read_table(run.input.templates):
         templates.setdefault(row["relation"], []).append(row["text"])
+    statements = schema.read(run.input.statements, schema.TAUGHT)
+    types, names = taught.ontology_lessons(statements)
+    prompts = schema.read(run.input.prompts, schema.PROMPTS).sort("relation", "index")
+    for relation, text in prompts.select("relation", "text").rows():
+        templates.setdefault(relation, []).append(text)
+    lessons = sorted([*lessons, *types])
     shown = {lesson.relation for lesson in lessons}
     recipe = replace(RECIPES[kind], **({"steps": run.params.steps} if run.params.steps else {}))
     bar = progress(total=recipe.steps, desc=f"control-{kind}", unit="step")
     record = train_control(
         kind,
         lessons,
-        taught.all_labels(facts, schema.read(run.input.taught, schema.TAUGHT), forms),
+        sorted({*taught.all_labels(facts, known, forms), *names}),
         {relation: templates[relation] for relation in sorted(shown)},
         run.params.seed,
         Path(run.output.folder),

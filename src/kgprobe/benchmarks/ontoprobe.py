@@ -56,7 +56,7 @@ def candidate_labels(taken: Taken) -> dict[str, list[str]]:
     found["pattern"] = known.pattern_labels()
     asked = [r for r in taken.rows if r.task == "SPO"]
     names = [words.norm(r.subject) for r in asked]
-    forms = [words.bare(r.pattern) for r in asked if r.pattern]
+    forms = [words.bare(r.pattern) for r in taken.rows if r.pattern]
     found["property+"] = list(dict.fromkeys([*found["property"], *names]))
     found["pattern+"] = list(dict.fromkeys([*found["pattern"], *forms]))
     return {key: value for key, value in found.items() if value}

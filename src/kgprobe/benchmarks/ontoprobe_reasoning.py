@@ -80,7 +80,7 @@ def build(
                 "p2_test": {
                     "text": text.asked,
                     "candidates": text.asked_set,
-                    "gold": index[text.asked_set][text.asked_gold],
+                    "gold": _place(index, text, row),
                 },
                 "missing": text.asked_gold not in index[text.asked_set.rstrip("+")],
                 "soft": {
@@ -149,6 +149,17 @@ def _texts(
         p1, p2 = f"{upper} has superclass {first} .", f"[X] has superclass {own} ."
         h = "[X] has superclass [MASK] ."
     return Texts(p1, p2, h, h, "class", words.norm(own), [sort, "[X]", own], [sort, "[X]"])
+
+
+def _place(index: Mapping[str, Mapping[str, int]], text: Texts, row: Row) -> int:
+    """Where the test of the second premise finds its gold, the row's own concept."""
+    known = index[text.asked_set]
+    if text.asked_gold not in known:
+        raise ValueError(
+            f"{row.where}: {row.task} row {row.row}: {text.asked_gold!r} is not among the "
+            f"{len(known)} candidates {text.asked_set}; add the concept to the ontology"
+        )
+    return known[text.asked_gold]
 
 
 def _pattern(row: Row, patterns: Mapping[str, str]) -> str:

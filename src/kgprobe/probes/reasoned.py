@@ -283,7 +283,9 @@ def _recipe(probe: Probe) -> soft.Recipe:
     recipes = probe.plan.recipes(probe.loaded.spec.kind, probe.switches)
     fitting = [r for r in recipes if (r.masks, r.pooling) == ("multi", "mean")]
     chosen = min(fitting or recipes, key=lambda r: (r.loss != "bce", r.seed))
-    return soft.Recipe(**{**chosen.__dict__, "masks": "multi", "pooling": "mean", "init": "random"})
+    own = {"masks": "multi", "pooling": "mean", "init": "random"}
+    epochs = probe.plan.tuning or chosen.epochs
+    return soft.Recipe(**{**chosen.__dict__, **own, "epochs": epochs})
 
 
 def _rows_to_train(probe: Probe, own: Sequence[Case]) -> tuple[list[Case], list[Case]]:

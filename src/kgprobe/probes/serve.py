@@ -203,7 +203,7 @@ class Server:
         self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
 
     def __enter__(self) -> "Server":
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -34,7 +34,10 @@ TOKENS = 3
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained: the product of seeds, losses, masks and poolings (config ontoprobe.soft)."""
+    """What is trained: the product of seeds, losses, masks and poolings (config ontoprobe.soft).
+
+    `tuning`: epochs of the conjunctions in reasoning, None for as many as the templates have.
+    """
 
     seeds: int = 3
     epochs: int = 100
@@ -42,6 +45,7 @@ class Plan:
     losses: Sequence[str] = soft.LOSSES
     masks: Sequence[str] = ("multi", "single")
     poolings: Sequence[str] = ("mean", "max", "first")
+    tuning: int | None = None
 
     def recipes(self, kind: str, switches: Mapping[str, str]) -> list[soft.Recipe]:
         """Every recipe that has a meaning for this kind of model, the task's words left open."""

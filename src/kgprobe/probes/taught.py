@@ -77,3 +77,32 @@ def all_labels(facts: pl.DataFrame, taught: pl.DataFrame, forms: Mapping[str, st
     labels = set(known["subject_label"].to_list())
     labels |= {forms.get(o, label) for o, label in known.select("object", "object_label").rows()}
     return sorted(labels)
+
+
+def ontology(
+    items: pl.DataFrame, candidates: pl.DataFrame, pool: Mapping[str, int], share: float, seed: int
+) -> pl.DataFrame:
+    """TAUGHT: types and superclasses of the world's ontology, and whether they are taught.
+
+    `items`, `candidates`: OntoProbe's set of the world. Of every task in `pool` so many test rows
+    are taken by hash of their subject, a `share` of them is taught. A fact is "task/subject"; its
+    object is the finest gold.
+    """
+    labels = {(s, i): name for s, i, name in candidates.select("set", "index", "label").rows()}
+    rows = []
+    for task, size in sorted(pool.items()):
+        columns = ("subject", "candidates", "answers")
+        own = items.filter(relation=task, role="test").select(columns).rows()
+        order = sorted(own, key=lambda r: (hash_key(seed, "ontology", task, r[0]), r[0]))
+        for subject, name, answers in order[:size]:
+            is_taught = hash_key(seed, "fate", task, subject) % PARTS < int(share * PARTS)
+            gold = labels[name, answers[0]]
+            rows.append((f"{task}/{subject}", task, subject, gold, is_taught))
+    return pl.DataFrame(rows, schema=dict(TAUGHT.columns), orient="row")
+
+
+def ontology_lessons(statements: pl.DataFrame) -> tuple[list[Lesson], list[str]]:
+    """(lessons of the taught statements, labels of all of them), sorted, from `ontology`."""
+    shown = statements.filter("taught").select("relation", "subject", "object").rows()
+    labels = {*statements["subject"].to_list(), *statements["object"].to_list()}
+    return sorted(Lesson(*row) for row in shown), sorted(labels)

@@ -182,10 +182,12 @@ def at_end(question: Question) -> bool:
 
 
 class Names:
-    """Texts of token ids, each decoded once."""
+    """Texts of token ids and of whole fillings, each decoded once."""
 
     def __init__(self, tokenizer: Any) -> None:
-        self.tokenizer, self.known = tokenizer, dict[int, str]()
+        self.tokenizer = tokenizer
+        self.known: dict[int, str] = {}
+        self.phrases: dict[tuple[int, ...], str] = {}
 
     def of(self, ids: Ids) -> NDArray[Any]:
         """Texts of single tokens, in the shape of `ids`."""
@@ -199,4 +201,8 @@ class Names:
 
     def joined(self, ids: Sequence[int]) -> str:
         """The text of a whole filling, without special tokens and white space around it."""
-        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
+        key = tuple(ids)
+        if key not in self.phrases:
+            text = self.tokenizer.decode(list(ids), skip_special_tokens=True)
+            self.phrases[key] = str(text).strip()
+        return self.phrases[key]

@@ -1,0 +1,295 @@
+"""OntoProbe's tables of memorising: sizes (Table 1), configurations (C.2), Table 4, and groups."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from kgprobe.benchmarks.ontoprobe_concepts import TASKS
+from kgprobe.metrics.intervals import percentile, resamples
+from kgprobe.probes.baselines import frequency
+from kgprobe.tables import ontoprobe_averages, ontoprobe_values, table
+from kgprobe.tables.ontoprobe_values import CONFIGURATION, METRICS, OTHERS
+
+RESAMPLES = 1000
+#: how a configuration was chosen -> words
+CHOICES = {
+    "chosen": "one configuration, chosen on the dev rows",
+    "fixed": "m, mean, last template",
+    "oracle": "oracle (per-metric maximum on test)",
+}
+Cell = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What one model answered on one benchmark: metrics per item and configuration.
+
+    `published` is the model's name in the paper, "" where it is not in it; `complete`: the
+    benchmark is the released one with all its rows.
+    """
+
+    model: str
+    benchmark: str
+    kind: str
+    control: bool
+    published: str
+    complete: bool
+    values: pl.DataFrame
+
+    @property
+    def label(self) -> str:
+        """The model as tables show it; a control model is always labelled so."""
+        return f"{self.model} (control)" if self.control else self.model
+
+
+def sizes(items: Mapping[str, pl.DataFrame], printed: pl.DataFrame) -> pl.DataFrame:
+    """TABLE `ontoprobe_sizes` (Table 1): rows of train, dev, test and distinct test rows."""
+    published = {
+        (row["task"], part): float(row[part])
+        for row in printed.iter_rows(named=True)
+        for part in ("train", "dev", "test")
+        if row[part] is not None
+    }
+    cells = []
+    for benchmark, frame in items.items():
+        known = ontoprobe_values.of_items(frame)
+        for task in TASKS:
+            own = known.filter(task=task)
+            counts = {r: own.filter(role=r).height for r in ("train", "dev", "test")}
+            counts["distinct test"] = own.filter(~pl.col("repeat"), role="test").height
+            for column, n in counts.items():
+                given = published.get((task, column)) if benchmark == "onto_released" else None
+                cells.append(_cell("sizes", f"{benchmark} | {task}", column, n, n, None, given))
+    return table.build(cells)
+
+
+def configurations(
+    answered: Sequence[Answered], printed: pl.DataFrame, tp_rows: str, seed: int
+) -> pl.DataFrame:
+    """TABLE `ontoprobe_configurations` (C.2): every configuration, paper's order, with intervals.
+
+    Rows are "model | benchmark | task | configuration"; columns the metrics in per cent.
+    """
+    given = _printed_configurations(printed)
+    cells: list[Cell] = []
+    for own in answered:
+        test = ontoprobe_values.asked_rows(own.values, tp_rows)
+        for (task, *configuration), group in _groups(test):
+            name = f"{own.label} | {own.benchmark} | {task} | "
+            row = name + ontoprobe_values.spoken(tuple(configuration))
+            key = (own.published, task, *configuration[:4])
+            for metric, value, interval in means(group, (*METRICS, *OTHERS), seed):
+                known = given.get((*key, metric)) if own.complete and own.published else None
+                cells.append(
+                    _cell("configurations", row, metric, value, group.height, interval, known)
+                )
+    return table.build(cells)
+
+
+def memorising(
+    answered: Sequence[Answered], printed: pl.DataFrame, tp_rows: str, seed: int
+) -> pl.DataFrame:
+    """TABLE `ontoprobe_memorising` (Table 4): chosen, fixed and oracle, manual and soft.
+
+    Rows are "model | benchmark | task | manual or soft | choice". The printed values are maxima of
+    every metric on the test rows, so that they stand beside the oracle alone.
+    """
+    given = {
+        (r["model"], r["task"], r["template"], r["metric"]): r["value"]
+        for r in printed.iter_rows(named=True)
+    }
+    cells: list[Cell] = []
+    for own in answered:
+        for kind, values in kinds(own.values):
+            picked = ontoprobe_values.choose(values)
+            test = ontoprobe_values.asked_rows(values, tp_rows)
+            for task in [t for t in TASKS if test.filter(task=t).height]:
+                rows = test.filter(task=task)
+                start = f"{own.label} | {own.benchmark} | {task} | {kind}"
+                ways = {"chosen": picked.get(task), "fixed": ontoprobe_values.fixed(rows, task)}
+                for way, configuration in ways.items():
+                    if configuration is None:
+                        continue
+                    group = ontoprobe_values.of_configuration(rows, configuration)
+                    for metric, value, interval in means(group, METRICS, seed):
+                        cells.append(
+                            _cell(
+                                "memorising",
+                                f"{start} | {way}",
+                                metric,
+                                value,
+                                group.height,
+                                interval,
+                            )
+                        )
+                best = rows.group_by(CONFIGURATION).agg(pl.col(METRICS).mean(), pl.len())
+                for metric in METRICS:
+                    known = given.get((own.published, task, kind, metric)) if own.complete else None
+                    value, n = float(best[metric].max()), int(best["len"].max())  # type: ignore[arg-type]
+                    cells.append(
+                        _cell("memorising", f"{start} | oracle", metric, value, n, None, known)
+                    )
+    return table.build(cells)
+
+
+def baselines(
+    sets: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]],
+    printed: pl.DataFrame,
+    tp_rows: str,
+    seed: int,
+) -> pl.DataFrame:
+    """TABLE `ontoprobe_baseline`: the frequency baseline of every benchmark, (items, candidates).
+
+    The interval holds 95 % of the random orders of the candidates that were not counted.
+    """
+    given = {
+        (r["task"], r["metric"]): r["value"]
+        for r in printed.iter_rows(named=True)
+        if r["model"] == "frequency-baseline"
+    }
+    cells = []
+    for benchmark, (items, candidates) in sets.items():
+        known = ontoprobe_values.of_items(items)
+        for task in TASKS:
+            own = known.filter(task=task).join(
+                items.select("item", "answers", "candidates"), on="item"
+            )
+            own = own.sort("row")
+            train = own.filter(role="train")["answers"].to_list()
+            test = own.filter(role="test")
+            test = test if tp_rows == "all" else test.filter(~pl.col("repeat"))
+            if not train or not test.height:
+                continue
+            size = candidates.filter(set=own["candidates"][0]).height
+            ranked = frequency.rank(train, test["answers"].to_list(), size, seed)
+            row = f"frequency baseline | {benchmark} | {task}"
+            for k in (1, 5):
+                printed_value = (
+                    given.get((task, f"R@{k}")) if benchmark == "onto_released" else None
+                )
+                value = 100 * float(ranked.hits[k].mean())
+                cells.append(
+                    _cell("baseline", row, f"R@{k}", value, test.height, None, printed_value)
+                )
+            for metric, numbers in (("MRRa", ranked.mrra), ("MRR", ranked.mrr)):
+                tails = 100 * numbers.mean(axis=1)
+                printed_value = given.get((task, metric)) if benchmark == "onto_released" else None
+                interval = percentile(tails)
+                value = float(tails.mean())
+                cells.append(
+                    _cell("baseline", row, metric, value, test.height, interval, printed_value)
+                )
+            ceiling = float((200.0 / (test["golds"] + 1)).mean())  # type: ignore[arg-type]
+            cells.append(_cell("baseline", row, "ceiling of MRRa", ceiling, test.height))
+    return table.build(cells)
+
+
+def averages(answered: Sequence[Answered], printed: pl.DataFrame, tp_rows: str) -> pl.DataFrame:
+    """TABLE `ontoprobe_averages` (Figures 5 to 7), ours beside the printed ones recomputed.
+
+    Rows are "figure | value | weighting"; only cloze rankings take part.
+    """
+    rows = []
+    for own in answered:
+        test = ontoprobe_values.asked_rows(own.values, tp_rows).filter(
+            pl.col("masks") != "sentence"
+        )
+        means = test.group_by("task", *CONFIGURATION).agg(pl.col(METRICS).mean())
+        rows.append(means.with_columns(model=pl.lit(f"{own.label} | {own.benchmark}")))
+    ours = pl.concat(rows).with_columns(
+        pl.col("masks").replace({"multi": "multiple"}), loss=pl.col("loss").replace({"": None})
+    )
+    cells: list[Cell] = []
+    for figure, by in ontoprobe_averages.FIGURES.items():
+        if not ours.filter(pl.col(by).is_not_null()).height:
+            continue
+        for weighting in ("rows", "weighted"):
+            theirs = {
+                r[by]: r
+                for r in ontoprobe_averages.averages(printed, by, weighting).iter_rows(named=True)
+            }
+            for r in ontoprobe_averages.averages(ours, by, weighting).iter_rows(named=True):
+                row = f"Figure {figure} | {r[by]} | {weighting}"
+                for m in METRICS:
+                    known = theirs.get(r[by], {}).get(m)
+                    cells.append(_cell("averages", row, m, r[m], r["rows"], None, known))
+    return table.build(cells)
+
+
+def kinds(values: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """(manual or soft, rows of that kind of template) for those that occur."""
+    for kind in ("manual", "soft"):
+        rows = values.filter((pl.col("template") == "soft") == (kind == "soft"))
+        if rows.height:
+            yield kind, rows
+
+
+def _groups(test: pl.DataFrame) -> Iterator[tuple[tuple[object, ...], pl.DataFrame]]:
+    """Groups by task and configuration in the paper's order of rows."""
+    order = {name: number for number, name in enumerate(TASKS)}
+    found = test.with_columns(
+        _task=pl.col("task").replace_strict(order, return_dtype=pl.Int64),
+        _soft=pl.col("template") != "soft",
+    ).sort("_task", "masks", "pooling", "_soft", "loss", "template", "seed", "item")
+    yield from found.group_by("task", *CONFIGURATION, maintain_order=True)
+
+
+def means(
+    rows: pl.DataFrame, metrics: Sequence[str], seed: int
+) -> Iterator[tuple[str, float, tuple[float, float] | None]]:
+    """Mean of every metric and its bootstrap interval over items; none for fewer than two."""
+    if not rows.height:
+        return
+    values = rows.select(metrics).to_numpy()
+    interval: list[tuple[float, float] | None] = [None] * len(metrics)
+    if rows.height > 1:
+        drawn = _drawn(rows.height, seed) @ values.astype(np.float32) / rows.height
+        interval = [percentile(drawn[:, k].astype(float)) for k in range(len(metrics))]
+    for k, metric in enumerate(metrics):
+        mean, bounds = float(values[:, k].mean()), interval[k]
+        if bounds:
+            bounds = min(bounds[0], mean), max(bounds[1], mean)
+        yield metric, mean, bounds
+
+
+_kept: dict[tuple[int, int], np.ndarray] = {}
+
+
+def _drawn(n: int, seed: int) -> np.ndarray:
+    """Bootstrap weights of n items, one matrix for all configurations: paired differences."""
+    key = (n, seed)
+    if key not in _kept:
+        _kept.clear()
+        strata = np.zeros(n, dtype=np.int64)
+        _kept[key] = resamples(strata, RESAMPLES, seed).astype(np.float32)
+    return _kept[key]
+
+
+def _printed_configurations(printed: pl.DataFrame) -> dict[tuple[object, ...], float]:
+    found: dict[tuple[object, ...], float] = {}
+    for row in printed.iter_rows(named=True):
+        template = {"soft": "soft", "manual": "m1"}.get(
+            row["template"], row["template"].replace("manual", "m")
+        )
+        masks = {"multiple": "multi"}.get(row["masks"], row["masks"])
+        for metric in METRICS:
+            key = (row["model"], row["task"], template, masks, row["pooling"], row["loss"] or "")
+            if row[metric] is not None:
+                found[(*key, metric)] = row[metric]
+    return found
+
+
+def _cell(
+    name: str,
+    row: str,
+    column: str,
+    value: float,
+    n: int,
+    interval: tuple[float, float] | None = None,
+    published: float | None = None,
+) -> Cell:
+    return table.cell(
+        f"ontoprobe_{name}", row, column, value, n, interval, published, paper="ontoprobe"
+    )

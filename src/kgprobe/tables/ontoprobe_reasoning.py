@@ -1,0 +1,202 @@
+"""OntoProbe's reasoning: premises classified, nine settings, Figures 2, 3, 4 and 8 (sec. 3.2, 5).
+
+Rows of a rule are scored once per prompt form (premises written or left out); whether a premise
+that is left out is implicit or absent is a filter on rows.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from kgprobe.metrics import cloze
+from kgprobe.tables import table
+
+#: codes of a premise's setting
+SETTINGS = {2: "EX", 1: "IM", 0: "NO"}
+#: sets of fewer rows are marked
+FEW = 5
+RULES = ("rdfs2", "rdfs3", "rdfs5", "rdfs7", "rdfs9", "rdfs11")
+
+
+@dataclass(frozen=True)
+class Premises:
+    """Per rule: item -> class of P1 and of P2 (1 memorised, 0 not, None in neither half)."""
+
+    first: dict[str, dict[str, int | None]]
+    second: dict[str, dict[str, int | None]]
+    cuts: dict[tuple[str, str], float]
+
+
+def halves(
+    ranked: Sequence[tuple[str, float, float, int]], rule: str = "halves"
+) -> tuple[dict[str, int | None], float]:
+    """item -> 1 (memorised), 0 (not) or None, from (item, reciprocal rank, gold rank, row).
+
+    The first floor(n/2) rows by reciprocal rank are memorised, the last floor(n/2) are not; ties
+    fall to the mean gold rank, then to the row. `threshold`: memorised when the best gold is among
+    the first five. Also returns the reciprocal rank at the cut.
+
+    >>> halves([("a", 1.0, 1, 0), ("b", 0.5, 2, 1), ("c", 0.1, 10, 2)])
+    ({'a': 1, 'b': None, 'c': 0}, 1.0)
+    """
+    if rule == "threshold":
+        return {item: int(rank <= 5) for item, _, rank, _ in ranked}, 0.2
+    order = sorted(ranked, key=lambda r: (-r[1], r[2], r[3]))
+    half = len(order) // 2
+    found: dict[str, int | None] = {r[0]: None for r in order}
+    found |= {r[0]: 1 for r in order[:half]}
+    found |= {r[0]: 0 for r in order[len(order) - half :]}
+    return found, order[half - 1][1] if half else 0.0
+
+
+def classify(
+    cases: pl.DataFrame,
+    first: pl.DataFrame,
+    second: pl.DataFrame,
+    rule: str = "halves",
+    skip_missing: bool = False,
+) -> Premises:
+    """Classes of the premises of the test rows of `cases` (the reasoning ITEMS).
+
+    `first`: item, MRR, rank of the memorising items at m/mean with the template kind in use;
+    `second`: item, MRR, rank of the tests of P2, means over the pairs of pseudowords. As released
+    (`skip_missing`) rows whose subject is no candidate are not classified by P2.
+    """
+    known = {i: (m, r) for i, m, r in first.select("item", "MRR", "rank").rows()}
+    asked = {i: (m, r) for i, m, r in second.select("item", "MRR", "rank").rows()}
+    found = Premises({}, {}, {})
+    for name in RULES:
+        own = cases.filter(relation=name, role="test").sort("row")
+        ones, twos = [], []
+        for item, row, text in own.select("item", "row", "meta").rows():
+            meta = json.loads(text)
+            if meta["p1_item"] in known:
+                ones.append((item, *known[meta["p1_item"]], row))
+            if item in asked and not (skip_missing and meta.get("missing")):
+                twos.append((item, *asked[item], row))
+        for key, rows, kept in (("P1", ones, found.first), ("P2", twos, found.second)):
+            kept[name], found.cuts[name, key] = halves(rows, rule)
+    return found
+
+
+def reciprocal(ranks: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """`key`, MRR (0 to 1) and mean gold rank of rank ranges, one row per key."""
+    rows = ranks.sort([*key, "best"])
+    heads = rows.with_row_index("_at").unique(list(key), keep="first", maintain_order=True)
+    starts = heads["_at"].to_numpy().astype(np.int64)
+    best, worst = rows["best"].to_numpy(), rows["worst"].to_numpy()
+    values = cloze.values(best.astype(np.int64), worst.astype(np.int64), starts)
+    return heads.select(list(key)).with_columns(
+        MRR=pl.Series(values.mrr), rank=pl.Series(1.0 / values.mrra)
+    )
+
+
+def settings(
+    answers: pl.DataFrame,
+    premises: Mapping[str, Premises],
+    cases: pl.DataFrame,
+    drop_middle: bool = False,
+) -> pl.DataFrame:
+    """rule, scheme, p1, p2 (codes 2, 1, 0), n, MRR, low, high: means over rows, then pairs.
+
+    `answers` has item, scheme, p1, p2 (whether written), pair, MRR; `premises` by template kind
+    (manual, soft). The interval holds 95 % of bootstrap resamples of the rows. As released
+    (`drop_middle`) the row between the halves of P1 is missing from explicit premises, too.
+    """
+    rules = dict(cases.select("item", "relation").rows())
+    means = answers.group_by("item", "scheme", "p1", "p2").agg(pl.col("MRR").mean())
+    by: dict[tuple[str, str, bool, bool], dict[str, float]] = {}
+    for item, scheme, p1, p2, value in means.sort("item").rows():
+        by.setdefault((rules[item], scheme, p1, p2), {})[item] = value
+    rows = []
+    for rule in RULES:
+        for scheme in sorted(answers["scheme"].unique().to_list()):
+            kind = premises.get(scheme.split("+")[0])
+            if kind is None:
+                continue
+            for one in SETTINGS:
+                for two in SETTINGS:
+                    found = by.get((rule, scheme, one == 2, two == 2), {})
+                    kept = [
+                        value
+                        for item, value in found.items()
+                        if (one == 2 or kind.first[rule].get(item) == one)
+                        and not (drop_middle and kind.first[rule].get(item) is None)
+                        and (two == 2 or kind.second[rule].get(item) == two)
+                    ]
+                    rows.append((rule, scheme, one, two, len(kept), *_mean(kept)))
+    columns = {
+        "rule": pl.String,
+        "scheme": pl.String,
+        "p1": pl.Int32,
+        "p2": pl.Int32,
+        "n": pl.Int64,
+        "MRR": pl.Float64,
+        "low": pl.Float64,
+        "high": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+def figures(found: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """TABLE `ontoprobe_reasoning`: Figures 2 and 8 (model and rule), 3 (all) and 4 (schemes).
+
+    `found`: model's label -> `settings`. Every step is an unweighted mean of what is not empty;
+    "rows" beside it weighs by rows. Empty settings are left out, never 0.
+    """
+    cells: list[dict[str, object]] = []
+    parts = [frame.with_columns(model=pl.lit(name)) for name, frame in found.items()]
+    everything = pl.concat(parts).filter(pl.col("n") > 0)
+    setting = ["p1", "p2"]
+    per_rule = _averaged(everything, ["model", "rule", *setting])
+    for row in per_rule.sort("model", "rule", *setting).iter_rows(named=True):
+        own = everything.filter(
+            pl.all_horizontal(pl.col(k) == row[k] for k in ("model", "rule", *setting))
+        )
+        bounds = (float(own["low"].mean()), float(own["high"].mean()))  # type: ignore[arg-type]
+        name = f"{row['model']} | {row['rule']}"
+        cells += _pair("ontoprobe_reasoning", name, row, bounds)
+    for row in _averaged(per_rule.rename({"weighted": "_w"}), setting).iter_rows(named=True):
+        cells += _pair("ontoprobe_reasoning", "all models | all rules", row, None)
+    per_scheme = _averaged(everything, ["scheme", *setting])
+    for row in per_scheme.iter_rows(named=True):
+        cells += _pair("ontoprobe_reasoning", f"scheme {row['scheme']} | all rules", row, None)
+    return table.build(cells)
+
+
+def _averaged(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Unweighted and row-weighted mean MRR per `by`, and the number of rows."""
+    return (
+        rows.group_by(by)
+        .agg(
+            pl.col("n").sum(),
+            MRR=pl.col("MRR").mean(),
+            weighted=(pl.col("MRR") * pl.col("n")).sum() / pl.col("n").sum(),
+        )
+        .sort(by)
+    )
+
+
+def _pair(
+    name: str, row: str, found: Mapping[str, object], bounds: tuple[float, float] | None
+) -> list[dict[str, object]]:
+    column = f"P1 {SETTINGS[int(str(found['p1']))]}, P2 {SETTINGS[int(str(found['p2']))]}"
+    n = int(str(found["n"]))
+    few = " (few rows)" if n < FEW else ""
+    mean, weighted = float(str(found["MRR"])), float(str(found["weighted"]))
+    return [
+        table.cell(name, row + few, column, mean, n, bounds, paper="ontoprobe"),
+        table.cell(name, row + few, f"{column}, by rows", weighted, n, None, paper="ontoprobe"),
+    ]
+
+
+def _mean(values: Sequence[float], draws: int = 1000) -> tuple[float | None, ...]:
+    if not values:
+        return None, None, None
+    own = np.asarray(values)
+    picked = np.random.Generator(np.random.PCG64(0)).integers(0, len(own), (draws, len(own)))
+    low, high = np.quantile(own[picked].mean(axis=1), [0.025, 0.975])
+    return float(own.mean()), float(min(low, own.mean())), float(max(high, own.mean()))

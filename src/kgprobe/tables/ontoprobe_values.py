@@ -1,0 +1,166 @@
+"""Metrics of OntoProbe's memorising tasks per item and configuration, out of ranks or scores.
+
+A configuration is (template, masks, pooling, loss, seed): manual templates are m1, m2, m3, trained
+ones soft; options scored as sentences have masks `sentence` and their reduction as pooling.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from kgprobe.metrics import cloze
+
+CONFIGURATION = ("template", "masks", "pooling", "loss", "seed")
+METRICS = ("R@1", "R@5", "MRRa", "MRR")
+#: metrics beside the paper's
+OTHERS = ("recall@5", "MRR, other golds left out", "MRRa, share of its ceiling")
+#: reductions of a sentence's log-likelihood; the first is the default
+REDUCTIONS = ("answer_mean", "sum")
+
+
+def of_items(items: pl.DataFrame) -> pl.DataFrame:
+    """item, task, role, golds (their number), depth, leak, repeat, popularity, label of ITEMS."""
+    metas = [json.loads(text) for text in items["meta"].to_list()]
+    found = items.select(
+        "item", "role", "row", pl.col("relation").alias("task"), golds=pl.col("answers").list.len()
+    )
+    return found.with_columns(
+        depth=pl.Series([m.get("depth", 0) for m in metas], dtype=pl.Int64),
+        leak=pl.Series([bool(m.get("leak")) for m in metas], dtype=pl.Boolean),
+        repeat=pl.Series(["repeat" in m for m in metas], dtype=pl.Boolean),
+        popularity=pl.Series([m.get("popularity") for m in metas], dtype=pl.Int64),
+        label=pl.Series([m.get("label", "") for m in metas], dtype=pl.String),
+    )
+
+
+def from_ranks(ranks: pl.DataFrame) -> pl.DataFrame:
+    """RANKS (or the soft prompts' ranks, with loss and seed) with configurations as columns."""
+    is_soft = "loss" in ranks.columns
+    if is_soft:
+        loss = pl.col("loss").str.to_uppercase()
+        named = ranks.with_columns(template=pl.lit("soft"), loss=loss)
+    else:
+        named = ranks.with_columns(
+            template=pl.lit("m") + pl.col("template").cast(pl.String), loss=pl.lit(""), seed=0
+        )
+    columns = ("item", *CONFIGURATION, "best", "worst")
+    return named.with_columns(pl.col("seed").cast(pl.Int64)).select(columns)
+
+
+def from_scores(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    """The same from SCORES of all options: ranks under every reduction of REDUCTIONS."""
+    golds = items.select("item", candidate=pl.col("answers")).explode("candidate")
+    parts = []
+    for reduction in REDUCTIONS:
+        value = pl.col("answer_sum") / pl.col("answer_count")
+        value = value if reduction == "answer_mean" else pl.col("sum")
+        own = scores.select("item", "template", "candidate", value=value)
+        over = pl.col("value").rank("min", descending=True).over("item", "template")
+        upto = pl.col("value").rank("max", descending=True).over("item", "template")
+        own = own.with_columns(best=over.cast(pl.Int32), worst=upto.cast(pl.Int32))
+        parts.append(
+            own.join(golds, on=["item", "candidate"]).with_columns(
+                template=pl.lit("m") + pl.col("template").cast(pl.String),
+                masks=pl.lit("sentence"),
+                pooling=pl.lit(reduction),
+                loss=pl.lit(""),
+                seed=pl.lit(0, dtype=pl.Int64),
+            )
+        )
+    return pl.concat(parts).select("item", *CONFIGURATION, "best", "worst")
+
+
+def metrics(found: pl.DataFrame, items: pl.DataFrame, ties: str = "expectation") -> pl.DataFrame:
+    """One row per item and configuration with METRICS and OTHERS in per cent.
+
+    `items` as `of_items` gives it. `ties` expectation: random order inside a tie, its expectation;
+    mean_rank: every gold at the middle of its range, so that a hit is all or nothing.
+    """
+    key = ["item", *CONFIGURATION]
+    rows = found.sort([*CONFIGURATION, "item", "best"])
+    heads = rows.with_row_index("_at").unique(key, keep="first", maintain_order=True)
+    best, worst = rows["best"].to_numpy(), rows["worst"].to_numpy()
+    if ties == "mean_rank":
+        best = worst = np.ceil((best + worst) / 2).astype(np.int64)
+    starts = heads["_at"].to_numpy().astype(np.int64)
+    values = cloze.values(best.astype(np.int64), worst.astype(np.int64), starts)
+    columns = {
+        "R@1": values.hits[1],
+        "R@5": values.hits[5],
+        "MRRa": values.mrra,
+        "MRR": values.mrr,
+        "recall@5": values.recall[5],
+        "MRR, other golds left out": values.filtered,
+        "MRRa, share of its ceiling": values.mrra / values.ceiling,
+    }
+    frame = heads.select(key).with_columns(
+        **{name: pl.Series(100.0 * numbers) for name, numbers in columns.items()}
+    )
+    return frame.join(items, on="item", how="left", maintain_order="left")
+
+
+def choose(values: pl.DataFrame) -> dict[str, tuple[object, ...]]:
+    """Per task the configuration that is best on the rows for choosing (role dev).
+
+    By MRRa, then MRR, then R@5, then multiple masks before a single one, mean before first before
+    max, lower template, BCE before NLL. Test rows are never read.
+    """
+    dev = values.filter(role="dev")
+    means = dev.group_by("task", *CONFIGURATION).agg(pl.col("MRRa", "MRR", "R@5").mean().round(9))
+    order = means.with_columns(
+        _masks=pl.col("masks").replace_strict({"multi": 0, "single": 1}, default=0),
+        _pooling=pl.col("pooling").replace_strict(
+            {"mean": 0, "answer_mean": 0, "first": 1, "max": 2}, default=3
+        ),
+    ).sort(
+        ["MRRa", "MRR", "R@5", "_masks", "_pooling", "template", "loss", "seed"],
+        descending=[True, True, True, False, False, False, False, False],
+    )
+    first = order.unique("task", keep="first", maintain_order=True)
+    return {str(row[0]): row[1:] for row in first.select("task", *CONFIGURATION).rows()}
+
+
+def fixed(values: pl.DataFrame, task: str) -> tuple[object, ...] | None:
+    """The configuration laid down beforehand: m/mean, last template (or soft with BCE, seed 0)."""
+    own = values.filter((pl.col("task") == task) & pl.col("masks").is_in(["multi", "sentence"]))
+    own = own.filter(pl.col("pooling").is_in(["mean", REDUCTIONS[0]]))
+    own = own.filter(pl.col("loss").is_in(["", "BCE"]))
+    found = own.select(CONFIGURATION).unique().sort("template", "seed", descending=[True, False])
+    return found.row(0) if found.height else None
+
+
+def of_configuration(values: pl.DataFrame, chosen: tuple[object, ...]) -> pl.DataFrame:
+    """The rows of one configuration."""
+    return values.filter(
+        pl.all_horizontal(
+            pl.col(n) == pl.lit(v) for n, v in zip(CONFIGURATION, chosen, strict=True)
+        )
+    )
+
+
+def asked_rows(values: pl.DataFrame, tp_rows: str = "distinct") -> pl.DataFrame:
+    """The test rows; `tp_rows` distinct leaves out repeated rows."""
+    test = values.filter(role="test")
+    return test if tp_rows == "all" else test.filter(~pl.col("repeat"))
+
+
+def spoken(configuration: tuple[object, ...]) -> str:
+    """A configuration in words."""
+    template, masks, pooling, loss, seed = configuration
+    shown = {"multi": "m", "single": "s"}.get(str(masks), str(masks))
+    parts = [str(template), shown, str(pooling)]
+    return " ".join([*parts, str(loss), f"seed {seed}"] if loss else parts)
+
+
+def published(folder: Path) -> Mapping[str, pl.DataFrame]:
+    """The printed tables of the paper: configurations (C.2), memorizing (Table 4), and others."""
+    names = ("configurations", "memorizing", "choice", "reasoning", "sizes")
+    texts = ("task", "model", "template", "masks", "pooling", "loss", "metric")
+    schema: dict[str, type[pl.DataType]] = dict.fromkeys(texts, pl.String)
+    return {
+        n: pl.read_csv(folder / f"ontoprobe_{n}.tsv", separator="\t", schema_overrides=schema)
+        for n in names
+    }

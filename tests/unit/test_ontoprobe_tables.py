@@ -1,0 +1,344 @@
+"""OntoProbe's tables: choice of a configuration, metrics per item, premises and settings."""
+
+import itertools
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.benchmarks import ontoprobe_modes
+from kgprobe.tables import (
+    chapter,
+    ontoprobe,
+    ontoprobe_gather,
+    ontoprobe_groups,
+    ontoprobe_reasoning,
+    ontoprobe_report,
+    ontoprobe_values,
+)
+from kgprobe.tables import ontoprobe_modes as side_by_side
+from kgprobe.tables.ontoprobe import Answered
+
+TASKS = ("TP", "SCO", "SPO", "DM", "RG")
+
+
+def make_items(rows=40):
+    found = []
+    for task in TASKS:
+        for row in range(rows):
+            role = "train" if row < 10 else "dev" if row < 20 else "test"
+            meta = {"label": f"{task} {row}", "depth": 1 + row % 3, "leak": row % 5 == 0}
+            if task == "TP" and row == 39:
+                meta["repeat"] = "TP-38"
+            golds = [row % 7] if task in ("DM", "RG") else [row % 7, 7 + row % 2]
+            found.append(
+                (
+                    f"{task}-{row}",
+                    task,
+                    role,
+                    task,
+                    f"s {row}",
+                    f"id {row}",
+                    "",
+                    "class",
+                    golds,
+                    row,
+                    json.dumps(meta),
+                )
+            )
+    return pl.DataFrame(found, schema=dict(schema.ITEMS.columns), orient="row")
+
+
+def make_ranks(items, seed=0):
+    """Random rank ranges of every gold in six configurations of two templates."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    asked = items.filter(pl.col("role") != "train").select("item", "answers").rows()
+    ways = itertools.product((1, 2), ("multi", "single"), ("mean", "max", "first"))
+    for (item, answers), way in itertools.product(asked, ways):
+        places = rng.permutation(12)[: len(answers)] + 1
+        for gold, best in zip(answers, places.tolist(), strict=True):
+            rows.append((item, *way, gold, best, best, -1.0 * best))
+    return pl.DataFrame(rows, schema=dict(schema.RANKS.columns), orient="row")
+
+
+@pytest.fixture(scope="module")
+def items():
+    return make_items()
+
+
+@pytest.fixture(scope="module")
+def values(items):
+    known = ontoprobe_values.of_items(items)
+    return ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(items)), known)
+
+
+def answered(values):
+    return Answered("tiny", "onto_released", "masked", False, "bert-base-cased", True, values)
+
+
+def test_the_choice_never_reads_a_test_row(values):
+    chosen = ontoprobe_values.choose(values)
+    assert set(chosen) == set(TASKS)
+    assert ontoprobe_values.choose(values.filter(role="dev")) == chosen
+
+
+def test_the_choice_goes_by_mrra_and_then_by_the_stated_order(values):
+    for task, configuration in ontoprobe_values.choose(values).items():
+        dev = values.filter(role="dev", task=task)
+        means = dev.group_by(ontoprobe_values.CONFIGURATION).agg(pl.col("MRRa").mean())
+        own = ontoprobe_values.of_configuration(dev, configuration)["MRRa"].mean()
+        assert own == pytest.approx(means["MRRa"].max())
+    equal = values.with_columns(pl.lit(50.0).alias(m) for m in ("MRRa", "MRR", "R@5"))
+    assert set(ontoprobe_values.choose(equal).values()) == {("m1", "multi", "mean", "", 0)}
+
+
+def test_the_oracle_is_never_below_the_choice(values):
+    printed = pl.DataFrame(
+        {"model": ["x"], "task": ["TP"], "template": ["manual"], "metric": ["R@1"], "value": [1.0]}
+    )
+    frame = ontoprobe.memorising([answered(values)], printed, "distinct", 0)
+    cells = {(r, c): v for r, c, v in frame.select("row", "column", "value").rows()}
+    for (row, column), value in cells.items():
+        if row.endswith("| chosen"):
+            assert cells[row.replace("chosen", "oracle"), column] >= value - 1e-9
+
+
+def test_repeated_rows_count_once_unless_all_are_wanted(values):
+    one = ontoprobe_values.asked_rows(values.filter(task="TP"))["item"].n_unique()
+    assert (
+        one,
+        ontoprobe_values.asked_rows(values.filter(task="TP"), "all")["item"].n_unique(),
+    ) == (
+        19,
+        20,
+    )
+
+
+def test_printed_values_stand_beside_the_same_configuration_only(values):
+    printed = pl.DataFrame(
+        {
+            "task": ["TP"],
+            "model": ["bert-base-cased"],
+            "template": ["manual2"],
+            "masks": ["multiple"],
+            "pooling": ["max"],
+            "loss": [None],
+            "R@1": [1.5],
+            "R@5": [2.5],
+            "MRRa": [0.5],
+            "MRR": [2.0],
+        }
+    )
+    frame = ontoprobe.configurations([answered(values)], printed, "distinct", 0)
+    beside = frame.filter(pl.col("published").is_not_null())
+    assert beside["row"].unique().to_list() == ["tiny | onto_released | TP | m2 m max"]
+    assert beside.filter(column="R@5")["published"].item() == 2.5
+    assert (frame["low"] <= frame["value"] + 1e-9).all()
+    assert (frame["high"] >= frame["value"] - 1e-9).all()
+
+
+def test_soft_prompts_are_chosen_apart_from_manual_ones(items, values):
+    ranks = (
+        make_ranks(items, 1)
+        .filter(template=1)
+        .with_columns(loss=pl.lit("bce"), seed=pl.lit(0, dtype=pl.Int32))
+    )
+    known = ontoprobe_values.of_items(items)
+    soft = ontoprobe_values.metrics(ontoprobe_values.from_ranks(ranks), known)
+    printed = pl.DataFrame(
+        {"model": ["bert-base-cased"], "task": ["TP"], "template": ["soft"]}
+    ).with_columns(metric=pl.lit("R@1"), value=20.1)
+    own = answered(pl.concat([values, soft]))
+    frame = ontoprobe.memorising([own], printed, "distinct", 0)
+    rows = {row.split(" | ", 2)[2] for row in frame["row"]}
+    assert {"TP | manual | chosen", "TP | soft | chosen", "TP | soft | fixed"} <= rows
+    beside = frame.filter(pl.col("published").is_not_null())
+    assert beside["row"].to_list() == ["tiny | onto_released | TP | soft | oracle"]
+    assert ontoprobe_values.fixed(soft, "TP") == ("soft", "multi", "mean", "BCE", 0)
+
+
+def test_ranks_from_sentence_scores_are_tie_ranges(items):
+    item = items.filter(item="DM-30")  # gold 2
+    scores = pl.DataFrame(
+        {
+            "item": ["DM-30"] * 4,
+            "template": pl.Series([1] * 4, dtype=pl.Int32),
+            "candidate": pl.Series([0, 1, 2, 3], dtype=pl.Int32),
+            "sum": [-9.0, -8.0, -7.0, -6.0],
+            "answer_sum": [-2.0, -4.0, -4.0, -8.0],
+            "answer_count": pl.Series([1, 2, 2, 2], dtype=pl.Int32),
+        }
+    )
+    found = ontoprobe_values.from_scores(scores, item)
+    by = {r["pooling"]: (r["best"], r["worst"]) for r in found.iter_rows(named=True)}
+    assert by == {"answer_mean": (1, 3), "sum": (2, 2)}
+
+
+def test_mean_ranks_make_hits_all_or_nothing(items):
+    ranks = make_ranks(items).with_columns(worst=pl.col("best") + 1)
+    known = ontoprobe_values.of_items(items)
+    found = ontoprobe_values.from_ranks(ranks)
+    expected = ontoprobe_values.metrics(found, known)
+    whole = ontoprobe_values.metrics(found, known, "mean_rank")
+    assert set(whole["R@1"].unique()) <= {0.0, 100.0}
+    assert 50.0 in expected["R@1"].to_list()
+
+
+def test_groups_remove_leaks_and_split_by_depth(values):
+    frame = ontoprobe_groups.groups([answered(values)], "distinct", 0)
+    n = {r: n for r, c, n in frame.select("row", "column", "n").rows() if c == "MRR"}
+    start = "tiny | onto_released | SCO | manual | "
+    assert n[start + "all"] == 20
+    assert n[start + "without leaks"] == 16
+    assert sum(n[start + f"depth {d}"] for d in (1, 2, 3)) == 20
+
+
+@pytest.mark.parametrize("size", [6, 7])
+def test_halves_are_disjoint_equally_many_and_leave_the_middle_out(size):
+    rng = np.random.default_rng(size)
+    ranked = [(f"i{k}", float(v), 1 / v, k) for k, v in enumerate(rng.random(size))]
+    found, cut = ontoprobe_reasoning.halves(ranked)
+    known = [i for i, c in found.items() if c == 1]
+    unknown = [i for i, c in found.items() if c == 0]
+    assert len(known) == len(unknown) == size // 2
+    scores = {r[0]: r[1] for r in ranked}
+    assert min(scores[i] for i in known) == cut > max(scores[i] for i in unknown)
+    assert len(found) == size
+
+
+def make_cases(rows=8):
+    found = []
+    for rule in ontoprobe_reasoning.RULES:
+        for row in range(rows):
+            meta = json.dumps({"p1_item": f"T-{row}"})
+            found.append(
+                (f"{rule}-{row}", rule, "test", rule, "s", "s", "", "class", [0], row, meta)
+            )
+    return pl.DataFrame(found, schema=dict(schema.ITEMS.columns), orient="row")
+
+
+def test_nine_settings_are_filters_on_rows_and_empty_ones_stay_out():
+    cases = make_cases()
+    first = pl.DataFrame(
+        {
+            "item": [f"T-{r}" for r in range(8)],
+            "MRR": [1 - r / 10 for r in range(8)],
+            "rank": [1.0] * 8,
+        }
+    )
+    second = cases.select("item").with_columns(
+        MRR=pl.Series([1 - (k % 8) / 10 for k in range(cases.height)]), rank=1.0
+    )
+    premises = ontoprobe_reasoning.classify(cases, first, second)
+    assert [premises.first["rdfs2"][f"rdfs2-{k}"] for k in (0, 3, 4, 7)] == [1, 1, 0, 0]
+    forms = [(a, b) for a in (True, False) for b in (True, False)]
+    answers = pl.DataFrame(
+        [
+            (item, "manual+manual", a, b, pair, 0.5 + 0.25 * a + 0.125 * b + 0.01 * pair)
+            for item in cases["item"]
+            for a, b in forms
+            for pair in (0, 1)
+        ],
+        schema=["item", "scheme", "p1", "p2", "pair", "MRR"],
+        orient="row",
+    )
+    found = ontoprobe_reasoning.settings(answers, {"manual": premises}, cases)
+    assert found.height == 6 * 9
+    n = {(a, b): n for a, b, n in found.filter(rule="rdfs9").select("p1", "p2", "n").rows()}
+    assert n == {
+        (2, 2): 8,
+        (2, 1): 4,
+        (2, 0): 4,
+        (1, 2): 4,
+        (0, 2): 4,
+        (1, 1): 4,
+        (0, 0): 4,
+        (1, 0): 0,
+        (0, 1): 0,
+    }
+    explicit = found.filter(rule="rdfs9", p1=2, p2=2)["MRR"].item()
+    assert explicit == pytest.approx(0.88)
+    table = ontoprobe_reasoning.figures({"tiny": found})
+    columns = set(table.filter(row="tiny | rdfs9")["column"])
+    assert "P1 EX, P2 EX" in columns
+    assert not any("IM, P2 NO" in c for c in columns)
+    assert (table["n"] > 0).all()
+
+
+def test_figure_4_averages_schemes_over_models_and_rules():
+    rows = [
+        ("rdfs2", "manual+manual", 2, 2, 10, 0.2, 0.1, 0.3),
+        ("rdfs3", "manual+manual", 2, 2, 30, 0.4, 0.1, 0.5),
+        ("rdfs2", "soft+soft", 2, 2, 10, 0.6, 0.5, 0.7),
+    ]
+    columns = ["rule", "scheme", "p1", "p2", "n", "MRR", "low", "high"]
+    table = ontoprobe_reasoning.figures({"m": pl.DataFrame(rows, schema=columns, orient="row")})
+    cells = {(r, c): v for r, c, v in table.select("row", "column", "value").rows()}
+    plain, weighted = "P1 EX, P2 EX", "P1 EX, P2 EX, by rows"
+    assert cells["scheme manual+manual | all rules", plain] == pytest.approx(0.3)
+    assert cells["scheme manual+manual | all rules", weighted] == pytest.approx(0.35)
+    assert cells["m | rdfs2", plain] == pytest.approx(0.4)
+    assert cells["all models | all rules", plain] == pytest.approx(0.4)
+
+
+def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
+    candidates = pl.DataFrame(
+        [("class", i, f"kind {i}", f"kind {i}") for i in range(12)],
+        schema=dict(schema.CANDIDATES.columns),
+        orient="row",
+    )
+    prompts = pl.DataFrame(
+        [(f"{t}-m1", t, 1, "[X] is a [Y] .", "manual") for t in TASKS],
+        schema=dict(schema.PROMPTS.columns),
+        orient="row",
+    )
+    folder = tmp_path / "onto_world"
+    for name, frame in (("items", items), ("candidates", candidates), ("prompts", prompts)):
+        schema.write(frame, getattr(schema, name.upper()), folder / f"{name}.parquet")
+    own = Answered("control", "onto_world", "masked", True, "", False, values)
+    taught = pl.DataFrame(
+        [(f"TP/TP {r}", "TP", f"TP {r}", "x", r % 2 == 0) for r in range(20, 40)],
+        schema=dict(schema.TAUGHT.columns),
+        orient="row",
+    )
+    printed = {
+        "sizes": pl.DataFrame({"task": ["TP"], "train": [10], "dev": [10], "test": [8789]}),
+        "configurations": make_printed(),
+        "memorizing": pl.DataFrame(
+            {
+                "model": ["x"],
+                "task": ["TP"],
+                "template": ["manual"],
+                "metric": ["R@1"],
+                "value": [1.0],
+            }
+        ),
+    }
+    switches = {"tp_rows": "distinct"}
+    made = ontoprobe_gather.tables(
+        [own], {"onto_world": folder}, printed, switches, 0, taught, [own]
+    )
+    side = {
+        (r, c): v for r, c, v in made["ontoprobe_modes"].select("row", "column", "value").rows()
+    }
+    for row in {r for r, _ in side}:
+        assert side[row, "select = oracle"] >= side[row, "all at default"]
+        assert side[row, "ties = mean_rank"] == side[row, "all at default"]  # nothing is tied here
+    values_here = ontoprobe_modes.resolve("default")
+    assert len(side_by_side.points(values_here)) == len(ontoprobe_modes.SWITCHES)
+    assert "ontoprobe_calibration" in made
+    assert all("(control)" in row for row in made["ontoprobe_calibration"]["row"])
+    page = ontoprobe_report.chapter(made, [], {}, {}, "default")
+    chapter.write(page, tmp_path / "chapter.json")
+    again = chapter.read(tmp_path / "chapter.json")
+    assert next(g.title for g in again.grids) == "Table 1: sizes"
+    assert {d.name for d in again.drawings} == {"ontoprobe_figure5", "ontoprobe_figure6"}
+
+
+def make_printed():
+    row = {"task": "TP", "model": "x", "template": "manual1", "pooling": "mean", "loss": None}
+    numbers = {"R@1": 1.0, "R@5": 2.0, "MRRa": 1.0, "MRR": 1.5}
+    return pl.DataFrame([{**row, "masks": m, **numbers} for m in ("multiple", "single")])

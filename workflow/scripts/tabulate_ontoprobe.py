@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.benchmarks import ontoprobe_modes
+from kgprobe.job import job
+from kgprobe.tables import (
+    chapter,
+    ontoprobe_gather,
+    ontoprobe_report,
+    ontoprobe_values,
+)
+from kgprobe.tables import ontoprobe_modes as side_by_side
+from kgprobe.tables.table import write_tsv
+
+with job(snakemake) as run:
+    chosen, switches = run.params.settings, run.params.switches
+    folders = {Path(path).parent.name: Path(path).parent for path in run.input.questions}
+    found = ontoprobe_gather.answered(
+        run.params.experiments, run.params.models, run.input.answers, folders, switches
+    )
+    tied = ontoprobe_gather.answered(
+        run.params.experiments,
+        run.params.models,
+        run.input.answers,
+        folders,
+        {**switches, "ties": "mean_rank"},
+    )
+    taught = run.input.get("taught")
+    made = ontoprobe_gather.tables(
+        found,
+        folders,
+        ontoprobe_values.published(Path(run.input.published[0]).parent),
+        switches,
+        run.params.seed,
+        schema.read(taught, schema.TAUGHT) if taught else None,
+        tied,
+    )
+    pairs = zip(run.params.reasoned, run.input.reasoned, run.input.premises, strict=True)
+    thought = ontoprobe_gather.reasoning(
+        {(row["model"], row["benchmark"]): (a, b) for row, a, b in pairs}, found, folders, switches
+    )
+    if thought is not None:
+        made["ontoprobe_reasoning"] = thought
+    for name in run.params.names:
+        schema.write(made[name], schema.TABLE, run.output[name], run.provenance(switches=switches))
+        write_tsv(made[name], Path(run.output[name]).with_suffix(".tsv"))
+    ranked = [row for row in run.params.experiments if row["method"] == "cloze"]
+    top = {
+        (row["model"], row["benchmark"]): pl.read_parquet(path)
+        for row, path in zip(ranked, run.input.top, strict=True)
+    }
+    page = ontoprobe_report.chapter(
+        made,
+        ontoprobe_gather.examples(top, folders),
+        {Path(f).parent.name: schema.read(f, schema.FUNNEL) for f in run.input.funnels},
+        ontoprobe_modes.changed(switches),
+        chosen["mode"],
+        side_by_side.points(switches),
+    )
+    chapter.write(page, run.output.chapter)

@@ -63,6 +63,12 @@ def test_the_oracle_is_named_and_the_mean_stands_beside_it(run):
     assert "oracle" in at.row_name(1, "large", "fill", "best")
 
 
+def test_means_over_prompts_are_fractional_and_get_a_bootstrap(run):
+    own = run[1].filter(benchmark="bias", k=1, gold="own", model="large")
+    kinds = dict(own.select("pooling", "interval").rows())
+    assert kinds == {p: "bootstrap" if p == "mean" else "wilson" for p in kinds}
+
+
 def test_undefined_is_no_value_and_not_zero(run):
     found = cells(run, "kg_table2")
     name = at.row_name(1, "small", "fill", "best")

@@ -150,7 +150,8 @@ def measure(
     examples (none of their triples missing), undefined (denominator 0, dropped), missing, low,
     high, interval, partial (mean partial score of the examples). A value without defined example
     is null. The interval is Wilson's on (numerator, denominator); a bootstrap over examples where
-    scores are fractional by nature: entity_centric, and `kind` = token_mean among `by`.
+    scores are fractional by nature: entity_centric, and `kind` = token_mean or `pooling` = mean
+    among `by`.
     """
     rows = parts(alphas, by, ambiguous_denominator)
     made = [_measured(rows.with_columns(pattern=pl.lit(ALL)), by, seed)]
@@ -166,6 +167,7 @@ def _measured(rows: pl.DataFrame, by: Sequence[str], seed: int) -> pl.DataFrame:
     for key, group in rows.sort(*keys, "example").group_by(keys, maintain_order=True):
         told = dict(zip(keys, key, strict=True))
         fractional = told["benchmark"] == ENTITY or told.get("kind") == "token_mean"
+        fractional = fractional or told.get("pooling") == "mean"
         found.append({**told, **_score(group, fractional, seed)})
     schema = {k: rows.schema[k] for k in keys}
     return pl.DataFrame(found, schema={**schema, **_SCORE})

@@ -5,8 +5,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import ontoprobe_released
+from kgprobe import schema
+from kgprobe.benchmarks import (
+    ontoprobe,
+    ontoprobe_modes,
+    ontoprobe_own,
+    ontoprobe_reasoning,
+    ontoprobe_released,
+)
 from kgprobe.knowledge import ontology_build
+from kgprobe.sheets import read_table
 from kgprobe.sources.endpoint import local_endpoint
 from kgprobe.sources.sparql import pull
 from kgprobe.tables import ontology
@@ -102,3 +110,26 @@ def test_instances_are_sampled_to_twenty_a_class(built):
     sizes = built.instances.group_by("class").len()["len"]
     assert sizes.max() == 20
     assert built.instances.height > 8500
+
+
+def test_the_five_tasks_are_built_from_the_excerpts(built):
+    switches = ontoprobe_modes.resolve("default")
+    tables = ontoprobe_own.Tables(
+        built.classes,
+        built.class_chains,
+        built.instances,
+        built.properties,
+        built.property_chains,
+        {},
+    )
+    patterns = read_table("resources/templates/ontology_patterns.tsv")
+    taken = ontoprobe_own.take(tables, patterns, switches, seed=0)
+    sets = ontoprobe.build(taken, switches, "onto_built")
+    rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, switches)
+    schema.check(sets.items, schema.ITEMS)
+    schema.check(rules, schema.ITEMS)
+    rows = dict(sets.items.group_by("relation").len().rows())
+    print(rows, taken.steps)
+    assert min(rows.values()) >= 30
+    assert rows["SCO"] >= 700
+    assert set(rules["relation"]) == set(ontoprobe_reasoning.RULES)

@@ -78,6 +78,8 @@ def metrics(found: pl.DataFrame, items: pl.DataFrame, ties: str = "expectation")
 
     `items` as `of_items` gives it. `ties` expectation: random order inside a tie, its expectation;
     mean_rank: every gold at the middle of its range, so that a hit is all or nothing.
+    index_order (released): ranks keep ranges, not the order inside a tie; the released order is
+    arbitrary, and its expectation stands in for it.
     """
     key = ["item", *CONFIGURATION]
     rows = found.sort([*CONFIGURATION, "item", "best"])

@@ -51,7 +51,8 @@ class Recipe:
     """Sizes and training of one kind.
 
     `rows` of a batch; peak learning rates of weight matrices and of everything else; `spread` of
-    the initial weights; `positions` is the longest sequence in tokens.
+    the initial weights; `positions` is the longest sequence in tokens (names that the tokenizer was
+    not trained on fall into many pieces, and premises stand before a question).
     """
 
     steps: int
@@ -62,7 +63,7 @@ class Recipe:
     width: int = 128
     heads: int = 4
     vocabulary: int = 2400
-    positions: int = 64
+    positions: int = 256
     warmup: float = 0.1
     decay: float = 0.01
     clip: float = 1.0

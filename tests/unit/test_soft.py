@@ -8,7 +8,7 @@ from transformers.models.t5 import modeling_t5
 from kgprobe.probes.prompts import soft, soft_files
 from kgprobe.probes.prompts.slots import inserted, mark, rows_of_embedding, slotted
 from kgprobe.probes.scoring import cloze
-from kgprobe.probes.scoring.cloze_plan import POOLINGS
+from kgprobe.probes.scoring.cloze_plan import POOLINGS, Plan
 from kgprobe.probes.scoring.differentiable import LEGAL, Scores
 from kgprobe.probes.scoring.gap_text import Gapped, Question, candidate_ids
 from tests.unit.tiny_models import tiny
@@ -284,6 +284,30 @@ def test_slots_after_the_trained_ones_stay_fixed():
     second, _ = soft.fit(loaded, data, data, ids, start, recipe, fixed=other)
     assert first.shape == start.shape
     assert not torch.equal(first, second)
+
+
+def test_the_rows_lie_on_the_device_once_and_a_step_is_one_pass(monkeypatch):
+    loaded = tiny("bert")
+    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", False).ids
+    made, passes = [], []
+    built = Plan.wanted
+    monkeypatch.setattr(Plan, "wanted", lambda *a: made.append(1) or built(*a))
+    body = loaded.model.base_model.forward
+    monkeypatch.setattr(
+        loaded.model.base_model, "forward", lambda *a, **o: passes.append(1) or body(*a, **o)
+    )
+    recipe = soft.Recipe(epochs=5, batch=6)
+    data = soft.Rows(rows, GOLDS)
+    _, record = soft.fit(loaded, data, data, ids, soft.initial(loaded, recipe), recipe)
+    # a place is a mask among n; all are read off one pass over the rows in all their forms
+    places = {(len(own), j) for own in ids for j in range(len(own))} | {(1, 0)}
+    assert len(made) == 2 * len(places)
+    # a step and a look at the development rows each epoch; the head is checked twice, each time
+    # by the whole model and by its body
+    assert len(passes) == 2 * 5 + 2 * 2
+    forms = sorted({len(own) for own in ids} | {1})
+    longest = max(len(r.ids) for r in rows) + max(forms) - 1
+    assert record["positions_fed"] <= 2 * 5 * len(rows) * len(forms) * longest
 
 
 def test_a_parameter_that_changes_is_noticed():

@@ -42,6 +42,7 @@ class Probe:
     loaded: Loaded
     options: Mapping[str, Sequence[str]]
     cases: dict[str, list[Case]]
+    whole: dict[str, list[Case]]
     words: Pseudowords
     switches: Mapping[str, str]
     plan: Plan
@@ -97,7 +98,14 @@ def reason(
         switches["pseudoword_centre"],
     )
     probe = Probe(
-        loaded, candidate_labels(candidates), cases(items, rows), words, switches, plan, folder
+        loaded,
+        candidate_labels(candidates),
+        cases(items, rows),
+        cases(items),
+        words,
+        switches,
+        plan,
+        folder,
     )
     steps = len(probe.cases) * (len(schemes) + 1)
     bar = progress(total=steps, desc=spec.model, unit="scheme")
@@ -291,7 +299,8 @@ def _recipe(probe: Probe) -> soft.Recipe:
 def _rows_to_train(probe: Probe, own: Sequence[Case]) -> tuple[list[Case], list[Case]]:
     """(train, dev): rows of the memorising task behind the rule; as released, of its test part."""
     if probe.switches["conj_train"] == "test_rows":
-        tested = [c for c in own if c.role == "test"]
+        # of all test rows, also where fewer are asked about
+        tested = [c for c in probe.whole[own[0].rule] if c.role == "test"]
         found = tested[:TAKEN], tested[TAKEN : 2 * TAKEN]
     else:
         found = tuple([c for c in own if c.role == role] for role in ("train", "dev"))  # type: ignore[assignment]

@@ -48,3 +48,37 @@ def matmul_rate(size: int = 768, rows: int = 512, seconds: float = 2.0) -> float
         spent = time.process_time() - start
         best = max(best, 2 * count * rows * size * 4 * size / spent / 1e9)
     return best
+
+
+def sizes(model: Any) -> dict[str, int]:
+    """What the arithmetic of a model follows from: layers, weights of one, width, vocabulary."""
+    table = model.get_input_embeddings().weight
+    text = model.config.get_text_config()
+    layers = int(text.num_hidden_layers)
+    blocks = [m for m in model.base_model.modules() if isinstance(m, torch.nn.Linear)]
+    weights = sum(m.weight.numel() for m in blocks if m.weight.shape[0] != table.shape[0])
+    return {
+        "layers": layers,
+        "layer": weights // layers,
+        "width": int(text.hidden_size),
+        "vocabulary": int(table.shape[0]),
+    }
+
+
+def fractions(record: dict[str, Any], stages: dict[str, float], gflops: float) -> dict[str, float]:
+    """Share of the core's measured matrix-product rate that body and head reach.
+
+    Counted are the products with weights, twice a weight for every position fed; of the last layer,
+    where it works at scored positions, keys and values at all positions and the rest at those.
+    """
+    size, fed, rows = record["sizes"], record["positions_fed"], record["head_rows"]
+    everywhere, once = size["layers"] * size["layer"], 0
+    if record.get("last_layer") == "scored":
+        both = 2 * size["width"] ** 2
+        everywhere, once = (size["layers"] - 1) * size["layer"] + both, size["layer"] - both
+    body = 2e-9 * (fed * everywhere + rows * once)
+    head = 2e-9 * rows * size["width"] * size["vocabulary"]
+    return {
+        "body_share_of_peak": round(body / stages["body"] / gflops, 3),
+        "head_share_of_peak": round(head / stages["head"] / gflops, 3),
+    }

@@ -59,6 +59,7 @@ def ours(case: Case, last_layer: str = "scored") -> Callable[[Slice], list[float
 
     bos = "forced" if case["kind"] == "causal" else "-"
     loaded = load_model(ModelSpec("m", case["kind"], f"folder:{case['folder']}", bos=bos))
+    sizes = scoring_profile.sizes(loaded.model)
 
     def run(questions: Slice) -> list[float]:
         items = [
@@ -68,7 +69,7 @@ def ours(case: Case, last_layer: str = "scored") -> Callable[[Slice], list[float
         options = {q["relation"]: q["options"] for q in questions}
         templates = {q["relation"]: [(0, q["template"])] for q in questions}
         scores = score(loaded, items, options, templates, last_layer=last_layer)
-        run.record = scores.record  # type: ignore[attr-defined]
+        run.record = {**scores.record, "sizes": sizes}  # type: ignore[attr-defined]
         rows = zip(scores.columns["item"], scores.columns["candidate"], strict=True)
         order = sorted(range(len(scores.columns["sum"])), key=list(rows).__getitem__)
         return [float(v) for v in scores.columns["sum"][order]]

@@ -21,6 +21,8 @@ import torch
 import transformers
 from tokenizers import BertWordPieceTokenizer
 
+from perf._scoring_profile import fractions
+
 RUNS = 5
 LAST = (("P36", 10, 0), ("P30", 50, 0), ("P103", 30, 0))
 FIRST = (("P36", 10, 2), ("P178", 50, 1), ("P272", 30, 0))
@@ -245,6 +247,7 @@ def _profile(case: Case, result: dict[str, Any]) -> dict[str, object]:
             **stages,
             "positions_fed": record["positions_fed"],
             "head_rows": record["head_rows"],
+            **fractions(record, part["stages"], result["gflops"]),
         }
     return found
 

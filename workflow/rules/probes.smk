@@ -4,9 +4,12 @@
 
 #: modules that sentence scores depend on: of all kinds of models, and of each
 ENGINE = [
+    "probes/workers",
     "probes/scoring/sentence",
     "probes/scoring/encode",
     "probes/scoring/scorers",
+    "probes/scoring/shards",
+    "probes/scoring/recheck",
     "probes/models/batching",
     "probes/models/head",
     "probes/models/load",
@@ -273,10 +276,15 @@ rule rank:
         weights=weights,
         code=lambda w: code(
             "probes/ranks",
+            "probes/prompts/templates",
             "probes/scoring/cloze",
             "probes/scoring/cloze_plan",
             "probes/scoring/gap_text",
-            f"probes/models/{MODELS[w.model]['kind']}",
+            "probes/models/batching",
+            "probes/models/gaps",
+            "probes/models/head",
+            "probes/models/load",
+            *OF_KIND[MODELS[w.model]["kind"]],
         ),
     output:
         ranks="results/ranks/{benchmark}/templates/{model}.parquet",

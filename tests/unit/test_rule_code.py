@@ -1,0 +1,62 @@
+"""Rules name every module of the package that their numbers come from."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "kgprobe"
+RULES = (ROOT / "workflow" / "rules" / "probes.smk").read_text()
+#: rule -> the modules that its script calls
+CALLED = {
+    "score": ["probes/answers"],
+    "rank": ["probes/ranks"],
+    "train_control": ["probes/models/control", "probes/taught"],
+}
+
+
+def imported(module: str) -> set[str]:
+    """Modules of the probe stage that a module imports, as paths without ending."""
+    found = set()
+    for node in ast.walk(ast.parse((PACKAGE / f"{module}.py").read_text())):
+        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("kgprobe."):
+            continue
+        base = (node.module or "").removeprefix("kgprobe.").replace(".", "/")
+        for path in (base, *(f"{base}/{name.name}" for name in node.names)):
+            if path.startswith("probes/") and (PACKAGE / f"{path}.py").is_file():
+                found.add(path)
+    return found
+
+
+def reached(modules: list[str]) -> set[str]:
+    found: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            waiting += imported(module)
+    return found
+
+
+def named(rule: str) -> set[str]:
+    """Modules in the rule's `code`, those of the lists that it unpacks, and its prompt's."""
+    block = re.split(rf"^rule {rule}:$", RULES, flags=re.MULTILINE)[1].split("    output:")[0]
+    for constant in re.findall(r"\*([A-Z_]+)", block):
+        literal = re.search(rf"^{constant} = [\[{{].*?^[\]}}]$", RULES, re.MULTILINE | re.DOTALL)
+        assert literal, constant
+        block += literal[0]
+    block = block.replace("probes/prompts/{w.prompt}", "probes/prompts/templates")
+    return set(re.findall(r'"(probes/[\w/]+)"', block))
+
+
+@pytest.mark.parametrize("rule", CALLED)
+def test_every_module_behind_the_numbers_is_an_input(rule):
+    assert reached(CALLED[rule]) - named(rule) == set()
+
+
+@pytest.mark.parametrize("rule", CALLED)
+def test_every_named_module_exists(rule):
+    assert [m for m in named(rule) if not (PACKAGE / f"{m}.py").is_file()] == []

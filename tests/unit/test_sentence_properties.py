@@ -1,0 +1,173 @@
+"""Random texts and templates: a sentence among others scores like the sentence alone.
+
+Labels may be empty (subjects), equal to one another, of one token or of fifteen and more, with
+spaces in front, of any script; the templates put the answer in front, in the middle and last.
+"""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.prompts.templates import fill
+from kgprobe.probes.scoring import sentence
+from kgprobe.probes.scoring.sentence import Item
+from tests.unit.tiny_models import tiny
+
+TEXT = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=8
+)
+LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+SUBJECT = st.one_of(TEXT, st.sampled_from(["", "Niger", " Niger", "straße [Y]", "ß", "東京", "🦀"]))
+OPTION = st.one_of(
+    TEXT, st.sampled_from(["Niger", "Nigeria", " Niger", "a", "an  option", "[X]", LONG])
+).filter(str.strip)
+# letters of each side alone, so that no text of a template is a placeholder
+PART = st.text(st.sampled_from("ab .,'é東-"), max_size=6)
+TEMPLATE = st.builds(
+    lambda a, b, c, turned: f"{a}{'[Y]' if turned else '[X]'}{b}{'[X]' if turned else '[Y]'}{c}",
+    PART,
+    PART,
+    PART,
+    st.booleans(),
+)
+LIMITS = settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+CASES = given(
+    subjects=st.lists(SUBJECT, min_size=1, max_size=2, unique=True),
+    options=st.lists(OPTION, min_size=1, max_size=4, unique=True),
+    template=TEMPLATE,
+)
+SAME = example(subjects=["Niger", ""], options=["Niger", " Niger", "Nigeria"], template="[Y] [X].")
+LAST = example(subjects=["ß"], options=[LONG, "a"], template="[X], [Y]")
+
+
+def sums(loaded, subjects, options, template, **more):
+    """By (subject, option) number."""
+    items = [Item(f"Q{i}", "P36", s, "set") for i, s in enumerate(subjects)]
+    items = items[::-1] if more.pop("backward", False) else items
+    found = sentence.score(loaded, items, {"set": options}, {"P36": [(0, template)]}, **more)
+    columns = found.columns
+    rows = zip(columns["item"], columns["candidate"], columns["sum"], strict=True)
+    return {(int(item[1:]), int(candidate)): float(value) for item, candidate, value in rows}
+
+
+def logits_of(loaded, ids):
+    """Logits of one causal sequence, in the precision of the weights."""
+    model, row = loaded.model, torch.tensor([ids])
+    if loaded.spec.model == "mamba":
+        # transformers rounds Mamba's logits to float32, whatever the weights are
+        return model.lm_head(model.backbone(row).last_hidden_state)[0]
+    return model(row).logits[0]
+
+
+def alone(loaded, text):
+    """The sum of one sentence by the whole model, without padding, sharing or batches."""
+    tok = loaded.tokenizer
+    if loaded.spec.kind == "causal":
+        ids = [1, *tok(text, add_special_tokens=False)["input_ids"]]
+        logp = logits_of(loaded, ids).log_softmax(-1)
+        return sum(logp[i - 1, ids[i]].item() for i in range(1, len(ids)))
+    enc = tok(text, return_special_tokens_mask=True)
+    ids, words, total = enc["input_ids"], enc.word_ids(0), 0.0
+    for place in [i for i, s in enumerate(enc["special_tokens_mask"]) if not s]:
+        row = list(ids)
+        for i in range(place, len(ids)):
+            if words[i] != words[place]:
+                break
+            row[i] = tok.mask_token_id
+        logits = loaded.model(torch.tensor([row])).logits[0, place]
+        total += logits.log_softmax(-1)[ids[place]].item()
+    return total
+
+
+def span(loaded, filled):
+    """The answer's sum after its sentinel, by the whole model; None without a token of its own."""
+    tok = loaded.tokenizer
+    opening = tok.convert_tokens_to_ids("<extra_id_0>")
+    enc = tok(filled.text, return_offsets_mapping=True)
+    low, high = filled.answer[0]
+    own = [
+        i
+        for i, (a, b) in enumerate(enc["offset_mapping"])
+        if any(low <= c < high for c in range(a, b) if filled.text[a : c + 1].strip())
+    ]
+    if not own:
+        return None
+    ids = enc["input_ids"]
+    context = [*ids[: own[0]], opening, *ids[own[-1] + 1 :]]
+    answer = ids[own[0] : own[-1] + 1]
+    forced = torch.tensor([[0, opening, *answer]])
+    logp = loaded.model(input_ids=torch.tensor([context]), decoder_input_ids=forced).logits[0]
+    logp = logp.log_softmax(-1)
+    return sum(logp[1 + i, token].item() for i, token in enumerate(answer))
+
+
+def assert_as_alone(name, subjects, options, template):
+    loaded = tiny(name, bos="forced" if name in ("llama", "gpt2", "mamba") else "")
+    found = sums(loaded, subjects, options, template)
+    assert len(found) == len(subjects) * len(options)
+    for (item, option), value in found.items():
+        text = fill(template, subjects[item], options[option]).text
+        assert value == pytest.approx(alone(loaded, text), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "bert", "roberta"])
+@LIMITS
+@CASES
+@SAME
+@LAST
+def test_any_sentence_scores_as_alone(name, subjects, options, template):
+    assert_as_alone(name, subjects, options, template)
+
+
+# a scan in Python: a second and more for an example
+@settings(LIMITS, max_examples=3)
+@CASES
+@SAME
+@LAST
+def test_any_sentence_scores_as_alone_by_a_state(subjects, options, template):
+    assert_as_alone("mamba", subjects, options, template)
+
+
+@LIMITS
+@CASES
+@SAME
+@LAST
+def test_any_span_scores_as_alone(subjects, options, template):
+    loaded = tiny("t5")
+    expected = {
+        (i, j): span(loaded, fill(template, subject, option))
+        for i, subject in enumerate(subjects)
+        for j, option in enumerate(options)
+    }
+    assume(None not in expected.values())
+    found = sums(loaded, subjects, options, template)
+    assert found.keys() == expected.keys()
+    for key, value in found.items():
+        assert value == pytest.approx(expected[key], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["llama", "bert", "t5"])
+@LIMITS
+@CASES
+@SAME
+@LAST
+def test_neither_batches_nor_order_change_a_score(name, subjects, options, template):
+    loaded = tiny(name)
+    if name == "t5":
+        filled = [fill(template, s, o) for s in subjects for o in options]
+        assume(all(span(loaded, f) is not None for f in filled))
+    expected = sums(loaded, subjects, options, template)
+    for more in ({"budget": Budget(1)}, {"budget": Budget(64)}, {"backward": True}):
+        found = sums(loaded, subjects, options, template, **more)
+        assert found.keys() == expected.keys()
+        np.testing.assert_allclose(
+            [found[key] for key in expected], list(expected.values()), rtol=0, atol=1e-9
+        )

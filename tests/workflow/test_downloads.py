@@ -1,0 +1,58 @@
+"""Live downloads as rules, from a server on this machine: released sets and dumps."""
+
+import functools
+import http.server
+import threading
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kgprobe.sources import world, world_dumps
+from tests.workflow.project import ROOT
+from tests.workflow.test_runs import project
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """(URL, folder served)."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{served.server_port}", folder
+        served.shutdown()
+
+
+def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
+    url, folder = server
+    with zipfile.ZipFile(folder / "onto.zip", "w") as archive:
+        archive.writestr("top/data/ontology/class.json", "[]")
+        archive.writestr("top/data/memorizing/type.jsonl", "{}")
+    facts = world.load(ROOT / "resources/world")
+    (folder / "truthy.nt.bz2").write_bytes(world_dumps.render_truthy(facts))
+    (tmp_path / "project").mkdir()
+    made = project(tmp_path / "project")
+    made.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
+    made.edit(
+        "config/embedded.yaml",
+        "  ontoprobe:\n    access: local\n  dumps:\n",
+        "  ontoprobe:\n    access: live\n    folder: data/onto\n"
+        f"    url: {url}/onto.zip\n  dumps:\n"
+        "    fetched:\n      access: live\n      form: truthy\n      file: data/fetched.nt.bz2\n"
+        f'      url: {url}/truthy.nt.bz2\n      snapshot: "2026-01"\n',
+    )
+    parts = ["data/onto/ontology", "data/onto/memorizing"]
+    wanted = [*parts, "results/sources/fetched/facts.parquet"]
+    result = made.run("--", *wanted)
+    assert result.returncode == 0, result.stdout
+    assert (made.folder / "data/onto/ontology/class.json").read_text() == "[]"
+    assert (made.folder / "data/onto/memorizing/type.jsonl").is_file()
+    fetched = pl.read_parquet(made.folder / wanted[2])
+    assert fetched.height > 10_000
+    (folder / "truthy.nt.bz2").unlink()
+    again = made.run("--", *wanted)
+    assert "Nothing to be done" in again.stdout, "what was fetched is not asked for again"

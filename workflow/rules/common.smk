@@ -128,13 +128,28 @@ def of_model(wildcards):
 
 def answering(kind):
     """The modules that fill gaps for a kind of model."""
-    own = {
-        "masked": ["probes/models/gaps", "probes/scoring/fill_masked"],
-        "api": ["probes/models/api", "probes/scoring/fill_api"],
-    }
-    written = ["probes/models/continuation", "probes/scoring/fill_text"]
-    shared = [] if kind == "api" else ["probes/scoring/decoding"]
-    return shared + own.get(kind, written)
+    if kind == "api":
+        return [
+            "probes/models/api",
+            "probes/models/api_http",
+            "probes/scoring/fill_api",
+        ]
+    own = ["probes/models/continuation", "probes/scoring/fill_text"]
+    if kind == "masked":
+        own = [
+            "probes/models/gaps",
+            "probes/models/masked",
+            "probes/models/last_layer",
+            "probes/scoring/fill_masked",
+        ]
+    return own + [
+        "probes/models/batching",
+        "probes/models/head",
+        "probes/models/load",
+        "probes/prompts/templates",
+        "probes/scoring/decoding",
+        "probes/scoring/gap_text",
+    ]
 
 
 def accelerators():

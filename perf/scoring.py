@@ -1,10 +1,11 @@
 """Sentence scoring beside lm-pub-quiz 0.3.3, on slices of the released BEAR.
 
-    python -m perf.scoring [runs]
+    python -m perf.scoring [runs] [words of a case's name ...]
 
 Both in fresh processes, one thread, pinned to one core, in turns; medians of five. Speed is CPU
 seconds around scoring and tokenisation. No ratio is printed unless all scores agree in this run.
-The data come from KGPROBE_DATA (default ../shared/data).
+The data come from KGPROBE_DATA (default ../shared/data). With words, only cases with
+one of them in the name are measured, and the other rows of results/perf/scoring.json stay.
 """
 
 import json
@@ -269,5 +270,8 @@ if __name__ == "__main__":
     table = main(count, arguments)
     out = Path("results/perf/scoring.json")
     out.parent.mkdir(parents=True, exist_ok=True)
+    kept = json.loads(out.read_text()) if out.exists() and arguments else []
+    measured = {row["name"] for row in table}
+    table = [row for row in kept if row["name"] not in measured] + table
     out.write_text(json.dumps(table, indent=1))
     print(json.dumps(table, indent=1))

@@ -82,8 +82,17 @@ def classify(
     return found
 
 
-def reciprocal(ranks: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
-    """`key`, MRR (0 to 1) and mean gold rank of rank ranges, one row per key."""
+def reciprocal(ranks: pl.DataFrame, key: Sequence[str], ties: str = "expectation") -> pl.DataFrame:
+    """`key`, MRR (0 to 1) and mean gold rank of rank ranges, one row per key.
+
+    `ties` as in `ontoprobe_values.metrics`.
+    """
+    if ties == "mean_rank":
+        ranks = ranks.with_columns(best=((pl.col("best") + pl.col("worst")) / 2).ceil())
+    if ties == "index_order":
+        ranks = ranks.with_columns(best="in_order")
+    if ties != "expectation":
+        ranks = ranks.with_columns(worst="best")
     rows = ranks.sort([*key, "best"])
     heads = rows.with_row_index("_at").unique(list(key), keep="first", maintain_order=True)
     starts = heads["_at"].to_numpy().astype(np.int64)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from kgprobe.metrics import cloze
 
@@ -101,7 +102,7 @@ def metrics(
     """One row per item and configuration with METRICS and OTHERS in per cent, and `tokens`.
 
     `items` as `of_items` gives it; `tokens` are those of the finest gold. `ties` expectation:
-    random order inside a tie, its expectation; mean_rank: every gold at the middle of its range;
+    random order inside a tie, its expectation; mean_rank: every gold at the mean of its range;
     index_order: the order of the candidates, fewer tokens first (it stands in for the released
     one, an unstable sort). Under both a hit is all or nothing. `recall` hit: R@K is whether a gold
     is among the first K; share: the share of the golds that are. Raises ValueError for others.
@@ -111,13 +112,7 @@ def metrics(
     key = ["item", *CONFIGURATION]
     rows = found.sort([*CONFIGURATION, "item", "in_order" if ties == "index_order" else "best"])
     heads = rows.with_row_index("_at").unique(key, keep="first", maintain_order=True)
-    best, worst = rows["best"].to_numpy(), rows["worst"].to_numpy()
-    if ties == "mean_rank":
-        best = worst = np.ceil((best + worst) / 2).astype(np.int64)
-    if ties == "index_order":
-        best = worst = rows["in_order"].to_numpy()
-    starts = heads["_at"].to_numpy().astype(np.int64)
-    values = cloze.values(best.astype(np.int64), worst.astype(np.int64), starts)
+    values = read_ties(rows, heads["_at"].to_numpy().astype(np.int64), ties)
     at = values.hits if recall == "hit" else values.recall
     columns = {
         "R@1": at[1],
@@ -134,6 +129,16 @@ def metrics(
     lengths = found.select(*key, "tokens", finest="gold").unique([*key, "finest"])
     joined = frame.join(items, on="item", how="left", maintain_order="left")
     return joined.join(lengths, on=[*key, "finest"], how="left", maintain_order="left")
+
+
+def read_ties(rows: pl.DataFrame, starts: NDArray[np.int64], ties: str) -> cloze.Items:
+    """Metrics of the items whose golds begin at `starts` of rank ranges, under a switch `ties`."""
+    best, worst = (rows[name].to_numpy().astype(np.int64) for name in ("best", "worst"))
+    if ties == "mean_rank":
+        return cloze.at_ranks((best + worst) / 2, starts)
+    if ties == "index_order":
+        return cloze.at_ranks(rows["in_order"].to_numpy().astype(float), starts)
+    return cloze.values(best, worst, starts)
 
 
 def over_seeds(values: pl.DataFrame) -> pl.DataFrame:

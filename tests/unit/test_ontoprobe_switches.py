@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from kgprobe.benchmarks import choices as asked_options
 from kgprobe.benchmarks import ontoprobe as built
 from kgprobe.benchmarks import (
     ontoprobe_modes,
@@ -419,3 +420,9 @@ def test_a_mode_is_one_value_from_the_questions_to_the_tables(tmp_path, mode):
     mrr = reasoned.reciprocal(answers, ["item", "scheme", "p1", "p2", "pair"], switches["ties"])
     assert mrr["MRR"].is_between(0, 1).all()
     assert tests.height > 0
+
+
+def test_the_questions_of_multiple_choice_know_the_values_of_their_switches():
+    legal = {key: ontoprobe_modes.SWITCHES[key].legal for key in ("negatives", "mc_wording")}
+    assert sorted(legal["negatives"]) == sorted(asked_options.NEGATIVES)
+    assert set(legal["mc_wording"]) == {"default", "released"}

@@ -339,6 +339,16 @@ def test_the_choice_on_the_development_rows_is_a_switch():
     assert (paper.nll_gold, paper.warmup, paper.init) == ("sampled", 20, "random")
 
 
+def test_soft_implies(tmp_path):
+    schemes = ("soft+manual",)
+    base = run(tmp_path, schemes=schemes)[3][0]
+    kept = run(tmp_path, switches={**SWITCHES, "soft_implies": "kept"}, schemes=schemes)[3][0]
+    joined = base.join(kept, on=[c for c in base.columns if c not in ("best", "worst", "in_order",
+                                                                     "score")])  # fmt: skip
+    changed = joined.filter(frames.pl.col("score") != frames.pl.col("score_right"))
+    assert {item.split("-")[0] for item in changed["item"]} == {"rdfs5"}
+
+
 def test_premise_switches(tmp_path):
     schemes = ("manual+manual",)
     base = run(tmp_path, schemes=schemes)[3][1]

@@ -119,18 +119,25 @@ def shipped(folder: str | Path) -> dict[str, dict[str, str]]:
 
 
 def said(question: str) -> str:
-    """A question without what the two wordings spell differently: articles, spaces, case."""
+    """A question without what the two wordings spell differently: articles, signs, spaces, case."""
     words = re.sub(r"\b(a|an)\b", "a", question.casefold())
-    return " ".join(re.sub(r"[.\s]+", " ", words).split())
+    return " ".join(re.sub(r"[-()/.\s]+", " ", words).split())
 
 
 def _shipped(asked: pl.DataFrame, split: Mapping[str, Mapping[str, str]]) -> pl.DataFrame:
-    settings = [
-        "EX" if premise == "EX" else split.get(task, {}).get(said(question))
-        for task, premise, question in asked.select("task", "premise", "question").rows()
-    ]
-    found: pl.DataFrame = asked.with_columns(setting=pl.Series(settings, dtype=pl.String))
-    return found.drop_nulls("setting")
+    """`asked` with its setting; rdfs11 in its own wording takes rdfs9's (same P1)."""
+    columns = ("task", "premise", "question", "source")
+    settings, of_source = [], {}
+    for task, premise, question, source in asked.select(columns).rows():
+        found = "EX" if premise == "EX" else split.get(task, {}).get(said(question))
+        settings.append(found)
+        if task == "rdfs9" and premise != "EX":
+            of_source[source] = found
+    for number, (task, premise, _, source) in enumerate(asked.select(columns).rows()):
+        if task == "rdfs11" and premise != "EX" and settings[number] is None:
+            settings[number] = of_source.get(source)
+    classed: pl.DataFrame = asked.with_columns(setting=pl.Series(settings, dtype=pl.String))
+    return classed.drop_nulls("setting")
 
 
 def reasoning(answered: Sequence[Answered], printed: Mapping[str, Printed]) -> Cells:

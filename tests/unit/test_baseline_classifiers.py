@@ -14,7 +14,7 @@ from tests.unit.prompt_examples import examples
 from tests.unit.tiny_models import tiny
 
 CLASSES = ["negative", "positive"]
-WORDS = {"positive": "Paris Rome Italy".split(), "negative": "token option country".split()}
+WORDS = {"positive": "Paris Rome".split(), "negative": "token option".split()}
 FILLER = "the of is a and in where one".split()
 
 
@@ -52,9 +52,14 @@ def test_vectors_are_means_over_words_alone(name):
 
 def test_pairs_texts_that_are_too_long_and_missing_fields():
     loaded = tiny("bert")
+    loaded.tokenizer.sep_token = "</s>"
     pair = [{"prem": "Paris is Rome", "hyp": "Italy"}]
     (row,) = read_texts(loaded, pair, ["prem", "hyp"]).rows
-    assert row[0] == loaded.tokenizer.bos_token_id
+    one, two = (
+        loaded.tokenizer(pair[0][n], add_special_tokens=False)["input_ids"] for n in pair[0]
+    )
+    start, end = loaded.tokenizer("")["input_ids"]
+    assert row.tolist() == [start, *one, end, *two, end]
     causal = tiny("gpt2")
     joined = causal.tokenizer("Paris is Rome Italy")["input_ids"]
     assert read_texts(causal, pair, ["prem", "hyp"]).rows[0].tolist() == joined
@@ -62,11 +67,12 @@ def test_pairs_texts_that_are_too_long_and_missing_fields():
     texts = read_texts(loaded, [{"a": "Paris is Rome and Rome is Paris"}, {"a": "Rome"}], ["a"])
     assert texts.cut == 1
     assert len(texts.rows[0]) == 6
+    assert texts.words[0].tolist() == [False, True, True, True, True, False]
     with pytest.raises(ValueError, match="no field 'hyp'"):
         read_texts(loaded, [{"prem": "a"}], ["prem", "hyp"])
 
 
-SIZES = {"train": 100, "dev": 30, "test": 40}
+SIZES = {"train": 250, "dev": 30, "test": 40}
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
@@ -97,8 +103,9 @@ def test_fine_tuning_learns_it_and_leaves_the_model_as_it_was(name):
 
 
 def test_the_schedule_of_the_paper():
-    assert finetune.LOW == finetune.Settings(
-        epochs=20, batch=16, rate=2e-5, warmup=0.1, decay=0.01, keep="last"
+    assert (
+        finetune.Settings(epochs=20, batch=16, rate=2e-5, warmup=0.1, decay=0.01, keep="last")
+        == finetune.LOW
     )
     assert (finetune.FULL.epochs, finetune.FULL.batch, finetune.FULL.keep) == (3, 32, "best")
     assert finetune.steps(10, finetune.LOW) == 20

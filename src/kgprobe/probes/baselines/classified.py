@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Ints, padded
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.scoring.encode import bos_prefix
+from kgprobe.probes.prompts.trigger_pieces import Frame, frame, pieces
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Texts:
 
 
 def read_texts(loaded: Loaded, fields: Sequence[Mapping[str, str]], names: Sequence[str]) -> Texts:
-    """One or two fields of every example as the model's tokenizer encodes a text or a pair.
+    """One or two fields of every example, with the special tokens of a text or a pair.
 
     A causal model has no pairs: the fields stand behind each other with a blank, after what the BOS
-    policy says. Longer texts than the model takes are cut, and counted. Raises ValueError for a
-    field that is not there.
+    policy says. The longer field of a text that is too long for the model loses tokens from its
+    end; such texts are counted. Raises ValueError for a field that is not there.
     """
     if not 1 <= len(names) <= 2:
         raise ValueError(f"fields {list(names)}; expected one text or a pair")
@@ -47,31 +47,51 @@ def read_texts(loaded: Loaded, fields: Sequence[Mapping[str, str]], names: Seque
         missing = [name for name in names if name not in own]
         if missing:
             raise ValueError(f"example {number} has no field {missing[0]!r}; it has {sorted(own)}")
-    causal = loaded.spec.kind == "causal"
-    front = bos_prefix(loaded)[0] if causal else np.zeros(0, dtype=np.int64)
     columns = [[own[name] for own in fields] for name in names]
-    if causal:
+    if loaded.spec.kind == "causal":
         columns = [[" ".join(parts) for parts in zip(*columns, strict=True)]]
-    limit = loaded.limit - len(front)
-    options = {
-        "add_special_tokens": not causal,
-        "return_special_tokens_mask": True,
-        "return_token_type_ids": True,
-        "return_attention_mask": False,
-    }
-    coded = loaded.tokenizer(*columns, **options)
-    long = sum(len(ids) > limit for ids in coded["input_ids"])
-    if long:
-        coded = loaded.tokenizer(*columns, truncation=True, max_length=limit, **options)
-    rows, words = [], []
-    for ids, special in zip(coded["input_ids"], coded["special_tokens_mask"], strict=True):
-        own = ~np.concatenate([np.ones(len(front), dtype=bool), np.array(special, dtype=bool)])
-        rows.append(np.concatenate([front, np.array(ids, dtype=np.int64)]).astype(np.int64))
-        words.append(own)
-    types = None
-    if not causal and any(any(row) for row in coded["token_type_ids"]):
-        types = [np.array(row, dtype=np.int64) for row in coded["token_type_ids"]]
-    return Texts(rows, words, types, long)
+    around = frame(loaded, len(columns) == 2)
+    tokens = [pieces(loaded.tokenizer, column, starts=True) for column in columns]
+    room = loaded.limit - len(around.front) - len(around.middle) - len(around.back)
+    rows, words, types, cut = [], [], [], 0
+    for own_tokens in zip(*tokens, strict=True):
+        short = shortened(own_tokens, room)
+        cut += short != list(own_tokens)
+        row, kinds, marks = _framed(around, short)
+        rows.append(np.array(row, dtype=np.int64))
+        types.append(np.array(kinds, dtype=np.int64))
+        words.append(np.array(marks, dtype=bool))
+    return Texts(rows, words, types if around.typed else None, cut)
+
+
+def _framed(around: Frame, texts: Sequence[list[int]]) -> tuple[list[int], list[int], list[bool]]:
+    """(ids, token types, whether it is a word) of one or two texts with special tokens."""
+    ids, types = list(around.front), list(around.types_front)
+    marks = [False] * len(ids)
+    for number, text in enumerate(texts):
+        if number:
+            ids += around.middle
+            types += around.types_middle
+            marks += [False] * len(around.middle)
+        ids += text
+        types += [around.types[number]] * len(text)
+        marks += [True] * len(text)
+    return (
+        ids + around.back,
+        types + around.types_back,
+        marks + [False] * len(around.back),
+    )
+
+
+def shortened(parts: Sequence[list[int]], room: int) -> list[list[int]]:
+    """The token lists with at most `room` tokens together; the longest one loses its last ones."""
+    found = [list(part) for part in parts]
+    while sum(map(len, found)) > room:
+        longest = max(range(len(found)), key=lambda i: len(found[i]))
+        if not found[longest]:
+            raise ValueError(f"a limit of {room} tokens leaves no room for any text")
+        found[longest].pop()
+    return found
 
 
 def body_of(loaded: Loaded) -> Any:

@@ -166,7 +166,9 @@ def _id(word: str, words: dict[str, int]) -> int:
 
 def _batch(lessons: Sequence[Lesson], words: dict[str, int]) -> tuple[Any, Any, Any, Any, Any]:
     """(ids, roles, lengths, pairs, gold relation): the pairs of all sentences as rows."""
-    rows, roles, gold = [], [], []
+    rows: list[np.ndarray] = []
+    roles: list[np.ndarray] = []
+    gold: list[int] = []
     pairs = np.full((len(lessons), max(len(le.others) for le in lessons)), -1, dtype=np.int64)
     for number, lesson in enumerate(lessons):
         ids = np.array([_id(word, words) for word in lesson.sentence.words], dtype=np.int64)
@@ -183,8 +185,8 @@ def _batch(lessons: Sequence[Lesson], words: dict[str, int]) -> tuple[Any, Any, 
     for number, (row, role) in enumerate(zip(rows, roles, strict=True)):
         table[0, number, : len(row)], table[1, number, : len(row)] = row, role
     made = (table[0], table[1], lengths, pairs, np.array(gold, dtype=np.int64))
-    ids, role, long, pair, target = (torch.from_numpy(array) for array in made)
-    return ids, role, long, pair, target
+    first, second, third, fourth, fifth = map(torch.from_numpy, made)
+    return first, second, third, fourth, fifth
 
 
 def _steps(rows: int, batch: int, order: np.random.Generator) -> Iterator[np.ndarray]:

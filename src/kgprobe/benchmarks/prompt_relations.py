@@ -216,7 +216,7 @@ def _contexts(evidences: Sequence[Evidence], words: int) -> list[Mention]:
 
     Where the cut takes the object away, `start` is -1.
     """
-    made = {}
+    made: dict[tuple[str, str, int], None] = {}
     for evidence in evidences:
         ends = [match.end() for match in _WORD.finditer(evidence.sentence)]
         text = evidence.sentence[: ends[words - 1]] if len(ends) > words else evidence.sentence

@@ -465,6 +465,18 @@ def world_attributes(kind):
     return of_attributes(kind) if config["attributes"]["graph"] == "world" else []
 
 
+def attribute_aliases():
+    """Other names of the answers, where a generated text may equal one of them."""
+    if config["wording"]["match"] == "label":
+        return []
+    return "results/benchmarks/graph/aliases.parquet"
+
+
+def attribute_source():
+    """Where the other names of the attributes' entities are pulled from."""
+    return "world" if config["attributes"]["graph"] == "world" else "wikidata"
+
+
 def attribute_taught():
     """What the control models were taught, where they answer the graph-attribute benchmarks."""
     controls = [

@@ -11,9 +11,10 @@ from kgprobe.schema import TAUGHT
 
 #: Values of the hash are spread over this many parts; a share is a number of parts.
 PARTS = 1 << 32
-#: Of the taught pairs of symmetry every third is taught in its first direction alone: a metric of
-#: symmetry that works finds nothing in them, though a part of each is known.
-ONE_WAY, ONE_WAY_EVERY = "symmetry", 3
+#: Of these benchmarks every third of the taught examples is taught its first triple alone: a metric
+#: that works finds a part of each and the whole of none. Not symmetry: "[Y] was married to [X]" is
+#: among its wordings, so that one direction teaches both.
+HALVED, HALVED_EVERY = ("bidirectional", "paths"), 3
 
 
 def split(
@@ -53,9 +54,9 @@ def split(
 
     pairs = [tuple(sorted(pair)) for pair in known.select("subject", "object").rows()]
     orders = [hash_key(seed, "pool", *pair) for pair in pairs]
-    told = [fate(fact, pair) for fact, pair in zip(known["fact"], pairs, strict=True)]
+    chosen = [fate(fact, pair) for fact, pair in zip(known["fact"], pairs, strict=True)]
     known = known.with_columns(
-        told=pl.Series(told, dtype=pl.Boolean), order=pl.Series(orders, dtype=pl.UInt64)
+        told=pl.Series(chosen, dtype=pl.Boolean), order=pl.Series(orders, dtype=pl.UInt64)
     ).sort(["sampled", "asked", "order", "fact"], descending=[True, True, False, False])
     inside = pl.int_range(pl.len()) < pool
     return known.with_columns(taught=inside & pl.col("told")).select(list(TAUGHT.columns))
@@ -64,9 +65,9 @@ def split(
 def fates(examples: pl.DataFrame, share: float, seed: int) -> dict[str, bool]:
     """Fact id -> whether it is taught, for the stored triples of the sampled EXAMPLES.
 
-    Of every benchmark a share of the examples is taught, chosen by hash, each with all of its
-    facts; a fact of several examples is taught when one of them is. What is inferred or reversed is
-    no fact and is never taught.
+    Of every benchmark a share of the examples is taught, chosen by hash, each with all of its facts
+    (some of `HALVED` with the first alone); a fact of several examples is taught when one of them
+    is. What is inferred or reversed is no fact and is never taught.
     """
     own = examples.filter(pl.col("sampled") & (pl.col("origin") == "stored"))
     own = own.select("benchmark", "example", "position", fact=fact_id("predicate"))
@@ -77,8 +78,8 @@ def fates(examples: pl.DataFrame, share: float, seed: int) -> dict[str, bool]:
         place = {name: number for number, name in enumerate(order)}
         for example, position, fact in group.select("example", "position", "fact").rows():
             told = place[example] < round(share * len(names))
-            one_way = benchmark == ONE_WAY and place[example] % ONE_WAY_EVERY == ONE_WAY_EVERY - 1
-            told = told and not (one_way and position > 0)
+            halved = benchmark in HALVED and place[example] % HALVED_EVERY == HALVED_EVERY - 1
+            told = told and not (halved and position > 0)
             found[fact] = found.get(fact, False) or told
     return found
 

@@ -11,9 +11,9 @@ from kgprobe.schema import TAUGHT
 
 #: Values of the hash are spread over this many parts; a share is a number of parts.
 PARTS = 1 << 32
-#: Of these benchmarks every third of the taught examples is taught its first triple alone: a metric
-#: that works finds a part of each and the whole of none. Not symmetry: "[Y] was married to [X]" is
-#: among its wordings, so that one direction teaches both.
+#: Of these benchmarks every third of the taught examples is taught its first triple alone: a part
+#: is known, and the whole only by inference. Not symmetry: "[Y] was married to [X]" is among its
+#: wordings, so that one direction teaches both.
 HALVED, HALVED_EVERY = ("bidirectional", "paths"), 3
 
 

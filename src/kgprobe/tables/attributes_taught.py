@@ -2,7 +2,7 @@
 
 Control models were taught half of the sampled examples, whole examples at once, and of some pairs
 and paths the first triple alone. A metric that works is near 1 where everything was taught, has
-a denominator and no numerator where a part was, and little of either where nothing was.
+a denominator and hardly a numerator where a part was, and little of either where nothing was.
 """
 
 from functools import partial

@@ -12,6 +12,7 @@ from kgprobe.benchmarks import (
     bias,
     composite,
     entity_centric,
+    graph_checks,
     hierarchy,
     paths,
     symmetry,
@@ -132,6 +133,22 @@ def test_all_predicates_without_template_stand_in_one_error():
         hierarchy.build(worked(), settings("hierarchy", templates=["P279"]))
     same = hierarchy.build(worked(), settings("hierarchy", templates=["P279"], two_up="same"))
     assert set(same.examples["predicate"]) == {"P279"}
+
+
+def test_the_error_lists_the_relations_of_the_whole_graph_too():
+    dated = graph(WORKED.values(), LABELS, literals=[(1, 569, "1970-01-22T00:00:00Z^^date")])
+    chosen = settings("hierarchy", templates=["P279", "P26", "P31"])
+    with pytest.raises(MissingTemplatesError) as error:
+        graph_checks.build(hierarchy, dated, chosen)
+    own, every = str(error.value).split("in the whole graph")
+    assert f"{TWO_UP} (1 triples)" in own
+    assert every.startswith(" 7 relations")
+    listed = every.split(": ")[1].split(", ")
+    assert listed == [
+        "P19 (2)", "P21 (2)", "P17 (1)", "P22 (1)", "P25 (1)", "P40 (1)", "P569 (1)"
+    ]  # fmt: skip
+    made = graph_checks.build(hierarchy, dated, settings("hierarchy", templates=["P279", TWO_UP]))
+    assert made.examples.height == 3
 
 
 def test_predicates_without_template_can_be_dropped_and_are_listed():

@@ -21,7 +21,7 @@ from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.slots import inserted, rows_of_embedding
 from kgprobe.probes.prompts.soft import Frozen, schedule
 from kgprobe.probes.prompts.trigger_pieces import pieces
-from kgprobe.probes.prompts.trigger_template import PREDICT, TRIGGER
+from kgprobe.probes.prompts.trigger_template import PREDICT, SEPARATOR, TRIGGER
 from kgprobe.probes.prompts.triggers import Encoded, Template
 from kgprobe.probes.prompts.word_scores import scores_of
 from kgprobe.probes.prompts.wording_sets import slots
@@ -90,12 +90,13 @@ def manual(loaded: Loaded, wording: str, prefix: str = "") -> tuple[Template, to
     """
     parts, ids = [], []
     text = slots(wording).strip()
+    opens = not prefix or prefix.rstrip().endswith(SEPARATOR)
     for number, piece in enumerate(_cut(text)):
         if piece in ("{sub}", PREDICT):
             parts.append(piece)
             continue
         # blanks belong to the token behind them; the one before a field is the field's own
-        own = pieces(loaded.tokenizer, [piece.rstrip()], starts=number == 0 and not prefix)[0]
+        own = pieces(loaded.tokenizer, [piece.rstrip()], starts=number == 0 and opens)[0]
         parts += [TRIGGER] * len(own)
         ids += own
     if not ids:

@@ -37,7 +37,7 @@ def ensemble_scores(
 ) -> NDArray[np.float64]:
     """(n, words) float64: weighted sum of log-probabilities over the wordings of one relation.
 
-    `prefix` is text with fields in front of every wording, such as "{sent} ".
+    `prefix` is text with fields in front of every wording, such as "{context} [SEP] ".
     """
     if not wordings:
         raise ValueError("an ensemble without wordings")

@@ -1,0 +1,182 @@
+"""Metrics of prompts: ties, macro and micro by hand, bounds, any-sentence rule, paired gains."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgprobe.metrics import prompts
+from kgprobe.metrics.intervals import wilson
+from kgprobe.schema import EXAMPLES, OUTCOMES, check
+
+
+def frames(rows: list[dict]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """EXAMPLES and OUTCOMES out of partial rows."""
+    plain = {
+        "group": "P1", "split": "test", "fact": "f", "fields": "{}", "label": "Rome",
+        "surfaces": [], "others": [], "flags": [], "prompt": "searched", "best": 1, "worst": 1,
+        "filtered_best": 1, "filtered_worst": 1, "options": 10, "answer": "Rome", "logprob": -1.0,
+    }  # fmt: skip
+    full = [{**plain, "example": f"e{number:03}", **row} for number, row in enumerate(rows)]
+    made = []
+    for contract in (EXAMPLES, OUTCOMES):
+        frame = pl.DataFrame(
+            [{c: row[c] for c in contract.columns} for row in full], schema=dict(contract.columns)
+        )
+        made.append(frame.unique(list(contract.key), maintain_order=True))
+        check(made[-1], contract)
+    return made[0], made[1]
+
+
+def rows_of(rows: list[dict], **options) -> pl.DataFrame:
+    return prompts.joined(*frames(rows), **options)
+
+
+def cell(found: pl.DataFrame, level: str, measure: str, group: str = "") -> dict:
+    return found.row(
+        by_predicate=(pl.col("level") == level)
+        & (pl.col("measure") == measure)
+        & (pl.col("group") == group),
+        named=True,
+    )
+
+
+def test_macro_micro_and_intervals_by_hand():
+    ranks = {"P1": [1, 2, 4], "P2": [1], "P3": [20, 11]}
+    rows = [{"group": g, "best": r, "worst": r} for g, own in ranks.items() for r in own]
+    found = prompts.summary(prompts.ranked(rows_of(rows)))
+    assert cell(found, "group", "p1", "P1")["value"] == pytest.approx(1 / 3)
+    low, high = wilson(1, 3)
+    assert (cell(found, "group", "p1", "P1")["low"], cell(found, "group", "p1", "P1")["high"]) == (
+        pytest.approx(low),
+        pytest.approx(high),
+    )
+    assert cell(found, "macro", "p1")["value"] == pytest.approx((1 / 3 + 1 + 0) / 3)
+    assert cell(found, "micro", "p1")["value"] == pytest.approx(2 / 6)
+    assert cell(found, "macro", "p10")["value"] == pytest.approx(2 / 3)
+    assert cell(found, "micro", "p10")["value"] == pytest.approx(4 / 6)
+    reciprocal = [[1, 1 / 2, 1 / 4], [1], [1 / 20, 1 / 11]]
+    macro = np.mean([np.mean(own) for own in reciprocal])
+    assert cell(found, "macro", "mrr")["value"] == pytest.approx(macro)
+    assert cell(found, "micro", "mrr")["value"] == pytest.approx(
+        np.mean(np.concatenate(reciprocal))
+    )
+    assert {row["n"] for row in found.filter(level="macro").to_dicts()} == {6}
+    for row in found.to_dicts():
+        assert row["low"] <= row["value"] <= row["high"]
+        assert row["interval"] == (
+            "wilson" if row["measure"] != "mrr" and row["level"] != "macro" else "bootstrap"
+        )
+
+
+def test_macro_interval_is_the_stratified_bootstrap():
+    generator = np.random.default_rng(5)
+    ranks = {g: generator.integers(1, 4, size=n) for g, n in (("P1", 40), ("P2", 7))}
+    rows = [{"group": g, "best": int(r), "worst": int(r)} for g, own in ranks.items() for r in own]
+    found = cell(prompts.summary(prompts.ranked(rows_of(rows))), "macro", "p1")
+    literal = []
+    for _ in range(4000):
+        draws = [generator.choice(own == 1, len(own)).mean() for own in ranks.values()]
+        literal.append(np.mean(draws))
+    low, high = np.quantile(literal, [0.025, 0.975])
+    assert found["low"] == pytest.approx(low, abs=0.03)
+    assert found["high"] == pytest.approx(high, abs=0.03)
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.integers(0, 12)), min_size=1, max_size=20))
+def test_mrr_lies_between_its_bounds(ranges):
+    rows = [{"best": best, "worst": best + more} for best, more in ranges]
+    values = prompts.ranked(rows_of(rows))
+    p1, p10, mrr = (float(values[m].mean()) for m in prompts.MEASURES)
+    assert p1 <= mrr + 1e-12
+    assert mrr <= p1 + (p10 - p1) / 2 + (1 - p10) / 11 + 1e-12
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=8), st.integers(1, 9), st.data())
+def test_cut_and_ties_against_every_place_of_the_tie(scores, cut, data):
+    gold = scores[data.draw(st.integers(0, len(scores) - 1))]
+    above, equal = sum(s > gold for s in scores), sum(s == gold for s in scores)
+    places = range(above + 1, above + equal + 1)
+    expected = np.mean([1 / p if p <= cut else 0.0 for p in places])
+    own = np.array([above + 1]), np.array([above + equal])
+    assert prompts.reciprocal(*own, cut)[0] == pytest.approx(expected)
+    assert prompts.reciprocal(*own)[0] == pytest.approx(np.mean([1 / p for p in places]))
+
+
+def test_golds_without_rank_are_left_out_or_wrong():
+    absent = {"best": None, "worst": None, "filtered_best": None, "filtered_worst": None}
+    rows = rows_of([{}, {}, absent, {**absent, "group": "P2"}])
+    dropped = prompts.summary(prompts.ranked(rows))
+    assert (cell(dropped, "micro", "p1")["value"], cell(dropped, "micro", "p1")["n"]) == (1.0, 2)
+    kept = prompts.summary(prompts.ranked(rows, absent="wrong"))
+    assert (cell(kept, "micro", "p1")["value"], cell(kept, "micro", "p1")["n"]) == (0.5, 4)
+    assert cell(kept, "group", "mrr", "P2")["value"] == 0.0
+
+
+def test_filtered_ranks_and_the_subset_without_overlap():
+    rows = [
+        {"best": 3, "worst": 3, "filtered_best": 1, "filtered_worst": 1},
+        {"best": 2, "worst": 2, "filtered_best": 2, "filtered_worst": 2, "flags": ["inverse"]},
+    ]
+    every = rows_of(rows)
+    assert prompts.ranked(every)["p1"].to_list() == [0.0, 0.0]
+    assert prompts.ranked(every, filtered=True)["p1"].to_list() == [1.0, 0.0]
+    kept = rows_of(rows, subset="no_overlap")
+    assert kept["example"].to_list() == ["e000"]
+    with pytest.raises(ValueError, match="legal: all, no_overlap"):
+        rows_of(rows, subset="none")
+
+
+def test_a_fact_is_right_for_any_of_its_sentences():
+    rows = rows_of(
+        [
+            {"fact": "a", "answer": "Paris"},
+            {"fact": "a", "answer": "roman", "surfaces": ["Roman", "the Eternal City"]},
+            {"fact": "b", "answer": "rome"},  # the label itself is compared with its case
+            {"fact": "c", "answer": "Rome", "group": "P2"},
+        ]
+    )
+    facts, each = prompts.sentences(rows)
+    found = prompts.summary(facts, ("any_sentence", "sentences"))
+    assert cell(found, "macro", "any_sentence")["value"] == pytest.approx((1 / 2 + 1) / 2)
+    assert cell(found, "group", "sentences", "P1")["value"] == pytest.approx(1.5)
+    assert cell(found, "micro", "any_sentence")["n"] == 3
+    single = prompts.summary(each, ("sentence",))
+    assert cell(single, "micro", "sentence")["value"] == pytest.approx(2 / 4)
+    assert cell(single, "micro", "sentence")["interval"] == "wilson"
+
+
+def test_accuracy_by_class():
+    rows = rows_of([{"group": "", "label": c, "best": b, "worst": b} for c, b in
+                    (("yes", 1), ("yes", 2), ("no", 1))])  # fmt: skip
+    found = prompts.summary(prompts.ranked(prompts.by_label(rows)), ("p1",))
+    assert cell(found, "group", "p1", "yes")["value"] == 0.5
+    assert cell(found, "group", "p1", "no")["value"] == 1.0
+
+
+def test_gain_is_paired_and_reproducible():
+    rows = []
+    for number in range(60):
+        for prompt, hit in (("searched", number % 3 > 0), ("manual", number % 3 == 1)):
+            rank = 1 if hit else 2
+            rows.append({"prompt": prompt, "example": f"e{number}", "best": rank, "worst": rank})
+    examples, outcomes = frames(rows)
+    values = prompts.ranked(prompts.joined(examples, outcomes))
+    found = prompts.gain(values, "searched", "manual", ("p1",))
+    row = cell(found, "macro", "p1")
+    assert (row["value"], row["n"]) == (pytest.approx(1 / 3), 60)
+    assert 0 < row["low"] < 1 / 3 < row["high"] < 0.5
+    shuffled = values.sample(fraction=1.0, shuffle=True, seed=1)
+    assert prompts.gain(shuffled, "searched", "manual", ("p1",)).equals(found)
+    assert cell(prompts.gain(values, "manual", "manual", ("p1",)), "macro", "p1")["high"] == 0.0
+    with pytest.raises(ValueError, match="share no example"):
+        prompts.gain(values, "searched", "absent")
+
+
+def test_outcomes_need_their_examples():
+    examples, outcomes = frames([{}, {}])
+    with pytest.raises(ValueError, match="1 outcomes have no example"):
+        prompts.joined(examples.head(1), outcomes)
+    with pytest.raises(ValueError, match="no outcomes of split 'dev'"):
+        prompts.joined(examples, outcomes, split="dev")

@@ -130,8 +130,10 @@ def _check(
     parts = {role: [c for c in own if c.role == role] for role in ("train", "dev", "test")}
     if not parts["test"]:
         raise ValueError(f"no test rows under {scheme}; the split is larger than the data")
+    asked = parts["test"]
     if scheme.endswith("+soft") and switches["conj_train"] == "memorising":
         reasoning.tested(own, scheme)
+        asked = list(own)
         if not parts["train"] or not parts["dev"]:
             raise ValueError("no train or dev rows for the conjunction: the split is too large")
     counts = {}
@@ -139,7 +141,7 @@ def _check(
         for task in sorted({t for c in own for t in reasoning.tasks_of(c)}):
             counts[task] = len(template(known.light, folder, task, plan, switches).vectors)
     slots: Layout = reasoning.layout(counts)
-    longest = [reasoning.prompt(c, (True, True), scheme, 0, slots, wording) for c in own]
+    longest = [reasoning.prompt(c, (True, True), scheme, 0, slots, wording) for c in asked]
     check_windows(known.light, {scheme: longest}, known.options, switches["candidate_space"])
 
 

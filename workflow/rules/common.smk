@@ -35,6 +35,26 @@ ATTRIBUTES = [
     "ambiguous",
 ]
 BENCHMARKS |= {name: "an attribute of the knowledge graph" for name in ATTRIBUTES}
+#: tasks for searched prompts -> the parts of a source that they are made of
+PROMPT_TASKS = {
+    "auto_lama": ("lama", ["trex_original"]),
+    "auto_lama_trex": ("lama", ["trex_extend"]),
+    "auto_lama_roberta": ("lama", ["trex_original"]),
+    "auto_re": ("trex_sentences", [""]),
+    "auto_re_perturbed": ("trex_sentences", [""]),
+    "auto_sst2": ("sst2", ["sentiment-train", "sentiment-dev", "sentiment-test"]),
+    "auto_sick": (
+        "sick",
+        ["SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt"],
+    ),
+    "auto_world": ("world", []),
+}
+PROMPT_TASKS |= {f"auto_sick_{n}way": PROMPT_TASKS["auto_sick"] for n in (2, 3)}
+BENCHMARKS |= {
+    name: f"a prompt task of {PROMPT_TASKS[name][0]}" for name in PROMPT_TASKS
+}
+#: words and wordings of LAMA that fact retrieval and relation extraction need beside their facts
+LAMA_FILES = ["relations.jsonl", "optiprompt", "vocab/common_vocab_cased.txt"]
 
 
 PROMPTS = ["templates", "soft"]
@@ -170,6 +190,37 @@ def check_data():
             files([f"{bear['folder']}/{name}"])
         if benchmark in ("bear_big", "bear_lite") and wikidata["access"] == "local":
             files(wikidata["files"])
+        if benchmark in PROMPT_TASKS:
+            source, names = PROMPT_TASKS[benchmark]
+            data_parts(source, names)
+            data_parts(
+                "lama", LAMA_FILES if source in ("lama", "trex_sentences") else []
+            )
+
+
+def data_parts(source, names):
+    """Files or folders of a data set in parts, one error where they are not to be had.
+
+    Where access is live they are downloaded first; "" stands for all that is downloaded.
+    """
+    if not names:
+        return []
+    chosen = config["sources"][source]
+    if chosen["access"] == "absent":
+        raise WorkflowError(
+            f"config: sources.{source}.access is absent, but {', '.join(names) or source} is "
+            "needed; write local (and the folder) or live, or leave out the experiments that need it"
+        )
+    if chosen["access"] == "live":
+        made = [name for archive in chosen["archives"] for name in archive["parts"]]
+        names = [name for n in names for name in ([n] if n else made)]
+    paths = [f"{chosen['folder']}/{name}".rstrip("/") for name in names]
+    return paths if chosen["access"] == "live" else files(paths)
+
+
+def lama(*names):
+    """Parts of the folder of LAMA's files, such as lpaqa."""
+    return data_parts("lama", list(names))
 
 
 check_data()
@@ -460,6 +511,33 @@ def of_attributes(kind):
     return [f"results/benchmarks/{name}/{kind}.parquet" for name in probed("kg")]
 
 
+def world_attributes(kind):
+    """The same where they are built on the embedded world, whose facts control models are taught."""
+    return of_attributes(kind) if config["attributes"]["graph"] == "world" else []
+
+
+def attribute_aliases():
+    """Other names of the answers, where a generated text may equal one of them."""
+    if config["wording"]["match"] == "label":
+        return []
+    return "results/benchmarks/graph/aliases.parquet"
+
+
+def attribute_source():
+    """Where the other names of the attributes' entities are pulled from."""
+    return "world" if config["attributes"]["graph"] == "world" else "wikidata"
+
+
+def attribute_taught():
+    """What the control models were taught, where they answer the graph-attribute benchmarks."""
+    controls = [
+        row
+        for row in probes(paper="kg")
+        if MODELS[row["model"]]["source"].startswith("control:")
+    ]
+    return "results/models/taught.parquet" if controls else []
+
+
 def attribute_options():
     """How the metrics of the graph-attribute benchmarks are read."""
     names = ("ambiguous_denominator", "intersect")
@@ -548,4 +626,24 @@ def template_tables():
         p
         for p in (f"resources/templates/{name}" for name in known)
         if Path(p).is_file()
+    ]
+
+
+def pulls_facts():
+    """Whether facts to search with come out of our own pulls."""
+    return config["prompt_tasks"]["facts"]["search"] == "pulls"
+
+
+def token_models():
+    """The models whose tokenizers choose facts, as far as an answer depends on them."""
+    chosen = config["prompt_tasks"]["facts"]["single_token_for"]
+    if unknown := [name for name in chosen if name not in MODELS]:
+        raise WorkflowError(
+            f"config: prompt_tasks.facts.single_token_for: unknown model {', '.join(unknown)}; "
+            f"legal: {', '.join(sorted(MODELS))}"
+        )
+    columns = ["model", "kind", "source", "revision", "dtype", "bos"]
+    return [
+        {key: sheets.expand(MODELS[name].get(key, "")) for key in columns}
+        for name in chosen
     ]

@@ -189,11 +189,36 @@ rule read_dump:
         "../scripts/read_dump.py"
 
 
+rule pull_attribute_aliases:
+    input:
+        rdf=lambda w: rdf_of(attribute_source()),
+        questions=[],
+        candidates=of_attributes("candidates"),
+        query="resources/queries/wikidata/aliases.rq",
+        code=code("sources/access", "sources/sparql"),
+    output:
+        aliases="results/benchmarks/graph/aliases.parquet",
+    log:
+        "logs/benchmarks/attribute_aliases.log",
+    benchmark:
+        "logs/benchmarks/attribute_aliases.jsonl"
+    threads: 1
+    resources:
+        sparql=1,
+    params:
+        source=attribute_source(),
+        settings=settings(attribute_source()),
+        data=config["data"],
+        contact=config["contact"],
+    script:
+        "../scripts/pull_aliases.py"
+
+
 rule pull_aliases:
     input:
         rdf=lambda w: rdf_of(ORIGIN[w.origin]),
-        questions="results/benchmarks/{origin}_big/items.parquet",
-        candidates="results/benchmarks/{origin}_big/candidates.parquet",
+        questions=["results/benchmarks/{origin}_big/items.parquet"],
+        candidates=["results/benchmarks/{origin}_big/candidates.parquet"],
         query="resources/queries/wikidata/aliases.rq",
         code=code("sources/access", "sources/sparql"),
     output:
@@ -243,6 +268,37 @@ for name, parts in (
                 contact=config["contact"],
             script:
                 "../scripts/download_released.py"
+
+
+for name in ("lama", "sick", "sst2", "trex_sentences"):
+    if config["sources"][name]["access"] == "live":
+        for number, archive in enumerate(config["sources"][name]["archives"]):
+
+            rule:
+                name:
+                    f"download_{name}_{number}"
+                input:
+                    code=code("sources/download", "sources/released_archive"),
+                output:
+                    [
+                        path if "." in part or name == "sst2" else directory(path)
+                        for part in archive["parts"]
+                        for path in [f"{config['sources'][name]['folder']}/{part}"]
+                    ],
+                log:
+                    f"logs/sources/{name}_{number}.log",
+                benchmark:
+                    f"logs/sources/{name}_{number}.jsonl"
+                threads: 1
+                resources:
+                    downloads=1,
+                params:
+                    url=archive["url"],
+                    folder=config["sources"][name]["folder"],
+                    parts=archive["parts"],
+                    contact=config["contact"],
+                script:
+                    "../scripts/download_parts.py"
 
 
 for name, chosen in downloads().items():

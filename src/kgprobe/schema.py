@@ -4,10 +4,7 @@ A file that has its final name is complete and obeys its contract: `write` check
 missing values and the key first, writes to a temporary name beside the target, and renames.
 """
 
-import errno
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -38,6 +35,7 @@ from kgprobe.contracts import TAUGHT as TAUGHT
 from kgprobe.contracts import TOPS as TOPS
 from kgprobe.contracts import WORDINGS as WORDINGS
 from kgprobe.contracts import Contract as Contract
+from kgprobe.files import atomic as atomic
 
 METADATA_KEY = b"kgprobe"
 
@@ -117,32 +115,6 @@ def provenance(path: str | Path) -> dict[str, object]:
     """The provenance that `write` stored in the metadata of the parquet file at `path`."""
     metadata = pq.read_schema(path).metadata or {}
     return dict(json.loads(metadata.get(METADATA_KEY, b"{}")))
-
-
-class atomic:  # noqa: N801  (used like a function)
-    """`with atomic(path) as temporary:` the file appears at `path` whole or not at all."""
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
-
-    def __enter__(self) -> Path:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        return self.temporary
-
-    def __exit__(self, kind: object, error: object, *_: object) -> None:
-        if kind is None:
-            os.replace(self.temporary, self.path)
-            return
-        self.temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            free = shutil.disk_usage(self.path.parent).free
-            raise OSError(
-                errno.ENOSPC,
-                f"No space left on device ({free:,} bytes are free now); make room and run again, "
-                "finished files stay",
-                str(self.path),
-            ) from error
 
 
 def _shown(row: Mapping[str, object]) -> str:

@@ -79,8 +79,12 @@ def test_causal_scores_equal_the_literal_loop(name, policy, adds, bos):
     scores = run(loaded)
     expected = np.array(causal_loop(loaded, bos))
     columns = scores.columns
+    # Mamba's scan runs in float32 even where the model is in float64
+    near = 1e-5 if name == "mamba" else 1e-9
     for place, column in enumerate(["sum", "answer_sum", "continuation_sum", "count"]):
-        np.testing.assert_allclose(columns[column], expected[:, place], atol=1e-9, err_msg=column)
+        np.testing.assert_allclose(
+            columns[column], expected[:, place], rtol=0, atol=near, err_msg=column
+        )
     assert columns["item"] == [i.item for _ in TEMPLATES for i in ITEMS for _ in OPTIONS]
 
 
@@ -101,7 +105,7 @@ def test_prefixes_are_shared_where_attention_can_be_told_who_sees_whom():
 @pytest.mark.parametrize("positions", [1, 64, 10**9])
 def test_scores_do_not_depend_on_the_budget(name, positions):
     expected, found = run(tiny(name)), run(tiny(name), budget=Budget(positions))
-    np.testing.assert_allclose(found.columns["sum"], expected.columns["sum"], atol=1e-9)
+    np.testing.assert_allclose(found.columns["sum"], expected.columns["sum"], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["llama", "bert", "t5"])
@@ -114,7 +118,7 @@ def test_scores_do_not_depend_on_the_order_of_items(name):
     place = {key: i for i, key in enumerate(keys[1])}
     order = [place[key] for key in keys[0]]
     again = backward.columns["sum"][order]
-    np.testing.assert_allclose(again, forward.columns["sum"], atol=1e-9)
+    np.testing.assert_allclose(again, forward.columns["sum"], rtol=0, atol=1e-9)
 
 
 def masked_positions(variant: str, place: int, words, role, size: int) -> list[int]:
@@ -234,7 +238,7 @@ def test_out_of_memory_loses_nothing():
     assert failures[0] == 0
     assert found.record["backoffs"] == [256, 128, 64]
     assert found.record["token_budget"] == 64
-    np.testing.assert_allclose(found.columns["sum"], expected, atol=1e-9)
+    np.testing.assert_allclose(found.columns["sum"], expected, rtol=0, atol=1e-9)
 
 
 def test_one_row_that_does_not_fit_is_an_error():

@@ -1,0 +1,264 @@
+"""Templates with triggers, their ids, label forms, predictions and prompt files."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.prompts import trigger_files
+from kgprobe.probes.prompts.triggers import (
+    LabelError,
+    Template,
+    TemplateError,
+    encode,
+    initial_token,
+    label_pieces,
+    label_token,
+)
+from tests.unit.tiny_models import CONFIGS, tiny
+
+MASKED = ["bert", "roberta", "albert", "distilbert", "electra"]
+CAUSAL = ["gpt2", "llama", "opt"]
+FACTS = [{"sub": s} for s in ("Paris", "Burkina Faso", "the capital of 東京", "Rome <mask> a")]
+
+
+def parsed(text, name):
+    return Template.parse(text, CONFIGS[name][0])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "says"),
+    [
+        ("{sub} [T] .", "masked", r"expected one \[P\], found 0"),
+        ("[P] {sub} [T] [P]", "masked", r"expected one \[P\], found 2"),
+        ("{sub} [T] [P] .", "causal", r"\[P\] must be last.*' \.' follows"),
+        ("{sub [T] [P]", "masked", "both braces"),
+        ("{} [P]", "masked", "both braces"),
+        ("[CLS] {sub} [P]", "masked", r"\[CLS\] does not belong"),
+        ("{sub} [T]x [P]", "masked", "does not belong"),
+        ("{sub} [SEP] [P]", "causal", "for masked models"),
+        ("{sub} [P]", "mask", "legal: masked, causal, seq2seq"),
+    ],
+)
+def test_a_bad_template_is_refused_with_its_remedy(text, kind, says):
+    with pytest.raises(TemplateError, match=says):
+        Template.parse(text, kind)
+
+
+def test_templates_as_the_paper_writes_them():
+    facts = Template.parse("{sub}[T]x5[P].", "masked")
+    assert (facts.text, facts.triggers) == ("{sub} [T] [T] [T] [T] [T] [P].", 5)
+    assert facts.blank
+    assert not facts.opens
+    entailment = Template.parse("{prem}[P][T]...[T]{hyp}", "masked")
+    assert entailment.fields == ("prem", "hyp")
+    assert entailment.triggers == 2
+    manual = Template.parse("[X] was born in [Y] .", "masked")
+    assert manual.text == "{sub} was born in [P] ."
+    assert manual.triggers == 0
+    assert Template.parse("[P] is {sub}", "masked").opens
+
+
+@pytest.mark.parametrize("name", [*MASKED, "t5"])
+@pytest.mark.parametrize("text", ["{sub} is [P] .", "[P] is {sub}.", "{sub} ([P]), it is"])
+def test_without_triggers_ids_are_those_of_the_whole_text(name, text):
+    loaded = tiny(name)
+    gap = "<mask>" if name != "t5" else "<extra_id_0>"
+    found = encode(loaded, parsed(text, name), FACTS)
+    for row, place, own in zip(found.rows, found.places, FACTS, strict=True):
+        whole = text.replace("{sub}", own["sub"]).replace("[P]", gap)
+        assert row.tolist() == loaded.tokenizer(whole)["input_ids"]
+        assert row[place] == loaded.tokenizer.convert_tokens_to_ids(gap)
+        masks = np.flatnonzero(row == row[place])
+        # a subject may hold a mask of its own: the place is that of [P]
+        expected = masks[-1] if text.startswith("{sub}") else masks[0]
+        assert place == expected
+    assert found.triggers.shape == (len(FACTS), 0)
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("bos", ["none", "forced", "default"])
+def test_a_causal_prompt_ends_before_the_answer(name, bos):
+    loaded = tiny(name, bos=bos)
+    found = encode(loaded, parsed("{sub} is in [P]", name), FACTS)
+    front = [loaded.tokenizer.bos_token_id] if bos == "forced" else []
+    for row, place, own in zip(found.rows, found.places, FACTS, strict=True):
+        assert row.tolist() == front + loaded.tokenizer(own["sub"] + " is in")["input_ids"]
+        assert place == len(row) - 1
+
+
+@pytest.mark.parametrize("name", [*MASKED, *CAUSAL, "t5"])
+def test_triggers_stand_where_the_template_has_them(name):
+    loaded = tiny(name)
+    text = "{sub} [T] is [T] [P]" + ("" if name in CAUSAL else " .")
+    found = encode(loaded, parsed(text, name), FACTS)
+    tok = loaded.tokenizer
+    word = tok(". is", add_special_tokens=False)["input_ids"][1:]
+    for row, own, filled in zip(found.rows, found.triggers, found.filled([7, 9]), strict=True):
+        assert row[own].tolist() == [initial_token(loaded)] * 2
+        assert filled[own].tolist() == [7, 9]
+        assert row[own[0] + 1 : own[1]].tolist() == word
+        same = np.ones(len(row), dtype=bool)
+        same[own] = False
+        assert (row[same] == filled[same]).all()
+    with pytest.raises(ValueError, match="1 trigger tokens for a template with 2"):
+        found.filled([7])
+
+
+def test_a_word_behind_a_trigger_has_the_form_its_spacing_says():
+    loaded = tiny("roberta")
+    tok = loaded.tokenizer
+    blank = encode(loaded, parsed("[T] is [P]", "roberta"), [{}]).rows[0]
+    glued = encode(loaded, parsed("[T]is [P]", "roberta"), [{}]).rows[0]
+    assert tok.convert_ids_to_tokens(blank[2:3].tolist()) == ["Ġis"]
+    assert tok.convert_ids_to_tokens(glued[2:3].tolist()) == ["is"]
+
+
+def test_two_segments_have_a_separator_and_the_released_types_start_at_it():
+    loaded = tiny("bert")
+    template = parsed("{a} [SEP] {b} [T] [P]", "bert")
+    fields = [{"a": "Paris", "b": "Rome"}]
+    loaded.tokenizer.sep_token = "</s>"
+    alone = encode(loaded, template, fields)
+    assert alone.types is None  # this tokenizer knows no pairs
+    assert (alone.rows[0] == loaded.tokenizer.sep_token_id).sum() == 2
+    from tokenizers import processors
+
+    ids = [(t, loaded.tokenizer.convert_tokens_to_ids(t)) for t in ("<s>", "</s>")]
+    loaded.tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=ids
+    )
+    found = encode(loaded, template, fields)
+    pair = loaded.tokenizer("Paris", "Rome <pad> <mask>", return_token_type_ids=True)
+    assert found.types[0].tolist() == pair["token_type_ids"]
+    first = found.rows[0].tolist().index(loaded.tokenizer.sep_token_id)
+    released = encode(loaded, template, fields, habits="released").types[0]
+    assert released[first] == 1
+    assert found.types[0][first] == 0
+    assert (np.delete(released, first) == np.delete(found.types[0], first)).all()
+
+
+def test_released_habit_reads_a_blank_before_byte_level_text():
+    loaded = tiny("roberta")
+    template = parsed("{sub} [T] [P]", "roberta")
+    own = encode(loaded, template, [{"sub": "Paris"}], habits="released").rows[0]
+    expected = loaded.tokenizer(" Paris")["input_ids"][:-1]
+    assert own[: len(expected)].tolist() == expected
+
+
+def test_a_long_field_loses_words_and_nothing_else_does():
+    loaded = tiny("bert")
+    template = parsed("{sent} {sub} [T] [P] .", "bert")
+    long = {"sent": "the capital " * 100, "sub": "Niger"}
+    with pytest.raises(ValueError, match=r"example 1: 2\d\d tokens.*takes 128.*truncate"):
+        encode(loaded, template, [{"sent": "a", "sub": "Rome"}, long])
+    found = encode(loaded, template, [{"sent": "a", "sub": "Rome"}, long], truncate="sent")
+    assert found.cut == 1
+    assert 126 <= len(found.rows[1]) <= 128
+    tail = loaded.tokenizer("a Niger <pad> <mask> .")["input_ids"][2:]
+    tail[tail.index(loaded.tokenizer.pad_token_id)] = initial_token(loaded)
+    assert found.rows[1][-len(tail) :].tolist() == tail
+    with pytest.raises(ValueError, match="without any word of 'sent'"):
+        encode(loaded, template, [{"sent": "a", "sub": "Rome " * 200}], truncate="sent")
+    with pytest.raises(TemplateError, match="has no field 'sent'; legal: sub"):
+        encode(loaded, template, [{"sub": "Rome"}])
+    with pytest.raises(TemplateError, match="truncate 'context'"):
+        encode(loaded, template, [long], truncate="context")
+
+
+def test_label_forms_and_what_a_label_of_several_tokens_is_told():
+    loaded = tiny("roberta")
+    tok = loaded.tokenizer
+    spaced, opening = parsed("{sub} is [P] .", "roberta"), parsed("[P] is {sub}", "roberta")
+    assert tok.convert_ids_to_tokens([label_token(loaded, spaced, "Italy")]) == ["ĠItaly"]
+    assert tok.convert_ids_to_tokens([label_token(loaded, opening, "Niger")]) == ["Niger"]
+    with pytest.raises(LabelError, match=r"'Italya' is no single token.*'ĠItaly' 'a'.*'Italy'"):
+        label_token(loaded, spaced, "Italya")
+    many = label_pieces(loaded, spaced, ["Italy", "Italya"])
+    assert [len(ids) for ids in many] == [1, 2]
+    bert = tiny("bert")
+    with pytest.raises(LabelError, match="<unk>"):
+        label_token(bert, parsed("{sub} [P]", "bert"), "%")
+
+
+@pytest.mark.parametrize("name", [*MASKED, *CAUSAL, "t5"])
+def test_predictions_are_those_of_the_whole_model(name):
+    loaded = tiny(name)
+    text = "{sub} [T] is [T] [P]" + ("" if name in CAUSAL else " .")
+    found = encode(loaded, parsed(text, name), FACTS)
+    rows = found.filled([11, 12])
+    predictor = Predictor(loaded, Budget(24))
+    only = np.array([5, 3, 60])
+    seen, chosen = {}, {}
+
+    def read(batch, logits, totals):
+        seen.update(zip(batch.tolist(), logits - totals[:, None], strict=True))
+
+    predictor.visit(rows, found.places, read)
+    predictor.visit(
+        rows,
+        found.places,
+        lambda batch, logits, totals: chosen.update(
+            zip(batch.tolist(), logits - totals[:, None], strict=True)
+        ),
+        only=only,
+    )
+    features = predictor.features(rows, found.places)
+    weight, bias = predictor.output_rows()
+    for number, (row, place) in enumerate(zip(rows, found.places, strict=True)):
+        ids = torch.from_numpy(row)[None]
+        with torch.no_grad():
+            if name == "t5":
+                start = torch.tensor([[0, loaded.tokenizer.convert_tokens_to_ids("<extra_id_0>")]])
+                logits = loaded.model(ids, decoder_input_ids=start).logits[0, 1]
+            else:
+                logits = loaded.model(ids).logits[0, place]
+        expected = logits.log_softmax(-1)
+        torch.testing.assert_close(seen[number], expected, atol=1e-9, rtol=0)
+        torch.testing.assert_close(chosen[number], expected[only], atol=1e-9, rtol=0)
+        again = torch.from_numpy(features[number]).double() @ weight.T
+        again = again if bias is None else again + bias
+        torch.testing.assert_close(again, logits, atol=1e-4, rtol=0)
+
+
+def test_a_prompt_file_comes_back_and_is_refused_elsewhere(tmp_path):
+    loaded = tiny("gpt2", bos="forced")
+    template = parsed("{sub} [T] [T] [P]", "gpt2")
+    trigger = loaded.tokenizer(" is the")["input_ids"]
+    prompt = trigger_files.prompt_of(
+        loaded, template, trigger, {"yes": [5]}, scores={"dev": {"value": 0.5, "n": 4}}
+    )
+    assert prompt.text == " is the"
+    assert prompt.round_trip
+    path = tmp_path / "p.json"
+    trigger_files.save(prompt, path)
+    first = path.read_bytes()
+    trigger_files.save(trigger_files.load(path, loaded), path)
+    assert path.read_bytes() == first
+    assert trigger_files.read(path).parsed() == template
+    with pytest.raises(trigger_files.PromptFileError, match="whose bos is 'forced: added"):
+        trigger_files.load(path, tiny("gpt2", bos="none"))
+    with pytest.raises(trigger_files.PromptFileError, match="whose kind is 'causal'"):
+        trigger_files.load(path, tiny("bert"))
+    other = tiny("gpt2", bos="forced")
+    other.record["weights"] = "another"
+    with pytest.raises(trigger_files.PromptFileError, match="whose weights is ''"):
+        trigger_files.load(path, other)
+    with pytest.raises(trigger_files.PromptFileError, match="no such prompt file"):
+        trigger_files.read(tmp_path / "q.json")
+    path.write_text("{")
+    with pytest.raises(trigger_files.PromptFileError, match="not a prompt file"):
+        trigger_files.read(path)
+    path.write_text(json.dumps({"trigger": []}))
+    with pytest.raises(trigger_files.PromptFileError, match="it has \\['trigger'\\]"):
+        trigger_files.read(path)
+
+
+def test_glued_pieces_do_not_round_trip():
+    loaded = tiny("gpt2")
+    template = parsed("{sub} [T]x3 [P]", "gpt2")
+    split = loaded.tokenizer.convert_tokens_to_ids(["Ġ", "i", "s"])
+    assert not trigger_files.prompt_of(loaded, template, split).round_trip

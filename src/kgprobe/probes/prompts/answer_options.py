@@ -1,0 +1,162 @@
+"""What a prompt can answer with, as tokens of one model, and the rank of the gold among it.
+
+Facts: every word of a vocabulary that is one token. Classification: the classes, each by the sum
+of the probabilities of its label tokens (Shin et al. 2020, eq. 1). Nothing is sorted: a rank is a
+count of larger scores.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import Ints
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.prompts.triggers import Template, label_pieces
+
+
+class AnswerError(ValueError):
+    """Answers cannot be ranked; the message says for which model, and why."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Answers with the tokens that stand for them, all different: `tokens[owners == i]` for name i.
+
+    `column` gives the number for every word or class that can be answered; of several words that
+    are one token (an uncased model) the first gives the name. `left_out` are words of several
+    tokens or none.
+    """
+
+    names: tuple[str, ...]
+    tokens: Ints
+    owners: Ints
+    column: Mapping[str, int]
+    left_out: tuple[str, ...] = ()
+
+    @classmethod
+    def words(cls, loaded: Loaded, template: Template, words: Sequence[str]) -> "Options":
+        """The single tokens among `words`, in the form that they have at [P] of `template`.
+
+        Raises AnswerError when no word is one token.
+        """
+        unknown = loaded.tokenizer.unk_token_id
+        left_out: list[str] = []
+        column: dict[str, int] = {}
+        names: list[str] = []
+        places: dict[int, int] = {}
+        ordered = sorted(set(words))
+        for word, ids in zip(ordered, label_pieces(loaded, template, ordered), strict=True):
+            if len(ids) != 1 or ids[0] == unknown:
+                left_out.append(word)
+                continue
+            column[word] = places.setdefault(int(ids[0]), len(places))
+            if len(places) > len(names):
+                names.append(word)
+        if not names:
+            raise AnswerError(
+                f"none of {len(ordered)} answer words is one token of {loaded.spec.model} at [P] "
+                f"of {template.text!r}, the first: {ordered[:3]}"
+            )
+        tokens = np.array(list(places), dtype=np.int64)
+        return cls(tuple(names), tokens, np.arange(len(tokens)), column, tuple(left_out))
+
+    @classmethod
+    def classes(cls, labels: Mapping[str, Sequence[int]]) -> "Options":
+        """Classes by their label tokens; AnswerError for a class without, or a token of two."""
+        names = tuple(sorted(labels))
+        empty = [name for name in names if not len(labels[name])]
+        flat = [int(token) for name in names for token in labels[name]]
+        if len(names) < 2 or empty:
+            raise AnswerError(f"classes {[*names]} without label tokens: {empty or 'too few'}")
+        if len(set(flat)) < len(flat):
+            twice = sorted({token for token in flat if flat.count(token) > 1})
+            raise AnswerError(f"label tokens {twice} stand for two classes or twice for one")
+        owners = np.repeat(np.arange(len(names)), [len(labels[name]) for name in names])
+        column = {name: number for number, name in enumerate(names)}
+        return cls(names, np.array(flat, dtype=np.int64), owners, column)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def columns(self, words: Sequence[str]) -> Ints:
+        """Numbers of words or classes, -1 for those that cannot be answered."""
+        return np.array([self.column.get(word, -1) for word in words], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Per example: rank ranges of the gold (0 where it cannot be answered), first place, log p.
+
+    `filtered_*` ignore the example's other right answers; `top` is the first of the best options;
+    `logprob` (NaN without a gold) is normalised over the whole vocabulary.
+    """
+
+    best: Ints
+    worst: Ints
+    filtered_best: Ints
+    filtered_worst: Ints
+    top: Ints
+    logprob: NDArray[np.float64]
+
+
+def rank(
+    predictor: Predictor,
+    rows: Sequence[Ints],
+    places: Ints,
+    types: Sequence[Ints] | None,
+    options: Options,
+    golds: Ints,
+    others: Ints,
+    done: Callable[[int], object] = lambda prompts: None,
+) -> Ranks:
+    """Ranks of the options `golds` (-1: none) at `places` of the prompts `rows`.
+
+    `others` (prompts x any number) holds further right options, -1 where there are fewer. Raises
+    AnswerError when logits are NaN or infinite.
+    """
+    n = len(rows)
+    ranges = np.zeros((5, n), dtype=np.int64)
+    logprob = np.full(n, np.nan)
+
+    def read(numbers: Ints, logits: Any, totals: Any) -> None:
+        scores = _of_options(logits, options)
+        if not bool(torch.isfinite(totals).all()):
+            raise AnswerError(
+                f"prompt {numbers[int((~torch.isfinite(totals)).nonzero()[0])]}: the logits hold "
+                "NaN or infinity; run the model in float32"
+            )
+        gold = torch.from_numpy(np.maximum(golds[numbers], 0)).to(scores.device)
+        own = scores.gather(1, gold[:, None])
+        above, equal = (scores > own).sum(1), (scores == own).sum(1)
+        also = torch.from_numpy(others[numbers]).to(scores.device)
+        # the gold is no other answer, whatever the data say
+        valid = (also >= 0) & (also != gold[:, None])
+        theirs = scores.gather(1, also.clamp(min=0))
+        better, tied = ((theirs > own) & valid).sum(1), ((theirs == own) & valid).sum(1)
+        ends = above + 1, above + equal, above - better + 1, above - better + equal - tied
+        found = torch.stack([*ends, scores.argmax(1)])
+        ranges[:, numbers] = found.cpu().numpy()
+        logprob[numbers] = (own[:, 0] - totals).double().cpu().numpy()
+        done(len(numbers))
+
+    predictor.visit(rows, places, read, types, options.tokens)
+    known = golds >= 0
+    best, worst, filtered_best, filtered_worst = np.where(known, ranges[:4], 0)
+    own = np.where(known, logprob, np.nan)
+    return Ranks(best, worst, filtered_best, filtered_worst, ranges[4], own)
+
+
+def _of_options(logits: Any, options: Options) -> Any:
+    """Logits of options (rows x options) from those of their tokens."""
+    if len(options) == len(options.tokens):
+        return logits
+    found = [
+        logits[:, torch.from_numpy(np.flatnonzero(options.owners == number)).to(logits.device)]
+        for number in range(len(options))
+    ]
+    return torch.stack([part.logsumexp(1) for part in found], dim=1)

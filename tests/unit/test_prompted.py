@@ -1,0 +1,282 @@
+"""Outcomes of prompts on examples, against a plain sort of the whole model's scores."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from tokenizers import normalizers
+
+from kgprobe.metrics import prompts as metrics
+from kgprobe.probes import prompted
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.prompts import trigger_files
+from kgprobe.probes.prompts.answer_options import AnswerError, Options
+from kgprobe.probes.prompts.triggers import LabelError, Template, encode
+from kgprobe.schema import EXAMPLES, OUTCOMES, check, write
+from tests.unit.tiny_models import tiny
+
+WORDS = ["Africa", "France", "Italy", "Niger", "Nigeria", "Paris", "Rome", "capital", "Burkina"]
+MASKED, CAUSAL = "{sub} [T] [T] [P].", "{sub} [T] [T] [P]"
+
+
+def examples(rows: list[dict]) -> pl.DataFrame:
+    plain = {"group": "P1", "split": "test", "label": "Rome", "surfaces": [], "others": [],
+             "flags": [], "fields": {"sub": "Italy"}}  # fmt: skip
+    made = []
+    for number, row in enumerate(rows):
+        name = f"e{number:03}"
+        full = {**plain, "example": name, "fact": name, **row}
+        made.append({**full, "fields": json.dumps(full["fields"])})
+    frame = pl.DataFrame(made, schema=dict(EXAMPLES.columns), orient="row")
+    check(frame, EXAMPLES)
+    return frame
+
+
+def facts(words: list[str]) -> pl.DataFrame:
+    """Facts with golds, other right answers and subjects of several lengths out of `words`."""
+    generator = np.random.default_rng(0)
+    rows = []
+    for number in range(24):
+        gold, *more = generator.permutation(words)[:4].tolist()
+        rows.append(
+            {
+                "label": gold,
+                "others": [*more[: number % 4], gold, "Timbuktu"] if number % 2 else more[:2],
+                "fields": {"sub": " ".join(["Niger", "and", "Nigeria"][: 1 + number % 3])},
+            }
+        )
+    return examples(rows)
+
+
+def whole(loaded, template: Template, trigger, fields) -> np.ndarray:
+    """Log-probabilities of the whole vocabulary at [P], one prompt at a time."""
+    encoded = encode(loaded, template, fields)
+    found = []
+    for row, place in zip(encoded.filled(trigger), encoded.places, strict=True):
+        with torch.inference_mode():
+            logits = loaded.model(torch.from_numpy(row)[None]).logits[0, place]
+        found.append(torch.log_softmax(logits.double(), -1).numpy())
+    return np.stack(found)
+
+
+def single(loaded, template: Template, words: list[str]) -> dict[str, int]:
+    options = Options.words(loaded, template, words)
+    return {word: int(options.tokens[number]) for word, number in options.column.items()}
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta", "gpt2", "llama"])
+def test_ranks_are_those_of_a_plain_sort(name):
+    loaded = tiny(name)
+    text = CAUSAL if loaded.spec.kind == "causal" else MASKED
+    template = Template.parse(text, loaded.spec.kind)
+    tokens = single(loaded, template, WORDS)
+    asked = facts(sorted(tokens))
+    prompt = prompted.Prompt(template, (40, 50))
+    found, record = prompted.outcomes(
+        Predictor(loaded), "searched", {"P1": prompt}, asked, [*WORDS, "Timbuktu"]
+    )
+    check(found, OUTCOMES)
+    fields = [json.loads(text) for text in asked["fields"]]
+    logs = whole(loaded, template, (40, 50), fields)
+    for row, example, own in zip(found.to_dicts(), asked.to_dicts(), logs, strict=True):
+        scored = sorted(tokens, key=lambda w, own=own: -own[tokens[w]])
+        assert row["best"] == row["worst"] == scored.index(example["label"]) + 1
+        assert row["answer"] == scored[0]
+        gold = example["label"]
+        kept = [w for w in scored if w == gold or w not in example["others"]]
+        assert row["filtered_best"] == row["filtered_worst"] == kept.index(gold) + 1
+        assert row["logprob"] == pytest.approx(own[tokens[gold]], abs=1e-6)
+        assert row["options"] == len(tokens)
+    assert record["P1"]["left_out"] == len(WORDS) + 1 - len(tokens)
+
+
+def test_ties_are_ranges():
+    loaded = tiny("bert")
+    template = Template.parse(MASKED, "masked")
+    tokens = single(loaded, template, WORDS)
+    words = sorted(tokens)
+    decoder = loaded.model.get_output_embeddings()
+    with torch.no_grad():
+        for word in words[1:4]:
+            decoder.weight[tokens[word]] = decoder.weight[tokens[words[0]]]
+            decoder.bias[tokens[word]] = decoder.bias[tokens[words[0]]]
+    rows = [{"label": words[0], "others": [words[1], words[4]]}, {"label": words[4]}]
+    found, _ = prompted.outcomes(
+        Predictor(loaded),
+        "manual",
+        {"": prompted.Prompt(template, (40, 50))},
+        examples(rows),
+        words,
+    )
+    tied, alone = found.to_dicts()
+    assert tied["worst"] - tied["best"] == 3
+    assert tied["filtered_worst"] - tied["filtered_best"] == 2
+    assert alone["best"] == alone["worst"]
+    (own,) = whole(loaded, template, (40, 50), [{"sub": "Italy"}])
+    above = sum(own[tokens[w]] > own[tokens[words[0]]] for w in words)
+    assert tied["best"] == above + 1
+
+
+def test_batches_and_threads_do_not_matter():
+    loaded = tiny("bert", double=False)
+    template = Template.parse(MASKED, "masked")
+    asked = facts(sorted(single(loaded, template, WORDS)))
+    made = [
+        prompted.outcomes(
+            Predictor(loaded, budget), "searched", {"P1": prompted.Prompt(template, (40, 50))},
+            asked.sample(fraction=1.0, shuffle=True, seed=seed), WORDS,
+        )[0]
+        for seed, budget in enumerate((Budget(16), Budget(200)))
+    ]  # fmt: skip
+    assert made[0].drop("logprob").equals(made[1].drop("logprob"))
+    np.testing.assert_allclose(made[0]["logprob"], made[1]["logprob"], atol=1e-5)
+
+
+def test_golds_of_several_tokens_have_no_rank_and_are_counted():
+    """For byte-level BPE the blank form counts: what is no token behind a blank is left out."""
+    loaded = tiny("roberta")
+    template = Template.parse("{sub} is [P].", "masked")
+    tokens = single(loaded, template, WORDS)
+    vocabulary = loaded.tokenizer.get_vocab()
+    assert tokens
+    assert all(token == vocabulary[f"Ġ{word}"] for word, token in tokens.items())
+    asked = examples([{"label": "Burkina Faso"}, {"label": min(tokens)}])
+    prompt = prompted.manual(loaded, "{sub} is [P].")
+    found, record = prompted.outcomes(
+        Predictor(loaded), "manual", {"": prompt}, asked, [*WORDS, "Burkina Faso"]
+    )
+    check(found, OUTCOMES)
+    first, second = found.to_dicts()
+    assert [first[c] for c in ("best", "worst", "filtered_best", "logprob")] == [None] * 4
+    assert first["answer"] in tokens
+    assert second["best"] >= 1
+    assert record["P1"]["absent"] == 1
+    summary = metrics.summary(metrics.ranked(metrics.joined(asked, found)), ("p1",))
+    assert summary["n"].to_list() == [1, 1, 1]
+
+
+def test_glued_and_blank_forms_are_different_tokens():
+    loaded = tiny("roberta")
+    blank = single(loaded, Template.parse("{sub} is [P].", "masked"), ["and", "a", "of"])
+    glued = single(loaded, Template.parse("{sub} is ([P]).", "masked"), ["and", "a", "of"])
+    both = blank.keys() & glued.keys()
+    assert both
+    assert all(blank[word] != glued[word] for word in both)
+
+
+def test_label_words_of_several_tokens_are_refused_with_their_pieces():
+    loaded = tiny("roberta")
+    with pytest.raises(LabelError, match=r"pieces are .*nearest single tokens"):
+        prompted.manual(loaded, "{sub} was [P].", {"good": ["fantastic"], "bad": ["Rome"]})
+
+
+def test_words_that_are_one_token_share_a_column_and_the_gold_names_it():
+    loaded = tiny("bert")
+    loaded.tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
+    template = Template.parse("{sub} is [P].", "masked")
+    options = Options.words(loaded, template, ["Of", "of", "the"])
+    assert options.column["Of"] == options.column["of"]
+    assert options.names[options.column["of"]] == "Of"
+    asked = examples([{"label": "of", "others": ["Of"]}])
+    found, _ = prompted.outcomes(
+        Predictor(loaded), "m", {"": prompted.Prompt(template)}, asked, ["Of", "of"]
+    )
+    row = found.row(0, named=True)
+    assert (row["answer"], row["best"], row["filtered_best"], row["options"]) == ("of", 1, 1, 1)
+
+
+@pytest.mark.parametrize("name", ["roberta", "gpt2"])
+def test_classes_answer_by_the_sum_of_their_label_tokens(name):
+    loaded = tiny(name)
+    text = CAUSAL if loaded.spec.kind == "causal" else MASKED
+    template = Template.parse(text, loaded.spec.kind)
+    labels = {"no": (60, 61, 62), "yes": (70,), "maybe": (80, 81)}
+    asked = examples([{"group": "", "label": c, "fields": {"sub": s}} for c in labels
+                      for s in ("Rome", "Paris and Niger", "a")])  # fmt: skip
+    prompt = prompted.Prompt(template, (40, 50), labels)
+    found, _ = prompted.outcomes(Predictor(loaded), "searched", {"": prompt}, asked)
+    logs = whole(loaded, template, (40, 50), [json.loads(text) for text in asked["fields"]])
+    for row, label, own in zip(found.to_dicts(), asked["label"], logs, strict=True):
+        mass = {c: np.exp(own[list(ids)]).sum() for c, ids in labels.items()}
+        order = sorted(mass, key=lambda c, mass=mass: -mass[c])
+        assert (row["answer"], row["best"]) == (order[0], order.index(label) + 1)
+        assert row["logprob"] == pytest.approx(np.log(mass[label]), abs=1e-6)
+        assert row["options"] == 3
+
+
+def test_a_context_is_a_field_and_loses_words_where_it_is_too_long():
+    loaded = tiny("bert")
+    text = "{context} {sub} [T] [P]."
+    rows = [{"group": g, "fact": "f", "label": "Rome", "surfaces": ["rome"],
+             "fields": {"sub": "Italy", "context": "Niger " * n}}
+            for g, n in (("P1", 3), ("P1", 200), ("P2", 5))]  # fmt: skip
+    prompt = prompted.Prompt(Template.parse(text, "masked"), (40,), {}, "context")
+    asked = examples(rows)
+    found, record = prompted.outcomes(Predictor(loaded), "searched", {"": prompt}, asked, WORDS)
+    assert (record["P1"]["cut"], record["P2"]["cut"]) == (1, 0)
+    per_fact, per_sentence = metrics.sentences(metrics.joined(asked, found))
+    assert (per_fact.height, per_sentence.height) == (2, 3)
+    short = prompted.Prompt(Template.parse(text, "masked"), (40,))
+    with pytest.raises(ValueError, match="too long"):
+        prompted.outcomes(Predictor(loaded), "searched", {"": short}, asked, WORDS)
+
+
+def test_bad_input_is_named():
+    loaded = tiny("bert")
+    predictor = Predictor(loaded)
+    prompt = prompted.Prompt(Template.parse("{sub} [P]", "masked"))
+    asked = examples([{}, {"group": "P2"}])
+    with pytest.raises(ValueError, match="no prompt for 1 groups: P2"):
+        prompted.outcomes(predictor, "manual", {"P1": prompt}, asked, WORDS)
+    with pytest.raises(AnswerError, match="none of 1 answer words is one token"):
+        prompted.outcomes(predictor, "manual", {"": prompt}, asked, ["Xylophone Quartet"])
+    with pytest.raises(AnswerError, match=r"\[60\] stand for two classes"):
+        Options.classes({"a": (60,), "b": (60, 61)})
+    with pytest.raises(AnswerError, match="without label tokens"):
+        Options.classes({"a": (60,), "b": ()})
+    classes = prompted.Prompt(prompt.template, (), {"a": (60,), "b": (61,)})
+    with pytest.raises(ValueError, match=r"classes \['Rome'\] have no label tokens"):
+        prompted.outcomes(predictor, "manual", {"": classes}, asked)
+    with torch.no_grad():
+        loaded.model.get_output_embeddings().bias[3] = float("nan")
+    with pytest.raises(AnswerError, match="float32"):
+        prompted.outcomes(predictor, "manual", {"": prompt}, asked, WORDS)
+
+
+def test_the_command_evaluates_a_saved_prompt(tmp_path, monkeypatch, capsys):
+    loaded = tiny("bert")
+    template = Template.parse(MASKED, "masked")
+    asked = facts(sorted(single(loaded, template, WORDS)))
+    write(asked, EXAMPLES, tmp_path / "examples.parquet")
+    (tmp_path / "vocabulary.json").write_text(json.dumps(WORDS))
+    path = tmp_path / "P1.json"
+    trigger_files.save(trigger_files.prompt_of(loaded, template, (40, 50)), path)
+    monkeypatch.setattr(prompted, "_model", lambda name, chosen: loaded)
+    output = tmp_path / "outcomes.parquet"
+    arguments = [str(path), str(tmp_path / "examples.parquet"), "--output", str(output)]
+    monkeypatch.setattr(sys, "argv", ["prompted", *arguments])
+    prompted.main()
+    told = capsys.readouterr().out
+    found = pl.read_parquet(output)
+    check(found, OUTCOMES)
+    p1 = 100 * float(metrics.ranked(metrics.joined(asked, found))["p1"].mean())
+    assert f"macro          p1           {p1:6.2f}" in told
+    assert "24 examples, 0 cannot be answered" in told
+
+
+def test_a_folder_of_prompts_is_read_by_group_and_refused_for_another_model(tmp_path: Path):
+    loaded, other = tiny("bert"), tiny("bert")
+    other.record["weights"] = "trained further"
+    template = Template.parse(MASKED, "masked")
+    for name in ("P1", "all"):
+        trigger_files.save(
+            trigger_files.prompt_of(loaded, template, (40, 50)), tmp_path / f"{name}.json"
+        )
+    assert sorted(prompted.load_prompts(tmp_path, loaded)) == ["", "P1"]
+    with pytest.raises(trigger_files.PromptFileError, match="search the prompt anew"):
+        prompted.load_prompts(tmp_path / "P1.json", other)

@@ -1,0 +1,128 @@
+"""Texts and classes of a classification task as a model reads them, without any prompt."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import Ints, padded
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.prompts.trigger_pieces import Frame, frame, pieces
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Token ids of every example; `words` marks tokens that are no special ones.
+
+    `types` are token types where the tokenizer gives them; `cut` examples were shortened.
+    """
+
+    rows: list[Ints]
+    words: list[NDArray[np.bool_]]
+    types: list[Ints] | None
+    cut: int = 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def lengths(self) -> Ints:
+        """Tokens of every example."""
+        return np.array([len(row) for row in self.rows], dtype=np.int64)
+
+
+def read_texts(loaded: Loaded, fields: Sequence[Mapping[str, str]], names: Sequence[str]) -> Texts:
+    """One or two fields of every example, with the special tokens of a text or a pair.
+
+    A causal model has no pairs: the fields stand behind each other with a blank, after what the BOS
+    policy says. The longer field of a text that is too long for the model loses tokens from its
+    end; such texts are counted. Raises ValueError for a field that is not there.
+    """
+    if not 1 <= len(names) <= 2:
+        raise ValueError(f"fields {list(names)}; expected one text or a pair")
+    for number, own in enumerate(fields):
+        missing = [name for name in names if name not in own]
+        if missing:
+            raise ValueError(f"example {number} has no field {missing[0]!r}; it has {sorted(own)}")
+    columns = [[own[name] for own in fields] for name in names]
+    if loaded.spec.kind == "causal":
+        columns = [[" ".join(parts) for parts in zip(*columns, strict=True)]]
+    around = frame(loaded, len(columns) == 2)
+    tokens = [pieces(loaded.tokenizer, column, starts=True) for column in columns]
+    room = loaded.limit - len(around.front) - len(around.middle) - len(around.back)
+    rows, words, types, cut = [], [], [], 0
+    for own_tokens in zip(*tokens, strict=True):
+        short = shortened(own_tokens, room)
+        cut += short != list(own_tokens)
+        row, kinds, marks = _framed(around, short)
+        rows.append(np.array(row, dtype=np.int64))
+        types.append(np.array(kinds, dtype=np.int64))
+        words.append(np.array(marks, dtype=bool))
+    return Texts(rows, words, types if around.typed else None, cut)
+
+
+def _framed(around: Frame, texts: Sequence[list[int]]) -> tuple[list[int], list[int], list[bool]]:
+    """(ids, token types, whether it is a word) of one or two texts with special tokens."""
+    ids, types = list(around.front), list(around.types_front)
+    marks = [False] * len(ids)
+    for number, text in enumerate(texts):
+        if number:
+            ids += around.middle
+            types += around.types_middle
+            marks += [False] * len(around.middle)
+        ids += text
+        types += [around.types[number]] * len(text)
+        marks += [True] * len(text)
+    return (
+        ids + around.back,
+        types + around.types_back,
+        marks + [False] * len(around.back),
+    )
+
+
+def shortened(parts: Sequence[list[int]], room: int) -> list[list[int]]:
+    """The token lists with at most `room` tokens together; the longest one loses its last ones."""
+    found = [list(part) for part in parts]
+    while sum(map(len, found)) > room:
+        longest = max(range(len(found)), key=lambda i: len(found[i]))
+        if not found[longest]:
+            raise ValueError(f"a limit of {room} tokens leaves no room for any text")
+        found[longest].pop()
+    return found
+
+
+def body_of(loaded: Loaded) -> Any:
+    """The part of the model that gives hidden states: all of it but the head (T5: its encoder)."""
+    return loaded.model.get_encoder() if loaded.spec.kind == "seq2seq" else loaded.model.base_model
+
+
+def hidden(body: Any, texts: Texts, batch: Sequence[int] | Ints, pad: int, device: Any) -> Any:
+    """(last hidden states rows x longest x width, mask of real tokens) of some examples."""
+    ids, mask = padded([texts.rows[i] for i in batch], pad, device)
+    extra = {}
+    if texts.types is not None:
+        extra["token_type_ids"] = padded([texts.types[i] for i in batch], 0, device)[0]
+    return body(input_ids=ids, attention_mask=mask, **extra).last_hidden_state, mask
+
+
+def classes_of(labels: Sequence[str], classes: Sequence[str]) -> Ints:
+    """The number of every label; ValueError names the first that is no class."""
+    number = {name: i for i, name in enumerate(classes)}
+    for label in labels:
+        if label not in number:
+            raise ValueError(f"label {label!r} is none of the classes {list(classes)}")
+    return np.array([number[label] for label in labels], dtype=np.int64)
+
+
+def accuracy(scores: NDArray[Any], gold: Ints) -> float:
+    """Share of rows whose first largest score is the gold's."""
+    return float((scores.argmax(axis=1) == gold).mean())
+
+
+def log_softmax(logits: Any) -> NDArray[np.float64]:
+    """Log-probabilities of classes as numpy float64."""
+    found: NDArray[np.float64] = torch.log_softmax(logits.double(), dim=-1).cpu().numpy()
+    return found

@@ -1,0 +1,146 @@
+"""Linear probe: what a linear layer reads off a frozen model (AutoPrompt, Tables 1 and 2).
+
+The mean of the last hidden states without special tokens, a linear layer, Adam with rate 1e-3; the
+epoch that is best on the development examples is kept.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+
+from kgprobe.probes.baselines.classified import (
+    Texts,
+    accuracy,
+    body_of,
+    classes_of,
+    hidden,
+    log_softmax,
+    read_texts,
+)
+from kgprobe.probes.baselines.ranked import fields, outcomes, part
+from kgprobe.probes.baselines.steady import steady
+from kgprobe.probes.models.batching import Budget, Ints, budget_for
+from kgprobe.probes.models.load import Loaded
+
+Done = Callable[[int], object]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Training of the layer; `patience`: epochs without a better dev accuracy before it stops."""
+
+    rate: float = 1e-3
+    batch: int = 32
+    epochs: int = 100
+    patience: int = 10
+    seed: int = 0
+
+
+def linear_probe(
+    loaded: Loaded,
+    examples: pl.DataFrame,
+    classes: Sequence[str],
+    names: Sequence[str],
+    settings: Settings | None = None,
+    budget: Budget | None = None,
+    done: Done = lambda examples: None,
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """(OUTCOMES "linear_probe" of dev and test, record) of one classification task.
+
+    `names` are the fields that are read, one text or a pair. `done` is told how many examples have
+    been read.
+    """
+    settings = settings or Settings()
+    parts = {split: part(examples, split) for split in ("train", "dev", "test")}
+    vectors, gold, cut = {}, {}, 0
+    for split, rows in parts.items():
+        texts = read_texts(loaded, fields(rows), names)
+        vectors[split] = mean_vectors(loaded, texts, budget, done)
+        gold[split] = classes_of(rows["label"].to_list(), classes)
+        cut += texts.cut
+    layer, record = fit(
+        vectors["train"], gold["train"], vectors["dev"], gold["dev"], len(classes), settings
+    )
+    frames = []
+    for split in ("dev", "test"):
+        scores = predict(layer, vectors[split])
+        frames.append(outcomes("linear_probe", parts[split], classes, scores))
+    return pl.concat(frames), {**record, "cut": cut}
+
+
+@torch.inference_mode()
+def mean_vectors(
+    loaded: Loaded, texts: Texts, budget: Budget | None = None, done: Done = lambda examples: None
+) -> NDArray[np.float32]:
+    """(n, width) float32: mean of the last hidden states over the tokens that are words.
+
+    A text without any such token has the zero vector.
+    """
+    body, pad = body_of(loaded), loaded.tokenizer.pad_token_id or 0
+    found: list[Any] = [None] * len(texts)
+
+    def forward(batch: Ints) -> None:
+        states, mask = hidden(body, texts, batch, pad, loaded.device)
+        words = np.zeros(mask.shape, dtype=np.float32)
+        for row, i in enumerate(batch):
+            words[row, : len(texts.words[i])] = texts.words[i]
+        weight = torch.from_numpy(words).to(loaded.device)
+        total = (states.float() * weight[..., None]).sum(1)
+        means = (total / weight.sum(1, keepdim=True).clamp(min=1)).cpu().numpy()
+        for row, i in enumerate(batch):
+            found[i] = means[row]
+        done(len(batch))
+
+    (budget or budget_for(loaded)).run(texts.lengths, forward, name="example {}".format)
+    return np.stack(found).astype(np.float32)
+
+
+def fit(
+    train: NDArray[np.float32],
+    labels: Ints,
+    dev: NDArray[np.float32],
+    dev_labels: Ints,
+    classes: int,
+    settings: Settings,
+) -> tuple[torch.nn.Linear, dict[str, Any]]:
+    """(layer, record): cross-entropy, a new order of the examples in every epoch.
+
+    Kept is the first epoch with the highest dev accuracy.
+    """
+    x, y = torch.from_numpy(train), torch.from_numpy(labels)
+    order = np.random.default_rng(settings.seed)
+    with steady(settings.seed):
+        layer = torch.nn.Linear(x.shape[1], classes)
+        optimizer = torch.optim.Adam(layer.parameters(), lr=settings.rate)
+        best, chosen, kept, curve = -1.0, -1, layer.state_dict(), []
+        for epoch in range(settings.epochs):
+            shuffled = torch.from_numpy(order.permutation(len(x)))
+            for batch in shuffled.split(settings.batch):
+                loss = torch.nn.functional.cross_entropy(layer(x[batch]), y[batch])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            curve.append(accuracy(predict(layer, dev), dev_labels))
+            if curve[-1] > best:
+                best, chosen = curve[-1], epoch
+                kept = {name: value.clone() for name, value in layer.state_dict().items()}
+            if epoch - chosen >= settings.patience:
+                break
+    layer.load_state_dict(kept)
+    return layer, {
+        "settings": asdict(settings),
+        "epoch": chosen,
+        "dev_accuracy": best,
+        "curve": [round(value, 6) for value in curve],
+    }
+
+
+@torch.no_grad()
+def predict(layer: torch.nn.Linear, vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Log-probabilities of the classes (n x classes)."""
+    return log_softmax(layer(torch.from_numpy(vectors)))

@@ -1,0 +1,195 @@
+"""A supervised relation extractor: re-implementation, different data.
+
+Sorokin and Gurevych 2017, as AutoPrompt's Table 5 uses it: word and marker embeddings, a BiLSTM for
+each pair of entities, attention of the target pair over the other pairs of the sentence, softmax
+over relations, Adam. Neither its weights nor its data nor its word vectors are at hand: here the
+word vectors are learned too, and all comes from the sentences of the training facts. Its numbers
+are not those of the published row.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from kgprobe.probes.baselines.relation_sentences import Marked, Mention, nearest
+from kgprobe.probes.baselines.steady import steady
+
+#: what every table must say beside a row of this extractor
+NOTE = "re-implementation, different data"
+#: ids of words: padding, unknown, unknown but capitalised, a number
+PAD, UNKNOWN, CAPITAL, NUMBER = range(4)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Sizes and training. `least`: a word needs so many occurrences to have a vector."""
+
+    width: int = 50
+    markers: int = 3
+    hidden: int = 64
+    least: int = 2
+    dropout: float = 0.3
+    rate: float = 1e-3
+    batch: int = 32
+    epochs: int = 5
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A sentence, some of its other mentions, and their relations (0: none known)."""
+
+    sentence: Marked
+    others: Sequence[Mention]
+    relations: Sequence[int]
+
+
+class Network(nn.Module):
+    """Logits of the relations of every pair of a sentence."""
+
+    def __init__(self, words: int, relations: int, settings: Settings) -> None:
+        super().__init__()
+        size = 2 * settings.hidden
+        self.words = nn.Embedding(words, settings.width, padding_idx=PAD)
+        self.roles = nn.Embedding(3, settings.markers)
+        self.reader = nn.LSTM(
+            settings.width + settings.markers,
+            settings.hidden,
+            batch_first=True,
+            bidirectional=True,
+        )
+        self.attention = nn.Linear(size, size, bias=False)
+        self.drop = nn.Dropout(settings.dropout)
+        self.output = nn.Linear(2 * size, relations)
+
+    def forward(self, ids: Any, roles: Any, lengths: Any, pairs: Any) -> Any:
+        """Rows are pairs: ids and roles (rows x words), lengths (rows); pairs (sentences x most).
+
+        `pairs` numbers the rows of each sentence, -1 where it has fewer. Returns rows x relations.
+        """
+        states = self.drop(torch.cat([self.words(ids), self.roles(roles)], dim=-1))
+        packed = pack_padded_sequence(states, lengths, batch_first=True, enforce_sorted=False)
+        _, (last, _) = self.reader(packed)
+        read = self.drop(torch.cat([last[0], last[1]], dim=-1))
+        there = pairs >= 0
+        grouped = read[pairs.clamp(min=0)]
+        fit = grouped @ self.attention(grouped).mT
+        # a pair attends to the others of its sentence; alone it has no context
+        most = pairs.shape[1]
+        seen = there[:, None, :] & ~torch.eye(most, dtype=torch.bool, device=ids.device)
+        weights = fit.masked_fill(~seen, torch.finfo(fit.dtype).min).softmax(-1)
+        context = (weights * seen) @ grouped
+        return self.output(torch.cat([grouped, context], dim=-1)[there])
+
+
+@dataclass
+class Extractor:
+    """A trained network with its words and relations (relation 0 is "none")."""
+
+    network: Network
+    words: dict[str, int]
+    relations: Sequence[str]
+    settings: Settings
+    losses: list[float]
+
+    @torch.inference_mode()
+    def confidences(self, sentence: Marked) -> list[tuple[Mention, np.ndarray]]:
+        """(other mention, probability of every relation) for each pair of the sentence."""
+        found = []
+        for others in nearest(sentence):
+            batch = _batch([Lesson(sentence, others, [0] * len(others))], self.words)
+            chances = self.network(*batch[:4]).softmax(-1).double().numpy()
+            found += list(zip(others, chances, strict=True))
+        return found
+
+
+def train(
+    lessons: Sequence[Lesson],
+    relations: Sequence[str],
+    settings: Settings | None = None,
+    progress: Callable[[int], object] = lambda steps: None,
+) -> Extractor:
+    """The extractor after `epochs` passes over the lessons, in an order of the seed.
+
+    Raises ValueError without a lesson that names a relation.
+    """
+    settings = settings or Settings()
+    if not any(any(lesson.relations) for lesson in lessons):
+        raise ValueError("no sentence holds both entities of a training fact")
+    words = vocabulary([lesson.sentence for lesson in lessons], settings.least)
+    with steady(settings.seed):
+        network = Network(len(words) + NUMBER + 1, len(relations), settings)
+        optimizer = torch.optim.Adam(network.parameters(), lr=settings.rate)
+        order = np.random.default_rng(settings.seed)
+        losses = []
+        for _ in range(settings.epochs):
+            total = 0.0
+            for chosen in _steps(len(lessons), settings.batch, order):
+                ids, roles, lengths, pairs, gold = _batch([lessons[i] for i in chosen], words)
+                logits = network(ids, roles, lengths, pairs)
+                loss = nn.functional.cross_entropy(logits, gold)
+                optimizer.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(network.parameters(), 5.0)
+                optimizer.step()
+                total += float(loss.detach()) * len(chosen)
+                progress(1)
+            losses.append(total / len(lessons))
+    return Extractor(network.eval(), words, relations, settings, losses)
+
+
+def steps(lessons: int, settings: Settings) -> int:
+    """How many steps a training takes."""
+    return settings.epochs * -(-lessons // settings.batch)
+
+
+def vocabulary(sentences: Sequence[Marked], least: int) -> dict[str, int]:
+    """word -> id of all words with at least `least` occurrences, sorted."""
+    counts = Counter(word for sentence in sentences for word in sentence.words)
+    kept = sorted(word for word, count in counts.items() if count >= least)
+    return {word: number for number, word in enumerate(kept, start=NUMBER + 1)}
+
+
+def _id(word: str, words: dict[str, int]) -> int:
+    if word in words:
+        return words[word]
+    if word[:1].isdigit():
+        return NUMBER
+    return CAPITAL if word[:1].isupper() else UNKNOWN
+
+
+def _batch(lessons: Sequence[Lesson], words: dict[str, int]) -> tuple[Any, Any, Any, Any, Any]:
+    """(ids, roles, lengths, pairs, gold relation): the pairs of all sentences as rows."""
+    rows: list[np.ndarray] = []
+    roles: list[np.ndarray] = []
+    gold: list[int] = []
+    pairs = np.full((len(lessons), max(len(le.others) for le in lessons)), -1, dtype=np.int64)
+    for number, lesson in enumerate(lessons):
+        ids = np.array([_id(word, words) for word in lesson.sentence.words], dtype=np.int64)
+        for place, other in enumerate(lesson.others):
+            role = np.zeros(len(ids), dtype=np.int64)
+            role[lesson.sentence.subject.start : lesson.sentence.subject.end] = 1
+            role[other.start : other.end] = 2
+            pairs[number, place] = len(rows)
+            rows.append(ids)
+            roles.append(role)
+        gold += list(lesson.relations)
+    lengths = np.array([len(row) for row in rows])
+    table = np.zeros((2, len(rows), int(lengths.max())), dtype=np.int64)
+    for number, (row, role) in enumerate(zip(rows, roles, strict=True)):
+        table[0, number, : len(row)], table[1, number, : len(row)] = row, role
+    made = (table[0], table[1], lengths, pairs, np.array(gold, dtype=np.int64))
+    first, second, third, fourth, fifth = map(torch.from_numpy, made)
+    return first, second, third, fourth, fifth
+
+
+def _steps(rows: int, batch: int, order: np.random.Generator) -> Iterator[np.ndarray]:
+    shuffled = order.permutation(rows)
+    for start in range(0, rows, batch):
+        yield shuffled[start : start + batch]

@@ -1,0 +1,74 @@
+"""Control: a model whose weights are random again. What it reaches owes nothing to pretraining.
+
+    all          every parameter as the architecture draws it before training
+    embeddings   only the table of word embeddings (with tied weights the output layer, too)
+
+Zhong, Friedman, Chen 2021, section 4. Same architecture, tokenizer and settings; the name of the
+model says what it is, so that no row can pass for the model's own.
+"""
+
+import copy
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from kgprobe.probes.models.load import AUTO, Loaded
+
+WHAT = ("all", "embeddings")
+
+
+def reinitialised(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
+    """A new model with random weights, named `model+random-all-0`; `loaded` stays as it is.
+
+    Weights are drawn on the processor in float32, so that they do not depend on the device. The
+    record's `weights` become a hash of model, `what` and seed. Raises ValueError for another
+    `what`.
+    """
+    if what not in WHAT:
+        raise ValueError(f"reinitialise {what!r}; legal: {', '.join(WHAT)}")
+    fresh = _drawn(loaded, seed)
+    if what == "embeddings":
+        table = fresh.get_input_embeddings().weight.detach()
+        model = copy.deepcopy(loaded.model)
+        own = model.get_input_embeddings().weight
+        if own.shape != table.shape:
+            raise ValueError(
+                f"{loaded.spec.model}: its embedding is {tuple(own.shape)}, its configuration says "
+                f"{tuple(table.shape)}"
+            )
+        with torch.no_grad():
+            own.copy_(table)
+    else:
+        model = fresh.to(device=loaded.device, dtype=loaded.model.dtype)
+    label = f"random-{what}-{seed}"
+    digest = hashlib.sha256(f"{loaded.record.get('weights', '')} {label}".encode()).hexdigest()
+    record = {
+        **loaded.record,
+        "model": f"{loaded.spec.model}+{label}",
+        "weights": digest,
+        "reinitialised": {"what": what, "seed": seed},
+    }
+    return Loaded(
+        replace(loaded.spec, model=f"{loaded.spec.model}+{label}"),
+        model.eval().requires_grad_(False),
+        loaded.tokenizer,
+        loaded.device,
+        loaded.limit,
+        record,
+    )
+
+
+def _drawn(loaded: Loaded, seed: int) -> Any:
+    """A model of the same configuration, float32 on the processor, weights from `seed` alone."""
+    config = copy.deepcopy(loaded.model.config)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = AUTO[loaded.spec.kind].from_config(config, dtype=torch.float32)
+    rows = loaded.model.get_input_embeddings().weight.shape[0]
+    if model.get_input_embeddings().weight.shape[0] != rows:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model.resize_token_embeddings(rows, mean_resizing=False)
+    return model

@@ -1,0 +1,124 @@
+"""Linear probe and fine-tuning: what they read, that they learn, that they repeat themselves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from kgprobe.probes.baselines import finetune, linear_probe
+from kgprobe.probes.baselines.classified import read_texts
+from kgprobe.probes.baselines.majority import majority
+from kgprobe.schema import OUTCOMES, check
+from tests.unit.prompt_examples import examples
+from tests.unit.tiny_models import tiny
+
+CLASSES = ["negative", "positive"]
+WORDS = {"positive": "Paris Rome".split(), "negative": "token option".split()}
+FILLER = "the of is a and in where one".split()
+
+
+def task(sizes):
+    """Sentences of filler words with one telling word; positive is the commoner class."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for split, size in sizes.items():
+        for number in range(size):
+            label = "negative" if number % 5 < 2 else "positive"
+            words = [*rng.choice(FILLER, 2), rng.choice(WORDS[label])]
+            text = " ".join(rng.permutation(words))
+            rows.append({"split": split, "label": label, "fields": {"sentence": text}})
+    return examples(rows)
+
+
+def shares(frame, table, split="test"):
+    joined = frame.filter(split=split).join(table.select("example", "label"), on="example")
+    return (joined["answer"] == joined["label"]).mean()
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_vectors_are_means_over_words_alone(name):
+    loaded = tiny(name, bos="forced" if name == "gpt2" else "")
+    texts = read_texts(loaded, [{"a": "Paris is Rome"}, {"a": "Italy"}], ["a"])
+    found = linear_probe.mean_vectors(loaded, texts)
+    for row in range(2):
+        ids = torch.from_numpy(texts.rows[row])[None]
+        states = loaded.model.base_model(input_ids=ids).last_hidden_state[0]
+        special = set(loaded.tokenizer.all_special_ids)
+        words = [p for p, token in enumerate(ids[0].tolist()) if token not in special]
+        assert 0 < len(words) < len(ids[0])
+        assert found[row] == pytest.approx(states[words].mean(0).numpy(), abs=1e-5)
+
+
+def test_pairs_texts_that_are_too_long_and_missing_fields():
+    loaded = tiny("bert")
+    loaded.tokenizer.sep_token = "</s>"
+    pair = [{"prem": "Paris is Rome", "hyp": "Italy"}]
+    (row,) = read_texts(loaded, pair, ["prem", "hyp"]).rows
+    one, two = (
+        loaded.tokenizer(pair[0][n], add_special_tokens=False)["input_ids"] for n in pair[0]
+    )
+    start, end = loaded.tokenizer("")["input_ids"]
+    assert row.tolist() == [start, *one, end, *two, end]
+    causal = tiny("gpt2")
+    joined = causal.tokenizer("Paris is Rome Italy")["input_ids"]
+    assert read_texts(causal, pair, ["prem", "hyp"]).rows[0].tolist() == joined
+    loaded.limit = 6
+    texts = read_texts(loaded, [{"a": "Paris is Rome and Rome is Paris"}, {"a": "Rome"}], ["a"])
+    assert texts.cut == 1
+    assert len(texts.rows[0]) == 6
+    assert texts.words[0].tolist() == [False, True, True, True, True, False]
+    with pytest.raises(ValueError, match="no field 'hyp'"):
+        read_texts(loaded, [{"prem": "a"}], ["prem", "hyp"])
+
+
+SIZES = {"train": 250, "dev": 30, "test": 40}
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_the_probe_learns_a_separable_task_and_repeats_itself(name):
+    loaded, table = tiny(name, double=False), task(SIZES)
+    settings = linear_probe.Settings(epochs=40, rate=1e-2)
+    found, record = linear_probe.linear_probe(loaded, table, CLASSES, ["sentence"], settings)
+    check(found, OUTCOMES)
+    assert shares(majority(table, CLASSES), table) == pytest.approx(0.6)
+    assert shares(found, table) > 0.85
+    assert record["curve"][record["epoch"]] == record["dev_accuracy"] == max(record["curve"])
+    again, _ = linear_probe.linear_probe(loaded, table, CLASSES, ["sentence"], settings)
+    assert again.equals(found)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_fine_tuning_learns_it_and_leaves_the_model_as_it_was(name):
+    loaded, table = tiny(name, double=False), task(SIZES)
+    before = {k: v.clone() for k, v in loaded.model.state_dict().items()}
+    settings = replace(finetune.FULL, epochs=6, batch=16, rate=2e-3)
+    found, record = finetune.finetune(loaded, table, CLASSES, ["sentence"], settings)
+    check(found, OUTCOMES)
+    assert shares(found, table) > 0.85
+    assert record["curve"][record["epoch"]][1] == max(dev for _, dev in record["curve"])
+    assert all(torch.equal(v, before[k]) for k, v in loaded.model.state_dict().items())
+    again, _ = finetune.finetune(loaded, table, CLASSES, ["sentence"], settings)
+    assert again.equals(found)
+
+
+def test_the_schedule_of_the_paper():
+    assert (
+        finetune.Settings(epochs=20, batch=16, rate=2e-5, warmup=0.1, decay=0.01, keep="last")
+        == finetune.LOW
+    )
+    assert (finetune.FULL.epochs, finetune.FULL.batch, finetune.FULL.keep) == (3, 32, "best")
+    assert finetune.steps(10, finetune.LOW) == 20
+    # rising over the first tenth, then down to 0
+    factors = [finetune.schedule(step, 100, 10) for step in range(100)]
+    assert factors[:3] == pytest.approx([0, 0.1, 0.2])
+    assert factors[10] == 1
+    assert factors[99] == pytest.approx(1 / 90)
+
+
+def test_bad_labels_and_settings_are_named():
+    loaded, table = tiny("bert", double=False), task({"train": 5, "dev": 5, "test": 5})
+    with pytest.raises(ValueError, match="'negative' is none of the classes"):
+        linear_probe.linear_probe(loaded, table, ["positive"], ["sentence"])
+    with pytest.raises(ValueError, match="legal: last, best"):
+        finetune.finetune(loaded, table, CLASSES, ["sentence"], replace(finetune.LOW, keep="first"))

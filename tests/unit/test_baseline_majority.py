@@ -1,0 +1,96 @@
+"""Outcomes from scores, the majority answers, and balanced search data."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kgprobe.metrics.ranking import hit_at
+from kgprobe.probes.baselines.majority import constant, majority
+from kgprobe.probes.baselines.ranked import outcomes
+from kgprobe.probes.prompts.balance import balanced
+from kgprobe.schema import EXAMPLES, OUTCOMES, check
+from tests.unit.prompt_examples import examples
+
+WORDS = ["London", "Paris", "Rome", "Wien"]
+
+
+def test_ranks_hold_ties_and_leave_out_other_right_answers():
+    rows = examples([{"label": "Rome", "others": ["Paris", "Oslo"]}, {"label": "Bern"}])
+    scores = np.array([[3.0, 5.0, 3.0, 1.0], [4.0, 0.0, 0.0, 4.0]])
+    found = outcomes("x", rows, WORDS, scores)
+    check(found, OUTCOMES)
+    first, second = found.iter_rows(named=True)
+    assert (first["best"], first["worst"]) == (2, 3)
+    assert (first["filtered_best"], first["filtered_worst"]) == (1, 2)
+    assert (first["answer"], first["logprob"], first["options"]) == ("Paris", 3.0, 4)
+    assert second["best"] is None
+    assert second["answer"] == "London"
+
+
+def test_scores_that_do_not_fit_are_refused():
+    rows = examples([{"label": "Rome"}])
+    with pytest.raises(ValueError, match=r"\(1, 3\)"):
+        outcomes("x", rows, WORDS, np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="NaN"):
+        outcomes("x", rows, WORDS, np.full((1, 4), np.nan))
+
+
+def facts(split: str, group: str, *labels: str) -> list[dict[str, object]]:
+    return [{"split": split, "group": group, "label": label} for label in labels]
+
+
+def test_majority_counts_training_facts_per_relation_and_constant_the_test_itself():
+    rows = examples(
+        facts("train", "P1", "Rome", "Rome", "Paris")
+        + facts("train", "P2", "Wien")
+        + facts("test", "P1", "Rome", "Paris", "Paris", "London")
+        + facts("test", "P2", "Wien", "Rome")
+    )
+    trained = majority(rows, WORDS, ["test"])
+    assert trained["answer"].to_list() == ["Rome"] * 4 + ["Wien"] * 2
+    # Paris is second by its count; London shares the last place with Wien
+    assert trained.filter(group="P1")["best"].to_list() == [1, 2, 2, 3]
+    assert trained.filter(group="P1")["worst"].to_list() == [1, 2, 2, 4]
+    assert trained["logprob"].to_list()[0] == pytest.approx(np.log(2 / 3))
+    best = constant(rows, WORDS, ["test"])
+    assert best.filter(group="P1")["answer"].to_list() == ["Paris"] * 4
+    # the two facts of P2 tie: either constant answer gets half of them
+    own = best.filter(group="P2")
+    assert hit_at(1, own["best"].to_numpy(), own["worst"].to_numpy()).mean() == 0.5
+
+
+def test_the_sentences_of_a_fact_are_counted_once():
+    rows = examples(
+        [{"split": "train", "label": "Rome", "fact": "one"} for _ in range(5)]
+        + facts("train", "", "Paris", "Paris")
+        + facts("test", "", "Paris")
+    )
+    assert majority(rows, WORDS, ["test"])["answer"].to_list() == ["Paris"]
+
+
+def test_a_group_without_training_facts_is_named():
+    rows = examples(facts("train", "P1", "Rome") + facts("test", "P2", "Rome"))
+    with pytest.raises(ValueError, match="P2"):
+        majority(rows, WORDS, ["test"])
+
+
+def test_balanced_data_have_equal_counts_and_about_the_same_size():
+    labels = ["Rome"] * 13 + ["Paris"] * 4 + ["Wien"]
+    rows = examples(facts("train", "P1", *labels) + facts("test", "P1", "Rome"))
+    found = balanced(rows, seed=3)
+    check(found, EXAMPLES)
+    train = found.filter(split="train")
+    assert dict(train["label"].value_counts().iter_rows()) == {"Rome": 6, "Paris": 6, "Wien": 6}
+    assert found.filter(split="test").equals(rows.filter(split="test"))
+    # nothing is repeated where there is enough, and as evenly as can be where there is not
+    assert train.filter(label="Rome")["fact"].n_unique() == 6
+    assert sorted(train.filter(label="Paris")["fact"].value_counts()["count"]) == [1, 1, 2, 2]
+    assert balanced(rows.sample(fraction=1, shuffle=True, seed=1), seed=3).equals(found)
+    assert not balanced(rows, seed=4).equals(found)
+
+
+def test_majority_of_one_class_task_gives_its_share():
+    rows = examples(facts("train", "", *["N"] * 6, "E", "C") + facts("test", "", "N", "E", "N"))
+    found = majority(rows, ["C", "E", "N"], ["test"])
+    right = found.join(rows.select("example", "label"), on="example")
+    assert right.filter(pl.col("answer") == pl.col("label")).height == 2

@@ -9,8 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
+from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts import label_tokens
 from kgprobe.probes.prompts.label_tokens import LabelSearchError, Probe, Settings
+from kgprobe.probes.prompts.triggers import Template, encode
+from tests.unit.tiny_models import tiny
 
 WIDTH = 16
 
@@ -45,6 +48,38 @@ def test_planted_words_are_the_label_tokens(classes, bias):
     assert found.record["dev"] > 0.9
     assert found.record["majority"] == pytest.approx(1 / classes)
     assert found.record["low"] <= found.record["dev"] <= found.record["high"]
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta", "gpt2"])
+def test_planted_words_of_a_model_are_its_label_tokens(name):
+    """Output rows that point from one class's states to the other's are the words of the class."""
+    loaded = tiny(name, double=False)
+    causal = loaded.spec.kind == "causal"
+    template = Template.parse("{s} [T] [T] [P]" if causal else "{s} [T] [T] [P].", loaded.spec.kind)
+    ends = "is|is where|and a|stands|of the|lies|in|where|the capital".split("|")
+    texts = [f"{word} {end}" for word in ("Rome " * 6, "Niger " * 6) for end in ends]
+    labels = ["city"] * 9 + ["country"] * 9
+    data = [{"s": text} for text in texts], labels
+    predictor = Predictor(loaded)
+    states = label_tokens.vectors(predictor, template, data[0])
+    assert states.dtype == np.float32
+    towards = torch.from_numpy(states[:9].mean(0) - states[9:].mean(0))
+    towards /= towards.norm()
+    weight = loaded.model.get_output_embeddings().weight
+    size = float(weight.norm(dim=1).max())
+    used = {int(t) for row in encode(loaded, template, data[0]).rows for t in row}
+    *_, a, b, c, d = sorted(set(range(len(weight))) - used)
+    planted = {"city": (a, b), "country": (c, d)}
+    with torch.no_grad():
+        for sign, (first, second) in zip((1, -1), planted.values(), strict=True):
+            weight[first], weight[second] = 6 * sign * size * towards, 5 * sign * size * towards
+    settings = Settings(epochs=200, rate=5e-3, batch=6, listed=3)
+    found = label_tokens.find(predictor, template, data, data, settings=settings)
+    assert found.first(2) == planted
+    plain = label_tokens.find(
+        predictor, template, data, data, settings=replace(settings, bias=False)
+    )
+    assert plain.ids == found.ids
 
 
 def test_the_training_is_the_released_loop():

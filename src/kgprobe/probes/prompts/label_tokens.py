@@ -18,7 +18,11 @@ from numpy.typing import NDArray
 from torch import nn
 
 from kgprobe.metrics.intervals import wilson
+from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.prompts.triggers import Template, encode
 
+#: Fields of examples, and the class of each.
+Labelled = tuple[Sequence[Mapping[str, str]], Sequence[str]]
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
@@ -90,6 +94,42 @@ class LabelTokens:
         if short or count < 1:
             raise ValueError(f"{count} label tokens per class asked for, but there are {short}")
         return {name: ids[:count] for name, ids in self.ids.items()}
+
+
+def find(
+    predictor: Predictor,
+    template: Template,
+    train: Labelled,
+    dev: Labelled,
+    allowed: NDArray[np.bool_] | None = None,
+    settings: Settings = Settings(),
+    truncate: str = "",
+    habits: str = "default",
+    progress: Callable[[int], object] = lambda epochs: None,
+) -> LabelTokens:
+    """Label tokens of a task for this model and template: `vectors`, then `search`.
+
+    `train` and `dev` hold the fields of examples with their classes; use the template, and so the
+    number of triggers, of the prompt search that follows.
+    """
+    made = [
+        (vectors(predictor, template, fields, truncate, habits), labels)
+        for fields, labels in (train, dev)
+    ]
+    rows = predictor.output_rows()[0].float().cpu().numpy()
+    return search(made[0], made[1], rows, allowed, settings, progress)
+
+
+def vectors(
+    predictor: Predictor,
+    template: Template,
+    fields: Sequence[Mapping[str, str]],
+    truncate: str = "",
+    habits: str = "default",
+) -> Floats:
+    """Vectors at [P] (n x width) with the initial token in all trigger places, float32."""
+    encoded = encode(predictor.loaded, template, fields, None, truncate, habits)
+    return predictor.features(encoded.rows, encoded.places, encoded.types)
 
 
 def search(

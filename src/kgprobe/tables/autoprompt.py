@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from kgprobe.metrics import prompts as metrics
+from kgprobe.metrics.intervals import wilson
 from kgprobe.tables import autoprompt_gather as gather
 from kgprobe.tables import table
 from kgprobe.tables.autoprompt_gather import Answered
@@ -43,11 +44,22 @@ Cell = dict[str, object]
 Bounds = tuple[float, float]
 
 
-def facts(found: Sequence[Answered], published: Published, seed: int = 0) -> pl.DataFrame | None:
-    """Table 4: MRR, P@10 and P@1, macro over relations; P@1 micro and in further readings."""
+def facts(
+    found: Sequence[Answered],
+    published: Published,
+    seed: int = 0,
+    taught: pl.DataFrame | None = None,
+) -> pl.DataFrame | None:
+    """Table 4: MRR, P@10 and P@1, macro over relations; P@1 micro and in further readings.
+
+    With `taught` (TAUGHT) control models' P@1 on the facts of the world that they were taught, and
+    on those that they were not, where no prompt should do better than the baselines.
+    """
     cells: list[Cell] = []
     for own in gather.of_facts(found):
         cells += _fact_row(own, published, seed)
+        if taught is not None and own.control and own.benchmark == "auto_world":
+            cells += _halves(own, taught, seed)
     return table.build(cells) if cells else None
 
 
@@ -73,6 +85,22 @@ def _fact_row(own: Answered, published: Published, seed: int) -> Iterator[Cell]:
     if len(draws) > 1:
         for name, value in (("lowest draw", min(draws)), ("highest draw", max(draws))):
             yield _cell("autoprompt_table4", own.label, f"{head} P@1, {name}", value, len(draws))
+
+
+def _halves(own: Answered, taught: pl.DataFrame, seed: int) -> Iterator[Cell]:
+    known = set(taught.filter("taught")["fact"])
+    facts = own.examples["fact"].to_list()
+    halves = {
+        "taught": [fact for fact in facts if fact in known],
+        "untaught": [fact for fact in facts if fact not in known],
+    }
+    for name, half in halves.items():
+        part = gather.of_examples(own, half)
+        values = gather.per_example(part) if part.size else None
+        if values is not None:
+            found = _levels(metrics.summary(values, ["p1"], seed))["micro", "", "p1"]
+            column = f"{FACTS[own.benchmark][0]} P@1, {name} facts, micro"
+            yield _cell("autoprompt_table4", own.label, column, *found)
 
 
 def relations(
@@ -162,9 +190,17 @@ def _accuracy(
     if not own.outcomes.filter(pl.col("split") == split).height:
         return
     values = gather.per_example(own, split)
-    if values is not None:
-        found = _levels(metrics.summary(values, ["p1"], seed))["micro", "", "p1"]
-        yield _cell(name, own.label, column, *found, printed)
+    if values is None:
+        return
+    # draws of a balanced set share examples: their mean has the interval of one draw
+    share, n, _ = _levels(metrics.summary(values, ["p1"], seed))["macro", "", "p1"]
+    n //= own.groups
+    bounds = wilson(min(share * n, n), n)
+    yield _cell(name, own.label, column, share, n, bounds, printed)
+    if own.groups > 1:
+        means = values.group_by("group").agg(pl.col("p1").mean())["p1"].to_list()
+        for end, value in (("lowest draw", min(means)), ("highest draw", max(means))):
+            yield _cell(name, own.label, f"{column}, {end}", value, own.groups)
 
 
 def gains(found: Sequence[Answered], seed: int = 0) -> pl.DataFrame | None:
@@ -187,10 +223,9 @@ def gains(found: Sequence[Answered], seed: int = 0) -> pl.DataFrame | None:
 def _gain(own: Answered, rival: Answered, seed: int) -> Cell:
     values = [gather.per_example(a) for a in (own, rival)]
     both = pl.concat([v for v in values if v is not None])
-    level = "micro" if own.benchmark in gather.CLASSIFICATION else "macro"
     at = _levels(metrics.gain(both, own.label, rival.label, ["p1"], seed))
     row = f"{own.model} | {own.prompt} minus {rival.prompt}"
-    return _cell("autoprompt_gains", row, own.benchmark, *at[level, "", "p1"])
+    return _cell("autoprompt_gains", row, own.benchmark, *at["macro", "", "p1"])
 
 
 def _levels(summary: pl.DataFrame) -> dict[tuple[str, str, str], tuple[float, int, Bounds]]:
@@ -220,13 +255,16 @@ def _cell(
 
 
 def tables(
-    found: Sequence[Answered], published: Published, seed: int = 0
+    found: Sequence[Answered],
+    published: Published,
+    seed: int = 0,
+    taught: pl.DataFrame | None = None,
 ) -> Mapping[str, pl.DataFrame]:
     """Every table of this module that applies, by name."""
     made = {
         "autoprompt_table1": sentiment(found, published, seed),
         "autoprompt_table2": inference(found, published, seed),
-        "autoprompt_table4": facts(found, published, seed),
+        "autoprompt_table4": facts(found, published, seed, taught),
         "autoprompt_classes": per_class(found, seed),
         "autoprompt_gains": gains(found, seed),
         **relations(found, published, seed),

@@ -85,8 +85,15 @@ class Answered:
 
     @property
     def size(self) -> int:
-        """Test examples of the benchmark."""
-        return self.examples.filter(pl.col("split") == "test").height
+        """Test examples that were answered; of draws of a balanced set those of one draw."""
+        rows = self.outcomes.filter(pl.col("split") == "test")
+        asked = rows.select("group", "example").unique().height
+        return asked // self.groups if self.benchmark in CLASSIFICATION else asked
+
+    @property
+    def groups(self) -> int:
+        """Relations, or draws of a balanced set."""
+        return max(1, self.outcomes["group"].n_unique())
 
     def draws(self) -> list[str]:
         """The draws of a prompt that is drawn several times (random triggers), else one."""
@@ -101,15 +108,18 @@ def answered(
 ) -> list[Answered]:
     """What every row of the sheet answered, ordered by benchmark, model and prompt.
 
-    `outcomes`: its OUTCOMES file, in the same order; `folders`: benchmark -> its folder.
+    `outcomes`: the OUTCOMES file that holds it, in the same order (draws are named `prompt:00`);
+    `folders`: benchmark -> its folder.
     """
     examples = {
         name: schema.read(Path(folder) / "examples.parquet", schema.EXAMPLES)
         for name, folder in folders.items()
     }
+    files = {path: schema.read(path, schema.OUTCOMES) for path in dict.fromkeys(outcomes)}
     found = []
     for row, path in zip(rows, outcomes, strict=True):
-        model = models[row["model"]]
+        model, name = models[row["model"]], pl.col("prompt")
+        own = (name == row["prompt"]) | name.str.starts_with(f"{row['prompt']}:")
         found.append(
             Answered(
                 benchmark=row["benchmark"],
@@ -118,7 +128,7 @@ def answered(
                 kind=model["kind"],
                 source=model["source"],
                 published=model.get("published", "") or row["model"],
-                outcomes=schema.read(path, schema.OUTCOMES),
+                outcomes=files[path].filter(own),
                 examples=examples[row["benchmark"]],
             )
         )
@@ -173,6 +183,13 @@ def mean_of_draws(values: pl.DataFrame, label: str) -> pl.DataFrame:
     numbers = [c for c in values.columns if c not in ("prompt", "group", "unit")]
     mean = values.group_by("group", "unit").agg(pl.col(numbers).mean()).sort("group", "unit")
     return mean.select(pl.lit(label).alias("prompt"), "group", "unit", *numbers)
+
+
+def of_examples(own: Answered, facts: Iterable[str]) -> Answered:
+    """The same, of the examples of some facts only."""
+    kept = own.examples.filter(pl.col("fact").is_in(list(facts)))
+    key = ["group", "split", "example"]
+    return replace(own, outcomes=own.outcomes.join(kept, on=key, how="semi"), examples=kept)
 
 
 def draw_values(own: Answered, split: str = "test") -> list[float]:

@@ -165,6 +165,15 @@ def test_generated_answers_are_greedy_and_read():
         assert chosen.margin is None
 
 
+@pytest.mark.parametrize("name", ["llama", "bert", "t5"])
+def test_progress_tells_every_question_of_every_way_once(name):
+    told = []
+    ways = choice.WAYS
+    choice.choose(tiny(name), ASKED, ways, progress=told.append)
+    assert sum(told) == len(ASKED) * len(ways)
+    assert len([step for step in told if step]) > len(ways)
+
+
 def test_a_chat_template_wraps_the_prompt():
     loaded = tiny("gpt2", bos="forced")
     loaded.tokenizer.chat_template = (

@@ -83,7 +83,7 @@ def world(split, names):
                     {
                         "group": group, "split": split, "label": label, "surfaces": [label],
                         "fact": f"{group}-{name}{p}",
-                        "fields": {"sent": text, "sub": f"{name} Li{p}"},
+                        "fields": {"context": text, "sub": f"{name} Li{p}"},
                     }
                 )  # fmt: skip
     return rows
@@ -103,7 +103,7 @@ def test_it_learns_two_relations_and_gives_the_same_answers_again():
 def test_the_most_confident_edge_of_all_sentences_answers_for_the_fact():
     rows = world("train", NAMES)
     test = world("test", ["Una"])[:1]
-    silent = {**test[0], "fields": {"sent": "Nobody was there.", "sub": "Una Li0"}}
+    silent = {**test[0], "fields": {"context": "Nobody was there.", "sub": "Una Li0"}}
     lost = {**silent, "fact": "other"}
     table = examples([*rows, *test, silent, lost])
     trained = fit(table, Settings(width=16, hidden=16, epochs=12, rate=5e-3))
@@ -116,9 +116,9 @@ def test_the_most_confident_edge_of_all_sentences_answers_for_the_fact():
 
 def test_fields_and_facts_that_are_missing_are_named():
     rows = examples(world("train", NAMES))
-    with pytest.raises(ValueError, match="no field 'context'"):
-        fit(rows, Settings(), Columns(sentence="context"))
-    nothing = examples([{"split": "train", "label": "x", "fields": {"sent": "a", "sub": "b"}}])
+    with pytest.raises(ValueError, match="no field 'sent'"):
+        fit(rows, Settings(), Columns(sentence="sent"))
+    nothing = examples([{"split": "train", "label": "x", "fields": {"context": "a", "sub": "b"}}])
     with pytest.raises(ValueError, match="both entities"):
         fit(nothing, Settings())
 

@@ -33,7 +33,7 @@ NOTHING = "(none)"
 class Columns:
     """Which fields hold the sentence and the subject."""
 
-    sentence: str = "sent"
+    sentence: str = "context"
     subject: str = "sub"
 
 

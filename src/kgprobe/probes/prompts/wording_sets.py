@@ -34,7 +34,8 @@ class WordingSet:
     """Wordings of one relation that a kind of model can use; their weights sum to 1.
 
     `object_first` of the `total` were dropped, and lost `lost` of the weight; `cut` lost what
-    stood behind the answer; of wordings that became equal `merged` were counted into others.
+    stood behind the answer (`cut_words`: more than a stop); of wordings that became equal `merged`
+    were counted into others.
     """
 
     relation: str
@@ -42,6 +43,7 @@ class WordingSet:
     total: int
     object_first: int = 0
     cut: int = 0
+    cut_words: int = 0
     merged: int = 0
     lost: float = 0.0
     notes: dict[str, Any] = field(default_factory=dict)
@@ -53,6 +55,7 @@ class WordingSet:
             "used": len(self.wordings),
             "object_first": self.object_first,
             "cut": self.cut,
+            "cut_words": self.cut_words,
             "merged": self.merged,
             "weight_lost": round(self.lost, 6),
         }
@@ -110,6 +113,7 @@ def usable(relation: str, wordings: Sequence[Wording], kind: str) -> WordingSet:
                 continue
             end = text.index(ANSWER) + len(ANSWER)
             found.cut += end < len(text)
+            found.cut_words += any(c.isalnum() for c in text[end:])
             text = text[:end]
         found.merged += text in kept
         kept[text] = kept.get(text, 0.0) + wording.weight

@@ -75,13 +75,36 @@ def _by_model(
 ) -> Choices:
     found = Choices(record={**loaded.record, "ways": list(ways), "cue": CUE})
     for way in ways:
+        told = _Told(progress, len(asked))
         if way == "answer":
             if loaded.spec.kind == "causal":
-                _generate(loaded, asked, found)
+                _generate(loaded, asked, found, told)
         else:
-            _score(loaded, [_blank(c, way) for c in asked if way != "stem" or c.stem], way, found)
-        progress(len(asked))
+            blanks = [_blank(c, way) for c in asked if way != "stem" or c.stem]
+            _score(loaded, blanks, way, found, told)
+        # questions that are left out in this way count as done
+        progress(len(asked) - told.done)
     return found
+
+
+@dataclass
+class _Told:
+    """Progress in questions, and how many were told; a question's options may come in parts.
+
+    Options of several lengths are told once for each length: `most` is where counting ends.
+    """
+
+    progress: Callable[[int], object]
+    most: int
+    done: int = 0
+    _parts: float = 0.0
+
+    def __call__(self, questions: float) -> None:
+        self._parts += questions
+        step = min(int(self._parts + 1e-9), self.most) - self.done
+        if step:
+            self.done += step
+            self.progress(step)
 
 
 def _blank(choice: Choice, way: str) -> fill.Blank:
@@ -95,16 +118,18 @@ def _blank(choice: Choice, way: str) -> fill.Blank:
     return fill.Blank(choice.item, 0, "[X][Y]", f"{prompt(choice)}{CUE} ", choice.options)
 
 
-def _score(loaded: Loaded, blanks: Sequence[fill.Blank], way: str, found: Choices) -> None:
+def _score(
+    loaded: Loaded, blanks: Sequence[fill.Blank], way: str, found: Choices, told: "_Told"
+) -> None:
     """Choose by the log-probabilities of all options of every blank."""
     texts = questions(blanks, upper_first=False)
     ends = [at_end(text) or loaded.spec.kind != "causal" for text in texts]
     inside = [b for b, is_end in zip(blanks, ends, strict=True) if not is_end]
     plain = [b for b, is_end in zip(blanks, ends, strict=True) if is_end]
-    scores = _sentences(loaded, inside) if inside else {}
+    scores = _sentences(loaded, inside, told) if inside else {}
     if plain:
         settings = fill.Settings(upper_first=False, most_masks=64)
-        filled = fill.predict(loaded, plain, 0, settings)
+        filled = fill.predict(loaded, plain, 0, settings, progress=told)
         scores |= _summed(filled, {b.item: len(b.golds) for b in plain})
         reasons = {item: reason for item, _, _, reason in reversed(filled.left_out)}
         found.left_out += [(b.item, way, reasons[b.item]) for b in plain if b.item not in scores]
@@ -126,15 +151,19 @@ def _summed(filled: fill.Fills, sizes: dict[str, int]) -> dict[str, tuple[Any, A
     return {item: (sums[item], counts[item]) for item in sizes if (counts[item] > 0).all()}
 
 
-def _sentences(loaded: Loaded, blanks: Sequence[fill.Blank]) -> dict[str, tuple[Any, Any]]:
+def _sentences(
+    loaded: Loaded, blanks: Sequence[fill.Blank], told: "_Told"
+) -> dict[str, tuple[Any, Any]]:
     """(log-likelihoods of the complete sentences, answer tokens) of a causal model's options."""
     items = [sentence.Item(b.item, b.item, b.subject, b.item) for b in blanks]
+    sentences = sum(len(b.golds) for b in blanks)
     scores = sentence.score(
         loaded,
         items,
         {b.item: b.golds for b in blanks},
         {b.item: [(0, b.text)] for b in blanks},
         upper_first=False,
+        progress=lambda done: told(done * len(blanks) / sentences),
     ).columns
     names = np.array(scores["item"], dtype=object)
     found = {}
@@ -152,7 +181,7 @@ def _best(item: str, way: str, scores: Any) -> Chosen:
     return Chosen(item, way, int(order[0]), "scored", margin=margin)
 
 
-def _generate(loaded: Loaded, asked: Sequence[Choice], found: Choices) -> None:
+def _generate(loaded: Loaded, asked: Sequence[Choice], found: Choices, told: "_Told") -> None:
     """Greedy answers, through the tokenizer's chat template where it has one."""
     tokenizer, text = loaded.tokenizer, CausalText(loaded, budget_for(loaded))
     rows = [_message(loaded, choice) for choice in asked]
@@ -173,6 +202,7 @@ def _generate(loaded: Loaded, asked: Sequence[Choice], found: Choices) -> None:
             answers[number] = Chosen(
                 asked[number].item, "answer", *read(answer, asked[number].options), text=answer
             )
+        told(len(own))
 
     answers: dict[int, Chosen] = {}
     text.budget.run([len(rows[n]) + MOST for n in numbers], forward)

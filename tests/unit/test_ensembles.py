@@ -1,0 +1,130 @@
+"""Ensembles of wordings against sums written out, the choice by dev facts, words at a place."""
+
+import numpy as np
+import pytest
+import torch
+
+from kgprobe.metrics.ranking import tie_range
+from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.prompts.ensembles import choose, chosen, ensemble, work
+from kgprobe.probes.prompts.triggers import Template
+from kgprobe.probes.prompts.word_scores import answerable, word_ids
+from kgprobe.probes.prompts.wording_sets import Wording, usable
+from kgprobe.schema import OUTCOMES, check
+from tests.unit.prompt_examples import examples
+from tests.unit.tiny_models import tiny
+
+WORDINGS = [
+    Wording("[X] is the capital of [Y] .", 0.7),
+    Wording("The country where [X] lies is [Y]", 0.2),
+    Wording("[Y] is where [X] stands", 0.1),
+]
+CAPITALS = {"Paris": "France", "Rome": "Italy", "Niger": "Africa", "Italy": "Paris"}
+
+
+def facts(split="test"):
+    return examples(
+        [
+            {"group": "P36", "split": split, "label": label, "fields": {"sub": sub}}
+            for sub, label in CAPITALS.items()
+        ]
+    )
+
+
+def literal(loaded, text, words):
+    """log p of every word at [MASK] (or next, for causal models), one whole prompt at a time."""
+    tokenizer = loaded.tokenizer
+    ids = tokenizer(text.replace("[P]", tokenizer.mask_token or ""))["input_ids"]
+    if loaded.spec.kind == "causal":
+        ids = tokenizer(text.replace(" [P]", ""))["input_ids"]
+        at = len(ids) - 1
+    else:
+        at = ids.index(tokenizer.mask_token_id)
+    logits = loaded.model(torch.tensor([ids])).logits[0, at]
+    own = logits.log_softmax(-1)
+    blank = "" if loaded.spec.model == "bert" or text.startswith("[P]") else " "
+    tokens = [tokenizer(blank + word, add_special_tokens=False)["input_ids"] for word in words]
+    assert all(len(token) == 1 for token in tokens)
+    return np.array([float(own[token[0]]) for token in tokens])
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_an_ensemble_is_the_weighted_sum_of_its_wordings(name):
+    loaded = tiny(name)
+    predictor = Predictor(loaded)
+    words = answerable(loaded, sorted({*CAPITALS, *CAPITALS.values()}))
+    assert len(words) >= 3
+    used = usable("P36", WORDINGS, loaded.spec.kind)
+    assert len(used.wordings) == (3 if name == "bert" else 2)
+    table = facts()
+    found = ensemble("lpaqa", predictor, table, words, {"P36": used.wordings}, ["test"])
+    check(found, OUTCOMES)
+    for row, (sub, label) in zip(found.iter_rows(named=True), CAPITALS.items(), strict=True):
+        total = np.zeros(len(words))
+        for wording in used.wordings:
+            text = wording.text.replace("[X]", sub).replace("[Y]", "[P]")
+            total += wording.weight * literal(loaded, text, words)
+        assert row["answer"] == words[int(total.argmax())]
+        if label in words:
+            gold = words.index(label)
+            assert row["logprob"] == pytest.approx(total[gold], abs=1e-5)
+            assert (row["best"], row["worst"]) == tie_range(total, gold)
+    assert work(table, ["test"], {"P36": used.wordings}) == 4 * len(used.wordings)
+
+
+def test_one_wording_alone_and_with_a_sentence_in_front():
+    loaded = tiny("bert")
+    words = answerable(loaded, ["France", "Italy", "Paris"])
+    rows = examples(
+        [{"group": "P36", "label": "Italy", "fields": {"sent": "Rome .", "sub": "Rome"}}]
+    )
+    own = {"P36": [Wording("[X] lies in [Y] .")]}
+    found = ensemble("manual", Predictor(loaded), rows, words, own, ["test"], prefix="{sent} ")
+    expected = literal(loaded, "Rome . Rome lies in [P] .", words)
+    assert found["logprob"][0] == pytest.approx(expected[words.index("Italy")], abs=1e-5)
+
+
+def test_relations_without_wordings_have_no_rows():
+    loaded = tiny("gpt2")
+    words = answerable(loaded, ["France", "Italy"])
+    found = ensemble("lpaqa", Predictor(loaded), facts(), words, {"P36": []}, ["test"])
+    assert found.height == 0
+
+
+def test_the_wording_that_is_best_on_dev_is_taken_to_test():
+    loaded = tiny("bert")
+    predictor = Predictor(loaded)
+    words = answerable(loaded, sorted({*CAPITALS, *CAPITALS.values()}))
+    dev, test = facts("dev"), facts("test")
+    table = dev.vstack(test)
+    number, values = choose(predictor, dev, WORDINGS, words)
+    expected = []
+    for wording in WORDINGS:
+        found = ensemble("x", predictor, dev, words, {"P36": [Wording(wording.text)]}, ["dev"])
+        ranks = found["best"].drop_nulls()
+        assert (found["best"] == found["worst"]).all()
+        expected.append((1 / ranks).sum() / found.height)
+    assert values == pytest.approx(expected)
+    assert number == int(np.argmax(expected))
+    frame, record = chosen("manual_chosen", predictor, table, words, {"P36": WORDINGS})
+    assert record["P36"]["wording"] == WORDINGS[number].text
+    assert record["P36"]["n"] == 4
+    alone = ensemble(
+        "manual_chosen", predictor, table, words, {"P36": [Wording(WORDINGS[number].text)]}
+    )
+    assert frame.equals(alone)
+
+
+def test_words_have_their_blank_form_where_a_text_start_has_none():
+    loaded = tiny("roberta")
+    words = answerable(loaded, ["France", "Paris", "Burkina Faso", "xyzzy"])
+    assert "xyzzy" not in words
+    assert "Burkina Faso" not in words
+    behind, none = word_ids(loaded, Template.parse("{sub} [P]", "masked"), words)
+    first, others = word_ids(loaded, Template.parse("[P] {sub}", "masked"), words)
+    tokens = loaded.tokenizer.convert_ids_to_tokens
+    assert none == 0
+    assert all(token.startswith("\u0120") for token in tokens(behind))
+    assert others == sum(token.startswith("\u0120") for token in tokens(first))
+    with pytest.raises(ValueError, match="'xyzzy' is no single token"):
+        word_ids(loaded, Template.parse("{sub} [P]", "masked"), ["xyzzy"])

@@ -346,7 +346,7 @@ OUTCOMES = _contract(
     logprob=pl.Float64,
 )
 
-#: A point of a sweep over settings: dev accuracy (0 .. 1) on `n` examples, of a prompt searched or a
+#: A point of a sweep: dev accuracy (0 .. 1) on `n` examples, of a prompt searched or a
 #: model fine-tuned (`method`) on `size` training examples, the `draw`-th subset of that size.
 SWEEPS = _contract(
     "SWEEPS",

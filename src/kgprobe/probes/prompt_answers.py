@@ -5,7 +5,6 @@ searched prompt (random and shuffled triggers, prompts found on another model).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,8 @@ class Answerer:
     """A model with a task: every method is a prompt of the sheet and gives its OUTCOMES.
 
     `found`: folder of the searched prompts ("" where none are needed); `other`: the same of the
-    model that prompts are transferred from; `places`: files of published wordings by name.
+    model that prompts are transferred from; `wordings`: folders of published wordings (lpaqa,
+    autoprompt_published); `published`: the file of this model's searched prompts in the second.
     """
 
     def __init__(
@@ -43,7 +43,8 @@ class Answerer:
         task: Task,
         found: str | Path = "",
         other: str | Path = "",
-        places: Mapping[str, Any] | None = None,
+        wordings: Mapping[str, Path] | None = None,
+        published: str = "",
         draws: int = trigger_controls.DRAWS,
         seed: int = 0,
     ) -> None:
@@ -53,7 +54,8 @@ class Answerer:
         self.predictor = Predictor(self.loaded)
         self.task, self.examples = task, asked(task)
         self.found, self.other = Path(found), Path(other)
-        self.places, self.draws, self.seed = dict(places or {}), draws, seed
+        self.folders, self.file = dict(wordings or {}), published
+        self.draws, self.seed = draws, seed
         closed = task.kind == CLASSIFICATION
         self.words = task.vocabulary if closed else answerable(self.loaded, task.vocabulary)
         self.record: dict[str, Any] = {}
@@ -106,15 +108,15 @@ class Answerer:
 
     def mined(self) -> pl.DataFrame:
         """LPAQA's mined wordings, weighted."""
-        return self._ensemble("lpaqa_mined", "mined")
+        return self._ensemble("lpaqa_mined", "mine")
 
     def paraphrased(self) -> pl.DataFrame:
         """LPAQA's paraphrased wordings, weighted."""
-        return self._ensemble("lpaqa_paraphrased", "paraphrased")
+        return self._ensemble("lpaqa_paraphrased", "paraphrase")
 
     def chosen(self) -> pl.DataFrame:
         """The paraphrase that is best on the dev facts: as much data as a search is given."""
-        sets = self._sets("paraphrased")
+        sets = self._sets("paraphrase")
         bar = progress(total=None, desc="manual_chosen", unit="example")
         frame, record = ensembles.chosen(
             "manual_chosen", self.predictor, self.task.examples, self.words, sets,
@@ -127,33 +129,28 @@ class Answerer:
     def random_triggers(self) -> pl.DataFrame:
         """Random tokens that the filters allow in place of the found ones, in several draws."""
         vocabulary = vocabulary_of(self.loaded)
-        drawn: dict[str, list[tuple[int, ...]]] = {}
         found = self._found()
+        drawn = {}
         for group, file in found.items():
             settings = Settings(**file.settings)
             labels = [t for ids in file.labels.values() for t in ids]
             golds = self.task.of(group, "train")["label"].unique().to_list()
             closed = self.task.kind == CLASSIFICATION
             rows, _ = allowed(vocabulary, settings, labels, [] if closed else golds)
-            drawn[group] = trigger_controls.random_triggers(
-                np.flatnonzero(rows).tolist(), len(file.trigger), group, self.seed, self.draws
-            )
+            pool = np.flatnonzero(rows).tolist()
+            own = (file, pool, group, self.seed, self.draws)
+            drawn[group] = trigger_controls.random_prompts(self.loaded, *own)
         frames = []
-        for number, name in enumerate(trigger_controls.names("random_triggers", self.draws)):
-            prompts = {
-                group: replace(prompted.of_file(file), trigger=drawn[group][number])
-                for group, file in found.items()
-            }
+        for name in trigger_controls.names("random_triggers", self.draws):
+            prompts = {group: prompted.of_file(files[name]) for group, files in drawn.items()}
             frames.append(self._asked(name, prompts))
         return pl.concat(frames)
 
     def shuffled_triggers(self) -> pl.DataFrame:
         """The found tokens in another order."""
+        shuffled = trigger_controls.shuffled_prompt
         prompts = {
-            group: replace(
-                prompted.of_file(file),
-                trigger=trigger_controls.shuffled_trigger(file.trigger, group, self.seed),
-            )
+            group: prompted.of_file(shuffled(self.loaded, file, group, self.seed))
             for group, file in self._found().items()
         }
         return self._asked("shuffled_triggers", prompts)
@@ -200,12 +197,9 @@ class Answerer:
 
     def _sets(self, which: str) -> dict[str, list[wording_sets.Wording]]:
         """Wordings of every relation that this kind of model can use; counts go to the record."""
-        place = self.places.get(which)
-        if not place:
-            raise TaskError(f"no folder of {which} wordings: name it in autoprompt.places")
         made = {}
         for group in self.task.groups:
-            read = wording_sets.read_weighted(Path(place), group)
+            read = wording_sets.read_weighted(self.folders["lpaqa"] / which, group)
             own = wording_sets.usable(group, read, self.loaded.spec.kind)
             self.record.setdefault(which, {})[group] = own.counts()
             made[group] = own.wordings

@@ -30,6 +30,8 @@ WRITTEN = (
 PROMPTS = (*SEARCHED, *TRAINED, *WRITTEN)
 #: prompts that are made of the searched ones of the same model
 OF_SEARCHED = ("random_triggers", "shuffled_triggers")
+#: prompts that are made of LPAQA's sets of wordings
+OF_WORDINGS = ("lpaqa_mined", "lpaqa_paraphrased", "manual_chosen")
 #: method of the sheet -> the prompts that it is for
 METHODS = {
     "predict": PROMPTS,

@@ -49,7 +49,7 @@ def prepared(spec: ModelSpec, prompt: str, seed: int) -> Loaded:
 
 
 def settings_of(loaded: Loaded, task: Task, own: Mapping[str, Any], mode: str) -> Settings:
-    """The settings of the search: those of the mode, then those of the config (null: the mode's)."""
+    """The settings of the search: those of the mode, over them those of the config but nulls."""
     given = {name: value for name, value in own["settings"].items() if value is not None}
     return settings_for(mode, task.kind, loaded.spec.kind, **{"truncate": task.truncate, **given})
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from kgprobe.schema import atomic
+from kgprobe.files import atomic
 
 log = logging.getLogger("kgprobe")
 

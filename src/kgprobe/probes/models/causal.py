@@ -63,6 +63,39 @@ class Causal:
             self._plain(sequences, np.arange(len(sequences)), result, done, name)
         return result
 
+    @torch.inference_mode()
+    def visit_ends(self, rows: Ragged, read: Callable[[Ints, Any], None]) -> bool:
+        """Call `read(numbers, states)` with the hidden states at the last token of all rows.
+
+        Rows share their prefixes. Returns False, with a note, where this model cannot share them:
+        then nothing was read. After out-of-memory a batch is read again.
+        """
+        self._head = self._head or self._checked_head()
+        # a trie does not feed last tokens: one more stands behind every row
+        sequences = Ragged.of([np.append(rows[i], 0) for i in range(len(rows))])
+        trie = plan(sequences)
+        if self._whole or not self._can_share(sequences, trie):
+            return False
+        clusters = np.flatnonzero(trie.sizes)
+
+        def forward(batch: Ints) -> None:
+            layout = lay_out(trie, clusters[batch])
+            sequence, place = layout.places
+            last = place == sequences.lengths[sequence] - 1
+            read(sequence[last], self._nodes(layout)[self._tensor(layout.owners[last])])
+
+        self.budget.run(trie.sizes[clusters], forward, packed=True)
+        return True
+
+    def _nodes(self, layout: Any) -> Any:
+        """Hidden states of the nodes of a layout."""
+        with attention(self.loaded.model, NAME):
+            return self._states(
+                self._tensor(layout.tokens)[None],
+                position_ids=self._tensor(layout.depths)[None],
+                layout=_Tensors(layout, self.loaded.device),
+            )[0]
+
     def _can_share(self, sequences: Ragged, trie: Trie) -> bool:
         """Whether tries give this model's plain scores: tried once, on a few sentences."""
         if self.shares is not None:
@@ -114,12 +147,7 @@ class Causal:
 
         def forward(batch: Ints) -> None:
             layout = lay_out(trie, clusters[batch])
-            with attention(self.loaded.model, NAME):
-                hidden = self._states(
-                    self._tensor(layout.tokens)[None],
-                    position_ids=self._tensor(layout.depths)[None],
-                    layout=_Tensors(layout, self.loaded.device),
-                )[0]
+            hidden = self._nodes(layout)
             sequence, place = layout.places
             scores = self._scores(hidden, layout.owners, layout.targets)
             result[sequences.starts[sequence] + place] = scores

@@ -49,7 +49,10 @@ class Parts:
     def features(self, ids: Any, mask: Any, places: Any, types: Any = None) -> Any:
         """Features (rows x width) of padded rows; `mask` None where nothing is padded."""
         self.positions_fed += ids.numel()
-        hidden = self._hidden(ids, mask, places, types)
+        return self.finished(self._hidden(ids, mask, places, types))
+
+    def finished(self, hidden: Any) -> Any:
+        """Features of hidden states at the places."""
         hidden = self.head.transform(hidden) if self.head.transform else hidden
         return hidden if self.scale == 1.0 else hidden * self.scale
 

@@ -29,7 +29,8 @@ class PromptFile:
 
     `trigger` are ids: it is run by them. `tokens` and `text` are for reading; `round_trip` says
     whether the text gives the same ids again. `labels` maps a class to the ids that answer it
-    (empty: the gold word itself), `scores` a split to metric, value, n, low and high.
+    (empty: the gold word itself), `scores` a name to metric, value, n, low and high. The columns of
+    `trace`, one row per iteration, are in `record`.
     """
 
     template: str
@@ -44,7 +45,7 @@ class PromptFile:
     settings: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
     filters: dict[str, int] = field(default_factory=dict)
-    trace: list[dict[str, Any]] = field(default_factory=list)
+    trace: list[list[Any]] = field(default_factory=list)
     restarts: list[dict[str, Any]] = field(default_factory=list)
     scores: dict[str, dict[str, Any]] = field(default_factory=dict)
     record: dict[str, Any] = field(default_factory=dict)
@@ -107,9 +108,17 @@ def round_trips(loaded: Loaded, ids: Sequence[int]) -> bool:
 
 def save(prompt: PromptFile, path: str | Path) -> None:
     """Write the prompt as JSON, whole or not at all; the same prompt, the same bytes."""
-    text = json.dumps(asdict(prompt), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    lines = [f'"{key}": {_shown(value)}' for key, value in sorted(asdict(prompt).items())]
     with atomic(path) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _shown(value: Any) -> str:
+    """JSON on one line, but a list of lists or objects with one of them per line."""
+    options: Any = {"sort_keys": True, "ensure_ascii": False, "allow_nan": False}
+    if isinstance(value, list) and value and isinstance(value[0], (list, dict)):
+        return "[\n " + ",\n ".join(json.dumps(v, **options) for v in value) + "\n]"
+    return json.dumps(value, **options)
 
 
 def read(path: str | Path) -> PromptFile:

@@ -81,7 +81,7 @@ def frame(loaded: Loaded, separated: bool, released: bool = False) -> Frame:
         types_middle = [1] * len(middle)
     return Frame(
         ids[:first], middle, ids[last + 1 :], types[:first], types_middle, types[last + 1 :],
-        (types[first], types[last]), typed, released and _byte_level(tokenizer),
+        (types[first], types[last]), typed, released and byte_level(tokenizer),
     )  # fmt: skip
 
 
@@ -93,5 +93,6 @@ def _specials(tokenizer: Any, texts: Sequence[str]) -> tuple[list[int], list[int
     return list(coded["input_ids"]), list(types), words
 
 
-def _byte_level(tokenizer: Any) -> bool:
+def byte_level(tokenizer: Any) -> bool:
+    """Whether tokens are sequences of bytes with a mark for the blank, as in GPT-2."""
     return '"ByteLevel"' in tokenizer.backend_tokenizer.to_str()

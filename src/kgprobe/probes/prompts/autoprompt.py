@@ -1,0 +1,296 @@
+"""AutoPrompt: trigger tokens found by gradients (Shin et al. 2020; autoprompt.md, section 4).
+
+gradient at the trigger  ->  k tokens with the largest first-order gain at one position
+score them on examples   ->  move there (accept)  ->  the best trigger by the dev set is kept
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from kgprobe.job import Bar, log, progress
+from kgprobe.probes.models.batching import Budget, Ints
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.prompts import trigger_state
+from kgprobe.probes.prompts.trigger_candidates import Candidates
+from kgprobe.probes.prompts.trigger_data import Example as Example
+from kgprobe.probes.prompts.trigger_data import SearchError as SearchError
+from kgprobe.probes.prompts.trigger_data import problem
+from kgprobe.probes.prompts.trigger_files import PromptFile, identity, text_of
+from kgprobe.probes.prompts.trigger_filters import allowed, vocabulary_of
+from kgprobe.probes.prompts.trigger_pieces import pieces
+from kgprobe.probes.prompts.trigger_result import DECIMALS, label_table, result, summary
+from kgprobe.probes.prompts.trigger_scores import Floats, Scorer
+from kgprobe.probes.prompts.trigger_settings import Settings as Settings
+from kgprobe.probes.prompts.trigger_settings import settings_for as settings_for
+from kgprobe.probes.prompts.trigger_state import Draws, State
+from kgprobe.probes.prompts.triggers import Template, initial_token
+
+#: Difference of scores, in nat per example, below which shared prefixes may change their order:
+#: such candidates are scored again without.
+NEAR = 2e-5
+
+
+def search(
+    loaded: Loaded,
+    template: Template,
+    train: Sequence[Example],
+    dev: Sequence[Example],
+    settings: Settings,
+    state_path: str | Path | None = None,
+    labels: Mapping[str, Sequence[int | str]] | None = None,
+    watched: Sequence[str] = (),
+    name: str = "",
+    budget: Budget | None = None,
+) -> PromptFile:
+    """The best trigger by dev over all restarts, with its trace.
+
+    Examples are (fields, label). With `labels` (class -> token ids or words) labels are classes,
+    else gold objects. `watched` are gold objects of dev and test: trigger tokens spelled like one
+    are counted. `name` (a relation) goes into the seeds. With `state_path` a search that was
+    stopped goes on where it was. Raises SearchError; see `problem`, `allowed`.
+    """
+    threads = torch.get_num_threads()
+    if loaded.device.type == "cpu":
+        torch.set_num_threads(1)  # nothing may depend on the cores of a machine
+    try:
+        path = None if state_path is None else Path(state_path)
+        run = Search(loaded, template, train, dev, settings, path, labels, name, budget)
+        return result(run, run.run(), watched)
+    finally:
+        torch.set_num_threads(threads)
+
+
+class Search:
+    """One search: the problem, the fast scorer, and where it stands."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        template: Template,
+        train: Sequence[Example],
+        dev: Sequence[Example],
+        settings: Settings,
+        path: Path | None,
+        labels: Mapping[str, Sequence[int | str]] | None,
+        name: str,
+        budget: Budget | None,
+    ) -> None:
+        if not template.triggers:
+            raise SearchError(f"template {template.text!r}: no [T], nothing to search")
+        self.loaded, self.template, self.settings = loaded, template, settings
+        self.path, self.name = path, name
+        self.initial = _initial(loaded, template, settings)
+        self.problem = problem(loaded, template, train, dev, settings, labels, self.initial[0])
+        self.vocabulary = vocabulary_of(loaded)
+        tokens = self.problem.labels[self.problem.known].tolist()
+        golds = self._training_golds()
+        kept, self.counts = allowed(
+            self.vocabulary, settings, tokens if labels is not None else (),
+            [] if labels is not None else golds,
+            [] if labels is not None else self._tokens_of(golds),
+        )  # fmt: skip
+        self.scorer = Scorer(loaded, self.problem, budget)
+        self.candidates = Candidates(loaded, settings, kept, self.scorer)
+        self._precise: Scorer | None = None
+        self.owner = self._owner()
+
+    def _training_golds(self) -> list[str]:
+        return sorted({label for _, label in self.problem.train.examples})
+
+    def _tokens_of(self, golds: Sequence[str]) -> list[int]:
+        row = {name: i for i, name in enumerate(self.problem.classes)}
+        return [int(self.problem.labels[row[gold], 0]) for gold in golds]
+
+    def _owner(self) -> dict[str, Any]:
+        """What a state must agree with."""
+        known = self.problem
+        return {
+            "model": identity(self.loaded),
+            "template": self.template.text,
+            "settings": asdict(self.settings),
+            "data": {"train": known.train.digest(), "dev": known.dev.digest()},
+            "labels": label_table(known),
+            "initial": {str(i): t for i, t in enumerate(self.initial)},
+            "name": self.name,
+        }
+
+    # -- the loop -----------------------------------------------------------------------------
+
+    def run(self) -> State:
+        """All restarts, from the saved state if there is one."""
+        state = trigger_state.load(self.owner, self.path)
+        if state is not None:
+            log.info("search goes on: restart %d, iteration %d", state.restart, state.iteration)
+        state = state or self._opened(State())
+        total = self.settings.iterations * self.settings.restarts
+        bar = progress(total=total, desc=self.name or "search", unit="it")
+        bar.update(state.restart * self.settings.iterations + state.iteration)
+        while state.restart < self.settings.restarts:
+            draws = Draws(0)
+            draws.restore(state.draws)
+            while state.iteration < self.settings.iterations:
+                self._iterate(state, draws, bar)
+            state.finished.append(summary(self, state))
+            state.restart += 1
+            state = self._opened(state)
+            trigger_state.save(state, self.owner, self.path)
+        bar.close()
+        return state
+
+    def _opened(self, state: State) -> State:
+        """The state at the start of a restart."""
+        state.iteration, state.accepted, state.sequences = 0, 0, 0
+        state.trigger, state.best, state.known = list(self.initial), None, []
+        state.draws = Draws(self.seed(state.restart)).state()
+        if not self.settings.fill_all and state.restart < self.settings.restarts:
+            state.best = [self._dev(state), -1, list(state.trigger)]
+        return state
+
+    def seed(self, restart: int) -> int:
+        if self.settings.mode == "released" and restart == 0:
+            return self.settings.seed
+        text = repr((self.settings.seed, self.name, restart))
+        return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16)
+
+    def _iterate(self, state: State, draws: Draws, bar: Bar) -> None:
+        before = self.scorer.rows_fed
+        gradient_batches, evaluation = self._batches(state, draws)
+        gradient = self._gradient(state, gradient_batches)
+        tried = self.candidates.draw(gradient, state.trigger, draws)
+        scores, current = self._scores(state, evaluation, [t for t, _ in tried])
+        best = int(np.argmax(scores))  # the first of equal ones
+        accepted = self.settings.accept == "best_of_k" or bool(
+            scores[best] > (-np.inf if self._unfilled(state.trigger) else current)
+        )
+        dev = None
+        if accepted:
+            state.trigger = list(tried[best][0])
+            state.accepted += 1
+            if not self._unfilled(state.trigger):
+                dev = self._dev(state)
+                if state.best is None or dev > state.best[0]:
+                    state.best = [dev, state.iteration, list(state.trigger)]
+        n = len(evaluation)
+        mean = None if current is None else round(current / n, DECIMALS)
+        state.trace.append(
+            [state.restart, state.iteration, tried[best][1], mean,
+             round(float(scores[best]) / n, DECIMALS), int(accepted),
+             None if dev is None else round(dev, DECIMALS)]
+        )  # fmt: skip
+        state.sequences += self.scorer.rows_fed - before
+        state.iteration += 1
+        state.draws = draws.state()
+        trigger_state.save(state, self.owner, self.path)
+        self._tell(state, bar)
+
+    def _unfilled(self, trigger: Sequence[int]) -> bool:
+        """Whether a token stands where one still has to be found."""
+        return self.settings.fill_all and initial_token(self.loaded) in trigger
+
+    def _batches(self, state: State, draws: Draws) -> tuple[list[Ints], Ints]:
+        """(batches of the gradient, examples that candidates are scored on)."""
+        own, n = self.settings, len(self.problem.train)
+        size, wanted = own.accumulate * own.batch, own.evaluation or own.accumulate * own.batch
+        order = draws.permutation(n)
+        if own.fixed:
+            second = Draws(self.seed(state.restart)).choice(n)[: min(wanted, max(n // 2, 1))]
+            order = order[~np.isin(order, second)] if n > 1 else order
+            first = order[:size]
+        elif own.batches == "fresh":
+            first, second = order[:size], draws.permutation(n)[:wanted]
+        else:
+            first = order[: min(size, max(n // 2, 1))]
+            second = order[len(first) : len(first) + wanted] if n > 1 else order
+        return [first[i : i + own.batch] for i in range(0, len(first), own.batch)], second
+
+    def _gradient(self, state: State, batches: list[Ints]) -> Floats:
+        """Gradient of the loss, a mean over batches of means over examples."""
+        examples = np.concatenate(batches)
+        weights = np.concatenate([np.full(len(b), 1 / (len(b) * len(batches))) for b in batches])
+        found = self.scorer.gradient(examples, weights, state.trigger)
+        if not np.isfinite(found).all():
+            found = self._again().gradient(examples, weights, state.trigger)
+            self._refuse(found, state, examples, "gradient")
+        return found
+
+    def _scores(
+        self, state: State, examples: Ints, triggers: list[list[int]]
+    ) -> tuple[Floats, float | None]:
+        """Sums over the examples of the candidates, and of the current trigger (None: unasked)."""
+        strict = self.settings.accept == "strict"
+        asked = [*triggers, state.trigger] if strict else triggers
+        metric = self.settings.metric
+        found = self.scorer.values("train", examples, asked, metric)
+        if not np.isfinite(found).all():
+            found = self._again().values("train", examples, asked, metric)
+            self._refuse(found, state, examples, "score")
+        sums = found.sum(1)
+        if self.scorer.shares and metric == "likelihood":
+            near = np.flatnonzero(sums >= sums.max() - NEAR * len(examples))
+            if len(near) > 1:
+                again = self.scorer.values(
+                    "train", examples, [asked[i] for i in near], metric, share=False
+                )
+                sums[near] = again.sum(1)
+        return (sums[:-1], float(sums[-1])) if strict else (sums, None)
+
+    def _again(self) -> Scorer:
+        """The scorer in float32, for a step whose numbers were not finite."""
+        log.warning("numbers that are not finite: the step is repeated in float32")
+        self._precise = self._precise or self.scorer.in_float32()
+        return self._precise
+
+    def _refuse(self, found: Floats, state: State, examples: Ints, what: str) -> None:
+        if np.isfinite(found).all():
+            return
+        trigger_state.save(state, self.owner, self.path)
+        raise SearchError(
+            f"{self.name or 'search'}: a {what} is not finite in float32 either: restart "
+            f"{state.restart}, iteration {state.iteration}, trigger {state.trigger}, training "
+            f"examples {examples.tolist()[:64]}; the state before this iteration is saved"
+        )
+
+    def _dev(self, state: State) -> float:
+        """Mean of the dev metric of the current trigger, looked up if it was here before."""
+        for trigger, value in state.known:
+            if trigger == state.trigger:
+                return float(value)
+        value = float(self.dev_values(state.trigger, self.settings.dev_metric).mean())
+        if not np.isfinite(value):
+            self._refuse(np.array([value]), state, np.arange(len(self.problem.dev)), "dev score")
+        state.known.append([list(state.trigger), value])
+        return value
+
+    def dev_values(self, trigger: Sequence[int], metric: str) -> Floats:
+        everything = np.arange(len(self.problem.dev))
+        return self.scorer.values("dev", everything, [trigger], metric)[0]
+
+    def _tell(self, state: State, bar: Bar) -> None:
+        row = state.trace[-1]
+        best = "-" if state.best is None else f"{state.best[0]:.4f}"
+        bar.set_postfix_str(
+            f"swap {row[2]}, {row[3]} -> {row[4]}, dev {best}, "
+            f"{text_of(self.loaded, state.trigger)!r}",
+            refresh=False,
+        )
+        bar.update(1)
+
+
+def _initial(loaded: Loaded, template: Template, settings: Settings) -> list[int]:
+    """The ids of the trigger at the start."""
+    if not settings.initial:
+        return [initial_token(loaded)] * template.triggers
+    found: list[int] = pieces(loaded.tokenizer, [f" {settings.initial.strip()}"])[0]
+    if len(found) != template.triggers:
+        shown = loaded.tokenizer.convert_ids_to_tokens(found)
+        raise SearchError(
+            f"initial trigger {settings.initial!r} has {len(found)} tokens {shown}, template "
+            f"{template.text!r} has {template.triggers} places"
+        )
+    return found

@@ -1,0 +1,136 @@
+"""Settings of the trigger search, and the modes in which paper and released code differ.
+
+Source: autoprompt.md, sections 4, 9 and 10.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MODES = ("paper", "released", "default")
+TASKS = ("facts", "relation_extraction", "classification")
+LEGAL: Mapping[str, tuple[Any, ...]] = {
+    "mode": MODES,
+    "task": TASKS,
+    "metric": ("likelihood", "accuracy"),
+    "dev_metric": ("likelihood", "accuracy"),
+    "accept": ("strict", "best_of_k"),
+    "batches": ("disjoint", "fresh"),
+    "positions": ("one", "all"),
+    "special_filter": ("all", "special", "off"),
+    "gold_filter": ("text", "exact", "off"),
+    "capital_filter": ("all", "slow_tokenizer", "off"),
+    "habits": ("default", "released"),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One search.
+
+    mode            paper, released or default: where the other fields come from
+    candidates      k: tokens tried per iteration
+    accumulate      A: batches of the gradient, and of the evaluation
+    batch           B: examples of a batch
+    evaluation      examples that candidates are scored on; 0: A * B
+    metric          what candidates are compared by; dev_metric: what the best trigger has most of
+    accept          strict: only what beats the current trigger on the same examples;
+                    best_of_k: the best candidate in any case
+    batches         disjoint: both batches from one permutation; fresh: a shuffle each (may overlap)
+    fill_all        no initial token may be left: it counts as minus infinity while one is
+    positions       one: a random one per iteration. all: `swaps` of the best `per_position` at all
+    replace         tokens swapped per candidate where positions are all
+    fixed           candidates are scored on the same examples in every iteration
+    initial         text of the initial trigger, exactly as many tokens as places, or "" (the mask)
+    round_trip      candidates whose trigger does not survive decoding and encoding are passed over
+    """
+
+    mode: str = "default"
+    task: str = "facts"
+    candidates: int = 10
+    accumulate: int = 1
+    batch: int = 56
+    evaluation: int = 0
+    iterations: int = 1000
+    restarts: int = 3
+    seed: int = 0
+    metric: str = "likelihood"
+    dev_metric: str = "likelihood"
+    accept: str = "strict"
+    batches: str = "disjoint"
+    fill_all: bool = True
+    positions: str = "one"
+    per_position: int = 256
+    swaps: int = 64
+    replace: int = 1
+    fixed: bool = False
+    initial: str = ""
+    special_filter: str = "all"
+    label_filter: bool = True
+    gold_filter: str = "text"
+    capital_filter: str = "all"
+    round_trip: bool = False
+    habits: str = "default"
+    truncate: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a value that a field does not have."""
+        for name, legal in LEGAL.items():
+            if getattr(self, name) not in legal:
+                raise ValueError(f"{name} {getattr(self, name)!r}; legal: {', '.join(legal)}")
+        for name in ("candidates", "accumulate", "batch", "iterations", "restarts", "swaps",
+                     "per_position", "replace"):  # fmt: skip
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+
+#: Section 9: k, A, B and iterations of the published commands.
+SIZES: Mapping[str, dict[str, int]] = {
+    "facts": {"candidates": 10, "accumulate": 1, "batch": 56, "iterations": 1000},
+    "relation_extraction": {"candidates": 10, "accumulate": 1, "batch": 32, "iterations": 500},
+    "classification": {"candidates": 100, "accumulate": 30, "batch": 24, "iterations": 180},
+}
+
+
+def settings_for(mode: str, task: str, kind: str, **own: Any) -> Settings:
+    """The settings of a mode for a task and a kind of model; `own` sets any field by itself.
+
+    Raises ValueError for an unknown mode, task or field.
+    """
+    if mode not in MODES or task not in TASKS:
+        raise ValueError(
+            f"mode {mode!r}, task {task!r}; legal: {', '.join(MODES)}; {', '.join(TASKS)}"
+        )
+    unknown = own.keys() - Settings.__dataclass_fields__.keys()
+    if unknown:
+        legal = ", ".join(Settings.__dataclass_fields__)
+        raise ValueError(f"no such setting: {', '.join(sorted(unknown))}; legal: {legal}")
+    facts = task != "classification"
+    chosen: dict[str, Any] = {**SIZES[task], "fill_all": kind == "masked"}
+    if not facts:
+        # the published sentiment trigger holds a capital
+        chosen |= {"gold_filter": "off", "capital_filter": "off"}
+    if mode == "paper":
+        chosen |= {"accept": "best_of_k", "restarts": 1}
+    elif mode == "released":
+        chosen |= _released(facts, kind)
+    elif facts:
+        chosen |= {"evaluation": 256 if task == "facts" else 0}
+    return Settings(**{**chosen, "mode": mode, "task": task, **own})
+
+
+def _released(facts: bool, kind: str) -> dict[str, Any]:
+    metric = "likelihood" if facts else "accuracy"
+    filters: dict[str, Any] = {"special_filter": "special", "gold_filter": "exact",
+                               "capital_filter": "slow_tokenizer"}  # fmt: skip
+    if not facts:  # the published commands of these tasks have the filter off
+        filters = {"special_filter": "off", "label_filter": False}
+    return {
+        "metric": metric,
+        "dev_metric": metric,
+        "batches": "fresh",
+        "fill_all": facts and kind == "masked",
+        "restarts": 1,
+        "habits": "released",
+        **filters,
+    }

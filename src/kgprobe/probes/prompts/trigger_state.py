@@ -1,0 +1,106 @@
+"""Where a search stands: written after every iteration, refused by any other search."""
+
+import base64
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from kgprobe.files import atomic
+from kgprobe.probes.models.batching import Ints
+from kgprobe.probes.prompts.trigger_data import SearchError
+
+
+class Draws:
+    """The two generators of the released code, and its draws: shuffles and positions."""
+
+    def __init__(self, seed: int) -> None:
+        self.torch = torch.Generator().manual_seed(seed)
+        self.python = random.Random(seed)
+
+    def permutation(self, size: int) -> Ints:
+        """A shuffle, behind the base seed that opening a data loader takes."""
+        torch.empty((), dtype=torch.int64).random_(generator=self.torch)
+        return self.choice(size)
+
+    def choice(self, size: int) -> Ints:
+        """0 ... size - 1 in random order."""
+        return np.asarray(torch.randperm(size, generator=self.torch).numpy(), dtype=np.int64)
+
+    def position(self, size: int) -> int:
+        """One of `size` trigger positions."""
+        return self.python.randrange(size)
+
+    def state(self) -> dict[str, Any]:
+        """Both states, as JSON values."""
+        version, words, rest = self.python.getstate()
+        own = base64.b64encode(self.torch.get_state().numpy().tobytes()).decode()
+        return {"torch": own, "python": [version, list(words), rest]}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        own = np.frombuffer(base64.b64decode(state["torch"]), dtype=np.uint8).copy()
+        self.torch.set_state(torch.from_numpy(own))
+        version, words, rest = state["python"]
+        self.python.setstate((version, tuple(words), rest))
+
+
+@dataclass
+class State:
+    """The search before iteration `iteration` of restart `restart`.
+
+    `best` is [dev value, iteration, trigger] or None, `known` the dev values of triggers so far,
+    `finished` the summaries of earlier restarts.
+    """
+
+    restart: int = 0
+    iteration: int = 0
+    trigger: list[int] = field(default_factory=list)
+    best: list[Any] | None = None
+    known: list[list[Any]] = field(default_factory=list)
+    draws: dict[str, Any] = field(default_factory=dict)
+    accepted: int = 0
+    sequences: int = 0
+    trace: list[list[Any]] = field(default_factory=list)
+    finished: list[dict[str, Any]] = field(default_factory=list)
+
+
+def save(state: State, owner: Mapping[str, Any], path: Path | None) -> None:
+    """Write the state and whose it is, whole or not at all."""
+    if path is None:
+        return
+    with atomic(path) as temporary:
+        temporary.write_text(json.dumps({"owner": owner, "state": asdict(state)}))
+
+
+def load(owner: Mapping[str, Any], path: Path | None) -> State | None:
+    """The state at `path`, None where there is none.
+
+    Raises SearchError, naming the difference, for one of another model, data set or setting.
+    """
+    if path is None or not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text())
+        theirs, state = found["owner"], State(**found["state"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise SearchError(f"{path}: not the state of a search ({error}); remove it") from error
+    own = json.loads(json.dumps(owner))
+    for part in own:
+        there, here = theirs.get(part), own[part]
+        if there == here:
+            continue
+        name = part
+        if isinstance(there, dict) and isinstance(here, dict):
+            key = next(k for k in sorted(here | there) if here.get(k) != there.get(k))
+            name, there, here = f"{part}: {key}", there.get(key), here.get(key)
+        raise SearchError(
+            f"{path} belongs to another search: {name} is {str(there)[:60]!r} there and "
+            f"{str(here)[:60]!r} here; remove the state, or run what it belongs to"
+        )
+    return state

@@ -1,0 +1,275 @@
+"""The fast trigger search against the literal loop, and what must not change its result."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.prompts import autoprompt, trigger_candidates, trigger_files
+from kgprobe.probes.prompts.autoprompt import SearchError, Settings, search
+from kgprobe.probes.prompts.trigger_data import problem
+from kgprobe.probes.prompts.trigger_filters import allowed, vocabulary_of
+from kgprobe.probes.prompts.trigger_scores import Scorer
+from kgprobe.probes.prompts.triggers import Template, initial_token
+from tests.unit import literal_search
+from tests.unit.tiny_models import tiny
+
+NAMES = ["Paris", "Rome", "Niger", "Italy", "Burkina Faso", "France", "the capital", "a country"]
+GOLDS = ["Paris", "Rome", "Africa", "country"]
+TRAIN = [({"sub": f"{a} {b}"}, GOLDS[i % 4]) for i, (a, b) in
+         enumerate(itertools.product(NAMES[:5], NAMES[3:]))][:14]  # fmt: skip
+DEV = [({"sub": f"{b} is {a}"}, GOLDS[i % 4]) for i, (a, b) in
+       enumerate(itertools.product(NAMES[4:6], NAMES[:3]))]  # fmt: skip
+LABELS = {"yes": [60, 75], "no": [88], "so": [101]}
+CLASSES = [(f, sorted(LABELS)[i % 3]) for i, (f, _) in enumerate(TRAIN)]
+
+
+def settings(**own):
+    return Settings(**{"candidates": 3, "batch": 3, "iterations": 50, "restarts": 1,
+                       "capital_filter": "off", **own})  # fmt: skip
+
+
+def template_for(name, m):
+    text = f"{{sub}} [T]x{m} [P]" + (" ." if name in ("bert", "roberta") else "")
+    return Template.parse(text, "masked" if name in ("bert", "roberta") else "causal")
+
+
+class Watched:
+    """Candidates and scores that the fast search has seen."""
+
+    def __init__(self, monkeypatch):
+        self.candidates, self.sums = [], []
+        draw, scores = trigger_candidates.Candidates.draw, autoprompt.Search._scores
+
+        def drawing(own, *given):
+            found = draw(own, *given)
+            self.candidates.append([swaps for _, swaps in found])
+            return found
+
+        def scoring(own, *given):
+            found = scores(own, *given)
+            self.sums.append(found)
+            return found
+
+        monkeypatch.setattr(trigger_candidates.Candidates, "draw", drawing)
+        monkeypatch.setattr(autoprompt.Search, "_scores", scoring)
+
+
+CASES = [
+    ("bert", "facts", 5, 1, "strict", "likelihood", "disjoint"),
+    ("bert", "facts", 1, 3, "best_of_k", "likelihood", "fresh"),
+    ("bert", "facts", 5, 1, "strict", "accuracy", "fresh"),
+    ("roberta", "facts", 5, 1, "best_of_k", "accuracy", "disjoint"),
+    ("bert", "classes", 5, 1, "strict", "accuracy", "fresh"),
+    ("roberta", "classes", 5, 1, "best_of_k", "likelihood", "disjoint"),
+    ("gpt2", "facts", 5, 1, "strict", "likelihood", "disjoint"),
+    ("gpt2", "classes", 1, 1, "best_of_k", "accuracy", "fresh"),
+    ("llama", "facts", 5, 1, "best_of_k", "likelihood", "fresh"),
+    ("llama", "classes", 5, 1, "strict", "accuracy", "disjoint"),
+]
+
+
+@pytest.mark.parametrize(("name", "task", "m", "accumulate", "accept", "metric", "batches"), CASES)
+def test_the_same_search_as_a_literal_loop(
+    monkeypatch, name, task, m, accumulate, accept, metric, batches
+):
+    loaded = tiny(name, bos="forced" if name in ("gpt2", "llama") else "", double=False)
+    own = settings(accumulate=accumulate, accept=accept, metric=metric, batches=batches,
+                   fill_all=name in ("bert", "roberta") and task == "facts")  # fmt: skip
+    labels = None if task == "facts" else LABELS
+    train = TRAIN if task == "facts" else CLASSES
+    dev = DEV if task == "facts" else CLASSES[:5]
+    template = template_for(name, m)
+    seen = Watched(monkeypatch)
+    found = search(loaded, template, train, dev, own, labels=labels)
+    known = problem(loaded, template, train, dev, own, labels)
+    golds = sorted({label for _, label in train})
+    ids = sorted(set(known.labels[known.known].tolist()))
+    kept, _ = allowed(
+        vocabulary_of(loaded), own, ids if labels else (), () if labels else golds,
+        () if labels else ids,
+    )  # fmt: skip
+    blank = initial_token(loaded)
+    seed = found.restarts[0]["seed"]
+    visits, best, last = literal_search.search(loaded, known, own, kept, [blank] * m, seed, blank)
+    for i, (place, tokens, sums, current, arg, accepted, _) in enumerate(visits):
+        assert seen.candidates[i] == [[[place, t]] for t in tokens], i
+        np.testing.assert_allclose(seen.sums[i][0], sums, atol=1e-4, err_msg=str(i))
+        if accept == "strict" and np.isfinite(current):
+            assert seen.sums[i][1] == pytest.approx(current, abs=1e-4)
+        assert found.trace[i][2] == [[place, tokens[arg]]], i
+        assert found.trace[i][5] == accepted, i
+    assert found.restarts[0]["last"] == last
+    assert found.trigger == best[1]
+    assert sum(v[5] for v in visits) > 3 or metric == "accuracy"
+    assert not set(found.trigger) & set(np.flatnonzero(~kept).tolist()) or not own.fill_all
+
+
+def quick(**own):
+    return settings(**{"iterations": 12, "restarts": 2, "seed": 3, **own})
+
+
+def written(prompt, path):
+    trigger_files.save(prompt, path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["bert", "llama"])
+def test_order_batches_and_threads_leave_the_same_file(tmp_path, name):
+    loaded = tiny(name, bos="forced" if name == "llama" else "", double=False)
+    template, own = template_for(name, 3), quick(fill_all=name == "bert")
+    plain = written(search(loaded, template, TRAIN, DEV, own), tmp_path / "a")
+    assert json.loads(plain)["restarts"][0]["seed"] != json.loads(plain)["restarts"][1]["seed"]
+    turned = search(loaded, template, TRAIN[::-1], DEV[::-1], own)
+    assert written(turned, tmp_path / "b") == plain
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    again = search(loaded, template, TRAIN, DEV, own)
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(threads)
+    assert written(again, tmp_path / "c") == plain
+    for positions in (20, 64, 4096):
+        other = search(loaded, template, TRAIN, DEV, own, budget=Budget(positions))
+        assert written(other, tmp_path / "d") == plain
+
+
+@pytest.mark.parametrize("stops", [(1, 9), (5, 13, 2)])
+def test_a_stopped_search_goes_on_to_the_same_file(tmp_path, monkeypatch, stops):
+    loaded, template = tiny("bert", double=False), template_for("bert", 3)
+    plain = written(search(loaded, template, TRAIN, DEV, quick()), tmp_path / "a")
+    state, iterate = tmp_path / "state.json", autoprompt.Search._iterate
+    for stop in stops:
+        count = itertools.count()
+
+        def stopping(own, *given, count=count, stop=stop):
+            if next(count) == stop:
+                raise KeyboardInterrupt
+            return iterate(own, *given)
+
+        monkeypatch.setattr(autoprompt.Search, "_iterate", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            search(loaded, template, TRAIN, DEV, quick(), state)
+    monkeypatch.setattr(autoprompt.Search, "_iterate", iterate)
+    assert written(search(loaded, template, TRAIN, DEV, quick(), state), tmp_path / "b") == plain
+    # a finished one is not searched again
+    monkeypatch.setattr(autoprompt.Search, "_iterate", None)
+    assert written(search(loaded, template, TRAIN, DEV, quick(), state), tmp_path / "b") == plain
+
+
+def test_a_state_of_another_search_is_refused(tmp_path):
+    loaded, template, state = tiny("bert", double=False), template_for("bert", 1), tmp_path / "s"
+    own = quick(iterations=2, restarts=1)
+    search(loaded, template, TRAIN, DEV, own, state)
+    with pytest.raises(SearchError, match="settings: candidates is '3' there and '4' here"):
+        search(loaded, template, TRAIN, DEV, quick(iterations=2, restarts=1, candidates=4), state)
+    with pytest.raises(SearchError, match="data: train is"):
+        search(loaded, template, TRAIN[1:], DEV, own, state)
+    with pytest.raises(SearchError, match="model: hidden_size is '32' there and '16' here"):
+        search(tiny("albert", double=False), template, TRAIN, DEV, own, state)
+    with pytest.raises(SearchError, match=r"template is '\{sub\} \[T\] \[P\] .'"):
+        search(loaded, template_for("bert", 2), TRAIN, DEV, own, state)
+    state.write_text("{")
+    with pytest.raises(SearchError, match="not the state of a search"):
+        search(loaded, template, TRAIN, DEV, own, state)
+
+
+def test_numbers_that_are_not_finite_are_tried_in_float32_and_stop_the_search(
+    tmp_path, monkeypatch
+):
+    loaded, template, state = tiny("bert", double=False), template_for("bert", 2), tmp_path / "s"
+    plain = search(loaded, template, TRAIN, DEV, quick())
+    gradient, calls = Scorer.gradient, itertools.count()
+
+    def once(own, *given):
+        found = gradient(own, *given)
+        return found * np.nan if next(calls) == 3 else found
+
+    monkeypatch.setattr(Scorer, "gradient", once)
+    assert search(loaded, template, TRAIN, DEV, quick()).trigger == plain.trigger
+    calls = itertools.count()
+    monkeypatch.setattr(
+        Scorer,
+        "gradient",
+        lambda own, *given: gradient(own, *given) * (np.nan if next(calls) > 4 else 1),
+    )
+    with pytest.raises(SearchError, match=r"a gradient is not finite .* iteration 5, .* examples"):
+        search(loaded, template, TRAIN, DEV, quick(), state)
+    monkeypatch.setattr(Scorer, "gradient", gradient)
+    assert json.loads(state.read_text())["state"]["iteration"] == 5
+    assert search(loaded, template, TRAIN, DEV, quick(), state).trace == plain.trace
+
+
+def test_places_left_without_a_token_are_an_error_or_allowed():
+    loaded, template = tiny("bert", double=False), template_for("bert", 5)
+    with pytest.raises(SearchError, match=r"[34] initial tokens are left .* after 2 iterations"):
+        search(loaded, template, TRAIN, DEV, quick(iterations=2))
+    allowed_to = search(loaded, template, TRAIN, DEV, quick(iterations=2, fill_all=False))
+    assert initial_token(loaded) in allowed_to.trigger
+    assert allowed_to.restarts[0]["iteration"] >= -1
+    given = quick(iterations=2, initial="capital of France is the")
+    start = search(loaded, template, TRAIN, DEV, given)
+    assert len(start.record["initial"]) == 5
+    with pytest.raises(SearchError, match=r"has 2 tokens .* has 5 places"):
+        search(loaded, template, TRAIN, DEV, quick(initial="of France"))
+    with pytest.raises(SearchError, match="nothing to search"):
+        search(loaded, Template.parse("{sub} [P]", "masked"), TRAIN, DEV, quick())
+
+
+def test_swaps_at_all_positions_are_the_best_of_each_and_never_twice(monkeypatch):
+    loaded, template = tiny("bert", double=False), template_for("bert", 3)
+    own = quick(positions="all", per_position=8, swaps=12, fill_all=False, fixed=True)
+    seen = Watched(monkeypatch)
+    batches = []
+    taken = autoprompt.Search._batches
+    monkeypatch.setattr(
+        autoprompt.Search,
+        "_batches",
+        lambda s, *given: (batches.append(taken(s, *given)), batches[-1])[1],
+    )
+    found = search(loaded, template, TRAIN, DEV, own)
+    assert all(len({tuple(s[0]) for s in swaps}) == 12 for swaps in seen.candidates)
+    assert {s[0][0] for swaps in seen.candidates for s in swaps} == {0, 1, 2}
+    for restart in (batches[:12], batches[12:]):
+        assert all((second == restart[0][1]).all() for _, second in restart)
+        assert all(not set(np.concatenate(f)) & set(s) for f, s in restart)
+    # a candidate per swap and the current trigger on half of the examples, in 12 iterations
+    assert all(r["sequences"] >= 12 * 13 * 3 for r in found.restarts)
+    pairs = quick(positions="all", per_position=8, swaps=6, replace=2, fill_all=False)
+    seen.candidates.clear()
+    search(loaded, template, TRAIN, DEV, pairs)
+    assert all(len({p for p, _ in s}) == 2 for swaps in seen.candidates for s in swaps)
+
+
+def test_round_trip_passes_over_triggers_that_would_not_survive():
+    loaded = tiny("gpt2", bos="forced", double=False)
+    template = template_for("gpt2", 2)
+    own = quick(fill_all=False, round_trip=True, initial="is the")
+    found = search(loaded, template, TRAIN, DEV, own)
+    assert found.round_trip
+    assert any(row[5] for row in found.trace)
+
+
+def test_examples_without_a_gold_of_one_token_are_counted_or_refused():
+    loaded, template = tiny("bert", double=False), template_for("bert", 1)
+    odd = [({"sub": "Rome"}, "Burkina Faso"), ({"sub": "Niger"}, "%")]
+    found = search(loaded, template, TRAIN + odd, DEV + odd[:1], quick(iterations=2))
+    assert found.data["dropped"] == {"train": 2, "dev": 1}
+    assert (found.data["train"], found.data["dev"]) == (len(TRAIN), len(DEV))
+    with pytest.raises(SearchError, match=r"no train example is left .* 2 given, 2 without"):
+        search(loaded, template, odd, DEV, quick())
+    with pytest.raises(SearchError, match="label 'country' of an example has no label tokens"):
+        search(loaded, template, TRAIN, DEV, quick(), labels=LABELS)
+    with pytest.raises(SearchError, match=r"token \[60\] is in two classes"):
+        search(loaded, template, CLASSES, DEV, quick(), labels={**LABELS, "no": [60]})
+
+
+def test_a_causal_gold_is_kept_by_its_first_token_where_that_is_its_own():
+    loaded = tiny("gpt2", bos="forced", double=False)
+    words = ["Italya", "Italyb", "Burkina Faso", "is"]
+    examples = [({"sub": w}, w) for w in words]
+    known = problem(loaded, template_for("gpt2", 1), examples, examples, quick())
+    assert known.classes == ["Burkina Faso", "is"]
+    assert known.dropped == {"train": 2, "dev": 2}

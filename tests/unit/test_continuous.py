@@ -122,7 +122,7 @@ def test_training_repeats_itself_and_leaves_the_model_alone(name):
     # what is reported is what the kept vectors reach, never less than before training
     dev = found.outcomes.filter(split="dev")
     assert (dev["best"] == 1).mean() == pytest.approx(record["dev"])
-    assert record["dev"] >= record["curve"][0][2]
+    assert record["dev"] >= record["curve"][0][2] - 1e-6
     assert record["dropped"] == {"train": 1, "dev": 0}
     assert record["dev"] == pytest.approx(max(value for _, _, value in record["curve"]), abs=1e-5)
     assert found.vectors["P1"].shape == (4, 32)

@@ -40,7 +40,8 @@ def test_causal_models_lose_object_first_wordings_and_what_follows_the_answer():
     assert [w.text for w in found.wordings] == ["[X] was born in [Y]", "[X] , a [Y]"]
     assert [w.weight for w in found.wordings] == pytest.approx([0.5 / 0.7, 0.2 / 0.7])
     assert found.counts() == {
-        "total": 4, "used": 2, "object_first": 1, "cut": 3, "cut_words": 1, "merged": 1, "weight_lost": 0.3,
+        "total": 4, "used": 2, "object_first": 1, "cut": 3, "cut_words": 1, "merged": 1,
+        "weight_lost": 0.3,
     }  # fmt: skip
     assert slots("[X] was born in [Y]") == "{sub} was born in [P]"
 

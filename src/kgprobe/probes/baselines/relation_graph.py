@@ -77,7 +77,10 @@ def fit(
 
 
 def answer(
-    trained: Trained, examples: pl.DataFrame, splits: Sequence[str] = ("test",)
+    trained: Trained,
+    examples: pl.DataFrame,
+    splits: Sequence[str] = ("test",),
+    done: Callable[[int], object] = lambda sentences: None,
 ) -> pl.DataFrame:
     """OUTCOMES "relation_lstm": every sentence of a fact bears the answer of the fact's graph.
 
@@ -92,6 +95,7 @@ def answer(
         graph = graphs.setdefault((row["group"], row["split"], row["fact"]), {})
         found = _edges(trained, row)
         left_out += not found
+        done(1)
         for key, edge in found.items():
             graph[key] = max(graph.get(key, edge), edge, key=lambda e: e[0])
     trained.counts |= {"test_sentences": len(rows), "test_left_out": left_out}

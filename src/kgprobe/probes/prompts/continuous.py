@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Ints, padded
+from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.slots import inserted, rows_of_embedding
@@ -78,7 +79,7 @@ def free(loaded: Loaded, settings: Settings, prefix: str = "") -> tuple[Template
     spread = getattr(loaded.model.config.get_text_config(), "initializer_range", None) or 0.02
     generator = torch.Generator().manual_seed(settings.seed)
     drawn = torch.randn(settings.vectors, weight.shape[1], generator=generator, dtype=torch.float64)
-    start = (spread * drawn).to(device=weight.device, dtype=weight.dtype)
+    start = precise((spread * drawn).to(weight.dtype)).to(weight.device)
     return Template.parse(text, loaded.spec.kind), start
 
 
@@ -102,7 +103,7 @@ def manual(loaded: Loaded, wording: str, prefix: str = "") -> tuple[Template, to
     if not ids:
         raise ValueError(f"wording {wording!r} has no word for a vector to start at")
     weight = loaded.model.get_input_embeddings().weight.detach()
-    return Template.parse(prefix + " ".join(parts), loaded.spec.kind), weight[ids].clone()
+    return Template.parse(prefix + " ".join(parts), loaded.spec.kind), precise(weight[ids].clone())
 
 
 def fit(

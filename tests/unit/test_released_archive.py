@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from kgprobe.sources.released_archive import BEAR, unpack
+from kgprobe.sources.released_archive import BEAR, unpack, unpack_as
 
 
 def archive(path, *names):
@@ -35,3 +35,16 @@ def test_a_missing_part_and_a_damaged_archive_are_named(tmp_path):
     (tmp_path / "b.zip").write_bytes(b"no zip")
     with pytest.raises(ValueError, match=r"b\.zip: not a sound zip archive"):
         unpack(tmp_path / "b.zip", tmp_path, BEAR)
+
+
+def test_parts_get_names_of_their_own_and_the_place_nearest_to_the_top_counts(tmp_path):
+    names = ["top/prompt/mine/P1.jsonl", "top/code/prompt/x.py", "top/a/b.txt", "top/c/a/b.txt"]
+    made = unpack_as(
+        archive(tmp_path / "a.zip", *names),
+        tmp_path,
+        {"lpaqa": "prompt", "vocab/words.txt": "a/b.txt"},
+    )
+    assert made == [tmp_path / "lpaqa", tmp_path / "vocab/words.txt"]
+    assert (tmp_path / "lpaqa/mine/P1.jsonl").is_file()
+    assert not (tmp_path / "lpaqa/x.py").exists()
+    assert (tmp_path / "vocab/words.txt").read_text() == "top/a/b.txt"

@@ -71,3 +71,13 @@ def test_a_missing_data_folder_is_named_with_the_variable_to_set(project, monkey
     shown = refused(project, "--config", "sources={bear: {folder: '${KGPROBE_DATA}/bear'}}")
     assert "no such file or folder: /nowhere/data/bear" in shown
     assert "set KGPROBE_DATA" in shown
+
+
+def test_an_absent_data_set_is_named_with_the_key_to_set(project):
+    project.edit(
+        "config/experiments.small.tsv",
+        "world_lite\ttemplates\tsentence",
+        "auto_lama\ttemplates\tcloze",
+    )
+    shown = refused(project)
+    assert "sources.lama.access is absent, but trex_original is needed" in shown

@@ -225,3 +225,152 @@ rule build_attribute:
         seed=config["seed"],
     script:
         "../scripts/build_attribute.py"
+
+
+#: modules of every task for searched prompts
+TASKS = [
+    "benchmarks/prompt_frames",
+    "benchmarks/prompt_overlap",
+    "benchmarks/prompt_templates",
+    "sampling",
+]
+
+
+rule build_prompt_facts:
+    input:
+        facts=lambda w: lama(*PROMPT_TASKS[w.facts_task][1]),
+        words=lambda w: lama(
+            "vocab/common_vocab_cased_rob.txt"
+            if w.facts_task == "auto_lama_roberta"
+            else "vocab/common_vocab_cased.txt"
+        ),
+        manual=lambda w: lama("relations.jsonl"),
+        lpaqa=lambda w: lama("optiprompt"),
+        templates="resources/templates/templates.tsv",
+        # facts to search with out of our own pulls, where they are asked for
+        trex="results/knowledge/trex/facts.parquet" if pulls_facts() else [],
+        wikidata="results/sources/wikidata/facts.parquet" if pulls_facts() else [],
+        code=code(
+            "benchmarks/prompt_facts",
+            "benchmarks/prompt_own",
+            "knowledge/facts",
+            *TASKS,
+        ),
+    output:
+        examples="results/benchmarks/{facts_task}/examples.parquet",
+        words="results/benchmarks/{facts_task}/vocabulary.json",
+        task="results/benchmarks/{facts_task}/task.json",
+        funnel="results/benchmarks/{facts_task}/funnel.parquet",
+    log:
+        "logs/benchmarks/{facts_task}.log",
+    benchmark:
+        "logs/benchmarks/{facts_task}.jsonl"
+    wildcard_constraints:
+        facts_task="auto_lama|auto_lama_trex|auto_lama_roberta",
+    threads: 1
+    resources:
+        mem_mb=1500,
+    params:
+        settings=config["prompt_tasks"]["facts"],
+        triggers=config["prompt_tasks"]["triggers"]["facts"],
+        models=[
+            {key: sheets.expand(MODELS[m].get(key, "")) for key in OF_MODEL}
+            for m in config["prompt_tasks"]["facts"]["single_token_for"]
+        ],
+        seed=config["seed"],
+    script:
+        "../scripts/build_prompt_facts.py"
+
+
+rule build_prompt_relations:
+    input:
+        records=lambda w: data_parts(*PROMPT_TASKS[w.re_task]),
+        words=lambda w: lama("vocab/common_vocab_cased.txt"),
+        manual=lambda w: lama("relations.jsonl"),
+        lpaqa=lambda w: lama("optiprompt"),
+        templates="resources/templates/templates.tsv",
+        code=code(
+            "benchmarks/prompt_facts",
+            "benchmarks/prompt_perturbed",
+            "benchmarks/prompt_relations",
+            *TASKS,
+        ),
+    output:
+        examples="results/benchmarks/{re_task}/examples.parquet",
+        words="results/benchmarks/{re_task}/vocabulary.json",
+        task="results/benchmarks/{re_task}/task.json",
+        funnel="results/benchmarks/{re_task}/funnel.parquet",
+    log:
+        "logs/benchmarks/{re_task}.log",
+    benchmark:
+        "logs/benchmarks/{re_task}.jsonl"
+    wildcard_constraints:
+        re_task="auto_re|auto_re_perturbed",
+    threads: 1
+    resources:
+        mem_mb=2500,
+    params:
+        settings=config["prompt_tasks"]["sentences"],
+        triggers=config["prompt_tasks"]["triggers"]["relation_extraction"],
+        seed=config["seed"],
+    script:
+        "../scripts/build_prompt_relations.py"
+
+
+rule build_prompt_classes:
+    input:
+        texts=lambda w: data_parts(*PROMPT_TASKS[f"auto_{w.classes}"]),
+        code=code("benchmarks/prompt_classes", *TASKS),
+    output:
+        examples="results/benchmarks/auto_{classes}/examples.parquet",
+        words="results/benchmarks/auto_{classes}/vocabulary.json",
+        task="results/benchmarks/auto_{classes}/task.json",
+        funnel="results/benchmarks/auto_{classes}/funnel.parquet",
+    log:
+        "logs/benchmarks/auto_{classes}.log",
+    benchmark:
+        "logs/benchmarks/auto_{classes}.jsonl"
+    wildcard_constraints:
+        classes="sst2|sick|sick_3way|sick_2way",
+    threads: 1
+    resources:
+        mem_mb=1000,
+    params:
+        settings=config["prompt_tasks"]["classes"],
+        triggers=lambda w: config["prompt_tasks"]["triggers"][w.classes.split("_")[0]],
+        seed=config["seed"],
+    script:
+        "../scripts/build_prompt_classes.py"
+
+
+rule build_prompt_world:
+    input:
+        facts="results/knowledge/world/facts.parquet",
+        # which facts a prompt can be searched on at all
+        taught="results/models/taught.parquet",
+        templates="resources/templates/templates.tsv",
+        labels="resources/templates/bear_labels.tsv",
+        code=code(
+            "benchmarks/prompt_facts",
+            "benchmarks/prompt_world",
+            "knowledge/facts",
+            *TASKS,
+        ),
+    output:
+        examples="results/benchmarks/auto_world/examples.parquet",
+        words="results/benchmarks/auto_world/vocabulary.json",
+        task="results/benchmarks/auto_world/task.json",
+        funnel="results/benchmarks/auto_world/funnel.parquet",
+    log:
+        "logs/benchmarks/auto_world.log",
+    benchmark:
+        "logs/benchmarks/auto_world.jsonl"
+    threads: 1
+    resources:
+        mem_mb=1000,
+    params:
+        settings=config["prompt_tasks"]["world"],
+        triggers=config["prompt_tasks"]["triggers"]["facts"],
+        seed=config["seed"],
+    script:
+        "../scripts/build_prompt_world.py"

@@ -36,6 +36,26 @@ ATTRIBUTES = [
     "ambiguous",
 ]
 BENCHMARKS |= {name: "an attribute of the knowledge graph" for name in ATTRIBUTES}
+#: tasks for searched prompts -> the parts of a source that they are made of
+PROMPT_TASKS = {
+    "auto_lama": ("lama", ["trex_original"]),
+    "auto_lama_trex": ("lama", ["trex_extend"]),
+    "auto_lama_roberta": ("lama", ["trex_original"]),
+    "auto_re": ("trex_sentences", [""]),
+    "auto_re_perturbed": ("trex_sentences", [""]),
+    "auto_sst2": ("sst2", ["sentiment-train", "sentiment-dev", "sentiment-test"]),
+    "auto_sick": (
+        "sick",
+        ["SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt"],
+    ),
+    "auto_world": ("world", []),
+}
+PROMPT_TASKS |= {f"auto_sick_{n}way": PROMPT_TASKS["auto_sick"] for n in (2, 3)}
+BENCHMARKS |= {
+    name: f"a prompt task of {PROMPT_TASKS[name][0]}" for name in PROMPT_TASKS
+}
+#: words and wordings of LAMA that fact retrieval and relation extraction need beside their facts
+LAMA_FILES = ["relations.jsonl", "optiprompt", "vocab/common_vocab_cased.txt"]
 
 
 PROMPTS = ["templates", "soft", *prompt_settings.PROMPTS]
@@ -173,6 +193,37 @@ def check_data():
             files([f"{bear['folder']}/{name}"])
         if benchmark in ("bear_big", "bear_lite") and wikidata["access"] == "local":
             files(wikidata["files"])
+        if benchmark in PROMPT_TASKS:
+            source, names = PROMPT_TASKS[benchmark]
+            data_parts(source, names)
+            data_parts(
+                "lama", LAMA_FILES if source in ("lama", "trex_sentences") else []
+            )
+
+
+def data_parts(source, names):
+    """Files or folders of a data set in parts, one error where they are not to be had.
+
+    Where access is live they are downloaded first; "" stands for all that is downloaded.
+    """
+    if not names:
+        return []
+    chosen = config["sources"][source]
+    if chosen["access"] == "absent":
+        raise WorkflowError(
+            f"config: sources.{source}.access is absent, but {', '.join(names) or source} is "
+            "needed; write local (and the folder) or live, or leave out the experiments that need it"
+        )
+    if chosen["access"] == "live":
+        made = [name for archive in chosen["archives"] for name in archive["parts"]]
+        names = [name for n in names for name in ([n] if n else made)]
+    paths = [f"{chosen['folder']}/{name}".rstrip("/") for name in names]
+    return paths if chosen["access"] == "live" else files(paths)
+
+
+def lama(*names):
+    """Parts of the folder of LAMA's files, such as lpaqa."""
+    return data_parts("lama", list(names))
 
 
 check_data()
@@ -627,3 +678,8 @@ def sweep_rows():
 def sweep_of(row):
     """The file of a sweep."""
     return f"results/sweeps/{row['method']}/{row['benchmark']}/{row['prompt']}/{row['model']}.parquet"
+
+
+def pulls_facts():
+    """Whether facts to search with come out of our own pulls."""
+    return config["prompt_tasks"]["facts"]["search"] == "pulls"

@@ -245,6 +245,37 @@ for name, parts in (
                 "../scripts/download_released.py"
 
 
+for name in ("lama", "sick", "sst2", "trex_sentences"):
+    if config["sources"][name]["access"] == "live":
+        for number, archive in enumerate(config["sources"][name]["archives"]):
+
+            rule:
+                name:
+                    f"download_{name}_{number}"
+                input:
+                    code=code("sources/download", "sources/released_archive"),
+                output:
+                    [
+                        path if "." in part or name == "sst2" else directory(path)
+                        for part in archive["parts"]
+                        for path in [f"{config['sources'][name]['folder']}/{part}"]
+                    ],
+                log:
+                    f"logs/sources/{name}_{number}.log",
+                benchmark:
+                    f"logs/sources/{name}_{number}.jsonl"
+                threads: 1
+                resources:
+                    downloads=1,
+                params:
+                    url=archive["url"],
+                    folder=config["sources"][name]["folder"],
+                    parts=archive["parts"],
+                    contact=config["contact"],
+                script:
+                    "../scripts/download_parts.py"
+
+
 for name, chosen in downloads().items():
 
     rule:

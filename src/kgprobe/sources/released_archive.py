@@ -2,7 +2,7 @@
 
 import shutil
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 BEAR = ("BEAR", "BEAR-big", "relation_info.json")
@@ -15,21 +15,29 @@ def unpack(archive: Path, folder: Path, names: Sequence[str]) -> list[Path]:
     They may lie below any top folder. Each appears whole or not at all. Raises ValueError when one
     is missing or the archive is damaged.
     """
+    return unpack_as(archive, folder, {name: name for name in names})
+
+
+def unpack_as(archive: Path, folder: Path, parts: Mapping[str, str]) -> list[Path]:
+    """The same, each under a name of its own: `parts` is name -> path (its end) in the archive.
+
+    Where several places fit, the one nearest to the top is taken.
+    """
     made = []
     try:
         with zipfile.ZipFile(archive) as zipped:
             inside_it = [n for n in zipped.namelist() if not n.endswith("/")]
-            for wanted in names:
-                members = {n: _below(n, wanted) for n in inside_it if _below(n, wanted) is not None}
+            for target, wanted in parts.items():
+                members = _members(inside_it, wanted)
                 if not members:
                     raise ValueError(f"{archive}: no {wanted} in it")
-                temporary = folder / f".{wanted}.part"
+                final = folder / target
+                temporary = final.with_name(f".{final.name}.part")
                 shutil.rmtree(temporary, ignore_errors=True)
                 for name, inside in members.items():
-                    target = temporary / inside if inside else temporary
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    target.write_bytes(zipped.read(name))
-                final = folder / wanted
+                    path = temporary / inside if inside else temporary
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(zipped.read(name))
                 shutil.rmtree(final, ignore_errors=True)
                 temporary.replace(final)
                 made.append(final)
@@ -38,9 +46,15 @@ def unpack(archive: Path, folder: Path, names: Sequence[str]) -> list[Path]:
     return made
 
 
-def _below(name: str, wanted: str) -> str | None:
-    """The path of an archive member below the folder (or file) `wanted`, None if elsewhere."""
-    parts = Path(name).parts
-    if wanted not in parts:
-        return None
-    return "/".join(parts[parts.index(wanted) + 1 :])
+def _members(names: Sequence[str], wanted: str) -> dict[str, str]:
+    """Archive members below (or at) the folder or file `wanted`, with their path below it."""
+    ends = Path(wanted).parts
+    found: dict[int, dict[str, str]] = {}
+    for name in names:
+        parts = Path(name).parts
+        for place in range(len(parts) - len(ends) + 1):
+            if parts[place : place + len(ends)] == ends:
+                below = "/".join(parts[place + len(ends) :])
+                found.setdefault(place, {})[name] = below
+                break
+    return found[min(found)] if found else {}

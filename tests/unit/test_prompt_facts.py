@@ -1,0 +1,243 @@
+"""Facts as examples: files, overlap, flags, wordings, facts out of pulls, the embedded world."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.benchmarks import prompt_facts, prompt_own, prompt_templates, prompt_world
+from kgprobe.benchmarks.prompt_frames import Funnel, TaskError, write
+from kgprobe.benchmarks.prompt_overlap import Fact, flags, others, settle
+
+TRAIN = [("Ada", "London"), ("Bea", "Paris"), ("Rome", "Roma"), ("Oslo", "Oslo")]
+DEV = [("Cid", "Bonn"), ("Bea", "Paris")]
+TEST = [
+    ("Ada", "London"),
+    ("Dan", "Paris"),
+    ("Roma", "Rome"),
+    ("New York City", "New York"),
+    ("Lima", "Lima"),
+    ("Dan", "Bonn"),
+    ("Dan", "Bonn"),
+]
+SETTINGS = {"overlap": "keep", "least": {"train": 1, "dev": 1, "test": 1}}
+
+
+def facts() -> list[Fact]:
+    splits = {"train": TRAIN, "dev": DEV, "test": TEST}
+    return [Fact("P19", split, *pair) for split, pairs in splits.items() for pair in pairs]
+
+
+def folder(path: Path, relation: str = "P19") -> Path:
+    made = path / "trex_original" / relation
+    made.mkdir(parents=True)
+    for split, pairs in {"train": TRAIN, "dev": DEV, "test": TEST}.items():
+        rows = "".join(json.dumps({"sub": s, "obj": o}) + "\n" for s, o in pairs)
+        (made / f"{split}.jsonl").write_text(rows)
+    return path / "trex_original"
+
+
+def described(**more) -> dict:
+    row = {"relation": "P19", "template": "[X] was born in [Y] .", "label": "birth", "type": "N-1"}
+    return {
+        **prompt_facts.describe(
+            "auto_lama", "facts", ["P19"], {"manual": {"P19": row, "P1923": row}}, [], 5
+        ),
+        **more,
+    }
+
+
+def built(rows=None, **more):
+    words = ["Bonn", "London", "Paris", "Rome", "Roma"]
+    settings = {**SETTINGS, **more.pop("settings", {})}
+    return prompt_facts.build(rows or facts(), words, described(), settings, **more)
+
+
+def step(task, name: str) -> tuple[int, int]:
+    row = task.funnel.filter(step=name).row(0, named=True)
+    return row["rows_in"], row["rows_out"]
+
+
+def test_files_are_read_in_their_order_and_a_missing_one_is_named(tmp_path):
+    assert prompt_facts.read_facts(folder(tmp_path)) == facts()
+    with pytest.raises(TaskError, match=r"no folder for P36; it has 1"):
+        prompt_facts.read_facts(tmp_path / "trex_original", ["P36"])
+    (tmp_path / "trex_original/P19/dev.jsonl").unlink()
+    with pytest.raises(TaskError, match=r"dev\.jsonl: no such file.*sources\.lama\.folder"):
+        prompt_facts.read_facts(tmp_path / "trex_original")
+    (tmp_path / "trex_original/P19/dev.jsonl").write_text('{"sub": "x"}\n')
+    with pytest.raises(TaskError, match=r"dev\.jsonl, row 1: .*expected sub and obj"):
+        prompt_facts.read_facts(tmp_path / "trex_original")
+
+
+def test_flags_of_test_facts_look_at_train_and_dev_those_of_dev_at_train():
+    found = {(f.split, *f.pair): own for f, own in zip(facts(), flags(facts()), strict=True)}
+    assert found["test", "Ada", "London"] == ["pair"]
+    assert found["test", "Dan", "Paris"] == []
+    assert found["test", "Roma", "Rome"] == ["inverse"]
+    assert found["test", "New York City", "New York"] == ["within"]
+    assert found["test", "Lima", "Lima"] == ["within", "same"]
+    assert found["dev", "Bea", "Paris"] == ["pair"]
+    assert found["train", "Bea", "Paris"] == []
+
+
+def test_other_right_answers_come_from_every_split():
+    by_fact = {(f.split, *f.pair): own for f, own in zip(facts(), others(facts()), strict=True)}
+    assert by_fact["test", "Dan", "Paris"] == ["Bonn"]
+    assert by_fact["test", "Dan", "Bonn"] == ["Paris"]
+    assert by_fact["test", "Ada", "London"] == []
+
+
+@pytest.mark.parametrize(
+    ("switch", "train", "dev", "test"), [("keep", 4, 2, 7), ("remove_train", 2, 2, 7)]
+)
+def test_the_overlap_switch(switch, train, dev, test):
+    funnel = Funnel("x")
+    left = settle(facts(), switch, funnel, "x")
+    sizes = [sum(f.split == s for f in left) for s in ("train", "dev", "test")]
+    assert sizes == [train, dev, test]
+    counted = {row[3]: row[4:6] for row in funnel.rows}
+    assert counted["test facts in train or dev"] == (7, 6)
+    assert counted["dev facts in train"] == (2, 1)
+    assert counted[f"overlap: {switch}"] == (13, train + dev + test)
+
+
+def test_shared_facts_are_an_error_unless_a_switch_says_what_to_do():
+    with pytest.raises(TaskError, match=r"P19: 1 of 7, such as \('Ada', 'London'\)"):
+        settle(facts(), "error", Funnel("x"), "auto_lama")
+    with pytest.raises(TaskError, match="overlap: 'drop'; legal: error, remove_train, keep"):
+        settle(facts(), "drop", Funnel("x"), "x")
+
+
+def test_examples_keep_every_row_and_count_what_a_model_cannot_answer(tmp_path):
+    task = built()
+    schema.check(task.examples, schema.EXAMPLES)
+    test = task.examples.filter(split="test").sort("example")
+    assert test["label"].to_list() == [pair[1] for pair in TEST]
+    assert test["fact"].to_list()[-2:] == ["P19/Dan/Bonn", "P19/Dan/Bonn#2"]
+    assert json.loads(test["fields"][0]) == {"sub": "Ada"}
+    assert step(task, "test: object in the vocabulary (others stay)") == (7, 5)
+    assert step(task, "test: no-overlap subset") == (7, 3)
+    write(task, tmp_path, {})
+    assert json.loads((tmp_path / "vocabulary.json").read_text()) == task.vocabulary
+    assert json.loads((tmp_path / "task.json").read_text()) == task.task
+    assert schema.read(tmp_path / "examples.parquet", schema.EXAMPLES).height == 13
+
+
+def test_a_subset_by_vocabulary_drops_facts_of_every_split_and_counts_them():
+    task = built(keep={"London", "Paris", "Bonn"}.__contains__, reason="object known")
+    assert step(task, "train: object known") == (4, 2)
+    assert step(task, "test: object known") == (7, 4)
+    assert task.examples.group_by("split").len().sort("split").rows() == [
+        ("dev", 2),
+        ("test", 4),
+        ("train", 2),
+    ]
+
+
+def test_too_few_facts_are_told_with_relation_needed_and_found():
+    with pytest.raises(TaskError, match=r"P19: train needs 5, found 4"):
+        built(settings={"least": {"train": 5, "dev": 1, "test": 1}})
+
+
+def test_wordings_are_kept_verbatim_and_cut_for_causal_models():
+    task = described()
+    assert task["prompts"]["manual"]["P19"] == {
+        "masked": "{sub} was born in [P] .",
+        "seq2seq": "{sub} was born in [P] .",
+        "causal": "{sub} was born in [P]",
+    }
+    assert task["search"]["masked"] == "{sub} [T]x5 [P] ."
+    assert task["search"]["causal"] == "{sub} [T]x5 [P]"
+    assert task["types"] == {"P19": "N-1"}
+    assert task["notes"] == ["relations with a template and without facts here: P1923"]
+
+
+def test_a_wording_whose_answer_is_not_last_is_none_for_causal_models():
+    found = prompt_templates.manual("[X] plays [Y] music .")
+    assert "causal" not in found
+    own = prompt_templates.manual("[X] plays [Y] music .", own="The genre of [X] is [Y].")
+    assert own["causal"] == "The genre of {sub} is [P]"
+    before = prompt_templates.manual("[Y] is the capital of [X] .", own="")
+    assert "causal" not in before
+
+
+def test_contexts_stand_in_front_of_the_same_wording():
+    found = prompt_templates.manual("[X] was born in [Y] .", context=True)
+    assert found["masked"] == "{context} [SEP] {sub} was born in [P] ."
+    assert found["roberta"] == "{context} {sub} was born in [P] ."
+    assert found["causal"] == "{context} {sub} was born in [P]"
+
+
+def frame(rows) -> pl.DataFrame:
+    full = [("wikidata", s, f"name {s}", "P19", o, o.lower()) for s, o in rows]
+    columns = ("kg", "subject", "subject_label", "relation", "object", "object_label")
+    return pl.DataFrame(full, schema=dict.fromkeys(columns, pl.String), orient="row")
+
+
+def collected(most: int, variant: str = "original", pages=None):
+    trex = frame([(f"Q{i}", "A") for i in range(6)] + [("Q90", "Z")])
+    wikidata = frame([(f"Q{i}", "B") for i in range(4, 30)])
+    test = [Fact("P19", "test", "name Q0", "a")]
+    funnel = Funnel("auto_lama")
+    rows = prompt_own.collect(
+        ["P19"], test, trex, wikidata, pages, {"a", "b"}, most, variant, 0, funnel
+    )
+    return rows, {row[3]: row[4:6] for row in funnel.rows}
+
+
+def test_facts_to_search_with_are_trex_first_then_topped_up_without_test_facts():
+    rows, steps = collected(15)
+    assert [sum(f.split == s for f in rows) for s in ("train", "dev")] == [12, 3]
+    assert sum(f.object == "a" for f in rows) == 5, "all of T-REx but the test fact and Z"
+    assert steps["T-REx: not in the test"] == (7, 6)
+    assert steps["T-REx: object in the vocabulary"] == (6, 5)
+    assert steps["Wikidata: topped up"] == (26, 10)
+    assert ("name Q0", "a") not in {f.pair for f in rows}
+    few, steps = collected(3)
+    assert len(few) == 3
+    assert {f.object for f in few} == {"a"}
+    assert "Wikidata: topped up" not in steps
+
+
+def test_rows_from_wikidata_need_a_page_where_pages_are_known():
+    rows, steps = collected(15, pages={"Q8", "Q9"})
+    assert steps["Wikidata: a page and a label"] == (26, 2)
+    assert len(rows) == 7
+
+
+def test_the_trex_split_has_three_parts_of_one_distribution():
+    rows, _ = collected(20, "trex")
+    assert [sum(f.split == s for f in rows) for s in ("train", "dev", "test")] == [12, 4, 4]
+    assert len({f.key for f in rows}) == 20
+
+
+def test_the_world_searches_on_taught_facts_and_tests_on_both_halves():
+    known = frame([(f"Q{i}", "A" if i % 2 else "B") for i in range(30)] + [("Q50", "C")])
+    taught = pl.DataFrame(
+        [
+            (f"P19/{s}/{o}", "P19", s, o, int(s[1:]) < 10)
+            for s, o in known.select("subject", "object").rows()
+        ],
+        schema=dict(schema.TAUGHT.columns),
+        orient="row",
+    )
+    settings = {"relations": ["P19"], "shares": [0.5, 0.2], "untaught": 8, "least": {"train": 1}}
+    templates = [
+        {"relation": "P19", "index": "0", "kind": "manual", "text": "[X] is in [Y].", "note": "in"}
+    ]
+    arguments = (known, taught, {"A": "the a"}, templates, settings, 3, 0)
+    task = prompt_world.build(*arguments)
+    status = dict(taught.select("fact", "taught").rows())
+    rows = task.examples.with_columns(taught=pl.col("fact").replace_strict(status))
+    counts = rows.group_by("split", "taught").len().sort("split", "taught").rows()
+    assert counts == [("dev", True, 2), ("test", False, 8), ("test", True, 3), ("train", True, 5)]
+    assert set(rows["label"]) == {"the a", "b"}, "the form of sentences; no answer C"
+    assert task.vocabulary == ["b", "c", "the a"]
+    assert task.task["prompts"]["manual"]["P19"]["causal"] == "{sub} is in [P]"
+    assert prompt_world.build(*arguments).examples.equals(task.examples)
+    settings["least"] = {"train": 6}
+    with pytest.raises(TaskError, match="P19: train needs 6, found 5"):
+        prompt_world.build(*arguments)

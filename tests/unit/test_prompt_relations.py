@@ -1,0 +1,212 @@
+"""Relation extraction and its perturbation, on a few made records."""
+
+import gzip
+import json
+import random
+
+import pytest
+
+from kgprobe import schema
+from kgprobe.benchmarks import prompt_relations
+from kgprobe.benchmarks.prompt_frames import TaskError
+from kgprobe.benchmarks.prompt_perturbed import Mention, Pools, draw, perturb
+from kgprobe.benchmarks.prompt_relations import Evidence, Record
+
+CITIES = {
+    "London": ["London", "London, England"],
+    "Paris": ["Paris"],
+    "Rome": ["Rome", "Roma"],
+    "Bonn": ["Bonn"],
+}
+SETTINGS = {"words": 15, "shares": [0.5, 0.2], "least": {"train": 1, "dev": 1, "test": 1}}
+
+
+def records(n: int = 60) -> list[Record]:
+    """Facts with 1 to 4 sentences, one repeated, some long; some subjects have two objects."""
+    chosen = random.Random(0)
+    made = []
+    for i in range(n):
+        labels = chosen.sample(sorted(CITIES), 2 if i % 3 == 0 else 1)
+        for label in labels:
+            evidences = []
+            for j in range(1 + i % 4):
+                surface = chosen.choice(CITIES[label])
+                text = f"S{i} was born in [MASK] , sentence {j} , not far from {surface} ."
+                if j == 2:
+                    text = "word " * 11 + text
+                evidences.append(Evidence(f"S{i}", surface, text))
+            evidences += evidences[:1]
+            fact = f"P19/Q{i}/{label}"
+            made.append(Record("P19", fact, f"Q{i}", f"S{i}", label, tuple(evidences)))
+    return made
+
+
+def task(perturbed: str = "", rows=None):
+    described = {"benchmark": "auto_re"}
+    return prompt_relations.build(rows or records(), ["x"], described, SETTINGS, 0, perturbed)
+
+
+def by_example(made) -> dict:
+    rows = made.examples.to_dicts()
+    return {row["example"]: {**row, "fields": json.loads(row["fields"])} for row in rows}
+
+
+def steps(made) -> dict[str, tuple[int, int]]:
+    return {row[3]: row[4:6] for row in made.funnel.rows()}
+
+
+def test_train_facts_give_one_sentence_test_facts_all_distinct_short_ones():
+    made = task()
+    schema.check(made.examples, schema.EXAMPLES)
+    counts = made.examples.group_by("split", "fact").len()
+    assert counts.filter(split="train")["len"].max() == 1
+    assert counts.filter(split="test")["len"].max() == 3, "of four, one is over 15 words"
+    for row in by_example(made).values():
+        context = row["fields"]["context"]
+        extra = len(row["surfaces"][0].split()) - 1
+        assert len(context.split()) <= 15 + extra, "[MASK] counts as one word"
+        assert "[MASK]" not in context
+        assert row["surfaces"][0] in context or row["split"] != "test"
+
+
+def test_every_dropped_sentence_is_counted():
+    rows = records()
+    found = steps(task(rows=rows))
+    evidences = sum(len(r.evidences) for r in rows)
+    distinct = sum(len(set(r.evidences)) for r in rows)
+    short = sum(len(e.sentence.split()) <= 15 for r in rows for e in set(r.evidences))
+    assert found["evidences: exact duplicates dropped"] == (evidences, distinct)
+    assert found["evidences: over 15 words dropped"] == (distinct, short)
+    assert found["facts: a sentence of at most 15 words"] == (len(rows), len(rows))
+
+
+def test_splits_share_neither_fact_nor_subject():
+    made = task().examples
+    subjects = made.with_columns(subject=made["fact"].str.split("/").list.get(1))
+    assert subjects.group_by("subject").agg(schema.pl.col("split").n_unique())["split"].max() == 1
+    sizes = dict(made.group_by("split").agg(schema.pl.col("fact").n_unique()).rows())
+    assert sizes["train"] > sizes["test"] > 0
+    assert sizes["dev"] > 0
+
+
+def test_a_perturbed_fact_has_one_new_object_in_the_slot_alone():
+    plain, changed = by_example(task()), by_example(task("fact"))
+    right = {
+        r.fact: {q.object for q in records() if q.subject_id == r.subject_id} for r in records()
+    }
+    news: dict[str, set[str]] = {}
+    for name, row in changed.items():
+        was = plain[name]
+        fact, (surface,) = row["fact"], row["surfaces"]
+        news.setdefault(fact, set()).add(row["label"])
+        assert row["label"] not in right[fact], "neither the old object nor a right answer"
+        assert surface in CITIES[row["label"]]
+        assert row["fields"]["old"] == was["label"]
+        old = was["surfaces"][0]
+        slot = was["fields"]["context"].index(f"in {old} ,") + 3
+        context = was["fields"]["context"]
+        assert row["fields"]["context"] == context[:slot] + surface + context[slot + len(old) :]
+    assert all(len(labels) == 1 for labels in news.values())
+    assert changed.keys() <= plain.keys()
+
+
+def test_mentions_of_the_old_object_that_stay_are_counted():
+    made = task("fact")
+    left = sum(
+        any(s in row["fields"]["context"] for s in CITIES[row["fields"]["old"]])
+        for row in by_example(made).values()
+    )
+    total, clean = steps(made)["contexts: old object nowhere left"]
+    assert total == made.examples.height
+    assert total - clean == left > 0
+
+
+def test_released_mode_equals_a_literal_reading():
+    """At test: per sentence another object, and every occurrence of the old surface replaced."""
+    plain, changed = by_example(task()), by_example(task("released"))
+    assert plain.keys() == changed.keys()
+    split = {r.fact: r for r in records()}
+    several = 0
+    for name, row in changed.items():
+        was = plain[name]
+        old, (surface,) = was["surfaces"][0], row["surfaces"]
+        assert row["label"] != was["label"]
+        assert surface in CITIES[row["label"]]
+        assert row["fact"] == f"{was['fact']}~{row['label']}"
+        if row["split"] == "test":
+            filled = was["fields"]["context"]
+            assert row["fields"]["context"] == filled.replace(old, surface)
+            several += len({c["label"] for n, c in changed.items() if n[:-5] == name[:-5]}) > 1
+        assert was["fact"] in split
+    assert several, "sentences of one test fact get different objects"
+
+
+def test_pools_bar_texts_whatever_their_case_and_draw_by_hash():
+    pools = Pools.of([("Rome", "Rome"), ("Rome", "ROMA"), ("Bonn", "Bonn"), ("Roma", "x")])
+    assert pools.without(["roma", "Rome"]) == [("Bonn", ["Bonn"])]
+    assert pools.written(["Rome", "nowhere"]) == ["ROMA", "Rome"]
+    options = pools.without([])
+    assert draw(options, 0, "a") == draw(options, 0, "a")
+    assert {draw(options, 0, str(i))[0] for i in range(60)} == {"Rome", "Bonn", "Roma"}
+
+
+def test_a_relation_with_one_object_cannot_be_perturbed():
+    pools = Pools.of([("Rome", "Rome")])
+    context = [Mention("in Rome .", "Rome", 3)]
+    for mode in ("fact", "released"):
+        assert perturb(pools, "f", "Rome", [], context, 0, mode, "test") == []
+    with pytest.raises(TaskError, match="perturbed: 'odd'; legal: fact, released"):
+        perturb(pools, "f", "Rome", [], context, 0, "odd", "test")
+
+
+EVIDENCE = {"sub_surface": "A", "obj_surface": "B", "masked_sentence": "A in [MASK] ."}
+
+
+def row(**more) -> dict:
+    full = {
+        "predicate_id": "P19",
+        "sub_uri": "Q1",
+        "obj_uri": "Q2",
+        "sub_label": "A",
+        "obj_label": "B",
+        "evidences": [EVIDENCE],
+    }
+    return {**full, **more}
+
+
+def test_records_are_read_packed_or_out_of_the_archive(tmp_path):
+    with gzip.open(tmp_path / "P19.jsonl.gz", "wt") as stream:
+        stream.write(json.dumps(row()) + "\n")
+    deeper = tmp_path / "TREx_all" / "P20"
+    deeper.mkdir(parents=True)
+    (deeper / "test.jsonl").write_text(json.dumps(row(predicate_id="P20")) + "\n")
+    found = prompt_relations.read_records(tmp_path)
+    assert [r.relation for r in found] == ["P19", "P20"]
+    assert found[0] == Record(
+        "P19", "P19/Q1/Q2", "Q1", "A", "B", (Evidence("A", "B", "A in [MASK] ."),)
+    )
+    assert [r.relation for r in prompt_relations.read_records(tmp_path, ["P19"])] == ["P20"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"evidences": [{"sub_surface": "A"}]}, "row 1: no 'obj_surface'"),
+        (
+            {"evidences": [{**EVIDENCE, "masked_sentence": "A in B ."}]},
+            r"row 1: not exactly one \[MASK\]",
+        ),
+    ],
+)
+def test_a_broken_record_is_named_with_its_row(tmp_path, wrong, message):
+    with gzip.open(tmp_path / "P19.jsonl.gz", "wt") as stream:
+        stream.write(json.dumps(row(**wrong)) + "\n")
+    with pytest.raises(TaskError, match=message):
+        prompt_relations.read_records(tmp_path)
+
+
+def test_a_folder_without_records_says_what_was_expected(tmp_path):
+    with pytest.raises(TaskError, match=r"no P\*\.jsonl\.gz"):
+        prompt_relations.read_records(tmp_path)
+    with pytest.raises(TaskError, match=r"sources\.trex_sentences\.folder"):
+        prompt_relations.read_records(tmp_path / "nowhere")

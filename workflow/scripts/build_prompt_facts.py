@@ -1,0 +1,47 @@
+from pathlib import Path
+
+from kgprobe import schema
+from kgprobe.benchmarks import prompt_facts, prompt_frames, prompt_own
+from kgprobe.job import job
+from kgprobe.knowledge import facts as knowledge
+from kgprobe.sheets import read_table
+
+VARIANTS = {"auto_lama": "original", "auto_lama_trex": "trex", "auto_lama_roberta": "roberta"}
+
+with job(snakemake) as run:
+    settings, seed, name = run.params.settings, run.params.seed, run.wildcards.facts_task
+    variant, funnel = VARIANTS[name], prompt_frames.Funnel(name)
+    words = prompt_facts.read_vocabulary(Path(run.input.words[0]))
+    facts = prompt_facts.read_facts(Path(run.input.facts[0]), settings["relations"])
+    relations = list(dict.fromkeys(fact.group for fact in facts))
+    if settings["search"] == "pulls":
+        statements = schema.read(run.input.wikidata, schema.STATEMENTS)
+        test = [f for f in facts if f.split == "test"] if variant != "trex" else []
+        facts = test + prompt_own.collect(
+            relations,
+            test,
+            schema.read(run.input.trex, schema.FACTS),
+            knowledge.build(statements),
+            prompt_own.with_page(statements),
+            set(words),
+            settings["most"],
+            variant,
+            seed,
+            funnel,
+        )
+    keep, reason = set(words) if variant == "roberta" else None, "object in the vocabulary"
+    if run.params.models:
+        from kgprobe.probes.models.load import ModelSpec
+        from kgprobe.probes.prompts.single_tokens import single_for
+
+        specs = [ModelSpec(**model) for model in run.params.models]
+        words = single_for(specs, words, Path("results/models"))
+        keep, reason = set(words), "object one token for " + ", ".join(s.model for s in specs)
+    published = prompt_facts.published_wordings(Path(run.input.manual[0]).parent)
+    own, triggers = read_table(run.input.templates), run.params.triggers
+    task = prompt_facts.describe(name, "facts", relations, published, own, triggers)
+    built = prompt_facts.build(
+        facts, words, task, settings, keep.__contains__ if keep else None, reason, funnel
+    )
+    given = run.provenance(**dict(run.params.items()))
+    prompt_frames.write(built, Path(run.output.examples).parent, given)

@@ -624,6 +624,11 @@ def outcomes_of(row):
     return f"results/outcomes/{row['benchmark']}/{family}/{row['model']}.parquet"
 
 
+def predicted():
+    """The file with the outcomes of every row that predicts; one file may hold several rows."""
+    return [outcomes_of(row) for row in by_method("predict", "autoprompt")]
+
+
 def written_prompts(wildcards):
     """The prompts without training that the sheet asks of a model on a benchmark."""
     return [

@@ -182,7 +182,7 @@ rule sweep:
 
 rule tabulate_autoprompt:
     input:
-        outcomes=[outcomes_of(row) for row in by_method("predict", "autoprompt")],
+        outcomes=list(dict.fromkeys(predicted())),
         tasks=[
             f"results/benchmarks/{benchmark}/{name}"
             for benchmark in probed("autoprompt")
@@ -225,6 +225,7 @@ rule tabulate_autoprompt:
         mem_mb=3000,
     params:
         rows=by_method("predict", "autoprompt"),
+        outcomes=predicted(),
         swept=sweep_rows(),
         models=MODELS,
         settings={"mode": config["autoprompt"]["mode"]},

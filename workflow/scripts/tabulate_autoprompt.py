@@ -9,7 +9,7 @@ with job(snakemake) as run:
         page=Path(run.output.chapter),
         rows=run.params.rows,
         models=run.params.models,
-        outcomes=run.input.outcomes,
+        outcomes=run.params.outcomes,
         tasks=[path for path in run.input.tasks if path.endswith(".parquet")],
         prompts=run.input.get("prompts") or [],
         swept=run.params.swept,

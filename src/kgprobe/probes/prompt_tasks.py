@@ -65,9 +65,10 @@ class Task:
         own = own.filter(pl.col("split").is_in(splits)) if splits else own
         return own.sort("split", "example")
 
-    def search_template(self, loaded: Loaded, triggers: int) -> str:
-        """The template of a search for this model, with so many trigger tokens."""
-        return TRIGGERS.sub(f"[T]x{triggers}", of_model(self.about["search"], loaded, self.name))
+    def search_template(self, loaded: Loaded, triggers: int | None = None) -> str:
+        """The template of a search for this model, with so many trigger tokens (None: its own)."""
+        text = of_model(self.about["search"], loaded, self.name)
+        return text if triggers is None else TRIGGERS.sub(f"[T]x{triggers}", text)
 
     def wordings(self, loaded: Loaded, name: str) -> dict[str, Prompt]:
         """Prompts written by hand, by group: `name` is manual or lpaqa.

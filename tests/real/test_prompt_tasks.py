@@ -168,6 +168,8 @@ def test_equal_ends_and_repeats(real_data):
     assert len(train & {(f.group, *f.pair) for f in test}) == 45
     learnt = {(f.group, f.subject) for f in facts if f.split != "test"}
     assert sum((f.group, f.subject) in learnt for f in test) == 2688
+    subjects = {(f.group, f.subject) for f in test}
+    assert len(test) - len(subjects) == 2560, "facts beyond the first of their subject"
 
 
 def test_templates_of_the_true_relations_file(original):

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe.schema import FILL_GOLDS, FILLS, ITEMS, SCORES
+from kgprobe.schema import CANDIDATES, FILL_GOLDS, FILLS, ITEMS, SCORES
 from kgprobe.tables import attributes_alpha as aa
 
 
@@ -58,7 +58,7 @@ def test_items_whose_own_gold_was_left_out_have_no_alpha():
 
 
 def test_texts_are_right_by_equality_only():
-    labels = {"a": ["United Kingdom", "Britain"], "b": ["Rome"]}
+    golds = {"a": [["United Kingdom"], ["Britain"]], "b": [["Rome"]]}
     found = aa.of_texts(
         fills(
             ("a", 0, 0, -1, 1, "Britain", -1.0),
@@ -68,7 +68,7 @@ def test_texts_are_right_by_equality_only():
             ("b", 0, 0, -1, 1, "the city of Rome", -1.0),
             *[("b", 0, 0, -1, r, f"no {r}", -2.0) for r in (2, 3, 4, 5)],
         ),
-        labels,
+        golds,
     )
     own = {k: value(found, item="a", k=k, gold="own") for k in aa.KS}
     assert own == {1: 0, 3: 1, 5: 1}
@@ -76,12 +76,37 @@ def test_texts_are_right_by_equality_only():
     assert found.filter(item="b")["alpha"].sum() == 0
     assert aa.verbose(
         fills(("b", 0, 0, -1, 1, "the city of Rome", -1.0), ("a", 0, 0, -1, 1, "Britain", 0.0)),
-        labels,
+        golds,
     ) == (1, 2)
 
 
+def test_phrases_that_coincide_leave_no_k_out():
+    rows = [("a", 0, 0, -1, 1, "Rome", -1.0), *[("a", 0, 0, 0, r, "x", -1.0) for r in range(1, 6)]]
+    found = aa.of_texts(fills(*rows), {"a": [["Rome"]]})
+    assert found.filter(gold="own")["k"].to_list() == [1, 3, 5]
+
+
+def test_an_alias_is_right_where_the_switch_says_so():
+    items = frame(ITEMS, [("a", "g", "r", "P1", "s", "Q1", "", "set", [1, 0], 0, "{}")])
+    rows = [("set", 0, "Q1050", "Eswatini"), ("set", 1, "Q145", "United Kingdom")]
+    candidates = frame(CANDIDATES, rows)
+    aliases = {"Q145": ["UK", "Britain"], "Q1050": ["Swaziland"]}
+    labels = aa.gold_names(items, candidates)
+    names = aa.gold_names(items, candidates, aliases)
+    assert labels == {"a": [["United Kingdom"], ["Eswatini"]]}
+    assert names == {"a": [["United Kingdom", "UK", "Britain"], ["Eswatini", "Swaziland"]]}
+    said = fills(*[("a", 0, 0, -1, r, t, -r) for r, t in enumerate(["uk.", "no"], 1)])
+    found = aa.of_texts(said, names)
+    assert [value(found, k=1, gold=gold) for gold in ("own", "set")] == [1, 1]
+    assert aa.of_texts(said, labels)["alpha"].sum() == 0
+    second = fills(("a", 0, 0, -1, 1, "Swaziland", -1.0))
+    assert value(aa.of_texts(second, names), k=1, gold="own") == 0
+    assert value(aa.of_texts(second, names), k=1, gold="set") == 1
+    assert aa.verbose(fills(("a", 0, 0, -1, 1, "the UK, I think", -1.0)), names) == (1, 1)
+
+
 def test_a_server_with_one_answer_is_asked_at_1_only():
-    found = aa.of_texts(fills(("a", 0, 0, -1, 1, "Rome", None)), {"a": ["Rome"]})
+    found = aa.of_texts(fills(("a", 0, 0, -1, 1, "Rome", None)), {"a": [["Rome"]]})
     assert found["k"].to_list() == [1, 1]
     assert found["probability"].null_count() == 2
 
@@ -135,3 +160,9 @@ def test_best_grows_with_the_number_of_prompts():
     assert found["alpha"].to_list() == pytest.approx([1 / 3, 2 / 3, 1])
     with pytest.raises(ValueError, match="4 of 3"):
         aa.best_of(np.zeros(3), 4)
+
+
+def test_aliases_are_read_by_id(tmp_path):
+    rows = [("http://www.wikidata.org/entity/Q145", name) for name in ("UK", "Britain")]
+    pl.DataFrame(rows, schema=["entity", "alias"], orient="row").write_parquet(tmp_path / "a")
+    assert aa.read_aliases(tmp_path / "a") == {"Q145": ["Britain", "UK"]}

@@ -12,6 +12,7 @@ from kgprobe.benchmarks import (
     bias,
     composite,
     entity_centric,
+    graph_checks,
     hierarchy,
     paths,
     symmetry,
@@ -134,6 +135,22 @@ def test_all_predicates_without_template_stand_in_one_error():
     assert set(same.examples["predicate"]) == {"P279"}
 
 
+def test_the_error_lists_the_relations_of_the_whole_graph_too():
+    dated = graph(WORKED.values(), LABELS, literals=[(1, 569, "1970-01-22T00:00:00Z^^date")])
+    chosen = settings("hierarchy", templates=["P279", "P26", "P31"])
+    with pytest.raises(MissingTemplatesError) as error:
+        graph_checks.build(hierarchy, dated, chosen)
+    own, every = str(error.value).split("in the whole graph")
+    assert f"{TWO_UP} (1 triples)" in own
+    assert every.startswith(" 7 relations")
+    listed = every.split(": ")[1].split(", ")
+    assert listed == [
+        "P19 (2)", "P21 (2)", "P17 (1)", "P22 (1)", "P25 (1)", "P40 (1)", "P569 (1)"
+    ]  # fmt: skip
+    made = graph_checks.build(hierarchy, dated, settings("hierarchy", templates=["P279", TWO_UP]))
+    assert made.examples.height == 3
+
+
 def test_predicates_without_template_can_be_dropped_and_are_listed():
     chosen = {"templates": ["P19", "P26", "P22"], "missing_template": "drop"}
     made = paths.build(worked(), settings("paths", min_combo=1, categories=1, **chosen))
@@ -149,13 +166,30 @@ def test_predicates_without_template_can_be_dropped_and_are_listed():
     assert set(made.examples["predicate"]) <= {"P19", "P26", "P22"}
 
 
-def test_a_hub_is_cut_and_told():
+def test_cycles_are_no_examples_and_are_counted():
+    chains = [(1, 279, 2), (2, 279, 1), (2, 279, 3)]
+    made = hierarchy.build(graph(chains), settings("hierarchy"))
+    assert triples(made.examples) == [((1, 279, 2), (2, 279, 3), (1, TWO_UP, 3))]
+    step = made.steps.filter(step="chains of two").row(0, named=True)
+    assert (step["kept"], step["dropped"], step["reason"]) == (1, 2, "cycle of two")
+    around = [(1, 31, 9), (1, 40, 2), (2, 22, 1), (2, 19, 3)]
+    made = paths.build(graph(around), settings("paths", min_combo=1, categories=1))
+    assert triples(made.examples) == [((1, 40, 2), (2, 19, 3))]
+    with pytest.raises(EmptyBenchmarkError):
+        paths.build(graph(around[:3]), settings("paths", min_combo=1, categories=1))
+    with pytest.raises(EmptyBenchmarkError):
+        composite.build(graph(around), settings("composite", min_combo=1, categories=1))
+
+
+def test_a_hub_is_cut_and_told(caplog):
+    caplog.set_level("INFO")
     hub = [(1, 50, n) for n in range(2, 102)] + [(1, 31, 500)]
     hub += [(n, 51, 300) for n in range(2, 102)]
     made = paths.build(graph(hub), settings("paths", max_out=10, min_combo=1, categories=1))
     step = made.steps.filter(step="hub cap").row(0, named=True)
     assert (step["kept"], step["dropped"]) == (110, 90)
     assert "Q1 (100)" in step["reason"]
+    assert "hub Q1: 100 out-edges, 10 of them are expanded" in caplog.text
     edges = adjacency(graph(hub).edges)
     kept, hubs = without_hubs(edges, 10, seed=0)
     assert hubs == [(1, 101)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgprobe.metrics.matching import contained, first_match, matched, normalised
+from kgprobe.metrics.matching import MATCHES, contained, first_match, matched, names, normalised
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,11 @@ def test_a_match_is_equality_and_containment_is_not():
     assert not matched(".", ["!"])
     assert first_match(["Rome", "paris", "Paris"], ["Paris"]) == 2
     assert first_match(["Rome"], ["Paris"]) == 0
+
+
+def test_names_are_the_label_and_then_the_aliases():
+    aliases = {"Q145": ["UK", "United Kingdom", "Britain"]}
+    assert names("United Kingdom", "Q145", aliases) == ["United Kingdom", "UK", "Britain"]
+    assert names("Rome", "Q220", aliases) == ["Rome"]
+    assert first_match(["France", "britain."], names("United Kingdom", "Q145", aliases)) == 2
+    assert MATCHES == ("label", "aliases")

@@ -68,6 +68,72 @@ def test_facts_without_label_or_template_are_not_in_it():
     assert "Q1" not in found["subject"].to_list()
 
 
+def examples(**pairs: int) -> pl.DataFrame:
+    """EXAMPLES of two triples: benchmark -> number; the facts are those of `facts` from 100 on."""
+    rows = []
+    for benchmark, n in sorted(pairs.items()):
+        for i in range(100, 100 + n):
+            ends = f"Q{i}", f"Q{1000 + i}"
+            for position, (p, s, o) in enumerate((("P36", *ends), ("P1376", *ends[::-1]))):
+                origin = "reversed" if benchmark == "asymmetry" and position else "stored"
+                told = {
+                    "benchmark": benchmark,
+                    "example": f"{benchmark}/{i}",
+                    "position": position,
+                    "origin": origin,
+                    "subject": s,
+                    "predicate": p,
+                    "object": o,
+                    "sampled": i != 100,
+                }
+                rows.append(told)
+    return pl.DataFrame(rows)
+
+
+def test_half_of_the_sampled_examples_are_taught_whole():
+    fates = taught.fates(examples(composite=21), 0.5, 0)
+    assert "P36/Q100/Q1100" not in fates  # not sampled
+    assert len(fates) == 40
+    for i in range(101, 121):
+        assert fates[f"P36/Q{i}/Q{1000 + i}"] == fates[f"P1376/Q{1000 + i}/Q{i}"]
+    assert sum(fates.values()) == 20
+    assert fates == taught.fates(examples(composite=21).reverse(), 0.5, 0)
+    assert fates != taught.fates(examples(composite=21), 0.5, 1)
+
+
+def test_of_some_pairs_and_paths_the_first_triple_alone_is_taught():
+    fates = taught.fates(examples(paths=13), 0.5, 0)
+    both = [
+        (fates[f"P36/Q{i}/Q{1000 + i}"], fates[f"P1376/Q{1000 + i}/Q{i}"]) for i in range(101, 113)
+    ]
+    assert sorted(both) == [(False, False)] * 6 + [(True, False)] * 2 + [(True, True)] * 4
+
+
+def test_a_fact_of_several_examples_is_taught_when_one_is_and_reversed_ones_are_none():
+    alone = taught.fates(examples(asymmetry=9), 0.5, 0)
+    assert all(fact.startswith("P36/") for fact in alone)
+    other = taught.fates(examples(composite=9), 0.5, 0)
+    joint = taught.fates(examples(asymmetry=9, composite=9), 0.5, 0)
+    assert {f for f, told in joint.items() if told} == {
+        f for told in (alone, other) for f, is_taught in told.items() if is_taught
+    }
+
+
+def test_facts_of_examples_come_before_all_others_and_take_their_inverse_along():
+    chosen = examples(asymmetry=31)
+    fates = taught.fates(chosen, 0.5, 0)
+    found = dict(split(pool=60, examples=chosen).select("fact", "taught").rows())
+    assert {fact: found[fact] for fact in fates} == fates
+    assert sum(found.values()) <= 60
+    whole = dict(split(pool=600, examples=chosen).select("fact", "taught").rows())
+    for fact, told in fates.items():
+        _, s, o = fact.split("/")
+        assert whole[f"P1376/{o}/{s}"] == told
+    untouched = {fact for fact in found if int(fact.split("/")[1][1:]) % 1000 > 140}
+    before = dict(split(pool=600).select("fact", "taught").rows())
+    assert {f: whole[f] for f in untouched} == {f: before[f] for f in untouched}
+
+
 def test_lessons_use_the_forms_that_items_use():
     found = taught.lessons(facts(), split(pool=600), {"Q1000": "the City"})
     assert found == sorted(found)

@@ -197,3 +197,14 @@ def test_every_relation_of_the_real_triples_that_can_be_asked_has_a_template(rea
     counts = dict(triples.group_by("p").len().rows())
     assert len(counts) > 300
     assert wordings.without_template(TABLE, counts) == []
+
+
+def test_a_text_is_asked_once():
+    chosen = wordings.choose(TABLE, {"P279": 1}, 2)["P279"]
+    assert [w.kind for w in chosen] == ["lama", "own"]
+    assert len({w.text for w in chosen}) == 2  # our first wording of P279 is LAMA's
+    every = wordings.choose(TABLE, dict.fromkeys(TABLE, 1))
+    for relation, ws in every.items():
+        assert len({w.text for w in ws}) == len(ws), relation
+        assert {w.text for w in ws} == {w.text for w in TABLE[relation]}
+        assert any(w.answer_last for w in ws), relation

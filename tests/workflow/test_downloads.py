@@ -56,3 +56,31 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
     (folder / "truthy.nt.bz2").unlink()
     again = made.run("--", *wanted)
     assert "Nothing to be done" in again.stdout, "what was fetched is not asked for again"
+
+
+def test_parts_of_an_archive_become_a_task(server, tmp_path):
+    url, folder = server
+    texts = {
+        "train": "fine . \t1\nbad . \t0\n",
+        "dev": "so \t1\nno \t0\n",
+        "test": "a \t1\nb \t0\n",
+    }
+    with zipfile.ZipFile(folder / "data.zip", "w") as archive:
+        for split, text in texts.items():
+            archive.writestr(f"top/data/SST/sentiment-{split}", text)
+    (tmp_path / "project").mkdir()
+    made = project(tmp_path / "project")
+    made.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
+    parts = ", ".join(f"sentiment-{split}: sentiment-{split}" for split in texts)
+    made.edit(
+        "config/embedded.yaml",
+        "  sst2: {access: absent}\n",
+        "  sst2:\n    access: live\n    folder: data/sst2\n"
+        f"    archives: [{{url: {url}/data.zip, parts: {{{parts}}}}}]\n",
+    )
+    result = made.run("--", "results/benchmarks/auto_sst2/examples.parquet")
+    assert result.returncode == 0, result.stdout
+    examples = pl.read_parquet(made.folder / "results/benchmarks/auto_sst2/examples.parquet")
+    assert examples.height == 6
+    counted = pl.read_parquet(made.folder / "results/benchmarks/auto_sst2/funnel.parquet")
+    assert counted.filter(step="test: examples")["rows_out"].to_list() == [2]

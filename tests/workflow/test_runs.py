@@ -55,6 +55,37 @@ def test_the_full_rebuild_resolves_without_a_network(tmp_path):
         assert f"\n{rule} " in result.stdout, f"{rule} is missing from the full rebuild"
 
 
+def planned(made: Project) -> str:
+    """The plan of the whole embedded run."""
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--nocolor", "-n"]
+    result = subprocess.run(
+        [*command, "--configfile", "config/embedded.yaml"],
+        cwd=made.folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=made.environment(),
+    )
+    assert result.returncode == 0, result.stdout[-4000:]
+    return result.stdout
+
+
+def of_rule(plan: str, rule: str) -> str:
+    """What a plan says of a rule; nothing when it is not needed."""
+    return plan.partition(f"\nrule {rule}:")[2].partition("\nrule ")[0]
+
+
+def test_control_models_are_taught_what_the_attributes_sample_and_aliases_are_a_switch(tmp_path):
+    made = project(tmp_path)
+    plan = planned(made)
+    assert "benchmarks/symmetry/examples.parquet" in of_rule(plan, "split_taught")
+    assert not of_rule(plan, "pull_attribute_aliases")
+    made.edit("config/config.yaml", "match: label", "match: aliases")
+    plan = planned(made)
+    assert "benchmarks/bias/candidates.parquet" in of_rule(plan, "pull_attribute_aliases")
+    assert "benchmarks/graph/aliases.parquet" in of_rule(plan, "tabulate_attributes")
+
+
 def test_a_second_run_has_nothing_to_do(finished):
     result = finished.run(cores=2)
     assert result.returncode == 0

@@ -514,6 +514,33 @@ def of_attributes(kind):
     return [f"results/benchmarks/{name}/{kind}.parquet" for name in probed("kg")]
 
 
+def world_attributes(kind):
+    """The same where they are built on the embedded world, whose facts control models are taught."""
+    return of_attributes(kind) if config["attributes"]["graph"] == "world" else []
+
+
+def attribute_aliases():
+    """Other names of the answers, where a generated text may equal one of them."""
+    if config["wording"]["match"] == "label":
+        return []
+    return "results/benchmarks/graph/aliases.parquet"
+
+
+def attribute_source():
+    """Where the other names of the attributes' entities are pulled from."""
+    return "world" if config["attributes"]["graph"] == "world" else "wikidata"
+
+
+def attribute_taught():
+    """What the control models were taught, where they answer the graph-attribute benchmarks."""
+    controls = [
+        row
+        for row in probes(paper="kg")
+        if MODELS[row["model"]]["source"].startswith("control:")
+    ]
+    return "results/models/taught.parquet" if controls else []
+
+
 def attribute_options():
     """How the metrics of the graph-attribute benchmarks are read."""
     names = ("ambiguous_denominator", "intersect")

@@ -47,6 +47,7 @@ rule split_taught:
         facts="results/knowledge/world/facts.parquet",
         questions="results/benchmarks/world_big/items.parquet",
         candidates="results/benchmarks/world_big/candidates.parquet",
+        examples=world_attributes("examples"),
         templates="resources/templates/templates.tsv",
         code=code("probes/taught"),
     output:

@@ -189,11 +189,36 @@ rule read_dump:
         "../scripts/read_dump.py"
 
 
+rule pull_attribute_aliases:
+    input:
+        rdf=lambda w: rdf_of(attribute_source()),
+        questions=[],
+        candidates=of_attributes("candidates"),
+        query="resources/queries/wikidata/aliases.rq",
+        code=code("sources/access", "sources/sparql"),
+    output:
+        aliases="results/benchmarks/graph/aliases.parquet",
+    log:
+        "logs/benchmarks/attribute_aliases.log",
+    benchmark:
+        "logs/benchmarks/attribute_aliases.jsonl"
+    threads: 1
+    resources:
+        sparql=1,
+    params:
+        source=attribute_source(),
+        settings=settings(attribute_source()),
+        data=config["data"],
+        contact=config["contact"],
+    script:
+        "../scripts/pull_aliases.py"
+
+
 rule pull_aliases:
     input:
         rdf=lambda w: rdf_of(ORIGIN[w.origin]),
-        questions="results/benchmarks/{origin}_big/items.parquet",
-        candidates="results/benchmarks/{origin}_big/candidates.parquet",
+        questions=["results/benchmarks/{origin}_big/items.parquet"],
+        candidates=["results/benchmarks/{origin}_big/candidates.parquet"],
         query="resources/queries/wikidata/aliases.rq",
         code=code("sources/access", "sources/sparql"),
     output:

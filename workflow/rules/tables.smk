@@ -154,9 +154,12 @@ rule tabulate_attributes:
         prompts=of_attributes("prompts"),
         edges="results/benchmarks/graph/edges.parquet",
         literals="results/benchmarks/graph/literals.parquet",
+        taught=attribute_taught(),
+        aliases=attribute_aliases(),
         published="resources/published/kg_scores.tsv",
         code=code(
             "metrics/attributes",
+            "metrics/matching",
             "tables/attributes_alpha",
             "tables/attributes_analyses",
             "tables/attributes_baselines",
@@ -165,6 +168,7 @@ rule tabulate_attributes:
             "tables/attributes_sizes",
             "tables/attributes_study",
             "tables/attributes_tables",
+            "tables/attributes_taught",
         ),
     output:
         tables=report(
@@ -202,6 +206,7 @@ rule chapter_attributes:
         questions=of_attributes("items"),
         candidates=of_attributes("candidates"),
         prompts=of_attributes("prompts"),
+        aliases=attribute_aliases(),
         published="resources/published/kg_scores.tsv",
         names=["resources/templates/templates.tsv", *config["wording"]["tables"]],
         code=code(

@@ -26,8 +26,7 @@ with job(snakemake) as run:
         graph_settings.relation_names(read_table(run.input.names)),
         graph_settings.normal_labels(read_table(run.input.bias)),
     )
-    made = module.build(built_on, settings)
-    graph_checks.check_examples(made.examples, built_on, settings)
+    made = graph_checks.build(module, built_on, settings)
     told = {k: v for k, v in settings.items() if k not in ("templates", "labels", "bias_labels")}
     provenance = run.provenance(settings=told, thresholds=run.params.settings["thresholds"])
     for name, contract in graph_frames.OUTPUTS.items():

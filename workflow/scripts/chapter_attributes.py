@@ -14,4 +14,5 @@ with job(snakemake) as run:
         published=run.input.published,
         titles={row["relation"]: row["note"] for row in rows},
         thresholds=run.params.thresholds,
+        aliases=run.input.aliases or "",
     )

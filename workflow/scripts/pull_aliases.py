@@ -7,9 +7,11 @@ from kgprobe.sources import access
 from kgprobe.sources.sparql import pull
 
 with job(snakemake) as run:
-    subjects = schema.read(run.input.questions, schema.ITEMS)["subject_id"]
-    answers = schema.read(run.input.candidates, schema.CANDIDATES)["id"]
-    entities = sorted(set(subjects) | set(answers))
+    subjects = [schema.read(path, schema.ITEMS)["subject_id"] for path in run.input.questions]
+    answers = [schema.read(path, schema.CANDIDATES)["id"] for path in run.input.candidates]
+    named = {name for column in (*subjects, *answers) for name in column}
+    # dates and other literals have no aliases
+    entities = sorted(name for name in named if name.startswith("Q"))
     opened = access.opened(
         run.params.source, run.params.settings, run.input.get("rdf", []), run.params.data
     )

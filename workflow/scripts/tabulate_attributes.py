@@ -13,6 +13,8 @@ with job(snakemake) as run:
         examples=run.input.examples,
         graph=Path(run.input.edges).parent,
         published=run.input.published,
+        taught=run.input.taught or "",
+        aliases=run.input.aliases or "",
         options={**run.params.options, "seed": run.params.seed},
         provenance=run.provenance(seed=run.params.seed),
     )

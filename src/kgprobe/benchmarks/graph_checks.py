@@ -1,10 +1,14 @@
 """What must hold of every example before it is written (kg_attributes.md, section 10)."""
 
+from collections.abc import Collection
+from types import ModuleType
+
 import polars as pl
 
 from kgprobe.benchmarks.graph import Graph, GraphError
-from kgprobe.benchmarks.graph_examples import Settings
+from kgprobe.benchmarks.graph_examples import MissingTemplatesError, Settings
 from kgprobe.benchmarks.graph_frames import SUBCLASS_OF
+from kgprobe.benchmarks.graph_items import Built
 
 #: roles of a complete example, in order; entity_centric has facts only
 ROLES = {
@@ -17,6 +21,36 @@ ROLES = {
     "bias": ["fact"],
     "ambiguous": ["head", "tail"],
 }
+
+
+def build(module: ModuleType, graph: Graph, settings: Settings) -> Built:
+    """The benchmark of `module`, sound (`check_examples`).
+
+    A MissingTemplatesError lists beside the benchmark's own relations all those of the graph, so
+    that the other benchmarks bring no new ones.
+    """
+    try:
+        made: Built = module.build(graph, settings)
+    except MissingTemplatesError as error:
+        lacking = without_template(graph, settings["templates"])
+        listed = ", ".join(f"{name} ({n})" for name, n in lacking)
+        raise MissingTemplatesError(
+            f"{error}\nin the whole graph {len(lacking)} relations with labelled statements have "
+            f"none (number of statements in brackets): {listed}"
+        ) from error
+    check_examples(made.examples, graph, settings)
+    return made
+
+
+def without_template(graph: Graph, known: Collection[str]) -> list[tuple[str, int]]:
+    """(relation, labelled statements) of the graph's relations without template, most first."""
+    names = graph.labelled.select("id")
+    edges = graph.edges.join(names, left_on="s", right_on="id", how="semi")
+    edges = edges.join(names, left_on="o", right_on="id", how="semi")
+    dated = graph.literals.join(names, left_on="s", right_on="id", how="semi")
+    counts = pl.concat([edges.select("p"), dated.select("p")]).group_by("p").len().rows()
+    lacking = [(f"P{p}", n) for p, n in counts if f"P{p}" not in known]
+    return sorted(lacking, key=lambda pair: (-pair[1], pair[0]))
 
 
 def check_examples(examples: pl.DataFrame, graph: Graph, settings: Settings) -> None:

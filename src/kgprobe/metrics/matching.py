@@ -1,11 +1,13 @@
 """When a generated text is the gold: equality after normalisation, never containment."""
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 ARTICLES = ("the ", "a ", "an ")
 QUOTES = "\"'`“”‘’«»„‚"
 FINAL = ".,;:!?…"
+#: What a text may equal: the label of the gold (the paper's), or one of its aliases, too.
+MATCHES = ("label", "aliases")
 
 
 def normalised(text: str) -> str:
@@ -23,6 +25,15 @@ def normalised(text: str) -> str:
         if found.startswith(article) and found[len(article) :].strip():
             return found[len(article) :].strip(QUOTES + " ")
     return found
+
+
+def names(label: str, entity: str, aliases: Mapping[str, Sequence[str]]) -> list[str]:
+    """The label of an entity, then its aliases (entity id -> other names), each once.
+
+    >>> names("Eswatini", "Q1050", {"Q1050": ["Swaziland", "Eswatini"]})
+    ['Eswatini', 'Swaziland']
+    """
+    return list(dict.fromkeys([label, *aliases.get(entity, ())]))
 
 
 def matched(text: str, labels: Iterable[str]) -> bool:

@@ -11,6 +11,10 @@ from kgprobe.schema import TAUGHT
 
 #: Values of the hash are spread over this many parts; a share is a number of parts.
 PARTS = 1 << 32
+#: Of these benchmarks every third of the taught examples is taught its first triple alone: a part
+#: is known, and the whole only by inference. Not symmetry: "[Y] was married to [X]" is among its
+#: wordings, so that one direction teaches both.
+HALVED, HALVED_EVERY = ("bidirectional", "paths"), 3
 
 
 def split(
@@ -20,31 +24,64 @@ def split(
     pool: int,
     share: float,
     seed: int,
+    examples: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """TAUGHT: every fact with labels on both sides, and whether the control models are taught it.
 
     A model of a million parameters learns a few thousand facts in minutes, not the whole world. The
-    pool to teach from holds the facts that the calibrating items ask about (`asked`: relation,
-    subject, object), then others of `relations` in hash order, `pool` in all; a share of the pool
-    is taught. The hash is that of the unordered pair of entities, so that a fact and its inverse
-    (capital, capital of) share their fate.
+    pool to teach from holds the facts of `examples` (EXAMPLES, of several triples each), then those
+    that the calibrating items ask about (`asked`: relation, subject, object), then others of
+    `relations` in hash order, `pool` in all; a share of the pool is taught. The hash is that of the
+    unordered pair of entities, so that a fact and its inverse (capital, capital of) share their
+    fate; the facts of an example share its fate (`fates`).
     """
     legal = pl.col("subject_label").is_not_null() & pl.col("object_label").is_not_null()
     known = facts.filter(legal & pl.col("relation").is_in(list(relations))).with_columns(
         fact=fact_id()
     )
+    sampled = {} if examples is None else fates(examples, share, seed)
     wanted = asked.select(fact=fact_id()).unique().with_columns(asked=pl.lit(True))
-    known = known.join(wanted, on="fact", how="left").with_columns(pl.col("asked").fill_null(False))
-    pairs = known.select("subject", "object").rows()
-    fates = [hash_key(seed, "fate", *sorted(pair)) % PARTS for pair in pairs]
-    orders = [hash_key(seed, "pool", *sorted(pair)) for pair in pairs]
-    known = known.with_columns(
-        fate=pl.Series(fates, dtype=pl.UInt64), order=pl.Series(orders, dtype=pl.UInt64)
-    ).sort(["asked", "order", "fact"], descending=[True, False, False])
-    inside = pl.int_range(pl.len()) < pool
-    return known.with_columns(taught=inside & (pl.col("fate") < int(share * PARTS))).select(
-        list(TAUGHT.columns)
+    known = known.join(wanted, on="fact", how="left").with_columns(
+        pl.col("asked").fill_null(False), sampled=pl.col("fact").is_in(sorted(sampled))
     )
+    of_pairs: dict[tuple[str, ...], bool] = {}
+    for (_, *ends), told in ((fact.split("/"), told) for fact, told in sampled.items()):
+        of_pairs[tuple(sorted(ends))] = of_pairs.get(tuple(sorted(ends)), False) or told
+
+    def fate(fact: str, pair: tuple[str, ...]) -> bool:
+        by_hash = hash_key(seed, "fate", *pair) % PARTS < int(share * PARTS)
+        return sampled.get(fact, of_pairs.get(pair, by_hash))
+
+    pairs = [tuple(sorted(pair)) for pair in known.select("subject", "object").rows()]
+    orders = [hash_key(seed, "pool", *pair) for pair in pairs]
+    chosen = [fate(fact, pair) for fact, pair in zip(known["fact"], pairs, strict=True)]
+    known = known.with_columns(
+        told=pl.Series(chosen, dtype=pl.Boolean), order=pl.Series(orders, dtype=pl.UInt64)
+    ).sort(["sampled", "asked", "order", "fact"], descending=[True, True, False, False])
+    inside = pl.int_range(pl.len()) < pool
+    return known.with_columns(taught=inside & pl.col("told")).select(list(TAUGHT.columns))
+
+
+def fates(examples: pl.DataFrame, share: float, seed: int) -> dict[str, bool]:
+    """Fact id -> whether it is taught, for the stored triples of the sampled EXAMPLES.
+
+    Of every benchmark a share of the examples is taught, chosen by hash, each with all of its facts
+    (some of `HALVED` with the first alone); a fact of several examples is taught when one of them
+    is. What is inferred or reversed is no fact and is never taught.
+    """
+    own = examples.filter(pl.col("sampled") & (pl.col("origin") == "stored"))
+    own = own.select("benchmark", "example", "position", fact=fact_id("predicate"))
+    found: dict[str, bool] = {}
+    for (benchmark,), group in own.sort("benchmark").group_by("benchmark", maintain_order=True):
+        names = group["example"].unique().sort().to_list()
+        order = sorted(names, key=lambda name: (hash_key(seed, "fate", name), name))
+        place = {name: number for number, name in enumerate(order)}
+        for example, position, fact in group.select("example", "position", "fact").rows():
+            told = place[example] < round(share * len(names))
+            halved = benchmark in HALVED and place[example] % HALVED_EVERY == HALVED_EVERY - 1
+            told = told and not (halved and position > 0)
+            found[fact] = found.get(fact, False) or told
+    return found
 
 
 def asked_facts(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:

@@ -7,14 +7,16 @@ at masks) or as SCORES over the candidates of the relation.
     pooled       item k alpha_kind gold pooling alpha
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kgprobe.metrics.matching import contained, first_match
+from kgprobe.metrics.matching import contained, first_match, names
 from kgprobe.metrics.ranking import hit_at
 from kgprobe.tables.answers import REDUCTIONS
 
@@ -32,6 +34,10 @@ ALPHA = {
     "probability": pl.Float64,
 }
 WHOLE = -1
+#: Item -> the names of each of its golds, the own gold first.
+Golds = Mapping[str, Sequence[Sequence[str]]]
+#: Entity id -> its other names.
+Aliases = Mapping[str, Sequence[str]]
 
 
 def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
@@ -73,21 +79,22 @@ def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
     return _alpha(long.join(sure, on=["item", "template"], how="left"))
 
 
-def of_texts(fills: pl.DataFrame, labels: Mapping[str, list[str]]) -> pl.DataFrame:
-    """Alpha per prompt of a model that writes: the first k texts against the label, normalised.
+def of_texts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
+    """Alpha per prompt of a model that writes: the first k texts against the gold, normalised.
 
-    `labels`: item -> labels of its golds, the own first. Equality only; that a text contains the
-    label is counted by `verbose` and is never right. Ks beyond the answers that a server gives (a
-    chat server gives one) have no rows.
+    `golds`: item -> names of each of its golds, the own first (`gold_names`). Equality only; that a
+    text contains a name is counted by `verbose` and is never right. Ks beyond the answers that a
+    server gives (a chat server gives one) have no rows.
     """
     rows: list[tuple[object, ...]] = []
     whole = fills.filter(pl.col("position") == WHOLE).sort("item", "template", "masks", "rank")
-    most = max(whole["rank"], default=0)
+    # single tokens count, too: phrases that begin with different tokens may come out alike
+    most = max(fills["rank"], default=0)
     grouped = whole.group_by("item", "template", maintain_order=True).agg("text", "logprob")
     for item, template, texts, logprobs in grouped.rows():
         places = {
-            "own": first_match(texts, labels[item][:1]),
-            "set": first_match(texts, labels[item]),
+            "own": first_match(texts, golds[item][0]),
+            "set": first_match(texts, chain.from_iterable(golds[item])),
         }
         for k in (k for k in KS if k <= most or most >= max(KS)):
             for gold, place in places.items():
@@ -192,22 +199,39 @@ def by_number_of_prompts(alphas: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=list(columns), orient="row")
 
 
-def verbose(fills: pl.DataFrame, labels: Mapping[str, list[str]]) -> tuple[int, int]:
-    """(first texts that hold the own label among other words, all first texts)."""
+def verbose(fills: pl.DataFrame, golds: Golds) -> tuple[int, int]:
+    """(first texts that hold a name of the own gold among other words, all first texts)."""
     first = fills.filter((pl.col("position") == WHOLE) & (pl.col("rank") == 1))
     rows = first.select("item", "text").rows()
     held = sum(
-        contained(text, labels[item][:1]) and not first_match([text], labels[item][:1])
+        contained(text, golds[item][0]) and not first_match([text], golds[item][0])
         for item, text in rows
     )
     return held, len(rows)
 
 
-def gold_labels(items: pl.DataFrame, candidates: pl.DataFrame) -> dict[str, list[str]]:
-    """Item -> labels of its golds, in the order of `answers`."""
-    names = {(s, i): label for s, i, label in candidates.select("set", "index", "label").rows()}
+def read_aliases(path: str | Path) -> Aliases:
+    """Other names from a table of pulled rows (entity as URI, alias)."""
+    rows = pl.read_parquet(path).sort("entity", "alias")
+    grouped = rows.group_by("entity", maintain_order=True).agg("alias")
+    return {uri.rsplit("/", 1)[-1]: found for uri, found in grouped.rows()}
+
+
+def gold_names(
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    aliases: Aliases | None = None,
+) -> dict[str, list[list[str]]]:
+    """Item -> names of its golds, in the order of `answers`: the label, then the aliases.
+
+    `aliases`: where a text may equal one (switch `match: aliases`); None takes labels alone.
+    """
+    found = {
+        (s, i): names(label, entity, aliases or {})
+        for s, i, entity, label in candidates.select("set", "index", "id", "label").rows()
+    }
     columns = ("item", "candidates", "answers")
     return {
-        item: [names[set_, answer] for answer in answers]
+        item: [found[set_, answer] for answer in answers]
         for item, set_, answers in items.select(columns).rows()
     }

@@ -44,6 +44,14 @@ NOTES = (
 )
 #: folded tables: name -> title, head of the first column, caption
 FOLDED = {
+    "kg_taught": (
+        "Examples that the control models were taught, and others, %",
+        "benchmark, model, method",
+        "Best prompt, @1. Taught: all stored triples of the example; in part: some of them. Of "
+        "some pairs and paths the first was taught alone: what is found of the second is inferred "
+        "or guessed. Nothing inferred or reversed was ever taught. Models from elsewhere are a "
+        "reference.",
+    ),
     "kg_choices": (
         "Every way of reading the answers, %",
         "k, model, method, benchmark",

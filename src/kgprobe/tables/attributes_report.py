@@ -10,18 +10,21 @@ from kgprobe import schema
 from kgprobe.benchmarks.graph_frames import SENSITIVITY, SIZES, STEPS
 from kgprobe.schema import Contract
 from kgprobe.tables import (
+    attributes_alpha,
     attributes_analyses,
     attributes_chapter,
     attributes_published,
     attributes_sizes,
     attributes_study,
     attributes_tables,
+    attributes_taught,
     chapter,
     gather,
 )
 from kgprobe.tables.table import write_tsv
 
 Row = Mapping[str, str]
+ALIASES = "A generated text is right when it equals the label or an alias of the gold."
 
 
 def tabulate(
@@ -35,11 +38,15 @@ def tabulate(
     published: str | Path,
     options: Mapping[str, Any],
     provenance: Mapping[str, object],
+    taught: str | Path = "",
+    aliases: str | Path = "",
 ) -> None:
     """Write METRICS and, into `folder`, every table as parquet and TSV.
 
     `answers`: FILLS or SCORES of the rows of `experiments`; `examples`: EXAMPLES of every
-    benchmark, whose folders hold the rest; `graph`: the folder of edges and literals.
+    benchmark, whose folders hold the rest; `graph`: the folder of edges and literals; `taught`:
+    what the control models were taught, where one of them answers; `aliases`: other names of the
+    golds, where generated texts may equal one of them.
     """
     study = attributes_study.read(
         gather.probes(experiments, models, answers),
@@ -47,6 +54,7 @@ def tabulate(
         folders(examples),
         pl.read_parquet(Path(graph) / "edges.parquet"),
         pl.read_parquet(Path(graph) / "literals.parquet"),
+        attributes_alpha.read_aliases(aliases) if aliases else None,
         **options,
     )
     alphas = study.alphas()
@@ -57,6 +65,10 @@ def tabulate(
     sizes = _of_all(examples, "sizes", SIZES)
     made |= {"kg_table1": attributes_sizes.sizes(sizes, printed)}
     made |= attributes_analyses.tables(study, alphas, attributes_study.parts(study, alphas))
+    if taught:
+        known = schema.read(taught, schema.TAUGHT)
+        calibrated = attributes_taught.calibration(study, alphas, known)
+        made |= {} if calibrated is None else {"kg_taught": calibrated}
     for name, frame in made.items():
         schema.write(frame, schema.TABLE, Path(folder) / f"{name}.parquet", provenance)
         write_tsv(frame, Path(folder) / f"{name}.tsv")
@@ -73,6 +85,7 @@ def write_chapter(
     published: str | Path,
     titles: Mapping[str, str],
     thresholds: str,
+    aliases: str | Path = "",
 ) -> None:
     """Write the chapter of the report from the folder that `tabulate` filled."""
     probes = gather.probes(experiments, models, answers)
@@ -84,7 +97,14 @@ def write_chapter(
         probes=probes,
         published=attributes_published.read(Path(published).parent),
         titles=titles,
-        examples=attributes_study.worked_examples(probes, answers, folders(examples), largest),
+        examples=attributes_study.worked_examples(
+            probes,
+            answers,
+            folders(examples),
+            largest,
+            attributes_alpha.read_aliases(aliases) if aliases else None,
+        ),
+        notes=[ALIASES] if aliases else [],
         steps=_of_all(examples, "funnel", STEPS),
         sensitivity=_of_all(examples, "sensitivity", SENSITIVITY),
         thresholds=thresholds,

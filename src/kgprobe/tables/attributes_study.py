@@ -109,8 +109,13 @@ def read_benchmark(folder: str | Path) -> Benchmark:
     )
 
 
-def read_answers(probe: Probe, benchmark: Benchmark, path: str | Path) -> Answers:
-    """The answers of a probe from its FILLS (with their golds beside them) or SCORES."""
+def read_answers(
+    probe: Probe, benchmark: Benchmark, path: str | Path, aliases: alpha.Aliases | None = None
+) -> Answers:
+    """The answers of a probe from its FILLS (with their golds beside them) or SCORES.
+
+    With `aliases` a generated text may also equal one of them; masks and candidates know labels.
+    """
     path = Path(path)
     if probe.method.split("-")[0] == RANKED:
         scores = schema.read(path, schema.SCORES)
@@ -119,8 +124,8 @@ def read_answers(probe: Probe, benchmark: Benchmark, path: str | Path) -> Answer
     if probe.kind == "masked":
         golds = schema.read(path.with_name(f"{path.stem}.golds.parquet"), schema.FILL_GOLDS)
         return Answers(probe, alpha.of_masks(fills, golds))
-    labels = alpha.gold_labels(benchmark.items, benchmark.candidates)
-    return Answers(probe, alpha.of_texts(fills, labels), alpha.verbose(fills, labels))
+    names = alpha.gold_names(benchmark.items, benchmark.candidates, aliases)
+    return Answers(probe, alpha.of_texts(fills, names), alpha.verbose(fills, names))
 
 
 def triples(answers: Answers, benchmark: Benchmark) -> pl.DataFrame:
@@ -144,15 +149,18 @@ def read(
     folders: Mapping[str, str | Path],
     edges: pl.DataFrame,
     literals: pl.DataFrame,
+    aliases: alpha.Aliases | None = None,
     **options: Any,
 ) -> Study:
     """The study of a run's files: `paths` holds the answers of `probes`, in the same order.
 
-    `folders`: benchmark -> its folder; `options` as in `study`.
+    `folders`: benchmark -> its folder; `aliases` as in `read_answers`; `options` as in `study`.
     """
     benchmarks = {name: read_benchmark(folders[name]) for name in ordered(list(folders))}
     pairs = zip(probes, paths, strict=True)
-    answers = [read_answers(probe, benchmarks[probe.benchmark], path) for probe, path in pairs]
+    answers = [
+        read_answers(probe, benchmarks[probe.benchmark], path, aliases) for probe, path in pairs
+    ]
     return study(answers, benchmarks, edges, literals, **options)
 
 
@@ -271,6 +279,7 @@ def worked_examples(
     paths: Sequence[str | Path],
     folders: Mapping[str, str | Path],
     model: str,
+    aliases: alpha.Aliases | None = None,
 ) -> list[dict[str, Any]]:
     """One worked example of every benchmark that `model` ("model | method") filled.
 
@@ -280,7 +289,7 @@ def worked_examples(
     for probe, path in zip(probes, paths, strict=True):
         if f"{probe.model} | {probe.method}" == model and probe.benchmark != "bias":
             benchmark = read_benchmark(folders[probe.benchmark])
-            answers = read_answers(probe, benchmark, path)
+            answers = read_answers(probe, benchmark, path, aliases)
             fills = schema.read(path, schema.FILLS)
             _, rows = example_rows(answers, benchmark, fills)
             found += [{"benchmark": probe.benchmark, "model": probe.model, **row} for row in rows]

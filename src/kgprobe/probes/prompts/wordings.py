@@ -117,7 +117,13 @@ def choose(
 
 
 def _chosen(wordings: list[Wording], most: int | None, seed: int) -> list[Wording]:
-    """At most `most` of one relation's wordings, those first that every model can be asked."""
+    """At most `most` of one relation's wordings, those first that every model can be asked.
+
+    A text stands once: LAMA's, where our own is the same.
+    """
+    ranked = sorted(wordings, key=lambda w: KINDS.index(w.kind))
+    first = {wording.text: wording for wording in reversed(ranked)}
+    wordings = [wording for wording in wordings if first[wording.text] is wording]
     lama = [w for w in wordings if w.kind == "lama" and (most != 1 or w.answer_last)][:1]
     own = [w for w in wordings if w.kind == "own" and w.answer_last][:1]
     rest = [w for w in wordings if w not in (*lama, *own)]

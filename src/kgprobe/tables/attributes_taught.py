@@ -1,0 +1,97 @@
+"""Calibration of the nine metrics: examples whose facts the control models were taught or not.
+
+Control models were taught half of the sampled examples, whole examples at once, and of some pairs
+and paths the first triple alone. A metric that works is near 1 where everything was taught, has
+a denominator and hardly a numerator where a part was, and little of either where nothing was.
+"""
+
+from functools import partial
+
+import polars as pl
+
+from kgprobe.knowledge.facts import fact_id
+from kgprobe.metrics.attributes import measure
+from kgprobe.metrics.intervals import wilson
+from kgprobe.tables import table
+from kgprobe.tables.attributes_baselines import METHOD as BASELINE
+from kgprobe.tables.attributes_study import HEADLINE, SETTINGS, Study, ordered
+from kgprobe.tables.attributes_tables import cell, percent
+
+TAUGHT, PART, UNTAUGHT = "taught", "taught in part", "untaught"
+
+
+def status(study: Study, taught: pl.DataFrame) -> pl.DataFrame:
+    """(example, item, stored, taught, status) of every sampled triple; `taught`: frame TAUGHT.
+
+    The status of an example: all of its stored triples were taught, some, or none. What is inferred
+    or reversed is no fact and was never taught.
+    """
+    known = taught.select("fact", "taught").unique("fact")
+    parts = []
+    for benchmark in study.benchmarks.values():
+        rows = benchmark.examples.select(
+            "example",
+            item=pl.format("{}#{}", "example", "position"),
+            stored=pl.col("origin") == "stored",
+            fact=fact_id("predicate"),
+        )
+        rows = rows.join(known, on="fact", how="left")
+        parts.append(rows.with_columns(taught=pl.col("stored") & pl.col("taught").fill_null(False)))
+    triples = pl.concat(parts)
+    own = pl.col("taught").filter(pl.col("stored"))
+    told = pl.when(own.all()).then(pl.lit(TAUGHT)).when(own.any()).then(pl.lit(PART))
+    statuses = triples.group_by("example").agg(status=told.otherwise(pl.lit(UNTAUGHT)))
+    return triples.join(statuses, on="example").drop("fact").sort("item")
+
+
+def calibration(study: Study, alphas: pl.DataFrame, taught: pl.DataFrame) -> pl.DataFrame | None:
+    """`kg_taught`: every metric on examples that were taught, in part, or not; per cent.
+
+    Row: benchmark | model | method; best prompt, @1, exact, own gold. Columns: the metric of each
+    status with its numerator and denominator (undefined: no value), and the share of taught and of
+    untaught stored triples that are right, with Wilson's interval. n: examples, or triples.
+    `alphas`: of `study`. None when no sampled triple was taught. Models from elsewhere stand beside
+    the control models as a reference: the halves are alike to them.
+    """
+    known = status(study, taught)
+    if not known["taught"].any():
+        return None
+    statuses = known.select("example", "status").unique()
+    own = alphas.filter(**HEADLINE).filter(pl.col("method") != BASELINE)
+    own = own.join(statuses, on="example")
+    made = measure(
+        own,
+        by=[*SETTINGS, "status"],
+        ambiguous_denominator=study.ambiguous_denominator,
+        seed=study.seed,
+    )
+    cells = []
+    for name in ordered(made["benchmark"].unique().to_list()):
+        for m in (
+            made.filter(benchmark=name).sort("model", "method", "status").iter_rows(named=True)
+        ):
+            row = f"{name} | {m['model']} | {m['method']}"
+            make = partial(cell, "kg_taught", row, n=m["examples"])
+            if m["value_pooled"] is not None:
+                value = 100 * m["value_pooled"]
+                cells.append(make(m["status"], value=value, interval=percent(m)))
+            for part in ("numerator", "denominator"):
+                cells.append(make(f"{m['status']}, {part}", value=m[part]))
+    return table.build([*cells, *_triples(own, known)])
+
+
+def _triples(alphas: pl.DataFrame, known: pl.DataFrame) -> list[dict[str, object]]:
+    """Share of the stored triples that are right, taught and untaught."""
+    stored = known.filter("stored").select("item", "taught")
+    item = pl.format("{}#{}", "example", "position")
+    asked = alphas.with_columns(item=item).drop_nulls("alpha").join(stored, on="item")
+    cells = []
+    keys = ["benchmark", "model", "method", "taught"]
+    for (name, model, method, told), group in sorted(asked.group_by(keys), key=lambda g: str(g[0])):
+        right, n = float(group["alpha"].sum()), group.height
+        low, high = wilson(min(right, n), n)
+        column = f"triples {TAUGHT if told else UNTAUGHT}, right"
+        row = f"{name} | {model} | {method}"
+        interval = (100 * low, 100 * high)
+        cells.append(cell("kg_taught", row, column, 100 * right / n, n, interval))
+    return cells

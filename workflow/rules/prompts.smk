@@ -6,35 +6,43 @@
 #: modules that read a prompt and what a model answers
 READING = [
     "metrics/prompts",
-    "probes/prompt_tasks",
-    "probes/prompted",
     "probes/models/batching",
     "probes/models/head",
+    "probes/models/last_layer",
     "probes/models/load",
+    "probes/models/masked",
     "probes/models/predict",
+    "probes/prompt_tasks",
+    "probes/prompted",
     "probes/prompts/answer_options",
+    "probes/prompts/templates",
     "probes/prompts/trigger_files",
     "probes/prompts/trigger_labels",
     "probes/prompts/trigger_pieces",
     "probes/prompts/trigger_template",
     "probes/prompts/triggers",
+    "probes/scoring/encode",
+    "probes/scoring/gap_text",
 ]
 #: modules that a search depends on besides
 SEARCHING = [
+    "probes/models/causal",
     "probes/models/reinitialised",
-    "probes/searched",
+    "probes/models/trie",
     "probes/prompts/autoprompt",
     "probes/prompts/balance",
     "probes/prompts/label_tokens",
     "probes/prompts/trigger_candidates",
     "probes/prompts/trigger_data",
     "probes/prompts/trigger_filters",
+    "probes/prompts/trigger_result",
     "probes/prompts/trigger_scores",
     "probes/prompts/trigger_settings",
     "probes/prompts/trigger_state",
+    "probes/searched",
 ]
+#: modules of the baselines that are trained
 TRAINING = [
-    "probes/prompt_trained",
     "probes/baselines/classified",
     "probes/baselines/finetune",
     "probes/baselines/linear_probe",
@@ -44,8 +52,41 @@ TRAINING = [
     "probes/baselines/relation_lstm",
     "probes/baselines/relation_sentences",
     "probes/baselines/steady",
+    "probes/models/gaps",
+    "probes/prompt_trained",
     "probes/prompts/continuous",
+    "probes/prompts/slots",
+    "probes/prompts/soft",
     "probes/prompts/word_scores",
+    "probes/prompts/wording_sets",
+    "probes/scoring/cloze_plan",
+    "probes/scoring/differentiable",
+]
+#: modules of prompts without search or training
+WRITTEN = [
+    "probes/baselines/majority",
+    "probes/baselines/ranked",
+    "probes/prompt_answers",
+    "probes/prompts/ensembles",
+    "probes/prompts/transfer",
+    "probes/prompts/trigger_controls",
+    "probes/prompts/trigger_filters",
+    "probes/prompts/trigger_settings",
+    "probes/prompts/word_scores",
+    "probes/prompts/wording_sets",
+]
+#: modules of sweeps beside those of a search
+SWEEPING = [
+    "probes/baselines/classified",
+    "probes/baselines/finetune",
+    "probes/baselines/ranked",
+    "probes/baselines/steady",
+    "probes/models/gaps",
+    "probes/prompt_sweeps",
+    "probes/prompts/slots",
+    "probes/prompts/soft",
+    "probes/scoring/cloze_plan",
+    "probes/scoring/differentiable",
 ]
 
 
@@ -90,18 +131,7 @@ rule predict:
         other=other_prompts,
         wordings=prompt_wordings,
         weights=weights,
-        code=code(
-            *READING,
-            "probes/prompt_answers",
-            "probes/baselines/majority",
-            "probes/baselines/ranked",
-            "probes/prompts/ensembles",
-            "probes/prompts/transfer",
-            "probes/prompts/trigger_controls",
-            "probes/prompts/trigger_filters",
-            "probes/prompts/wording_sets",
-            "probes/prompts/word_scores",
-        ),
+        code=code(*READING, *WRITTEN),
     output:
         outcomes="results/outcomes/{benchmark}/prompts/{model}.parquet",
     log:
@@ -157,7 +187,7 @@ rule sweep:
         vocabulary="results/benchmarks/{benchmark}/vocabulary.json",
         task="results/benchmarks/{benchmark}/task.json",
         weights=weights,
-        code=code(*READING, *SEARCHING, "probes/prompt_sweeps"),
+        code=code(*READING, *SEARCHING, *SWEEPING),
     output:
         sweep="results/sweeps/{sweep}/{benchmark}/{prompt}/{model}.parquet",
     log:

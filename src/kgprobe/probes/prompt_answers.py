@@ -19,11 +19,10 @@ from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompt_tasks import CLASSIFICATION, Task, TaskError
 from kgprobe.probes.prompts import ensembles, trigger_controls, trigger_files, wording_sets
-from kgprobe.probes.prompts.autoprompt import Settings
 from kgprobe.probes.prompts.transfer import transferred
 from kgprobe.probes.prompts.trigger_filters import allowed, vocabulary_of
+from kgprobe.probes.prompts.trigger_settings import Settings
 from kgprobe.probes.prompts.word_scores import answerable
-from kgprobe.probes.searched import asked
 from kgprobe.schema import OUTCOMES
 
 Prompts = dict[str, prompted.Prompt]
@@ -52,7 +51,7 @@ class Answerer:
         torch.backends.cuda.matmul.allow_tf32 = False
         self.loaded = load_model(spec)
         self.predictor = Predictor(self.loaded)
-        self.task, self.examples = task, asked(task)
+        self.task, self.examples = task, task.asked
         self.found, self.other = Path(found), Path(other)
         self.folders, self.file = dict(wordings or {}), published
         self.draws, self.seed = draws, seed
@@ -90,13 +89,12 @@ class Answerer:
 
     def published(self) -> pl.DataFrame:
         """The published searched prompts of this model, as text."""
-        model = self.loaded.spec.model
-        place = (self.places.get("published") or {}).get(model)
-        if not place:
+        if not self.file:
             raise TaskError(
-                f"no published prompts of {model}: name their file in autoprompt.places"
+                f"no published prompts of {self.loaded.spec.model}: name their file in "
+                "autoprompt.published, or leave out the row"
             )
-        texts = wording_sets.read_single(Path(place))
+        texts = wording_sets.read_single(self.folders["autoprompt_published"] / self.file)
         prompts = {
             group: prompted.manual(
                 self.loaded, wording_sets.slots(texts[group].text), None, self.task.truncate

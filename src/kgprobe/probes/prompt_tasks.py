@@ -19,7 +19,6 @@ from kgprobe.sampling import take
 from kgprobe.schema import EXAMPLES, read
 from kgprobe.sheets import read_text
 
-SPLITS = ("train", "dev", "test")
 TRIGGERS = re.compile(r"\[T\](x\d+)?( *\[T\](x\d+)?)*")
 CLASSIFICATION = "classification"
 
@@ -58,6 +57,11 @@ class Task:
         order = ("sentence", "context", "prem", "sub", "hyp")
         own = json.loads(self.examples["fields"][0])
         return sorted(own, key=lambda name: order.index(name) if name in order else len(order))
+
+    @property
+    def asked(self) -> pl.DataFrame:
+        """The examples that outcomes are wanted of: dev and test."""
+        return self.examples.filter(pl.col("split").is_in(["dev", "test"]))
 
     def of(self, group: str, *splits: str) -> pl.DataFrame:
         """The examples of a group and of splits (none: all), in the order of their names."""

@@ -157,11 +157,6 @@ def label_sets(
     return sets
 
 
-def asked(task: Task) -> pl.DataFrame:
-    """The examples that outcomes are wanted of: dev and test."""
-    return task.examples.filter(pl.col("split").is_in(["dev", "test"]))
-
-
 def _answers(
     predictor: Predictor, prompt: str, found: Mapping[str, PromptFile], task: Task
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -169,7 +164,7 @@ def _answers(
     prompts = {
         "" if name == prompted.ALL else name: prompted.of_file(file) for name, file in found.items()
     }
-    examples = asked(task)
+    examples = task.asked
     bar = progress(total=examples.height, desc="predict", unit="example")
     made = prompted.outcomes(predictor, prompt, prompts, examples, task.vocabulary, bar.update)
     bar.close()

@@ -16,7 +16,7 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts import trigger_files
 from kgprobe.probes.prompts.answer_options import AnswerError, Options
-from kgprobe.probes.prompts.triggers import LabelError, Template, encode
+from kgprobe.probes.prompts.triggers import LabelError, Template, encode, label_pieces
 from kgprobe.schema import EXAMPLES, OUTCOMES, check, write
 from tests.unit.tiny_models import tiny
 
@@ -226,6 +226,46 @@ def test_a_context_is_a_field_and_loses_words_where_it_is_too_long():
         prompted.outcomes(Predictor(loaded), "searched", {"": short}, asked, WORDS)
 
 
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_phrases_are_scored_token_by_token_behind_the_trigger(name):
+    """Against one plain pass per prompt and phrase."""
+    loaded = tiny(name)
+    template = Template.parse(CAUSAL, "causal")
+    words = ["Burkina Faso", "Rome", "the capital of France", "Straße", "Rome and Paris"]
+    asked = facts(words)
+    prompt = prompted.Prompt(template, (40, 50))
+    found, record = prompted.outcomes(
+        Predictor(loaded), "searched", {"P1": prompt}, asked, phrases=True
+    )
+    check(found, OUTCOMES)
+    ids = dict(zip(words, label_pieces(loaded, template, words), strict=True))
+    assert max(map(len, ids.values())) > 2
+    encoded = encode(loaded, template, [json.loads(text) for text in asked["fields"]])
+    rows = zip(found.to_dicts(), asked.to_dicts(), encoded.filled((40, 50)), strict=True)
+    for row, example, start in rows:
+        score = {}
+        for word, own in ids.items():
+            whole_row = torch.from_numpy(np.concatenate([start, own]))[None]
+            logs = torch.log_softmax(loaded.model(whole_row).logits[0].double(), -1)
+            at = range(len(start) - 1, len(start) + len(own) - 1)
+            score[word] = sum(float(logs[p, t]) for p, t in zip(at, own, strict=True))
+        order = sorted(words, key=lambda w, score=score: -score[w])
+        gold = example["label"]
+        assert row["best"] == row["worst"] == order.index(gold) + 1
+        kept = [w for w in order if w == gold or w not in example["others"]]
+        assert row["filtered_best"] == kept.index(gold) + 1
+        assert row["answer"] == order[0]
+        assert row["logprob"] == pytest.approx(score[gold], abs=1e-6)
+    assert record["P1"]["options"] == len(words)
+
+
+def test_masked_models_do_not_read_phrases():
+    loaded = tiny("bert")
+    prompt = prompted.Prompt(Template.parse("{sub} [P]", "masked"))
+    with pytest.raises(AnswerError, match="bert is masked: only causal"):
+        prompted.outcomes(Predictor(loaded), "manual", {"": prompt}, facts(WORDS), phrases=True)
+
+
 def test_bad_input_is_named():
     loaded = tiny("bert")
     predictor = Predictor(loaded)
@@ -266,6 +306,8 @@ def test_the_command_evaluates_a_saved_prompt(tmp_path, monkeypatch, capsys):
     check(found, OUTCOMES)
     p1 = 100 * float(metrics.ranked(metrics.joined(asked, found))["p1"].mean())
     assert f"macro          p1           {p1:6.2f}" in told
+    assert "other right answers ignored" in told
+    assert "without overlap" not in told
     assert "24 examples, 0 cannot be answered" in told
 
 

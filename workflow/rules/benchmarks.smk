@@ -255,6 +255,7 @@ rule build_prompt_facts:
             "benchmarks/prompt_own",
             "knowledge/facts",
             *TASKS,
+            *(["probes/prompts/single_tokens"] if token_models() else []),
         ),
     output:
         examples="results/benchmarks/{facts_task}/examples.parquet",
@@ -273,10 +274,7 @@ rule build_prompt_facts:
     params:
         settings=config["prompt_tasks"]["facts"],
         triggers=config["prompt_tasks"]["triggers"]["facts"],
-        models=[
-            {key: sheets.expand(MODELS[m].get(key, "")) for key in OF_MODEL}
-            for m in config["prompt_tasks"]["facts"]["single_token_for"]
-        ],
+        models=token_models(),
         seed=config["seed"],
     script:
         "../scripts/build_prompt_facts.py"

@@ -715,3 +715,18 @@ def sweep_of(row):
 def pulls_facts():
     """Whether facts to search with come out of our own pulls."""
     return config["prompt_tasks"]["facts"]["search"] == "pulls"
+
+
+def token_models():
+    """The models whose tokenizers choose facts, as far as an answer depends on them."""
+    chosen = config["prompt_tasks"]["facts"]["single_token_for"]
+    if unknown := [name for name in chosen if name not in MODELS]:
+        raise WorkflowError(
+            f"config: prompt_tasks.facts.single_token_for: unknown model {', '.join(unknown)}; "
+            f"legal: {', '.join(sorted(MODELS))}"
+        )
+    columns = ["model", "kind", "source", "revision", "dtype", "bos"]
+    return [
+        {key: sheets.expand(MODELS[name].get(key, "")) for key in columns}
+        for name in chosen
+    ]

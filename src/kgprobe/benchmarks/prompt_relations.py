@@ -108,14 +108,7 @@ def _relation(
     funnel: Funnel,
 ) -> list[Example]:
     relation, words = records[0].relation, settings["words"]
-    distinct = {r.fact: list(dict.fromkeys(r.evidences)) for r in records}
-    short = {f: [e for e in own if _count(e) <= words] for f, own in distinct.items()}
-    total = [sum(len(r.evidences) for r in records), _total(distinct), _total(short)]
-    funnel.add(relation, "evidences: exact duplicates dropped", total[0], total[1])
-    funnel.add(relation, f"evidences: over {words} words dropped", total[1], total[2])
-    usable = [r for r in records if short[r.fact]]
-    step = f"facts: a sentence of at most {words} words"
-    funnel.add(relation, step, len(records), len(usable), *_ends(usable))
+    distinct, short = _distinct(records, words, funnel)
     placed = [(r, split_of(r, settings["shares"], seed)) for r in records]
     facts = [Fact(r.relation, split, r.subject, r.object, r.fact) for r, split in placed]
     known = {
@@ -145,6 +138,22 @@ def _relation(
             e for r, split in placed for e in _examples(r, split, chosen[r.fact], *known[r.fact])
         ]
     return _perturbed(placed, chosen, known, seed, perturbed, funnel)
+
+
+def _distinct(
+    records: Sequence[Record], words: int, funnel: Funnel
+) -> tuple[dict[str, list[Evidence]], dict[str, list[Evidence]]]:
+    """(distinct evidences, those of at most `words` words) by fact; both steps are counted."""
+    relation = records[0].relation
+    distinct = {r.fact: list(dict.fromkeys(r.evidences)) for r in records}
+    short = {f: [e for e in own if _count(e) <= words] for f, own in distinct.items()}
+    total = [sum(len(r.evidences) for r in records), _total(distinct), _total(short)]
+    funnel.add(relation, "evidences: exact duplicates dropped", total[0], total[1])
+    funnel.add(relation, f"evidences: over {words} words dropped", total[1], total[2])
+    usable = [r for r in records if short[r.fact]]
+    step = f"facts: a sentence of at most {words} words"
+    funnel.add(relation, step, len(records), len(usable), *_ends(usable))
+    return distinct, short
 
 
 def _examples(

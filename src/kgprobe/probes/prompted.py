@@ -25,7 +25,8 @@ from kgprobe.probes.models.batching import Ints
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts import trigger_files
-from kgprobe.probes.prompts.answer_options import Options, Ranks, rank
+from kgprobe.probes.prompts.answer_options import Answers, Options, Ranks, rank
+from kgprobe.probes.prompts.answer_phrases import Phrases, rank_phrases
 from kgprobe.probes.prompts.trigger_files import PromptFile
 from kgprobe.probes.prompts.triggers import Template, encode, label_token
 from kgprobe.schema import EXAMPLES, OUTCOMES, read, write
@@ -94,24 +95,29 @@ def outcomes(
     examples: pl.DataFrame,
     vocabulary: Sequence[str] = (),
     bar: Callable[[int], object] = lambda rows: None,
+    phrases: bool = False,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """(OUTCOMES of all `examples` under the name `name`, record).
 
     `prompts` are by group; "" serves groups without a prompt of their own. Facts are ranked among
-    the words of `vocabulary` that are single tokens of this model. The record counts, by group,
-    options, words left out, golds that cannot be answered and prompts that lost words.
+    the words of `vocabulary` that are single tokens of this model; with `phrases` (causal models)
+    among the golds of their group, of any number of tokens. The record counts, by group, options,
+    words left out, golds that cannot be answered and prompts that lost words.
     """
     groups = examples.sort("group", "split", "example").partition_by("group", as_dict=True)
     lacking = sorted(str(g) for (g,) in groups if g not in prompts and "" not in prompts)
     if lacking:
         raise ValueError(f"{name}: no prompt for {len(lacking)} groups: {', '.join(lacking[:8])}")
-    known: dict[tuple[bool, bool], Options] = {}
+    known: dict[tuple[bool, bool], Answers] = {}
     frames, record = [], {}
     for (group,), rows in sorted(groups.items()):
         prompt = prompts.get(str(group), prompts.get(""))
         assert prompt is not None
+        options: Answers
         if prompt.labels:
             options = Options.classes(prompt.labels)
+        elif phrases:
+            options = Phrases.of(predictor.loaded, prompt.template, rows["label"].to_list())
         else:
             # words have one of few forms, whatever the template
             form = (prompt.template.blank, prompt.template.opens)
@@ -127,7 +133,7 @@ def outcomes(
 def _group(
     predictor: Predictor,
     prompt: Prompt,
-    options: Options,
+    options: Answers,
     rows: pl.DataFrame,
     bar: Callable[[int], object],
 ) -> tuple[pl.DataFrame, dict[str, int]]:
@@ -142,7 +148,12 @@ def _group(
         raise ValueError(f"classes {strange} have no label tokens; there are {[*options.names]}")
     others = _others(rows["others"], options)
     filled = encoded.filled(prompt.trigger)
-    found = rank(predictor, filled, encoded.places, encoded.types, options, golds, others, bar)
+    if isinstance(options, Options):
+        places, types = encoded.places, encoded.types
+        found = rank(predictor, filled, places, types, options, golds, others, bar)
+    else:
+        assert isinstance(options, Phrases)
+        found = rank_phrases(predictor.loaded, filled, options, golds, others, bar)
     told = {
         "options": len(options),
         "left_out": len(options.left_out),
@@ -153,7 +164,7 @@ def _group(
     return _framed(rows, found, options), told
 
 
-def _others(others: pl.Series, options: Options) -> Ints:
+def _others(others: pl.Series, options: Answers) -> Ints:
     """Numbers of the further right answers: examples x the most that one has, -1 for none."""
     words = others.explode().drop_nulls().unique()
     columns = pl.Series("column", options.columns(words.to_list()), dtype=pl.Int64)
@@ -174,7 +185,7 @@ def _others(others: pl.Series, options: Options) -> Ints:
     return found
 
 
-def _framed(rows: pl.DataFrame, found: Ranks, options: Options) -> pl.DataFrame:
+def _framed(rows: pl.DataFrame, found: Ranks, options: Answers) -> pl.DataFrame:
     ranges = ("best", "worst", "filtered_best", "filtered_worst")
     made = rows.select("group", "split", "example").with_columns(
         *(pl.Series(name, getattr(found, name)).replace(0, None).cast(pl.Int32) for name in ranges),
@@ -192,25 +203,34 @@ def _framed(rows: pl.DataFrame, found: Ranks, options: Options) -> pl.DataFrame:
 def report(examples: pl.DataFrame, found: pl.DataFrame, split: str) -> str:
     """The metrics of outcomes as text: value in percent, n and interval, groups before averages."""
     rows = metrics.joined(examples, found, split)
-    parts = [metrics.summary(metrics.ranked(rows))]
+    parts = [("", metrics.summary(metrics.ranked(rows)))]
     if rows.select("prompt", "group", "fact").is_duplicated().any():
         facts, each = metrics.sentences(rows)
-        parts += [metrics.summary(facts, ("any_sentence",)), metrics.summary(each, ("sentence",))]
-    clean = rows.filter(pl.col("flags").list.len() == 0)
-    lines = [_line(row) for part in parts for row in part.to_dicts()]
-    if 0 < clean.height < rows.height:
-        less = metrics.summary(metrics.ranked(clean)).filter(pl.col("level") != "group")
-        lines += [f"{_line(row)}  without overlap" for row in less.to_dicts()]
+        parts += [("", metrics.summary(facts, ("any_sentence", "sentences")))]
+        parts += [("", metrics.summary(each, ("sentence",)))]
+    if rows["others"].list.len().max():
+        parts += _averages("other right answers ignored", metrics.ranked(rows, filtered=True))
     absent = int(rows["best"].null_count())
+    if absent:
+        parts += _averages("all examples", metrics.ranked(rows, absent="wrong"))
+    clean = metrics.ranked(rows.filter(pl.col("flags").list.len() == 0))
+    if 0 < clean.height < rows.height - absent:
+        parts += _averages("without overlap", clean)
+    lines = [f"{_line(row)}  {told}".rstrip() for told, part in parts for row in part.to_dicts()]
     return "\n".join([*lines, f"{rows.height} examples, {absent} cannot be answered"])
+
+
+def _averages(told: str, values: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    return [(told, metrics.summary(values).filter(pl.col("level") != "group"))]
 
 
 def _line(row: Mapping[str, Any]) -> str:
     name = f"{row['level']} {row['group']}".strip()
-    low, high = 100 * row["low"], 100 * row["high"]
+    # numbers of sentences are no shares
+    scale = 1 if row["measure"] == "sentences" else 100
+    value, low, high = (scale * row[column] for column in ("value", "low", "high"))
     return (
-        f"{name:14s} {row['measure']:12s} {100 * row['value']:6.2f}  "
-        f"[{low:6.2f}, {high:6.2f}]  n = {row['n']}"
+        f"{name:14s} {row['measure']:12s} {value:6.2f}  [{low:6.2f}, {high:6.2f}]  n = {row['n']}"
     )
 
 
@@ -221,6 +241,9 @@ def main() -> None:
     parser.add_argument("examples", help="examples.parquet of a benchmark")
     parser.add_argument("--split", default="test")
     parser.add_argument("--vocabulary", help="default: vocabulary.json beside the examples")
+    parser.add_argument(
+        "--phrases", action="store_true", help="rank golds of any length among those of their group"
+    )
     parser.add_argument("--output", help="write the outcomes there as parquet")
     parser.add_argument("--models", default="config/models.tsv")
     parser.add_argument("--controls", default="results/models", help="folder of control models")
@@ -236,16 +259,19 @@ def main() -> None:
     if not examples.height:
         parser.error(f"{chosen.examples}: no examples of split {chosen.split} for {[*prompts]}")
     words: list[str] = []
-    if not all(prompt.labels for prompt in prompts.values()):
+    if not (chosen.phrases or all(prompt.labels for prompt in prompts.values())):
         beside = Path(chosen.examples).with_name("vocabulary.json")
         words = json.loads(sheets.read_text(chosen.vocabulary or beside))
     bar = progress(total=examples.height, desc="evaluate", unit="example")
-    found, record = outcomes(Predictor(loaded), "saved", prompts, examples, words, bar.update)
+    found, record = outcomes(
+        Predictor(loaded), "saved", prompts, examples, words, bar.update, chosen.phrases
+    )
     bar.close()
     if chosen.output:
         write(found, OUTCOMES, chosen.output, {"model": loaded.record, "prompted": record})
     sizes = sorted({told["options"] for told in record.values()})
-    print(f"{loaded.spec.model}, split {chosen.split}, ranks among {sizes} answers")
+    control = " (a control model)" if loaded.spec.source.startswith("control:") else ""
+    print(f"{loaded.spec.model}{control}, split {chosen.split}, ranks among {sizes} answers")
     print(report(examples, found, chosen.split))
 
 

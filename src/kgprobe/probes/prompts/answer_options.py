@@ -24,19 +24,31 @@ class AnswerError(ValueError):
 
 
 @dataclass(frozen=True)
-class Options:
-    """Answers with the tokens that stand for them, all different: `tokens[owners == i]` for name i.
+class Answers:
+    """What can be answered; `column` gives the number for every word or class among them.
 
-    `column` gives the number for every word or class that can be answered; of several words that
-    are one token (an uncased model) the first gives the name. `left_out` are words of several
-    tokens or none.
+    Of several words that are the same tokens (an uncased model) the first gives the name.
+    `left_out` are words that cannot be answered.
     """
 
     names: tuple[str, ...]
+    column: Mapping[str, int]
+    left_out: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def columns(self, words: Sequence[str]) -> Ints:
+        """Numbers of words or classes, -1 for those that cannot be answered."""
+        return np.array([self.column.get(word, -1) for word in words], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Options(Answers):
+    """Answers by single tokens at [P], all different: `tokens[owners == i]` stand for name i."""
+
     tokens: Ints
     owners: Ints
-    column: Mapping[str, int]
-    left_out: tuple[str, ...] = ()
 
     @classmethod
     def words(cls, loaded: Loaded, template: Template, words: Sequence[str]) -> "Options":
@@ -63,7 +75,7 @@ class Options:
                 f"of {template.text!r}, the first: {ordered[:3]}"
             )
         tokens = np.array(list(places), dtype=np.int64)
-        return cls(tuple(names), tokens, np.arange(len(tokens)), column, tuple(left_out))
+        return cls(tuple(names), column, tuple(left_out), tokens, np.arange(len(tokens)))
 
     @classmethod
     def classes(cls, labels: Mapping[str, Sequence[int]]) -> "Options":
@@ -78,14 +90,7 @@ class Options:
             raise AnswerError(f"label tokens {twice} stand for two classes or twice for one")
         owners = np.repeat(np.arange(len(names)), [len(labels[name]) for name in names])
         column = {name: number for number, name in enumerate(names)}
-        return cls(names, np.array(flat, dtype=np.int64), owners, column)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def columns(self, words: Sequence[str]) -> Ints:
-        """Numbers of words or classes, -1 for those that cannot be answered."""
-        return np.array([self.column.get(word, -1) for word in words], dtype=np.int64)
+        return cls(names, column, (), np.array(flat, dtype=np.int64), owners)
 
 
 @dataclass(frozen=True)
@@ -130,21 +135,31 @@ def rank(
                 f"prompt {numbers[int((~torch.isfinite(totals)).nonzero()[0])]}: the logits hold "
                 "NaN or infinity; run the model in float32"
             )
-        gold = torch.from_numpy(np.maximum(golds[numbers], 0)).to(scores.device)
-        own = scores.gather(1, gold[:, None])
-        above, equal = (scores > own).sum(1), (scores == own).sum(1)
-        also = torch.from_numpy(others[numbers]).to(scores.device)
-        # the gold is no other answer, whatever the data say
-        valid = (also >= 0) & (also != gold[:, None])
-        theirs = scores.gather(1, also.clamp(min=0))
-        better, tied = ((theirs > own) & valid).sum(1), ((theirs == own) & valid).sum(1)
-        ends = above + 1, above + equal, above - better + 1, above - better + equal - tied
-        found = torch.stack([*ends, scores.argmax(1)])
+        found, own = against(scores, golds[numbers], others[numbers])
         ranges[:, numbers] = found.cpu().numpy()
-        logprob[numbers] = (own[:, 0] - totals).double().cpu().numpy()
+        logprob[numbers] = (own - totals).double().cpu().numpy()
         done(len(numbers))
 
     predictor.visit(rows, places, read, types, options.tokens)
+    return ranks_of(ranges, logprob, golds)
+
+
+def against(scores: Any, golds: Ints, others: Ints) -> tuple[Any, Any]:
+    """(best, worst, the same filtered, first place: 5 x rows; the golds' scores) of score rows."""
+    gold = torch.from_numpy(np.maximum(golds, 0)).to(scores.device)
+    own = scores.gather(1, gold[:, None])
+    above, equal = (scores > own).sum(1), (scores == own).sum(1)
+    also = torch.from_numpy(others).to(scores.device)
+    # the gold is no other answer, whatever the data say
+    valid = (also >= 0) & (also != gold[:, None])
+    theirs = scores.gather(1, also.clamp(min=0))
+    better, tied = ((theirs > own) & valid).sum(1), ((theirs == own) & valid).sum(1)
+    ends = above + 1, above + equal, above - better + 1, above - better + equal - tied
+    return torch.stack([*ends, scores.argmax(1)]), own[:, 0]
+
+
+def ranks_of(ranges: Ints, logprob: NDArray[np.float64], golds: Ints) -> Ranks:
+    """Ranks out of what `against` gave; nothing but first places where there is no gold."""
     known = golds >= 0
     best, worst, filtered_best, filtered_worst = np.where(known, ranges[:4], 0)
     own = np.where(known, logprob, np.nan)

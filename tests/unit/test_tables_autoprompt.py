@@ -179,7 +179,10 @@ def sentences(prompt: str = "searched"):
         pl.Series("fields", ['{"sub": "France", "context": "Paris is in France."}'] * 3),
     )
     changed = base.with_columns(
-        pl.lit("Rome").alias("label"), pl.col("fields").str.replace("Paris", "Rome")
+        pl.lit("Rome").alias("label"),
+        pl.lit('{"sub": "France", "context": "Rome is in France.", "old": "Paris"}').alias(
+            "fields"
+        ),
     )
     first = outcomes(base, {"P36": [2, 1, 2]}, prompt)
     second = outcomes(changed, {"P36": [2, 1, 2]}, prompt).with_columns(
@@ -284,8 +287,9 @@ def test_the_chapter_holds_ours_and_quotes_the_paper(tmp_path):
     made = dict(autoprompt.tables(own, PRINTED))
     made["autoprompt_table5"] = autoprompt_extraction.extraction(own, PRINTED)
     page = autoprompt_report.chapter(
-        made, own, PRINTED, {"Table 3: prompts": [{"task": "x"}]}, {"mode": "default"}
+        made, own, PRINTED, {"Table 3: prompts": [{"task": "x"}]}, {"mode": "default"}, ["a note"]
     )
+    assert "a note" in page.notes
     titles = [grid.title for grid in page.grids]
     assert titles[:3] == [autoprompt_report.CAPTIONS[f"autoprompt_table{i}"] for i in (1, 4, 5)]
     first = page.grids[0]

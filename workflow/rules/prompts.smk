@@ -216,7 +216,7 @@ rule tabulate_autoprompt:
         tasks=[
             f"results/benchmarks/{benchmark}/{name}"
             for benchmark in probed("autoprompt")
-            for name in ("examples.parquet", "task.json")
+            for name in ("examples.parquet", "task.json", "funnel.parquet")
         ],
         prompts=searched_folders(),
         sweeps=[sweep_of(row) for row in sweep_rows()],

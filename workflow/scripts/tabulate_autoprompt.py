@@ -10,7 +10,7 @@ with job(snakemake) as run:
         rows=run.params.rows,
         models=run.params.models,
         outcomes=run.params.outcomes,
-        tasks=[path for path in run.input.tasks if path.endswith(".parquet")],
+        tasks=[path for path in run.input.tasks if path.endswith("examples.parquet")],
         prompts=run.input.get("prompts") or [],
         swept=run.params.swept,
         sweeps=run.input.get("sweeps") or [],

@@ -50,9 +50,8 @@ def _row(
     rows = metrics.joined(own.examples, own.outcomes)
     per_fact, per_sentence = (gather.mean_of_draws(v, own.label) for v in metrics.sentences(rows))
     frames = [(per_fact, ["any_sentence", "sentences"]), (per_sentence, ["sentence"])]
-    original = next((a.examples for a in asked if a.benchmark == "auto_re"), None)
-    if own.benchmark == "auto_re_perturbed" and original is not None:
-        frames.append((_old(rows, original, own.label), ["old"]))
+    if own.benchmark == "auto_re_perturbed":
+        frames.append((_old(rows, own.label), ["old"]))
     head = CONTEXTS[own.benchmark]
     for values, measures in frames:
         if not values.height:
@@ -76,13 +75,13 @@ def _row(
             )
 
 
-def _old(rows: pl.DataFrame, original: pl.DataFrame, label: str) -> pl.DataFrame:
+def _old(rows: pl.DataFrame, label: str) -> pl.DataFrame:
     """Whether any sentence of a perturbed fact is answered with the object it had before."""
-    before = original.unique(["group", "fact"], keep="first", maintain_order=True).select(
-        "group", "fact", pl.col("label").alias("before")
+    before = pl.Series(
+        "before", [json.loads(f).get("old") for f in rows["fields"]], dtype=pl.String
     )
-    both = rows.join(before, on=["group", "fact"], how="inner")
     same = pl.col("answer").str.to_lowercase() == pl.col("before").str.to_lowercase()
+    both = rows.with_columns(before).filter(pl.col("before").is_not_null())
     values = both.group_by("prompt", "group", "fact").agg(same.any().cast(pl.Float64).alias("old"))
     return gather.mean_of_draws(values.rename({"fact": "unit"}), label)
 
@@ -92,8 +91,10 @@ def _memory(own: Answered, other: Answered, seed: int) -> Cell:
     values = []
     for answered, name in ((own, "original"), (other, "perturbed")):
         per_fact, _ = metrics.sentences(metrics.joined(answered.examples, answered.outcomes))
-        columns = ["prompt", "group", "unit", "any_sentence"]
-        values.append(gather.mean_of_draws(per_fact, name).select(columns))
+        # where every sentence has a new object of its own, the fact is in front of it
+        fact = pl.col("unit").str.replace(r"~.*$", "")
+        own_facts = per_fact.select("group", fact, "any_sentence")
+        values.append(gather.mean_of_draws(own_facts, name))
     found = metrics.gain(pl.concat(values), "original", "perturbed", ["any_sentence"], seed)
     row = found.filter(pl.col("level") == "macro").row(0, named=True)
     bounds = (100 * row["low"], 100 * row["high"])
@@ -127,8 +128,7 @@ def examples(
         order = sorted(
             rows.iter_rows(named=True), key=lambda r: hash_key(seed, r["group"], r["example"])
         )
-        before = next((a.examples for a in asked if a.benchmark == "auto_re"), None)
-        drawn += [_example(own, row, texts, before) for row in order[:each]]
+        drawn += [_example(own, row, texts) for row in order[:each]]
     return drawn
 
 
@@ -136,18 +136,15 @@ def _example(
     own: Answered,
     row: dict[str, object],
     texts: dict[tuple[str, str, str], str],
-    original: pl.DataFrame | None,
 ) -> dict[str, object]:
     fields = json.loads(str(row["fields"]))
-    context = fields.get("context") or fields.get("sent") or ""
+    context = fields.get("context", "")
     label = str(row["label"])
-    if own.benchmark == "auto_re_perturbed" and original is not None:
-        same = original.filter((pl.col("group") == row["group"]) & (pl.col("fact") == row["fact"]))
-        if same.height:
-            old = f"~~{same['label'][0]}~~"
-            spelled = [label, *row["surfaces"]]  # type: ignore[misc]
-            new = next((word for word in spelled if word in context), label)
-            context, label = context.replace(new, f"{old} {new}", 1), f"{old} {label}"
+    if fields.get("old"):
+        old = f"~~{fields['old']}~~"
+        spelled = [label, *row["surfaces"]]  # type: ignore[misc]
+        new = next((word for word in spelled if word in context), label)
+        context, label = context.replace(new, f"{old} {new}", 1), f"{old} {label}"
     prompt = texts.get((own.benchmark, own.model, str(row["group"])), "")
     return {
         "half": CONTEXTS[own.benchmark],

@@ -73,23 +73,33 @@ def make(
         schema.write(frame, schema.TABLE, folder / f"{name}.parquet", dict(provenance))
         write_tsv(frame, folder / f"{name}.tsv")
     texts = autoprompt_prompts.texts(files)
+    about = {
+        name: json.loads((place / "task.json").read_text(encoding="utf-8"))
+        for name, place in folders.items()
+    }
     records = {
         PROMPTS: autoprompt_prompts.of_tasks(files, found, seed),
-        RELATIONS: autoprompt_prompts.of_relations(files, kept, _manual(folders)),
+        RELATIONS: autoprompt_prompts.of_relations(files, kept, _manual(about)),
         CONTEXTS: autoprompt_extraction.examples(found, texts, seed=seed),
     }
-    chapter.write(autoprompt_report.chapter(kept, found, printed, records, settings), page)
+    told = [f"{name}: {note}." for name, task in about.items() for note in task.get("notes", [])]
+    funnels = {
+        name: schema.read(place / "funnel.parquet", schema.FUNNEL)
+        for name, place in folders.items()
+    }
+    made_page = autoprompt_report.chapter(kept, found, printed, records, settings, told, funnels)
+    chapter.write(made_page, page)
 
 
-def _manual(folders: Mapping[str, Path]) -> dict[str, dict[str, str]]:
-    """benchmark -> relation -> its manual prompt for masked models."""
-    made = {}
-    for benchmark, folder in folders.items():
-        path = folder / "task.json"
-        if path.is_file():
-            about = json.loads(path.read_text(encoding="utf-8"))
-            texts = about["prompts"].get("manual", {})
-            made[benchmark] = {
-                r: t.get("masked") or next(iter(t.values())) for r, t in texts.items()
-            }
-    return made
+def _manual(about: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """benchmark -> relation -> its manual prompt for masked models, or for the first kind of all.
+
+    `about`: task.json of every benchmark.
+    """
+    return {
+        name: {
+            relation: texts.get("masked") or next(iter(texts.values()))
+            for relation, texts in task["prompts"].get("manual", {}).items()
+        }
+        for name, task in about.items()
+    }

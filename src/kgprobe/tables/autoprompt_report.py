@@ -57,8 +57,13 @@ def chapter(
     published: Published,
     records: Mapping[str, Sequence[Mapping[str, object]]],
     settings: Mapping[str, Any],
+    told: Sequence[str] = (),
+    funnels: Mapping[str, pl.DataFrame] | None = None,
 ) -> Chapter:
-    """The chapter from the tables that were made; `records`: rows of text tables by their title."""
+    """The chapter from the tables that were made; `records`: rows of text tables by their title.
+
+    `told`: notes of the tasks; `funnels`: benchmark -> FUNNEL of how it was made.
+    """
     quoted = _quoted(published)
     shown = [_grid(name, made[name], found, quoted.get(name, {})) for name in _order(made)]
     grids = [g for g, name in zip(shown, _order(made), strict=True) if name not in FOLDED]
@@ -73,7 +78,11 @@ def chapter(
         drawings += autoprompt_sweeps.draw_low_data(made["autoprompt_figure2"])
     if "autoprompt_figure3" in made:
         drawings += autoprompt_sweeps.draw_grid(made["autoprompt_figure3"])
-    notes = [f"Search mode {settings['mode']}.", *NOTES]
+    for benchmark, frame in (funnels or {}).items():
+        steps = grid.funnel(frame)
+        title = f"How {benchmark} was made: steps, all relations"
+        folded.append(Grid(title, steps.heads, steps.rows, steps.numeric))
+    notes = [f"Search mode {settings['mode']}.", *NOTES, *told]
     if any(a.control for a in found):
         notes.append(CONTROLS)
     return Chapter("autoprompt", "Searched prompts", LEAD, notes, grids, folded, drawings)

@@ -68,6 +68,15 @@ def schema(name):
     )
 
 
+def switches(*names):
+    """The chosen values of OntoProbe's switches: all, or those named."""
+    from kgprobe.benchmarks.ontoprobe_modes import resolve
+
+    chosen = config["ontoprobe"]
+    found = resolve(chosen["mode"], chosen["switches"])
+    return {name: found[name] for name in names or found}
+
+
 def checked():
     """(models by name, experiments): the sheets, every name in them known, or one clear error."""
     sheets.check_config(config, schema("config"))
@@ -79,6 +88,10 @@ def checked():
     sheets.check_experiments(rows, where["experiments"], models, BENCHMARKS, PROMPTS)
     if wrong := prompt_settings.problems(rows):
         raise sheets.SheetError(f"{where['experiments']}, " + "\n  ".join(wrong))
+    try:
+        switches()
+    except ValueError as problem:
+        raise sheets.SheetError(f"config: {problem}") from None
     return models, rows
 
 
@@ -156,6 +169,7 @@ def answering(kind):
             "probes/models/api",
             "probes/models/api_http",
             "probes/scoring/fill_api",
+            "probes/wordings",
         ]
     own = ["probes/models/continuation", "probes/scoring/fill_text"]
     if kind == "masked":
@@ -171,6 +185,7 @@ def answering(kind):
         "probes/models/load",
         "probes/prompts/templates",
         "probes/scoring/decoding",
+        "probes/scoring/encode",
         "probes/scoring/gap_text",
     ]
 
@@ -436,13 +451,19 @@ def prompted(wildcards):
     return []
 
 
-def switches(*names):
-    """The chosen values of OntoProbe's switches: all, or those named."""
-    from kgprobe.benchmarks.ontoprobe_modes import resolve
+def shipped_split():
+    """The released files that say which premises were memorised, where they are asked for."""
+    is_asked = switches("mc_split")["mc_split"] == "shipped"
+    on_release = any(row["benchmark"] == "onto_released" for row in by_method("choice"))
+    return released("ontoprobe", "gpt/reasoning") if is_asked and on_release else []
 
-    chosen = config["ontoprobe"]
-    found = resolve(chosen["mode"], chosen["switches"])
-    return {name: found[name] for name in names or found}
+
+def onto_beside():
+    """Table 4 of every run that stands beside this one, in the config's order."""
+    return [
+        f"{folder}/tables/ontoprobe_memorising.parquet"
+        for folder in files(config["ontoprobe"]["beside"].values())
+    ]
 
 
 def of_benchmarks(kind):
@@ -597,6 +618,10 @@ def onto_tables():
         names.append("calibration")
     if by_method("reason", "ontoprobe"):
         names.append("reasoning")
+    if any(row["method"] == "soft" for row in onto_rows()):
+        names.append("seeds")
+    if config["ontoprobe"]["beside"]:
+        names.append("runs")
     return [f"ontoprobe_{name}" for name in names]
 
 

@@ -352,3 +352,18 @@ OUTCOMES = _contract(
     answer=pl.String,
     logprob=pl.Float64,
 )
+
+#: A point of a sweep: dev accuracy (0 .. 1) on `n` examples, of a prompt searched or a
+#: model fine-tuned (`method`) on `size` training examples, the `draw`-th subset of that size.
+SWEEPS = _contract(
+    "SWEEPS",
+    key="method size draw k label_tokens triggers",
+    method=pl.String,
+    size=pl.Int64,
+    draw=pl.Int32,
+    k=pl.Int32,
+    label_tokens=pl.Int32,
+    triggers=pl.Int32,
+    value=pl.Float64,
+    n=pl.Int64,
+)

@@ -8,7 +8,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "kgprobe"
-RULES = (ROOT / "workflow" / "rules" / "probes.smk").read_text()
+RULES = "\n".join(
+    (ROOT / "workflow" / "rules" / f"{stage}.smk").read_text() for stage in ("probes", "prompts")
+)
 COMMON = (ROOT / "workflow" / "rules" / "common.smk").read_text()
 #: rule -> the modules that its script calls
 CALLED = {
@@ -20,6 +22,10 @@ CALLED = {
     "fill": ["probes/fills"],
     "choose": ["probes/choices", "probes/fills"],
     "train_control": ["probes/models/control", "probes/taught"],
+    "search_prompts": ["probes/searched", "probes/prompt_tasks"],
+    "predict": ["probes/prompt_answers", "probes/prompt_tasks"],
+    "train_baseline": ["probes/prompt_trained", "probes/prompt_tasks"],
+    "sweep": ["probes/prompt_sweeps", "probes/searched", "probes/prompt_tasks"],
 }
 
 

@@ -20,8 +20,9 @@ from kgprobe.probes.prompts.triggers import initial_token
 if TYPE_CHECKING:
     from kgprobe.probes.prompts.autoprompt import Search
 
-#: Decimals of the numbers in a prompt file; what batches do to the last bits stays out of it.
-DECIMALS = 4
+#: Decimals of the numbers in a prompt file: what batches of another size do to the last bits of
+#: float32 stays out of it, but for a value at the border of rounding.
+DECIMALS = 3
 TRACE = ["restart", "iteration", "swaps", "current", "best", "accepted", "dev"]
 
 

@@ -139,7 +139,7 @@ class Scorer:
         found = np.zeros(len(distinct) * len(batch))
         self.rows_fed += len(found)
         tensors = self.splits[split]
-        table = torch.tensor(distinct, device=self.loaded.device)
+        table = torch.tensor(distinct, dtype=torch.int64, device=self.loaded.device)
         examples = np.tile(batch, len(distinct))
         owners = np.repeat(np.arange(len(distinct)), len(batch))
 

@@ -1,0 +1,74 @@
+"""Planted truth: a model is taught facts by sentences; the search finds a way to ask for them."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kgprobe.metrics.intervals import wilson
+from kgprobe.probes.models.control import RECIPES, train_control
+from kgprobe.probes.models.control_rows import Lesson
+from kgprobe.probes.models.load import ModelSpec, load_model
+from kgprobe.probes.models.reinitialised import reinitialised
+from kgprobe.probes.prompts.autoprompt import search, settings_for
+from kgprobe.probes.prompts.trigger_data import problem
+from kgprobe.probes.prompts.trigger_scores import Scorer
+from kgprobe.probes.prompts.triggers import Template
+
+TAUGHT = {
+    "capital": "[X] has its capital in [Y] .",
+    "language": "[X] mostly speaks the language [Y] .",
+    "founder": "[X] was once founded by [Y] .",
+}
+NAMES = ["".join(p).capitalize() for p in itertools.product(("ba", "ro", "ki", "lu"), ("da", "mo",
+         "ne", "su", "ti", "pa"), ("n", "l"))]  # fmt: skip
+WORDS = {
+    "capital": ["Lima", "Oslo", "Riga", "Bern", "Rome", "Baku"],
+    "language": ["Thai", "Urdu", "Zulu", "Igbo", "Manx", "Khmer"],
+    "founder": ["Anna", "Otto", "Ivan", "Nora", "Hugo", "Emma"],
+}
+LESSONS = [
+    Lesson(relation, name, words[(7 * i + 5 * k) % 6 if i % 2 else (i // 6 + k) % 6])
+    for k, (relation, words) in enumerate(WORDS.items())
+    for i, name in enumerate(NAMES)
+]
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("planted")
+    # sentences of one shape: the model learns where its answers stand as well
+    recipe = replace(RECIPES["masked"], steps=400, rows=32, width=64, positions=32)
+    labels = [*NAMES, *itertools.chain(*WORDS.values())]
+    texts = {relation: [text] for relation, text in TAUGHT.items()}
+    train_control("masked", LESSONS, labels, texts, 0, folder / "control-masked", recipe)
+    return load_model(ModelSpec("c", "masked", "control:masked"), controls=folder)
+
+
+def facts(relation):
+    found = [({"sub": x.subject}, x.object) for x in LESSONS if x.relation == relation]
+    return found[0::3], found[1::3], found[2::3]
+
+
+def hits(loaded, text, trigger, test):
+    """Number of test facts whose object is the best token of the whole vocabulary."""
+    own = settings_for("default", "facts", "masked")
+    known = problem(loaded, Template.parse(text, "masked"), test, test, own)
+    everything = np.arange(len(known.dev))
+    return int(Scorer(loaded, known).values("dev", everything, [trigger], "accuracy").sum())
+
+
+def test_a_search_from_masks_reaches_the_taught_sentence(taught):
+    train, dev, test = facts("capital")
+    text = "{sub} [T]x4 [P] ."
+    own = settings_for("default", "facts", "masked", iterations=40, restarts=2)
+    found = search(taught, Template.parse(text, "masked"), train, dev, own)
+    n = len(test)
+    sentence = hits(taught, TAUGHT["capital"], [], test)
+    searched = hits(taught, text, found.trigger, test)
+    control = reinitialised(taught)
+    chance = search(control, Template.parse(text, "masked"), train, dev, own)
+    random = hits(control, text, chance.trigger, test)
+    assert searched / n >= wilson(sentence, n)[0]
+    assert searched / n > wilson(random, n)[1]

@@ -276,7 +276,7 @@ def test_printed_averages_stand_apart_unless_the_models_are_the_same():
         printed = make_printed().with_columns(model=pl.lit(printed_model))
         own = Answered("x", "onto_released", "masked", False, "x", complete, values)
         frame = ontoprobe.averages([own], printed, "distinct")
-        ours = frame.filter(pl.col("row") == "Figure 5 | multiple | rows | ours")
+        ours = frame.filter(pl.col("row") == "Figure 5 | multiple | rows | x")
         assert (ours["published"].null_count() == 0) == beside
         theirs = frame.filter(pl.col("row") == f"Figure 5 | multiple | rows | {ontoprobe.PAPERS}")
         assert theirs.filter(column="R@1")["value"].item() == 1.0

@@ -142,14 +142,16 @@ def _shipped(asked: pl.DataFrame, split: Mapping[str, Mapping[str, str]]) -> pl.
 
 def reasoning(answered: Sequence[Answered], printed: Mapping[str, Printed]) -> Cells:
     """`ontoprobe_table6`: row = model and way, column = setting and rule; `average` is the plain
-    mean of the rules that have questions in the setting (n: rules). Empty cells are left out."""
+    mean of the rules that have questions in the setting (n: rules), as are its bounds. Empty cells
+    are left out.
+    """
     cells: Cells = []
     for one in answered:
         known = printed.get(one.published, {})
         for way in one.ways():
             rows, row = premises(one, way), f"{one.label} | {way}"
             for setting in PREMISES:
-                shares = []
+                shares, bounds = [], []
                 for rule in RULES:
                     part = rows.filter((pl.col("setting") == setting) & (pl.col("task") == rule))
                     if part.height:
@@ -157,11 +159,14 @@ def reasoning(answered: Sequence[Answered], printed: Mapping[str, Printed]) -> C
                         column = f"{setting} {rule}"
                         cells.append(_share("ontoprobe_table6", row, column, part, value))
                         shares.append(100 * float(part["hit"].mean()))  # type: ignore[arg-type]
+                        bounds.append(_hundred(wilson(int(part["hit"].sum()), part.height)))
                 if shares:
                     mean = sum(shares) / len(shares)
                     cells.append(
                         table.cell(
                             "ontoprobe_table6", row, f"{setting} average", mean, len(shares),
+                            (sum(b[0] for b in bounds) / len(bounds),
+                             sum(b[1] for b in bounds) / len(bounds)),
                             published=known.get((setting, "average")), paper="ontoprobe",
                         )
                     )  # fmt: skip

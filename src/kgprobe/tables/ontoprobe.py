@@ -128,16 +128,13 @@ def memorising(
                                 interval,
                             )
                         )
-                best = (
-                    seeds.filter(task=task)
-                    .group_by(CONFIGURATION)
-                    .agg(pl.col(METRICS).mean(), pl.len())
-                )
                 for metric in METRICS:
+                    best = _best(seeds.filter(task=task), metric)
                     known = given.get((own.published, task, kind, metric)) if own.complete else None
-                    value, n = float(best[metric].max()), int(best["len"].max())  # type: ignore[arg-type]
+                    ((_, value, interval),) = means(best, (metric,), seed)
+                    row = f"{start} | oracle"
                     cells.append(
-                        _cell("memorising", f"{start} | oracle", metric, value, n, None, known)
+                        _cell("memorising", row, metric, value, best.height, interval, known)
                     )
     return table.build(cells)
 
@@ -177,9 +174,10 @@ def baselines(
                 printed_value = (
                     given.get((task, f"R@{k}")) if benchmark == "onto_released" else None
                 )
-                value = 100 * float(ranked.hits[k].mean())
+                hits = pl.DataFrame({"hit": 100.0 * ranked.hits[k].astype(float).ravel()})
+                ((_, value, interval),) = means(hits, ("hit",), seed)
                 cells.append(
-                    _cell("baseline", row, f"R@{k}", value, test.height, None, printed_value)
+                    _cell("baseline", row, f"R@{k}", value, test.height, interval, printed_value)
                 )
             for metric, numbers in (("MRRa", ranked.mrra), ("MRR", ranked.mrr)):
                 tails = 100 * numbers.mean(axis=1)
@@ -194,16 +192,20 @@ def baselines(
     return table.build(cells)
 
 
-def averages(answered: Sequence[Answered], printed: pl.DataFrame, tp_rows: str) -> pl.DataFrame:
+def averages(
+    answered: Sequence[Answered], printed: pl.DataFrame, tp_rows: str, seed: int = 0
+) -> pl.DataFrame:
     """TABLE `ontoprobe_averages` (Figures 5 to 7): ours, and the paper's recomputed from C.2.
 
-    Rows are "figure | value | weighting | whose"; only cloze rankings take part. The paper's are
+    Rows are "figure | value | weighting | models"; only cloze rankings take part, and intervals are
+    those over configurations (pairs of task and model where they weigh equally). The paper's are
     rows of their own, as they are means over its six models. They stand beside ours as published
     only where ours are the same six models on the whole released benchmark.
     """
     rows = []
     same = {a.published for a in answered if a.complete} == set(printed["model"].unique())
     same &= all(a.complete and a.published for a in answered)
+    whose = ", ".join(dict.fromkeys(a.label for a in answered if _is_ranked(a)))
     for own in answered:
         values = ontoprobe_values.over_seeds(own.values)
         test = ontoprobe_values.asked_rows(values, tp_rows).filter(pl.col("masks") != "sentence")
@@ -221,15 +223,30 @@ def averages(answered: Sequence[Answered], printed: pl.DataFrame, tp_rows: str) 
                 r[by]: r
                 for r in ontoprobe_averages.averages(printed, by, weighting).iter_rows(named=True)
             }
+            bounds = ontoprobe_averages.bounds(ours, by, weighting, seed)
             for r in ontoprobe_averages.averages(ours, by, weighting).iter_rows(named=True):
-                row = f"Figure {figure} | {r[by]} | {weighting} | ours"
+                row = f"Figure {figure} | {r[by]} | {weighting} | {whose}"
                 for m in METRICS:
                     known = theirs.get(r[by], {}).get(m) if same else None
-                    cells.append(_cell("averages", row, m, r[m], r["rows"], None, known))
+                    interval = bounds.get((r[by], m))
+                    cells.append(_cell("averages", row, m, r[m], r["rows"], interval, known))
             for value, r in theirs.items():
                 row = f"Figure {figure} | {value} | {weighting} | {PAPERS}"
                 cells += [_cell("averages", row, m, r[m], r["rows"]) for m in METRICS]
     return table.build(cells)
+
+
+def _best(rows: pl.DataFrame, metric: str) -> pl.DataFrame:
+    """The rows of the configuration with the highest mean of a metric."""
+    mean = rows.group_by(CONFIGURATION).agg(pl.col(metric).mean())
+    order = [metric, *CONFIGURATION]
+    first = mean.sort(order, descending=[True, *[False] * len(CONFIGURATION)]).row(0)
+    return ontoprobe_values.of_configuration(rows, first[: len(CONFIGURATION)])
+
+
+def _is_ranked(own: Answered) -> bool:
+    """Whether some of a model's answers are cloze rankings."""
+    return bool((own.values["masks"] != "sentence").any())
 
 
 def kinds(values: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:

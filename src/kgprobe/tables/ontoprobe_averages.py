@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 METRICS = ("R@1", "R@5", "MRRa", "MRR")
@@ -22,6 +23,32 @@ def averages(rows: pl.DataFrame, by: str, weighting: str = "rows") -> pl.DataFra
         rows = rows.group_by(by, "task", "model").agg(pl.col(METRICS).mean())
     means = rows.group_by(by).agg(pl.col(METRICS).mean())
     return means.join(count, on=by).sort(by)
+
+
+def bounds(
+    rows: pl.DataFrame, by: str, weighting: str = "rows", seed: int = 0, draws: int = 1000
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """(value of `by`, metric) -> 95 % bootstrap interval of `averages`.
+
+    Resampled are the configurations, under `weighted` the pairs of task and model. Values with
+    fewer than two of them have none.
+    """
+    rows = rows.with_columns(pl.col("MRRa").fill_null(pl.col("MRR")))
+    if weighting == "weighted":
+        rows = rows.group_by(by, "task", "model").agg(pl.col(METRICS).mean())
+    found = {}
+    for (value,), group in rows.drop_nulls(by).sort(rows.columns).group_by(by, maintain_order=True):
+        numbers = group.select(METRICS).to_numpy()
+        if len(numbers) < 2:
+            continue
+        drawn = np.random.Generator(np.random.PCG64(seed)).integers(
+            0, len(numbers), (draws, len(numbers))
+        )
+        means, whole = numbers[drawn].mean(axis=1), numbers.mean(axis=0)
+        low, high = np.quantile(means, [0.025, 0.975], axis=0)
+        for k, metric in enumerate(METRICS):
+            found[str(value), metric] = (min(low[k], whole[k]), max(high[k], whole[k]))
+    return found
 
 
 def maxima(rows: pl.DataFrame) -> pl.DataFrame:

@@ -22,7 +22,9 @@ def bars(frame: pl.DataFrame, average: str) -> list[Drawing]:
     made = []
     for figure in ("5", "6", "7"):
         known = [r.split(" | ") for r in dict.fromkeys(frame["row"])]
-        rows = [r for r in known if r[0] == f"Figure {figure}" and r[2:] == [average, "ours"]]
+        rows = [
+            r for r in known if r[0] == f"Figure {figure}" and r[2] == average and r[3] != PAPERS
+        ]
         if not rows:
             continue
         with draw.style():
@@ -44,8 +46,8 @@ def bars(frame: pl.DataFrame, average: str) -> list[Drawing]:
             picture.legend(loc="outside upper center", ncols=4)
         words = {"5": "multiple or single mask", "6": "pooling", "7": "loss of soft prompts"}
         caption = (
-            f"Mean over configurations, by {words[figure]}, of the models asked here; hollow "
-            f"diamonds: {PAPERS}, out of the printed configurations. They are other models."
+            f"Mean over configurations, by {words[figure]}. Bars: {rows[0][3]}. Hollow diamonds: "
+            f"{PAPERS}, out of the printed configurations; they are other models."
         )
         name = f"ontoprobe_figure{figure}"
         made.append(

@@ -113,7 +113,9 @@ def tables(
             whole, printed["memorizing"], tp_rows, seed
         )
     if any((a.values["masks"] != "sentence").any() for a in found):
-        made["ontoprobe_averages"] = ontoprobe.averages(found, printed["configurations"], tp_rows)
+        made["ontoprobe_averages"] = ontoprobe.averages(
+            found, printed["configurations"], tp_rows, seed
+        )
     if taught is not None:
         cells = calibration(found, taught, seed)
         if cells is not None:

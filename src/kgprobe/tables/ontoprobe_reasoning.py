@@ -153,44 +153,41 @@ def figures(found: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     setting = ["p1", "p2"]
     per_rule = _averaged(everything, ["model", "rule", *setting])
     for row in per_rule.sort("model", "rule", *setting).iter_rows(named=True):
-        own = everything.filter(
-            pl.all_horizontal(pl.col(k) == row[k] for k in ("model", "rule", *setting))
-        )
-        bounds = (float(own["low"].mean()), float(own["high"].mean()))  # type: ignore[arg-type]
-        name = f"{row['model']} | {row['rule']}"
-        cells += _pair("ontoprobe_reasoning", name, row, bounds)
-    for row in _averaged(per_rule.rename({"weighted": "_w"}), setting).iter_rows(named=True):
-        cells += _pair("ontoprobe_reasoning", "all models | all rules", row, None)
+        cells += _pair("ontoprobe_reasoning", f"{row['model']} | {row['rule']}", row)
+    for row in _averaged(per_rule, setting).iter_rows(named=True):
+        cells += _pair("ontoprobe_reasoning", "all models | all rules", row)
     per_scheme = _averaged(everything, ["scheme", *setting])
     for row in per_scheme.iter_rows(named=True):
-        cells += _pair("ontoprobe_reasoning", f"scheme {row['scheme']} | all rules", row, None)
+        cells += _pair("ontoprobe_reasoning", f"scheme {row['scheme']} | all rules", row)
     return table.build(cells)
 
 
 def _averaged(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Unweighted and row-weighted mean MRR per `by`, and the number of rows."""
-    return (
-        rows.group_by(by)
-        .agg(
-            pl.col("n").sum(),
-            MRR=pl.col("MRR").mean(),
-            weighted=(pl.col("MRR") * pl.col("n")).sum() / pl.col("n").sum(),
-        )
-        .sort(by)
-    )
+    """Unweighted and row-weighted mean MRR per `by` with the means of the bounds, number of rows.
+
+    The mean of the parts' bounds is wider than the interval of their mean would be.
+    """
+    numbers = ("MRR", "low", "high")
+    weighted = {
+        f"{name} by rows": (pl.col(name) * pl.col("n")).sum() / pl.col("n").sum()
+        for name in numbers
+    }
+    means = [pl.col(name).mean() for name in numbers]
+    return rows.group_by(by).agg(pl.col("n").sum(), *means, **weighted).sort(by)
 
 
-def _pair(
-    name: str, row: str, found: Mapping[str, object], bounds: tuple[float, float] | None
-) -> list[dict[str, object]]:
+def _pair(name: str, row: str, found: Mapping[str, object]) -> list[dict[str, object]]:
     column = f"P1 {SETTINGS[int(str(found['p1']))]}, P2 {SETTINGS[int(str(found['p2']))]}"
     n = int(str(found["n"]))
     few = " (few rows)" if n < FEW else ""
-    mean, weighted = float(str(found["MRR"])), float(str(found["weighted"]))
-    return [
-        table.cell(name, row + few, column, mean, n, bounds, paper="ontoprobe"),
-        table.cell(name, row + few, f"{column}, by rows", weighted, n, None, paper="ontoprobe"),
-    ]
+    cells = []
+    for suffix, words in (("", ""), (" by rows", ", by rows")):
+        mean, low, high = (float(str(found[k + suffix])) for k in ("MRR", "low", "high"))
+        bounds = min(low, mean), max(high, mean)
+        cells.append(
+            table.cell(name, row + few, column + words, mean, n, bounds, None, "ontoprobe")
+        )
+    return cells
 
 
 def _mean(values: Sequence[float], draws: int = 1000) -> tuple[float | None, ...]:

@@ -12,8 +12,10 @@ from kgprobe.benchmarks import ontoprobe_modes
 from kgprobe.tables import (
     chapter,
     ontoprobe,
+    ontoprobe_averages,
     ontoprobe_gather,
     ontoprobe_groups,
+    ontoprobe_means,
     ontoprobe_reasoning,
     ontoprobe_report,
     ontoprobe_values,
@@ -343,3 +345,105 @@ def make_printed():
     row = {"task": "TP", "model": "x", "template": "manual1", "pooling": "mean", "loss": None}
     numbers = {"R@1": 1.0, "R@5": 2.0, "MRRa": 1.0, "MRR": 1.5}
     return pl.DataFrame([{**row, "masks": m, **numbers} for m in ("multiple", "single")])
+
+
+def soft_values(items, seeds):
+    """Metrics of one soft configuration under several seeds."""
+    frames = []
+    for seed in seeds:
+        ranks = make_ranks(items, seed).filter(template=1, masks="multi", pooling="mean")
+        frames.append(ranks.with_columns(loss=pl.lit("bce"), seed=pl.lit(seed, dtype=pl.Int32)))
+    found = ontoprobe_values.from_ranks(pl.concat(frames))
+    return ontoprobe_values.metrics(found, ontoprobe_values.of_items(items))
+
+
+def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
+    values = soft_values(items, (0, 1, 2))
+    means = ontoprobe_values.over_seeds(values)
+    assert set(means["seed"]) == {ontoprobe_values.MEAN}
+    item = values.filter(item="TP-20")
+    assert means.filter(item="TP-20")["MRR"].item() == pytest.approx(item["MRR"].mean())
+    one = soft_values(items, (4,))
+    assert ontoprobe_values.over_seeds(one).equals(one)
+    frame = ontoprobe_means.seeds([("tiny | onto_world", values)], "distinct")
+    row = frame.filter(row="tiny | onto_world | TP | soft m mean BCE")
+    by_seed = (
+        ontoprobe_values.asked_rows(values)
+        .filter(task="TP")
+        .group_by("seed")
+        .agg(pl.col("MRR").mean())["MRR"]
+        .to_numpy()
+    )
+    cell = row.filter(column="MRR")
+    assert cell["n"].item() == 3
+    assert cell["value"].item() == pytest.approx(by_seed.mean())
+    half = 4.303 * by_seed.std(ddof=1) / np.sqrt(3)
+    assert cell["high"].item() - cell["value"].item() == pytest.approx(half)
+    spread = row.filter(column="MRR, spread")["value"].item()
+    assert spread == pytest.approx(by_seed.std(ddof=1))
+    assert ontoprobe_means.seeds([("x", one.filter(template="m1"))], "distinct") is None
+    alone = ontoprobe_means.seeds([("x", one)], "distinct").filter(column="MRR")
+    assert alone["low"].null_count() == alone.height
+
+
+def test_table_4_prints_soft_prompts_as_the_mean_and_the_oracle_as_the_best_seed(items):
+    values = soft_values(items, (0, 1, 2))
+    printed = pl.DataFrame(
+        {"model": ["x"], "task": ["TP"], "template": ["soft"], "metric": ["R@1"], "value": [1.0]}
+    )
+    frame = ontoprobe.memorising([answered(values)], printed, "distinct", 0)
+    cells = {(r, c): v for r, c, v in frame.select("row", "column", "value").rows()}
+    start = "tiny | onto_released | TP | soft"
+    test = ontoprobe_values.asked_rows(values).filter(task="TP")
+    by_seed = test.group_by("seed").agg(pl.col("MRR").mean())["MRR"]
+    assert cells[f"{start} | chosen", "MRR"] == pytest.approx(by_seed.mean())
+    assert cells[f"{start} | oracle", "MRR"] == pytest.approx(by_seed.max())
+    oracle = frame.filter(pl.col("row").str.ends_with("oracle"))
+    assert (oracle["low"] <= oracle["value"]).all()
+    assert (oracle["value"] <= oracle["high"]).all()
+
+
+def test_groups_by_tokens_of_the_finest_gold(items, values):
+    frame = ontoprobe_groups.groups([answered(values)], "distinct", 0)
+    own = frame.filter(column="MRR").filter(pl.col("row").str.contains(r"\| SCO \|.*\| tokens "))
+    sizes = {int(r.rsplit(" ", 1)[1]): n for r, n in own.select("row", "n").rows()}
+    finest = items.filter(relation="SCO", role="test")["answers"].list.first().to_list()
+    assert sizes == {t: sum(1 + g % 3 == t for g in finest) for t in (1, 2, 3)}
+
+
+def test_runs_stand_side_by_side_where_they_asked_the_same(tmp_path, values):
+    printed = pl.DataFrame(
+        {"model": ["x"], "task": ["TP"], "template": ["manual"], "metric": ["R@1"], "value": [1.0]}
+    )
+    here = ontoprobe.memorising([answered(values)], printed, "distinct", 0)
+    other = here.filter(pl.col("row").str.contains("TP")).with_columns(pl.col("value") / 2)
+    path = tmp_path / "ontoprobe_memorising.parquet"
+    switches = {**ontoprobe_modes.resolve("default"), "ties": "index_order"}
+    schema.write(other, schema.TABLE, path, {"switches": switches})
+    table, told = side_by_side.runs(here, {"released": path})
+    assert told == [{"run": "released", "switches off their default": "ties: index_order"}]
+    row = "tiny | onto_released | TP | manual | chosen"
+    cells = {(r, c): v for r, c, v in table.select("row", "column", "value").rows()}
+    assert cells[row, "MRR, released"] == pytest.approx(cells[row, "MRR, this run"] / 2)
+    assert all("| TP |" in r for r, _ in cells)
+    schema.write(other.with_columns(row=pl.lit("z | ") + pl.col("row")), schema.TABLE, path)
+    with pytest.raises(ValueError, match="is also in this run; name results of the same"):
+        side_by_side.runs(here, {"released": path})
+
+
+def test_averages_have_intervals_over_configurations():
+    rng = np.random.default_rng(0)
+    rows = pl.DataFrame(
+        {"task": ["TP"] * 20 + ["DM"] * 4, "model": "m", "masks": ["multiple", "single"] * 12}
+        | {m: rng.random(24) for m in ontoprobe_values.METRICS}
+    )
+    bounds = ontoprobe_averages.bounds(rows, "masks")
+    means = ontoprobe_averages.averages(rows, "masks")
+    for row in means.iter_rows(named=True):
+        low, high = bounds[row["masks"], "MRR"]
+        assert low < row["MRR"] < high
+    literal = [
+        rng.choice(rows.filter(masks="single")["MRR"].to_numpy(), 12).mean() for _ in range(4000)
+    ]
+    assert bounds["single", "MRR"] == pytest.approx(np.quantile(literal, [0.025, 0.975]), abs=0.02)
+    assert ontoprobe_averages.bounds(rows.head(2), "masks") == {}

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from kgprobe.benchmarks.ontoprobe_modes import resolve
-from kgprobe.probes import reasoned, soft_memory, soft_rows
+from kgprobe.probes import reason_rows, reasoned, soft_memory, soft_rows
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.prompts.pseudowords import pseudowords
 from kgprobe.probes.prompts.slots import (
@@ -320,7 +320,7 @@ ROLES_LEFT = ("train", "train", "dev", "dev")
     ],
 )
 def test_each_switch_changes_scores(tmp_path, key, value, monkeypatch):
-    monkeypatch.setattr(reasoned, "TAKEN", 1)
+    monkeypatch.setattr(reason_rows, "TAKEN", 1)
     schemes = ("soft+soft",)
     base = run(tmp_path, switches=SWITCHES, schemes=schemes)
     other = run(tmp_path, switches={**SWITCHES, key: value}, schemes=schemes)

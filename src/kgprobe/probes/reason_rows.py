@@ -16,6 +16,8 @@ from kgprobe.probes.soft_memory import Plan, file_name
 from kgprobe.probes.soft_rows import AS_WRITTEN, Prepared
 from kgprobe.probes.spelling import Kept, check_windows
 
+#: Rows of the test part that the released code trains the conjunctions on (`conj_train`).
+TAKEN = 10
 #: where a premise's own concept is no candidate that the model can spell
 NO_GOLD = -1
 
@@ -94,6 +96,7 @@ def template(
 def check_cases(
     known: Prepared,
     asked: Mapping[str, Sequence[Case]],
+    whole: Mapping[str, Sequence[Case]],
     schemes: Sequence[str],
     folder: Path | None,
     plan: Plan,
@@ -103,13 +106,15 @@ def check_cases(
     """Raise one ValueError that names every rule that cannot be asked, before weights are read.
 
     That is: no rows of a part, a row that is trained on and tested, a prompt file that is missing
-    or made for another model, a prompt with both premises that is too long.
+    or made for another model, a prompt with both premises that is too long. `asked` may hold fewer
+    test rows than `whole`.
     """
     problems = []
     for rule, own in asked.items():
+        trained = [c for c in whole[rule] if c.role == "test"][: 2 * TAKEN]
         try:
             for scheme in schemes:
-                _check(known, own, scheme, folder, plan, switches, wording)
+                _check(known, own, trained, scheme, folder, plan, switches, wording)
         except ValueError as error:
             problems.append(f"{rule}: {error}")
     if problems:
@@ -121,6 +126,7 @@ def check_cases(
 def _check(
     known: Prepared,
     own: Sequence[Case],
+    trained: Sequence[Case],
     scheme: str,
     folder: Path | None,
     plan: Plan,
@@ -131,7 +137,9 @@ def _check(
     if not parts["test"]:
         raise ValueError(f"no test rows under {scheme}; the split is larger than the data")
     asked = parts["test"]
-    if scheme.endswith("+soft") and switches["conj_train"] == "memorising":
+    if scheme.endswith("+soft") and switches["conj_train"] == "test_rows":
+        asked = [*asked, *trained]
+    elif scheme.endswith("+soft"):
         reasoning.tested(own, scheme)
         asked = list(own)
         if not parts["train"] or not parts["dev"]:

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 import torch
 
+from kgprobe.probes import reason_rows
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.prompts import soft
@@ -29,9 +30,6 @@ from kgprobe.probes.soft_memory import (
 from kgprobe.probes.soft_rows import prepared
 from kgprobe.probes.spelling import placed
 from kgprobe.schema import PREMISE_RANKS, REASON_RANKS
-
-#: Rows of the test part that the released code trains the conjunctions on (`conj_train`).
-TAKEN = 10
 
 
 @dataclass
@@ -87,7 +85,8 @@ def reason(
     )
     known = prepared(spec, items, candidates, switches)
     asked = cases(known.items, rows, known.kept)
-    check_cases(known, asked, schemes, folder, plan, switches, wording)
+    whole = cases(known.items, None, known.kept)
+    check_cases(known, asked, whole, schemes, folder, plan, switches, wording)
     loaded = ready(spec)
     first = int(switches["seed"]) if switches["seed"].isdigit() else 0
     words = pseudowords(
@@ -101,7 +100,7 @@ def reason(
         loaded,
         known.options,
         asked,
-        cases(known.items, None, known.kept),
+        whole,
         words,
         switches,
         plan,
@@ -248,7 +247,8 @@ def _rows_to_train(probe: Probe, own: Sequence[Case]) -> tuple[list[Case], list[
     if probe.switches["conj_train"] == "test_rows":
         # of all test rows, also where fewer are asked about
         tested = [c for c in probe.whole[own[0].rule] if c.role == "test"]
-        found = tested[:TAKEN], tested[TAKEN : 2 * TAKEN]
+        taken = reason_rows.TAKEN
+        found = tested[:taken], tested[taken : 2 * taken]
     else:
         found = tuple([c for c in own if c.role == role] for role in ("train", "dev"))  # type: ignore[assignment]
     if not found[0] or not found[1]:

@@ -13,6 +13,7 @@ include: "workflow/rules/sources.smk"
 include: "workflow/rules/knowledge.smk"
 include: "workflow/rules/benchmarks.smk"
 include: "workflow/rules/probes.smk"
+include: "workflow/rules/prompts.smk"
 include: "workflow/rules/tables.smk"
 
 

@@ -120,6 +120,7 @@ SCORES = _contract(
 )
 
 #: Rank range of a gold candidate (index `gold` of its set) under one configuration, and its score.
+#: `in_order`: its rank when ties go to fewer tokens, then to the lower index. `tokens`: its number.
 RANKS = _contract(
     "RANKS",
     key="item template masks pooling gold",
@@ -130,6 +131,8 @@ RANKS = _contract(
     gold=pl.Int32,
     best=pl.Int32,
     worst=pl.Int32,
+    in_order=pl.Int32,
+    tokens=pl.Int32,
     score=pl.Float64,
 )
 
@@ -220,6 +223,8 @@ SOFT_RANKS = _contract(
     gold=pl.Int32,
     best=pl.Int32,
     worst=pl.Int32,
+    in_order=pl.Int32,
+    tokens=pl.Int32,
     score=pl.Float64,
 )
 
@@ -251,6 +256,7 @@ REASON_RANKS = _contract(
     gold=pl.Int32,
     best=pl.Int32,
     worst=pl.Int32,
+    in_order=pl.Int32,
     score=pl.Float64,
 )
 
@@ -263,6 +269,7 @@ PREMISE_RANKS = _contract(
     pair=pl.Int32,
     best=pl.Int32,
     worst=pl.Int32,
+    in_order=pl.Int32,
     score=pl.Float64,
 )
 
@@ -344,4 +351,19 @@ OUTCOMES = _contract(
     options=pl.Int32,
     answer=pl.String,
     logprob=pl.Float64,
+)
+
+#: A point of a sweep: dev accuracy (0 .. 1) on `n` examples, of a prompt searched or a
+#: model fine-tuned (`method`) on `size` training examples, the `draw`-th subset of that size.
+SWEEPS = _contract(
+    "SWEEPS",
+    key="method size draw k label_tokens triggers",
+    method=pl.String,
+    size=pl.Int64,
+    draw=pl.Int32,
+    k=pl.Int32,
+    label_tokens=pl.Int32,
+    triggers=pl.Int32,
+    value=pl.Float64,
+    n=pl.Int64,
 )

@@ -29,6 +29,7 @@ from kgprobe.contracts import SCORES as SCORES
 from kgprobe.contracts import SOFT_CURVES as SOFT_CURVES
 from kgprobe.contracts import SOFT_RANKS as SOFT_RANKS
 from kgprobe.contracts import STATEMENTS as STATEMENTS
+from kgprobe.contracts import SWEEPS as SWEEPS
 from kgprobe.contracts import TABLE as TABLE
 from kgprobe.contracts import TAUGHT as TAUGHT
 from kgprobe.contracts import TOPS as TOPS

@@ -25,6 +25,9 @@ KINDS_OF_METHOD: dict[str, tuple[str, ...]] = {
     "reason": ("masked", "causal", "seq2seq"),
     "fill": ("masked", "causal", "seq2seq", "api"),
     "choice": ("masked", "causal", "seq2seq", "api"),
+    "predict": ("masked", "causal"),
+    "low_data": ("masked", "causal"),
+    "grid": ("masked", "causal"),
 }
 
 

@@ -6,9 +6,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import ontoprobe, ontoprobe_modes, ontoprobe_reasoning, ontoprobe_released
+from kgprobe.benchmarks import (
+    choices,
+    ontoprobe,
+    ontoprobe_modes,
+    ontoprobe_reasoning,
+    ontoprobe_released,
+)
 from kgprobe.probes.baselines import frequency
 from kgprobe.sheets import read_table
+from kgprobe.tables import choices as choice_tables
 
 pytestmark = pytest.mark.real
 RELEASED = ontoprobe_modes.resolve("released", {"item_limit": "none"})
@@ -173,3 +180,26 @@ def test_the_zero_shot_cut_is_named_and_limits_two_tasks(taken):
     cut = ontoprobe.build(taken, {**RELEASED, "item_limit": "500"}, "x").items
     tests = dict(cut.filter(role="test").group_by("relation").len().rows())
     assert tests == {"TP": 500, "SCO": 500, "SPO": 39, "DM": 30, "RG": 28}
+
+
+def test_the_shipped_split_names_our_questions(taken, sets, real_data):
+    rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, RELEASED)
+    items = sets.items.with_columns(
+        role=pl.when((pl.col("role") == "test") & (pl.col("row") >= 520))
+        .then(pl.lit("later"))
+        .otherwise("role")
+    )
+    asked = choices.memorising(
+        items, sets.candidates, sets.prompts, seed=0, negatives=RELEASED["negatives"]
+    )
+    split = choice_tables.shipped(real_data / "ontoprobe" / "gpt" / "reasoning")
+    for wording in ("released", "default"):
+        built = choices.reasoning(rules, asked, items, wording=wording)
+        questions = pl.concat([asked, built])
+        answers = questions.select("item", way=pl.lit("letter"), chosen="gold", rule=pl.lit("x"))
+        one = choice_tables.Answered("m", questions, answers, split=split)
+        found = choice_tables.premises(one, "letter").group_by("task", "setting").len()
+        counts = {(t, s): n for t, s, n in found.rows()}
+        for rule, sizes in choice_tables.RELEASED.items():
+            own = [counts.get((rule, setting), 0) for setting in choice_tables.PREMISES]
+            assert own == list(sizes), (wording, rule)

@@ -93,16 +93,19 @@ def test_ranks_and_top_are_those_of_the_scores(name):
     values = all_scores(loaded)
     found = cloze.rank(loaded, QUESTIONS, {"set": LABELS}, top=3)
     ranks, top = found.ranks, found.top
+    sizes = [len(i) for i in candidate_ids(loaded, LABELS, "none", False).ids]
     row = place = 0
     for q, question in enumerate(QUESTIONS):
         for k, (masks, pooling) in enumerate(cloze.CONFIGURATIONS):
             scores = values[q, k].tolist()
             for gold in question.golds:
                 better = sum(s > scores[gold] for s in scores)
-                equal = sum(s == scores[gold] for s in scores)
+                tied = [c for c, s in enumerate(scores) if s == scores[gold]]
+                in_order = sorted(tied, key=lambda c: (sizes[c], c)).index(gold)
                 assert [ranks[c][row] for c in cloze.RANKS] == [
                     question.item, question.template, masks, pooling, gold,
-                    better + 1, better + equal, scores[gold],
+                    better + 1, better + len(tied), better + 1 + in_order, sizes[gold],
+                    scores[gold],
                 ]  # fmt: skip
                 row += 1
             order = sorted(range(len(scores)), key=lambda c: (-scores[c], c))

@@ -93,3 +93,27 @@ def test_the_baseline_counts_golds_of_training_rows():
 def test_the_baseline_needs_training_rows():
     with pytest.raises(ValueError, match="there are none"):
         frequency.rank([], [[0]], 3)
+
+
+def test_one_rank_each_equals_a_literal_loop():
+    rng = np.random.default_rng(5)
+    sizes = [1, 3, 2, 4]
+    items = [np.sort(rng.integers(4, 8, n) + 0.5 * rng.integers(0, 2, n)) for n in sizes]
+    rng.shuffle(items[3])
+    starts = np.cumsum([0, *sizes[:-1]])
+    found = cloze.at_ranks(np.concatenate(items), starts)
+    for number, ranks in enumerate(items):
+        assert found.mrr[number] == pytest.approx(1 / min(ranks))
+        assert found.mrra[number] == pytest.approx(1 / np.mean(ranks))
+        assert found.hits[1][number] == float(min(ranks) <= 1)
+        assert found.recall[5][number] == pytest.approx(np.mean([r <= 5 for r in ranks]))
+        alone = [1 / (r - sum(o < r for o in ranks)) for r in ranks]
+        assert found.filtered[number] == pytest.approx(np.mean(alone))
+
+
+def test_distinct_ranks_are_ranges_of_one():
+    ranks, starts = np.array([4, 1, 7, 2, 3]), np.array([0, 2])
+    one, two = cloze.values(ranks, ranks, starts), cloze.at_ranks(ranks, starts)
+    for name in ("mrr", "mrra", "filtered", "ceiling"):
+        assert getattr(one, name).tolist() == pytest.approx(getattr(two, name).tolist())
+    assert one.hits[5].tolist() == two.hits[5].tolist()

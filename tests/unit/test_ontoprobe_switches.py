@@ -1,15 +1,37 @@
 """Every switch of OntoProbe that builds or reads questions changes what it names, and only that."""
 
 import json
+from pathlib import Path
 
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import ontoprobe, ontoprobe_modes, ontoprobe_reasoning, ontoprobe_released
+from kgprobe.benchmarks import choices as asked_options
+from kgprobe.benchmarks import ontoprobe as built
+from kgprobe.benchmarks import (
+    ontoprobe_modes,
+    ontoprobe_own,
+    ontoprobe_reasoning,
+    ontoprobe_released,
+)
+from kgprobe.probes import ranks, soft_memory
+from kgprobe.probes import reasoned as probed
+from kgprobe.probes.soft_rows import check_tasks, prepared
+from kgprobe.tables import (
+    choices,
+    ontoprobe,
+    ontoprobe_figures,
+    ontoprobe_groups,
+    ontoprobe_values,
+)
 from kgprobe.tables import ontoprobe_reasoning as reasoned
-from kgprobe.tables import ontoprobe_values
-from tests.unit.test_ontoprobe import write_release
-from tests.unit.test_ontoprobe_tables import make_cases, make_items, make_ranks
+from kgprobe.tables.ontoprobe import Answered
+from tests.unit import soft_frames
+from tests.unit.test_ontoprobe import PATTERNS, own_tables, write_release
+from tests.unit.test_ontoprobe_bad_input import prompts
+from tests.unit.test_ontoprobe_tables import make_cases, make_items, make_printed, make_ranks
+from tests.unit.test_reasoning import SWITCHES as TWO_PAIRS
+from tests.unit.test_reasoning import Silent, saved
 
 
 def change(files):
@@ -31,7 +53,7 @@ def folder(tmp_path_factory):
 def frames(folder, **switches):
     chosen = ontoprobe_modes.resolve("default", switches)
     taken = ontoprobe_released.take(folder, chosen)
-    sets = ontoprobe.build(taken, chosen, "x")
+    sets = built.build(taken, chosen, "x")
     rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, chosen)
     return sets.items, sets.prompts, rules
 
@@ -157,3 +179,250 @@ def test_missing_candidate():
         premises = reasoned.classify(cases, first, second, "halves", skip)
         assert len(premises.second["rdfs7"]) == known
         assert len(premises.first["rdfs7"]) == 4
+
+
+def test_index_order_ranks_ties_by_tokens_then_by_index():
+    known = ontoprobe_values.of_items(make_items())
+    ranks = make_ranks(make_items()).with_columns(
+        worst=pl.col("best") + 2, in_order=pl.col("best") + 1
+    )
+    found = ontoprobe_values.from_ranks(ranks)
+    placed = ontoprobe_values.metrics(found, known, "index_order")
+    literal = ontoprobe_values.metrics(
+        found.with_columns(best="in_order", worst="in_order"), known, "expectation"
+    )
+    for name in ontoprobe_values.METRICS:
+        assert placed[name].to_list() == pytest.approx(literal[name].to_list())
+    with pytest.raises(ValueError, match="legal: expectation, mean_rank, index_order"):
+        ontoprobe_values.metrics(found, known, "none")
+    reasons = pl.DataFrame(
+        {"item": ["a", "a"], "best": [2, 2], "worst": [3, 3], "in_order": [2, 3]}
+    )
+    by = {
+        ties: reasoned.reciprocal(reasons, ["item"], ties)["rank"].item()
+        for ties in ("expectation", "mean_rank", "index_order")
+    }
+    assert by == {"expectation": 2.5, "mean_rank": 2.5, "index_order": 2.5}
+    first = reasoned.reciprocal(reasons, ["item"], "index_order")["MRR"].item()
+    assert first == 0.5
+
+
+def test_index_order_of_sentence_scores():
+    item = make_items().filter(item="DM-30")  # gold 2
+    scores = pl.DataFrame(
+        {
+            "item": ["DM-30"] * 4,
+            "template": pl.Series([1] * 4, dtype=pl.Int32),
+            "candidate": pl.Series([0, 1, 2, 3], dtype=pl.Int32),
+            "sum": [-4.0, -4.0, -4.0, -4.0],
+            "answer_sum": [-4.0, -4.0, -4.0, -4.0],
+            "answer_count": pl.Series([1, 2, 2, 1], dtype=pl.Int32),
+        }
+    )
+    found = ontoprobe_values.from_scores(scores, item).filter(pooling="sum")
+    columns = ("gold", "best", "worst", "in_order", "tokens")
+    assert found.select(columns).rows() == [(2, 1, 4, 4, 2)]
+
+
+def test_recall():
+    known = ontoprobe_values.of_items(make_items())
+    found = ontoprobe_values.from_ranks(make_ranks(make_items()))
+    hit, share = (ontoprobe_values.metrics(found, known, recall=r) for r in ("hit", "share"))
+    assert share["R@5"].equals(hit["recall@5"].rename("R@5"))
+    assert set(hit["R@5"].unique()) == {0.0, 100.0}
+    assert 50.0 in share["R@5"].to_list()
+    assert hit["MRR"].equals(share["MRR"])
+
+
+def test_select(monkeypatch):
+    known = ontoprobe_values.of_items(make_items())
+    values = ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(make_items())), known)
+    test = values.filter(role="test")
+    assert ontoprobe_values.choose(values, "oracle") == ontoprobe_values.choose(test, "oracle")
+    assert ontoprobe_values.choose(values, "oracle") != ontoprobe_values.choose(values)
+    own = Answered("m", "onto_world", "masked", False, "", False, values)
+    rows = ontoprobe_groups.groups([own], "distinct", 0, "oracle")["row"]
+    assert all(" | manual, oracle | " in row for row in rows)
+
+
+def test_average():
+    printed = make_printed().with_columns(model=pl.lit("bert-base-cased"))
+    known = ontoprobe_values.of_items(make_items())
+    values = ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(make_items())), known)
+    # tasks differ in their number of configurations, so that the two averages differ
+    values = values.filter((pl.col("task") != "TP") | (pl.col("template") == "m1"))
+    own = Answered("m", "onto_world", "masked", False, "", False, values)
+    frame = ontoprobe.averages([own], printed, "distinct")
+    drawn = {a: ontoprobe_figures.bars(frame, a)[0].svg for a in ("rows", "weighted")}
+    assert drawn["rows"] != drawn["weighted"]
+    cells = pl.DataFrame(
+        [("a | rdfs2", c, v) for c, v in (("P1 EX, P2 EX", 0.25), ("P1 EX, P2 EX, by rows", 0.75))],
+        schema=["row", "column", "value"],
+        orient="row",
+    ).with_columns(paper=pl.lit("ontoprobe"), table=pl.lit("t"), n=1, low=None, high=None,
+                   published=None)  # fmt: skip
+    grids = {a: ontoprobe_figures.grids(cells, a)[0].svg for a in ("rows", "weighted")}
+    assert ("0.75" in grids["rows"], "0.25" in grids["weighted"]) == (True, True)
+
+
+def test_printed_averages_stand_apart_unless_the_models_are_the_same():
+    known = ontoprobe_values.of_items(make_items())
+    values = ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(make_items())), known)
+    for printed_model, complete, beside in (
+        ("x", True, True),
+        ("y", True, False),
+        ("x", False, False),
+    ):
+        printed = make_printed().with_columns(model=pl.lit(printed_model))
+        own = Answered("x", "onto_released", "masked", False, "x", complete, values)
+        frame = ontoprobe.averages([own], printed, "distinct")
+        ours = frame.filter(pl.col("row") == "Figure 5 | multiple | rows | ours")
+        assert (ours["published"].null_count() == 0) == beside
+        theirs = frame.filter(pl.col("row") == f"Figure 5 | multiple | rows | {ontoprobe.PAPERS}")
+        assert theirs.filter(column="R@1")["value"].item() == 1.0
+
+
+def test_properties_and_instances_per_class():
+    def took(**chosen):
+        switches = ontoprobe_modes.resolve("default", chosen)
+        return ontoprobe_own.take(own_tables(), PATTERNS, switches, 0)
+
+    assert len(took().concepts.properties) == 36
+    assert len(took(properties="33").concepts.properties) == 33
+    assert len([r for r in took().rows if r.task == "TP"]) == 60
+    assert len([r for r in took(instances_per_class="1").rows if r.task == "TP"]) == 45
+
+
+def test_split(folder):
+    items, _, _ = frames(folder, split="4/6")
+    counts = dict(items.filter(relation="DM").group_by("role").len().rows())
+    assert counts == {"train": 4, "dev": 6, "test": 24}
+    switches = ontoprobe_modes.resolve("default", {"split": "4/6"})
+    own = ontoprobe_own.take(own_tables(), PATTERNS, switches, 0)
+    assert [r.role for r in own.rows if r.task == "DM"].count("dev") == 6
+    assert {ontoprobe_modes.resolve(mode)["split"] for mode in ontoprobe_modes.MODES} == {"10/10"}
+
+
+def test_candidate_space(tmp_path):
+    items, candidates = soft_frames.items(), soft_frames.candidates()
+    spec = saved(tmp_path, "roberta")
+    scores = [
+        ranks.rank_frame(spec, items, candidates, prompts(), Silent, space=space)[0]["score"]
+        for space in ("none", "auto")
+    ]
+    assert not scores[0].equals(scores[1])
+
+
+def test_max_length(tmp_path):
+    words = pl.when(pl.col("item") == "TP-1").then(pl.lit("Niger " * 70))
+    items = soft_frames.items().with_columns(subject=words.otherwise(pl.col("subject")))
+    spec = saved(tmp_path)
+    known = prepared(spec, items, soft_frames.candidates(), TWO_PAIRS)
+    check_tasks(known, TWO_PAIRS, {"TP": 3}, ("train", "dev", "test"))
+    padded = {**TWO_PAIRS, "max_length": "padded"}
+    with pytest.raises(ValueError, match=r"item TP-1, template 0: \d+ tokens .* 64 are allowed"):
+        check_tasks(known, padded, {"TP": 3}, ("train", "dev", "test"))
+    moved = items.with_columns(role=pl.when(item="TP-1").then(pl.lit("test")).otherwise("role"))
+    known = prepared(spec, moved, soft_frames.candidates(), TWO_PAIRS)
+    check_tasks(known, padded, {"TP": 3}, ("train", "dev", "test"))
+
+
+def test_mc_split(tmp_path):
+    asked = [
+        ("TP-1", "", "TP-1", "What is the type of Rome?"),
+        ("b", "out", "TP-1", "X is an Odd kind . Therefore, What is the type of X?"),
+        ("c", "out", "TP-2", "X is a lake. Therefore, What is the type of X?"),
+        ("d", "out", "TP-3", "X is a sea. Therefore, What is the type of X?"),
+        ("e", "EX", "TP-3", "A sea is water. X is a sea. Therefore, What is the type of X?"),
+    ]
+    questions = pl.DataFrame(
+        [(i, "rdfs9" if p else "TP", p, s, q, ["x", "y"], 0) for i, p, s, q in asked],
+        schema=["item", "task", "premise", "source", "question", "options", "gold"],
+        orient="row",
+    )
+    chosen = pl.DataFrame(
+        {"item": ["TP-1", *"bcde"], "way": "answer", "chosen": [0, 0, 1, 0, 0], "rule": "letter"}
+    )
+    for rule in choices.RULES:
+        for code, said in (("12", "X is a odd kind. Therefore, What is the type of X?"),
+                           ("02", "X is a lake. Therefore, What is the type of X?")):  # fmt: skip
+            line = json.dumps({"prompt": f"{said} (a) x, (b) y", "gold": "(a) x"})
+            (tmp_path / f"{rule}-{code}.jsonl").write_text(line + "\n")
+    own = choices.Answered("m", questions, chosen)
+    theirs = choices.Answered("m", questions, chosen, "", choices.shipped(tmp_path))
+    found = {
+        name: dict(choices.premises(one, "answer").select("item", "setting").rows())
+        for name, one in (("own", own), ("shipped", theirs))
+    }
+    assert found == {
+        "own": {"b": "IM", "e": "EX"},
+        "shipped": {"b": "IM", "c": "NO", "e": "EX"},
+    }
+    (tmp_path / "rdfs3-02.jsonl").unlink()
+    with pytest.raises(FileNotFoundError, match=r"rdfs3-02\.jsonl.*mc_split: own"):
+        choices.shipped(tmp_path)
+
+
+def test_every_switch_is_read_somewhere_and_tested_by_name():
+    root = Path(__file__).parents[2]
+    code = "".join(
+        path.read_text()
+        for folder in ("src", "workflow")
+        for path in sorted((root / folder).rglob("*"))
+        if path.suffix in (".py", ".smk") and path.name != "ontoprobe_modes.py"
+    )
+    tests = "".join(path.read_text() for path in sorted((root / "tests" / "unit").glob("*.py")))
+    for key in ontoprobe_modes.SWITCHES:
+        read = f'"{key}"' in code or (key == "split" and "parts(switches)" in code)
+        assert read, f"{key} changes nothing"
+        assert (
+            f'"{key}"' in tests
+            or f"{key}=" in tests
+            or f".{key}" in tests
+            or f"test_{key}(" in tests
+        ), key
+
+
+@pytest.mark.parametrize("mode", ontoprobe_modes.MODES)
+def test_a_mode_is_one_value_from_the_questions_to_the_tables(tmp_path, mode):
+    switches = ontoprobe_modes.resolve(mode, {"pseudoword_pairs": "2", "warmup": "1"})
+    spec, folder = saved(tmp_path), tmp_path / "p"
+    known = write_release(tmp_path / "release")
+    taken = ontoprobe_released.take(known, switches)
+    sets = built.build(taken, switches, "onto_released")
+    rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, switches)
+    few = sets.items.filter(pl.col("row") < 24)
+    options = {key: switches[key] for key in ("candidate_space", "unknown_candidates")}
+    hard, _, _ = ranks.rank_frame(
+        spec, few, sets.candidates, sets.prompts, Silent,
+        space=options["candidate_space"], unknown=options["unknown_candidates"],
+    )  # fmt: skip
+    plan = soft_memory.Plan(
+        seeds=2, epochs=1, losses=("bce",), masks=("multi",), poolings=("mean",)
+    )
+    soft_memory.train(spec, few, sets.candidates, switches, plan, folder, Silent)
+    soft, _, _ = soft_memory.rank(spec, few, sets.candidates, folder, switches, Silent)
+    answers, tests, _ = probed.reason(
+        spec, rules.filter(pl.col("row") < 42), sets.candidates, folder, switches, plan,
+        ("soft+soft",) if mode != "released" else ("manual+manual", "soft+manual"), rows=4,
+        progress=Silent,
+    )  # fmt: skip
+    own = [ontoprobe_values.from_ranks(frame) for frame in (hard, soft)]
+    items = ontoprobe_values.of_items(few)
+    values = pl.concat(
+        [ontoprobe_values.metrics(f, items, switches["ties"], switches["recall"]) for f in own]
+    )
+    answered = Answered("tiny", "onto_released", "masked", False, "", False, values)
+    table = ontoprobe.memorising([answered], pl.DataFrame(
+        {"model": ["x"], "task": ["TP"], "template": ["manual"], "metric": ["R@1"], "value": [1.0]}
+    ), switches["tp_rows"], 0)  # fmt: skip
+    assert table.filter(pl.col("row").str.ends_with("| chosen"), column="MRR").height == 10
+    mrr = reasoned.reciprocal(answers, ["item", "scheme", "p1", "p2", "pair"], switches["ties"])
+    assert mrr["MRR"].is_between(0, 1).all()
+    assert tests.height > 0
+
+
+def test_the_questions_of_multiple_choice_know_the_values_of_their_switches():
+    legal = {key: ontoprobe_modes.SWITCHES[key].legal for key in ("negatives", "mc_wording")}
+    assert sorted(legal["negatives"]) == sorted(asked_options.NEGATIVES)
+    assert set(legal["mc_wording"]) == {"default", "released"}

@@ -60,7 +60,7 @@ def make_ranks(items, seed=0):
     for (item, answers), way in itertools.product(asked, ways):
         places = rng.permutation(12)[: len(answers)] + 1
         for gold, best in zip(answers, places.tolist(), strict=True):
-            rows.append((item, *way, gold, best, best, -1.0 * best))
+            rows.append((item, *way, gold, best, best, best, 1 + gold % 3, -1.0 * best))
     return pl.DataFrame(rows, schema=dict(schema.RANKS.columns), orient="row")
 
 
@@ -317,9 +317,10 @@ def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
             }
         ),
     }
-    switches = {"tp_rows": "distinct"}
+    switches = ontoprobe_modes.resolve("default")
+    tied = {way: [own] for way in ontoprobe_values.TIES}
     made = ontoprobe_gather.tables(
-        [own], {"onto_world": folder}, printed, switches, 0, taught, [own]
+        [own], {"onto_world": folder}, printed, switches, 0, taught, tied
     )
     side = {
         (r, c): v for r, c, v in made["ontoprobe_modes"].select("row", "column", "value").rows()

@@ -42,6 +42,7 @@ def frames():
 def loaded(monkeypatch):
     model = tiny("bert")
     monkeypatch.setattr(ranking, "load_model", lambda spec: model)
+    monkeypatch.setattr(ranking, "outline", lambda spec: model)
     return model
 
 

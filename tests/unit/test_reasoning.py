@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from kgprobe.benchmarks.ontoprobe_modes import resolve
-from kgprobe.probes import reasoned, soft_memory
+from kgprobe.probes import reasoned, soft_memory, soft_rows
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.prompts.pseudowords import pseudowords
 from kgprobe.probes.prompts.slots import (
@@ -173,7 +173,8 @@ def test_scores_of_reasoning_prompts_equal_a_literal_loop():
     ]
     options = {k: frames.SETS[k] for k in ("class",)}
     with inserted(loaded, vectors):
-        for indices, values in scores(loaded, asked, options, space="none"):
+        for chunk in scores(loaded, asked, options, space="none"):
+            indices, values = chunk.indices, chunk.scores
             for index, row in zip(indices.tolist(), values, strict=True):
                 expected = [literal(loaded, asked[index], c, vectors) for c in options["class"]]
                 assert row.tolist() == pytest.approx(expected, abs=1e-9)
@@ -193,8 +194,8 @@ def test_causal_scores_equal_a_literal_loop(bos):
         Question("b", 0, f"{mark(0)} ", f" {mark(1)} .", "class", (1,)),
     ]
     with inserted(loaded, vectors):
-        found = {int(i): v for k, rows in scores(loaded, asked, {"class": frames.CLASSES})
-                 for i, v in zip(k, rows, strict=True)}  # fmt: skip
+        found = {int(i): v for chunk in scores(loaded, asked, {"class": frames.CLASSES})
+                 for i, v in zip(chunk.indices, chunk.scores, strict=True)}  # fmt: skip
     tok = loaded.tokenizer
     lead = [tok.bos_token_id] if bos == "forced" else []
     for number, label in enumerate(frames.CLASSES):
@@ -338,6 +339,16 @@ def test_the_choice_on_the_development_rows_is_a_switch():
     assert (paper.nll_gold, paper.warmup, paper.init) == ("sampled", 20, "random")
 
 
+def test_soft_implies(tmp_path):
+    schemes = ("soft+manual",)
+    base = run(tmp_path, schemes=schemes)[3][0]
+    kept = run(tmp_path, switches={**SWITCHES, "soft_implies": "kept"}, schemes=schemes)[3][0]
+    joined = base.join(kept, on=[c for c in base.columns if c not in ("best", "worst", "in_order",
+                                                                     "score")])  # fmt: skip
+    changed = joined.filter(frames.pl.col("score") != frames.pl.col("score_right"))
+    assert {item.split("-")[0] for item in changed["item"]} == {"rdfs5"}
+
+
 def test_premise_switches(tmp_path):
     schemes = ("manual+manual",)
     base = run(tmp_path, schemes=schemes)[3][1]
@@ -366,13 +377,24 @@ def test_nll_gold_is_a_switch(tmp_path):
     assert not scores_[0].equals(scores_[1])
 
 
-def test_one_bad_task_is_named_after_the_others_are_trained(tmp_path):
-    items = frames.items().filter(
-        ~((frames.pl.col("relation") == "RG") & (frames.pl.col("role") == "dev"))
-    )
-    with pytest.raises(ValueError, match="not trained for all tasks\nRG: no train or dev rows"):
+def test_one_task_that_fails_is_named_after_the_others_are_trained(tmp_path, monkeypatch):
+    train_one = soft_memory.train_one
+
+    def failing(loaded, items, options, task, *others):
+        if task == "RG":
+            raise ValueError("diverged")
+        return train_one(loaded, items, options, task, *others)
+
+    monkeypatch.setattr(soft_memory, "train_one", failing)
+    with pytest.raises(ValueError, match="not trained for all tasks\nRG: diverged"):
         soft_memory.train(
-            saved(tmp_path), items, frames.candidates(), SWITCHES, PLAN, tmp_path / "p", Silent
+            saved(tmp_path),
+            frames.items(),
+            frames.candidates(),
+            SWITCHES,
+            PLAN,
+            tmp_path / "p",
+            Silent,
         )
     assert len(list((tmp_path / "p").glob("*.safetensors"))) == 4
 
@@ -383,12 +405,14 @@ def test_a_row_of_two_parts_is_refused():
         item=frames.pl.lit("TP-9"), role=frames.pl.lit("test")
     )
     with pytest.raises(ValueError, match=r"1 rows of the test part of TP .*first TP-9"):
-        soft_memory.check_parts(frames.pl.concat([items, twin]), "TP")
+        soft_rows.check_parts(frames.pl.concat([items, twin]), "TP")
 
 
 def test_api_models_and_unknown_schemes_are_refused(tmp_path):
     with pytest.raises(ValueError, match="need the input embedding"):
-        soft_memory.ready(ModelSpec("m", "api", "api:m"))
+        soft_rows.prepared(
+            ModelSpec("m", "api", "api:m"), frames.items(), frames.candidates(), SWITCHES
+        )
     with pytest.raises(ValueError, match="scheme 'soft'; legal: manual"):
         reasoned.reason(saved(tmp_path), frames.reasoning(), frames.candidates(), None, SWITCHES,
                         PLAN, ("soft",), progress=Silent)  # fmt: skip

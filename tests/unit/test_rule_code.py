@@ -8,12 +8,24 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "kgprobe"
-RULES = (ROOT / "workflow" / "rules" / "probes.smk").read_text()
+RULES = "\n".join(
+    (ROOT / "workflow" / "rules" / f"{stage}.smk").read_text() for stage in ("probes", "prompts")
+)
+COMMON = (ROOT / "workflow" / "rules" / "common.smk").read_text()
 #: rule -> the modules that its script calls
 CALLED = {
     "score": ["probes/answers"],
     "rank": ["probes/ranks"],
+    "train_soft": ["probes/soft_memory"],
+    "rank_soft": ["probes/soft_memory"],
+    "reason": ["probes/reasoned", "probes/soft_memory"],
+    "fill": ["probes/fills"],
+    "choose": ["probes/choices", "probes/fills"],
     "train_control": ["probes/models/control", "probes/taught"],
+    "search_prompts": ["probes/searched", "probes/prompt_tasks"],
+    "predict": ["probes/prompt_answers", "probes/prompt_tasks"],
+    "train_baseline": ["probes/prompt_trained", "probes/prompt_tasks"],
+    "sweep": ["probes/prompt_sweeps", "probes/searched", "probes/prompt_tasks"],
 }
 
 
@@ -42,12 +54,16 @@ def reached(modules: list[str]) -> set[str]:
 
 
 def named(rule: str) -> set[str]:
-    """Modules in the rule's `code`, those of the lists that it unpacks, and its prompt's."""
+    """Modules in the rule's `code`, of the lists and functions that it unpacks, its prompt's."""
     block = re.split(rf"^rule {rule}:$", RULES, flags=re.MULTILINE)[1].split("    output:")[0]
     for constant in re.findall(r"\*([A-Z_]+)", block):
         literal = re.search(rf"^{constant} = [\[{{].*?^[\]}}]$", RULES, re.MULTILINE | re.DOTALL)
         assert literal, constant
         block += literal[0]
+    for function in re.findall(r"\*(\w+)\(", block):
+        body = re.search(rf"^def {function}\(.*?(?=^\S)", COMMON, re.MULTILINE | re.DOTALL)
+        assert body, function
+        block += body[0]
     block = block.replace("probes/prompts/{w.prompt}", "probes/prompts/templates")
     return set(re.findall(r'"(probes/[\w/]+)"', block))
 

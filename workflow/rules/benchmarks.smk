@@ -83,6 +83,7 @@ rule build_choices:
         settings={
             key: value for key, value in config["choice"].items() if key != "ways"
         },
+        switches=switches("negatives", "mc_wording"),
         seed=config["seed"],
     script:
         "../scripts/build_choices.py"
@@ -99,7 +100,9 @@ rule construct_ontoprobe:
         patterns="resources/templates/ontology_patterns.tsv",
         code=code(
             "benchmarks/ontoprobe",
+            "benchmarks/ontoprobe_checks",
             "benchmarks/ontoprobe_concepts",
+            "benchmarks/ontoprobe_modes",
             "benchmarks/ontoprobe_own",
             "benchmarks/ontoprobe_reasoning",
             "benchmarks/ontoprobe_text",
@@ -134,7 +137,9 @@ rule load_ontoprobe:
         ontology=lambda w: released("ontoprobe", "ontology"),
         code=code(
             "benchmarks/ontoprobe",
+            "benchmarks/ontoprobe_checks",
             "benchmarks/ontoprobe_concepts",
+            "benchmarks/ontoprobe_modes",
             "benchmarks/ontoprobe_reasoning",
             "benchmarks/ontoprobe_released",
             "benchmarks/ontoprobe_text",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kgprobe import sheets
 from kgprobe.job import sole_run
+from kgprobe.probes import prompt_settings
 
 #: benchmark -> the rule's folder of origin; what `experiments.tsv` may name
 BENCHMARKS = {
@@ -57,7 +58,7 @@ BENCHMARKS |= {
 LAMA_FILES = ["relations.jsonl", "optiprompt", "vocab/common_vocab_cased.txt"]
 
 
-PROMPTS = ["templates", "soft"]
+PROMPTS = ["templates", "soft", *prompt_settings.PROMPTS]
 
 
 def schema(name):
@@ -65,6 +66,15 @@ def schema(name):
     return sheets.read_schema(
         Path(workflow.basedir) / "workflow" / "schemas" / f"{name}.schema.json"
     )
+
+
+def switches(*names):
+    """The chosen values of OntoProbe's switches: all, or those named."""
+    from kgprobe.benchmarks.ontoprobe_modes import resolve
+
+    chosen = config["ontoprobe"]
+    found = resolve(chosen["mode"], chosen["switches"])
+    return {name: found[name] for name in names or found}
 
 
 def checked():
@@ -76,6 +86,12 @@ def checked():
     )
     rows = sheets.read_sheet(where["experiments"], schema("experiments"))
     sheets.check_experiments(rows, where["experiments"], models, BENCHMARKS, PROMPTS)
+    if wrong := prompt_settings.problems(rows):
+        raise sheets.SheetError(f"{where['experiments']}, " + "\n  ".join(wrong))
+    try:
+        switches()
+    except ValueError as problem:
+        raise sheets.SheetError(f"config: {problem}") from None
     return models, rows
 
 
@@ -153,6 +169,7 @@ def answering(kind):
             "probes/models/api",
             "probes/models/api_http",
             "probes/scoring/fill_api",
+            "probes/wordings",
         ]
     own = ["probes/models/continuation", "probes/scoring/fill_text"]
     if kind == "masked":
@@ -168,6 +185,7 @@ def answering(kind):
         "probes/models/load",
         "probes/prompts/templates",
         "probes/scoring/decoding",
+        "probes/scoring/encode",
         "probes/scoring/gap_text",
     ]
 
@@ -433,13 +451,19 @@ def prompted(wildcards):
     return []
 
 
-def switches(*names):
-    """The chosen values of OntoProbe's switches: all, or those named."""
-    from kgprobe.benchmarks.ontoprobe_modes import resolve
+def shipped_split():
+    """The released files that say which premises were memorised, where they are asked for."""
+    is_asked = switches("mc_split")["mc_split"] == "shipped"
+    on_release = any(row["benchmark"] == "onto_released" for row in by_method("choice"))
+    return released("ontoprobe", "gpt/reasoning") if is_asked and on_release else []
 
-    chosen = config["ontoprobe"]
-    found = resolve(chosen["mode"], chosen["switches"])
-    return {name: found[name] for name in names or found}
+
+def onto_beside():
+    """Table 4 of every run that stands beside this one, in the config's order."""
+    return [
+        f"{folder}/tables/ontoprobe_memorising.parquet"
+        for folder in files(config["ontoprobe"]["beside"].values())
+    ]
 
 
 def of_benchmarks(kind):
@@ -594,6 +618,10 @@ def onto_tables():
         names.append("calibration")
     if by_method("reason", "ontoprobe"):
         names.append("reasoning")
+    if any(row["method"] == "soft" for row in onto_rows()):
+        names.append("seeds")
+    if config["ontoprobe"]["beside"]:
+        names.append("runs")
     return [f"ontoprobe_{name}" for name in names]
 
 
@@ -605,6 +633,7 @@ def chapters():
             "sources": bool(comparisons()),
             "ontoprobe": bool(onto_rows()),
             "attributes": bool(probes(paper="kg")),
+            "autoprompt": bool(probes(paper="autoprompt")),
         }.items()
         if wanted
     ]
@@ -627,6 +656,85 @@ def template_tables():
         for p in (f"resources/templates/{name}" for name in known)
         if Path(p).is_file()
     ]
+
+
+def prompt_section(wildcards):
+    """The settings of a search on this benchmark and model."""
+    own = config["autoprompt"]
+    return prompt_settings.section(own, wildcards.benchmark, wildcards.model)
+
+
+def prompt_sweep(wildcards):
+    """The settings of a sweep on this benchmark and model."""
+    own = (config["autoprompt"], wildcards.sweep, wildcards.benchmark, wildcards.model)
+    return prompt_settings.sweep(*own)
+
+
+def outcomes_of(row):
+    """The file with the outcomes of a row of the sheet."""
+    family = prompt_settings.family(row["prompt"])
+    return f"results/outcomes/{row['benchmark']}/{family}/{row['model']}.parquet"
+
+
+def predicted():
+    """The file with the outcomes of every row that predicts; one file may hold several rows."""
+    return [outcomes_of(row) for row in by_method("predict", "autoprompt")]
+
+
+def written_prompts(wildcards):
+    """The prompts without training that the sheet asks of a model on a benchmark."""
+    return [
+        row["prompt"]
+        for row in by_method("predict", "autoprompt")
+        if (row["benchmark"], row["model"]) == (wildcards.benchmark, wildcards.model)
+        and row["prompt"] in prompt_settings.WRITTEN
+    ]
+
+
+def found_prompts(wildcards):
+    """The searched prompts that some written one is made of."""
+    if not set(written_prompts(wildcards)) & set(prompt_settings.OF_SEARCHED):
+        return []
+    return f"results/prompts/searched/{wildcards.benchmark}/{wildcards.model}"
+
+
+def other_prompts(wildcards):
+    """The searched prompts of the model that prompts are transferred from."""
+    if "transferred" not in written_prompts(wildcards):
+        return []
+    chosen = config["autoprompt"]["transfer"]
+    if wildcards.model not in chosen:
+        raise WorkflowError(
+            f"{config['sheets']['experiments']}: prompt transferred for {wildcards.model!r}: name "
+            "in autoprompt.transfer the model that its prompts come from"
+        )
+    return f"results/prompts/searched/{wildcards.benchmark}/{chosen[wildcards.model]}"
+
+
+def prompt_wordings(wildcards):
+    """Folders of published wordings that the prompts of a job need."""
+    asked = set(written_prompts(wildcards))
+    made = lama("lpaqa") if asked & set(prompt_settings.OF_WORDINGS) else []
+    return made + (lama("autoprompt_published") if "published" in asked else [])
+
+
+def searched_folders():
+    """Folders of prompt files, for every searched row of the sheet."""
+    return [
+        f"results/prompts/{row['prompt']}/{row['benchmark']}/{row['model']}"
+        for row in by_method("predict", "autoprompt")
+        if row["prompt"] in prompt_settings.SEARCHED
+    ]
+
+
+def sweep_rows():
+    """Rows of the sheet that sweep over settings."""
+    return [*by_method("low_data", "autoprompt"), *by_method("grid", "autoprompt")]
+
+
+def sweep_of(row):
+    """The file of a sweep."""
+    return f"results/sweeps/{row['method']}/{row['benchmark']}/{row['prompt']}/{row['model']}.parquet"
 
 
 def pulls_facts():

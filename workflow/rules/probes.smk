@@ -27,6 +27,8 @@ OF_KIND = {
 #: modules that trained vectors and prompts with slots depend on
 SLOTS = [
     "probes/soft_memory",
+    "probes/soft_rows",
+    "probes/spelling",
     "probes/prompts/soft",
     "probes/prompts/soft_files",
     "probes/prompts/slots",
@@ -35,8 +37,16 @@ SLOTS = [
     "probes/scoring/gap_text",
     "probes/scoring/cloze",
     "probes/scoring/cloze_plan",
-    "probes/models/gaps",
+    "probes/scoring/encode",
+    "probes/prompts/templates",
     "probes/models/batching",
+    "probes/models/causal",
+    "probes/models/gaps",
+    "probes/models/head",
+    "probes/models/last_layer",
+    "probes/models/load",
+    "probes/models/masked",
+    "probes/models/trie",
 ]
 #: columns of models.tsv that a score depends on
 OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]
@@ -246,10 +256,18 @@ rule choose:
         weights=weights,
         code=lambda w: code(
             "probes/choices",
+            "probes/fills",
             "probes/scoring/choice",
             "probes/scoring/choice_text",
+            "probes/scoring/fill",
             "probes/scoring/fill_rows",
-            *answering(MODELS[w.model]["kind"]),
+            *dict.fromkeys(
+                [
+                    *answering(MODELS[w.model]["kind"]),
+                    *ENGINE,
+                    *OF_KIND[MODELS[w.model]["kind"]],
+                ]
+            ),
         ),
     output:
         chosen="results/choices/{benchmark}/{prompt}/{model}.parquet",
@@ -277,9 +295,12 @@ rule rank:
         weights=weights,
         code=lambda w: code(
             "probes/ranks",
+            "probes/spelling",
+            "probes/prompts/slots",
             "probes/prompts/templates",
             "probes/scoring/cloze",
             "probes/scoring/cloze_plan",
+            "probes/scoring/encode",
             "probes/scoring/gap_text",
             "probes/models/batching",
             "probes/models/gaps",
@@ -364,6 +385,7 @@ rule reason:
         code=code(
             *SLOTS,
             "probes/reasoned",
+            "probes/reason_rows",
             "probes/scoring/reasoning",
             "probes/prompts/pseudowords",
         ),

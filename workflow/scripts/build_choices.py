@@ -13,10 +13,10 @@ with job(snakemake) as run:
         schema.read(run.input.prompts, schema.PROMPTS),
         seed=run.params.seed,
         size=own["options"],
-        negatives=own["negatives"],
+        negatives=run.params.switches["negatives"],
         most=own["most"],
     )
     rules = schema.read(run.input.reasoning, schema.ITEMS)
-    built = choices.reasoning(rules, questions, items, wording=own["wording"])
+    built = choices.reasoning(rules, questions, items, wording=run.params.switches["mc_wording"])
     both = pl.concat([questions, built])
     schema.write(both, schema.CHOICES, run.output.choices, run.provenance(seed=run.params.seed))

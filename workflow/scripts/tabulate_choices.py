@@ -4,8 +4,13 @@ from kgprobe.tables import choices
 from kgprobe.tables.table import write_tsv
 
 with job(snakemake) as run:
+    shipped = run.input.get("shipped")
     answered = choices.answered(
-        run.params.experiments, run.params.models, run.input.questions, run.input.chosen
+        run.params.experiments,
+        run.params.models,
+        run.input.questions,
+        run.input.chosen,
+        choices.shipped(shipped) if shipped else None,
     )
     printed = choices.read_printed(run.input.memorising, run.input.reasoning)
     provenance = run.provenance()

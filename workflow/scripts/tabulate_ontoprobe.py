@@ -17,16 +17,11 @@ from kgprobe.tables.table import write_tsv
 with job(snakemake) as run:
     chosen, switches = run.params.settings, run.params.switches
     folders = {Path(path).parent.name: Path(path).parent for path in run.input.questions}
-    found = ontoprobe_gather.answered(
-        run.params.experiments, run.params.models, run.input.answers, folders, switches
-    )
-    tied = ontoprobe_gather.answered(
-        run.params.experiments,
-        run.params.models,
-        run.input.answers,
-        folders,
-        {**switches, "ties": "mean_rank"},
-    )
+    asked = (run.params.experiments, run.params.models, run.input.answers, folders)
+    (found,) = ontoprobe_gather.answered(*asked, switches)
+    ties = ontoprobe_values.TIES
+    every = ontoprobe_gather.answered(*asked, {**switches, "recall": "hit"}, ties)
+    tied = dict(zip(ties, every, strict=True))
     taught = run.input.get("taught")
     made = ontoprobe_gather.tables(
         found,
@@ -43,6 +38,10 @@ with job(snakemake) as run:
     )
     if thought is not None:
         made["ontoprobe_reasoning"] = thought
+    others = []
+    if run.input.beside:
+        beside = dict(zip(chosen["beside"], map(Path, run.input.beside), strict=True))
+        made["ontoprobe_runs"], others = side_by_side.runs(made["ontoprobe_memorising"], beside)
     for name in run.params.names:
         schema.write(made[name], schema.TABLE, run.output[name], run.provenance(switches=switches))
         write_tsv(made[name], Path(run.output[name]).with_suffix(".tsv"))
@@ -58,5 +57,8 @@ with job(snakemake) as run:
         ontoprobe_modes.changed(switches),
         chosen["mode"],
         side_by_side.points(switches),
+        switches["select"],
+        switches["average"],
+        others,
     )
     chapter.write(page, run.output.chapter)

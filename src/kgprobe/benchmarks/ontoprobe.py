@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from kgprobe.benchmarks import ontoprobe_text as words
+from kgprobe.benchmarks.ontoprobe_checks import Problems
 from kgprobe.benchmarks.ontoprobe_concepts import SET_OF, TASKS, Row, Taken
 from kgprobe.sampling import hash_key
 from kgprobe.schema import CANDIDATES, FUNNEL, ITEMS, PROMPTS
@@ -25,16 +26,18 @@ class Sets:
 def build(taken: Taken, switches: Mapping[str, str], name: str) -> Sets:
     """Items, candidates, prompts and funnel of the five tasks; `name` is the benchmark's.
 
-    Raises ValueError for a gold that is not among its task's candidates, with file, row and label.
+    Raises one ValueError that names every gold that is not among its task's candidates and every
+    property without pattern, with file, row and label.
     """
     labels = candidate_labels(taken)
     index = {s: _index(found) for s, found in labels.items()}
     ranges = {p.label: p.range for p in taken.concepts.properties}
     domains = {p.label: _spelt(p.domain, labels["class"]) for p in taken.concepts.properties}
-    rows = [
-        _item(row, switches, index[SET_OF[row.task]], ranges, domains)
-        for row in limited(taken.rows, switches)
-    ]
+    problems, rows = Problems(name), []
+    for row in limited(taken.rows, switches):
+        with problems.of(row.task):
+            rows.append(_item(row, switches, index[SET_OF[row.task]], ranges, domains))
+    problems.check()
     items = _linked(pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row"))
     sets = [(s, i, label, label) for s, found in labels.items() for i, label in enumerate(found)]
     return Sets(

@@ -1,6 +1,6 @@
 """An ontology in words, and the rows of the memorising tasks: what both origins are brought to."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kgprobe.benchmarks import ontoprobe_text as words
@@ -87,21 +87,10 @@ def roles(count: int, task: str, where: str, train: int = 10, dev: int = 10) -> 
     if count < train + dev + 10:
         raise ValueError(
             f"{where}: task {task} has {count} rows; {train} for training, {dev} for "
-            "choosing and at least 10 for testing are needed: take a larger ontology"
+            "choosing and at least 10 for testing are needed: take a larger ontology, or a smaller "
+            "ontoprobe.switches.split"
         )
     return ["train"] * train + ["dev"] * dev + ["test"] * (count - train - dev)
-
-
-def distinct(rows: Sequence[Row], where: str) -> None:
-    """Raise ValueError when a question of train or dev is asked again in the test."""
-    seen = {(r.task, r.subject, frozenset(r.golds)): r for r in rows if r.role != "test"}
-    for row in rows:
-        other = seen.get((row.task, row.subject, frozenset(row.golds)))
-        if row.role == "test" and other:
-            raise ValueError(
-                f"{row.where or where}: {row.task} row {row.row} ({row.subject!r}) is also row "
-                f"{other.row}, which is for {other.role}; remove one of them"
-            )
 
 
 def _once(labels: Iterable[str]) -> list[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from kgprobe.benchmarks.ontoprobe_checks import Problems, distinct
 from kgprobe.benchmarks.ontoprobe_concepts import (
     TASKS,
     Class,
@@ -12,9 +13,9 @@ from kgprobe.benchmarks.ontoprobe_concepts import (
     Property,
     Row,
     Taken,
-    distinct,
     roles,
 )
+from kgprobe.benchmarks.ontoprobe_modes import parts
 from kgprobe.benchmarks.ontoprobe_text import CORRECTED, norm
 from kgprobe.sampling import hash_key
 
@@ -40,17 +41,19 @@ def take(
     switches: Mapping[str, str],
     seed: int,
     properties: int = 50,
-    train: int = 10,
-    dev: int = 10,
 ) -> Taken:
-    """Rows by seeded hash of their subjects: `train`, `dev`, the rest for testing.
+    """Rows by seeded hash of their subjects: train and dev (switch `split`), the rest for testing.
 
     A property is taken when it has a pattern, a superproperty with a pattern, domain and range;
-    then the `properties` with the most statements. An instance of two finest classes counts for
-    the deeper one. Raises ValueError for a task with too few rows.
+    then the `properties` with the most statements (another number under the switch `properties`).
+    An instance of two finest classes counts for the deeper one. Raises one ValueError that names
+    every task with too few rows, every class without a label, every wrong pattern or end.
     """
-    known, steps = _concepts(tables, patterns, switches, properties)
-    asked = [*_types(tables, known), *_chains(known), *_properties(known)]
+    problems = Problems("own ontology")
+    if switches["properties"].isdigit():
+        properties = int(switches["properties"])
+    known, steps = _concepts(tables, patterns, switches, properties, problems)
+    asked = [*_types(tables, known, switches), *_chains(known), *_properties(known)]
     steps.append(
         ("TP", "classes with an instance", len({r.golds[0] for r in asked if r.task == "TP"}))
     )
@@ -58,12 +61,14 @@ def take(
     for task in TASKS:
         own = [r for r in asked if r.task == task]
         own.sort(key=lambda r: (hash_key(seed, "ontoprobe", r.task, r.id), r.id))
-        parts = roles(len(own), task, "own ontology", train, dev)
-        found += [
-            replace(row, row=number, role=role)
-            for number, (row, role) in enumerate(zip(own, parts, strict=True))
-        ]
-    distinct(found, "own ontology")
+        with problems.of(task):
+            given = roles(len(own), task, "own ontology", *parts(switches))
+            found += [
+                replace(row, row=number, role=role)
+                for number, (row, role) in enumerate(zip(own, given, strict=True))
+            ]
+    distinct(found, "own ontology", problems)
+    problems.check()
     return Taken(known, found, steps)
 
 
@@ -79,7 +84,11 @@ def popularity(facts: pl.DataFrame) -> dict[str, int]:
 
 
 def _concepts(
-    tables: Tables, patterns: Sequence[Mapping[str, str]], switches: Mapping[str, str], most: int
+    tables: Tables,
+    patterns: Sequence[Mapping[str, str]],
+    switches: Mapping[str, str],
+    most: int,
+    problems: Problems,
 ) -> tuple[Concepts, list[tuple[str, str, int]]]:
     chains: dict[str, list[str]] = {}
     for iri, label in (
@@ -95,6 +104,7 @@ def _concepts(
     )
     labels = dict(tables.classes.select("class", "label").rows())
     texts = {row["property"]: _pattern(row["pattern"], switches) for row in patterns}
+    _check(tables.classes, texts, problems)
     above: dict[str, list[tuple[str, str]]] = {}
     columns = ("id", "ancestor", "ancestor_label")
     for iri, parent, label in tables.property_chains.sort("id", "position").select(columns).rows():
@@ -120,6 +130,13 @@ def _concepts(
         named[row["label"]] = texts[_id(row["property"])]
         names = tuple(dict.fromkeys(name for _, name in parents))
         ends = labels.get(row["domain"]), labels.get(row["range"])
+        for task, name, end in zip(("DM", "RG"), ("domain", "range"), ends, strict=True):
+            if not end:
+                problems.add(
+                    task,
+                    f"properties, {row['property']} ({row['label']}): its {name} {row[name]} is no "
+                    "class of the ontology; pull the class, or take the property out",
+                )
         own = texts[_id(row["property"])]
         chosen.append(Property(row["property"], row["label"], own, *ends, names))
     steps = [("TP", "classes", len(kinds)), ("SCO", "classes", len(kinds))]
@@ -134,14 +151,31 @@ def _concepts(
     return Concepts(tuple(kinds), tuple(chosen), named), steps
 
 
-def _types(tables: Tables, known: Concepts) -> list[Row]:
-    """One row per instance: class and chain."""
+def _check(classes: pl.DataFrame, texts: Mapping[str, str], problems: Problems) -> None:
+    """Note classes without a label and patterns without both places."""
+    for number, (iri, label) in enumerate(classes.select("class", "label").rows()):
+        if not (label or "").strip():
+            problems.add("ontology", f"classes, row {number} ({iri}): no label; add rdfs:label")
+    for name, text in texts.items():
+        if text.count("[X]") != 1 or text.count("[Y]") != 1:
+            problems.add(
+                "ontology",
+                f"resources/templates/ontology_patterns.tsv, {name}: needs one [X] and one [Y], "
+                f"has {text!r}",
+            )
+
+
+def _types(tables: Tables, known: Concepts, switches: Mapping[str, str]) -> list[Row]:
+    """One row per instance: class and chain; at most `instances_per_class` of each class."""
     of = {c.id: c for c in known.classes}
+    most = switches["instances_per_class"]
+    counts: dict[str, int] = {}
     found: dict[str, Row] = {}
     rows = tables.instances.sort("class", "instance").select("class", "instance", "label").rows()
     for iri, instance, label in rows:
-        if iri not in of:
+        if iri not in of or (most.isdigit() and counts.get(iri, 0) >= int(most)):
             continue
+        counts[iri] = counts.get(iri, 0) + 1
         own = of[iri]
         golds = _golds((own.label, *own.chain))
         use = tables.popularity.get(label)

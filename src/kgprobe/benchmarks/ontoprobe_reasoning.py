@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from kgprobe.benchmarks import ontoprobe_text as words
-from kgprobe.benchmarks.ontoprobe_concepts import Row, Taken
+from kgprobe.benchmarks.ontoprobe_checks import Problems
+from kgprobe.benchmarks.ontoprobe_concepts import Concepts, Row, Taken
 from kgprobe.schema import ITEMS
 
 #: rule -> memorising task of its first premise
@@ -54,8 +55,8 @@ def build(
 ) -> pl.DataFrame:
     """ITEMS of the six rules; `meta` holds the texts, the premises' tests and the soft forms.
 
-    `items` and `candidates` are the memorising tasks'. Raises ValueError for a property without
-    pattern and for a gold that is not among its rule's candidates.
+    `items` and `candidates` are the memorising tasks'. Raises one ValueError that names every
+    property without pattern and every gold that is not among its rule's candidates.
     """
     index: dict[str, dict[str, int]] = {}
     for name, place, label in candidates.select("set", "index", "label").rows():
@@ -64,40 +65,51 @@ def build(
         item: (subject, json.loads(meta).get("twin"))
         for item, subject, meta in items.select("item", "subject", "meta").rows()
     }
-    rows = []
+    problems, rows = Problems("entailment rules"), []
     for rule, task in RULES.items():
         for row in taken.rows:
             source = f"{task}-{row.row}"
-            if row.task != task or source not in sources:
-                continue
-            clause, twin = sources[source]
-            text = _texts(rule, row, taken.concepts.patterns, clause, switches)
-            meta = {
-                "p1": text.p1,
-                "p2": text.p2,
-                "h": text.h,
-                "p1_item": source,
-                "p2_test": {
-                    "text": text.asked,
-                    "candidates": text.asked_set,
-                    "gold": _place(index, text, row),
-                },
-                "missing": text.asked_gold not in index[text.asked_set.rstrip("+")],
-                "soft": {
-                    "p1": [task, row.subject, words.norm(row.golds[0])],
-                    "p2": text.soft_p2,
-                    "h": text.soft_h,
-                },
-                **({"twin": twin} if twin else {}),
-            }
-            own = SET_OF_RULE[rule]
-            golds = _golds(own, row, taken.concepts.patterns, index[own])
-            shown = json.dumps(meta, ensure_ascii=False, sort_keys=True)
-            key = f"{rule}-{row.row}"
-            rows.append(
-                (key, rule, row.role, rule, row.subject, row.id, "", own, golds, row.row, shown)
-            )
+            if row.task == task and source in sources:
+                with problems.of(rule):
+                    rows.append(_item(rule, row, taken.concepts, sources[source], index, switches))
+    problems.check()
     return pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row")
+
+
+def _item(
+    rule: str,
+    row: Row,
+    known: Concepts,
+    source: tuple[str, str | None],
+    index: Mapping[str, Mapping[str, int]],
+    switches: Mapping[str, str],
+) -> tuple[object, ...]:
+    """One row of ITEMS; `source` is the memorising item's subject and its twin in train or dev."""
+    clause, twin = source
+    text = _texts(rule, row, known.patterns, clause, switches)
+    meta = {
+        "p1": text.p1,
+        "p2": text.p2,
+        "h": text.h,
+        "p1_item": f"{RULES[rule]}-{row.row}",
+        "p2_test": {
+            "text": text.asked,
+            "candidates": text.asked_set,
+            "gold": _place(index, text, row),
+        },
+        "missing": text.asked_gold not in index[text.asked_set.rstrip("+")],
+        "soft": {
+            "p1": [RULES[rule], row.subject, words.norm(row.golds[0])],
+            "p2": text.soft_p2,
+            "h": text.soft_h,
+        },
+        **({"twin": twin} if twin else {}),
+    }
+    own = SET_OF_RULE[rule]
+    golds = _golds(own, row, known.patterns, index[own])
+    shown = json.dumps(meta, ensure_ascii=False, sort_keys=True)
+    key = f"{rule}-{row.row}"
+    return (key, rule, row.role, rule, row.subject, row.id, "", own, golds, row.row, shown)
 
 
 def manual(meta: Mapping[str, str], p1: bool, p2: bool, order: str = "P1_P2") -> str:
@@ -176,10 +188,17 @@ def _golds(own: str, row: Row, patterns: Mapping[str, str], index: Mapping[str, 
     """Indices of the golds, finest first; of rdfs7 the superproperties' patterns."""
     found = []
     for gold in row.golds:
+        if own == "pattern" and gold not in patterns:
+            raise ValueError(
+                f"{row.where}: {row.task} row {row.row} ({row.subject!r}): its superproperty "
+                f"{gold!r} has no pattern; add one beside its name in property.json, or to "
+                "resources/templates/ontology_patterns.tsv"
+            )
         label = words.bare(patterns[gold]) if own == "pattern" else words.norm(gold)
         if label not in index:
             raise ValueError(
-                f"{row.where}: {row.task} row {row.row}: {label!r} is no {own} candidate"
+                f"{row.where}: {row.task} row {row.row}: {label!r} is not among the {len(index)} "
+                f"{own} candidates; correct the label or add the concept to the ontology"
             )
         found.append(index[label])
     return list(dict.fromkeys(found))

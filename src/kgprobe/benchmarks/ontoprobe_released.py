@@ -7,15 +7,16 @@ from typing import Any
 
 import polars as pl
 
+from kgprobe.benchmarks.ontoprobe_checks import Problems, concepts_known, distinct
 from kgprobe.benchmarks.ontoprobe_concepts import (
     Class,
     Concepts,
     Property,
     Row,
     Taken,
-    distinct,
     roles,
 )
+from kgprobe.benchmarks.ontoprobe_modes import parts
 from kgprobe.benchmarks.ontoprobe_text import CORRECTED
 
 CLASSES: dict[str, Any] = {
@@ -100,10 +101,12 @@ FILES = {
 def take(folder: Path, switches: Mapping[str, str]) -> Taken:
     """The five released tasks in file order (10 train, 10 dev, rest test), and their ontology.
 
-    `folder` holds `ontology` and `memorizing`. Raises ValueError with file and row for a class
-    without label, a property without pattern, a question without subject or gold.
+    `folder` holds `ontology` and `memorizing`. Raises one ValueError that names file and row of
+    every class without label or instances, property without pattern, domain or range, question
+    without subject or gold, question of two parts, and every task with too few rows.
     """
-    known = concepts(folder / "ontology", switches)
+    problems = Problems(str(folder))
+    known = concepts(folder / "ontology", switches, problems)
     depths = {c.label: len(c.chain) for c in known.classes}
     ids = {c.label: c.id for c in known.classes} | {p.label: p.id for p in known.properties}
     found: list[Row] = []
@@ -113,23 +116,35 @@ def take(folder: Path, switches: Mapping[str, str]) -> Taken:
     steps += [(task, "properties", len(known.properties)) for task in ("SPO", "DM", "RG")]
     for task, name in FILES.items():
         path = folder / "memorizing" / f"{name}.jsonl"
-        entries = _questions(path)
-        parts = roles(len(entries), task, str(path))
+        entries = _questions(path, task, problems)
         steps.append((task, "rows of the file", len(entries)))
-        for number, (entry, role) in enumerate(zip(entries, parts, strict=True)):
-            where = f"{path}, line {number + 1}"
-            found.append(_row(task, number, role, entry, where, switches, ids, depths))
-    distinct(found, str(folder))
+        with problems.of(task):
+            given = roles(len(entries), task, str(path), *parts(switches))
+            for number, ((line, entry), role) in enumerate(zip(entries, given, strict=True)):
+                where = f"{path}, line {line}"
+                with problems.of(task):
+                    found.append(_row(task, number, role, entry, where, switches, ids, depths))
+    distinct(found, str(folder), problems)
+    concepts_known(found, known, str(folder / "ontology"), problems)
+    problems.check()
     return Taken(known, found, steps)
 
 
-def concepts(folder: Path, switches: Mapping[str, str]) -> Concepts:
-    """The released class.json and property.json as an ontology in words."""
-    path = folder / "class.json"
+def concepts(
+    folder: Path, switches: Mapping[str, str], problems: Problems | None = None
+) -> Concepts:
+    """The released class.json and property.json as an ontology in words.
+
+    Wrong entries are left out and noted in `problems`; without it they raise ValueError.
+    """
+    path, noted = folder / "class.json", problems or Problems(str(folder))
     kinds = []
     for number, row in enumerate(classes(folder).iter_rows(named=True)):
         if not (row["label"] or "").strip():
-            raise ValueError(f"{path}, entry {number} ({row['class']}): no label; add rdfs:label")
+            noted.add(
+                "ontology", f"{path}, entry {number} ({row['class']}): no label; add rdfs:label"
+            )
+            continue
         chain, members = tuple(row["superclasses"]), tuple(row["instances"])
         kinds.append(Class(row["class"], row["label"], chain, members))
     patterns: dict[str, str] = {}
@@ -138,7 +153,10 @@ def concepts(folder: Path, switches: Mapping[str, str]) -> Concepts:
         where = f"{folder / 'property.json'}, entry {entry.get('id')}"
         label, own = entry["rdfs:label"], entry.get("pattern")
         if not own or "[X]" not in own or "[Y]" not in own:
-            raise ValueError(f"{where} ({label}): needs a pattern with [X] and [Y], has {own!r}")
+            noted.add(
+                "ontology", f"{where} ({label}): needs a pattern with [X] and [Y], has {own!r}"
+            )
+            continue
         above = entry.get("rdfs:subPropertyOf") or {}
         patterns[label] = _pattern(own, switches)
         for name, pattern in above.items():
@@ -158,10 +176,13 @@ def concepts(folder: Path, switches: Mapping[str, str]) -> Concepts:
         )
     # a property's own pattern wins over the one beside its name as a superproperty
     patterns |= {p.label: p.pattern for p in found if p.pattern}
+    if problems is None:
+        noted.check()
     return Concepts(tuple(kinds), tuple(found), patterns)
 
 
-def _questions(path: Path) -> list[dict[str, Any]]:
+def _questions(path: Path, task: str, problems: Problems) -> list[tuple[int, dict[str, Any]]]:
+    """(line, question) of a file; wrong lines are noted and left out."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: the released questions are not there; set KGPROBE_DATA")
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -172,10 +193,12 @@ def _questions(path: Path) -> list[dict[str, Any]]:
         try:
             entry = json.loads(line)
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path}, line {number}: no JSON: {error}") from error
+            problems.add(task, f"{path}, line {number}: no JSON: {error}; correct the line")
+            continue
         if not entry.get("uuu") or not entry.get("xxx"):
-            raise ValueError(f"{path}, line {number}: needs a subject (uuu) and golds (xxx)")
-        found.append(entry)
+            problems.add(task, f"{path}, line {number}: needs a subject (uuu) and golds (xxx)")
+            continue
+        found.append((number, entry))
     return found
 
 

@@ -57,6 +57,30 @@ def values(best: Counts, worst: Counts, starts: Counts, ks: tuple[int, ...] = (1
     )
 
 
+def at_ranks(ranks: Numbers, starts: Counts, ks: tuple[int, ...] = (1, 5)) -> Items:
+    """Metrics of items whose golds have one rank each, which golds may share (mean of a tie)."""
+    ranks, starts = np.asarray(ranks, dtype=float), np.asarray(starts, dtype=np.int64)
+    owner = np.zeros(len(ranks), dtype=np.int64)
+    owner[starts[1:]] = 1
+    owner = np.cumsum(owner)
+    golds = np.bincount(owner, minlength=len(starts))
+    top = np.minimum.reduceat(ranks, starts)
+    order = np.lexsort((ranks, owner))
+    own, of = ranks[order], owner[order]
+    fresh = np.r_[True, (of[1:] != of[:-1]) | (own[1:] != own[:-1])]
+    above = np.maximum.accumulate(np.where(fresh, np.arange(len(own)), 0)) - starts[of]
+    alone = np.empty(len(own))
+    alone[order] = 1.0 / (own - above)
+    return Items(
+        {k: (top <= k).astype(float) for k in ks},
+        {k: np.add.reduceat((ranks <= k).astype(float), starts) / golds for k in ks},
+        1.0 / top,
+        golds / np.add.reduceat(ranks, starts),
+        np.add.reduceat(alone, starts) / golds,
+        2.0 / (golds + 1),
+    )
+
+
 def _first(best: int, size: int, golds: int, ks: tuple[int, ...]) -> tuple[dict[int, float], float]:
     """Hits and reciprocal rank of the first gold: `golds` of a tie group of `size` from `best` on.
 

@@ -4,7 +4,6 @@ Explicit premises are written; implicit and absent ones are left out and differ 
 that the nine settings of the paper are filters on the four forms that are scored here.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,20 +14,20 @@ import torch
 
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Loaded, ModelSpec
-from kgprobe.probes.prompts import soft, soft_files
+from kgprobe.probes.prompts import soft
 from kgprobe.probes.prompts.pseudowords import Pseudowords, pseudowords, random_words
+from kgprobe.probes.reason_rows import NO_GOLD, cases, check_cases, template
 from kgprobe.probes.scoring import reasoning
 from kgprobe.probes.scoring.gap_scores import GoldRanks, candidate_tokens, gold_ranks, prompts
 from kgprobe.probes.scoring.reasoning import FORMS, SCHEMES, Case, Layout, Wording
 from kgprobe.probes.soft_memory import (
-    AS_WRITTEN,
     Plan,
-    candidate_labels,
-    file_name,
     fitted,
     ready,
     tensor,
 )
+from kgprobe.probes.soft_rows import prepared
+from kgprobe.probes.spelling import placed
 from kgprobe.schema import PREMISE_RANKS, REASON_RANKS
 
 #: Rows of the test part that the released code trains the conjunctions on (`conj_train`).
@@ -47,14 +46,8 @@ class Probe:
     switches: Mapping[str, str]
     plan: Plan
     folder: Path | None
+    wording: Wording
     left_out: dict[str, list[str]] = field(default_factory=dict)
-
-    @property
-    def wording(self) -> Wording:
-        """How the prompts are worded under the switches."""
-        own = self.switches
-        kept = own.get("soft_implies", "left_out") == "kept"
-        return Wording(own["pseudoword_slots"], own["premise_order"], kept)
 
     def ranks(self, asked: Sequence[Any], vectors: torch.Tensor, first_word: int) -> GoldRanks:
         """Ranks at m/mean; under `softmax_rows: all` the pseudowords join the softmax."""
@@ -82,12 +75,19 @@ def reason(
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """(REASON_RANKS, PREMISE_RANKS, record); `rows` limits the test rows of every rule.
 
-    `folder` holds the soft prompts of the memorising tasks, for schemes with soft templates. A rule
-    that fails does not keep the others from being tried: all problems are told in one ValueError.
+    `folder` holds the soft prompts of the memorising tasks, for schemes with soft templates. Rows,
+    prompt files and prompts that cannot be used are told before the model is loaded. A rule that
+    fails later does not keep the others from being tried: all are told in one ValueError.
     """
     unknown = [s for s in schemes if s not in SCHEMES]
     if unknown:
         raise ValueError(f"scheme {unknown[0]!r}; legal: {', '.join(SCHEMES)}")
+    wording = Wording(
+        switches["pseudoword_slots"], switches["premise_order"], switches["soft_implies"] == "kept"
+    )
+    known = prepared(spec, items, candidates, switches)
+    asked = cases(known.items, rows, known.kept)
+    check_cases(known, asked, schemes, folder, plan, switches, wording)
     loaded = ready(spec)
     first = int(switches["seed"]) if switches["seed"].isdigit() else 0
     words = pseudowords(
@@ -99,13 +99,14 @@ def reason(
     )
     probe = Probe(
         loaded,
-        candidate_labels(candidates),
-        cases(items, rows),
-        cases(items),
+        known.options,
+        asked,
+        cases(known.items, None, known.kept),
         words,
         switches,
         plan,
         folder,
+        wording,
     )
     steps = len(probe.cases) * (len(schemes) + 1)
     bar = progress(total=steps, desc=spec.model, unit="scheme")
@@ -125,57 +126,16 @@ def reason(
         raise ValueError("reasoning failed for some rules\n" + "\n".join(problems))
     record = {
         **loaded.record,
+        **known.record,
         **words.record,
         "left_out": probe.left_out,
         "switches": dict(switches),
     }
     return (
-        fitted(pl.concat(ranks), REASON_RANKS),
+        fitted(placed(pl.concat(ranks), items, known.kept), REASON_RANKS),
         fitted(pl.concat(premises), PREMISE_RANKS),
         record,
     )
-
-
-def cases(items: pl.DataFrame, rows: int | None = None) -> dict[str, list[Case]]:
-    """The cases of every rule in file order; of the test part at most `rows`."""
-    found: dict[str, list[Case]] = {}
-    columns = ("item", "relation", "subject", "role", "row", "candidates", "answers", "meta")
-    for item, rule, subject, role, row, name, golds, text in (
-        items.sort("relation", "row", "item").select(columns).rows()
-    ):
-        meta = json.loads(text)
-        test = meta["p2_test"]
-        found.setdefault(rule, []).append(
-            Case(
-                item,
-                rule,
-                subject,
-                role,
-                row,
-                name,
-                tuple(golds),
-                meta["p1"],
-                meta["p2"],
-                meta["h"],
-                test["text"],
-                test["candidates"],
-                test["gold"],
-                {part: _spelt(soft_) for part, soft_ in meta["soft"].items()},
-                meta.get("twin", ""),
-                bool(meta.get("missing", False)),
-            )
-        )
-    for rule, own in found.items():
-        tested = [c for c in own if c.role == "test"][:rows]
-        found[rule] = [c for c in own if c.role != "test"] + tested
-    return found
-
-
-def _spelt(parts: Sequence[str] | None) -> Sequence[str] | None:
-    """A soft form whose subject begins the sentence, as the memorising task spells it."""
-    if not parts or parts[0] in AS_WRITTEN or parts[1].startswith("["):
-        return parts
-    return [parts[0], parts[1][:1].upper() + parts[1][1:], *parts[2:]]
 
 
 def _scheme(probe: Probe, own: Sequence[Case], scheme: str) -> list[pl.DataFrame]:
@@ -185,8 +145,8 @@ def _scheme(probe: Probe, own: Sequence[Case], scheme: str) -> list[pl.DataFrame
         probe.left_out.setdefault(scheme, []).extend(left_out)
     if not tested:
         raise ValueError(f"no test rows under {scheme}; the split is larger than the data")
-    template, conjunction = scheme.split("+")
-    trained, slots = _templates(probe, own, template)
+    kind, conjunction = scheme.split("+")
+    trained, slots = _templates(probe, own, kind)
     found = []
     for form in FORMS:
         vectors = trained
@@ -212,6 +172,7 @@ def _frame(ranks: GoldRanks, asked: Sequence[Any], pairs: Sequence[int]) -> pl.D
             "gold": ranks.gold,
             "best": ranks.best,
             "worst": ranks.worst,
+            "in_order": ranks.in_order,
             "score": ranks.score,
         }
     )
@@ -231,25 +192,11 @@ def _templates(probe: Probe, own: Sequence[Case], kind: str) -> tuple[torch.Tens
         return probe.words.vectors.new_zeros(2, width), reasoning.layout({})
     found = {}
     for task in sorted({t for c in own for t in reasoning.tasks_of(c)}):
-        prompt = soft_files.load(prompt_path(probe, task), probe.loaded)
+        prompt = template(probe.loaded, probe.folder, task, probe.plan, probe.switches)
         found[task] = tensor(probe.loaded, prompt.vectors)
     slots = reasoning.layout({task: len(rows) for task, rows in found.items()})
     room = probe.words.vectors.new_zeros(2, width)
     return torch.cat([*found.values(), room]), slots
-
-
-def prompt_path(probe: Probe, task: str) -> Path:
-    """The memorising task's prompt that reasoning uses: m/mean, BCE where it was trained."""
-    if probe.folder is None:
-        raise ValueError("schemes with soft templates need the folder of trained prompts")
-    recipes = probe.plan.recipes(probe.loaded.spec.kind, probe.switches)
-    fitting = [r for r in recipes if (r.masks, r.pooling) == ("multi", "mean")]
-    if not fitting:
-        raise ValueError(
-            "reasoning needs soft prompts at multi/mean; add them to ontoprobe.soft.masks and "
-            "ontoprobe.soft.poolings, or leave the schemes with soft templates out"
-        )
-    return probe.folder / file_name(task, min(fitting, key=lambda r: (r.loss != "bce", r.seed)))
 
 
 def _conjunction(
@@ -315,7 +262,7 @@ def _premises(probe: Probe, own: Sequence[Case], kind: str) -> pl.DataFrame:
     words = probe.words
     if probe.switches["premise_words"] == "random_tokens":
         words = random_words(probe.loaded, words.pairs, int(words.record["pseudoword_seed"]))
-    tested = [c for c in own if c.role == "test"]
+    tested = [c for c in own if c.role == "test" and c.test_gold != NO_GOLD]
     if probe.switches["missing_candidate"] == "skip":
         tested = [c for c in tested if not c.missing]
     asked, pairs = [], []

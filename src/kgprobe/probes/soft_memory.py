@@ -1,7 +1,6 @@
 """Soft prompts of the memorising tasks: training, and ranks of the held-out rows (frames)."""
 
 import itertools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,20 +15,17 @@ from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts import soft, soft_files
 from kgprobe.probes.scoring.differentiable import LEGAL
 from kgprobe.probes.scoring.gap_scores import candidate_tokens, gold_ranks, prompts
-from kgprobe.probes.scoring.gap_text import Question
+from kgprobe.probes.soft_rows import (
+    TOKENS,
+    WORDS,
+    Prepared,
+    check_tasks,
+    prepared,
+    questions,
+    template_tokens,
+)
+from kgprobe.probes.spelling import placed
 from kgprobe.schema import SOFT_CURVES, SOFT_RANKS, Contract
-
-#: What `soft_init: words` starts from, by task (released scripts).
-WORDS = {
-    "TP": "is a particular",
-    "SCO": "is a particular",
-    "SPO": "implies the property",
-    "DM": "'s domain is",
-    "RG": "'s range is",
-}
-#: Tasks whose subject is a property label, written as it is; the others begin a sentence.
-AS_WRITTEN = ("DM", "RG")
-TOKENS = 3
 
 
 @dataclass(frozen=True)
@@ -98,21 +94,23 @@ def train(
 ) -> dict[str, Any]:
     """Train and save every prompt of every task; returns the record.
 
-    A task that cannot be trained keeps no other from it: all problems are told at the end, in one
-    ValueError.
+    What is wrong with the rows of any task is told before the model is loaded. A task whose
+    training fails keeps no other from it: those problems are told at the end, in one ValueError.
     """
+    known = prepared(spec, items, candidates, switches)
+    recipes, options = plan.recipes(spec.kind, switches), known.options
+    tasks = items["relation"].unique().sort().to_list()
+    tokens = {t: template_tokens(known.light, t, switches["soft_init"]) for t in tasks}
+    check_tasks(known, switches, tokens, ("train", "dev"))
     loaded = ready(spec)
-    recipes = plan.recipes(spec.kind, switches)
-    chosen = {t: list(recipes) for t in items["relation"].unique().sort().to_list()}
-    options = candidate_labels(candidates)
+    chosen = {t: list(recipes) for t in tasks}
     total = plan.epochs * sum(map(len, chosen.values()))
     bar = progress(total=total, desc=spec.model, unit="epoch")
     folder.mkdir(parents=True, exist_ok=True)
     problems, fed = [], 0
     for task, own in chosen.items():
         try:
-            part = items.filter(pl.col("relation") == task)
-            check_parts(part, task)
+            part = known.items.filter(pl.col("relation") == task)
             for recipe in own:
                 prompt = train_one(loaded, part, options, task, recipe, switches, bar.update)
                 soft_files.save(prompt, loaded, folder / file_name(task, recipe))
@@ -122,7 +120,7 @@ def train(
     bar.close()
     if problems:
         raise ValueError("soft prompts were not trained for all tasks\n" + "\n".join(problems))
-    return {**loaded.record, "positions_fed": fed, "switches": dict(switches)}
+    return {**loaded.record, **known.record, "positions_fed": fed, "switches": dict(switches)}
 
 
 def train_one(
@@ -139,8 +137,6 @@ def train_one(
         recipe = soft.Recipe(**{**recipe.__dict__, "words": WORDS[task]})
     start = soft.initial(loaded, recipe)
     asked = {role: questions(items, len(start), role) for role in ("train", "dev")}
-    if not asked["train"] or not asked["dev"]:
-        raise ValueError("no train or dev rows; the split is larger than the data")
     space = switches["candidate_space"]
     name = asked["train"][0].candidates
     ids = candidate_tokens(loaded, options[name], asked["train"], space, name)
@@ -166,21 +162,23 @@ def rank(
     switches: Mapping[str, str],
     progress: Callable[..., Any],
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
-    """(SOFT_RANKS of the dev and test rows, SOFT_CURVES, record) of all prompts in a folder."""
-    loaded = ready(spec)
-    options = candidate_labels(candidates)
-    held = items.filter(pl.col("role") != "train")
-    paths = sorted(folder.glob("*.safetensors"))
-    if not paths:
-        raise soft_files.PromptError(f"{folder}: no soft prompts; the rule train_soft makes them")
-    bar = progress(total=held.height * len(paths), desc=spec.model, unit="prompt")
+    """(SOFT_RANKS of the dev and test rows, SOFT_CURVES, record) of all prompts in a folder.
+
+    Files made for another model and prompts that are too long are told before the model is loaded.
+    """
+    known = prepared(spec, items, candidates, switches)
+    found = read_prompts(folder, known)
+    check_tasks(known, switches, dict(_sizes(found)), ("dev", "test"))
+    loaded, options = ready(spec), known.options
+    held = known.items.filter(pl.col("role") != "train")
+    bar = progress(total=held.height * len(found), desc=spec.model, unit="prompt")
     ranks, curves = [], []
-    for path in paths:
+    for path in found:
         prompt = soft_files.load(path, loaded)
         recipe, task = prompt.record["recipe"], prompt.record["task"]
         own = held.filter(pl.col("relation") == task)
         asked = questions(own, len(prompt.vectors))
-        found = gold_ranks(
+        rows = gold_ranks(
             loaded,
             asked,
             options,
@@ -194,21 +192,44 @@ def rank(
         ranks.append(
             pl.DataFrame(
                 {
-                    "item": [asked[q].item for q in found.question.tolist()],
-                    "gold": found.gold,
-                    "best": found.best,
-                    "worst": found.worst,
-                    "score": found.score,
+                    "item": [asked[q].item for q in rows.question.tolist()],
+                    "gold": rows.gold,
+                    "best": rows.best,
+                    "worst": rows.worst,
+                    "in_order": rows.in_order,
+                    "tokens": rows.tokens,
+                    "score": rows.score,
                 }
             ).with_columns(template=pl.lit(0), **{k: pl.lit(v) for k, v in key.items()})
         )
         curves += _curve(prompt.record, key)
     bar.close()
     return (
-        fitted(pl.concat(ranks), SOFT_RANKS),
+        fitted(placed(pl.concat(ranks), items, known.kept), SOFT_RANKS),
         fitted(pl.DataFrame(curves), SOFT_CURVES),
-        {**loaded.record, "switches": dict(switches)},
+        {**loaded.record, **known.record, "switches": dict(switches)},
     )
+
+
+def read_prompts(folder: Path, known: Prepared) -> dict[Path, soft.SoftPrompt]:
+    """The prompt files of a folder, all of them for this model; else PromptError names all."""
+    paths = sorted(folder.glob("*.safetensors"))
+    if not paths:
+        raise soft_files.PromptError(f"{folder}: no soft prompts; the rule train_soft makes them")
+    found, problems = {}, []
+    for path in paths:
+        try:
+            found[path] = soft_files.load(path, known.light)
+        except soft_files.PromptError as error:
+            problems.append(str(error))
+    if problems:
+        raise soft_files.PromptError("\n".join(problems))
+    return found
+
+
+def _sizes(found: Mapping[Path, soft.SoftPrompt]) -> list[tuple[str, int]]:
+    """(task, vectors) of every prompt."""
+    return sorted((str(p.record["task"]), len(p.vectors)) for p in found.values())
 
 
 def _curve(record: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -225,56 +246,11 @@ def _curve(record: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, 
     ]
 
 
-def questions(items: pl.DataFrame, tokens: int, role: str | None = None) -> list[Question]:
-    """The items in the soft template, in file order."""
-    own = items if role is None else items.filter(pl.col("role") == role)
-    return [
-        soft.question(item, subject_of(task, subject, meta), tokens, name, golds)
-        for item, task, subject, meta, name, golds in own.sort("relation", "row", "item")
-        .select("item", "relation", "subject", "meta", "candidates", "answers")
-        .rows()
-    ]
-
-
-def subject_of(task: str, subject: str, meta: str) -> str:
-    """The subject of the soft template: the property's label, or what begins the sentence."""
-    if task in AS_WRITTEN:
-        return str(json.loads(meta)["soft_subject"])
-    return subject[:1].upper() + subject[1:]
-
-
-def check_parts(items: pl.DataFrame, task: str) -> None:
-    """Raise ValueError for a row that is trained on and tested as well (same subject and golds)."""
-    golds = pl.col("answers").cast(pl.List(pl.String)).list.join(",")
-    keyed = items.with_columns(said=pl.concat_str("subject", "subject_id", golds, separator="\n"))
-    trained = keyed.filter(pl.col("role") != "test")["said"].to_list()
-    both = keyed.filter((pl.col("role") == "test") & pl.col("said").is_in(trained))
-    if both.height:
-        item, subject = both.select("item", "subject").row(0)
-        raise ValueError(
-            f"{both.height} rows of the test part of {task} stand in train or dev as well, first "
-            f"{item} ({subject!r}); take them out of one part"
-        )
-
-
 def ready(spec: ModelSpec) -> Loaded:
     """The loaded model; one thread on a CPU, so that the last bits do not depend on the machine."""
     torch.set_num_threads(1)
     torch.backends.cuda.matmul.allow_tf32 = False
-    if spec.kind not in LEGAL:
-        raise ValueError(
-            f"{spec.model}: soft prompts and pseudowords need the input embedding of the model; "
-            f"kind {spec.kind!r} has none; legal: {', '.join(LEGAL)}"
-        )
     return load_model(spec)
-
-
-def candidate_labels(candidates: pl.DataFrame) -> dict[str, Sequence[str]]:
-    """Labels of every candidate set, in order."""
-    found: dict[str, Sequence[str]] = {}
-    for (name,), part in candidates.sort("set", "index").group_by("set", maintain_order=True):
-        found[str(name)] = part["label"].to_list()
-    return found
 
 
 def tensor(loaded: Loaded, vectors: Any) -> torch.Tensor:

@@ -4,6 +4,8 @@ Source: Wu et al. 2023, Tables 5 and 6; ontoprobe.md, section 8. Accuracies in p
 Wilson's interval; an answer that cannot be read is wrong, and counted apart.
 """
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +41,8 @@ class Answered:
     questions: pl.DataFrame
     chosen: pl.DataFrame
     published: str = ""
+    #: rule -> question -> IM or NO, where the released split is asked for (`mc_split: shipped`)
+    split: Mapping[str, Mapping[str, str]] | None = None
 
     def ways(self) -> list[str]:
         """The ways in which it answered, in alphabetical order."""
@@ -73,9 +77,12 @@ def premises(one: Answered, way: str) -> pl.DataFrame:
     """Reasoning questions with `setting`: EX, or IM / NO by the model's own memorising answer.
 
     EX: all rows, the first premise written. IM, NO: the premise left out, and the memorising
-    question of the same row answered rightly, or wrongly, in the same way.
+    question of the same row answered rightly, or wrongly, in the same way. With a shipped split the
+    released files say which rows are IM and NO; rows that they do not have are left out.
     """
     hits = one.hits(way)
+    if one.split is not None:
+        return _shipped(hits.filter(pl.col("premise") != ""), one.split)
     known = hits.filter(pl.col("premise") == "").select(source="item", memorised="hit")
     asked = hits.filter(pl.col("premise") != "").join(known, on="source", how="left")
     setting = (
@@ -88,6 +95,49 @@ def premises(one: Answered, way: str) -> pl.DataFrame:
     )
     found: pl.DataFrame = asked.with_columns(setting=setting).drop_nulls("setting")
     return found
+
+
+def shipped(folder: str | Path) -> dict[str, dict[str, str]]:
+    """The released split: rule -> question without options -> IM or NO.
+
+    `folder` holds rdfsN-12.jsonl (memorised, left out) and rdfsN-02.jsonl (not memorised). Raises
+    FileNotFoundError naming a file that is missing.
+    """
+    found: dict[str, dict[str, str]] = {rule: {} for rule in RULES}
+    for rule in RULES:
+        for setting, code in (("IM", "12"), ("NO", "02")):
+            path = Path(folder) / f"{rule}-{code}.jsonl"
+            if not path.is_file():
+                raise FileNotFoundError(
+                    f"{path}: the released split is not there; set KGPROBE_DATA, or "
+                    "ontoprobe.switches.mc_split: own"
+                )
+            for line in path.read_text(encoding="utf-8").splitlines():
+                question = said(json.loads(line)["prompt"].split(" (a) ")[0])
+                found[rule][question] = setting
+    return found
+
+
+def said(question: str) -> str:
+    """A question without what the two wordings spell differently: articles, signs, spaces, case."""
+    words = re.sub(r"\b(a|an)\b", "a", question.casefold())
+    return " ".join(re.sub(r"[-()/.\s]+", " ", words).split())
+
+
+def _shipped(asked: pl.DataFrame, split: Mapping[str, Mapping[str, str]]) -> pl.DataFrame:
+    """`asked` with its setting; rdfs11 in its own wording takes rdfs9's (same P1)."""
+    columns = ("task", "premise", "question", "source")
+    settings, of_source = [], {}
+    for task, premise, question, source in asked.select(columns).rows():
+        found = "EX" if premise == "EX" else split.get(task, {}).get(said(question))
+        settings.append(found)
+        if task == "rdfs9" and premise != "EX":
+            of_source[source] = found
+    for number, (task, premise, _, source) in enumerate(asked.select(columns).rows()):
+        if task == "rdfs11" and premise != "EX" and settings[number] is None:
+            settings[number] = of_source.get(source)
+    classed: pl.DataFrame = asked.with_columns(setting=pl.Series(settings, dtype=pl.String))
+    return classed.drop_nulls("setting")
 
 
 def reasoning(answered: Sequence[Answered], printed: Mapping[str, Printed]) -> Cells:
@@ -184,14 +234,19 @@ def answered(
     models: Mapping[str, Mapping[str, str]],
     questions: Sequence[str],
     chosen: Sequence[str],
+    split: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Answered]:
-    """The answers of every row of the experiment sheet; `questions`, `chosen`: its files."""
+    """The answers of every row of the experiment sheet; `questions`, `chosen`: its files.
+
+    `split`: the released one, for the released benchmark.
+    """
     return [
         Answered(
             f"{row['model']} | {row['benchmark']}",
             schema.read(asked, schema.CHOICES),
             schema.read(own, schema.CHOSEN),
             models[row["model"]].get("published", ""),
+            split if row["benchmark"] == "onto_released" else None,
         )
         for row, asked, own in zip(experiments, questions, chosen, strict=True)
     ]

@@ -3,22 +3,23 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe_concepts import TASKS
-from kgprobe.metrics.intervals import percentile, resamples
+from kgprobe.metrics.intervals import percentile
 from kgprobe.probes.baselines import frequency
 from kgprobe.tables import ontoprobe_averages, ontoprobe_values, table
+from kgprobe.tables.ontoprobe_means import means
 from kgprobe.tables.ontoprobe_values import CONFIGURATION, METRICS, OTHERS
 
-RESAMPLES = 1000
 #: how a configuration was chosen -> words
 CHOICES = {
     "chosen": "one configuration, chosen on the dev rows",
-    "fixed": "m, mean, last template",
+    "fixed": "m, mean, last template (soft: BCE)",
     "oracle": "oracle (per-metric maximum on test)",
 }
+#: whose averages stand in rows of their own in the table of Figures 5 to 7
+PAPERS = "the paper's six models"
 Cell = dict[str, object]
 
 
@@ -93,8 +94,9 @@ def memorising(
 ) -> pl.DataFrame:
     """TABLE `ontoprobe_memorising` (Table 4): chosen, fixed and oracle, manual and soft.
 
-    Rows are "model | benchmark | task | manual or soft | choice". The printed values are maxima of
-    every metric on the test rows, so that they stand beside the oracle alone.
+    Rows are "model | benchmark | task | manual or soft | choice". Soft prompts are chosen and
+    printed as the mean over their seeds; the oracle may take the best seed. The printed values are
+    maxima of every metric on the test rows, so that they stand beside the oracle alone.
     """
     given = {
         (r["model"], r["task"], r["template"], r["metric"]): r["value"]
@@ -102,9 +104,11 @@ def memorising(
     }
     cells: list[Cell] = []
     for own in answered:
-        for kind, values in kinds(own.values):
+        for kind, every in kinds(own.values):
+            values = ontoprobe_values.over_seeds(every)
             picked = ontoprobe_values.choose(values)
             test = ontoprobe_values.asked_rows(values, tp_rows)
+            seeds = ontoprobe_values.asked_rows(every, tp_rows)
             for task in [t for t in TASKS if test.filter(task=t).height]:
                 rows = test.filter(task=task)
                 start = f"{own.label} | {own.benchmark} | {task} | {kind}"
@@ -124,7 +128,11 @@ def memorising(
                                 interval,
                             )
                         )
-                best = rows.group_by(CONFIGURATION).agg(pl.col(METRICS).mean(), pl.len())
+                best = (
+                    seeds.filter(task=task)
+                    .group_by(CONFIGURATION)
+                    .agg(pl.col(METRICS).mean(), pl.len())
+                )
                 for metric in METRICS:
                     known = given.get((own.published, task, kind, metric)) if own.complete else None
                     value, n = float(best[metric].max()), int(best["len"].max())  # type: ignore[arg-type]
@@ -187,17 +195,20 @@ def baselines(
 
 
 def averages(answered: Sequence[Answered], printed: pl.DataFrame, tp_rows: str) -> pl.DataFrame:
-    """TABLE `ontoprobe_averages` (Figures 5 to 7), ours beside the printed ones recomputed.
+    """TABLE `ontoprobe_averages` (Figures 5 to 7): ours, and the paper's recomputed from C.2.
 
-    Rows are "figure | value | weighting"; only cloze rankings take part.
+    Rows are "figure | value | weighting | whose"; only cloze rankings take part. The paper's are
+    rows of their own, as they are means over its six models. They stand beside ours as published
+    only where ours are the same six models on the whole released benchmark.
     """
     rows = []
+    same = {a.published for a in answered if a.complete} == set(printed["model"].unique())
+    same &= all(a.complete and a.published for a in answered)
     for own in answered:
-        test = ontoprobe_values.asked_rows(own.values, tp_rows).filter(
-            pl.col("masks") != "sentence"
-        )
-        means = test.group_by("task", *CONFIGURATION).agg(pl.col(METRICS).mean())
-        rows.append(means.with_columns(model=pl.lit(f"{own.label} | {own.benchmark}")))
+        values = ontoprobe_values.over_seeds(own.values)
+        test = ontoprobe_values.asked_rows(values, tp_rows).filter(pl.col("masks") != "sentence")
+        every = test.group_by("task", *CONFIGURATION).agg(pl.col(METRICS).mean())
+        rows.append(every.with_columns(model=pl.lit(f"{own.label} | {own.benchmark}")))
     ours = pl.concat(rows).with_columns(
         pl.col("masks").replace({"multi": "multiple"}), loss=pl.col("loss").replace({"": None})
     )
@@ -211,10 +222,13 @@ def averages(answered: Sequence[Answered], printed: pl.DataFrame, tp_rows: str) 
                 for r in ontoprobe_averages.averages(printed, by, weighting).iter_rows(named=True)
             }
             for r in ontoprobe_averages.averages(ours, by, weighting).iter_rows(named=True):
-                row = f"Figure {figure} | {r[by]} | {weighting}"
+                row = f"Figure {figure} | {r[by]} | {weighting} | ours"
                 for m in METRICS:
-                    known = theirs.get(r[by], {}).get(m)
+                    known = theirs.get(r[by], {}).get(m) if same else None
                     cells.append(_cell("averages", row, m, r[m], r["rows"], None, known))
+            for value, r in theirs.items():
+                row = f"Figure {figure} | {value} | {weighting} | {PAPERS}"
+                cells += [_cell("averages", row, m, r[m], r["rows"]) for m in METRICS]
     return table.build(cells)
 
 
@@ -234,37 +248,6 @@ def _groups(test: pl.DataFrame) -> Iterator[tuple[tuple[object, ...], pl.DataFra
         _soft=pl.col("template") != "soft",
     ).sort("_task", "masks", "pooling", "_soft", "loss", "template", "seed", "item")
     yield from found.group_by("task", *CONFIGURATION, maintain_order=True)
-
-
-def means(
-    rows: pl.DataFrame, metrics: Sequence[str], seed: int
-) -> Iterator[tuple[str, float, tuple[float, float] | None]]:
-    """Mean of every metric and its bootstrap interval over items; none for fewer than two."""
-    if not rows.height:
-        return
-    values = rows.select(metrics).to_numpy()
-    interval: list[tuple[float, float] | None] = [None] * len(metrics)
-    if rows.height > 1:
-        drawn = _drawn(rows.height, seed) @ values.astype(np.float32) / rows.height
-        interval = [percentile(drawn[:, k].astype(float)) for k in range(len(metrics))]
-    for k, metric in enumerate(metrics):
-        mean, bounds = float(values[:, k].mean()), interval[k]
-        if bounds:
-            bounds = min(bounds[0], mean), max(bounds[1], mean)
-        yield metric, mean, bounds
-
-
-_kept: dict[tuple[int, int], np.ndarray] = {}
-
-
-def _drawn(n: int, seed: int) -> np.ndarray:
-    """Bootstrap weights of n items, one matrix for all configurations: paired differences."""
-    key = (n, seed)
-    if key not in _kept:
-        _kept.clear()
-        strata = np.zeros(n, dtype=np.int64)
-        _kept[key] = resamples(strata, RESAMPLES, seed).astype(np.float32)
-    return _kept[key]
 
 
 def _printed_configurations(printed: pl.DataFrame) -> dict[tuple[object, ...], float]:

@@ -11,6 +11,7 @@ from kgprobe.metrics.ranking import auc
 from kgprobe.tables import (
     ontoprobe,
     ontoprobe_groups,
+    ontoprobe_means,
     ontoprobe_modes,
     ontoprobe_reasoning,
     ontoprobe_values,
@@ -29,12 +30,15 @@ def answered(
     files: Sequence[str],
     folders: Mapping[str, Path],
     switches: Mapping[str, str],
-) -> list[Answered]:
+    ties: Sequence[str] = (),
+) -> list[list[Answered]]:
     """One Answered per model and benchmark: ranks of manual and soft prompts, or sentence scores.
 
+    One list for every way of reading ties that is named, by default the switch's alone.
     `files`: the file of every row of `experiments` in its order (method cloze, sentence or soft).
     """
-    parts: dict[tuple[str, str], list[pl.DataFrame]] = {}
+    ways = list(ties) or [switches["ties"]]
+    parts: dict[tuple[str, str], list[list[pl.DataFrame]]] = {}
     for row, path in zip(experiments, files, strict=True):
         items = schema.read(folders[row["benchmark"]] / "items.parquet", schema.ITEMS)
         if row["method"].split("-")[0] == "sentence":
@@ -42,21 +46,23 @@ def answered(
             found = ontoprobe_values.from_scores(scores, items)
         else:
             found = ontoprobe_values.from_ranks(pl.read_parquet(path))
-        values = ontoprobe_values.metrics(
-            found, ontoprobe_values.of_items(items), switches.get("ties", "expectation")
-        )
+        known = ontoprobe_values.of_items(items)
+        values = [ontoprobe_values.metrics(found, known, way, switches["recall"]) for way in ways]
         parts.setdefault((row["model"], row["benchmark"]), []).append(values)
     return [
-        Answered(
-            model,
-            benchmark,
-            models[model]["kind"],
-            models[model]["source"].startswith("control:"),
-            _printed_name(model, models[model]),
-            benchmark == "onto_released",
-            pl.concat(frames),
-        )
-        for (model, benchmark), frames in parts.items()
+        [
+            Answered(
+                model,
+                benchmark,
+                models[model]["kind"],
+                models[model]["source"].startswith("control:"),
+                _printed_name(model, models[model]),
+                benchmark == "onto_released",
+                pl.concat([frame[number] for frame in frames]),
+            )
+            for (model, benchmark), frames in parts.items()
+        ]
+        for number in range(len(ways))
     ]
 
 
@@ -72,11 +78,11 @@ def tables(
     switches: Mapping[str, str],
     seed: int,
     taught: pl.DataFrame | None = None,
-    tied: Sequence[Answered] = (),
+    tied: Mapping[str, Sequence[Answered]] | None = None,
 ) -> dict[str, pl.DataFrame]:
     """Every TABLE of memorising that applies, by name.
 
-    `tied`: the same answers with every tie at its mean rank, for the modes side by side.
+    `tied`: the same answers by the way in which ties are read, for the modes side by side.
     """
     tp_rows = switches["tp_rows"]
     sets = {
@@ -94,11 +100,14 @@ def tables(
             found, printed["configurations"], tp_rows, seed
         ),
         "ontoprobe_memorising": ontoprobe.memorising(found, printed["memorizing"], tp_rows, seed),
-        "ontoprobe_groups": ontoprobe_groups.groups(found, tp_rows, seed),
-        "ontoprobe_modes": ontoprobe_modes.modes(
-            found, {(a.model, a.benchmark): a.values for a in tied}, seed
-        ),
+        "ontoprobe_groups": ontoprobe_groups.groups(found, tp_rows, seed, switches["select"]),
+        "ontoprobe_modes": ontoprobe_modes.modes(tied or {switches["ties"]: found}, switches, seed),
     }
+    over_seeds = ontoprobe_means.seeds(
+        [(f"{a.label} | {a.benchmark}", a.values) for a in found], tp_rows
+    )
+    if over_seeds is not None:
+        made["ontoprobe_seeds"] = over_seeds
     if whole:
         made["ontoprobe_baseline"] = ontoprobe.baselines(
             whole, printed["memorizing"], tp_rows, seed
@@ -136,7 +145,7 @@ def calibration(found: Sequence[Answered], taught: pl.DataFrame, seed: int) -> p
             name = f"{own.label} | {own.benchmark} | {task}"
             for half, words in ((True, "taught"), (False, "untaught")):
                 part = halves[half]
-                for metric, value, bounds in ontoprobe.means(part, ("R@1", "MRR"), seed):
+                for metric, value, bounds in ontoprobe_means.means(part, ("R@1", "MRR"), seed):
                     cells.append(
                         table.cell(
                             "ontoprobe_calibration",
@@ -214,9 +223,10 @@ def reasoning(
     values = {(a.model, a.benchmark): a for a in found}
     for (model, benchmark), (ranks, tests) in files.items():
         cases = schema.read(folders[benchmark] / "reasoning.parquet", schema.ITEMS)
-        asked = ontoprobe_reasoning.reciprocal(pl.read_parquet(tests), ["item", "kind", "pair"])
-        own = pl.read_parquet(ranks)
-        answers = ontoprobe_reasoning.reciprocal(own, ["item", "scheme", "p1", "p2", "pair"])
+        ties, of_test = switches["ties"], ["item", "kind", "pair"]
+        asked = ontoprobe_reasoning.reciprocal(pl.read_parquet(tests), of_test, ties)
+        own, of_answer = pl.read_parquet(ranks), ["item", "scheme", "p1", "p2", "pair"]
+        answers = ontoprobe_reasoning.reciprocal(own, of_answer, ties)
         memory = values.get((model, benchmark))
         premises = {}
         for kind in ("manual", "soft"):

@@ -1,4 +1,4 @@
-"""OntoProbe's chosen configuration by depth, number of golds, popularity, and without leaks."""
+"""OntoProbe's chosen configuration by depth, golds, tokens, popularity, and without leaks."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,24 +6,31 @@ import polars as pl
 
 from kgprobe.tables import ontoprobe, ontoprobe_values, table
 from kgprobe.tables.ontoprobe import Answered
+from kgprobe.tables.ontoprobe_means import means
 from kgprobe.tables.ontoprobe_values import METRICS
 
 
-def groups(answered: Sequence[Answered], tp_rows: str, seed: int) -> pl.DataFrame:
-    """TABLE `ontoprobe_groups`: the chosen configuration by depth, golds, popularity, leak.
+def groups(
+    answered: Sequence[Answered], tp_rows: str, seed: int, select: str = "dev"
+) -> pl.DataFrame:
+    """TABLE `ontoprobe_groups`: the chosen configuration by depth, golds, tokens, popularity, leak.
 
-    Rows are "model | benchmark | task | group: value"; without leaks, the items whose gold stands
-    inside the subject are removed.
+    Rows are "model | benchmark | task | kind | group"; without leaks, the items whose gold stands
+    inside the subject are removed; tokens are those of the finest gold, counted by the model's own
+    tokenizer. Under `select` oracle the test rows choose the configuration, and the kind says so.
     """
     cells: list[dict[str, object]] = []
     for own in answered:
-        for kind, values in ontoprobe.kinds(own.values):
-            for task, configuration in sorted(ontoprobe_values.choose(values).items()):
+        for kind, every in ontoprobe.kinds(own.values):
+            values = ontoprobe_values.over_seeds(every)
+            chosen = ontoprobe_values.choose(values, select)
+            mark = kind if select == "dev" else f"{kind}, oracle"
+            for task, configuration in sorted(chosen.items()):
                 test = ontoprobe_values.asked_rows(values, tp_rows).filter(task=task)
                 rows = ontoprobe_values.of_configuration(test, configuration)
                 for name, part in _parts(rows):
-                    row = f"{own.label} | {own.benchmark} | {task} | {kind} | {name}"
-                    for metric, value, interval in ontoprobe.means(part, METRICS, seed):
+                    row = f"{own.label} | {own.benchmark} | {task} | {mark} | {name}"
+                    for metric, value, interval in means(part, METRICS, seed):
                         cells.append(
                             table.cell(
                                 "ontoprobe_groups",
@@ -47,6 +54,8 @@ def _parts(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
             yield f"depth {depth}", rows.filter(depth=depth)
     for golds in sorted(rows["golds"].unique().to_list()):
         yield f"golds {golds}", rows.filter(golds=golds)
+    for tokens in sorted(rows["tokens"].drop_nulls().unique().to_list()):
+        yield f"tokens {tokens}", rows.filter(tokens=tokens)
     known = rows.filter(pl.col("popularity").is_not_null())
     if known.height >= 30:
         cuts = [float(known["popularity"].quantile(q) or 0) for q in (1 / 3, 2 / 3)]

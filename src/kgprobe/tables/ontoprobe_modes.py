@@ -1,49 +1,53 @@
 """The modes side by side: what a number becomes when one point is switched alone."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import polars as pl
 
+from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe_concepts import TASKS
 from kgprobe.benchmarks.ontoprobe_modes import MODES, SWITCHES
 from kgprobe.tables import ontoprobe_values, table
-from kgprobe.tables.ontoprobe import Answered, means
-from kgprobe.tables.ontoprobe_values import CONFIGURATION
+from kgprobe.tables.ontoprobe import Answered
+from kgprobe.tables.ontoprobe_means import means
+from kgprobe.tables.ontoprobe_values import CONFIGURATION, METRICS, TIES
 
-#: switches that are decided when tables are made; all others need questions or passes of their own
-AT_TABLES = ("tp_rows", "recall", "ties", "select")
+#: what a switch of each stage needs to be seen
+EFFECTS = {
+    "questions": "in the questions: a run of its own (ontoprobe.beside)",
+    "answers": "in the models' answers: a run of its own (ontoprobe.beside)",
+    "tables": "when tables are made: side by side in every run",
+}
+#: this run's column in the table of runs
+HERE = "this run"
 
 
 def modes(
-    answered: Sequence[Answered], ranked: Mapping[tuple[str, str], pl.DataFrame], seed: int
+    tied: Mapping[str, Sequence[Answered]], switches: Mapping[str, str], seed: int
 ) -> pl.DataFrame:
     """TABLE `ontoprobe_modes`: MRR (for recall: its K = 5) with one switch at each of its values.
 
-    `ranked`: (model, benchmark) -> the same values with every tie at its mean rank. Rows are "model
-    | benchmark | task", columns "switch = value".
+    `tied`: the answers by the way in which ties are read (values of TIES that were computed). Rows
+    are "model | benchmark | task", columns "switch = value". Questions and answers are those of
+    this run, whatever its mode; the switches of the tables are at their defaults but for the one.
     """
+    base = "expectation" if "expectation" in tied else switches["ties"]
+    values = {
+        way: {(a.model, a.benchmark): a.values for a in answers} for way, answers in tied.items()
+    }
     cells: list[dict[str, object]] = []
-    for own in answered:
-        middle = ranked.get((own.model, own.benchmark))
+    for own in tied[base]:
+        others = {way: found[own.model, own.benchmark] for way, found in values.items()}
         for task in TASKS:
             rows = own.values.filter(pl.col("template") != "soft", task=task)
             chosen = ontoprobe_values.choose(rows).get(task) if rows.height else None
             if chosen is None:
                 continue
             name = f"{own.label} | {own.benchmark} | {task}"
-            for column, metric, values in _variants(rows, chosen, middle, task):
-                for _, value, bounds in means(values, (metric,), seed):
-                    cells.append(
-                        table.cell(
-                            "ontoprobe_modes",
-                            name,
-                            column,
-                            value,
-                            values.height,
-                            bounds,
-                            paper="ontoprobe",
-                        )
-                    )
+            for column, metric, part in _variants(rows, chosen, others, task):
+                for _, value, bounds in means(part, (metric,), seed):
+                    cells.append(_cell("modes", name, column, value, part.height, bounds))
     return table.build(cells)
 
 
@@ -56,24 +60,66 @@ def points(values: Mapping[str, str]) -> list[dict[str, object]]:
             mark = " (assumed)" if mode == "paper" and switch.assumed else ""
             row[mode] = f"{getattr(switch, mode)}{mark}"
         row["here"] = values[key]
-        row["takes effect"] = "in these tables" if key in AT_TABLES else "in questions or passes"
+        row["takes effect"] = EFFECTS[switch.stage]
         rows.append(row)
     return rows
 
 
+def runs(
+    here: pl.DataFrame, beside: Mapping[str, Path]
+) -> tuple[pl.DataFrame, list[dict[str, object]]]:
+    """(TABLE `ontoprobe_runs`, what differs): this run's Table 4 beside those of other runs.
+
+    `here` is this run's `ontoprobe_memorising`, `beside` maps a name to the same file of another
+    run, made with another mode or other switches. Rows that only one run has are left out. The
+    records name every switch that another run has off its default.
+    """
+    found = {HERE: here, **{n: schema.read(p, schema.TABLE) for n, p in beside.items()}}
+    known = [{(r, c) for r, c in f.select("row", "column").rows()} for f in found.values()]
+    common = set.intersection(*known)
+    cells = []
+    for name, frame in found.items():
+        for cell in frame.iter_rows(named=True):
+            if (cell["row"], cell["column"]) not in common or cell["column"] not in METRICS:
+                continue
+            bounds = None if cell["low"] is None else (cell["low"], cell["high"])
+            column = f"{cell['column']}, {name}"
+            cells.append(_cell("runs", cell["row"], column, cell["value"], cell["n"], bounds))
+    if not cells:
+        raise ValueError(
+            f"ontoprobe.beside: no model and benchmark of {', '.join(map(str, beside.values()))} "
+            "is also in this run; name results of the same experiments under another mode"
+        )
+    records: list[dict[str, object]] = []
+    for name, path in beside.items():
+        switches = schema.provenance(path).get("switches")
+        chosen = switches if isinstance(switches, dict) else {}
+        off = {k: v for k, v in sorted(chosen.items()) if v != SWITCHES[k].default}
+        told = ", ".join(f"{k}: {v}" for k, v in off.items()) or "all at default"
+        records.append({"run": name, "switches off their default": told})
+    return table.build(cells), records
+
+
 def _variants(
-    rows: pl.DataFrame, chosen: tuple[object, ...], middle: pl.DataFrame | None, task: str
+    rows: pl.DataFrame, chosen: tuple[object, ...], tied: Mapping[str, pl.DataFrame], task: str
 ) -> Iterator[tuple[str, str, pl.DataFrame]]:
     own = ontoprobe_values.of_configuration(rows, chosen)
     default = ontoprobe_values.asked_rows(own)
     yield "all at default", "MRR", default
     yield "tp_rows = all", "MRR", ontoprobe_values.asked_rows(own, "all")
-    if middle is not None:
-        tied = ontoprobe_values.of_configuration(middle.filter(task=task), chosen)
-        yield "ties = mean_rank", "MRR", ontoprobe_values.asked_rows(tied)
+    for way in TIES[1:]:
+        if way in tied:
+            part = ontoprobe_values.of_configuration(tied[way].filter(task=task), chosen)
+            yield f"ties = {way}", "MRR", ontoprobe_values.asked_rows(part)
     test = ontoprobe_values.asked_rows(rows)
     best = test.group_by(CONFIGURATION).agg(pl.col("MRR").mean())
     first = best.sort(["MRR", *CONFIGURATION], descending=[True, *[False] * 5]).row(0)[:5]
     yield "select = oracle", "MRR", ontoprobe_values.of_configuration(test, first)
     yield "recall = hit (R@5)", "R@5", default
     yield "recall = share (recall@5)", "recall@5", default
+
+
+def _cell(
+    name: str, row: str, column: str, value: float, n: int, bounds: tuple[float, float] | None
+) -> dict[str, object]:
+    return table.cell(f"ontoprobe_{name}", row, column, value, n, bounds, paper="ontoprobe")

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from kgprobe.metrics import cloze
-from kgprobe.tables import table
+from kgprobe.tables import ontoprobe_values, table
 
 #: codes of a premise's setting
 SETTINGS = {2: "EX", 1: "IM", 0: "NO"}
@@ -82,13 +81,14 @@ def classify(
     return found
 
 
-def reciprocal(ranks: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
-    """`key`, MRR (0 to 1) and mean gold rank of rank ranges, one row per key."""
-    rows = ranks.sort([*key, "best"])
+def reciprocal(ranks: pl.DataFrame, key: Sequence[str], ties: str = "expectation") -> pl.DataFrame:
+    """`key`, MRR (0 to 1) and mean gold rank of rank ranges, one row per key.
+
+    `ties` as in `ontoprobe_values.metrics`.
+    """
+    rows = ranks.sort([*key, "in_order" if ties == "index_order" else "best"])
     heads = rows.with_row_index("_at").unique(list(key), keep="first", maintain_order=True)
-    starts = heads["_at"].to_numpy().astype(np.int64)
-    best, worst = rows["best"].to_numpy(), rows["worst"].to_numpy()
-    values = cloze.values(best.astype(np.int64), worst.astype(np.int64), starts)
+    values = ontoprobe_values.read_ties(rows, heads["_at"].to_numpy().astype(np.int64), ties)
     return heads.select(list(key)).with_columns(
         MRR=pl.Series(values.mrr), rank=pl.Series(1.0 / values.mrra)
     )

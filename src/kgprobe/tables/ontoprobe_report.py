@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import polars as pl
-from matplotlib.figure import Figure
 
 from kgprobe.benchmarks.ontoprobe_concepts import TASKS
-from kgprobe.tables import draw, grid, ontoprobe, table
+from kgprobe.tables import grid, ontoprobe, table
 from kgprobe.tables.chapter import Chapter
-from kgprobe.tables.drawing import Drawing
 from kgprobe.tables.grid import Cell, Grid
-from kgprobe.tables.ontoprobe_reasoning import RULES, SETTINGS
+from kgprobe.tables.ontoprobe_figures import bars, grids
+from kgprobe.tables.ontoprobe_reasoning import SETTINGS
 from kgprobe.tables.ontoprobe_values import METRICS, OTHERS
 
 LEAD = (
@@ -35,16 +33,20 @@ def chapter(
     settings: Mapping[str, str],
     mode: str,
     points: Sequence[Mapping[str, object]] = (),
+    select: str = "dev",
+    average: str = "weighted",
+    others: Sequence[Mapping[str, object]] = (),
 ) -> Chapter:
     """The chapter from the tables that were made; `settings` are switches off their default.
 
-    `points`: every point where paper and code disagree, with its value in each mode.
+    `points`: every point where paper and code disagree, with its value in each mode; `others`: the
+    switches of the runs that stand beside this one. `select` says which Table 4 stands first,
+    `average` which averages the figures show.
     """
-    shown = [
-        _sizes(tables["ontoprobe_sizes"]),
-        _memorising(tables, False),
-        _memorising(tables, True),
-    ]
+    shown = [_sizes(tables["ontoprobe_sizes"])]
+    shown += [_memorising(tables, oracle) for oracle in (select == "oracle", select != "oracle")]
+    if "ontoprobe_runs" in tables:
+        shown.append(_runs(tables["ontoprobe_runs"], others))
     if examples:
         shown.append(
             grid.records("Table 7: examples of the fixed configuration", examples, "+: right")
@@ -53,23 +55,25 @@ def chapter(
         _configurations(tables["ontoprobe_configurations"]),
         _groups(tables["ontoprobe_groups"]),
     ]
+    if "ontoprobe_seeds" in tables:
+        folded.append(_seeds(tables["ontoprobe_seeds"]))
     drawings = []
     if "ontoprobe_averages" in tables:
         shown.append(_averages(tables["ontoprobe_averages"]))
-        drawings += _bars(tables["ontoprobe_averages"])
+        drawings += bars(tables["ontoprobe_averages"], average)
     if "ontoprobe_calibration" in tables:
         shown.append(_calibration(tables["ontoprobe_calibration"]))
     if "ontoprobe_reasoning" in tables:
         shown.append(_reasoning(tables["ontoprobe_reasoning"]))
-        drawings += _grids(tables["ontoprobe_reasoning"])
+        drawings += grids(tables["ontoprobe_reasoning"], average)
     if "ontoprobe_modes" in tables:
         folded.append(_modes(tables["ontoprobe_modes"]))
     if points:
         folded.append(grid.records("Modes: every point of paper and code", points))
     for name, frame in funnels.items():
         folded.append(_funnel(name, frame))
-    others = ", ".join(f"{k}: {v}" for k, v in sorted(settings.items()))
-    notes = [f"Mode {mode}{'; ' + others if others else ''}.", ORACLE]
+    told = ", ".join(f"{k}: {v}" for k, v in sorted(settings.items()))
+    notes = [f"Mode {mode}{'; ' + told if told else ''}.", ORACLE]
     kept = [g for g in shown if g.rows]
     return Chapter("ontoprobe", "Ontological knowledge", LEAD, notes, kept, folded, drawings)
 
@@ -156,8 +160,9 @@ def _groups(frame: pl.DataFrame) -> Grid:
         rows.append([*(grid.text(v) for v in words), *numbers, n])
     heads = ["model", "benchmark", "task", "items", *METRICS, "n"]
     caption = (
-        "The chosen configuration by depth of the class, number of golds, popularity of the "
-        "instance, and without the items whose gold label stands inside the subject."
+        "The chosen configuration by depth of the class, number of golds, tokens of the finest "
+        "gold (in the model's own tokenizer), popularity of the instance, and without the items "
+        "whose gold label stands inside the subject."
     )
     return Grid("Groups of items", heads, rows, frozenset(range(4, len(heads))), caption)
 
@@ -166,13 +171,35 @@ def _averages(frame: pl.DataFrame) -> Grid:
     cells = table.lookup(frame)
     rows = []
     for row in dict.fromkeys(frame["row"]):
-        figure, value, weighting = _split(row)
+        figure, value, weighting, whose = _split(row)
         words = {"rows": "plain mean of rows", "weighted": "tasks and models equally"}
         numbers = [_beside(cells[row, m], 2) for m in METRICS]
-        rows.append([Cell(f"{figure}: {value}"), grid.text(words[weighting]), *numbers])
-    heads = ["figure and value", "average", *METRICS]
-    caption = "Ours; in brackets the same average of the printed configurations."
-    return Grid("Figures 5 to 7: averages", heads, rows, frozenset(range(2, 6)), caption)
+        n = grid.text(int(cells[row, "MRR"]["n"]))
+        words_ = (f"{figure}: {value}", whose, words[weighting])
+        rows.append([*(grid.text(w) for w in words_), *numbers, n])
+    heads = ["figure and value", "models", "average", *METRICS, "configurations"]
+    caption = (
+        "Means over configurations: of the models that were asked here, and of the paper's six "
+        "models out of the printed Appendix C.2. The two are averages over other models; soft "
+        "prompts count once, as the mean over their seeds."
+    )
+    return Grid("Figures 5 to 7: averages", heads, rows, frozenset(range(3, 8)), caption)
+
+
+def _seeds(frame: pl.DataFrame) -> Grid:
+    columns = {c: c for m in METRICS for c in (m, f"{m}, spread")}
+    caption = (
+        "Means over the seeds of the initial vectors with Student's 95 % interval (none for one "
+        "seed), and the standard deviation over seeds."
+    )
+    return grid.pivot(frame, "Soft prompts over seeds", "configuration", columns, caption=caption)
+
+
+def _runs(frame: pl.DataFrame, others: Sequence[Mapping[str, object]]) -> Grid:
+    columns = {c: c for c in frame["column"].unique(maintain_order=True)}
+    told = "; ".join(f"{o['run']}: {o['switches off their default']}" for o in others)
+    caption = f"Table 4 of this run beside runs under other modes or switches ({told})."
+    return grid.pivot(frame, "Runs side by side", "what", columns, caption=caption)
 
 
 def _calibration(frame: pl.DataFrame) -> Grid:
@@ -188,7 +215,11 @@ def _calibration(frame: pl.DataFrame) -> Grid:
 
 def _modes(frame: pl.DataFrame) -> Grid:
     columns = {c: c for c in frame["column"].unique(maintain_order=True)}
-    caption = "MRR (R@5 and recall@5 where named) in per cent, one point switched alone."
+    caption = (
+        "MRR (R@5 and recall@5 where named) in per cent, one point switched alone: the points that "
+        "are decided when tables are made. All others change questions or answers; what they "
+        "change is seen by naming the results of another run in ontoprobe.beside."
+    )
     return grid.pivot(frame, "Modes side by side", "model and task", columns, caption=caption)
 
 
@@ -213,92 +244,3 @@ def _funnel(name: str, frame: pl.DataFrame) -> Grid:
     ]
     heads = ["task", "step", "kept"]
     return Grid(f"Construction of {name}", heads, rows, frozenset({2}))
-
-
-def _bars(frame: pl.DataFrame) -> list[Drawing]:
-    """Figures 5 to 7: bars of the four metrics per value, printed ones as marks."""
-    cells = table.lookup(frame)
-    made = []
-    for figure in ("5", "6", "7"):
-        start = f"Figure {figure} | "
-        rows = [
-            r for r in dict.fromkeys(frame["row"]) if r.startswith(start) and r.endswith("rows")
-        ]
-        if not rows:
-            continue
-        with draw.style():
-            picture, axes = draw.new_axes(2.6)
-            width = 0.8 / len(rows)
-            hatches = ("", "///", "...")
-            for place, row in enumerate(rows):
-                at = np.arange(4) + (place - (len(rows) - 1) / 2) * width
-                values = [cells[row, m]["value"] for m in METRICS]
-                colour = ("#0072b2", "#e69f00", "#009e73")[place]
-                name = _split(row)[1]
-                axes.bar(at, values, width * 0.92, color=colour, label=name, hatch=hatches[place])
-                printed = [cells[row, m]["published"] for m in METRICS]
-                if all(p is not None for p in printed):
-                    axes.plot(at, printed, "D", color=draw.INK, ms=4)
-            axes.set_xticks(np.arange(4), METRICS)
-            axes.set_ylabel("%")
-            axes.grid(axis="y")
-            picture.legend(loc="outside upper center", ncols=3)
-        words = {"5": "multiple or single mask", "6": "pooling", "7": "loss of soft prompts"}
-        caption = f"Mean over configurations, by {words[figure]}; diamonds: the printed ones."
-        name = f"ontoprobe_figure{figure}"
-        made.append(
-            Drawing(
-                "ontoprobe", name, f"Figure {figure}", caption, draw.svg(picture, name), caption
-            )
-        )
-    return made
-
-
-def _grids(frame: pl.DataFrame) -> list[Drawing]:
-    """Figures 2 and 8 per model (six rules), 3 and 4 over all: 3 x 3 grids of MRR."""
-    cells = table.lookup(frame)
-    rows = [r.removesuffix(" (few rows)") for r in frame["row"].unique(maintain_order=True)]
-    wanted: dict[str, list[tuple[str, str]]] = {}
-    for row in dict.fromkeys(rows):
-        first, second = _split(row)
-        panel = second if second in RULES else first
-        wanted.setdefault(first if second in RULES else "averages", []).append((panel, row))
-    made = []
-    for number, (what, panels) in enumerate(wanted.items()):
-        with draw.style():
-            picture = _panels(cells, panels)
-        title = "Figures 3 and 4" if what == "averages" else f"Figures 2 and 8: {what}"
-        caption = "MRR by setting of the premises (rows P1, columns P2); blank: no rows."
-        name = f"ontoprobe_reasoning_{number}"
-        made.append(Drawing("ontoprobe", name, title, caption, draw.svg(picture, name), caption))
-    return made
-
-
-def _panels(
-    cells: Mapping[tuple[str, str], Mapping[str, object]], panels: Sequence[tuple[str, str]]
-) -> Figure:
-    picture, axes = draw.new_axes(1.0 + 1.75 * ((len(panels) + 2) // 3))
-    picture.delaxes(axes)
-    names = list(SETTINGS.values())
-    for place, (title, row) in enumerate(panels):
-        own = picture.add_subplot((len(panels) + 2) // 3, 3, place + 1)
-        values = np.full((3, 3), np.nan)
-        for i, a in enumerate(names):
-            for j, b in enumerate(names):
-                found = [cells.get((r, f"P1 {a}, P2 {b}")) for r in (row, row + " (few rows)")]
-                for cell in found:
-                    if cell is not None:
-                        values[i, j] = float(str(cell["value"]))
-        own.pcolormesh(values, cmap="Blues", vmin=0, vmax=1, edgecolors=draw.SURFACE, linewidth=1.5)
-        own.invert_yaxis()
-        for (y, x), value in np.ndenumerate(values):
-            if not np.isnan(value):
-                ink = "#ffffff" if value > 0.6 else "#111111"
-                own.text(
-                    x + 0.5, y + 0.5, f"{value:.2f}", ha="center", va="center", color=ink, size=9
-                )
-        own.set_xticks(np.arange(3) + 0.5, names, size=8)
-        own.set_yticks(np.arange(3) + 0.5, names, size=8)
-        own.tick_params(length=0)
-        own.set_title(title, size=9)
-    return picture

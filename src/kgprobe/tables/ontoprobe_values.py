@@ -1,7 +1,8 @@
 """Metrics of OntoProbe's memorising tasks per item and configuration, out of ranks or scores.
 
 A configuration is (template, masks, pooling, loss, seed): manual templates are m1, m2, m3, trained
-ones soft; options scored as sentences have masks `sentence` and their reduction as pooling.
+ones soft; options scored as sentences have masks `sentence` and their reduction as pooling. Soft
+prompts of several seeds also have their mean, whose seed is MEAN.
 """
 
 import json
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from kgprobe.metrics import cloze
 
@@ -19,13 +21,29 @@ METRICS = ("R@1", "R@5", "MRRa", "MRR")
 OTHERS = ("recall@5", "MRR, other golds left out", "MRRa, share of its ceiling")
 #: reductions of a sentence's log-likelihood; the first is the default
 REDUCTIONS = ("answer_mean", "sum")
+#: in place of a seed: the mean over all seeds
+MEAN = -1
+#: how ties are read (switch `ties`)
+TIES = ("expectation", "mean_rank", "index_order")
+
+
+#: a gold's index, its rank range, its rank in the released order, its number of tokens
+RANGES = ("gold", "best", "worst", "in_order", "tokens")
 
 
 def of_items(items: pl.DataFrame) -> pl.DataFrame:
-    """item, task, role, golds (their number), depth, leak, repeat, popularity, label of ITEMS."""
+    """item, task, role, golds (their number), depth, leak, repeat, popularity, label of ITEMS.
+
+    `finest` is the index of the finest gold.
+    """
     metas = [json.loads(text) for text in items["meta"].to_list()]
     found = items.select(
-        "item", "role", "row", pl.col("relation").alias("task"), golds=pl.col("answers").list.len()
+        "item",
+        "role",
+        "row",
+        pl.col("relation").alias("task"),
+        golds=pl.col("answers").list.len(),
+        finest=pl.col("answers").list.first(),
     )
     return found.with_columns(
         depth=pl.Series([m.get("depth", 0) for m in metas], dtype=pl.Int64),
@@ -46,7 +64,7 @@ def from_ranks(ranks: pl.DataFrame) -> pl.DataFrame:
         named = ranks.with_columns(
             template=pl.lit("m") + pl.col("template").cast(pl.String), loss=pl.lit(""), seed=0
         )
-    columns = ("item", *CONFIGURATION, "best", "worst")
+    columns = ("item", *CONFIGURATION, *RANGES)
     return named.with_columns(pl.col("seed").cast(pl.Int64)).select(columns)
 
 
@@ -57,41 +75,48 @@ def from_scores(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     for reduction in REDUCTIONS:
         value = pl.col("answer_sum") / pl.col("answer_count")
         value = value if reduction == "answer_mean" else pl.col("sum")
-        own = scores.select("item", "template", "candidate", value=value)
+        own = scores.select("item", "template", "candidate", tokens="answer_count", value=value)
         over = pl.col("value").rank("min", descending=True).over("item", "template")
         upto = pl.col("value").rank("max", descending=True).over("item", "template")
+        order = ["item", "template", "value", "tokens", "candidate"]
         own = own.with_columns(best=over.cast(pl.Int32), worst=upto.cast(pl.Int32))
+        own = own.sort(order, descending=[False, False, True, False, False]).with_columns(
+            in_order=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("item", "template")
+        )
         parts.append(
             own.join(golds, on=["item", "candidate"]).with_columns(
                 template=pl.lit("m") + pl.col("template").cast(pl.String),
+                gold=pl.col("candidate"),
                 masks=pl.lit("sentence"),
                 pooling=pl.lit(reduction),
                 loss=pl.lit(""),
                 seed=pl.lit(0, dtype=pl.Int64),
             )
         )
-    return pl.concat(parts).select("item", *CONFIGURATION, "best", "worst")
+    return pl.concat(parts).select("item", *CONFIGURATION, *RANGES)
 
 
-def metrics(found: pl.DataFrame, items: pl.DataFrame, ties: str = "expectation") -> pl.DataFrame:
-    """One row per item and configuration with METRICS and OTHERS in per cent.
+def metrics(
+    found: pl.DataFrame, items: pl.DataFrame, ties: str = "expectation", recall: str = "hit"
+) -> pl.DataFrame:
+    """One row per item and configuration with METRICS and OTHERS in per cent, and `tokens`.
 
-    `items` as `of_items` gives it. `ties` expectation: random order inside a tie, its expectation;
-    mean_rank: every gold at the middle of its range, so that a hit is all or nothing.
-    index_order (released): ranks keep ranges, not the order inside a tie; the released order is
-    arbitrary, and its expectation stands in for it.
+    `items` as `of_items` gives it; `tokens` are those of the finest gold. `ties` expectation:
+    random order inside a tie, its expectation; mean_rank: every gold at the mean of its range;
+    index_order: the order of the candidates, fewer tokens first (it stands in for the released
+    one, an unstable sort). Under both a hit is all or nothing. `recall` hit: R@K is whether a gold
+    is among the first K; share: the share of the golds that are. Raises ValueError for others.
     """
+    if ties not in TIES or recall not in ("hit", "share"):
+        raise ValueError(f"ties {ties!r}, recall {recall!r}; legal: {', '.join(TIES)}; hit, share")
     key = ["item", *CONFIGURATION]
-    rows = found.sort([*CONFIGURATION, "item", "best"])
+    rows = found.sort([*CONFIGURATION, "item", "in_order" if ties == "index_order" else "best"])
     heads = rows.with_row_index("_at").unique(key, keep="first", maintain_order=True)
-    best, worst = rows["best"].to_numpy(), rows["worst"].to_numpy()
-    if ties == "mean_rank":
-        best = worst = np.ceil((best + worst) / 2).astype(np.int64)
-    starts = heads["_at"].to_numpy().astype(np.int64)
-    values = cloze.values(best.astype(np.int64), worst.astype(np.int64), starts)
+    values = read_ties(rows, heads["_at"].to_numpy().astype(np.int64), ties)
+    at = values.hits if recall == "hit" else values.recall
     columns = {
-        "R@1": values.hits[1],
-        "R@5": values.hits[5],
+        "R@1": at[1],
+        "R@5": at[5],
         "MRRa": values.mrra,
         "MRR": values.mrr,
         "recall@5": values.recall[5],
@@ -101,16 +126,47 @@ def metrics(found: pl.DataFrame, items: pl.DataFrame, ties: str = "expectation")
     frame = heads.select(key).with_columns(
         **{name: pl.Series(100.0 * numbers) for name, numbers in columns.items()}
     )
-    return frame.join(items, on="item", how="left", maintain_order="left")
+    lengths = found.select(*key, "tokens", finest="gold").unique([*key, "finest"])
+    joined = frame.join(items, on="item", how="left", maintain_order="left")
+    return joined.join(lengths, on=[*key, "finest"], how="left", maintain_order="left")
 
 
-def choose(values: pl.DataFrame) -> dict[str, tuple[object, ...]]:
+def read_ties(rows: pl.DataFrame, starts: NDArray[np.int64], ties: str) -> cloze.Items:
+    """Metrics of the items whose golds begin at `starts` of rank ranges, under a switch `ties`."""
+    best, worst = (rows[name].to_numpy().astype(np.int64) for name in ("best", "worst"))
+    if ties == "mean_rank":
+        return cloze.at_ranks((best + worst) / 2, starts)
+    if ties == "index_order":
+        return cloze.at_ranks(rows["in_order"].to_numpy().astype(float), starts)
+    return cloze.values(best, worst, starts)
+
+
+def over_seeds(values: pl.DataFrame) -> pl.DataFrame:
+    """`values` with the mean over seeds (seed MEAN) in place of the seeds of every configuration.
+
+    What has one seed alone stays as it is.
+    """
+    key = ["item", *(n for n in CONFIGURATION if n != "seed")]
+    seeds = pl.col("seed").n_unique().over(*key[1:], "task")
+    several = values.filter(seeds > 1)
+    if not several.height:
+        return values
+    numbers = [*METRICS, *OTHERS]
+    others = [n for n in values.columns if n not in (*key, *numbers, "seed")]
+    means = several.group_by(key, maintain_order=True).agg(
+        pl.col(others).first(), pl.col(numbers).mean(), seed=pl.lit(MEAN, dtype=pl.Int64)
+    )
+    return pl.concat([values.filter(seeds == 1), means.select(values.columns)])
+
+
+def choose(values: pl.DataFrame, select: str = "dev") -> dict[str, tuple[object, ...]]:
     """Per task the configuration that is best on the rows for choosing (role dev).
 
     By MRRa, then MRR, then R@5, then multiple masks before a single one, mean before first before
-    max, lower template, BCE before NLL. Test rows are never read.
+    max, lower template, BCE before NLL. Test rows are never read, unless `select` is oracle: then
+    they alone choose.
     """
-    dev = values.filter(role="dev")
+    dev = values.filter(role="dev" if select == "dev" else "test")
     means = dev.group_by("task", *CONFIGURATION).agg(pl.col("MRRa", "MRR", "R@5").mean().round(9))
     order = means.with_columns(
         _masks=pl.col("masks").replace_strict({"multi": 0, "single": 1}, default=0),
@@ -154,7 +210,9 @@ def spoken(configuration: tuple[object, ...]) -> str:
     template, masks, pooling, loss, seed = configuration
     shown = {"multi": "m", "single": "s"}.get(str(masks), str(masks))
     parts = [str(template), shown, str(pooling)]
-    return " ".join([*parts, str(loss), f"seed {seed}"] if loss else parts)
+    if loss:
+        parts.append(str(loss) + (", mean over seeds" if seed == MEAN else f" seed {seed}"))
+    return " ".join(parts)
 
 
 def published(folder: Path) -> Mapping[str, pl.DataFrame]:

@@ -101,6 +101,38 @@ def load_model(spec: ModelSpec, controls: Path | None = None, device: str = "") 
     return loaded
 
 
+def outline(spec: ModelSpec, controls: Path | None = None) -> Loaded:
+    """The model of `spec` without its weights: tokenizer, window, and what identifies it.
+
+    What is wrong with prompts and files is found with it before weights are read. Raises ModelError
+    as `load_model` does.
+    """
+    if spec.kind not in AUTO:
+        raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
+    place, options = _place(spec, controls)
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
+        config = transformers.AutoConfig.from_pretrained(place, **options)
+    except (*_LOADING, SafetensorError) as error:
+        first = str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
+        raise ModelError(
+            f"{spec.model}: tokenizer or configuration cannot be read from {spec.source}: "
+            f"{first}\n" + _remedy(spec)
+        ) from error
+    if not tokenizer.is_fast:
+        raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
+    if spec.kind == "masked" and tokenizer.mask_token_id is None:
+        raise ModelError(f"{spec.model}: a masked model without a mask token")
+    found = Loaded(spec, None, tokenizer, torch.device("cpu"), _limit(config))
+    found.record = {
+        "model": spec.model,
+        "revision": spec.revision,
+        "weights": _weights_hash(place, options),
+        "tokenizer": hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest(),
+    }
+    return found
+
+
 def _place(spec: ModelSpec, controls: Path | None) -> tuple[str, dict[str, Any]]:
     """Where from_pretrained looks, and with what options."""
     scheme, _, rest = spec.source.partition(":")

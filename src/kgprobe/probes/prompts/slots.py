@@ -41,7 +41,12 @@ def slots_of(text: str) -> list[int]:
 
 
 def rows_of_embedding(loaded: Loaded) -> int:
-    """Rows of the input embedding: slot k has the id of this number plus k."""
+    """Rows of the input embedding: slot k has the id of this number plus k.
+
+    Without weights (`load.outline`) the tokenizer's size stands in: it is above all ids, too.
+    """
+    if loaded.model is None:
+        return len(loaded.tokenizer)
     return int(loaded.model.get_input_embeddings().weight.shape[0])
 
 
@@ -51,21 +56,18 @@ def slotted(loaded: Loaded, asked: Sequence[Question], space: str = "none") -> l
     A slot is one token of its own: white space in front of it goes, white space behind it belongs
     to the next word. Raises ValueError for a text that is too long for the model.
     """
-    holder, token = _holder(loaded)
-    plain = [
-        replace(q, before=_MARK.sub(holder, q.before), after=_MARK.sub(holder, q.after))
-        for q in asked
-    ]
+    piece, token = _holder(loaded)
+    texts = [replace(q, before=plain(q.before, piece), after=plain(q.after, piece)) for q in asked]
     first = rows_of_embedding(loaded)
     found = []
-    for question, row in zip(asked, gapped(loaded, plain, space), strict=True):
+    for question, row in zip(asked, gapped(loaded, texts, space), strict=True):
         wanted = [first + k for k in slots_of(question.before) + slots_of(question.after)]
         ids = row.ids.copy()
         places = np.flatnonzero(ids == token)
         if len(places) != len(wanted):
             raise ValueError(
                 f"item {question.item}, template {question.template}: {len(wanted)} slots became "
-                f"{len(places)} tokens; the text must not hold {holder!r}"
+                f"{len(places)} tokens; the text must not hold {piece!r}"
             )
         ids[places] = wanted
         found.append(Gapped(ids, row.place))
@@ -78,9 +80,8 @@ def tokens_with_slots(loaded: Loaded, texts: Sequence[str]) -> list[tuple[Ids, I
     For causal models. Character ends are those of `tight(text)`. Raises ValueError where a slot is
     no token of its own.
     """
-    holder, _ = _holder(loaded)
     first = rows_of_embedding(loaded)
-    filled = [_filled(tight(text), holder) for text in texts]
+    filled = [_filled(tight(text), holder(loaded)) for text in texts]
     coded = loaded.tokenizer(
         [text for text, _ in filled], return_offsets_mapping=True, add_special_tokens=False
     )
@@ -164,6 +165,16 @@ def embedding_modules(model: Any) -> list[nn.Embedding]:
         if isinstance(m, nn.Embedding) and m.weight.data_ptr() == main.weight.data_ptr()
     ]
     return shared if any(m is main for m in shared) else [main, *shared]
+
+
+def plain(text: str, piece: str) -> str:
+    """The text with `piece` in place of every slot and the white space in front of it."""
+    return _MARK.sub(piece, text)
+
+
+def holder(loaded: Loaded) -> str:
+    """The special token that holds the place of slots while a text is tokenised."""
+    return _holder(loaded)[0]
 
 
 def _holder(loaded: Loaded) -> tuple[str, int]:

@@ -22,10 +22,11 @@ class PromptError(ValueError):
 
 
 def identity(loaded: Loaded) -> dict[str, Any]:
-    """Model, revision, hashes of weights and tokenizer, and the width of the embedding."""
+    """Model, revision, hashes of weights and tokenizer; with weights the embedding's width, too."""
     own = {name: loaded.record.get(name, "") for name in IDENTITY}
-    width = int(loaded.model.get_input_embeddings().weight.shape[1])
-    return {**own, "model": loaded.spec.model, "hidden_size": width}
+    if loaded.model is not None:
+        own["hidden_size"] = int(loaded.model.get_input_embeddings().weight.shape[1])
+    return {**own, "model": loaded.spec.model}
 
 
 def save(prompt: SoftPrompt, loaded: Loaded, path: str | Path) -> None:
@@ -54,11 +55,14 @@ def read(path: str | Path) -> SoftPrompt:
 
 
 def load(path: str | Path, loaded: Loaded) -> SoftPrompt:
-    """The soft prompt at `path` for exactly this model and tokenizer, else PromptError."""
+    """The soft prompt at `path` for exactly this model and tokenizer, else PromptError.
+
+    `loaded` may be the model without its weights (`load.outline`).
+    """
     prompt = read(path)
     made_for, own = prompt.record.get("made_for", {}), identity(loaded)
     for name in ("hidden_size", "tokenizer", "weights", "revision"):
-        if made_for.get(name) != own[name]:
+        if name in own and made_for.get(name) != own[name]:
             raise PromptError(
                 f"{path}: made for {made_for.get('model')!r}, whose {name} is "
                 f"{str(made_for.get(name))[:16]!r}; {loaded.spec.model!r} has "

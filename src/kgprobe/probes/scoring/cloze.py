@@ -34,7 +34,7 @@ CONFIGURATIONS = tuple((m, p) for m in MASKS for p in POOLINGS)
 #: Numbers that are held at once: prompts go through in chunks of so many scores and log-probs.
 CHUNK = 1 << 24
 KEY = ("item", "template", "masks", "pooling")
-RANKS = (*KEY, "gold", "best", "worst", "score")
+RANKS = (*KEY, "gold", "best", "worst", "in_order", "tokens", "score")
 TOP = (*KEY, "place", "candidate", "score")
 
 
@@ -49,10 +49,21 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Scores of some questions: `indices` into the questions, `scores` (question x 6 x option)."""
+    """Scores of some questions: `indices` into the questions, `scores` (question x 6 x option).
+
+    `lengths` are the options' numbers of tokens.
+    """
 
     indices: NDArray[np.int64]
     scores: NDArray[Any]
+    lengths: NDArray[np.int64]
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """Place of every option in the released order: fewer tokens first, then its index."""
+        place = np.empty(len(self.lengths), dtype=np.int64)
+        place[np.argsort(self.lengths, kind="stable")] = np.arange(len(place))
+        return place
 
 
 def rank(
@@ -67,8 +78,9 @@ def rank(
 ) -> Ranks:
     """Rank ranges of every gold of every question, and the `top` best candidates.
 
-    Ranks start at 1; `best` and `worst` differ where candidates tie. Among the top candidates ties
-    go to the lower index. Rows are ordered like the questions, then by configuration. Raises
+    Ranks start at 1; `best` and `worst` differ where candidates tie, `in_order` is the rank when
+    ties go to the option of fewer tokens, then of lower index. Among the top candidates ties go to
+    the lower index. Rows are ordered like the questions, then by configuration. Raises
     ValueError for an unknown set, a gold outside of it, a candidate without tokens.
     """
     _check_golds(asked, options)
@@ -113,7 +125,9 @@ def scores(
             values = plan.pooled(edges.fetch([distinct[p] for p in part], plan))
             repeat = [len(members[p]) for p in part]
             yield Chunk(
-                np.concatenate([members[p] for p in part]), np.repeat(values, repeat, axis=0)
+                np.concatenate([members[p] for p in part]),
+                np.repeat(values, repeat, axis=0),
+                np.array([len(own) for own in found.ids]),
             )
     if record is not None:
         record.update(_recorded(loaded, edges, space, unknown))
@@ -215,18 +229,22 @@ def _gold_rows(chunk: Chunk, asked: Sequence[Question]) -> dict[str, Any]:
     gold = np.array([g for _, g in owners], dtype=np.int64)
     configurations = range(len(CONFIGURATIONS))
     columns: dict[str, list[Any]] = {name: [] for name in ("question", "configuration", *RANKS[4:])}
-    step = max(CHUNK // max(chunk.scores.shape[2], 1), 1)
+    step, order = max(CHUNK // max(chunk.scores.shape[2], 1), 1), chunk.order
     for c in configurations:
         for start in range(0, len(row), step):
             r, g = row[start : start + step], gold[start : start + step]
             options = chunk.scores[r, c]
             own = options[np.arange(len(r)), g][:, None]
             best = (options > own).sum(axis=1) + 1
+            tied = options == own
+            before = (tied & (order[None, :] < order[g][:, None])).sum(axis=1)
             columns["question"].append(chunk.indices[r])
             columns["configuration"].append(np.full(len(r), c))
             columns["gold"].append(g.astype(np.int32))
             columns["best"].append(best.astype(np.int32))
-            columns["worst"].append((best + (options == own).sum(axis=1) - 1).astype(np.int32))
+            columns["worst"].append((best + tied.sum(axis=1) - 1).astype(np.int32))
+            columns["in_order"].append((best + before).astype(np.int32))
+            columns["tokens"].append(chunk.lengths[g].astype(np.int32))
             columns["score"].append(own[:, 0].astype(np.float64))
     return {name: np.concatenate(v) for name, v in columns.items() if v}
 

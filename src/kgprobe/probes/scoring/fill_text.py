@@ -11,6 +11,7 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.continuation import CausalText, SpanText, Stream
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.decoding import Ids, Phrase, beam, greedy, ranks
+from kgprobe.probes.scoring.encode import bos_prefix
 from kgprobe.probes.scoring.fill_rows import (
     WHOLE,
     Blank,
@@ -26,7 +27,6 @@ from kgprobe.probes.scoring.fill_rows import (
     top_rows,
 )
 from kgprobe.probes.scoring.gap_text import Question, gapped, prompt
-from kgprobe.probes.scoring.sentence import bos_prefix
 
 #: Tokens that a phrase may have beyond the longest gold, and without any gold.
 BEYOND, UNKNOWN = 4, 8

@@ -34,12 +34,18 @@ HELD = 1 << 15
 
 @dataclass(frozen=True)
 class GoldRanks:
-    """Columns: number of the question, gold (candidate index), best and worst rank, score."""
+    """Columns: number of the question, gold (candidate index), best and worst rank, score.
+
+    `in_order`: the rank when ties go to the candidate of fewer tokens, then of lower index;
+    `tokens`: how many the gold has.
+    """
 
     question: NDArray[np.int64]
     gold: NDArray[np.int32]
     best: NDArray[np.int32]
     worst: NDArray[np.int32]
+    in_order: NDArray[np.int32]
+    tokens: NDArray[np.int32]
     score: NDArray[np.float64]
 
 
@@ -59,24 +65,21 @@ def gold_ranks(
 
     Rows are ordered like the questions and their golds.
     """
-    parts: list[tuple[int, int, int, int, float]] = []
+    parts: list[tuple[int, int, int, int, int, int, float]] = []
     with inserted(loaded, vectors, in_softmax):
-        for indices, values in scores(loaded, asked, options, configuration, space, budget):
-            for index, row in zip(indices.tolist(), values, strict=True):
+        for chunk in scores(loaded, asked, options, configuration, space, budget):
+            order = chunk.order
+            for index, row in zip(chunk.indices.tolist(), chunk.scores, strict=True):
                 for gold in asked[index].golds:
-                    best = int((row > row[gold]).sum()) + 1
-                    equal = int((row == row[gold]).sum())
-                    parts.append((index, gold, best, best + equal - 1, float(row[gold])))
-            progress(len(indices))
+                    best, tied = int((row > row[gold]).sum()) + 1, row == row[gold]
+                    placed = best + int((tied & (order < order[gold])).sum())
+                    worst, size = best + int(tied.sum()) - 1, int(chunk.lengths[gold])
+                    parts.append((index, gold, best, worst, placed, size, float(row[gold])))
+            progress(len(chunk.indices))
     parts.sort(key=lambda p: p[0])
-    columns = list(zip(*parts, strict=True)) or [()] * 5
-    return GoldRanks(
-        np.array(columns[0], dtype=np.int64),
-        np.array(columns[1], dtype=np.int32),
-        np.array(columns[2], dtype=np.int32),
-        np.array(columns[3], dtype=np.int32),
-        np.array(columns[4], dtype=np.float64),
-    )
+    columns = list(zip(*parts, strict=True)) or [()] * 7
+    types = (np.int64, *[np.int32] * 5, np.float64)
+    return GoldRanks(*(np.array(c, dtype=t) for c, t in zip(columns, types, strict=True)))
 
 
 def scores(
@@ -86,15 +89,15 @@ def scores(
     configuration: tuple[str, str] = MULTI_MEAN,
     space: str = "auto",
     budget: Budget | None = None,
-) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
-    """(question numbers, scores: question x candidate), chunk by chunk; within `inserted`."""
+) -> Iterator[cloze.Chunk]:
+    """Scores (question x candidate) of one configuration, chunk by chunk; within `inserted`."""
     if loaded.spec.kind == "causal":
         yield from _causal(loaded, asked, options, configuration[1], budget)
         return
     number = cloze.CONFIGURATIONS.index(configuration)
     rows = slotted(loaded, asked, space)
     for chunk in cloze.scores(loaded, asked, options, space=space, budget=budget, rows=rows):
-        yield chunk.indices, chunk.scores[:, number]
+        yield cloze.Chunk(chunk.indices, chunk.scores[:, number], chunk.lengths)
 
 
 def prompts(loaded: Loaded, asked: Sequence[Question], space: str) -> list[Gapped]:
@@ -121,7 +124,7 @@ def _causal(
     options: dict[str, Sequence[str]],
     pooling: str,
     budget: Budget | None,
-) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
+) -> Iterator[cloze.Chunk]:
     """Sentences of some questions at a time; the candidates of a question share its beginning."""
     engine = _Causal(loaded, budget)
     prefix, _ = bos_prefix(loaded)
@@ -131,6 +134,8 @@ def _causal(
     for name in sorted(by_set):
         size = len(options[name])
         step = max(HELD // size, 1)
+        ids = candidate_ids(loaded, options[name], "auto", True, name).ids
+        lengths = np.array([len(own) for own in ids])
         for low in range(0, len(by_set[name]), step):
             chosen = by_set[name][low : low + step]
             sentences, spans = [], []
@@ -144,7 +149,8 @@ def _causal(
                 _pooled(found[start : start + last], first, pooling)
                 for start, (first, last) in zip(rows.starts[:-1], spans, strict=True)
             ]
-            yield np.array(chosen), np.array(values).reshape(len(chosen), size)
+            scored = np.array(values).reshape(len(chosen), size)
+            yield cloze.Chunk(np.array(chosen), scored, lengths)
 
 
 class _Causal(Causal):

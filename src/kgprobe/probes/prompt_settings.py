@@ -1,0 +1,108 @@
+"""Names and settings of prompts as config and sheet have them; imports nothing heavy."""
+
+from collections.abc import Mapping
+from typing import Any
+
+#: found by a search, each in a job of its own
+SEARCHED = (
+    "searched",
+    "searched_7",
+    "searched_balanced",
+    "searched_reinitialised",
+    "searched_embeddings",
+)
+#: trained, each in a job of its own
+TRAINED = ("linear_probe", "finetuned", "continuous", "relation_lstm")
+#: need no training: one job for all those of a model and benchmark
+WRITTEN = (
+    "majority",
+    "constant",
+    "manual",
+    "manual_chosen",
+    "lpaqa",
+    "lpaqa_mined",
+    "lpaqa_paraphrased",
+    "published",
+    "random_triggers",
+    "shuffled_triggers",
+    "transferred",
+)
+PROMPTS = (*SEARCHED, *TRAINED, *WRITTEN)
+#: prompts that are made of the searched ones of the same model
+OF_SEARCHED = ("random_triggers", "shuffled_triggers")
+#: prompts that are made of LPAQA's sets of wordings
+OF_WORDINGS = ("lpaqa_mined", "lpaqa_paraphrased", "manual_chosen")
+#: method of the sheet -> the prompts that it is for
+METHODS = {
+    "predict": PROMPTS,
+    "low_data": ("searched", "finetuned"),
+    "grid": ("searched",),
+}
+#: start of a benchmark's name -> what it asks; all others ask for facts
+KINDS = {
+    "auto_re": "relation_extraction",
+    "auto_sst2": "classification",
+    "auto_sick": "classification",
+}
+
+
+def kind(benchmark: str) -> str:
+    """facts, relation_extraction or classification."""
+    return next((k for start, k in KINDS.items() if benchmark.startswith(start)), "facts")
+
+
+def family(prompt: str) -> str:
+    """The folder of a prompt's outcomes: its own, or that of all written prompts.
+
+    >>> family("searched"), family("manual")
+    ('searched', 'prompts')
+    """
+    return "prompts" if prompt in WRITTEN else prompt
+
+
+def section(config: Mapping[str, Any], benchmark: str, model: str) -> dict[str, Any]:
+    """The settings of a search: those of the kind of task, then the model's own for that kind.
+
+    `config` is the key `autoprompt`.
+    """
+    name = kind(benchmark)
+    own = config["models"].get(model, {}).get(name, {})
+    return merged(config[name], own)
+
+
+def sweep(config: Mapping[str, Any], method: str, benchmark: str, model: str) -> dict[str, Any]:
+    """The settings of a sweep: those of the search, then the sweep's (low_data or grid)."""
+    return merged(section(config, benchmark, model), config[method])
+
+
+def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """`first` with the values of `second` over it, mappings in it likewise.
+
+    >>> merged({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}})
+    {'a': {'b': 1, 'c': 3}}
+    """
+    made = dict(first)
+    for key, value in second.items():
+        old = made.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        made[key] = merged(old, value) if both else value  # type: ignore[arg-type]
+    return made
+
+
+def problems(rows: list[dict[str, str]]) -> list[str]:
+    """What is wrong with rows whose method is of prompts: `line N: ...`."""
+    found = []
+    for row in rows:
+        method, prompt = row["method"], row["prompt"]
+        legal = METHODS.get(method)
+        if (legal is not None) != (row["paper"] == "autoprompt"):
+            found.append(
+                f"line {row['_line']}: methods {', '.join(METHODS)} go with paper autoprompt, "
+                f"and no other does; here {method!r} with {row['paper']!r}"
+            )
+        elif legal is not None and prompt not in legal:
+            found.append(
+                f"line {row['_line']}: prompt {prompt!r} with method {method!r}; "
+                f"legal: {', '.join(legal)}"
+            )
+    return found

@@ -1,0 +1,72 @@
+"""Small frames of prompt tasks: examples and outcomes with known numbers."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from kgprobe.schema import EXAMPLES, OUTCOMES
+from kgprobe.tables.autoprompt_gather import Answered
+
+
+def examples(
+    groups: Mapping[str, Mapping[str, int]],
+    labels: Sequence[str] = ("Paris",),
+    flags: Mapping[str, Sequence[str]] | None = None,
+) -> pl.DataFrame:
+    """EXAMPLES: group -> split -> how many; the label of number i is labels[i % len(labels)]."""
+    rows = [
+        {
+            "group": group,
+            "split": split,
+            "example": f"{split}{i}",
+            "fact": f"{split}{i}",
+            "fields": json.dumps({"sub": f"S{i}"}),
+            "label": labels[i % len(labels)],
+            "surfaces": [],
+            "others": [],
+            "flags": list((flags or {}).get(f"{split}{i}", [])),
+        }
+        for group, splits in groups.items()
+        for split, n in splits.items()
+        for i in range(n)
+    ]
+    return pl.DataFrame(rows, schema=dict(EXAMPLES.columns))
+
+
+def outcomes(
+    frame: pl.DataFrame, ranks: Mapping[str, Sequence[int]], prompt: str = "searched"
+) -> pl.DataFrame:
+    """OUTCOMES of the dev and test examples: rank i of a group for its number i of the split."""
+    rows = []
+    for row in frame.filter(pl.col("split") != "train").iter_rows(named=True):
+        number = int(row["example"].removeprefix(row["split"]))
+        rank = ranks[row["group"]][number % len(ranks[row["group"]])]
+        rows.append(
+            {
+                "prompt": prompt,
+                "group": row["group"],
+                "split": row["split"],
+                "example": row["example"],
+                "best": rank,
+                "worst": rank,
+                "filtered_best": rank,
+                "filtered_worst": rank,
+                "options": 20,
+                "answer": row["label"] if rank == 1 else "Rome",
+                "logprob": -float(rank),
+            }
+        )
+    return pl.DataFrame(rows, schema=dict(OUTCOMES.columns))
+
+
+def answered(
+    benchmark: str,
+    prompt: str,
+    frame: pl.DataFrame,
+    found: pl.DataFrame,
+    model: str = "bert-base-cased",
+    source: str = "hub:x",
+) -> Answered:
+    """A probe of the masked model, whose printed name is its own."""
+    return Answered(benchmark, prompt, model, "masked", source, model, found, frame)

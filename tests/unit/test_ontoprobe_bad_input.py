@@ -1,0 +1,303 @@
+"""What wrong input of OntoProbe gets: one error that names every task, file and row, in time."""
+
+import polars as pl
+import pytest
+
+from kgprobe.benchmarks import ontoprobe, ontoprobe_modes, ontoprobe_own, ontoprobe_reasoning
+from kgprobe.benchmarks.ontoprobe_checks import SHOWN
+from kgprobe.probes import ranks, reasoned, soft_memory
+from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
+from kgprobe.probes.prompts import soft_files
+from kgprobe.probes.soft_rows import prepared
+from kgprobe.probes.spelling import rankable
+from tests.unit import soft_frames as frames
+from tests.unit.test_ontoprobe import PATTERNS, SWITCHES, built, own_tables, write_release
+from tests.unit.test_reasoning import PLAN, Silent, saved
+from tests.unit.test_reasoning import SWITCHES as TWO_PAIRS
+from tests.unit.tiny_models import tiny
+
+
+def no_weights(spec):
+    raise AssertionError("the model was loaded")
+
+
+@pytest.fixture
+def unloaded(monkeypatch):
+    """Reading any weights fails the test."""
+    for module in (ranks, soft_memory):
+        monkeypatch.setattr(module, "load_model", no_weights)
+
+
+def test_all_bad_tasks_are_named_in_one_error(tmp_path):
+    def change(files):
+        files["ontology/class.json"][3]["rdfs:label"] = ""
+        files["memorizing/range.jsonl"][25]["xxx"] = ["unheard"]
+        files["memorizing/domain.jsonl"][6]["uuu"] = {"link 6": ""}
+        files["memorizing/type.jsonl"][12].pop("xxx")
+        files["memorizing/subClassOf.jsonl"] = files["memorizing/subClassOf.jsonl"][:25]
+
+    with pytest.raises(ValueError, match="ontology, TP, SCO, DM cannot be built") as told:
+        built(write_release(tmp_path, change))
+    text = str(told.value)
+    assert r"class.json, entry 3 (http://dbpedia.org/ontology/C3): no label" in text
+    assert "type.jsonl, line 13: needs a subject" in text
+    assert "task SCO has 25 rows" in text
+    assert "domain.jsonl, line 7 (link 6): needs a pattern" in text
+
+
+def test_many_bad_rows_of_a_task_are_counted(tmp_path):
+    def change(files):
+        for entry in files["memorizing/range.jsonl"][20:]:
+            entry["xxx"] = ["unheard"]
+
+    with pytest.raises(ValueError, match="RG cannot be built") as told:
+        built(write_release(tmp_path, change))
+    lines = str(told.value).splitlines()
+    assert len(lines) == 1 + SHOWN + 1
+    assert lines[1].endswith("correct the label or add the concept to the ontology")
+    assert lines[-1] == f"  RG: ... and {14 - SHOWN} more"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda f: f["ontology/class.json"][5].update({"is rdf:type of": []}),
+            r"type\.jsonl, line 6: TP row 5 \('Thing 5'\) is of the class 'kind 5', which has no "
+            r"instance in .*ontology; add the instance there or remove the row",
+        ),
+        (
+            lambda f: f["ontology/property.json"][7].update({"rdfs:domain": None}),
+            r"domain\.jsonl, line 8: DM row 7 \('link 7'\): the property has no domain in "
+            r".*ontology; add it there or remove the row",
+        ),
+        (
+            lambda f: f["ontology/property.json"][7].update({"rdf:range": ""}),
+            r"range\.jsonl, line 8: RG row 7 \('link 7'\): the property has no range",
+        ),
+    ],
+)
+def test_rows_about_a_concept_that_lacks_what_is_asked_for(tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        built(write_release(tmp_path, change))
+
+
+def test_a_superproperty_without_pattern_is_told_by_the_rule_that_needs_it(tmp_path):
+    def change(files):
+        files["memorizing/subPropertyOf.jsonl"][22]["xxx"] = {"odd": "[X] is odd [Y] ."}
+        files["ontology/property.json"][1]["rdfs:subPropertyOf"] = {"odd": "[X] is odd [Y] ."}
+
+    taken, sets = built(write_release(tmp_path, change))
+    taken.concepts.patterns.pop("odd")
+    with pytest.raises(ValueError, match=r"rules: rdfs7 cannot be built\n.*'odd' has no pattern"):
+        ontoprobe_reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
+
+
+def test_our_own_ontology_tells_labels_ends_patterns_and_short_tasks_together():
+    tables = own_tables()
+    odd = ontoprobe_own.Tables(
+        tables.classes.with_columns(
+            label=pl.when(pl.col("class") == "d/C9").then(pl.lit(" ")).otherwise(pl.col("label"))
+        ),
+        tables.class_chains,
+        tables.instances,
+        tables.properties.with_columns(
+            range=pl.when(pl.col("property") == "w/P8")
+            .then(pl.lit("d/Gone"))
+            .otherwise(pl.col("range"))
+        ),
+        tables.property_chains,
+        tables.popularity,
+    )
+    patterns = [*PATTERNS[1:], {"property": "P0", "pattern": "[X] and ."}]
+    with pytest.raises(ValueError, match="ontology, RG, TP, SCO, SPO, DM cannot") as told:
+        ontoprobe_own.take(odd, patterns, {**SWITCHES, "split": "30/40"}, 0)
+    text = str(told.value)
+    assert "classes, row 9 (d/C9): no label; add rdfs:label" in text
+    assert "properties, w/P8 (link 8): its range d/Gone is no class of the ontology" in text
+    assert "ontology_patterns.tsv, P0: needs one [X] and one [Y], has '[X] and .'" in text
+    assert "task SCO has 44 rows; 30 for training, 40 for choosing" in text
+    assert "smaller ontoprobe.switches.split" in text
+
+
+def prompts():
+    return pl.DataFrame(
+        [(f"{task}-m1", task, 1, "[X] is a [Y] .", "manual") for task in frames.TASKS],
+        schema=["prompt", "relation", "index", "text", "kind"],
+        orient="row",
+    ).with_columns(pl.col("index").cast(pl.Int32))
+
+
+def long_subjects(tasks, words=600):
+    return frames.items().with_columns(
+        subject=pl.when(pl.col("relation").is_in(tasks) & (pl.col("row") == 5))
+        .then(pl.lit("Niger " * words))
+        .otherwise(pl.col("subject"))
+    )
+
+
+def test_too_long_prompts_of_all_relations_are_told_before_the_model_is_loaded(tmp_path, unloaded):
+    with pytest.raises(ValueError, match="cannot be asked all prompts") as told:
+        ranks.rank_frame(
+            saved(tmp_path), long_subjects(["TP", "SPO"]), frames.candidates(), prompts(), Silent
+        )
+    lines = str(told.value).splitlines()
+    assert [line.split(":")[0] for line in lines[1:]] == ["SPO", "TP"]
+    assert "item TP-5, template 1: 6" in lines[2]
+    assert "512 are allowed" in lines[2]
+    assert lines[2].endswith("or take a model with a longer window")
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_soft_prompts_and_rules_tell_it_before_the_model_is_loaded(tmp_path, unloaded, name):
+    spec = saved(tmp_path, name)
+    with pytest.raises(ValueError, match=r"tasks that cannot be asked\nSCO: .*\n.*item SCO-1"):
+        soft_memory.train(
+            spec,
+            long_subjects(["SCO"]).with_columns(
+                subject=pl.when(pl.col("item") == "SCO-1")
+                .then(pl.lit("Niger " * 1200))
+                .otherwise(pl.col("subject"))
+            ),
+            frames.candidates(),
+            TWO_PAIRS,
+            PLAN,
+            tmp_path / "p",
+            Silent,
+        )
+    longer = frames.reasoning().with_columns(
+        meta=pl.when(pl.col("item") == "rdfs9-4")
+        .then(pl.col("meta").str.replace("is a country", "Niger " * 1200))
+        .otherwise(pl.col("meta"))
+    )
+    with pytest.raises(ValueError, match=r"rules that cannot be asked\nrdfs9: .*\n.*item rdfs9-4"):
+        reasoned.reason(
+            spec, longer, frames.candidates(), None, TWO_PAIRS, PLAN, ("manual+manual",),
+            progress=Silent,
+        )  # fmt: skip
+    gone = frames.reasoning().filter(~((pl.col("relation") == "rdfs3") & (pl.col("role") == "dev")))
+    with pytest.raises(ValueError, match="rdfs3: no train or dev rows for the conjunction"):
+        reasoned.reason(
+            spec, gone, frames.candidates(), None, TWO_PAIRS, PLAN, ("manual+soft",),
+            progress=Silent,
+        )  # fmt: skip
+
+
+def test_a_split_without_rows_and_a_row_of_two_parts_are_told_per_task(tmp_path, unloaded):
+    items = frames.items()
+    gone = (pl.col("relation") == "RG") & (pl.col("role") == "dev")
+    twin = items.filter(item="TP-0").with_columns(item=pl.lit("TP-9"), role=pl.lit("test"))
+    with pytest.raises(ValueError, match="tasks that cannot be asked") as told:
+        soft_memory.train(
+            saved(tmp_path),
+            pl.concat([items.filter(~gone), twin]),
+            frames.candidates(),
+            TWO_PAIRS,
+            PLAN,
+            tmp_path / "p",
+            Silent,
+        )
+    assert str(told.value).splitlines()[1:] == [
+        "RG: no dev rows; the split is larger than the data",
+        "TP: 1 rows of the test part of TP stand in train or dev as well, first TP-9 ('niger 0'); "
+        "take them out of one part",
+    ]
+
+
+def test_prompt_files_of_another_model_are_told_before_the_model_is_loaded(tmp_path, monkeypatch):
+    spec, folder = saved(tmp_path), tmp_path / "p"
+    soft_memory.train(spec, frames.items(), frames.candidates(), TWO_PAIRS, PLAN, folder, Silent)
+    monkeypatch.setattr(soft_memory, "load_model", no_weights)
+    other = saved(tmp_path, "distilbert")
+    with pytest.raises(soft_files.PromptError, match="train the prompt anew") as told:
+        soft_memory.rank(other, frames.items(), frames.candidates(), folder, TWO_PAIRS, Silent)
+    assert len(str(told.value).splitlines()) == len(frames.TASKS)
+    with pytest.raises(ValueError, match=r"rdfs2: .*train the prompt anew"):
+        reasoned.reason(
+            other, frames.reasoning(), frames.candidates(), folder, TWO_PAIRS, PLAN,
+            ("soft+manual",), progress=Silent,
+        )  # fmt: skip
+
+
+def test_a_masked_model_without_a_mask_token_is_refused_by_its_tokenizer_alone(tmp_path):
+    loaded = tiny("bert", double=False)
+    loaded.tokenizer.mask_token = None
+    loaded.tokenizer.save_pretrained(tmp_path)
+    loaded.model.config.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="m: a masked model without a mask token"):
+        outline(ModelSpec("m", "masked", f"folder:{tmp_path}"))
+
+
+def odd_candidates():
+    """The class "Rome" (index 1) can be spelt by no token that the tokenizer knows."""
+    return frames.candidates().with_columns(
+        label=pl.when((pl.col("set") == "class") & (pl.col("index") == 1))
+        .then(pl.lit("Ж"))
+        .otherwise(pl.col("label"))
+    )
+
+
+def test_soft_prompts_and_rules_leave_out_what_cannot_be_spelt_and_say_so(tmp_path):
+    switches = {**TWO_PAIRS, "unknown_candidates": "leave_out"}
+    spec, folder, odd = saved(tmp_path), tmp_path / "p", odd_candidates()
+    only = frames.items().with_columns(
+        answers=pl.when(pl.col("item") == "TP-6")
+        .then(pl.lit([1], dtype=pl.List(pl.Int32)))
+        .otherwise(pl.col("answers"))
+    )
+    known = prepared(spec, only, odd, switches)
+    gone = known.record["candidates_left_out"]
+    assert gone["class"] == ["Ж"]
+    assert known.record["items_without_gold"] == ["TP-6"]
+    soft_memory.train(spec, only, odd, switches, PLAN, folder, Silent)
+    found, _, record = soft_memory.rank(spec, only, odd, folder, switches, Silent)
+    assert record["candidates_left_out"] == gone
+    golds = dict(only.select("item", "answers").rows())
+    sets = dict(only.select("item", "candidates").rows())
+    for item, gold in found.select("item", "gold").rows():
+        assert gold in golds[item]
+        assert sets[item] != "class" or gold != 1
+    assert "TP-6" not in found["item"].to_list()
+    assert found["worst"].max() <= 6  # of seven classes
+    answers, tests, told = reasoned.reason(
+        spec, frames.reasoning(), odd, None, switches, PLAN, ("manual+manual",), progress=Silent
+    )
+    assert told["candidates_left_out"] == gone
+    own = dict(frames.reasoning().select("item", "candidates").rows())
+    assert not [i for i, g in answers.select("item", "gold").rows() if own[i] == "class" and g == 1]
+    assert tests.height > 0
+
+
+def test_outline_and_model_agree_on_what_identifies_them(tmp_path):
+    spec = saved(tmp_path)
+    light, whole = outline(spec), load_model(spec)
+    assert light.limit == whole.limit
+    same = soft_files.identity(whole)
+    assert soft_files.identity(light) == {k: v for k, v in same.items() if k != "hidden_size"}
+    labels = {"class": frames.CLASSES}
+    assert rankable(light, labels) == rankable(whole, labels)
+
+
+def test_modes_are_refused_with_the_legal_values():
+    for switches, message in (
+        ({"split": "10"}, r"switches\.split: '10'; legal: 10/10"),
+        ({"alpha": "0"}, r"switches\.alpha: '0'; legal: 0\.5"),
+        ({"tie": "x"}, "unknown 'tie'; legal: tp_rows"),
+        ({"ties": "x"}, "legal: mean_rank, index_order, expectation"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ontoprobe_modes.resolve("default", switches)
+
+
+def test_limited_builds_tell_only_what_they_ask(tmp_path):
+    """A row that is not asked (item_limit) raises nothing when its gold is unknown."""
+
+    def change(files):
+        files["memorizing/subClassOf.jsonl"][30]["xxx"] = ["unheard"]
+
+    switches = {**SWITCHES, "item_limit": "5"}
+    _, sets = built(write_release(tmp_path, change), switches)
+    assert sets.items.filter(relation="SCO").height == 25
+    with pytest.raises(ValueError, match="SCO cannot be built"):
+        built(tmp_path, SWITCHES)
+    assert ontoprobe.limited([], SWITCHES) == []

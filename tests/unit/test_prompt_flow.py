@@ -1,0 +1,277 @@
+"""From a task's folder to prompt files and outcomes: searches, baselines, controls, sweeps."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kgprobe.probes import (
+    prompt_answers,
+    prompt_settings,
+    prompt_sweeps,
+    prompt_tasks,
+    prompt_trained,
+    searched,
+)
+from kgprobe.probes.prompts import autoprompt, trigger_files
+from kgprobe.schema import OUTCOMES, SWEEPS, check
+from tests.unit import prompt_folders
+from tests.unit.tiny_models import tiny
+
+
+def searched_task(folder, loaded, name="searched", **changed):
+    """(outcomes, record) of a search; prompts in folder / name, states in folder / states."""
+    own = prompt_folders.settings(**changed)
+    task = prompt_tasks.load(folder / "auto_world", own)
+    places = folder / name, folder / "states"
+    (folder / name).mkdir(exist_ok=True)
+    return searched.search_task(loaded, task, name, own, "default", *places)
+
+
+@pytest.fixture
+def answering(monkeypatch):
+    """Answerers and trainers get the model that is given, whatever their specification says."""
+
+    def use(loaded):
+        for module in (prompt_answers, prompt_trained):
+            monkeypatch.setattr(module, "load_model", lambda spec: loaded)
+        return loaded
+
+    return use
+
+
+def test_a_search_leaves_a_file_per_relation_and_outcomes_of_dev_and_test(tmp_path):
+    loaded = tiny("bert")
+    prompt_folders.facts(tmp_path / "auto_world")
+    frame, _ = searched_task(tmp_path, loaded)
+    check(frame.sort(OUTCOMES.key), OUTCOMES)
+    assert frame.group_by("group", "split").len().sort("group", "split").rows() == [
+        ("P36", "dev", 3), ("P36", "test", 4), ("P37", "dev", 3), ("P37", "test", 4),
+    ]  # fmt: skip
+    file = trigger_files.load(tmp_path / "searched/P36.json", loaded)
+    assert len(file.trigger) == 2
+    assert len(file.restarts) == 2
+    own = frame.filter((pl.col("group") == "P36") & (pl.col("split") == "test"))
+    assert file.scores["test_p1"]["value"] == pytest.approx((own["best"] == 1).mean())
+    assert file.scores["test_p1"]["n"] == 4
+    assert not (tmp_path / "states").exists()
+
+
+def test_a_stopped_search_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
+    loaded = tiny("bert")
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    for folder in (whole, broken):
+        prompt_folders.facts(folder / "auto_world")
+    searched_task(whole, loaded)
+    iterate, count = autoprompt.Search._iterate, iter(range(10**6))
+
+    def stop(self, state, draws, bar):
+        if next(count) == 31:  # in the second restart of the second relation
+            raise KeyboardInterrupt
+        iterate(self, state, draws, bar)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(autoprompt.Search, "_iterate", stop)
+        with pytest.raises(KeyboardInterrupt):
+            searched_task(broken, loaded)
+    assert list((broken / "states").rglob("*.state.json"))
+    assert not list((broken / "searched").iterdir())
+    searched_task(broken, loaded)
+    for name in ("P36.json", "P37.json"):
+        assert (broken / "searched" / name).read_bytes() == (whole / "searched" / name).read_bytes()
+
+
+def test_other_settings_do_not_meet_the_states_of_a_stopped_search(tmp_path):
+    loaded = tiny("bert")
+    task = prompt_tasks.load(prompt_folders.facts(tmp_path / "auto_world"), {})
+    one = searched.digest(loaded, task, "a template", {"iterations": 3})
+    assert one != searched.digest(loaded, task, "a template", {"iterations": 4})
+    fewer = prompt_tasks.load(tmp_path / "auto_world", {"groups": ["P36"]})
+    assert one != searched.digest(loaded, fewer, "a template", {"iterations": 3})
+
+
+def test_written_prompts_and_controls_of_a_searched_one(tmp_path, answering):
+    loaded = answering(tiny("bert"))
+    folder = prompt_folders.facts(tmp_path / "auto_world")
+    searched_task(tmp_path, loaded)
+    own = prompt_answers.Answerer(
+        loaded.spec, prompt_tasks.load(folder, {}), tmp_path / "searched", draws=3
+    )
+    asked = ["majority", "constant", "manual", "random_triggers", "shuffled_triggers"]
+    frame = own.answers(asked)
+    check(frame.sort(OUTCOMES.key), OUTCOMES)
+    counts = dict(frame["prompt"].value_counts().iter_rows())
+    names = {*asked, *(f"random_triggers:{i:02d}" for i in range(3))} - {"random_triggers"}
+    assert counts == dict.fromkeys(names, 14)
+    constant = frame.filter((pl.col("prompt") == "constant") & (pl.col("split") == "test"))
+    assert set(constant["options"]) == {len(own.words)}
+
+
+def test_a_causal_model_is_asked_what_ends_in_its_answer(tmp_path, answering):
+    loaded = answering(tiny("gpt2"))
+    folder = prompt_folders.facts(tmp_path / "auto_world")
+    own = prompt_answers.Answerer(loaded.spec, prompt_tasks.load(folder, {}))
+    frame = own.answers(["manual"])
+    assert frame["group"].unique().to_list() == ["P36"]
+    with pytest.raises(prompt_tasks.TaskError, match="no prompts 'lpaqa'; the task has manual"):
+        own.answers(["lpaqa"])
+    with pytest.raises(prompt_tasks.TaskError, match="no searched prompts"):
+        own.answers(["shuffled_triggers"])
+    with pytest.raises(prompt_tasks.TaskError, match=r"autoprompt\.published"):
+        own.answers(["published"])
+
+
+def test_prompts_move_to_another_model_by_their_text(tmp_path, answering):
+    first, second = tiny("bert"), answering(tiny("roberta"))
+    folder = prompt_folders.facts(tmp_path / "auto_world")
+    searched_task(tmp_path, first)
+    task = prompt_tasks.load(folder, {})
+    own = prompt_answers.Answerer(second.spec, task, other=tmp_path / "searched")
+    assert own.answers(["transferred"]).height == 14
+
+
+def test_classes_are_searched_with_label_tokens(tmp_path, answering):
+    loaded = answering(tiny("bert"))
+    folder = prompt_folders.classes(tmp_path / "auto_world")
+    frame, _ = searched_task(tmp_path, loaded)
+    file = trigger_files.load(tmp_path / "searched/all.json", loaded)
+    assert {name: len(ids) for name, ids in file.labels.items()} == {"negative": 2, "positive": 2}
+    assert set(frame["answer"]) <= {"negative", "positive"}
+    assert file.scores["dev_p1"]["n"] == 8
+    own = prompt_answers.Answerer(
+        loaded.spec, prompt_tasks.load(folder, {}), tmp_path / "searched", draws=2
+    )
+    made = own.answers(["majority", "manual", "random_triggers"])
+    assert made.height == 14 * 4
+
+
+def test_controls_search_on_random_weights_and_balanced_data(tmp_path):
+    loaded = tiny("bert")
+    prompt_folders.facts(tmp_path / "auto_world")
+    searched_task(tmp_path, loaded, "searched_balanced", groups=["P36"])
+    searched_task(tmp_path, loaded, "searched_7", groups=["P36"], settings={"iterations": 60})
+    seven = json.loads((tmp_path / "searched_7/P36.json").read_text())
+    assert len(seven["trigger"]) == 7
+    assert (tmp_path / "searched_balanced/P36.json").is_file()
+
+
+def test_trained_baselines_answer_dev_and_test(tmp_path, answering):
+    loaded = answering(tiny("bert"))
+    task = prompt_tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
+    for name, own in (("linear_probe", {"epochs": 2}), ("finetuned", {"epochs": 1, "rate": None})):
+        frame, _ = prompt_trained.answers(name, loaded.spec, task, own)
+        check(frame.sort(OUTCOMES.key), OUTCOMES)
+        assert (frame["prompt"].unique().to_list(), frame.height) == ([name], 14)
+    with pytest.raises(prompt_tasks.TaskError, match="'continuous' is for facts and"):
+        prompt_trained.answers("continuous", loaded.spec, task, {})
+
+
+def test_continuous_prompts_and_the_extractor(tmp_path, answering):
+    loaded = answering(tiny("bert"))
+    task = prompt_tasks.load(prompt_folders.facts(tmp_path / "auto_re", True), {"groups": ["P36"]})
+    frame, _ = prompt_trained.answers("continuous", loaded.spec, task, {"epochs": 1, "vectors": 2})
+    assert frame.height == 7
+    frame, record = prompt_trained.answers("relation_lstm", loaded.spec, task, {"epochs": 1})
+    assert frame.height == 7
+    assert record["trained"]["train_sentences"] == 6
+
+
+def sweep_settings(**changed):
+    low = {
+        "sizes": [4, 8],
+        "draws": 2,
+        "selection": "within",
+        "triggers": 2,
+        "finetune": {"epochs": 1},
+    }
+    return prompt_folders.settings(**{**low, **changed})
+
+
+@pytest.mark.parametrize("selection", ["within", "full"])
+def test_a_sweep_over_few_examples(tmp_path, selection):
+    loaded, own = tiny("bert"), sweep_settings(selection=selection)
+    task = prompt_tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
+    frame = prompt_sweeps.low_data(loaded, task, "searched", own, "default", tmp_path / "shards")
+    check(frame.sort(SWEEPS.key), SWEEPS)
+    assert frame.select("size", "draw").sort("size", "draw").rows() == [
+        (4, 0),
+        (4, 1),
+        (8, 0),
+        (8, 1),
+    ]
+    assert set(frame["n"]) == {8}
+
+
+def test_a_sweep_takes_up_the_points_that_are_there(tmp_path, monkeypatch):
+    loaded, own = tiny("bert"), sweep_settings()
+    task = prompt_tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
+    ways = (loaded, task, "finetuned", own, "default", tmp_path / "shards")
+    first = prompt_sweeps.low_data(*ways)
+    monkeypatch.setattr(prompt_sweeps, "_finetuned", lambda *a: pytest.fail("measured again"))
+    assert prompt_sweeps.low_data(*ways).equals(first)
+
+
+def test_subsets_hold_every_class_and_halves_too(tmp_path):
+    task = prompt_tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
+    part = prompt_sweeps.subset(task, 4, 0, 0)
+    rows = part.of("", "train")
+    assert rows["label"].value_counts().sort("label").rows() == [("negative", 2), ("positive", 2)]
+    assert part.of("", "dev").height == 8
+    half = prompt_sweeps.halved(part)
+    assert half.of("", "train").height == half.of("", "dev").height == 2
+    assert set(half.of("", "dev")["label"]) == {"negative", "positive"}
+    with pytest.raises(ValueError, match="13 training examples asked for, there are 12"):
+        prompt_sweeps.subset(task, 13, 0, 0)
+
+
+def test_a_grid_has_every_point(tmp_path):
+    own = prompt_folders.settings(candidates=[4], label_tokens=[1, 2], settings={"restarts": 1})
+    own |= {"triggers": [1, 2]}
+    task = prompt_tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
+    frame = prompt_sweeps.grid(tiny("bert"), task, own, "default", tmp_path / "shards")
+    points = frame.select("label_tokens", "triggers").sort("label_tokens", "triggers").rows()
+    assert points == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    assert np.isfinite(frame["value"].to_numpy()).all()
+
+
+def test_a_task_is_cut_down_by_hash_and_by_relation(tmp_path):
+    folder = prompt_folders.facts(tmp_path / "auto_world")
+    task = prompt_tasks.load(folder, {"groups": ["P36"], "most": {"train": 4, "test": None}})
+    counts = task.examples.group_by("group", "split").len().sort("split").rows()
+    assert counts == [("P36", "dev", 3), ("P36", "test", 4), ("P36", "train", 4)]
+    fewer = prompt_tasks.load(folder, {"groups": ["P36"], "most": {"train": 3}})
+    assert set(fewer.of("P36", "train")["example"]) < set(task.of("P36", "train")["example"])
+    with pytest.raises(prompt_tasks.TaskError, match="no relation P1; legal: P36, P37"):
+        prompt_tasks.load(folder, {"groups": ["P1"]})
+
+
+def test_the_settings_of_a_model_lie_over_those_of_the_task():
+    config = {
+        "facts": {"triggers": 5, "settings": {"iterations": 9, "batch": 2}},
+        "models": {"m": {"facts": {"settings": {"batch": 3}}}},
+    }
+    assert prompt_settings.section(config, "auto_lama", "m") == {
+        "triggers": 5,
+        "settings": {"iterations": 9, "batch": 3},
+    }
+    assert prompt_settings.section(config, "auto_world", "n") == config["facts"]
+
+
+def test_rows_of_the_sheet_that_make_no_sense_are_told():
+    row = {"_line": "3", "paper": "autoprompt", "method": "predict", "prompt": "searched"}
+    assert prompt_settings.problems([row]) == []
+    (wrong,) = prompt_settings.problems([{**row, "prompt": "templates"}])
+    assert wrong.startswith("line 3: prompt 'templates' with method 'predict'; legal: searched")
+    (wrong,) = prompt_settings.problems([{**row, "paper": "bear"}])
+    assert "go with paper autoprompt" in wrong
+    assert prompt_settings.problems([{**row, "paper": "bear", "method": "sentence"}]) == []
+
+
+def test_every_prompt_of_the_sheet_has_who_answers_it():
+    written = set(prompt_answers.PROMPTS)
+    assert written == set(prompt_settings.WRITTEN)
+    assert set(prompt_trained.TRAINED) == set(prompt_settings.TRAINED)
+    assert set(searched.RANDOM) | set(searched.LENGTHS) | {searched.BALANCED, "searched"} == set(
+        prompt_settings.SEARCHED
+    )

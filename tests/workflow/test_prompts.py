@@ -1,0 +1,99 @@
+"""Searching a prompt as a user does: killed and started again, bad rows of the sheet."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.project import Project
+
+HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
+ROW = "autoprompt\tauto_world\t{}\tpredict\tcontrol-masked\n"
+TARGET = "results/outcomes/auto_world/searched/control-masked.parquet"
+MADE = ("results/prompts/searched", "results/outcomes")
+#: long enough to be killed in the middle of it
+ITERATIONS = 150
+
+
+def project(folder: Path, *prompts: str) -> Project:
+    made = Project(folder)
+    rows = "".join(ROW.format(prompt) for prompt in prompts)
+    (folder / "config/experiments.small.tsv").write_text(HEADER + rows)
+    made.edit("config/embedded.yaml", "iterations: 40", f"iterations: {ITERATIONS}")
+    return made
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A search that nothing disturbed."""
+    made = project(tmp_path_factory.mktemp("prompts"), "manual", "searched")
+    result = made.run("--", TARGET)
+    assert result.returncode == 0, result.stdout[-4000:]
+    return made
+
+
+def test_a_killed_search_ends_with_the_prompt_of_an_undisturbed_one(finished):
+    expected = finished.hashes(*MADE)
+    assert any(name.endswith("control-masked/P17.json") for name in expected)
+    for folder in MADE:
+        shutil.rmtree(finished.folder / folder)
+    process = subprocess.Popen(
+        finished.command("--", TARGET, cores=1),
+        cwd=finished.folder,
+        env=finished.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    states = finished.folder / "results/shards/prompts/searched/auto_world/control-masked"
+    until = time.monotonic() + 300
+    while not list(states.rglob("P31.state.json")):  # the second relation has begun
+        assert time.monotonic() < until, "the search did not come to its second relation"
+        assert process.poll() is None, "the search ended before it could be killed"
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (finished.folder / TARGET).exists()
+    result = finished.run("--", TARGET, cores=2)
+    assert result.returncode == 0, result.stdout[-4000:]
+    log = finished.folder / "logs/prompts/searched/auto_world/control-masked.log"
+    assert "search goes on" in log.read_text()
+    assert finished.hashes(*MADE) == expected
+    assert not states.exists(), "finished searches leave no states"
+
+
+def test_the_evaluate_command_gives_the_score_in_the_prompt_s_file(finished):
+    folder = finished.folder / "results"
+    command = [
+        *(finished.command()[0], "-m", "kgprobe.probes.prompted"),
+        str(folder / "prompts/searched/auto_world/control-masked"),
+        str(folder / "benchmarks/auto_world/examples.parquet"),
+    ]
+    result = subprocess.run(
+        command,
+        cwd=finished.folder,
+        env=finished.environment(),
+        text=True,
+        capture_output=True,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "group P17" in result.stdout
+    assert "macro" in result.stdout
+
+
+def test_rows_that_make_no_sense_stop_before_anything_runs(tmp_path):
+    made = project(tmp_path, "templates")
+    result = made.run("-n")
+    assert result.returncode == 1
+    assert "line 2: prompt 'templates' with method 'predict'; legal: searched" in result.stdout
+
+
+def test_transfer_needs_the_model_that_prompts_come_from(tmp_path):
+    made = project(tmp_path, "transferred")
+    result = made.run("-n", "--", "results/outcomes/auto_world/prompts/control-masked.parquet")
+    assert result.returncode == 1
+    assert "name in autoprompt.transfer the model" in result.stdout

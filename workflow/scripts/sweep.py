@@ -1,0 +1,18 @@
+from pathlib import Path
+
+from kgprobe import schema
+from kgprobe.job import job
+from kgprobe.probes import prompt_sweeps, prompt_tasks, searched
+from kgprobe.probes.models.load import ModelSpec
+
+with job(snakemake) as run:
+    chosen, seed = run.params, run.params.seed
+    task = prompt_tasks.load(Path(run.input.examples).parent, chosen.settings, seed)
+    name, shards = run.wildcards.prompt, Path(run.params.shards)
+    loaded = searched.prepared(ModelSpec(**chosen.model), name, seed)
+    if run.wildcards.sweep == "grid":
+        frame = prompt_sweeps.grid(loaded, task, chosen.settings, chosen.mode, shards)
+    else:
+        own = (chosen.settings, chosen.mode, shards, seed)
+        frame = prompt_sweeps.low_data(loaded, task, name, *own)
+    schema.write(frame, schema.SWEEPS, run.output.sweep, run.provenance(model=loaded.record))

@@ -35,7 +35,7 @@ from kgprobe.probes.prompts.trigger_settings import settings_for
 from kgprobe.probes.prompts.triggers import Template
 from perf.cloze import base_model
 
-TRIGGERS, CANDIDATES, BATCH, REPEATS, TARGET = 5, 10, 16, 3, 3.0
+TRIGGERS, CANDIDATES, BATCH, REPEATS, TARGET = 5, 10, 12, 3, 3.0
 #: sums over a batch of log-probabilities in float32, from passes of other shapes
 TOLERANCE = 1e-3
 

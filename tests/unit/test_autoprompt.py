@@ -66,7 +66,7 @@ CASES = [
     ("bert", "classes", 5, 1, "strict", "accuracy", "fresh"),
     ("roberta", "classes", 5, 1, "best_of_k", "likelihood", "disjoint"),
     ("gpt2", "facts", 5, 1, "strict", "likelihood", "disjoint"),
-    ("gpt2", "classes", 1, 1, "best_of_k", "accuracy", "fresh"),
+    ("gpt2", "classes", 1, 3, "best_of_k", "accuracy", "fresh"),
     ("llama", "facts", 5, 1, "best_of_k", "likelihood", "fresh"),
     ("llama", "classes", 5, 1, "strict", "accuracy", "disjoint"),
 ]

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from kgprobe.probes.prompts.autoprompt import search
+from kgprobe.probes.prompts.slots import embedding_modules
 from kgprobe.probes.prompts.trigger_data import problem
 from kgprobe.probes.prompts.trigger_filters import allowed, spelled_like, vocabulary_of
 from kgprobe.probes.prompts.trigger_scores import Scorer, top
@@ -151,6 +152,37 @@ def test_first_order_gains_rank_single_swaps_like_their_true_change(name):
             trigger[place]])  # fmt: skip
         assert np.corrcoef(full, true)[0, 1] > 0.9
         assert 0.5 < np.polyfit(full, true, 1)[0] < 2
+
+
+@pytest.mark.parametrize("name", ["bert", "albert", "gpt2", "llama", "t5"])
+def test_gradients_are_central_differences(name):
+    loaded = tiny(name, bos="forced" if name in ("gpt2", "llama") else "")
+    known = problem(loaded, template_for(loaded), TRAIN, TRAIN, Settings())
+    scorer, trigger = Scorer(loaded, known), [20, 33, 47]
+    one = np.array([1])
+    found = scorer.gradient(one, np.ones(1), trigger)
+    generator = torch.Generator().manual_seed(1)
+    way = torch.randn(found.shape, generator=generator, dtype=torch.float64)
+    at = torch.from_numpy(known.train.encoded.triggers[1])
+    values = []
+    # these two norm in float32 whatever the model is in
+    size, rel = (1e-3, 2e-3) if name in ("llama", "t5") else (1e-5, 1e-5)
+    for step in (size, -size):
+        calls = itertools.count()
+
+        def moved(module, given, output, step=step, calls=calls):
+            if next(calls):  # the decoder's own tokens
+                return output
+            changed = output.clone()
+            changed[0, at] += step * way
+            return changed
+
+        handles = [m.register_forward_hook(moved) for m in embedding_modules(loaded.model)]
+        values.append(scorer.values("train", one, [trigger], "likelihood", share=False)[0, 0])
+        for handle in handles:
+            handle.remove()
+    expected = -(values[0] - values[1]) / (2 * size)
+    assert (found * way.numpy()).sum() == pytest.approx(expected, rel=rel)
 
 
 def test_the_best_candidates_come_in_order_and_equal_ones_by_their_id():

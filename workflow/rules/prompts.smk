@@ -7,14 +7,17 @@
 READING = [
     "metrics/prompts",
     "probes/models/batching",
+    "probes/models/causal",
     "probes/models/head",
     "probes/models/last_layer",
     "probes/models/load",
     "probes/models/masked",
     "probes/models/predict",
+    "probes/models/trie",
     "probes/prompt_tasks",
     "probes/prompted",
     "probes/prompts/answer_options",
+    "probes/prompts/answer_phrases",
     "probes/prompts/templates",
     "probes/prompts/trigger_files",
     "probes/prompts/trigger_labels",
@@ -26,9 +29,7 @@ READING = [
 ]
 #: modules that a search depends on besides
 SEARCHING = [
-    "probes/models/causal",
     "probes/models/reinitialised",
-    "probes/models/trie",
     "probes/prompts/autoprompt",
     "probes/prompts/balance",
     "probes/prompts/label_tokens",

@@ -126,7 +126,7 @@ def inserted(loaded: Loaded, vectors: Vectors, in_softmax: int | None = None) ->
         return torch.where((ids >= size)[..., None], chosen, found)
 
     handles = []
-    for module in _embeddings(loaded.model):
+    for module in embedding_modules(loaded.model):
         handles += [module.register_forward_pre_hook(lower), module.register_forward_hook(put)]
     if in_softmax is not None:
         handles.append(_tied_output(loaded).register_forward_hook(_appending(vectors, in_softmax)))
@@ -156,7 +156,7 @@ def _tied_output(loaded: Loaded) -> nn.Linear:
     return output
 
 
-def _embeddings(model: Any) -> list[nn.Embedding]:
+def embedding_modules(model: Any) -> list[nn.Embedding]:
     """Every module that looks ids up in the input embedding: encoder and decoder share it."""
     main = model.get_input_embeddings()
     shared = [

@@ -20,6 +20,7 @@ from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import SLICE, Parts
+from kgprobe.probes.prompts.slots import embedding_modules
 from kgprobe.probes.prompts.trigger_data import Problem, Split
 
 Floats = NDArray[np.float64]
@@ -75,6 +76,7 @@ class Scorer:
         self._shared: Causal | None = None
         if loaded.spec.kind == "causal":
             self._shared = Causal(loaded, replace(self.budget, backoffs=[]))
+        self._embeddings = embedding_modules(loaded.model)
         self.rows_fed = 0
 
     @property
@@ -112,7 +114,7 @@ class Scorer:
 
         def forward(chunk: Ints) -> None:
             ids, mask, places, types = tensors.batch(batch[chunk], own.expand(len(chunk), -1))
-            with torch.enable_grad(), _leaf(self.loaded.model.get_input_embeddings()) as leaf:
+            with torch.enable_grad(), _leaf(self._embeddings) as leaf:
                 features = self.parts.features(ids, mask, places, types)
                 logits = self.parts.logits(features)
                 right = tensors.right[torch.from_numpy(batch[chunk]).to(ids.device)]
@@ -227,10 +229,13 @@ def _first(scores: Any) -> Any:
 
 
 class _leaf:  # noqa: N801  (used like a function)
-    """While open, the first output of an embedding is a leaf that gets a gradient."""
+    """While open, the first output of the embeddings is a leaf that gets a gradient.
 
-    def __init__(self, module: Any) -> None:
-        self.module, self.found = module, list[Any]()
+    First: the decoder of a sentinel model looks its tokens up after the encoder.
+    """
+
+    def __init__(self, modules: Sequence[Any]) -> None:
+        self.modules, self.found = modules, list[Any]()
 
     def __enter__(self) -> list[Any]:
         def hook(module: Any, given: Any, output: Any) -> Any:
@@ -239,8 +244,9 @@ class _leaf:  # noqa: N801  (used like a function)
             self.found.append(output.detach().requires_grad_(True))
             return self.found[0]
 
-        self.handle = self.module.register_forward_hook(hook)
+        self.handles = [module.register_forward_hook(hook) for module in self.modules]
         return self.found
 
     def __exit__(self, *_: object) -> None:
-        self.handle.remove()
+        for handle in self.handles:
+            handle.remove()

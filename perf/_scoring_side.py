@@ -8,7 +8,6 @@ process, around scoring and tokenisation.
 
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -85,6 +84,12 @@ SIDES: dict[str, Callable[[Case], Callable[[Slice], list[float]]]] = {
 }
 
 
+def peak() -> float:
+    """MiB of this process's largest resident set; ru_maxrss would begin with its parent's."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
+
+
 def main(side: str, case_path: str, result_path: str) -> None:
     """Measure one side and write seconds, scores and peak memory."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
@@ -108,7 +113,7 @@ def main(side: str, case_path: str, result_path: str) -> None:
             "record": getattr(run, "record", {}),
             "stages": dict(stages or {}),
         }
-    result["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    result["peak"] = peak()
     if side == "profile":
         result["gflops"] = scoring_profile.matmul_rate()
     Path(result_path).write_text(json.dumps(result))

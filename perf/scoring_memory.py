@@ -19,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from perf._scoring_side import peak
 from perf.scoring import bear
 
 #: Instances of a relation that the peer answers.
@@ -93,15 +94,9 @@ def peer(folder: str, instances: int) -> tuple[int, int]:
     return sentences, sentences
 
 
-def _peak() -> float:
-    """MiB of the largest resident set since the last reset."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
-
-
 def _loaded() -> None:
     """Remember the peak of loading and begin anew."""
-    PEAKS["loading"] = _peak()
+    PEAKS["loading"] = peak()
     Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -112,7 +107,7 @@ def side(name: str, folder: str, instances: str) -> None:
     torch.set_num_threads(1)
     start = time.process_time()
     listed, scored = ours(folder) if name == "ours" else peer(folder, int(instances))
-    PEAKS["scoring"] = _peak() + (listed - scored) * RESULT / MIB
+    PEAKS["scoring"] = peak() + (listed - scored) * RESULT / MIB
     record = {"peak": max(PEAKS.values()), **PEAKS, "listed": listed, "scored": scored}
     print(json.dumps({**record, "cpu": round(time.process_time() - start)}))
 

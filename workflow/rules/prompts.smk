@@ -29,6 +29,7 @@ READING = [
 ]
 #: modules that a search depends on besides
 SEARCHING = [
+    "probes/prompts/slots",
     "probes/models/reinitialised",
     "probes/prompts/autoprompt",
     "probes/prompts/balance",

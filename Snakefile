@@ -9,6 +9,9 @@ configfile: "config/config.yaml"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/common_attributes.smk"
+include: "workflow/rules/common_ontoprobe.smk"
+include: "workflow/rules/common_prompts.smk"
 include: "workflow/rules/sources.smk"
 include: "workflow/rules/knowledge.smk"
 include: "workflow/rules/benchmarks.smk"

@@ -11,7 +11,9 @@ PACKAGE = ROOT / "src" / "kgprobe"
 RULES = "\n".join(
     (ROOT / "workflow" / "rules" / f"{stage}.smk").read_text() for stage in ("probes", "prompts")
 )
-COMMON = (ROOT / "workflow" / "rules" / "common.smk").read_text()
+COMMON = "\n".join(
+    path.read_text() for path in sorted((ROOT / "workflow" / "rules").glob("common*.smk"))
+)
 #: rule -> the modules that its script calls
 CALLED = {
     "score": ["probes/answers"],

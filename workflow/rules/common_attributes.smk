@@ -1,0 +1,89 @@
+# Questions about the nine attributes of a knowledge graph: which are built, with which prompts,
+# answers and tables.
+
+
+def attributes():
+    """The graph-attribute benchmarks that some probe asks, all of them when none does."""
+    return [name for name in ATTRIBUTES if name in probed(None)] or ATTRIBUTES
+
+
+def few_prompts(wildcards):
+    """How many prompts a relation: models behind an API are asked few of the graph attributes'."""
+    is_api = MODELS[wildcards.model]["kind"] == "api"
+    return (
+        config["wording"]["api"] if is_api and wildcards.benchmark in ATTRIBUTES else 0
+    )
+
+
+def wordnet():
+    """The folder of the WordNet database, where synonyms are asked for."""
+    chosen = config["wording"]
+    return (
+        files([chosen["wordnet"]]) if chosen["synonyms"] and probes(paper="kg") else []
+    )
+
+
+def pararel():
+    """The folder of ParaRel's patterns, where they are asked for."""
+    chosen = config["wording"]["pararel"]
+    return files([chosen]) if chosen else []
+
+
+def attribute_answers():
+    """The answers of every row of the graph-attribute benchmarks, in the sheet's order."""
+    return [
+        expand(
+            (
+                rules.score.output.scores
+                if row["method"].startswith("sentence")
+                else rules.fill.output.fills
+            ),
+            **row,
+        )[0]
+        for row in probes(paper="kg")
+    ]
+
+
+def attribute_golds():
+    """Ranks of the golds beside every file of fillings."""
+    return [
+        expand(rules.fill.output.golds, **row)[0] for row in by_method("fill", "kg")
+    ]
+
+
+def of_attributes(kind):
+    """One parquet file of every graph-attribute benchmark that is probed."""
+    return [f"results/benchmarks/{name}/{kind}.parquet" for name in probed("kg")]
+
+
+def world_attributes(kind):
+    """The same where they are built on the embedded world, whose facts control models are taught."""
+    return of_attributes(kind) if config["attributes"]["graph"] == "world" else []
+
+
+def attribute_aliases():
+    """Other names of the answers, where a generated text may equal one of them."""
+    if config["wording"]["match"] == "label":
+        return []
+    return "results/benchmarks/graph/aliases.parquet"
+
+
+def attribute_source():
+    """Where the other names of the attributes' entities are pulled from."""
+    return "world" if config["attributes"]["graph"] == "world" else "wikidata"
+
+
+def attribute_taught():
+    """What the control models were taught, where they answer the graph-attribute benchmarks."""
+    controls = [
+        row
+        for row in probes(paper="kg")
+        if MODELS[row["model"]]["source"].startswith("control:")
+    ]
+    return "results/models/taught.parquet" if controls else []
+
+
+def attribute_options():
+    """How the metrics of the graph-attribute benchmarks are read."""
+    names = ("ambiguous_denominator", "intersect")
+    return {name: config["wording"][name] for name in names}

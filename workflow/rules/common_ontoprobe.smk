@@ -1,0 +1,79 @@
+# Questions about OntoProbe's sets: what is asked of them, with which prompts, and their tables.
+
+
+def shipped_split():
+    """The released files that say which premises were memorised, where they are asked for."""
+    is_asked = switches("mc_split")["mc_split"] == "shipped"
+    on_release = any(row["benchmark"] == "onto_released" for row in by_method("choice"))
+    return released("ontoprobe", "gpt/reasoning") if is_asked and on_release else []
+
+
+def onto_beside():
+    """Table 4 of every run that stands beside this one, in the config's order."""
+    return [
+        f"{folder}/tables/ontoprobe_memorising.parquet"
+        for folder in files(config["ontoprobe"]["beside"].values())
+    ]
+
+
+def onto_rows():
+    """Rows of the sheet whose memorising answers OntoProbe's tables show."""
+    methods = ("cloze", "sentence", "soft")
+    return [
+        row
+        for row in probes(paper="ontoprobe")
+        if row["method"].split("-")[0] in methods
+    ]
+
+
+def onto_answers():
+    """The file of answers of every one of these rows, in their order."""
+    found = []
+    for row in onto_rows():
+        if row["method"].split("-")[0] == "sentence":
+            found += expand(rules.score.output.scores, **row)
+        else:
+            kind = "soft" if row["method"] == "soft" else "templates"
+            found.append(
+                f"results/ranks/{row['benchmark']}/{kind}/{row['model']}.parquet"
+            )
+    return found
+
+
+def onto_sets():
+    """The OntoProbe sets that are asked, and the whole set of every lite one."""
+    asked = [row["benchmark"] for row in onto_rows()]
+    return list(dict.fromkeys([*(b.removesuffix("_lite") for b in asked), *asked]))
+
+
+def onto_tables():
+    """OntoProbe's tables that apply to this sheet."""
+    names = ["sizes", "configurations", "memorising", "groups", "baseline", "modes"]
+    if any(row["method"] in ("cloze", "soft") for row in onto_rows()):
+        names.append("averages")
+    if "onto_world" in onto_sets():
+        names.append("calibration")
+    if by_method("reason", "ontoprobe"):
+        names.append("reasoning")
+    if any(row["method"] == "soft" for row in onto_rows()):
+        names.append("seeds")
+    if config["ontoprobe"]["beside"]:
+        names.append("runs")
+    return [f"ontoprobe_{name}" for name in names]
+
+
+def soft_files():
+    """Ranks by soft prompts and of reasoning, for every row of these methods, in the sheet's order."""
+    makers = {"soft": rules.rank_soft, "reason": rules.reason}
+    return [
+        expand(rule.output.ranks, **row)[0]
+        for method, rule in makers.items()
+        for row in by_method(method)
+    ]
+
+
+def prompted(wildcards):
+    """The folder of soft prompts, for reasoning with soft templates."""
+    if any(s.startswith("soft+") for s in config["ontoprobe"]["soft"]["schemes"]):
+        return expand(rules.train_soft.output.prompts, **wildcards)[0]
+    return []

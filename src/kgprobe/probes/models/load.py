@@ -24,6 +24,8 @@ DTYPES = {
 }
 #: `float32-compiled` and so on: the same arithmetic through torch.compile, which is not exact.
 COMPILED = "-compiled"
+#: file in a folder that a GGUF file was unpacked into; it names that file's sha256
+UNPACKED = "unpacked.json"
 #: What the loaders of files of all kinds raise for damaged or missing ones.
 _LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError)
 
@@ -62,7 +64,8 @@ class Loaded:
 
 
 def load_model(spec: ModelSpec, controls: Path | None = None, device: str = "") -> Loaded:
-    """Load the model of `spec`; `controls` is the folder that holds control-<kind>.
+    """Load the model of `spec`; `controls` is the folder that holds control-<kind> and
+    unpacked-<package>.
 
     The arithmetic is `spec.dtype`, whatever the file stores. Raises ModelError when the source is
     missing, damaged or of another kind.
@@ -138,11 +141,15 @@ def _place(spec: ModelSpec, controls: Path | None) -> tuple[str, dict[str, Any]]
     scheme, _, rest = spec.source.partition(":")
     if scheme == "hub":
         return rest, {"revision": spec.revision}
+    made = controls or Path("results/models")
     if scheme == "gguf":
         path = _packaged(spec, rest)
+        folder = made / f"unpacked-{rest}"
+        if unpacked_from(folder) == _digest(path):
+            return str(folder), {"local_files_only": True}
         return str(path.parent), {"gguf_file": path.name}
     if scheme == "control":
-        rest = str((controls or Path("results/models")) / f"control-{rest}")
+        rest = str(made / f"control-{rest}")
     elif scheme != "folder":
         raise ModelError(f"{spec.model}: source {spec.source!r}; legal: hub, folder, gguf, control")
     if not Path(rest).is_dir():
@@ -162,6 +169,22 @@ def _packaged(spec: ModelSpec, package: str) -> Path:
     if len(paths) != 1 or not paths[0].is_file():
         raise ModelError(f"{spec.model}: {len(paths)} GGUF files in {package}, expected one")
     return paths[0]
+
+
+def unpacked_from(folder: Path) -> str:
+    """sha256 of the GGUF file that `folder` was unpacked from; nothing where it was not."""
+    mark = folder / UNPACKED
+    if not mark.is_file():
+        return ""
+    return str(json.loads(mark.read_text(encoding="utf-8"))["sha256"])
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while block := stream.read(1 << 22):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _remedy(spec: ModelSpec) -> str:
@@ -201,20 +224,17 @@ def _record(loaded: Loaded, place: str, options: dict[str, Any]) -> dict[str, An
 
 
 def _weights_hash(place: str, options: dict[str, Any]) -> str:
-    """sha256 of the weight files of a local model; the revision stands for those of the hub."""
+    """sha256 of the weight files of a local model, of the packed file where these were unpacked
+    from one; the revision stands for those of the hub."""
     folder = Path(place)
     if not folder.is_dir():
         return str(options.get("revision", ""))
+    if packed := unpacked_from(folder):
+        return packed
     names = [options["gguf_file"]] if "gguf_file" in options else []
     names = names or sorted(p.name for p in folder.glob("*.safetensors"))
     names = names or sorted(p.name for p in folder.glob("*.bin"))
-    digests = {}
-    for name in names:
-        digest = hashlib.sha256()
-        with open(folder / name, "rb") as stream:
-            while block := stream.read(1 << 22):
-                digest.update(block)
-        digests[name] = digest.hexdigest()
+    digests = {name: _digest(folder / name) for name in names}
     if len(digests) == 1:
         return next(iter(digests.values()))
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()

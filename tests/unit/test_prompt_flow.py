@@ -139,9 +139,11 @@ def test_classes_are_searched_with_label_tokens(tmp_path, answering):
     assert {name: len(ids) for name, ids in file.labels.items()} == {"negative": 2, "positive": 2}
     assert set(frame["answer"]) <= {"negative", "positive"}
     assert file.scores["dev_p1"]["n"] == 8
-    own = prompt_answers.Answerer(
-        loaded.spec, prompt_tasks.load(folder, {}), tmp_path / "searched", draws=2
-    )
+    searched_task(tmp_path, loaded, "searched_words")
+    words = trigger_files.load(tmp_path / "searched_words/all.json", loaded)
+    task = prompt_tasks.load(folder, {})
+    assert words.label_tokens == task.about["label_words"]
+    own = prompt_answers.Answerer(loaded.spec, task, tmp_path / "searched", draws=2)
     made = own.answers(["majority", "manual", "random_triggers"])
     assert made.height == 14 * 4
 
@@ -154,6 +156,8 @@ def test_controls_search_on_random_weights_and_balanced_data(tmp_path):
     seven = json.loads((tmp_path / "searched_7/P36.json").read_text())
     assert len(seven["trigger"]) == 7
     assert (tmp_path / "searched_balanced/P36.json").is_file()
+    with pytest.raises(prompt_tasks.TaskError, match="searched_words needs classes"):
+        searched_task(tmp_path, loaded, "searched_words", groups=["P36"])
 
 
 def test_trained_baselines_answer_dev_and_test(tmp_path, answering):
@@ -272,6 +276,8 @@ def test_every_prompt_of_the_sheet_has_who_answers_it():
     written = set(prompt_answers.PROMPTS)
     assert written == set(prompt_settings.WRITTEN)
     assert set(prompt_trained.TRAINED) == set(prompt_settings.TRAINED)
-    assert set(searched.RANDOM) | set(searched.LENGTHS) | {searched.BALANCED, "searched"} == set(
-        prompt_settings.SEARCHED
-    )
+    assert set(searched.RANDOM) | set(searched.LENGTHS) | {
+        searched.BALANCED,
+        searched.WORDS,
+        "searched",
+    } == set(prompt_settings.SEARCHED)

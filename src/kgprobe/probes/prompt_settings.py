@@ -8,6 +8,7 @@ SEARCHED = (
     "searched",
     "searched_7",
     "searched_balanced",
+    "searched_words",
     "searched_reinitialised",
     "searched_embeddings",
 )

@@ -23,13 +23,13 @@ from kgprobe.probes import prompted
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.models.reinitialised import reinitialised
-from kgprobe.probes.prompt_tasks import CLASSIFICATION, Task
+from kgprobe.probes.prompt_tasks import CLASSIFICATION, Task, TaskError
 from kgprobe.probes.prompts import label_tokens, trigger_files
 from kgprobe.probes.prompts.autoprompt import Example, Settings, search, settings_for
 from kgprobe.probes.prompts.balance import balanced
 from kgprobe.probes.prompts.trigger_files import PromptFile
 from kgprobe.probes.prompts.trigger_filters import allowed, vocabulary_of
-from kgprobe.probes.prompts.triggers import Template
+from kgprobe.probes.prompts.triggers import Template, label_token
 from kgprobe.schema import atomic
 
 #: prompt of the sheet -> what is random in the model
@@ -37,6 +37,8 @@ RANDOM = {"searched_reinitialised": "all", "searched_embeddings": "embeddings"}
 #: prompt of the sheet -> trigger tokens, where they are not those of the config
 LENGTHS = {"searched_7": 7}
 BALANCED = "searched_balanced"
+#: label tokens are the words of the manual prompt, not searched ones
+WORDS = "searched_words"
 
 
 def prepared(spec: ModelSpec, prompt: str, seed: int) -> Loaded:
@@ -84,7 +86,9 @@ def search_task(
         name = group or prompted.ALL
         log.info("%s, %s: group %d of %d", task.name, name, number, len(data.groups))
         labels = None
-        if task.kind == CLASSIFICATION:
+        if prompt == WORDS:
+            labels = word_sets(loaded, template, task)
+        elif task.kind == CLASSIFICATION:
             control = prompt in RANDOM
             kept = place / f"{name}.labels.json"
             labels = label_sets(predictor, template, data, group, settings, own, control, kept)
@@ -115,6 +119,19 @@ def pairs(task: Task, group: str, split: str) -> list[Example]:
     if task.kind == "relation_extraction":
         rows = rows.unique("fact", keep="first", maintain_order=True)
     return [(json.loads(text), label) for text, label in rows.select("fields", "label").rows()]
+
+
+def word_sets(loaded: Loaded, template: Template, task: Task) -> dict[str, list[int]]:
+    """The words that the manual prompt has for every class, as tokens of this template.
+
+    Raises TaskError for a task without classes, LabelError for a word of several tokens.
+    """
+    if task.kind != CLASSIFICATION:
+        raise TaskError(f"{task.name}: prompt {WORDS} needs classes; facts have their own labels")
+    words = task.about["label_words"]
+    return {
+        name: [label_token(loaded, template, word) for word in own] for name, own in words.items()
+    }
 
 
 def label_sets(

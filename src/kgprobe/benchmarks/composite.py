@@ -12,20 +12,17 @@ from kgprobe.benchmarks.graph_examples import (
     Shape,
     Steps,
     Triple,
-    pick_of,
     require,
 )
 from kgprobe.benchmarks.graph_items import Built, built
-from kgprobe.benchmarks.graph_patterns import frequent_or_fallback, usable_filters, usable_steps
+from kgprobe.benchmarks.graph_patterns import frequent_or_fallback, pick_collected, usable_filters
 from kgprobe.benchmarks.graph_wedges import (
     Adjacency,
     Collected,
-    adjacency,
     collect,
+    expandable,
     parts_of,
     ranges,
-    told,
-    without_hubs,
 )
 
 SHAPE = Shape(
@@ -51,24 +48,14 @@ def build(graph: Graph, settings: Settings) -> Built:
     steps = Steps(SHAPE.benchmark)
     found = candidates(graph, settings, steps)
     choose = chooser(found.counts, settings)
-    usable = usable_steps(found, settings, steps)
-    totals = (int(found.counts["n"].sum()), found.templated)
-    evaluate = settings["eval_examples"]
-    picked = pick_of(SHAPE, found.structural, usable, settings, steps, choose, evaluate, totals)
+    picked = pick_collected(SHAPE, found, settings, steps, choose)
     return built(SHAPE, picked, graph, settings, steps, found.counts)
 
 
 def candidates(graph: Graph, settings: Settings, steps: Steps) -> Collected:
     """Counts of all combinations, and the (r1, r2, r3, a, b, c) that a cap chooses from."""
     inside = category_members(graph, settings, steps)
-    edges = graph.without(numbers(settings["exclude"]))
-    why = f"relation {', '.join(settings['exclude'])}"
-    steps.add("edges to expand", edges.height, graph.edges.height, why)
-    require(edges, SHAPE.benchmark, settings, steps)
-    whole = adjacency(edges)
-    bounded, hubs = without_hubs(whole, settings["max_out"], settings["seed"])
-    if hubs:
-        steps.add("hub cap", len(bounded.key), len(whole.key), f"out-edges of {told(hubs)}")
+    whole, bounded = expandable(SHAPE, graph, settings, steps)
     starts = np.unique(bounded.s) if settings["member"] == "any" else inside
     low, high = bounded.out(starts)
     rows, first = ranges(low, high)
@@ -78,7 +65,7 @@ def candidates(graph: Graph, settings: Settings, steps: Steps) -> Collected:
     keep = max(settings["cap"], settings["min_combo"])
     labelled, templated = usable_filters(SHAPE, graph, settings)
     if not parts:
-        require(edges.clear(), SHAPE.benchmark, settings, steps)
+        require(pl.DataFrame(), SHAPE.benchmark, settings, steps)
     found = collect(SHAPE, members_only, len(parts), keep, settings["seed"], labelled, templated)
     steps.add("triangles", int(found.counts["n"].sum()))
     return found

@@ -8,9 +8,11 @@ from kgprobe.benchmarks.graph import Graph
 from kgprobe.benchmarks.graph_examples import (
     NO_LABEL,
     Chooser,
+    Picked,
     Settings,
     Shape,
     Steps,
+    pick_of,
     with_labels,
 )
 from kgprobe.benchmarks.graph_wedges import Collected
@@ -76,3 +78,13 @@ def usable_steps(found: Collected, settings: Settings, steps: Steps) -> pl.DataF
         why = "no template: " + ", ".join(names) if names else "no template"
         steps.add("templates", found.templated, found.labelled, why)
     return found.usable
+
+
+def pick_collected(
+    shape: Shape, found: Collected, settings: Settings, steps: Steps, choose: Chooser
+) -> Picked:
+    """`pick_of` for candidates that came out of parts, of which some are kept and all counted."""
+    usable = usable_steps(found, settings, steps)
+    totals = (int(found.counts["n"].sum()), found.templated)
+    evaluate = settings["eval_examples"]
+    return pick_of(shape, found.structural, usable, settings, steps, choose, evaluate, totals)

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kgprobe.benchmarks.graph import GraphError, packed
-from kgprobe.benchmarks.graph_examples import Settings, Shape
+from kgprobe.benchmarks.graph import Graph, GraphError, numbers, packed
+from kgprobe.benchmarks.graph_examples import Settings, Shape, Steps, require
 from kgprobe.job import progress
 from kgprobe.sampling import integer_keys, smallest
 
@@ -96,6 +96,21 @@ def without_hubs(
     for entity, degree in found:
         log.info("hub Q%d: %d out-edges, %d of them are expanded", entity, degree, max_out)
     return (Adjacency(edges.key[keep], edges.p[keep]) if found else edges), found
+
+
+def expandable(
+    shape: Shape, graph: Graph, settings: Settings, steps: Steps
+) -> tuple[Adjacency, Adjacency]:
+    """Edges of all relations but the excluded ones, whole and with hubs cut to `max_out`."""
+    edges = graph.without(numbers(settings["exclude"]))
+    why = f"relation {', '.join(settings['exclude'])}"
+    steps.add("edges to expand", edges.height, graph.edges.height, why)
+    require(edges, shape.benchmark, settings, steps)
+    whole = adjacency(edges)
+    bounded, hubs = without_hubs(whole, settings["max_out"], settings["seed"])
+    if hubs:
+        steps.add("hub cap", len(bounded.key), len(whole.key), f"out-edges of {told(hubs)}")
+    return whole, bounded
 
 
 def told(hubs: Sequence[tuple[int, int]]) -> str:

@@ -6,18 +6,16 @@ import numpy as np
 import polars as pl
 
 from kgprobe.benchmarks.graph import Graph, categories, members, numbers
-from kgprobe.benchmarks.graph_examples import Settings, Shape, Steps, Triple, pick_of, require
+from kgprobe.benchmarks.graph_examples import Settings, Shape, Steps, Triple, require
 from kgprobe.benchmarks.graph_items import Built, built
-from kgprobe.benchmarks.graph_patterns import frequent_or_fallback, usable_filters, usable_steps
+from kgprobe.benchmarks.graph_patterns import frequent_or_fallback, pick_collected, usable_filters
 from kgprobe.benchmarks.graph_wedges import (
     Adjacency,
     Collected,
-    adjacency,
     collect,
+    expandable,
     parts_of,
     ranges,
-    told,
-    without_hubs,
 )
 from kgprobe.sampling import smallest
 
@@ -44,28 +42,19 @@ def build(graph: Graph, settings: Settings) -> Built:
         counts = count_paths(graph, settings)
     per_entity = settings["fallback_per_entity"]
     choose = frequent_or_fallback(SHAPE, counts, settings, per_entity, ("a",))
-    usable = usable_steps(found, settings, steps)
-    totals = (int(found.counts["n"].sum()), found.templated)
-    evaluate = settings["eval_examples"]
-    picked = pick_of(SHAPE, found.structural, usable, settings, steps, choose, evaluate, totals)
+    picked = pick_collected(SHAPE, found, settings, steps, choose)
     return built(SHAPE, picked, graph, settings, steps, found.counts)
 
 
 def candidates(graph: Graph, settings: Settings, steps: Steps) -> Collected:
     """Counts of all pairs of relations, and the candidates (r1, r2, a, b, c) to choose from."""
     seeds = seed_entities(graph, settings, steps)
-    edges = graph.without(numbers(settings["exclude"]))
-    why = f"relation {', '.join(settings['exclude'])}"
-    steps.add("edges to expand", edges.height, graph.edges.height, why)
-    require(edges, SHAPE.benchmark, settings, steps)
-    whole = adjacency(edges)
-    bounded, hubs = without_hubs(whole, settings["max_out"], settings["seed"])
-    if hubs:
-        steps.add("hub cap", len(bounded.key), len(whole.key), f"out-edges of {told(hubs)}")
+    _, bounded = expandable(SHAPE, graph, settings, steps)
     _, first = ranges(*bounded.out(seeds))
     low, high = bounded.out(bounded.o[first])
     parts = parts_of(high - low, settings, SHAPE.benchmark)
-    require(edges if (high - low).any() else edges.clear(), SHAPE.benchmark, settings, steps)
+    if not (high - low).any():
+        require(pl.DataFrame(), SHAPE.benchmark, settings, steps)
     paths = _paths(bounded, first, low, high, parts, settings)
     # rare pairs are kept whole, so a pair may need as many as all that are below min_combo
     keep = max(settings["cap"], settings["min_combo"])

@@ -100,8 +100,28 @@ def _plan(ids: Sequence[Ids], root: Place, place: Any) -> Plan:
     return Plan(len(ids), tokens, starts, int(sizes[-1]), groups, int(lengths.max()))
 
 
-class MaskedEdges:
+class _Edges:
+    """What a run records of the gaps that edges are read at."""
+
+    gaps: MaskedGaps | SpanGaps
+
+    @property
+    def positions_fed(self) -> int:
+        return self.gaps.positions_fed
+
+    @property
+    def notes(self) -> list[str]:
+        return self.gaps.notes
+
+    @property
+    def budget(self) -> Budget:
+        return self.gaps.budget
+
+
+class MaskedEdges(_Edges):
     """Edges of a masked model: one row per prompt and distinct number of masks."""
+
+    gaps: MaskedGaps
 
     def __init__(self, gaps: MaskedGaps) -> None:
         self.gaps = gaps
@@ -124,21 +144,11 @@ class MaskedEdges:
             self.gaps.visit(rows, [p.place + np.arange(masks) for p in prompts], read)
         return found
 
-    @property
-    def positions_fed(self) -> int:
-        return self.gaps.positions_fed
 
-    @property
-    def notes(self) -> list[str]:
-        return self.gaps.notes
-
-    @property
-    def budget(self) -> Budget:
-        return self.gaps.budget
-
-
-class SpanEdges:
+class SpanEdges(_Edges):
     """Edges of a sentinel model: the prompt encoded once, one decoder row per place."""
+
+    gaps: SpanGaps
 
     def __init__(self, loaded: Loaded, budget: Budget | None) -> None:
         self.gaps = SpanGaps(loaded, budget)
@@ -163,18 +173,6 @@ class SpanEdges:
 
         self.gaps.visit(encoded, [o for o, _ in pairs], [forced[p] for _, p in pairs], read)
         return found
-
-    @property
-    def positions_fed(self) -> int:
-        return self.gaps.positions_fed
-
-    @property
-    def notes(self) -> list[str]:
-        return self.gaps.notes
-
-    @property
-    def budget(self) -> Budget:
-        return self.gaps.budget
 
 
 def _dtype(loaded: Loaded) -> Any:

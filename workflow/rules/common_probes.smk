@@ -1,0 +1,118 @@
+# Questions about models and answers: files of weights, files of every row of the sheet, what the
+# tables and the report are made of.
+
+
+def weights(wildcards):
+    """Files of the model that the workflow itself makes or finds on disk."""
+    kind, _, place = MODELS[wildcards.model]["source"].partition(":")
+    if kind == "control":
+        return f"results/models/control-{place}"
+    if kind == "gguf":
+        return f"results/models/unpacked-{place}"
+    return files([place])[0] if kind == "folder" else []
+
+
+def packed_kind(package):
+    """The kind of the models that a package holds as a GGUF file."""
+    return next(
+        row["kind"] for row in MODELS.values() if row["source"] == f"gguf:{package}"
+    )
+
+
+def by_method(method, paper=None):
+    """Rows of the experiment sheet whose method is this module."""
+    return [row for row in probes(paper=paper) if row["method"].split("-")[0] == method]
+
+
+def has_controls():
+    """Whether a control model answers questions of the embedded world: then there is calibration."""
+    return any(
+        row["benchmark"].startswith("world_")
+        and MODELS[row["model"]]["source"].startswith("control:")
+        for row in by_method("sentence", "bear")
+    )
+
+
+def several():
+    """Whether some benchmark is answered by more than one probe, so that differences exist."""
+    rows = by_method("sentence", "bear")
+    return len({row["benchmark"] for row in rows}) < len(rows)
+
+
+def score_files():
+    """The score file of every row that BEAR's tables show, in the sheet's order."""
+    return [
+        expand(rules.score.output.scores, **row)[0]
+        for row in by_method("sentence", "bear")
+    ]
+
+
+def fill_files(paper=None):
+    """The fillings of every row of method fill, in the sheet's order."""
+    return [
+        expand(rules.fill.output.fills, **row)[0] for row in by_method("fill", paper)
+    ]
+
+
+def choice_files():
+    """What was chosen in every row of method choice, in the sheet's order."""
+    return [expand(rules.choose.output.chosen, **row)[0] for row in by_method("choice")]
+
+
+def of_benchmarks(kind):
+    """One parquet file of every benchmark that is probed."""
+    return [
+        f"results/benchmarks/{benchmark}/{kind}.parquet" for benchmark in probed("bear")
+    ]
+
+
+def funnels():
+    """The construction of every benchmark that is constructed and probed."""
+    origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
+    return [
+        f"results/benchmarks/{origin}_big/funnel.parquet" for origin in sorted(origins)
+    ]
+
+
+def side_files():
+    """What is made beside the tables: other names in constructed sets, facts out of dumps, ranks by
+    trained prompts, multiple choice, fillings."""
+    origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
+    origins |= {b.split("_")[0] for b in constructed()}
+    names = [f"results/benchmarks/{o}_big/aliases.parquet" for o in sorted(origins)]
+    names += [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
+    names += ["results/tables/ontoprobe_table5.parquet"] if by_method("choice") else []
+    return names + soft_files() + fill_files()
+
+
+def chapters():
+    """Chapters of the report beside BEAR's, in the order in which they are printed."""
+    return [
+        f"results/report/chapters/{name}.json"
+        for name, wanted in {
+            "sources": bool(comparisons()),
+            "ontoprobe": bool(onto_rows()),
+            "attributes": bool(probes(paper="kg")),
+            "autoprompt": bool(probes(paper="autoprompt")),
+        }.items()
+        if wanted
+    ]
+
+
+def attribute_facts():
+    """The facts of the graph that the attributes are built on."""
+    chosen = config["attributes"]["graph"]
+    found = [f"results/knowledge/{chosen}/facts.parquet"]
+    return found + (
+        ["results/knowledge/trex/dates.parquet"] if chosen == "trex" else []
+    )
+
+
+def template_tables():
+    """The tables whose relations have a template: the general one, and the attributes' own."""
+    known = ("templates.tsv", "kg.tsv")
+    return [
+        p
+        for p in (f"resources/templates/{name}" for name in known)
+        if Path(p).is_file()
+    ]

@@ -1,0 +1,127 @@
+# Questions about sources: how each is had, which dumps there are, what is compared with what.
+
+EMBEDDED = {
+    "access": "embedded",
+    "endpoint": "local",
+    "snapshot": "embedded",
+    "files": [],
+    "statements": "facts",
+}
+
+
+def graph(source):
+    """Which of the two graphs a source speaks: the world's facts have Wikidata's shape."""
+    return "dbpedia" if source.endswith("dbpedia") else "wikidata"
+
+
+def settings(source):
+    """The access settings of a source; the world is always embedded."""
+    if source.startswith("world"):
+        return EMBEDDED
+    return config["sources"][source]
+
+
+#: which pull a constructed set is made from
+ORIGIN = {"bear": "wikidata", "world": "world"}
+#: OntoProbe set -> its ontology, and the pull whose statements say how well an instance is known
+ONTOLOGIES = {"world": ("world_ontology", "world"), "built": ("ontology", "wikidata")}
+#: dumps that statements are read from, by name
+DUMPS = config["sources"]["dumps"]
+#: what an embedded dump of each form is
+RENDERED = {
+    "json": "results/sources/world/dumps/wikidata.json.gz",
+    "truthy": "results/sources/world/dumps/wikidata.nt.bz2",
+    "ntriples": "results/sources/world/dbpedia.nt",
+}
+
+
+def rdf(wildcards):
+    """RDF files that a local endpoint serves for a source; none when it is pulled live."""
+    return rdf_of(wildcards.source)
+
+
+def rdf_of(source):
+    """The same for the source's name."""
+    chosen = settings(source)
+    if chosen["access"] == "embedded":
+        return [f"results/sources/world/{graph(source)}.nt"]
+    return files(chosen["files"]) if chosen["access"] == "local" else []
+
+
+def dump_file(wildcards):
+    """The file of a dump: rendered, found on disk, or to be downloaded."""
+    chosen = DUMPS[wildcards.dump]
+    if chosen["access"] == "embedded":
+        return RENDERED[chosen["form"]]
+    return files([chosen["file"]])[0] if chosen["access"] == "local" else chosen["file"]
+
+
+def downloads():
+    """Single files that are fetched: live dumps, and the archive of T-REx."""
+    found = {name: dump for name, dump in DUMPS.items() if dump["access"] == "live"}
+    trex = config["sources"]["trex"]
+    if trex["access"] == "live":
+        found["trex"] = {"file": trex["path"], "url": trex["url"]}
+    return found
+
+
+def compared(what):
+    """Whether the config asks for a comparison: access, ontology or bear."""
+    return what in config["comparisons"]
+
+
+def compared_dumps():
+    """Dumps of Wikidata, which the pull is compared with."""
+    return sorted(name for name, dump in DUMPS.items() if dump["form"] != "ntriples")
+
+
+def pulled_facts():
+    """The pull that dumps are compared with: of the world, or of Wikidata."""
+    embedded = any(dump["access"] == "embedded" for dump in DUMPS.values())
+    return f"results/sources/{'world' if embedded else 'wikidata'}/facts.parquet"
+
+
+def comparisons():
+    """The tables that the config asks for."""
+    names = {
+        "access": "access_agreement",
+        "ontology": "ontology_agreement",
+        "bear": "bear_drift",
+    }
+    return [f"results/tables/{names[what]}.parquet" for what in names if compared(what)]
+
+
+def constructed():
+    """Constructed sets that are compared, though no probe may ask them."""
+    return ["bear_big"] if compared("bear") else []
+
+
+def trex_dump(wildcards=None):
+    """The folder or zip of T-REx files."""
+    chosen = config["sources"]["trex"]
+    if chosen["access"] == "embedded":
+        return "results/sources/world/trex"
+    return chosen["path"] if chosen["access"] == "live" else files([chosen["path"]])[0]
+
+
+def trex_members():
+    """Names of the dump files, without their ending: one shard each."""
+    if config["sources"]["trex"]["access"] == "embedded":
+        return ["re-nlg_0-10000"]
+    from kgprobe.sources.trex import PUBLISHED, members
+
+    if not Path(trex_dump()).exists():
+        return PUBLISHED
+    return [Path(name).stem for name in members(Path(trex_dump()))]
+
+
+def released_bear(wildcards):
+    """The folder of the released set; it is downloaded first where access is live."""
+    return released("bear", "BEAR-big" if wildcards.size else "BEAR")
+
+
+def released(source, part):
+    """A folder of a released data set; it is downloaded first where access is live."""
+    chosen = config["sources"][source]
+    path = f"{chosen['folder']}/{part}"
+    return path if chosen["access"] == "live" else files([path])[0]

@@ -9,7 +9,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "kgprobe"
 RULES = "\n".join(
-    (ROOT / "workflow" / "rules" / f"{stage}.smk").read_text() for stage in ("probes", "prompts")
+    (ROOT / "workflow" / "rules" / f"{stage}.smk").read_text()
+    for stage in ("models", "probes", "prompts")
 )
 COMMON = "\n".join(
     path.read_text() for path in sorted((ROOT / "workflow" / "rules").glob("common*.smk"))
@@ -24,6 +25,7 @@ CALLED = {
     "fill": ["probes/fills"],
     "choose": ["probes/choices", "probes/fills"],
     "train_control": ["probes/models/control", "probes/taught"],
+    "unpack_model": ["probes/models/unpack"],
     "search_prompts": ["probes/searched", "probes/prompt_tasks"],
     "predict": ["probes/prompt_answers", "probes/prompt_tasks"],
     "train_baseline": ["probes/prompt_trained", "probes/prompt_tasks"],

@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kgprobe.files import atomic
 from kgprobe.probes.models.load import UNPACKED, ModelError, ModelSpec, load_model
 
 
@@ -28,6 +27,8 @@ def unpack(spec: ModelSpec, folder: Path) -> dict[str, Any]:
     loaded.model.save_pretrained(folder)
     loaded.tokenizer.save_pretrained(folder)
     record = {"sha256": loaded.record["weights"], "dtype": spec.dtype, "model": spec.model}
-    with atomic(folder / UNPACKED) as temporary:
-        temporary.write_text(json.dumps(record, sort_keys=True) + "\n", encoding="utf-8")
+    # the mark comes last and whole: without it nobody takes the folder
+    half = folder / f"{UNPACKED}.part"
+    half.write_text(json.dumps(record, sort_keys=True) + "\n", encoding="utf-8")
+    half.replace(folder / UNPACKED)
     return loaded.record

@@ -102,7 +102,7 @@ def _curves(cells: Mapping[tuple[str, str], Any], rows: Sequence[str]) -> Figure
     models = list(dict.fromkeys(row.split(" | ")[1] for row in rows))
     with draw.style():
         figure, axes = draw.new_axes(3.2)
-        for row in rows:
+        for number, row in enumerate(rows):
             _, model, method = row.split(" | ")
             own = sorted((int(c), cell) for (r, c), cell in cells.items() if r == row)
             sizes = [size for size, _ in own]
@@ -112,8 +112,10 @@ def _curves(cells: Mapping[tuple[str, str], Any], rows: Sequence[str]) -> Figure
                 [cell["high"] - cell["value"] for _, cell in own],
             ]
             place = models.index(model)
+            # side by side, or the bars of one size would lie over each other
+            apart = 1.05 ** (number - (len(rows) - 1) / 2)
             axes.errorbar(
-                sizes,
+                [size * apart for size in sizes],
                 values,
                 yerr=spread,
                 color=COLOURS[place % 6],
@@ -123,10 +125,13 @@ def _curves(cells: Mapping[tuple[str, str], Any], rows: Sequence[str]) -> Figure
                 label=f"{model}, {WORDS.get(method, method)}",
             )
         axes.set_xscale("log")
+        ticks = sorted({int(c) for _, c in cells})
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.minorticks_off()
         axes.set_xlabel("training examples (log scale)")
         axes.set_ylabel("dev accuracy, %")
         axes.grid(axis="y")
-        figure.legend(loc="outside upper center", ncols=2)
+        figure.legend(loc="outside upper center", ncols=2, handlelength=3.5)
     return figure
 
 

@@ -178,7 +178,8 @@ rule encode_graph:
         "logs/benchmarks/graph.log",
     benchmark:
         "logs/benchmarks/graph.jsonl"
-    threads: 2
+    # asks for one core: with two it waited for both of two, behind probes that take an hour
+    threads: 1
     resources:
         mem_mb=config["attributes"]["memory_mb"],
     params:

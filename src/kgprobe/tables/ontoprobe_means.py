@@ -8,11 +8,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kgprobe.metrics.intervals import percentile, resamples, standard_error
+from kgprobe.metrics.intervals import percentile, resamples, standard_error, wilson
 from kgprobe.tables import ontoprobe_values, table
 from kgprobe.tables.ontoprobe_values import CONFIGURATION, METRICS
 
 RESAMPLES = 1000
+#: shares of items: a bootstrap of none or all of them has no width
+SHARES = ("R@1", "R@5")
 #: 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
@@ -20,7 +22,9 @@ STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 def means(
     rows: pl.DataFrame, metrics: Sequence[str], seed: int
 ) -> Iterator[tuple[str, float, tuple[float, float] | None]]:
-    """Mean of every metric and its bootstrap interval over items; none for fewer than two."""
+    """Mean of every metric (per cent) with its interval over items: Wilson's for SHARES, else a
+    bootstrap, and none for fewer than two items.
+    """
     if not rows.height:
         return
     values = rows.select(metrics).to_numpy()
@@ -30,6 +34,10 @@ def means(
         interval = [percentile(drawn[:, k].astype(float)) for k in range(len(metrics))]
     for k, metric in enumerate(metrics):
         mean, bounds = float(values[:, k].mean()), interval[k]
+        if metric in SHARES:
+            hits = min(max(values[:, k].sum() / 100, 0.0), float(rows.height))
+            low, high = wilson(hits, rows.height)
+            bounds = 100 * low, 100 * high
         if bounds:
             bounds = min(bounds[0], mean), max(bounds[1], mean)
         yield metric, mean, bounds

@@ -221,7 +221,7 @@ def test_a_corrupt_gguf_fails_its_job_alone(finished, tmp_path, monkeypatch):
     before = finished.hashes("results/scores")
     shown = failed(finished)
     sheet.write_text(SHEET)
-    assert "model=broken" in shown
+    assert "rule unpack_model (package=brokengguf)" in shown
     assert "cannot be loaded from gguf:brokengguf" in shown
     assert "install the package again" in shown
     assert finished.hashes("results/scores") == before

@@ -308,8 +308,7 @@ def test_headline_of_every_paper_stands_below_bear_s():
         ("m (control) | onto_world_lite | TP | soft | oracle", "R@1", 98.0),
     ]
     low = [
-        ("auto_sst2 | m | finetuned", size, value)
-        for size, value in (("10", 55.0), ("1000", 81.0))
+        ("auto_sst2 | m | finetuned", size, value) for size, value in (("10", 55.0), ("1000", 81.0))
     ]
     grid = [("auto_sst2 | m | k 3", "1 x 3", 61.0), ("auto_sst2 | m | k 3", "2 x 3", 66.0)]
     made = {

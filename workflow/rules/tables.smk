@@ -287,8 +287,13 @@ rule tabulate_ontoprobe:
             "tables/ontoprobe_values",
         ),
     output:
-        **{name: f"results/tables/{name}.parquet" for name in onto_tables()},
-        texts=[f"results/tables/{name}.tsv" for name in onto_tables()],
+        tables=report(
+            directory("results/tables/ontoprobe"),
+            patterns=["{table}.tsv"],
+            caption="../report/ontoprobe_tables.rst",
+            category="Ontological knowledge",
+            labels={"table": "{table}"},
+        ),
         chapter="results/report/chapters/ontoprobe.json",
     log:
         "logs/tables/ontoprobe.log",
@@ -301,7 +306,6 @@ rule tabulate_ontoprobe:
         experiments=onto_rows(),
         reasoned=by_method("reason", "ontoprobe"),
         models=MODELS,
-        names=onto_tables(),
         settings=config["ontoprobe"],
         switches=switches(),
         seed=config["seed"],
@@ -357,7 +361,7 @@ rule chapter_bear:
 
 rule headline:
     input:
-        tables=principal_tables(),
+        tables=all_tables(),
         code=code("tables/headline"),
     output:
         table="results/tables/headline.parquet",

@@ -401,7 +401,6 @@ rule report:
         "logs/tables/report.jsonl"
     threads: 1
     params:
-        answers=[answers_of(row) for row in EXPERIMENTS],
         experiments=EXPERIMENTS,
         models=MODELS,
     script:

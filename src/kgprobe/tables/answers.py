@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from kgprobe.metrics.sums import ordered_sum
+
 #: reduction -> the score of an option (scoring.md, "Reductions")
 REDUCTIONS: dict[str, pl.Expr] = {
     "sum": pl.col("sum"),
@@ -100,7 +102,7 @@ def _measures() -> list[pl.Expr]:
         .alias("first"),
         (wrong > right).sum().cast(pl.Int32).alias("above"),
         (wrong == right).sum().cast(pl.Int32).alias("tied"),
-        (weight.filter(gold).sum() / weight.sum()).alias("probability"),
+        (ordered_sum(weight.filter(gold)) / ordered_sum(weight)).alias("probability"),
         (right - wrong.max()).alias("margin"),
     ]
 

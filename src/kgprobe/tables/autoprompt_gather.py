@@ -8,6 +8,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.metrics import prompts as metrics
+from kgprobe.metrics.sums import ordered_mean
 
 Row = Mapping[str, str]
 #: benchmark -> what is asked; every other one asks for facts
@@ -183,7 +184,7 @@ def per_example(
 def mean_of_draws(values: pl.DataFrame, label: str) -> pl.DataFrame:
     """Values per unit, averaged over the draws of a prompt, under the row's label."""
     numbers = [c for c in values.columns if c not in ("prompt", "group", "unit")]
-    mean = values.group_by("group", "unit").agg(pl.col(numbers).mean()).sort("group", "unit")
+    mean = values.group_by("group", "unit").agg(ordered_mean(numbers)).sort("group", "unit")
     return mean.select(pl.lit(label).alias("prompt"), "group", "unit", *numbers)
 
 
@@ -201,7 +202,7 @@ def draw_values(own: Answered, split: str = "test") -> list[float]:
         outcomes = own.outcomes.filter(pl.col("prompt") == draw)
         values = per_example(replace(own, outcomes=outcomes), split)
         if values is not None:
-            means = values.group_by("group").agg(pl.col("p1").mean())["p1"]
+            means = values.group_by("group").agg(ordered_mean("p1")).sort("group")["p1"]
             found.append(float(means.to_numpy().mean()))
     return found
 

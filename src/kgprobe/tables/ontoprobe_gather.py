@@ -8,6 +8,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.metrics.ranking import auc
+from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import (
     ontoprobe,
     ontoprobe_groups,
@@ -233,7 +234,7 @@ def reasoning(
         premises = {}
         for kind in ("manual", "soft"):
             first = _first_premise(memory, kind)
-            second = asked.filter(kind=kind).group_by("item").agg(pl.col("MRR", "rank").mean())
+            second = asked.filter(kind=kind).group_by("item").agg(ordered_mean(["MRR", "rank"]))
             if first is not None and second.height:
                 premises[kind] = ontoprobe_reasoning.classify(
                     cases,

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.metrics import cloze
+from kgprobe.metrics.sums import ordered_mean
 
 CONFIGURATION = ("template", "masks", "pooling", "loss", "seed")
 METRICS = ("R@1", "R@5", "MRRa", "MRR")
@@ -154,7 +155,7 @@ def over_seeds(values: pl.DataFrame) -> pl.DataFrame:
     numbers = [*METRICS, *OTHERS]
     others = [n for n in values.columns if n not in (*key, *numbers, "seed")]
     means = several.group_by(key, maintain_order=True).agg(
-        pl.col(others).first(), pl.col(numbers).mean(), seed=pl.lit(MEAN, dtype=pl.Int64)
+        pl.col(others).first(), ordered_mean(numbers), seed=pl.lit(MEAN, dtype=pl.Int64)
     )
     return pl.concat([values.filter(seeds == 1), means.select(values.columns)])
 
@@ -167,7 +168,7 @@ def choose(values: pl.DataFrame, select: str = "dev") -> dict[str, tuple[object,
     they alone choose.
     """
     dev = values.filter(role="dev" if select == "dev" else "test")
-    means = dev.group_by("task", *CONFIGURATION).agg(pl.col("MRRa", "MRR", "R@5").mean().round(9))
+    means = dev.group_by("task", *CONFIGURATION).agg(ordered_mean(["MRRa", "MRR", "R@5"]).round(9))
     order = means.with_columns(
         _masks=pl.col("masks").replace_strict({"multi": 0, "single": 1}, default=0),
         _pooling=pl.col("pooling").replace_strict(

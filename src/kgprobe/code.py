@@ -14,6 +14,7 @@ import ast
 import hashlib
 import json
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -80,6 +81,7 @@ class Code:
 
     def __init__(self, package: Path, kept: Path | None = None) -> None:
         self.package, self.kept = package, kept
+        self.files = {_name(path.relative_to(package)): path for path in package.rglob("*.py")}
         self._hashes: dict[tuple[Path, tuple[str, ...]], str] = {}
         self._sources: dict[Path, tuple[str, list[str]]] = {}
 
@@ -96,33 +98,34 @@ class Code:
         return self._hashes[key]
 
     def _hash(self, script: Path, dynamic: tuple[str, ...]) -> str:
+        modules = [name for name in dynamic if name in self.files]
         parts = {"script": self._source(script)[0]}
-        for name in self.closure(script, *dynamic) - set(GLUE):
-            parts[f"module {name}"] = self._source(self._file(name))[0]
-        for name in filter(self._is_data, dynamic):
-            for path in sorted(p for p in (self.package / name).rglob("*") if p.is_file()):
+        for name in self.closure(script, *modules) - set(GLUE):
+            parts[f"module {name}"] = self._source(self.files[name])[0]
+        for name in set(dynamic) - set(modules):
+            for path in self._data(name):
                 told = path.relative_to(self.package).as_posix()
                 parts[f"data {told}"] = _sha256(path.read_bytes())
         lines = [f"{part} {digest}\n" for part, digest in sorted(parts.items())]
         return _sha256("".join(lines).encode())
 
-    def closure(self, script: Path, *dynamic: str) -> set[str]:
-        """The modules that are imported once all of the script's imports and `dynamic` have been.
+    def closure(self, script: Path, *modules: str) -> set[str]:
+        """The modules that are imported once all of the script's imports and `modules` have been.
 
         What glue imports is glue as well, so it is not followed.
         """
         found: set[str] = set()
-        waiting = [self._known(name) for name in dynamic if not self._is_data(name)]
-        waiting += self._source(script)[1]
+        named = [".".join([self.package.name, *name.split("/")]) for name in modules]
+        waiting = [*self._reached(named), *self._source(script)[1]]
         while waiting:
-            for name in self._reached(waiting.pop()):
-                if name not in found:
-                    found.add(name)
-                    waiting += [] if name in GLUE else self._source(self._file(name))[1]
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += [] if name in GLUE else self._source(self.files[name])[1]
         return found
 
     def _source(self, path: Path) -> tuple[str, list[str]]:
-        """What `_parse` finds in a file, from where it is already known."""
+        """(sha256 of a file's tree, the modules that its imports run), read once."""
         if path not in self._sources:
             content = path.read_bytes()
             place = self.kept / f"{_sha256(READER + content)}.json" if self.kept else None
@@ -133,35 +136,37 @@ class Code:
                 if place:
                     with atomic(place) as temporary:
                         temporary.write_text(json.dumps([digest, imports]), encoding="utf-8")
-            self._sources[path] = digest, imports
+            self._sources[path] = digest, self._reached(imports)
         return self._sources[path]
 
-    def _reached(self, dotted: str) -> list[str]:
-        """Modules that importing a dotted name runs: the packages on the way, and the last one.
+    def _reached(self, imports: Iterable[str]) -> list[str]:
+        """Modules of the package that importing dotted names runs, and the packages on the way.
 
-        The last part may be a name inside a module.
+        The last part of a dotted name may be a name inside a module.
         """
-        first, *rest = dotted.split(".")
-        names = ["/".join(rest[:n]) for n in range(len(rest) + 1)]
-        return [n for n in names if first == self.package.name and self._file(n).is_file()]
+        found: dict[str, None] = {}
+        for dotted in imports:
+            first, *rest = dotted.split(".")
+            if first == self.package.name:
+                found |= dict.fromkeys("/".join(rest[:n]) for n in range(len(rest) + 1))
+        return [name for name in found if name in self.files]
 
-    def _file(self, name: str) -> Path:
-        """The file of a module or package."""
-        module = self.package / f"{name}.py"
-        return module if name and module.is_file() else self.package / name / "__init__.py"
-
-    def _is_data(self, name: str) -> bool:
-        """Whether this is a folder of the package that holds no modules."""
-        return (self.package / name).is_dir() and not self._file(name).is_file()
-
-    def _known(self, name: str) -> str:
-        """The dotted name of a module that must be there."""
-        if not self._file(name).is_file():
+    def _data(self, name: str) -> list[Path]:
+        """The files of a folder of the package that holds no modules."""
+        found = sorted(path for path in (self.package / name).rglob("*") if path.is_file())
+        if not found or any(path.suffix == ".py" for path in found):
             raise CodeError(
                 f"{self.package} has no module and no folder of data {name!r}: name it by its path "
                 "in the package, without .py, such as benchmarks/symmetry"
             )
-        return ".".join([self.package.name, *name.split("/")])
+        return found
+
+
+def _name(path: Path) -> str:
+    """What a file's module is called: probes/answers.py -> probes/answers, probes/__init__.py ->
+    probes."""
+    parts = path.with_suffix("").parts
+    return "/".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def _parse(path: Path, content: bytes) -> tuple[str, list[str]]:

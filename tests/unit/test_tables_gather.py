@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.tables import gather, published, report
+from kgprobe.tables import bear_chapter, gather, published
 from kgprobe.tables.table import lookup
 from tests.unit.study_frames import benchmark, guesses, scores
 
@@ -60,7 +60,6 @@ def test_a_run_becomes_tables_figures_and_a_report(files, tmp_path):
     )
     tables = gather.tables(made, taught=taught)
     assert set(tables) == {
-        "headline",
         "bear_models",
         "bear_relations",
         "bear_templates",
@@ -77,10 +76,9 @@ def test_a_run_becomes_tables_figures_and_a_report(files, tmp_path):
         "bear_size_world_lite",
         "bear_relations_world_lite",
     ]
-    shown = report.Report(
-        "2026-11-21", probes, tables, {}, [], [], {}, [d.drawing() for d in drawn]
-    )
-    assert report.render(shown).count("<svg") == 3
+    shown = bear_chapter.Shown(probes, tables, [d.drawing() for d in drawn])
+    parts = bear_chapter.chapter(shown).parts
+    assert [len(part.drawings) for part in parts] == [1, 2]
 
 
 def test_tables_are_the_same_whatever_the_order_of_the_files_rows(files):

@@ -31,17 +31,7 @@ def pararel():
 
 def attribute_answers():
     """The answers of every row of the graph-attribute benchmarks, in the sheet's order."""
-    return [
-        expand(
-            (
-                rules.score.output.scores
-                if row["method"].startswith("sentence")
-                else rules.fill.output.fills
-            ),
-            **row,
-        )[0]
-        for row in probes(paper="kg")
-    ]
+    return [answers_of(row) for row in probes(paper="kg")]
 
 
 def attribute_golds():

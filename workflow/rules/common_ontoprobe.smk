@@ -17,27 +17,31 @@ def onto_beside():
 
 
 def onto_rows():
-    """Rows of the sheet whose memorising answers OntoProbe's tables show."""
-    methods = ("cloze", "sentence", "soft")
-    return [
+    """Rows whose memorising answers OntoProbe's tables show, then those that a row of reasoning
+    needs beside it: they say which of its premises the model has memorised."""
+    asked = [
         row
         for row in probes(paper="ontoprobe")
-        if row["method"].split("-")[0] in methods
+        if row["method"].split("-")[0] in ("cloze", "sentence", "soft")
+    ]
+    known = {(row["benchmark"], row["method"], row["model"]) for row in asked}
+    firsts = {s.split("+")[0] for s in config["ontoprobe"]["soft"]["schemes"]}
+    return asked + [
+        {**row, "prompt": prompt, "method": method}
+        for row in by_method("reason", "ontoprobe")
+        for first, prompt, method in (
+            ("manual", "templates", "cloze"),
+            ("soft", "soft", "soft"),
+        )
+        if first in firsts
+        and MODELS[row["model"]]["kind"] in sheets.KINDS_OF_METHOD[method]
+        and (row["benchmark"], method, row["model"]) not in known
     ]
 
 
 def onto_answers():
     """The file of answers of every one of these rows, in their order."""
-    found = []
-    for row in onto_rows():
-        if row["method"].split("-")[0] == "sentence":
-            found += expand(rules.score.output.scores, **row)
-        else:
-            kind = "soft" if row["method"] == "soft" else "templates"
-            found.append(
-                f"results/ranks/{row['benchmark']}/{kind}/{row['model']}.parquet"
-            )
-    return found
+    return [answers_of(row) for row in onto_rows()]
 
 
 def onto_sets():
@@ -60,16 +64,6 @@ def onto_tables():
     if config["ontoprobe"]["beside"]:
         names.append("runs")
     return [f"ontoprobe_{name}" for name in names]
-
-
-def soft_files():
-    """Ranks by soft prompts and of reasoning, for every row of these methods, in the sheet's order."""
-    makers = {"soft": rules.rank_soft, "reason": rules.reason}
-    return [
-        expand(rule.output.ranks, **row)[0]
-        for method, rule in makers.items()
-        for row in by_method(method)
-    ]
 
 
 def prompted(wildcards):

@@ -39,24 +39,32 @@ def several():
     return len({row["benchmark"] for row in rows}) < len(rows)
 
 
+def answers_of(row):
+    """The file with what was answered in a row of the sheet; one file may hold several rows."""
+    method = row["method"].split("-")[0]
+    if method == "predict":
+        return outcomes_of(row)
+    if method in ("low_data", "grid"):
+        return sweep_of(row)
+    made = {
+        "sentence": rules.score.output.scores,
+        "fill": rules.fill.output.fills,
+        "choice": rules.choose.output.chosen,
+        "cloze": rules.rank.output.ranks,
+        "soft": rules.rank_soft.output.ranks,
+        "reason": rules.reason.output.ranks,
+    }
+    return expand(made[method], **row)[0]
+
+
 def score_files():
     """The score file of every row that BEAR's tables show, in the sheet's order."""
-    return [
-        expand(rules.score.output.scores, **row)[0]
-        for row in by_method("sentence", "bear")
-    ]
-
-
-def fill_files(paper=None):
-    """The fillings of every row of method fill, in the sheet's order."""
-    return [
-        expand(rules.fill.output.fills, **row)[0] for row in by_method("fill", paper)
-    ]
+    return [answers_of(row) for row in by_method("sentence", "bear")]
 
 
 def choice_files():
     """What was chosen in every row of method choice, in the sheet's order."""
-    return [expand(rules.choose.output.chosen, **row)[0] for row in by_method("choice")]
+    return [answers_of(row) for row in by_method("choice")]
 
 
 def of_benchmarks(kind):
@@ -75,23 +83,51 @@ def funnels():
 
 
 def side_files():
-    """What is made beside the tables: other names in constructed sets, facts out of dumps, ranks by
-    trained prompts, multiple choice, fillings."""
+    """What is made beside the report: other names in constructed sets, facts out of dumps."""
     origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
     origins |= {b.split("_")[0] for b in constructed()}
     names = [f"results/benchmarks/{o}_big/aliases.parquet" for o in sorted(origins)]
-    names += [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
-    names += ["results/tables/ontoprobe_table5.parquet"] if by_method("choice") else []
-    return names + soft_files() + fill_files()
+    return names + [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
+
+
+def principal_tables():
+    """The tables, or folders of tables, that the headline of every paper that is asked is read from."""
+    bear = ["bear_models", *(["calibration"] if has_controls() else [])]
+    names = [
+        *(bear if by_method("sentence", "bear") else []),
+        *(["ontoprobe_memorising"] if onto_rows() else []),
+        *(["ontoprobe_table5"] if by_method("choice") else []),
+    ]
+    folders = {
+        "attributes": probes(paper="kg"),
+        "autoprompt": probes(paper="autoprompt"),
+    }
+    return [
+        *(f"results/tables/{name}.parquet" for name in names),
+        *(f"results/tables/{name}" for name, rows in folders.items() if rows),
+    ]
+
+
+def all_tables():
+    """All tables, and folders of tables, of the papers that are asked."""
+    names = [
+        *(TABLES if by_method("sentence", "bear") else []),
+        *(onto_tables() if onto_rows() else []),
+        *(f"ontoprobe_{what}" for what in CHOICE_TABLES if by_method("choice")),
+    ]
+    single = [f"results/tables/{name}.parquet" for name in names]
+    return list(dict.fromkeys([*single, *principal_tables()]))
 
 
 def chapters():
-    """Chapters of the report beside BEAR's, in the order in which they are printed."""
+    """Chapters of the report that this sheet has something for, in the order of printing."""
     return [
         f"results/report/chapters/{name}.json"
         for name, wanted in {
+            "bear": bool(by_method("sentence", "bear")),
             "sources": bool(comparisons()),
             "ontoprobe": bool(onto_rows()),
+            "choices": bool(by_method("choice")),
             "attributes": bool(probes(paper="kg")),
             "autoprompt": bool(probes(paper="autoprompt")),
         }.items()

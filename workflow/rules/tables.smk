@@ -3,8 +3,8 @@
 # results/report/ and results/manifest.tsv.
 
 
-#: the tables that apply to this sheet, and their figures
-TABLES = ["headline", "bear_models", "bear_relations", "bear_templates", "bear_size"]
+#: BEAR's tables that apply to this sheet, and their figures
+TABLES = ["bear_models", "bear_relations", "bear_templates", "bear_size"]
 TABLES += ["bear_differences"] if several() else []
 TABLES += ["bear_domains"] if any("released" in b for b in probed("bear")) else []
 TABLES += ["calibration"] if has_controls() else []
@@ -217,7 +217,8 @@ rule tabulate_ontoprobe:
         answers=onto_answers(),
         top=[
             f"results/ranks/{row['benchmark']}/templates/{row['model']}.top.parquet"
-            for row in by_method("cloze", "ontoprobe")
+            for row in onto_rows()
+            if row["method"] == "cloze"
         ],
         reasoned=[
             f"results/ranks/{row['benchmark']}/reason/{row['model']}.parquet"
@@ -271,21 +272,15 @@ rule tabulate_ontoprobe:
         "../scripts/tabulate_ontoprobe.py"
 
 
-rule report:
+rule chapter_bear:
     input:
         tables=expand("results/tables/{table}.parquet", table=TABLES),
         scores=score_files(),
         questions=of_benchmarks("items"),
         funnels=funnels(),
         names="resources/templates/bear_relations.tsv",
-        chapters=chapters(),
     output:
-        page=report(
-            "results/report/index.html",
-            caption="../report/report.rst",
-            category="Report",
-            labels={"page": "the whole report"},
-        ),
+        chapter="results/report/chapters/bear.json",
         figures=[
             report(
                 f"results/report/figures/{name}.svg",
@@ -303,16 +298,66 @@ rule report:
             ]
         ],
     log:
+        "logs/tables/chapter_bear.log",
+    benchmark:
+        "logs/tables/chapter_bear.jsonl"
+    threads: 1
+    params:
+        code=code("chapter_bear"),
+        experiments=by_method("sentence", "bear"),
+        models=MODELS,
+        seed=config["seed"],
+        descriptions=BENCHMARKS,
+    script:
+        "../scripts/chapter_bear.py"
+
+
+rule headline:
+    input:
+        tables=principal_tables(),
+    output:
+        table="results/tables/headline.parquet",
+        text=report(
+            "results/tables/headline.tsv",
+            caption="../report/headline.rst",
+            category="Tables",
+            labels={"table": "headline"},
+        ),
+    log:
+        "logs/tables/headline.log",
+    benchmark:
+        "logs/tables/headline.jsonl"
+    threads: 1
+    params:
+        code=code("headline"),
+    script:
+        "../scripts/headline.py"
+
+
+rule report:
+    input:
+        headline="results/tables/headline.parquet",
+        tables=all_tables(),
+        answers=[answers_of(row) for row in EXPERIMENTS],
+        questions=of_benchmarks("items"),
+        chapters=chapters(),
+    output:
+        page=report(
+            "results/report/index.html",
+            caption="../report/report.rst",
+            category="Report",
+            labels={"page": "the whole report"},
+        ),
+    log:
         "logs/tables/report.log",
     benchmark:
         "logs/tables/report.jsonl"
     threads: 1
     params:
         code=code("report", "tables/report_template"),
-        experiments=by_method("sentence", "bear"),
+        answers=[answers_of(row) for row in EXPERIMENTS],
+        experiments=EXPERIMENTS,
         models=MODELS,
-        seed=config["seed"],
-        descriptions=BENCHMARKS,
     script:
         "../scripts/report.py"
 
@@ -346,6 +391,7 @@ rule tabulate_choices:
     output:
         tables=expand("results/tables/ontoprobe_{what}.parquet", what=CHOICE_TABLES),
         texts=expand("results/tables/ontoprobe_{what}.tsv", what=CHOICE_TABLES),
+        chapter="results/report/chapters/choices.json",
     log:
         "logs/tables/ontoprobe_choices.log",
     benchmark:

@@ -1,6 +1,6 @@
 from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.tables import choices
+from kgprobe.tables import chapter, choices
 from kgprobe.tables.table import write_tsv
 
 with job(snakemake) as run:
@@ -18,3 +18,4 @@ with job(snakemake) as run:
     for frame, parquet, text in zip(made, run.output.tables, run.output.texts, strict=True):
         schema.write(frame, schema.TABLE, parquet, provenance)
         write_tsv(frame, text)
+    chapter.write(choices.chapter(made), run.output.chapter)

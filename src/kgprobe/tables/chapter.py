@@ -5,8 +5,8 @@ that one of them can be made anew without the others.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ from kgprobe.tables.grid import Cell, Grid
 class Chapter:
     """A chapter: `name` is its anchor, `lead` its first paragraph, `notes` are warnings.
 
-    `grids` are printed, `folded` stand behind a line that opens them.
+    `grids` are printed, `folded` stand behind a line that opens them; `parts` are chapters below
+    this one. `verdict`: the sentence that says whether a requirement `is_met`. `terms`: what the
+    words of its numbers mean, for the report's list of them.
     """
 
     name: str
@@ -29,24 +31,29 @@ class Chapter:
     grids: Sequence[Grid] = ()
     folded: Sequence[Grid] = ()
     drawings: Sequence[Drawing] = ()
+    parts: Sequence["Chapter"] = ()
+    verdict: str = ""
+    is_met: bool = True
+    terms: Mapping[str, str] = field(default_factory=dict)
 
 
 def write(chapter: Chapter, path: str | Path) -> None:
     """Write a chapter as JSON, whole or not at all."""
-    content = asdict(chapter)
-    for kind in ("grids", "folded"):
-        for grid in content[kind]:
-            grid["numeric"] = sorted(grid["numeric"])
+    content = json.dumps(asdict(chapter), indent=1, ensure_ascii=False, default=sorted)
     with atomic(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        temporary.write_text(content + "\n", encoding="utf-8")
 
 
 def read(path: str | Path) -> Chapter:
     """The chapter of a file that `write` wrote."""
-    content = json.loads(Path(path).read_text(encoding="utf-8"))
+    return _chapter(json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+def _chapter(content: dict[str, Any]) -> Chapter:
     content["grids"] = [_grid(grid) for grid in content["grids"]]
     content["folded"] = [_grid(grid) for grid in content["folded"]]
     content["drawings"] = [Drawing(**drawing) for drawing in content["drawings"]]
+    content["parts"] = [_chapter(part) for part in content["parts"]]
     return Chapter(**content)
 
 

@@ -14,7 +14,9 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.metrics.intervals import wilson
-from kgprobe.tables import table
+from kgprobe.tables import grid, table
+from kgprobe.tables.chapter import Chapter
+from kgprobe.tables.table import columns_of
 
 TASKS = ("TP", "SCO", "SPO", "DM", "RG")
 RULES = ("rdfs2", "rdfs3", "rdfs5", "rdfs7", "rdfs9", "rdfs11")
@@ -28,6 +30,16 @@ READ = (
     "option", "letter", "label", "several", "contradiction", "none", "not offered", "scored",
 )  # fmt: skip
 
+TITLE = "OntoProbe: multiple choice"
+LEAD = (
+    "The questions of OntoProbe with their options, answered by a chat model in words or, by any "
+    "other, with the option that it finds most likely (Wu et al. 2023, Tables 5 and 6). An answer "
+    "that cannot be read is wrong, and counted apart."
+)
+SETTINGS = (
+    "EX: the first premise is written; IM and NO: it is left out, and the model answers its own "
+    "question rightly, or wrongly. Average: plain mean of the rules."
+)
 Cells = list[dict[str, object]]
 #: (task or premise and rule) -> printed accuracy of one model.
 Printed = Mapping[tuple[str, ...], float]
@@ -232,6 +244,26 @@ def tables(answered: Sequence[Answered], printed: Mapping[str, Printed]) -> list
         fractions(printed["gpt-3.5-turbo"]),
     ]
     return [pl.DataFrame(cells, schema=dict(schema.TABLE.columns)) for cells in made]
+
+
+def chapter(made: Sequence[pl.DataFrame]) -> Chapter:
+    """The chapter of the report from what `tables` made."""
+    five, six, read, impossible = made
+    titles = {
+        "Table 5: memorising, right answers in %": (five, "Chance: 1 / number of options."),
+        "Table 6: reasoning, right answers in %": (six, SETTINGS),
+        "How answers were read, % of the questions": (read, ""),
+        "Printed cells of Table 6 that are no fraction of the released numbers": (
+            impossible,
+            "The nearest fraction; n on hover.",
+        ),
+    }
+    grids = [
+        grid.pivot(frame, title, "model and way", {c: c for c in columns_of(frame)}, caption=told)
+        for title, (frame, told) in titles.items()
+        if frame.height
+    ]
+    return Chapter("choices", TITLE, LEAD, grids=grids[:2], folded=grids[2:])
 
 
 def answered(

@@ -15,7 +15,6 @@ from kgprobe.tables import (
     calibration,
     draw,
     draw_size,
-    headline,
 )
 from kgprobe.tables.answers import Probe, judge
 from kgprobe.tables.drawing import Drawing
@@ -103,7 +102,7 @@ def studies(
 def tables(
     made: Sequence[Study], published: Published | None = None, taught: pl.DataFrame | None = None
 ) -> dict[str, pl.DataFrame]:
-    """Every TABLE frame that applies, by name; `headline` is always among them.
+    """Every TABLE frame of BEAR that applies, by name.
 
     Left out where they do not apply: bear_domains (no benchmark tells domains), bear_differences
     (one probe per benchmark), bear_size (no sizes), calibration (no taught and untaught facts).
@@ -117,9 +116,7 @@ def tables(
         "bear_size": bear_figures.size(made, published),
         "calibration": calibration.calibration(made, taught) if taught is not None else None,
     }
-    kept = {name: frame for name, frame in found.items() if frame is not None}
-    top = headline.build(kept["bear_models"], kept.get("calibration"))
-    return {"headline": top, **kept}
+    return {name: frame for name, frame in found.items() if frame is not None}
 
 
 def figures(

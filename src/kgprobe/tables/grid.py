@@ -98,24 +98,24 @@ def models(frame: pl.DataFrame, probes: Sequence[Probe]) -> Grid:
     return Grid("Accuracy by model", heads, rows, frozenset(range(1, len(heads))), caption)
 
 
-def headline(frame: pl.DataFrame, probes: Sequence[Probe]) -> Grid:
-    """`headline`: a row per probe, control models last."""
-    cells = lookup(frame)
+def headline(cells: Mapping[tuple[str, str], Mapping[str, Any]], probes: Sequence[Probe]) -> Grid:
+    """BEAR's part of the headline, by (row, column): a row per probe, control models last."""
+    known = dict(cells)
     columns = {"accuracy": "accuracy, %", "published": "published", "chance": "chance, %"}
     columns |= {"taught": "taught facts, %", "untaught": "untaught facts, %", "AUC": "AUC"}
-    for (row, column), cell in list(cells.items()):
+    for (row, column), cell in cells.items():
         if column == "accuracy" and cell["published"] is not None:
-            cells[row, "published"] = {**cell, "value": cell["published"], "low": None}
-    present = [c for c in columns if any(column == c for _, column in cells)]
+            known[row, "published"] = {**cell, "value": cell["published"], "low": None}
+    present = [c for c in columns if any(column == c for _, column in known)]
     rows = []
     for probe in sorted(probes, key=lambda p: p.control):
-        size = cells[probe.label, "accuracy"]["n"]
-        found = [(c, cells.get((probe.label, c))) for c in present]
+        size = known[probe.label, "accuracy"]["n"]
+        found = [(c, known.get((probe.label, c))) for c in present]
         values = [measured(cell, {"AUC": 3, "published": 2}.get(c, 1)) for c, cell in found]
         rows.append([named(probe), text(probe.benchmark), *values, text(size), text(probe.method)])
     heads = ["model", "benchmark", *(columns[c] for c in present), "items", "method"]
     caption = "Interval of 95 % in small print. Press a column's head to sort."
-    return Grid("Headline", heads, rows, frozenset(range(2, len(heads) - 1)), caption)
+    return Grid("Accuracy", heads, rows, frozenset(range(2, len(heads) - 1)), caption)
 
 
 def relations(frame: pl.DataFrame, probes: Sequence[Probe], titles: Mapping[str, str]) -> Grid:

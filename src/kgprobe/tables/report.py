@@ -1,13 +1,14 @@
 """The report: one HTML file that holds everything it shows and opens without a network.
 
-Data comes in, text goes out: the same `Report` gives the same bytes, and the date is data. All
-text is escaped by the template engine; only our own SVG, stylesheet and script go in as they are.
+A frame (headline, how to read, what was run, files) around the chapters, which the rules of their
+papers made. Data comes in, text goes out: the same `Report` gives the same bytes, and the date is
+data. All text is escaped by the template engine; only our own SVG, stylesheet and script go in as
+they are.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,11 @@ import polars as pl
 from markupsafe import Markup
 
 from kgprobe.schema import atomic
-from kgprobe.tables import calibration, draw, grid, headline
+from kgprobe.tables import draw, grid, headline
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.chapter import Chapter
 from kgprobe.tables.drawing import Drawing
-from kgprobe.tables.grid import Grid
-from kgprobe.tables.table import lookup
+from kgprobe.tables.grid import Cell, Grid
 
 TEMPLATES = Path(__file__).parent / "report_template"
 #: colour in the figures -> custom property of the stylesheet
@@ -31,24 +31,19 @@ THEME = {
     draw.GRID: "var(--grid)",
     draw.SURFACE: "var(--surface)",
 }
-#: Columns of the template table, in the order in which they are read.
-TEMPLATE_COLUMNS = {
-    **{f"template {i}": f"template {i}" for i in range(8)},
-    "agreement": "same option under all",
-    "correct in all": "right under all",
-    "answer last": "answer last",
-    "answer elsewhere": "answer inside",
-    "answer before subject": "answer before subject",
+#: what words mean in every chapter; chapters add their own
+TERMS = {
+    "n": "Number of items behind a number; in the columns of items, on every number under the "
+    "pointer, and beside every number in the files.",
+    "Intervals": "95 %. They speak of sampling the items, not of prompts or of training.",
+    "BOS": "Whether a causal model sees a token that begins the sequence: none (the first token is "
+    "not scored), default (what its tokenizer adds), forced. It moves scores by points; rows of "
+    "different policies are different measurements.",
+    "Published": "The paper's figure, printed only where the same weights answered the same items "
+    "under a policy that fits. A constructed set is not the paper's set.",
+    "Control": "Models trained here on a known half of the facts to calibrate the probes. They are "
+    "no language models in any other sense.",
 }
-
-
-@dataclass(frozen=True)
-class Example:
-    """One item worked out: frame of `bear_figures.example`, and whose answer it is."""
-
-    model: str
-    relation: str
-    options: pl.DataFrame
 
 
 @dataclass(frozen=True)
@@ -64,36 +59,21 @@ class Link:
 class Report:
     """Everything the report shows.
 
-    `tables`: TABLE frames by table name (bear_models, bear_relations, ... as far as there are);
-    `models`, `experiments`: rows as they shall be printed; `made`: date, as text;
-    `relation_names`: relation -> name; `funnels`: FUNNEL frames by benchmark; `descriptions`:
-    benchmark -> what it is; `chapters`: in the order in which they are printed.
+    `probes`: a row of the sheet each; `headline`: the TABLE of the principal numbers; `models`,
+    `experiments`: rows as they shall be printed; `made`: date, as text; `chapters`: in the order in
+    which they are printed.
     """
 
     made: str
     probes: Sequence[Probe]
-    tables: Mapping[str, pl.DataFrame]
+    headline: pl.DataFrame
     config: Mapping[str, Any]
     models: Sequence[Mapping[str, object]]
     experiments: Sequence[Mapping[str, object]]
     versions: Mapping[str, str]
-    drawings: Sequence[Drawing] = ()
-    example: Example | None = None
-    funnels: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    relation_names: Mapping[str, str] = field(default_factory=dict)
-    descriptions: Mapping[str, str] = field(default_factory=dict)
-    links: Sequence[Link] = ()
     chapters: Sequence[Chapter] = ()
+    links: Sequence[Link] = ()
     title: str = "What the models know of the knowledge graph"
-
-    @cached_property
-    def benchmarks(self) -> list[str]:
-        """Benchmarks in the order of the probes."""
-        return list(dict.fromkeys(p.benchmark for p in self.probes))
-
-    def probes_of(self, benchmark: str) -> list[Probe]:
-        """The probes of one benchmark."""
-        return [p for p in self.probes if p.benchmark == benchmark]
 
 
 def write_report(path: str | Path, report: Report) -> None:
@@ -104,9 +84,9 @@ def write_report(path: str | Path, report: Report) -> None:
 
 
 def render(report: Report) -> str:
-    """The report as HTML text. Raises ValueError where tables and probes do not fit together."""
-    _check(report)
-    top = headline.build(report.tables["bear_models"], report.tables.get("calibration"))
+    """The report as HTML text."""
+    if not report.probes:
+        raise ValueError("a report needs at least one probe")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -114,18 +94,16 @@ def render(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    blocks = headline.blocks(report.headline)
     return environment.get_template("report.html").render(
         report=report,
-        top=grid.headline(top, report.probes),
-        parts=[_part(report, name) for name in report.benchmarks],
-        calibration=_calibration(report),
-        example=report.example,
-        funnels=_funnels(report),
+        top=_top(blocks, report.probes),
+        terms={k: v for chapter in report.chapters for k, v in chapter.terms.items()} | TERMS,
         models=grid.records("Models", report.models),
         experiments=grid.records("Experiments", report.experiments),
         config=grid.settings("Configuration", report.config),
         versions=grid.settings("Versions", report.versions),
-        tiles=_tiles(report),
+        tiles=_tiles(blocks, report.probes),
         css=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
         script=Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
         inline=inline,
@@ -155,108 +133,48 @@ def inline(drawing: Drawing) -> Markup:
     return Markup(f'{head} role="img" aria-label="{label}">{rest}')
 
 
-def _check(report: Report) -> None:
-    if not report.probes:
-        raise ValueError("a report needs at least one probe")
-    rows = set(report.tables["bear_models"]["row"]) if "bear_models" in report.tables else set()
-    missing = sorted(p.label for p in report.probes if p.label not in rows)
-    if missing:
-        raise ValueError(f"report: table bear_models has no row for {missing}")
+def _top(blocks: Sequence[headline.Block], probes: Sequence[Probe]) -> list[Grid]:
+    """BEAR's benchmarks in one table, then a table for each benchmark of the other papers."""
+    bear = [block for block in blocks if block.paper == "kgprobe"]
+    asked = {label for block in bear for label in block.labels}
+    own = [probe for probe in probes if probe.label in asked]
+    grids = [grid.headline(bear[0].cells, own)] if own else []
+    return grids + [_block(block, probes) for block in blocks if block not in bear]
 
 
-def _part(report: Report, benchmark: str) -> dict[str, Any]:
-    """What the template shows of one benchmark."""
-    probes, tables = report.probes_of(benchmark), report.tables
-    wide = [grid.models(tables["bear_models"], probes)]
-    if "bear_relations" in tables:
-        wide.append(grid.relations(tables["bear_relations"], probes, report.relation_names))
-    if "bear_domains" in tables:
-        wide += _domains(tables["bear_domains"], probes)
-    if "bear_templates" in tables:
-        frame, title = tables["bear_templates"], "Accuracy by template, %"
-        wide.append(grid.pivot(frame, title, "model", TEMPLATE_COLUMNS, draw.names(probes)))
-    return {
-        "name": benchmark,
-        "grids": wide,
-        "differences": _differences(report, probes),
-        "notes": _notes(report, benchmark),
-        "drawings": [d for d in report.drawings if d.part == benchmark],
-    }
+def _block(block: headline.Block, probes: Sequence[Probe]) -> Grid:
+    """A row per model and method of a benchmark, control models last."""
+    models = {probe.model: probe for probe in probes}
+    rows = []
+    for label in block.labels:
+        model, _, *method = label.split(" | ")
+        numbers = [_number(block.cells, label, column) for column in block.columns]
+        row = [grid.named(models[model]), grid.text(", ".join(method)), *numbers]
+        rows.append((models[model].control, row))
+    heads = ["model", "method", *block.columns]
+    ordered = [row for _, row in sorted(rows, key=lambda found: found[0])]
+    title = f"{block.name}: {block.title}"
+    return Grid(title, heads, ordered, frozenset(range(2, len(heads))))
 
 
-def _domains(frame: pl.DataFrame, probes: Sequence[Probe]) -> list[Grid]:
-    shown = draw.names(probes)
-    heads = {f"random | {probes[0].benchmark}": "chance, %"}
-    heads |= {p.label: f"{shown[p.label]}, %" for p in probes}
-    own = frame.filter(pl.col("column").is_in(list(heads)))
-    caption = "A relation counts fully in each of its domains."
-    title = "Accuracy by domain"
-    return [grid.pivot(own, title, "domain", heads, caption=caption)] if own.height else []
+def _number(cells: headline.Cells, row: str, column: str) -> Cell:
+    """A number with its interval, in front of it the fraction of a ratio; undef where it is 0/0."""
+    value, below = cells.get((row, column)), cells.get((row, column + headline.BELOW))
+    if below is None:
+        return grid.measured(value)
+    if value is None:
+        return Cell("undef", "0/0", hint="no example counts")
+    shown = grid.measured(value)
+    parts = f"{cells[row, column + headline.ABOVE]['value']:.4g}/{below['value']:.4g}"
+    return Cell(shown.text, f"{parts}; {shown.small}".rstrip("; "), shown.sort, shown.hint)
 
 
-def _differences(report: Report, probes: Sequence[Probe]) -> Grid | None:
-    if "bear_differences" not in report.tables or len(probes) < 2:
-        return None
-    shown = draw.names(probes).items()
-    pairs = {f"{a} minus {b}": f"{x} minus {y}" for a, x in shown for b, y in shown}
-    heads = {"score": "accuracy, points", "macro": "mean over relations, points"}
-    caption = "Paired: both models under the same resamples."
-    frame = report.tables["bear_differences"]
-    return grid.pivot(frame, "Differences between models", "pair", heads, pairs, caption)
-
-
-def _notes(report: Report, benchmark: str) -> list[str]:
-    """Warnings that a reader needs beside the numbers of a benchmark."""
-    cells = lookup(report.tables["bear_models"])
-    random = cells[f"random | {benchmark}", "score"]["value"]
-    majority = cells[f"majority | {benchmark}", "score"]["value"]
-    notes = []
-    if majority > random + 1:
-        notes.append(
-            f"The items scored here are not balanced: always giving a relation's most frequent "
-            f"answer is right in {majority:.1f} % of them, a random guess in {random:.1f} %. "
-            f"Compare with chance, and do not compare with figures of the complete set."
-        )
-    probes = report.probes_of(benchmark)
-    if any(c == "first wins" and r in {p.label for p in probes} for r, c in cells):
-        notes.append("Some options tied; a tie counts as the expectation of a random choice.")
-    if any(p.dtype != "float32" for p in probes):
-        notes.append("Models whose weights are not float32 are marked as not exact.")
-    return notes
-
-
-def _calibration(report: Report) -> dict[str, Any] | None:
-    frame = report.tables.get("calibration")
-    if frame is None:
-        return None
-    control = [p for p in report.probes if p.control and p.label in set(frame["row"])]
-    met = [p.label for p in control if calibration.verdict(frame, p.label)]
-    return {
-        "grid": grid.calibrated(frame, report.probes),
-        "met": len(met),
-        "of": len(control),
-        "failed": [p.label for p in control if p.label not in met],
-        "drawings": [d for d in report.drawings if d.part == "calibration"],
-    }
-
-
-def _funnels(report: Report) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "steps": grid.funnel(frame),
-            "relations": grid.funnel_by_relation(frame, report.relation_names),
-        }
-        for name, frame in report.funnels.items()
-    ]
-
-
-def _tiles(report: Report) -> list[tuple[str, str]]:
+def _tiles(blocks: Sequence[headline.Block], probes: Sequence[Probe]) -> list[tuple[str, str]]:
     """(number, what it counts), shown at the top."""
-    cells = lookup(report.tables["bear_models"])
-    tiles = [(str(len({p.model for p in report.probes})), "models")]
-    for name in report.benchmarks:
-        size = cells[f"random | {name}", "score"]["n"]
-        tiles.append((f"{size:,}", f"items in {name}"))
-    tiles.append((str(len(report.probes)), "probes"))
+    tiles = [(str(len({p.model for p in probes})), "models")]
+    for block in blocks:
+        if block.paper == "kgprobe":
+            size = block.cells[block.labels[0], "accuracy"]["n"]
+            tiles.append((f"{size:,}", f"items in {block.name}"))
+    tiles.append((str(len(probes)), "probes"))
     return tiles

@@ -41,6 +41,16 @@ def build(cells: Iterable[dict[str, object]]) -> pl.DataFrame:
     return frame
 
 
+def read_all(paths: Iterable[str | Path]) -> dict[str, pl.DataFrame]:
+    """TABLE frames by name, from files and from folders of files."""
+    found = [
+        file
+        for path in map(Path, paths)
+        for file in (sorted(path.glob("*.parquet")) if path.is_dir() else [path])
+    ]
+    return {file.stem: schema.read(file, schema.TABLE) for file in found}
+
+
 def write_tsv(frame: pl.DataFrame, path: str | Path) -> None:
     """Write a TABLE as tab-separated text: up to four decimals, nulls empty, sorted by its key."""
     ordered = frame.select(list(schema.TABLE.columns)).sort(list(schema.TABLE.key))

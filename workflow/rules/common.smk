@@ -183,6 +183,7 @@ def answering(kind):
         "probes/models/batching",
         "probes/models/head",
         "probes/models/load",
+        "probes/models/sound",
         "probes/prompts/templates",
         "probes/scoring/decoding",
         "probes/scoring/encode",

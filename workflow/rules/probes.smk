@@ -13,6 +13,7 @@ ENGINE = [
     "probes/models/batching",
     "probes/models/head",
     "probes/models/load",
+    "probes/models/sound",
 ]
 OF_KIND = {
     "causal": ["probes/models/causal", "probes/models/trie"],
@@ -45,6 +46,7 @@ SLOTS = [
     "probes/models/head",
     "probes/models/last_layer",
     "probes/models/load",
+    "probes/models/sound",
     "probes/models/masked",
     "probes/models/trie",
 ]
@@ -208,6 +210,7 @@ rule rank:
             "probes/models/gaps",
             "probes/models/head",
             "probes/models/load",
+            "probes/models/sound",
             *OF_KIND[MODELS[w.model]["kind"]],
         ),
     output:

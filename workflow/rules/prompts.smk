@@ -11,6 +11,7 @@ READING = [
     "probes/models/head",
     "probes/models/last_layer",
     "probes/models/load",
+    "probes/models/sound",
     "probes/models/masked",
     "probes/models/predict",
     "probes/models/trie",

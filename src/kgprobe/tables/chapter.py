@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kgprobe.schema import atomic
+from kgprobe.tables import marks
 from kgprobe.tables.drawing import Drawing
 from kgprobe.tables.grid import Cell, Grid
 
@@ -32,8 +33,12 @@ class Chapter:
 
 
 def write(chapter: Chapter, path: str | Path) -> None:
-    """Write a chapter as JSON, whole or not at all."""
+    """Write a chapter as JSON, whole or not at all; marked models get their note."""
     content = asdict(chapter)
+    grids = [*chapter.grids, *chapter.folded]
+    shown = [cell.text for grid in grids for row in grid.rows for cell in row]
+    shown += [head for grid in grids for head in grid.heads]
+    content["notes"] = [*chapter.notes, *marks.notes(shown)]
     for kind in ("grids", "folded"):
         for grid in content[kind]:
             grid["numeric"] = sorted(grid["numeric"])

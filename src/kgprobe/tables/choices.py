@@ -14,7 +14,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.metrics.intervals import wilson
-from kgprobe.tables import table
+from kgprobe.tables import marks, table
 
 TASKS = ("TP", "SCO", "SPO", "DM", "RG")
 RULES = ("rdfs2", "rdfs3", "rdfs5", "rdfs7", "rdfs9", "rdfs11")
@@ -245,9 +245,10 @@ def answered(
 
     `split`: the released one, for the released benchmark.
     """
+    shown = marks.names(experiments, chosen)
     return [
         Answered(
-            f"{row['model']} | {row['benchmark']}",
+            f"{shown[row['model']]} | {row['benchmark']}",
             schema.read(asked, schema.CHOICES),
             schema.read(own, schema.CHOSEN),
             models[row["model"]].get("published", ""),

@@ -9,13 +9,15 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.job import versions
-from kgprobe.tables import bear_figures, chapter, draw, gather
+from kgprobe.tables import bear_figures, chapter, draw, gather, marks
 from kgprobe.tables.report import Example, Link, Report, write_report
 
 Rows = Sequence[Mapping[str, str]]
 #: What the report prints of each model: columns of the sheet, then of the record of its scores.
 OF_SHEET = "model kind source revision dtype bos note".split()
 OF_RECORD = "parameters bos_resolved variant device weights".split()
+#: Loss (nat per token) of sentences and of their words shuffled, share of unknown tokens.
+OF_SOUND = "plain shuffled unknown".split()
 
 
 def make(
@@ -72,11 +74,13 @@ def _models(
 ) -> list[dict[str, object]]:
     """One row per model that was run, with what was recorded when it was."""
     rows: dict[str, dict[str, object]] = {}
+    shown = marks.names(experiments, scores)
     for row, path in zip(experiments, scores, strict=True):
         recorded = schema.provenance(path).get("model")
         record = recorded if isinstance(recorded, dict) else {}
         found: dict[str, object] = {c: models[row["model"]].get(c, "") for c in OF_SHEET}
-        found |= {c: record.get(c, "") for c in OF_RECORD}
+        found |= {"model": shown[row["model"]], **{c: record.get(c, "") for c in OF_RECORD}}
+        found |= {c: marks.sound(path).get(c, "") for c in OF_SOUND}
         rows.setdefault(row["model"], found)
     return list(rows.values())
 

@@ -12,7 +12,7 @@ from functools import partial
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.tables import table
+from kgprobe.tables import marks, table
 
 #: Columns, in the order of reading; the last three where a calibration exists.
 COLUMNS = ("accuracy", "chance", "sem", "taught", "untaught", "AUC")
@@ -58,6 +58,7 @@ def text(frame: pl.DataFrame) -> str:
         head = ["model, method, BOS", *columns, *(["published"] if published else [])]
         body = [_row(cells, label, columns, published) for label in members]
         lines += [*_aligned([head, *body]), ""]
+    lines += [line for note in marks.notes(labels) for line in (note, "")]
     return "\n".join(lines)
 
 

@@ -16,7 +16,7 @@ import polars as pl
 from markupsafe import Markup
 
 from kgprobe.schema import atomic
-from kgprobe.tables import calibration, draw, grid, headline
+from kgprobe.tables import calibration, draw, grid, headline, marks
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.chapter import Chapter
 from kgprobe.tables.drawing import Drawing
@@ -222,7 +222,7 @@ def _notes(report: Report, benchmark: str) -> list[str]:
         notes.append("Some options tied; a tie counts as the expectation of a random choice.")
     if any(p.dtype != "float32" for p in probes):
         notes.append("Models whose weights are not float32 are marked as not exact.")
-    return notes
+    return notes + marks.notes(p.label for p in probes)
 
 
 def _calibration(report: Report) -> dict[str, Any] | None:

@@ -104,7 +104,9 @@ def _foreign(model: Any, info: Mapping[str, Any]) -> str:
 
 def _ids(model: Any, tokenizer: Any) -> str:
     tables = [model.get_input_embeddings(), model.get_output_embeddings()]
-    sizes = [t.weight.shape[0] for t in tables if isinstance(getattr(t, "weight", None), torch.Tensor)]
+    sizes = [
+        t.weight.shape[0] for t in tables if isinstance(getattr(t, "weight", None), torch.Tensor)
+    ]
     if not sizes:
         return ""
     rows, known = min(sizes), {int(i): token for token, i in tokenizer.get_vocab().items()}
@@ -324,9 +326,7 @@ def _logits(kind: str, model: Any, ids: Any, mask: Any = None, forced: Any = Non
     elif kind == "masked":
         logits = model(ids, attention_mask=mask).logits
     else:
-        logits = model(
-            ids, attention_mask=mask, decoder_input_ids=forced, use_cache=False
-        ).logits
+        logits = model(ids, attention_mask=mask, decoder_input_ids=forced, use_cache=False).logits
     return logits if logits.dtype == torch.float64 else logits.float()
 
 

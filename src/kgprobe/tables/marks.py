@@ -20,7 +20,7 @@ NOTE = (
 
 
 def sound(path: str | Path) -> dict[str, object]:
-    """What was measured when the model of a file of answers was loaded; {} for models of servers."""
+    """What was measured when the model of some answers was loaded; {} for models of servers."""
     model = schema.provenance(path).get("model")
     found = model.get("sound") if isinstance(model, dict) else None
     return dict(found) if isinstance(found, dict) else {}

@@ -9,6 +9,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.metrics import prompts as metrics
 from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables import marks
 
 Row = Mapping[str, str]
 #: benchmark -> what is asked; every other one asks for facts
@@ -119,7 +120,7 @@ def answered(
         for name, folder in folders.items()
     }
     files = {path: schema.read(path, schema.OUTCOMES) for path in dict.fromkeys(outcomes)}
-    found = []
+    found, shown = [], marks.names(rows, outcomes)
     for row, path in zip(rows, outcomes, strict=True):
         model, name = models[row["model"]], pl.col("prompt")
         own = (name == row["prompt"]) | name.str.starts_with(f"{row['prompt']}:")
@@ -127,7 +128,7 @@ def answered(
             Answered(
                 benchmark=row["benchmark"],
                 prompt=row["prompt"],
-                model=row["model"],
+                model=shown[row["model"]],
                 kind=model["kind"],
                 source=model["source"],
                 published=model.get("published", "") or row["model"],
@@ -135,7 +136,7 @@ def answered(
                 examples=examples[row["benchmark"]],
             )
         )
-    benchmarks, names = _order(r["benchmark"] for r in rows), _order(r["model"] for r in rows)
+    benchmarks, names = _order(r["benchmark"] for r in rows), _order(a.model for a in found)
     return sorted(found, key=lambda a: (benchmarks[a.benchmark], names[a.model], place(a.prompt)))
 
 

@@ -10,6 +10,7 @@ from kgprobe import schema
 from kgprobe.metrics.ranking import auc
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import (
+    marks,
     ontoprobe,
     ontoprobe_groups,
     ontoprobe_means,
@@ -38,7 +39,7 @@ def answered(
     One list for every way of reading ties that is named, by default the switch's alone.
     `files`: the file of every row of `experiments` in its order (method cloze, sentence or soft).
     """
-    ways = list(ties) or [switches["ties"]]
+    ways, shown = list(ties) or [switches["ties"]], marks.names(experiments, files)
     parts: dict[tuple[str, str], list[list[pl.DataFrame]]] = {}
     for row, path in zip(experiments, files, strict=True):
         items = schema.read(folders[row["benchmark"]] / "items.parquet", schema.ITEMS)
@@ -53,7 +54,7 @@ def answered(
     return [
         [
             Answered(
-                model,
+                shown[model],
                 benchmark,
                 models[model]["kind"],
                 models[model]["source"].startswith("control:"),

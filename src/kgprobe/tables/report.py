@@ -17,7 +17,7 @@ import polars as pl
 from markupsafe import Markup
 
 from kgprobe.schema import atomic
-from kgprobe.tables import draw, grid, headline
+from kgprobe.tables import draw, grid, headline, marks
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.chapter import Chapter
 from kgprobe.tables.drawing import Drawing
@@ -98,6 +98,7 @@ def render(report: Report) -> str:
     return environment.get_template("report.html").render(
         report=report,
         top=_top(blocks, report.probes),
+        notes=marks.notes(report.headline["row"]),
         terms={k: v for chapter in report.chapters for k, v in chapter.terms.items()} | TERMS,
         models=grid.records("Models", report.models),
         experiments=grid.records("Experiments", report.experiments),

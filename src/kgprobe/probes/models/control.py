@@ -44,6 +44,11 @@ from kgprobe.probes.models.control_rows import (
     seq2seq_row,
 )
 from kgprobe.probes.models.control_tokens import SENTINELS, train_tokenizer
+from kgprobe.probes.prompts.templates import fill
+
+#: Taught sentences that are kept beside the model, and their fewest words: two between first and
+#: last are needed for another order.
+EXAMPLES, EXAMPLE_WORDS = 10, 5
 
 
 @dataclass(frozen=True)
@@ -122,9 +127,24 @@ def train_control(
         "vocabulary": len(tokenizer),
         "recipe": asdict(recipe),
         "final_loss": round(losses, 4),
+        "examples": examples(lessons, templates),
     }
     _save(model, tokenizer, record, folder)
     return {**record, "cpu_seconds": round(time.process_time() - started, 1)}
+
+
+def examples(lessons: Sequence[Lesson], templates: Mapping[str, Sequence[str]]) -> list[str]:
+    """A few taught sentences of five words or more, spread over the lessons.
+
+    They take the place of plain English when the model is loaded (models/sound.py).
+    """
+    texts = [
+        fill(text, lesson.subject, lesson.object).text
+        for lesson in sorted(lessons)
+        for text in templates[lesson.relation]
+    ]
+    long = list(dict.fromkeys(text for text in texts if len(text.split(" ")) >= EXAMPLE_WORDS))
+    return long[:: max(1, -(-len(long) // EXAMPLES))]
 
 
 def build_model(kind: str, tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> PreTrainedModel:

@@ -11,6 +11,8 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
+from kgprobe.probes.models import sound
+
 AUTO = {
     "masked": transformers.AutoModelForMaskedLM,
     "causal": transformers.AutoModelForCausalLM,
@@ -76,7 +78,10 @@ def load_model(spec: ModelSpec, controls: Path | None = None, device: str = "") 
     place, options = _place(spec, controls)
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
-        model = AUTO[spec.kind].from_pretrained(place, dtype=dtype, **options)
+        # shapes that differ come back in `info` and are refused by name, with the missing weights
+        model, info = AUTO[spec.kind].from_pretrained(
+            place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **options
+        )
     except (*_LOADING, SafetensorError) as error:
         first = str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
         raise ModelError(
@@ -96,12 +101,32 @@ def load_model(spec: ModelSpec, controls: Path | None = None, device: str = "") 
         raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
     if spec.kind == "masked" and tokenizer.mask_token_id is None:
         raise ModelError(f"{spec.model}: a masked model without a mask token")
+    limit = _limit(model.config)
+    if fault := sound.fault(spec.kind, model, tokenizer, info, limit):
+        raise ModelError(f"{spec.model}, from {spec.source}: {fault}\n{_remedy(spec)}")
+    found = _familiar(spec, model, tokenizer, limit, place)
     if spec.dtype.endswith(COMPILED):
         # lengths differ from batch to batch: one graph for all of them
         model.base_model.compile(dynamic=True)
-    loaded = Loaded(spec, model, tokenizer, chosen, _limit(model.config))
-    loaded.record = _record(loaded, place, options)
+    loaded = Loaded(spec, model, tokenizer, chosen, limit)
+    loaded.record = {
+        **_record(loaded, place, options),
+        "unexpected": sound.unexpected(info),
+        "sound": found,
+    }
     return loaded
+
+
+def _familiar(
+    spec: ModelSpec, model: Any, tokenizer: Any, limit: int, place: str
+) -> dict[str, Any]:
+    """Whether tokenizer and weights belong together: recorded, and shown at every number."""
+    what, texts = sound.sentences(place)
+    try:
+        found = sound.familiar(spec.kind, model, tokenizer, spec.bos, limit, texts)
+    except ValueError as error:
+        raise ModelError(f"{spec.model}, from {spec.source}: {error}") from error
+    return {"sentences": what, **found}
 
 
 def outline(spec: ModelSpec, controls: Path | None = None) -> Loaded:

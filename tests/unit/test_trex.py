@@ -260,3 +260,20 @@ def test_files_are_read_straight_from_an_archive_and_a_bad_member_is_named(tmp_p
     path.write_bytes(damaged)
     with pytest.raises(BrokenFileError, match=r"TREx\.zip, member .*CRC"):
         trex.read_member(path, "re-nlg_0-10000.json")
+
+
+def test_an_archive_that_is_not_safe_is_refused(tmp_path):
+    path = tmp_path / "TREx.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../../re-nlg_0-1.json", "[]")
+    with pytest.raises(ValueError, match=r"TREx\.zip, member .*leads out of its folder"):
+        trex.members(path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("re-nlg_0-1.json", "[" + " " * (2 << 20) + "]")
+    with pytest.raises(BrokenFileError, match=r"TREx\.zip, member .*more than 100 fold"):
+        trex.read_member(path, "re-nlg_0-1.json")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a/re-nlg_0-1.json", "[]")
+        archive.writestr("b/re-nlg_0-1.json", "[]")
+    with pytest.raises(ValueError, match=r"re-nlg_0-1\.json in more than one folder"):
+        trex.members(path)

@@ -256,7 +256,9 @@ for name, parts in (("bear", BEAR), ("ontoprobe", ONTOPROBE)):
                 [
                     path if "." in part else directory(path)
                     for part in parts
-                    for path in [f"{config['sources'][name]['folder']}/{Path(part).name}"]
+                    for path in [
+                        f"{config['sources'][name]['folder']}/{Path(part).name}"
+                    ]
                 ],
             log:
                 f"logs/sources/{name}.log",

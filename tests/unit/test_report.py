@@ -228,7 +228,9 @@ def test_headline_prints_an_aligned_table_and_the_path_of_the_report(tmp_path, c
     assert headline.main([]) == 2
 
 
-@pytest.mark.skipif(not shutil.which("chromium"), reason="needs the browser chromium")
+@pytest.mark.skipif(
+    not shutil.which("chromium"), reason="needs the browser chromium (Debian: chromium)"
+)
 def test_a_press_on_a_head_sorts_and_a_second_one_turns_round(full, tmp_path):
     presses = """<script>
       const table = document.querySelector("#headline table"), out = [];

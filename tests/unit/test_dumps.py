@@ -154,16 +154,17 @@ def test_truthy_triples():
     ]
 
 
+KOELN = rb"<http://dbpedia.org/resource/K\u00F6ln> <http://dbpedia.org/ontology/"
+DBPEDIA = [
+    KOELN + rb"country> <http://dbpedia.org/resource/Germany> .",
+    KOELN + rb'area> "4.05"^^<http://www.w3.org/2001/XMLSchema#double> .',
+    KOELN + rb'other> "x" .',
+]
+
+
 def test_dbpedia_triples_unescape_their_iris():
-    double = rb"^^<http://www.w3.org/2001/XMLSchema#double>"
-    start = rb"<http://dbpedia.org/resource/K\u00F6ln> <http://dbpedia.org/ontology/"
-    lines = [
-        start + rb"country> <http://dbpedia.org/resource/Germany> .",
-        start + rb'area> "4.05"' + double + rb" .",
-        start + rb'other> "x" .',
-    ]
     predicates = ["http://dbpedia.org/ontology/country", "http://dbpedia.org/ontology/area"]
-    found = list(dumps.ntriples(lines, predicates))
+    found = list(dumps.ntriples(DBPEDIA, predicates))
     assert found[0].subject == "http://dbpedia.org/resource/Köln"
     assert found[1].object == "4.05"
     assert len(found) == 2

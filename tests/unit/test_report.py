@@ -308,8 +308,7 @@ def test_headline_of_every_paper_stands_below_bear_s():
         ("m (control) | onto_world_lite | TP | soft | oracle", "R@1", 98.0),
     ]
     low = [
-        ("auto_sst2 | m | finetuned", size, value)
-        for size, value in (("10", 55.0), ("1000", 81.0))
+        ("auto_sst2 | m | finetuned", size, value) for size, value in (("10", 55.0), ("1000", 81.0))
     ]
     grid = [("auto_sst2 | m | k 3", "1 x 3", 61.0), ("auto_sst2 | m | k 3", "2 x 3", 66.0)]
     made = {
@@ -357,7 +356,9 @@ def small(name, cells):
     return tables.build([tables.cell(name, row, column, value, 10) for row, column, value in cells])
 
 
-@pytest.mark.skipif(not shutil.which("chromium"), reason="needs the browser chromium")
+@pytest.mark.skipif(
+    not shutil.which("chromium"), reason="needs the browser chromium (Debian: chromium)"
+)
 def test_a_press_on_a_head_sorts_and_a_second_one_turns_round(full, tmp_path):
     presses = """<script>
       const table = document.querySelector("#headline table"), out = [];

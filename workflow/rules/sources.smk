@@ -3,6 +3,8 @@
 # results/sources/world/{wikidata,dbpedia}.nt and trex/, results/sources/{source}/*.parquet,
 # and the raw snapshots below the data folder.
 
+from kgprobe.sources.released_archive import BEAR, ONTOPROBE
+
 #: tables of results/sources/{source}/ and the queries that they are read from
 PULLED = {
     "wikidata": [
@@ -245,10 +247,7 @@ rule pull_aliases:
         "../scripts/pull_aliases.py"
 
 
-for name, parts in (
-    ("bear", ["BEAR", "BEAR-big", "relation_info.json"]),
-    ("ontoprobe", ["ontology", "memorizing"]),
-):
+for name, parts in (("bear", BEAR), ("ontoprobe", ONTOPROBE)):
     if config["sources"][name]["access"] == "live":
 
         rule:
@@ -258,7 +257,9 @@ for name, parts in (
                 [
                     path if "." in part else directory(path)
                     for part in parts
-                    for path in [f"{config['sources'][name]['folder']}/{part}"]
+                    for path in [
+                        f"{config['sources'][name]['folder']}/{Path(part).name}"
+                    ]
                 ],
             log:
                 f"logs/sources/{name}.log",
@@ -268,6 +269,7 @@ for name, parts in (
             params:
                 code=code("download_released"),
                 url=config["sources"][name]["url"],
+                parts=parts,
                 contact=config["contact"],
             script:
                 "../scripts/download_released.py"

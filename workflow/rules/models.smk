@@ -8,11 +8,12 @@ rule split_taught:
         facts="results/knowledge/world/facts.parquet",
         questions="results/benchmarks/world_big/items.parquet",
         candidates="results/benchmarks/world_big/candidates.parquet",
-        examples=world_attributes("examples"),
+        examples=taught_attributes("examples"),
         templates="resources/templates/templates.tsv",
         code=code("probes/taught"),
     output:
         taught="results/models/taught.parquet",
+        kinds="results/models/taught_kinds.parquet",
     log:
         "logs/models/taught.log",
     benchmark:
@@ -50,6 +51,7 @@ rule train_control:
     input:
         facts="results/knowledge/world/facts.parquet",
         taught="results/models/taught.parquet",
+        kinds="results/models/taught_kinds.parquet",
         statements="results/models/taught_ontology.parquet",
         prompts="results/benchmarks/onto_world/prompts.parquet",
         templates="resources/templates/templates.tsv",
@@ -59,8 +61,22 @@ rule train_control:
             "probes/models/control_rows",
             "probes/models/control_tokens",
             "probes/models/control_optimizer",
+            "probes/models/control_recall",
             "probes/prompts/templates",
             "probes/taught",
+            "probes/models/batching",
+            "probes/models/causal",
+            "probes/models/head",
+            "probes/models/last_layer",
+            "probes/models/load",
+            "probes/models/masked",
+            "probes/models/seq2seq",
+            "probes/models/trie",
+            "probes/scoring/encode",
+            "probes/scoring/scorers",
+            "probes/scoring/sentence",
+            "probes/scoring/shards",
+            "probes/scoring/variants",
         ),
     output:
         folder=directory("results/models/control-{kind}"),
@@ -75,6 +91,7 @@ rule train_control:
     params:
         seed=config["seed"],
         steps=config["control"]["steps"],
+        recall=config["control"]["recall"],
     script:
         "../scripts/train_control.py"
 

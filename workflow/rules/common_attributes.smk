@@ -58,7 +58,8 @@ def of_attributes(kind):
 
 def taught_attributes(kind):
     """One parquet file of every attribute whose examples the control models are taught: those of the
-    config where they are built on the embedded world. What is probed changes no model."""
+    config where they are built on the embedded world. What is probed changes no model.
+    """
     if config["attributes"]["graph"] != "world":
         return []
     return [

@@ -167,7 +167,7 @@ def ontology_rivals(statements: pl.DataFrame) -> dict[str, list[str]]:
 def _filled(labels: Mapping[str, bool]) -> list[str]:
     told = [label for label, is_taught in labels.items() if is_taught]
     others = [label for label, is_taught in labels.items() if not is_taught]
-    others.sort(key=lambda label: (hash_key("rival", label), label))
+    others.sort(key=lambda label: (hash_key(0, "rival", label), label))
     return sorted([*told, *others[: max(0, RIVALS - len(told))]])
 
 

@@ -284,6 +284,9 @@ TAUGHT = _contract(
     taught=pl.Boolean,
 )
 
+#: What a taught fact is taught for: a benchmark that asks about it, several, or `other`.
+TAUGHT_KINDS = _contract("TAUGHT_KINDS", key="fact kind", fact=pl.String, kind=pl.String)
+
 #: One printed number with its n and interval.
 TABLE = _contract(
     "TABLE",

@@ -8,10 +8,11 @@ rule split_taught:
         facts="results/knowledge/world/facts.parquet",
         questions="results/benchmarks/world_big/items.parquet",
         candidates="results/benchmarks/world_big/candidates.parquet",
-        examples=world_attributes("examples"),
+        examples=taught_attributes("examples"),
         templates="resources/templates/templates.tsv",
     output:
         taught="results/models/taught.parquet",
+        kinds="results/models/taught_kinds.parquet",
     log:
         "logs/models/taught.log",
     benchmark:
@@ -50,6 +51,7 @@ rule train_control:
     input:
         facts="results/knowledge/world/facts.parquet",
         taught="results/models/taught.parquet",
+        kinds="results/models/taught_kinds.parquet",
         statements="results/models/taught_ontology.parquet",
         prompts="results/benchmarks/onto_world/prompts.parquet",
         templates="resources/templates/templates.tsv",
@@ -68,6 +70,7 @@ rule train_control:
         code=code("train_control"),
         seed=config["seed"],
         steps=config["control"]["steps"],
+        recall=config["control"]["recall"],
     script:
         "../scripts/train_control.py"
 

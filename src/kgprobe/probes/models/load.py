@@ -48,7 +48,10 @@ class ModelSpec:
 
 @dataclass
 class Loaded:
-    """A model in evaluation mode, its tokenizer, and what is recorded of both."""
+    """A model in evaluation mode, its tokenizer, and what is recorded of both.
+
+    `padding` says why its rows must not be padded (empty: they may); checks.py finds it out.
+    """
 
     spec: ModelSpec
     model: Any
@@ -56,6 +59,7 @@ class Loaded:
     device: torch.device
     limit: int
     record: dict[str, Any] = field(default_factory=dict)
+    padding: str | None = None
 
     @property
     def parameters(self) -> int:

@@ -121,7 +121,14 @@ def _padding(loaded: Loaded) -> str:
             f"{loaded.spec.model}: {name} says something else of a token when others follow it "
             f"({reason}): it is no causal model"
         )
-    other = sample(loaded, (LENGTHS[0],), start=3)[0]
+    if loaded.spec.kind == "seq2seq":
+        short = objection(lambda: apart(_said(loaded, rows[:1], 3)[0], alone[0][:3]), most)
+        if short:
+            raise ModelError(
+                f"{loaded.spec.model}: the decoder of {name} says something else of a token when "
+                f"others follow it ({short})"
+            )
+    other = sample(loaded, LENGTHS[:1], start=3)[0]
     pair = objection(lambda: _worst(_said(loaded, [rows[0], other])[:1], alone[:1]), most)
     if pair:
         raise ModelError(
@@ -135,18 +142,18 @@ def _worst(found: list[Any], expected: list[Any]) -> float:
     return max(apart(f, e) for f, e in zip(found, expected, strict=True))
 
 
-def _said(loaded: Loaded, rows: list[Ints]) -> list[Any]:
+def _said(loaded: Loaded, rows: list[Ints], forced: int | None = None) -> list[Any]:
     """Logits of each row (its length x vocabulary), all of them padded into one pass.
 
     A causal model gets no mask: nothing can see what stands at its right. The decoder of a seq2seq
-    model is forced along the row's own tokens.
+    model is forced along the row's own tokens, `forced` of them or all.
     """
     ids, mask = padded(rows, loaded.tokenizer.pad_token_id or 0, loaded.device)
     options: dict[str, Any] = {}
     if loaded.spec.kind != "causal" and len({len(row) for row in rows}) > 1:
         options["attention_mask"] = mask
     if loaded.spec.kind == "seq2seq":
-        options["decoder_input_ids"] = ids
+        options["decoder_input_ids"] = ids[:, :forced]
     if loaded.spec.kind != "masked":
         options["use_cache"] = False
     logits = loaded.model(input_ids=ids, **options).logits

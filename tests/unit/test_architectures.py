@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from kgprobe.probes.models.batching import Ragged
+from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.load import ModelError, _limit
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.templates import fill as filled
@@ -239,7 +241,7 @@ def test_candidates_rank_and_train_as_in_the_literal_loop(kind, name, float64_th
             Scores(loaded, rows, ids)
     else:
         found = Scores(loaded, rows, ids)(list(chunk.indices))
-        np.testing.assert_allclose(found, expected[:, 0], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(found.detach(), expected[:, 0], rtol=0, atol=1e-9)
 
 
 BLANKS = [
@@ -313,3 +315,36 @@ def test_prompts_are_read_as_in_the_literal_loop_or_refused(kind, name, float64_
         else:
             expected = log_softmax(loaded, row)[3]
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)
+
+
+def literal_sequences(loaded, rows):
+    """log p beside every token but the first, sequence by sequence."""
+    for row in rows:
+        logp = log_softmax(loaded, row) if len(row) else None
+        yield from [0.0] * min(len(row), 1)
+        yield from [logp[i - 1, row[i]].item() for i in range(1, len(row))]
+
+
+@pytest.mark.parametrize("name", ["llama", "mamba"])
+def test_several_empty_sequences_do_not_keep_others_from_being_scored(name):
+    loaded = tiny(name, "causal", double=False)
+    rows = [[], [], [7], [], [], [9, 8, 7, 20], [9, 8, 6, 30], [9, 8, 5], [31]]
+    for some in (rows, rows[:5]):
+        engine = Causal(loaded)
+        found = engine.logprobs(Ragged.of([np.array(row, dtype=np.int64) for row in some]))
+        assert found == pytest.approx(list(literal_sequences(loaded, some)), abs=1e-4)
+    engine = Causal(loaded)
+    engine.logprobs(Ragged.of([np.array(row, dtype=np.int64) for row in rows]))
+    assert bool(engine.shares) == (name == "llama")
+
+
+@pytest.mark.parametrize("name", ["gemma3_text", "mistral", "phi3", "recurrent_gemma"])
+def test_sentences_longer_than_the_window_are_found_in_every_call(name, float64_throughout):
+    loaded = tiny(name, "causal")
+    engine = Causal(loaded)
+    start = np.arange(20, 38)
+    for length, shares in ((6, True), (15, False), (6, True), (18, False)):
+        rows = [np.concatenate([start[:3], [own], start[4:length]]) for own in (7, 8, 9)]
+        found = engine.logprobs(Ragged.of(rows))
+        assert found == pytest.approx(list(literal_sequences(loaded, rows)), abs=1e-9)
+        assert engine.shares == (shares and name != "recurrent_gemma")

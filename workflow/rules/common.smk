@@ -174,6 +174,7 @@ def answering(kind):
     own = ["probes/models/continuation", "probes/scoring/fill_text"]
     if kind == "masked":
         own = [
+            "probes/models/decoder",
             "probes/models/gaps",
             "probes/models/masked",
             "probes/models/last_layer",
@@ -181,6 +182,7 @@ def answering(kind):
         ]
     return own + [
         "probes/models/batching",
+        "probes/models/checks",
         "probes/models/head",
         "probes/models/load",
         "probes/prompts/templates",

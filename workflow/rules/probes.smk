@@ -11,6 +11,7 @@ ENGINE = [
     "probes/scoring/shards",
     "probes/scoring/recheck",
     "probes/models/batching",
+    "probes/models/checks",
     "probes/models/head",
     "probes/models/load",
 ]
@@ -21,7 +22,7 @@ OF_KIND = {
         "probes/models/last_layer",
         "probes/scoring/variants",
     ],
-    "seq2seq": ["probes/models/seq2seq"],
+    "seq2seq": ["probes/models/decoder", "probes/models/seq2seq"],
     "api": ["probes/models/api"],
 }
 #: modules that trained vectors and prompts with slots depend on
@@ -41,7 +42,9 @@ SLOTS = [
     "probes/prompts/templates",
     "probes/models/batching",
     "probes/models/causal",
+    "probes/models/decoder",
     "probes/models/gaps",
+    "probes/models/checks",
     "probes/models/head",
     "probes/models/last_layer",
     "probes/models/load",
@@ -205,7 +208,9 @@ rule rank:
             "probes/scoring/encode",
             "probes/scoring/gap_text",
             "probes/models/batching",
+            "probes/models/decoder",
             "probes/models/gaps",
+            "probes/models/checks",
             "probes/models/head",
             "probes/models/load",
             *OF_KIND[MODELS[w.model]["kind"]],

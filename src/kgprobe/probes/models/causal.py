@@ -111,8 +111,7 @@ class Causal:
         if longest <= self._right or longest >= self._wrong:
             self.shares = longest <= self._right
             return self.shares
-        chosen = np.unique([*trie.order[:4], *_longest_pair(sequences, trie)])
-        few = Ragged.of([sequences[i] for i in chosen])
+        few = Ragged.of([sequences[i] for i in _telling(sequences, trie)])
         small = plan(few)
         if len(small.tokens) == small.depths.max() + 1:
             return False  # a single path says nothing
@@ -262,10 +261,11 @@ class Causal:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self.loaded.device)
 
 
-def _longest_pair(sequences: Ragged, trie: Trie) -> Ints:
-    """The longest sequence and the one that stands before it in the trie."""
-    place = int(np.argmax(sequences.lengths[trie.order]))
-    return trie.order[max(place - 1, 0) : place + 1]
+def _telling(sequences: Ragged, trie: Trie) -> Ints:
+    """A few sequences with something to feed: the first in order, the longest and one beside it."""
+    order = trie.order[sequences.lengths[trie.order] > 1]
+    place = int(np.argmax(sequences.lengths[order]))
+    return np.unique([*order[:4], *order[max(place - 1, 0) : place + 1]])
 
 
 class _Tensors:

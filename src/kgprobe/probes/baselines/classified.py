@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Ints, padded
+from kgprobe.probes.models.checks import refuse_padding
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.trigger_pieces import Frame, frame, pieces
 
@@ -95,7 +96,11 @@ def shortened(parts: Sequence[list[int]], room: int) -> list[list[int]]:
 
 
 def body_of(loaded: Loaded) -> Any:
-    """The part of the model that gives hidden states: all of it but the head (T5: its encoder)."""
+    """The part of the model that gives hidden states: all of it but the head (T5: its encoder).
+
+    Raises ModelError for a model whose rows must not be padded.
+    """
+    refuse_padding(loaded, "classifiers")
     return loaded.model.get_encoder() if loaded.spec.kind == "seq2seq" else loaded.model.base_model
 
 

@@ -92,6 +92,10 @@ class Head:
         return self.finish(logits) if self.finish else logits
 
 
+#: Stands for a head that cannot be had alone: what the model gives are logits already.
+WHOLE = Head(None, None)
+
+
 def precise(values: Any) -> Any:
     """float32, or float64 where the values are."""
     return values if values.dtype == torch.float64 else values.float()

@@ -28,6 +28,14 @@ DTYPES = {
 COMPILED = "-compiled"
 #: file in a folder that a GGUF file was unpacked into; it names that file's sha256
 UNPACKED = "unpacked.json"
+#: What configurations call the number of positions; the least counts (LED has two).
+POSITIONS = ("max_position_embeddings", "n_positions", "max_encoder_position_embeddings",
+             "max_decoder_position_embeddings")  # fmt: skip
+#: RoBERTa-like models keep the positions up to the padding index to themselves.
+AFTER_PADDING = (
+    "camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "mpnet", "roberta",
+    "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
+)  # fmt: skip
 #: What the loaders of files of all kinds raise for damaged or missing ones.
 _LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError)
 
@@ -50,7 +58,10 @@ class ModelSpec:
 
 @dataclass
 class Loaded:
-    """A model in evaluation mode, its tokenizer, and what is recorded of both."""
+    """A model in evaluation mode, its tokenizer, and what is recorded of both.
+
+    `padding` says why its rows must not be padded (empty: they may); checks.py finds it out.
+    """
 
     spec: ModelSpec
     model: Any
@@ -58,6 +69,7 @@ class Loaded:
     device: torch.device
     limit: int
     record: dict[str, Any] = field(default_factory=dict)
+    padding: str | None = None
 
     @property
     def parameters(self) -> int:
@@ -223,11 +235,12 @@ def _remedy(spec: ModelSpec) -> str:
 def _limit(config: Any) -> int:
     """Most tokens of a sentence, special ones included."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
-    limit = getattr(text, "max_position_embeddings", None) or getattr(text, "n_positions", None)
-    # RoBERTa-like models keep the positions up to the padding index to themselves
-    if text.model_type in ("roberta", "xlm-roberta", "camembert") and limit:
-        limit -= text.pad_token_id + 1
-    return int(limit or 1 << 20)
+    found = [limit for name in POSITIONS if (limit := getattr(text, name, None))]
+    limit = int(min(found, default=1 << 20))
+    if found and text.model_type in AFTER_PADDING:
+        # MPNet counts from 2 whatever its padding is
+        limit -= 2 if text.model_type == "mpnet" else text.pad_token_id + 1
+    return limit
 
 
 def _record(loaded: Loaded, place: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch.nn.functional import linear
 
 from kgprobe.probes.models.batching import Budget, Ints, budget_for, padded
+from kgprobe.probes.models.checks import allowed, budget_of, objection, padding, sample
 from kgprobe.probes.models.head import Head, apart, finish_of, precise
 from kgprobe.probes.models.last_layer import ScoredBody
 from kgprobe.probes.models.load import Loaded, ModelError
@@ -25,9 +26,6 @@ from kgprobe.probes.models.masked import find_head, split_head
 #: Takes the numbers of the rows of a slice (r), logits (r x columns) and their log-sum-exp over the
 #: whole vocabulary (r), float32 or float64.
 Reader = Callable[[Ints, Any, Any], None]
-#: Largest difference (nat) between the whole model and its parts that is accepted.
-AGREEMENT = {torch.float64: 1e-6, torch.float32: 1e-3}
-HALF_AGREEMENT = 0.5
 #: Logits of one slice, in bytes.
 SLICE = {"cpu": 16 << 20, "cuda": 1 << 30}
 
@@ -77,10 +75,13 @@ class Parts:
         with torch.inference_mode():
             expected = self.logits(self.features(ids, mask, places))
             self._scored = scored
-            worst = apart(self.logits(self.features(ids, mask, places)), expected)
-        if worst > self._allowed():
+            reason = objection(
+                lambda: apart(self.logits(self.features(ids, mask, places)), expected),
+                allowed(self.loaded),
+            )
+        if reason:
             self._scored = None
-            self.notes.append(f"last layer at all positions: it is off by {worst:.2g}")
+            self.notes.append(f"last layer at all positions: {reason}")
 
     def _hidden(self, ids: Any, mask: Any, places: Any, types: Any) -> Any:
         rows = torch.arange(len(ids), device=ids.device)
@@ -120,20 +121,22 @@ class Parts:
         head = split_head(model, find_head(model)) if self.kind == "masked" else None
         if self.kind != "masked" and isinstance(decoder, torch.nn.Linear):
             head = Head(None, decoder, finish_of(model.config.get_text_config()))
-        worst = float("inf")
+        reason = f"the head of {type(model).__name__} is unknown"
         if head is not None:
-            hidden = self._hidden(ids, mask, places, None)
-            for scale in (1.0, float(hidden.shape[-1]) ** -0.5):
-                worst = apart(head.logits(hidden * scale), whole)
-                if worst <= self._allowed():
+            # T5 1.0 scales between its decoder and its head
+            for scale in (1.0, float(decoder.in_features) ** -0.5):
+
+                def worst(head: Head = head, scale: float = scale) -> float:
+                    hidden = self._hidden(ids, mask, places, None)
+                    return apart(head.logits(hidden * scale), whole)
+
+                reason = objection(worst, allowed(self.loaded))
+                if not reason:
                     return head, scale
         raise ModelError(
             f"{self.loaded.spec.model}: body and output embedding are not all of "
-            f"{type(model).__name__} (off by {worst:.2g} nat); prompts cannot be searched on it"
+            f"{type(model).__name__} ({reason}); prompts cannot be searched on it"
         )
-
-    def _allowed(self) -> float:
-        return AGREEMENT.get(self.loaded.model.dtype, HALF_AGREEMENT)
 
 
 class Predictor:
@@ -142,7 +145,7 @@ class Predictor:
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
         self.loaded, self.parts = loaded, Parts(loaded)
         self.parts.scored_layer()
-        self.budget = budget or budget_for(loaded)
+        self.budget = budget_of(loaded, budget or budget_for(loaded), self.parts.notes)
         self.columns = int(self.output_rows()[0].shape[0])
 
     @property
@@ -219,11 +222,12 @@ class Predictor:
 
 
 def _sample(loaded: Loaded) -> tuple[Any, Any, Any]:
-    """(ids, mask, places) of two rows of different lengths, to compare parts with the whole."""
-    top = int(loaded.model.config.get_text_config().vocab_size)
-    ids = (torch.arange(16, device=loaded.device).view(2, 8) * 7 + 5) % top
-    mask = torch.ones_like(ids)
-    mask[1, 6:] = 0
+    """(ids, mask, places) of two rows to compare parts with the whole; padded where they may be."""
+    ids = torch.from_numpy(np.stack(sample(loaded, (8, 8)))).to(loaded.device)
+    mask = None
+    if not padding(loaded):
+        mask = torch.ones_like(ids)
+        mask[1, 6:] = 0
     return ids, mask, torch.tensor([3, 5], device=loaded.device)
 
 

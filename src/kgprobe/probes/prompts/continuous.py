@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Ints, padded
+from kgprobe.probes.models.checks import refuse_padding
 from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Predictor
@@ -118,10 +119,11 @@ def fit(
     """(vectors with the best P@1 among `words` on `dev`, record); the earliest on ties.
 
     Works on one thread. Raises RuntimeError should the model's own parameters change, ValueError
-    for gradients that are not finite.
+    for gradients that are not finite, ModelError for a model whose rows must not be padded.
     """
     if settings.order not in ("shuffled", "file"):
         raise ValueError(f"order {settings.order!r}; legal: shuffled, file")
+    refuse_padding(predictor.loaded, "continuous prompts")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Budget, Ints, Ragged, budget_for
 from kgprobe.probes.models.causal import Causal
+from kgprobe.probes.models.checks import budget_of
 from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import SLICE, Parts
@@ -63,7 +64,7 @@ class Scorer:
         self.loaded, self.problem = loaded, problem
         self.parts = Parts(loaded)
         self.parts.scored_layer()
-        self.budget = budget or budget_for(loaded)
+        self.budget = budget_of(loaded, budget or budget_for(loaded), self.parts.notes)
         # activations are kept for the way back
         self._backward = Budget(max(self.budget.positions // 2, 1), overhead=self.budget.overhead)
         self.splits = {

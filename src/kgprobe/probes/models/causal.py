@@ -20,6 +20,7 @@ from transformers import AttentionInterface
 
 from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
 from kgprobe.probes.models.checks import allowed, budget_of, objection, sample
+from kgprobe.probes.models.finite import NotFiniteError, finite
 from kgprobe.probes.models.head import WHOLE, Head, apart, finish_of
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.trie import Trie, lay_out, plan
@@ -57,7 +58,8 @@ class Causal:
     ) -> NDArray[np.float64]:
         """log p(t_j | t_<j) beside every token; the first of a sequence is context only (0).
 
-        `done` is told how many sequences were scored, `name` says which one a number is.
+        `done` is told how many sequences were scored, `name` says which one a number is. Raises
+        NotFiniteError, with `name` and place.
         """
         result = np.zeros(len(sequences.values))
         self._head = self._head or self._checked_head()
@@ -170,7 +172,15 @@ class Causal:
             hidden = self._nodes(layout)
             sequence, place = layout.places
             scores = self._scores(hidden, layout.owners, layout.targets)
-            result[sequences.starts[sequence] + place] = scores
+            try:
+                self._keep(result, sequences.starts[sequence] + place, scores, sequences, name)
+            except NotFiniteError:
+                # 0 times NaN is NaN: a token that nothing sees spoils what lies beside it in a
+                # layout. Plain passes tell whose it is, and are right for those that have none
+                own = [
+                    trie.order[trie.sentences[c] : trie.sentences[c + 1]] for c in clusters[batch]
+                ]
+                self._plain(sequences, np.concatenate(own), result, name=name)
             done(int(sentences[clusters[batch]].sum()))
 
         self.budget.run(
@@ -205,10 +215,27 @@ class Causal:
             )
             spans = [np.arange(sequences.starts[i] + 1, sequences.starts[i + 1]) for i in
                      indices[batch]]  # fmt: skip
-            result[np.concatenate(spans)] = scores
+            self._keep(result, np.concatenate(spans), scores, sequences, name)
             done(len(batch))
 
         self.budget.run(fed, forward, name=lambda row: name(int(indices[row])))
+
+    def _keep(
+        self,
+        result: NDArray[np.float64],
+        flat: Ints,
+        scores: NDArray[np.float64],
+        sequences: Ragged,
+        name: Callable[[int], str],
+    ) -> None:
+        """Put scores beside their tokens (places in `sequences.values`); they must be finite."""
+
+        def where(n: int) -> str:
+            row = int(np.searchsorted(sequences.starts, flat[n], side="right")) - 1
+            return f"{name(row)}, token {flat[n] - sequences.starts[row]}"
+
+        finite(scores, self.loaded.spec.model, where)
+        result[flat] = scores
 
     def _states(self, ids: Any, **options: Any) -> Any:
         """Hidden states of all positions, or logits where the head cannot be had by itself."""

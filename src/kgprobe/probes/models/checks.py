@@ -110,7 +110,7 @@ def _padding(loaded: Loaded) -> str:
     failed = objection(read_alone, 0.0)
     if failed:
         raise ModelError(f"{loaded.spec.model}: {name} cannot read a row by itself: {failed}")
-    if not all(bool(torch.isfinite(logits).all()) for logits in alone):
+    if not all(map(sound, alone)):
         return ""  # nothing to compare; the engines refuse such numbers with row and position
     most = allowed(loaded)
     reason = objection(lambda: _worst(_said(loaded, rows), alone), most)
@@ -136,6 +136,14 @@ def _padding(loaded: Loaded) -> str:
             f"chance ({pair})"
         )
     return f"padding changes what {name} says ({reason})"
+
+
+def sound(logits: Any) -> bool:
+    """Whether no row of logits holds NaN or plus infinity (a suppressed token has minus infinity).
+
+    Without, there is nothing that ways of reading could agree on.
+    """
+    return bool(torch.isfinite(logits.logsumexp(-1)).all())
 
 
 def _worst(found: list[Any], expected: list[Any]) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from transformers.modeling_outputs import MoEModelOutput
 
-from kgprobe.probes.models.checks import allowed, objection, sample
+from kgprobe.probes.models.checks import allowed, objection, sample, sound
 from kgprobe.probes.models.head import WHOLE, Head, apart, finish_of
 from kgprobe.probes.models.load import Loaded, ModelError
 
@@ -55,6 +55,8 @@ class Decoder:
         ids = torch.from_numpy(np.stack(sample(self.loaded, (9, 9)))).to(self.loaded.device)
         forced = ids.flip(0)[:, :4]
         expected = model(input_ids=ids, decoder_input_ids=forced, use_cache=False).logits
+        if not sound(expected):
+            return WHOLE  # nothing to compare; the engines refuse such numbers
         heads = [WHOLE]
         if isinstance(decoder, torch.nn.Linear):
             finish = finish_of(model.config.get_text_config(decoder=True))

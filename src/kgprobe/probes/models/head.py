@@ -5,6 +5,7 @@ its log-sum-exp and the logits of the tokens asked for.
 """
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -102,9 +103,14 @@ def precise(values: Any) -> Any:
 
 
 def apart(found: Any, expected: Any) -> float:
-    """Largest difference of the log-probabilities of two sets of logits."""
-    pair = precise(found).log_softmax(-1), precise(expected).log_softmax(-1)
-    return float((pair[0] - pair[1]).abs().max())
+    """Largest difference of the log-probabilities of two sets of logits; infinite with NaN.
+
+    Tokens that both suppress (minus infinity) do not differ. NaN must not pass for agreement: no
+    comparison with it is true, `worst > allowed` as little as any other.
+    """
+    first, second = precise(found).log_softmax(-1), precise(expected).log_softmax(-1)
+    worst = float(torch.where(first == second, 0.0, (first - second).abs()).max())
+    return float("inf") if math.isnan(worst) else worst
 
 
 def finish_of(config: Any) -> Callable[[Any], Any] | None:

@@ -10,6 +10,7 @@ from torch import nn
 
 from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
 from kgprobe.probes.models.checks import allowed, budget_of, objection
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.head import WHOLE, Head, apart, replaced
 from kgprobe.probes.models.last_layer import ScoredBody
 from kgprobe.probes.models.load import Loaded
@@ -48,7 +49,7 @@ class Masked:
         """log p of the own token at `place` of sentence `owner` while places[i]:ends[i] are masked.
 
         Rows that are equal and read at the same place are fed once. `done` is told how many rows
-        have been answered.
+        have been answered. Raises NotFiniteError, with `name` and place.
         """
         token = self.loaded.tokenizer.mask_token_id
         targets = sentences.values[sentences.starts[owners] + places]
@@ -68,7 +69,13 @@ class Masked:
             hidden = self._states(ids, given, self._tensor(at[batch]))
             assert self._head is not None
             scores = self._head.logprobs(hidden, self._tensor(own), self._tensor(targets[asked]))
-            result[asked] = scores.double().cpu().numpy()
+            found = scores.double().cpu().numpy()
+            finite(
+                found,
+                self.loaded.spec.model,
+                lambda n: f"{name(int(owners[asked[n]]))}, token {places[asked[n]]}",
+            )
+            result[asked] = found
             self.rows_fed += len(batch)
             done(len(asked))
 

@@ -18,6 +18,7 @@ from torch.nn.functional import linear
 
 from kgprobe.probes.models.batching import Budget, Ints, budget_for, padded
 from kgprobe.probes.models.checks import allowed, budget_of, objection, padding, sample
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.head import Head, apart, finish_of, precise
 from kgprobe.probes.models.last_layer import ScoredBody
 from kgprobe.probes.models.load import Loaded, ModelError
@@ -26,6 +27,8 @@ from kgprobe.probes.models.masked import find_head, split_head
 #: Takes the numbers of the rows of a slice (r), logits (r x columns) and their log-sum-exp over the
 #: whole vocabulary (r), float32 or float64.
 Reader = Callable[[Ints, Any, Any], None]
+#: Says whose a row is.
+Name = Callable[[int], str]
 #: Logits of one slice, in bytes.
 SLICE = {"cpu": 16 << 20, "cuda": 1 << 30}
 
@@ -33,7 +36,8 @@ SLICE = {"cpu": 16 << 20, "cuda": 1 << 30}
 class Parts:
     """A model cut at the place that is read; works under autograd as well.
 
-    Raises ModelError where the parts do not give the whole model's log-probabilities.
+    Raises ModelError where the parts do not give the whole model's log-probabilities, and
+    NotFiniteError where those are none.
     """
 
     def __init__(self, loaded: Loaded) -> None:
@@ -117,6 +121,12 @@ class Parts:
             ).logits[:, -1]
         else:
             whole = model(ids, attention_mask=mask).logits[rows, places]
+        finite(
+            whole.logsumexp(-1),
+            self.loaded.spec.model,
+            lambda row: f"row {row} of the check, ids {ids[row].tolist()}, token {places[row]}",
+            "log-sum-exp of the logits",
+        )
         decoder = model.get_output_embeddings()
         head = split_head(model, find_head(model)) if self.kind == "masked" else None
         if self.kind != "masked" and isinstance(decoder, torch.nn.Linear):
@@ -154,14 +164,23 @@ class Predictor:
         return self.parts.positions_fed
 
     def features(
-        self, rows: Sequence[Ints], places: Ints, types: Sequence[Ints] | None = None
+        self,
+        rows: Sequence[Ints],
+        places: Ints,
+        types: Sequence[Ints] | None = None,
+        name: Name = "prompt {}".format,
     ) -> NDArray[np.float32]:
-        """(n, d) float32: what is multiplied with the output embedding at the place of each row."""
+        """(n, d) float32: what is multiplied with the output embedding at the place of each row.
+
+        Raises NotFiniteError, with `name` and place.
+        """
         width = self.output_rows()[0].shape[1]
         result = np.zeros((len(rows), width), dtype=np.float32)
 
         def keep(batch: Ints, features: Any) -> None:
-            result[batch] = features.float().cpu().numpy()
+            found = features.float().cpu().numpy()
+            self._sound(found, batch, places, name, "vector before the output embedding")
+            result[batch] = found
 
         self._run(rows, places, types, keep)
         return result
@@ -173,12 +192,14 @@ class Predictor:
         read: Reader,
         types: Sequence[Ints] | None = None,
         only: Ints | None = None,
+        name: Name = "prompt {}".format,
     ) -> None:
         """Call `read(numbers, logits, totals)` on slices of all rows.
 
         Log-probabilities are logits - totals[:, None]: `totals` sums over the whole vocabulary also
         where `only` restricts the columns to given ids. After out-of-memory a batch is read again,
-        so that `read` must overwrite and not add up.
+        so that `read` must overwrite and not add up. Raises NotFiniteError, with `name` and place,
+        before `read` sees a row that holds NaN or infinity.
         """
         device = self.loaded.device
         chosen = None if only is None else torch.from_numpy(np.asarray(only)).to(device)
@@ -188,12 +209,21 @@ class Predictor:
         def give(batch: Ints, features: Any) -> None:
             for start in range(0, len(batch), step):
                 logits = self.parts.logits(features[start : start + step])
-                totals = logits.logsumexp(-1)
+                totals, own = logits.logsumexp(-1), batch[start : start + step]
+                self._sound(totals, own, places, name, "log-sum-exp of the logits")
                 if chosen is not None:
                     logits = logits.index_select(1, chosen)
-                read(batch[start : start + step], logits, totals)
+                read(own, logits, totals)
 
         self._run(rows, places, types, give)
+
+    def _sound(self, values: Any, batch: Ints, places: Ints, name: Name, what: str) -> None:
+        """Values (first axis: the rows of `batch`) must be finite."""
+
+        def where(row: int, *_: int) -> str:
+            return f"{name(int(batch[row]))}, token {places[batch[row]]}"
+
+        finite(values, self.loaded.spec.model, where, what)
 
     def output_rows(self) -> tuple[Any, Any]:
         """(weight (V, d), bias (V) or None) of the output embedding, as tensors of the model."""

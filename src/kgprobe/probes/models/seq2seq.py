@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
 from kgprobe.probes.models.checks import budget_of
 from kgprobe.probes.models.decoder import Decoder
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded, ModelError
 
 Ids = NDArray[np.int64]
@@ -46,7 +47,7 @@ class Seq2Seq:
         """log p of the forced tokens that are `wanted`, given those before them and the context.
 
         Both arrays lie beside `forced.values`; a row's first token is the decoder's start. The last
-        token of a row is never fed.
+        token of a row is never fed. Raises NotFiniteError, with `name` and the decoder's position.
         """
         result = np.zeros(len(forced.values))
         distinct: dict[bytes, int] = {}
@@ -96,8 +97,13 @@ class Seq2Seq:
             self.head_rows += len(hidden)
             targets = torch.from_numpy(forced.values[flat]).to(ids.device)
             owners = torch.arange(len(hidden), device=ids.device)
-            scores = self._decoder.head.logprobs(hidden, owners, targets)
-            result[flat] = scores.double().cpu().numpy()
+            scores = self._decoder.head.logprobs(hidden, owners, targets).double().cpu().numpy()
+            finite(
+                scores,
+                self.loaded.spec.model,
+                lambda n: f"{name(int(numbers[row[n]]))}, decoder's token {column[n] + 1}",
+            )
+            result[flat] = scores
 
         lengths = forced.lengths[asked] - 1
         self.budget.run(lengths, forward, name=lambda r: name(int(asked[r])))

@@ -144,9 +144,10 @@ def _direction(kind: str, model: Any, ids: Sequence[int], limit: int) -> str:
         place = length // 2
         rows[1, place] = ids[0] if rows[0, place] != ids[0] else ids[1]
         logits = _logits(kind, model, torch.from_numpy(rows).to(model.device))
-        if not bool(torch.isfinite(logits).all()):
+        # NaN and plus infinity show in the sum; a suppressed token (minus infinity) does not move
+        if not bool(torch.isfinite(logits.logsumexp(-1)).all()):
             return "its logits are not finite"
-        effect = (logits[0] - logits[1]).abs().amax(-1)
+        effect = (logits[0] - logits[1]).abs().nan_to_num(0.0).amax(-1)
         seen = max(seen, float(effect[:place].max() / effect[place]))
     if kind == "causal" and seen > NOISE.get(model.dtype, HALF_NOISE):
         return (

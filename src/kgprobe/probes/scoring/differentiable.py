@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import padded
 from kgprobe.probes.models.checks import allowed, objection, refuse_padding, sample
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.gaps import SpanGaps
 from kgprobe.probes.models.head import apart
 from kgprobe.probes.models.load import Loaded
@@ -34,9 +35,10 @@ class Scores:
     """Scores of all candidates for chosen prompts, in one configuration.
 
     `rows` are the prompts (for causal models cut before the gap), `ids` the candidates' tokens.
-    With `raw` the scores are made of logits, not of log-probabilities. `positions_fed` counts.
-    Raises ValueError for a configuration that the kind does not have, ModelError for a model whose
-    rows must not be padded.
+    With `raw` the scores are made of logits, not of log-probabilities. `positions_fed` counts;
+    `names` says which prompt a number is. Raises ValueError for a configuration that the kind does
+    not have, ModelError for a model whose rows must not be padded, NotFiniteError where a
+    log-probability is none.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Scores:
         masks: str = "multi",
         pooling: str = "mean",
         raw: bool = False,
+        names: Callable[[int], str] = "prompt {}".format,
     ) -> None:
         kind = loaded.spec.kind
         if (masks, pooling) not in LEGAL[kind]:
@@ -55,7 +58,7 @@ class Scores:
                 f"a {kind} model has no scores under {masks}/{pooling}; legal: {legal}"
             )
         refuse_padding(loaded, "soft prompts")
-        self.loaded, self.pooling, self.raw = loaded, pooling, raw
+        self.loaded, self.pooling, self.raw, self.names = loaded, pooling, raw, names
         self.rows, self.positions_fed = list(rows), 0
         self.candidates = len(ids)
         single = masks == "single"
@@ -63,6 +66,7 @@ class Scores:
         places = [(1, 0)] if single else list(plan.tokens)
         passes = {"masked": _MaskedPasses, "seq2seq": _SpanPasses, "causal": _CausalPasses}[kind]
         self._passes: Any = passes(loaded, rows, places)
+        self._places, self._tokens = places, [plan.tokens[p] for p in places]
         self._wanted = [plan.wanted(p, loaded.device) for p in places]
         self._groups = self._grouped(plan, places, single)
 
@@ -92,8 +96,9 @@ class Scores:
         parts = []
         for place, wanted in enumerate(self._wanted):
             own = logits[place]
-            values = own.index_select(1, wanted)
-            parts.append(values if self.raw else values - own.logsumexp(-1, keepdim=True))
+            values, total = own.index_select(1, wanted), own.logsumexp(-1, keepdim=True)
+            self._check(values - total, chosen, place)
+            parts.append(values if self.raw else values - total)
         found = torch.cat(parts, dim=1)
         out = found.new_zeros(len(found), self.candidates)
         for members, index in self._groups:
@@ -104,6 +109,17 @@ class Scores:
                 values = tokens.amax(-1) if self.pooling == "max" else tokens[..., 0]
             out = out.index_copy(1, members, values)
         return out
+
+    def _check(self, values: Any, chosen: Sequence[int], place: int) -> None:
+        """The log-probabilities (prompt x token) read at one place must be finite."""
+        finite(
+            values,
+            self.loaded.spec.model,
+            lambda row, token: (
+                f"{self.names(chosen[row])}, place {self._places[place]} of the gap, "
+                f"token {self._tokens[place][token]}"
+            ),
+        )
 
 
 class _MaskedPasses:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kgprobe.metrics import cloze
 from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables.answers import check_answers
 
 CONFIGURATION = ("template", "masks", "pooling", "loss", "seed")
 METRICS = ("R@1", "R@5", "MRRa", "MRR")
@@ -72,6 +73,7 @@ def from_ranks(ranks: pl.DataFrame) -> pl.DataFrame:
 def from_scores(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """The same from SCORES of all options: ranks under every reduction of REDUCTIONS."""
     golds = items.select("item", candidate=pl.col("answers")).explode("candidate")
+    check_answers(scores, "answer_mean")
     parts = []
     for reduction in REDUCTIONS:
         value = pl.col("answer_sum") / pl.col("answer_count")

@@ -46,6 +46,7 @@ from kgprobe.probes.models.control_rows import (
     seq2seq_row,
 )
 from kgprobe.probes.models.control_tokens import SENTINELS, train_tokenizer
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.prompts.templates import fill
 
 #: Taught sentences that are kept beside the model, and their fewest words: two between first and
@@ -256,7 +257,16 @@ class _Training:
         optimizer = ControlOptimizer(self.model, recipe.matrix_rate, recipe.rate, recipe.decay)
         feed = self._feed()
         for step in range(recipe.steps):
-            loss = _LOSSES[self.kind](self.model, next(feed))
+            batch = next(feed)
+            loss = _LOSSES[self.kind](self.model, batch)
+            finite(
+                loss,
+                f"control model ({self.kind})",
+                lambda step=step, ids=batch[0]: (
+                    f"step {step + 1}, the batch that begins with {self.tokenizer.decode(ids[0])!r}"
+                ),
+                "loss",
+            )
             self.model.zero_grad(set_to_none=True)
             loss.backward()
             nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)

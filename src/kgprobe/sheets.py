@@ -30,6 +30,14 @@ KINDS_OF_METHOD: dict[str, tuple[str, ...]] = {
     "grid": ("masked", "causal"),
 }
 
+#: Legal (paper, method) pairs: whose tables show which answers.
+METHODS_OF_PAPER: dict[str, tuple[str, ...]] = {
+    "bear": ("sentence",),
+    "ontoprobe": ("cloze", "soft", "reason", "sentence", "choice"),
+    "kg": ("fill", "sentence"),
+    "autoprompt": ("predict", "low_data", "grid"),
+}
+
 
 class SheetError(ValueError):
     """A config key or sheet cell is wrong; the message names file, line, value and legal values."""
@@ -212,3 +220,31 @@ def check_experiments(
         if key in seen:
             raise SheetError(f"{path}, line {row['_line']}: same probe as in line {seen[key]}")
         seen[key] = row["_line"]
+
+
+def check_papers(rows: list[dict[str, str]], path: str | Path, papers: Mapping[str, str]) -> None:
+    """Check that some table shows every row; `papers`: benchmark -> the paper it belongs to.
+
+    Prompts of autoprompt are checked in `prompt_settings`. Raises SheetError with file, line, value
+    and the legal values.
+    """
+    for row in rows:
+        where, paper, method = f"{path}, line {row['_line']}", row["paper"], row["method"]
+        legal = METHODS_OF_PAPER[paper]
+        if method.split("-")[0] not in legal:
+            raise SheetError(
+                f"{where}: method {method!r} with paper {paper}; legal: {', '.join(legal)}"
+            )
+        if papers[row["benchmark"]] != paper:
+            own = ", ".join(name for name, of in papers.items() if of == paper)
+            raise SheetError(
+                f"{where}: benchmark {row['benchmark']!r} with paper {paper}; legal: {own}"
+            )
+        if method in ("reason", "choice") and row["benchmark"].endswith("_lite"):
+            whole = row["benchmark"].removesuffix("_lite")
+            raise SheetError(f"{where}: method {method!r} needs the whole set, {whole!r}")
+        prompt = "soft" if method == "soft" else "templates"
+        if paper != "autoprompt" and row["prompt"] != prompt:
+            raise SheetError(
+                f"{where}: prompt {row['prompt']!r} with method {method!r}; legal: {prompt}"
+            )

@@ -231,6 +231,18 @@ def test_the_chapter_holds_tables_figures_and_warnings(run, tmp_path):
     assert [d.svg for d in again.drawings] == [d.svg for d in made.drawings]
 
 
+def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
+    ranked = [replace(a.probe, method="sentence") for a in run[0].answers]
+    shown = attributes_chapter.Shown(
+        tables={"kg_table2": run[2]["kg_table2"]}, probes=ranked, published=PRINTED, titles={}
+    )
+    titles = [grid.title for grid in attributes_chapter.chapter(shown).grids]
+    assert len(titles) == 3
+    assert all("gold ranked" in title for title in titles)
+    largest = attributes_chapter.largest_model(ranked)
+    assert st.worked_examples(ranked, ["no file"] * len(ranked), {}, largest) == []
+
+
 def test_table_1_stands_beside_the_printed_one():
     rows = [
         ("symmetry", "labelled", 3, 6, 2, 1, 5, 3.0),

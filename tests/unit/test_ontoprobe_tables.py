@@ -286,7 +286,8 @@ def test_figure_4_averages_schemes_over_models_and_rules():
     assert cells["all models | all rules", plain] == pytest.approx(0.4)
 
 
-def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
+def gathered(tmp_path, items, values, is_taught):
+    """OntoProbe's tables of one control model; `is_taught`: row of TP -> whether it was taught."""
     candidates = pl.DataFrame(
         [("class", i, f"kind {i}", f"kind {i}") for i in range(12)],
         schema=dict(schema.CANDIDATES.columns),
@@ -302,7 +303,7 @@ def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
         schema.write(frame, getattr(schema, name.upper()), folder / f"{name}.parquet")
     own = Answered("control", "onto_world", "masked", True, "", False, values)
     taught = pl.DataFrame(
-        [(f"TP/TP {r}", "TP", f"TP {r}", "x", r % 2 == 0) for r in range(20, 40)],
+        [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_taught(r)) for r in range(20, 40)],
         schema=dict(schema.TAUGHT.columns),
         orient="row",
     )
@@ -321,9 +322,13 @@ def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
     }
     switches = ontoprobe_modes.resolve("default")
     tied = {way: [own] for way in ontoprobe_values.TIES}
-    made = ontoprobe_gather.tables(
+    return ontoprobe_gather.tables(
         [own], {"onto_world": folder}, printed, switches, 0, taught, tied
     )
+
+
+def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
+    made = gathered(tmp_path, items, values, lambda row: row % 2 == 0)
     side = {
         (r, c): v for r, c, v in made["ontoprobe_modes"].select("row", "column", "value").rows()
     }
@@ -339,6 +344,27 @@ def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
     again = chapter.read(tmp_path / "chapter.json")
     assert next(g.title for g in again.grids) == "Table 1: sizes"
     assert {d.name for d in again.drawings} == {"ontoprobe_figure5", "ontoprobe_figure6"}
+
+
+@pytest.mark.parametrize("way", ["soft", "sentence", "no dev rows"])
+def test_tables_that_do_not_apply_are_left_out(tmp_path, items, values, way):
+    if way == "soft":
+        values = soft_values(items, (0,))
+    if way == "sentence":
+        first = values.filter(template="m1", masks="multi", pooling="mean")
+        values = first.with_columns(masks=pl.lit("sentence"), pooling=pl.lit("answer_mean"))
+    if way == "no dev rows":
+        values = values.filter(pl.col("role") != "dev")
+    made = gathered(tmp_path, items, values, lambda row: True)  # nothing is untaught
+    expected = {"sizes", "configurations", "memorising", "baseline"}
+    expected |= {"groups"} if way != "no dev rows" else set()
+    expected |= {"averages"} if way != "sentence" else set()
+    expected |= {"seeds"} if way == "soft" else set()
+    expected |= {"modes"} if way == "sentence" else set()
+    assert {name.removeprefix("ontoprobe_") for name in made} == expected
+    page = ontoprobe_report.chapter(made, [], {}, {}, "default")
+    for shown in [*page.grids, *page.folded]:
+        assert shown.rows, shown.title
 
 
 def make_printed():

@@ -132,3 +132,36 @@ def test_every_kind_fills_and_chooses(tmp_path, method):
     lines = [f"bear\tbear\tt\t{method}\t{model}\n" for model in known]
     rows = sheets.read_sheet(sheet(tmp_path, header + "".join(lines)), EXPERIMENTS)
     sheets.check_experiments(rows, "sheet", known, ["bear"], ["t"])
+
+
+PAPERS = {"world_lite": "bear", "onto_world": "ontoprobe", "onto_world_lite": "ontoprobe"}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("bear world_lite templates fill", "method 'fill' with paper bear; legal: sentence"),
+        (
+            "bear onto_world templates sentence",
+            "benchmark 'onto_world' with paper bear; legal: world_lite",
+        ),
+        ("ontoprobe onto_world_lite templates reason", "needs the whole set, 'onto_world'"),
+        (
+            "ontoprobe onto_world templates soft",
+            "prompt 'templates' with method 'soft'; legal: soft",
+        ),
+        ("bear world_lite soft sentence", "prompt 'soft' with method 'sentence'; legal: templates"),
+    ],
+)
+def test_a_row_that_no_table_would_show_is_refused(row, message):
+    names = ("paper", "benchmark", "prompt", "method")
+    rows = [{**dict(zip(names, row.split(), strict=True)), "model": "m", "_line": "2"}]
+    with pytest.raises(sheets.SheetError, match=message):
+        sheets.check_papers(rows, "sheet", PAPERS)
+
+
+def test_rows_that_tables_show_are_not_refused():
+    rows = ["bear world_lite templates sentence-original", "ontoprobe onto_world soft soft"]
+    names = ("paper", "benchmark", "prompt", "method")
+    made = [{**dict(zip(names, r.split(), strict=True)), "_line": "2"} for r in rows]
+    sheets.check_papers(made, "sheet", PAPERS)

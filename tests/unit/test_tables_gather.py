@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.tables import bear_chapter, gather, published
+from kgprobe.tables import bear_chapter, gather, headline, published
 from kgprobe.tables.table import lookup
 from tests.unit.study_frames import benchmark, guesses, scores
 
@@ -130,6 +130,26 @@ def test_cardinality_and_domains_come_from_the_relations_file(files):
     tables = gather.tables(made)
     assert "Geographic" in tables["bear_domains"]["row"]
     assert ("random | world_lite", "1:1") not in lookup(tables["bear_models"])
+
+
+def test_one_model_under_one_template_has_every_part_that_applies(files, tmp_path):
+    folder, rows, paths = files
+    alone = tmp_path / "smol.parquet"
+    schema.write(schema.read(alone, schema.SCORES).filter(template=0), schema.SCORES, alone)
+    probes = gather.probes(rows[1:], MODELS, paths[1:])
+    made = gather.studies(probes, paths[1:], at(folder))
+    tables = gather.tables(made)
+    assert set(tables) == {"bear_models", "bear_relations", "bear_templates"}
+    drawn = list(gather.figures(probes, tables))
+    assert [d.name for d in drawn] == ["bear_relations_world_lite"]
+    shown = bear_chapter.Shown(probes, tables, [d.drawing() for d in drawn])
+    (part,) = bear_chapter.chapter(shown).parts
+    assert part.grids
+    assert not part.folded
+    for grid in part.grids:
+        assert grid.rows, grid.title
+    top = lookup(headline.build(tables))
+    assert {column for _, column in top} == {"accuracy", "chance"}
 
 
 def at(folder):

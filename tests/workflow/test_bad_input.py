@@ -76,8 +76,8 @@ def test_a_missing_data_folder_is_named_with_the_variable_to_set(project, monkey
 def test_an_absent_data_set_is_named_with_the_key_to_set(project):
     project.edit(
         "config/experiments.small.tsv",
-        "world_lite\ttemplates\tsentence",
-        "auto_lama\ttemplates\tcloze",
+        "bear\tworld_lite\ttemplates\tsentence",
+        "autoprompt\tauto_lama\tmanual\tpredict",
     )
     shown = refused(project)
     assert "sources.lama.access is absent, but trex_original is needed" in shown

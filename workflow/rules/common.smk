@@ -63,6 +63,15 @@ LAMA_FILES = ["relations.jsonl", "optiprompt", "vocab/common_vocab_cased.txt"]
 PROMPTS = ["templates", "soft", *prompt_settings.PROMPTS]
 
 
+def paper_of(benchmark):
+    """The paper that a benchmark belongs to."""
+    if benchmark in ATTRIBUTES:
+        return "kg"
+    if benchmark in PROMPT_TASKS:
+        return "autoprompt"
+    return "ontoprobe" if benchmark.startswith("onto_") else "bear"
+
+
 def schema(name):
     """A JSON schema of workflow/schemas."""
     return sheets.read_schema(
@@ -90,6 +99,8 @@ def checked():
     sheets.check_experiments(rows, where["experiments"], models, BENCHMARKS, PROMPTS)
     if wrong := prompt_settings.problems(rows):
         raise sheets.SheetError(f"{where['experiments']}, " + "\n  ".join(wrong))
+    papers = {name: paper_of(name) for name in BENCHMARKS}
+    sheets.check_papers(rows, where["experiments"], papers)
     try:
         switches()
     except ValueError as problem:

@@ -11,7 +11,7 @@ def shipped_split():
 def onto_beside():
     """Table 4 of every run that stands beside this one, in the config's order."""
     return [
-        f"{folder}/tables/ontoprobe_memorising.parquet"
+        f"{folder}/tables/ontoprobe/ontoprobe_memorising.parquet"
         for folder in files(config["ontoprobe"]["beside"].values())
     ]
 
@@ -48,22 +48,6 @@ def onto_sets():
     """The OntoProbe sets that are asked, and the whole set of every lite one."""
     asked = [row["benchmark"] for row in onto_rows()]
     return list(dict.fromkeys([*(b.removesuffix("_lite") for b in asked), *asked]))
-
-
-def onto_tables():
-    """OntoProbe's tables that apply to this sheet."""
-    names = ["sizes", "configurations", "memorising", "groups", "baseline", "modes"]
-    if any(row["method"] in ("cloze", "soft") for row in onto_rows()):
-        names.append("averages")
-    if "onto_world" in onto_sets():
-        names.append("calibration")
-    if by_method("reason", "ontoprobe"):
-        names.append("reasoning")
-    if any(row["method"] == "soft" for row in onto_rows()):
-        names.append("seeds")
-    if config["ontoprobe"]["beside"]:
-        names.append("runs")
-    return [f"ontoprobe_{name}" for name in names]
 
 
 def prompted(wildcards):

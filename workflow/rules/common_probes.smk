@@ -90,15 +90,14 @@ def side_files():
     return names + [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
 
 
-def principal_tables():
-    """The tables, or folders of tables, that the headline of every paper that is asked is read from."""
-    bear = ["bear_models", *(["calibration"] if has_controls() else [])]
+def all_tables():
+    """The tables of the papers that are asked, and the folders of tables."""
     names = [
-        *(bear if by_method("sentence", "bear") else []),
-        *(["ontoprobe_memorising"] if onto_rows() else []),
-        *(["ontoprobe_table5"] if by_method("choice") else []),
+        *(TABLES if by_method("sentence", "bear") else []),
+        *(f"ontoprobe_{what}" for what in CHOICE_TABLES if by_method("choice")),
     ]
     folders = {
+        "ontoprobe": onto_rows(),
         "attributes": probes(paper="kg"),
         "autoprompt": probes(paper="autoprompt"),
     }
@@ -106,17 +105,6 @@ def principal_tables():
         *(f"results/tables/{name}.parquet" for name in names),
         *(f"results/tables/{name}" for name, rows in folders.items() if rows),
     ]
-
-
-def all_tables():
-    """All tables, and folders of tables, of the papers that are asked."""
-    names = [
-        *(TABLES if by_method("sentence", "bear") else []),
-        *(onto_tables() if onto_rows() else []),
-        *(f"ontoprobe_{what}" for what in CHOICE_TABLES if by_method("choice")),
-    ]
-    single = [f"results/tables/{name}.parquet" for name in names]
-    return list(dict.fromkeys([*single, *principal_tables()]))
 
 
 def chapters():

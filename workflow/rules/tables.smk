@@ -249,8 +249,13 @@ rule tabulate_ontoprobe:
         # Table 4 of other runs, under another mode or other switches
         beside=onto_beside(),
     output:
-        **{name: f"results/tables/{name}.parquet" for name in onto_tables()},
-        texts=[f"results/tables/{name}.tsv" for name in onto_tables()],
+        tables=report(
+            directory("results/tables/ontoprobe"),
+            patterns=["{table}.tsv"],
+            caption="../report/ontoprobe_tables.rst",
+            category="Ontological knowledge",
+            labels={"table": "{table}"},
+        ),
         chapter="results/report/chapters/ontoprobe.json",
     log:
         "logs/tables/ontoprobe.log",
@@ -264,7 +269,6 @@ rule tabulate_ontoprobe:
         experiments=onto_rows(),
         reasoned=by_method("reason", "ontoprobe"),
         models=MODELS,
-        names=onto_tables(),
         settings=config["ontoprobe"],
         switches=switches(),
         seed=config["seed"],
@@ -314,7 +318,7 @@ rule chapter_bear:
 
 rule headline:
     input:
-        tables=principal_tables(),
+        tables=all_tables(),
     output:
         table="results/tables/headline.parquet",
         text=report(

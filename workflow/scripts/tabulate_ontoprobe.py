@@ -45,13 +45,19 @@ with job(snakemake) as run:
     )
     if thought is not None:
         made["ontoprobe_reasoning"] = thought
+    elif run.params.reasoned:
+        raise ValueError(
+            "no premise of reasoning can be classified: ontoprobe.soft needs a manual scheme and a "
+            "masked or seq2seq model, or soft prompts with loss bce, masks multi and pooling mean"
+        )
     others = []
     if run.input.beside:
         beside = dict(zip(chosen["beside"], map(Path, run.input.beside), strict=True))
         made["ontoprobe_runs"], others = side_by_side.runs(made["ontoprobe_memorising"], beside)
-    for name in run.params.names:
-        schema.write(made[name], schema.TABLE, run.output[name], run.provenance(switches=switches))
-        write_tsv(made[name], Path(run.output[name]).with_suffix(".tsv"))
+    for name, frame in made.items():
+        path = Path(run.output.tables) / f"{name}.parquet"
+        schema.write(frame, schema.TABLE, path, run.provenance(switches=switches))
+        write_tsv(frame, path.with_suffix(".tsv"))
     ranked = [row for row in run.params.experiments if row["method"] == "cloze"]
     top = {
         (shown[row["model"]], row["benchmark"]): pl.read_parquet(path)

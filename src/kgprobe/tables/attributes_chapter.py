@@ -119,7 +119,7 @@ def chapter(shown: Shown) -> Chapter:
         scores(shown, k, ranked)
         for ranked in (False, True)
         for k in KS
-        if not ranked or any(p.method.startswith("sentence") for p in shown.probes)
+        if any(p.method.startswith("sentence") == ranked for p in shown.probes)
     ]
     if "kg_table1" in shown.tables:
         sizes = shown.tables["kg_table1"]

@@ -283,11 +283,13 @@ def worked_examples(
 ) -> list[dict[str, Any]]:
     """One worked example of every benchmark that `model` ("model | method") filled.
 
-    None of bias: its subjects are little known persons, and it is shown in aggregate only.
+    A model that only ranked candidates wrote nothing that could be shown. None of bias: its
+    subjects are little known persons, and it is shown in aggregate only.
     """
     found = []
     for probe, path in zip(probes, paths, strict=True):
-        if f"{probe.model} | {probe.method}" == model and probe.benchmark != "bias":
+        is_filled = probe.method.split("-")[0] == FILLED
+        if is_filled and f"{probe.model} | {probe.method}" == model and probe.benchmark != "bias":
             benchmark = read_benchmark(folders[probe.benchmark])
             answers = read_answers(probe, benchmark, path, aliases)
             fills = schema.read(path, schema.FILLS)

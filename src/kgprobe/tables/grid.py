@@ -115,7 +115,7 @@ def headline(cells: Mapping[tuple[str, str], Mapping[str, Any]], probes: Sequenc
         rows.append([named(probe), text(probe.benchmark), *values, text(size), text(probe.method)])
     heads = ["model", "benchmark", *(columns[c] for c in present), "items", "method"]
     caption = "Interval of 95 % in small print. Press a column's head to sort."
-    return Grid("Accuracy", heads, rows, frozenset(range(2, len(heads) - 1)), caption)
+    return Grid("BEAR: accuracy", heads, rows, frozenset(range(2, len(heads) - 1)), caption)
 
 
 def relations(frame: pl.DataFrame, probes: Sequence[Probe], titles: Mapping[str, str]) -> Grid:

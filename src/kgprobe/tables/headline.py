@@ -190,7 +190,7 @@ def blocks(frame: pl.DataFrame) -> list[Block]:
         labels: dict[str, list[str]] = {}
         for label in dict.fromkeys(row for row, _ in cells):
             labels.setdefault(label.split(" | ")[1], []).append(label)
-        for name, members in labels.items():
+        for name, members in labels.items() if paper == "kgprobe" else sorted(labels.items()):
             # an undefined metric is known by its denominator alone
             asked = {c.removesuffix(BELOW) for row, c in cells if row in members}
             made.append(Block(paper, name, members, [c for c in order if c in asked], cells))

@@ -96,33 +96,23 @@ def tables(
     }
     items = {name: pair[0] for name, pair in sets.items()}
     whole = {name: pair for name, pair in sets.items() if not name.endswith("_lite")}
+    is_ranked = any((a.values["masks"] != "sentence").any() for a in found)
+    labelled = [(f"{a.label} | {a.benchmark}", a.values) for a in found]
+    given, configured = printed["memorizing"], printed["configurations"]
     made = {
         "ontoprobe_sizes": ontoprobe.sizes(items, printed["sizes"]),
-        "ontoprobe_configurations": ontoprobe.configurations(
-            found, printed["configurations"], tp_rows, seed
-        ),
-        "ontoprobe_memorising": ontoprobe.memorising(found, printed["memorizing"], tp_rows, seed),
+        "ontoprobe_configurations": ontoprobe.configurations(found, configured, tp_rows, seed),
+        "ontoprobe_memorising": ontoprobe.memorising(found, given, tp_rows, seed),
         "ontoprobe_groups": ontoprobe_groups.groups(found, tp_rows, seed, switches["select"]),
         "ontoprobe_modes": ontoprobe_modes.modes(tied or {switches["ties"]: found}, switches, seed),
+        "ontoprobe_seeds": ontoprobe_means.seeds(labelled, tp_rows),
+        "ontoprobe_baseline": (ontoprobe.baselines(whole, given, tp_rows, seed) if whole else None),
+        "ontoprobe_averages": (
+            ontoprobe.averages(found, configured, tp_rows, seed) if is_ranked else None
+        ),
+        "ontoprobe_calibration": calibration(found, taught, seed) if taught is not None else None,
     }
-    over_seeds = ontoprobe_means.seeds(
-        [(f"{a.label} | {a.benchmark}", a.values) for a in found], tp_rows
-    )
-    if over_seeds is not None:
-        made["ontoprobe_seeds"] = over_seeds
-    if whole:
-        made["ontoprobe_baseline"] = ontoprobe.baselines(
-            whole, printed["memorizing"], tp_rows, seed
-        )
-    if any((a.values["masks"] != "sentence").any() for a in found):
-        made["ontoprobe_averages"] = ontoprobe.averages(
-            found, printed["configurations"], tp_rows, seed
-        )
-    if taught is not None:
-        cells = calibration(found, taught, seed)
-        if cells is not None:
-            made["ontoprobe_calibration"] = cells
-    return made
+    return {name: frame for name, frame in made.items() if frame is not None}
 
 
 def calibration(found: Sequence[Answered], taught: pl.DataFrame, seed: int) -> pl.DataFrame | None:

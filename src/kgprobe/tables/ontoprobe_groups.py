@@ -12,12 +12,13 @@ from kgprobe.tables.ontoprobe_values import METRICS
 
 def groups(
     answered: Sequence[Answered], tp_rows: str, seed: int, select: str = "dev"
-) -> pl.DataFrame:
+) -> pl.DataFrame | None:
     """TABLE `ontoprobe_groups`: the chosen configuration by depth, golds, tokens, popularity, leak.
 
     Rows are "model | benchmark | task | kind | group"; without leaks, the items whose gold stands
     inside the subject are removed; tokens are those of the finest gold, counted by the model's own
     tokenizer. Under `select` oracle the test rows choose the configuration, and the kind says so.
+    None where there are no dev rows to choose by.
     """
     cells: list[dict[str, object]] = []
     for own in answered:
@@ -42,7 +43,7 @@ def groups(
                                 paper="ontoprobe",
                             )
                         )
-    return table.build(cells)
+    return table.build(cells) if cells else None
 
 
 def _parts(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:

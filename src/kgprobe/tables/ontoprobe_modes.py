@@ -26,8 +26,9 @@ HERE = "this run"
 
 def modes(
     tied: Mapping[str, Sequence[Answered]], switches: Mapping[str, str], seed: int
-) -> pl.DataFrame:
+) -> pl.DataFrame | None:
     """TABLE `ontoprobe_modes`: MRR (for recall: its K = 5) with one switch at each of its values.
+    None where no manual template was asked, or no dev row chooses among them.
 
     `tied`: the answers by the way in which ties are read (values of TIES that were computed). Rows
     are "model | benchmark | task", columns "switch = value". Questions and answers are those of
@@ -49,7 +50,7 @@ def modes(
             for column, metric, part in _variants(rows, chosen, others, task):
                 for _, value, bounds in means(part, (metric,), seed):
                     cells.append(_cell("modes", name, column, value, part.height, bounds))
-    return table.build(cells)
+    return table.build(cells) if cells else None
 
 
 def points(values: Mapping[str, str]) -> list[dict[str, object]]:

@@ -51,10 +51,9 @@ def chapter(
         shown.append(
             grid.records("Table 7: examples of the fixed configuration", examples, "+: right")
         )
-    folded = [
-        _configurations(tables["ontoprobe_configurations"]),
-        _groups(tables["ontoprobe_groups"]),
-    ]
+    folded = [_configurations(tables["ontoprobe_configurations"])]
+    if "ontoprobe_groups" in tables:
+        folded.append(_groups(tables["ontoprobe_groups"]))
     if "ontoprobe_seeds" in tables:
         folded.append(_seeds(tables["ontoprobe_seeds"]))
     drawings = []

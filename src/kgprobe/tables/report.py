@@ -95,9 +95,12 @@ def render(report: Report) -> str:
         lstrip_blocks=True,
     )
     blocks = headline.blocks(report.headline)
+    top = _top(blocks, report.probes)
     return environment.get_template("report.html").render(
         report=report,
-        top=_top(blocks, report.probes),
+        top=top,
+        # BEAR's alone needs no title of its own
+        is_titled=len(top) > 1 or not any(block.paper == "kgprobe" for block in blocks),
         notes=marks.notes(report.headline["row"]),
         terms={k: v for chapter in report.chapters for k, v in chapter.terms.items()} | TERMS,
         models=grid.records("Models", report.models),
@@ -172,10 +175,11 @@ def _number(cells: headline.Cells, row: str, column: str) -> Cell:
 
 def _tiles(blocks: Sequence[headline.Block], probes: Sequence[Probe]) -> list[tuple[str, str]]:
     """(number, what it counts), shown at the top."""
-    tiles = [(str(len({p.model for p in probes})), "models")]
+    models, asked = len({p.model for p in probes}), len(probes)
+    tiles = [(str(models), "model" if models == 1 else "models")]
     for block in blocks:
         if block.paper == "kgprobe":
             size = block.cells[block.labels[0], "accuracy"]["n"]
             tiles.append((f"{size:,}", f"items in {block.name}"))
-    tiles.append((str(len(probes)), "probes"))
+    tiles.append((str(asked), "probe" if asked == 1 else "probes"))
     return tiles

@@ -1,0 +1,175 @@
+"""Any sheet runs to its report: every kind of row is planned alone, one of each kind runs alone."""
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from kgprobe import schema
+from kgprobe.sheets import METHODS_OF_PAPER
+from tests.unit.tiny_models import tiny
+from tests.workflow.outline import Outline, hollow
+from tests.workflow.project import ROOT, Project
+
+#: sheet -> the configs that it is run with here; the real one's rows are planned with the full
+#: config, whose data are downloaded, so that no plan needs data on disk
+SHEETS = {
+    "experiments.embedded.tsv": ["config/embedded.yaml"],
+    "experiments.tsv": ["config/config.yaml"],
+    "experiments.real.tsv": ["config/config.yaml"],
+}
+#: legal rows of kinds that no sheet of ours holds
+MORE = [
+    "autoprompt\tauto_lama\ttransferred\tpredict\tbert-base-cased",
+    "kg\tsymmetry\ttemplates\tfill\tserved",
+    "ontoprobe\tonto_world\ttemplates\tchoice\tserved",
+    "ontoprobe\tonto_world\tsoft\tsoft\tcontrol-causal",
+    "ontoprobe\tonto_world\ttemplates\treason\tcontrol-causal",
+]
+SERVED = "served\tapi\tapi:some-model\t\tfloat32\t-\n"
+
+
+def kinds() -> dict[tuple[str, str, str], tuple[list[str], str]]:
+    """(paper, prompt, method) -> configs and the first row of our sheets that is of this kind."""
+    found: dict[tuple[str, str, str], tuple[list[str], str]] = {}
+    for name, configs in SHEETS.items():
+        with open(ROOT / "config" / name, newline="") as stream:
+            for row in csv.DictReader(stream, delimiter="\t"):
+                key = (row["paper"], row["prompt"], row["method"])
+                found.setdefault(key, (configs, "\t".join(row.values())))
+    return found
+
+
+def test_every_kind_of_row_alone_is_planned_up_to_the_report(tmp_path, monkeypatch):
+    made = Project(tmp_path)
+    monkeypatch.setenv("KGPROBE_API_URL", "http://127.0.0.1:9/v1")
+    models = tmp_path / "config/models.tsv"
+    models.write_text(models.read_text() + SERVED)
+    made.edit("config/config.yaml", "transfer: {}", "transfer: {bert-base-cased: roberta-large}")
+    rows = list(kinds().values()) + [(["config/embedded.yaml"], row) for row in MORE[1:]]
+    rows.append((["config/config.yaml"], MORE[0]))
+    assert {(r.split("\t")[0], r.split("\t")[3]) for _, r in rows} == {
+        (paper, method) for paper, methods in METHODS_OF_PAPER.items() for method in methods
+    }
+    command = [sys.executable, "-m", "tests.workflow.plans", str(tmp_path)]
+    result = subprocess.run(
+        command,
+        input=json.dumps(rows),
+        cwd=ROOT,
+        env=made.environment(),
+        text=True,
+        capture_output=True,
+    )
+    assert result.returncode == 0, result.stderr
+    plans = json.loads(result.stdout)
+    wrong = [
+        f"{row}\n{plan[-1500:]}"
+        for (_, row), (code, plan) in zip(rows, plans, strict=True)
+        if code or "\nrule report:" not in plan or "\nrule headline:" not in plan
+    ]
+    assert len(plans) == len(rows) > 30
+    assert not wrong, "\n\n".join(wrong)
+    for (_, row), (_, plan) in zip(rows, plans, strict=True):
+        is_bear = row.startswith("bear")
+        assert ("\nrule chapter_bear:" in plan) == is_bear, row
+
+
+HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
+#: rows -> title of the chapter that each makes beside the one on sources
+ROWS = {
+    "bear world_lite templates sentence own-causal": "BEAR: balanced multiple choice",
+    "ontoprobe onto_world_lite templates cloze own-masked": "Ontological knowledge",
+    "ontoprobe onto_world templates reason own-masked": "Ontological knowledge",
+    "ontoprobe onto_world templates choice own-causal": "OntoProbe: multiple choice",
+    "kg symmetry templates fill own-masked": "Knowledge-graph attributes",
+    "kg bias templates sentence own-causal": "Knowledge-graph attributes",
+    "autoprompt auto_world majority predict control-masked": "Searched prompts",
+}
+#: a sheet of models that are made here in a second; the controls answer what needs whole words
+OWN = "own-causal\tcausal\tfolder:models/gpt2\t\tfloat32\tforced\n"
+OWN += "own-masked\tmasked\tfolder:models/bert\t\tfloat32\t-\n"
+
+
+def sheet(made: Project, *rows: str) -> None:
+    """Write the sheet, its columns separated by spaces here."""
+    text = "".join("\t".join(row.split()) + "\n" for row in rows)
+    (made.folder / "config/experiments.small.tsv").write_text(HEADER + text)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A complete run of all these rows."""
+    made = Project(tmp_path_factory.mktemp("rows"))
+    for name in ("gpt2", "bert"):
+        loaded = tiny(name, double=False)
+        loaded.model.save_pretrained(made.folder / "models" / name)
+        loaded.tokenizer.save_pretrained(made.folder / "models" / name)
+    models = made.folder / "config/models.tsv"
+    models.write_text(models.read_text() + OWN)
+    sheet(made, *ROWS)
+    result = made.run()
+    assert result.returncode == 0, result.stdout[-4000:]
+    return made
+
+
+def tables_anew(made: Project) -> None:
+    """Forget the report and all tables but those of the sources."""
+    for path in [*made.folder.glob("results/tables/*"), *made.folder.glob("results/report/*/*")]:
+        if not path.name.startswith(("access_agreement", "sources.json")):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    (made.folder / "results/report/index.html").unlink()
+
+
+@pytest.mark.slow  # the only test that runs sheets without BEAR: ten short runs of snakemake
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_alone_runs_to_its_report(finished, row):
+    tables_anew(finished)
+    sheet(finished, row)
+    # the answers of the whole sheet stand: that other rows are gone is no reason to ask anew
+    result = finished.run("--rerun-triggers", "mtime")
+    assert result.returncode == 0, result.stdout[-4000:]
+    for rule in ("score", "fill", "rank", "reason", "choose", "predict", "train_control"):
+        assert f"rule {rule}:" not in result.stdout
+    page = (finished.folder / "results/report/index.html").read_text()
+    assert not hollow(page)
+    titles = Outline(page).texts(2)
+    expected = ["Headline", ROWS[row], "Sources", "How to read", "What was run", "Files"]
+    assert len(titles) == len(expected)
+    for title in expected:
+        assert any(found.startswith(title) for found in titles), (title, titles)
+    model = row.split()[-1]
+    table = schema.read(finished.folder / "results/tables/headline.parquet", schema.TABLE)
+    assert table.height
+    assert table["row"].str.starts_with(f"{model} | ").all()
+    told = printed(finished)
+    assert model in told
+    assert "report: results/report/index.html" in told
+
+
+def test_the_whole_sheet_has_every_chapter(finished):
+    """Runs first or last: the sheet of all rows is made again."""
+    tables_anew(finished)
+    sheet(finished, *ROWS)
+    result = finished.run("--rerun-triggers", "mtime")
+    assert result.returncode == 0, result.stdout[-4000:]
+    page = (finished.folder / "results/report/index.html").read_text()
+    assert not hollow(page)
+    titles = Outline(page).texts(2)
+    for title in ROWS.values():
+        assert any(found.startswith(title) for found in titles), (title, titles)
+    table = schema.read(finished.folder / "results/tables/headline.parquet", schema.TABLE)
+    assert set(table["paper"]) == {"kgprobe", "ontoprobe", "kg", "autoprompt"}
+
+
+def printed(made: Project) -> str:
+    """What `make run` prints at the end."""
+    command = [sys.executable, "-m", "kgprobe.tables.headline"]
+    command += ["results/tables/headline.parquet", "results/report/index.html"]
+    result = subprocess.run(
+        command, cwd=made.folder, env=made.environment(), text=True, capture_output=True
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout

@@ -142,7 +142,8 @@ LITERAL = {"masked": literal_masked, "causal": literal_causal, "seq2seq": litera
 
 def scored(loaded):
     found = sentence.score(loaded, ITEMS, {"set": OPTIONS}, TEMPLATES, keep_tokens=True)
-    return found.tokens["score"], found.record
+    tokens = found.tokens
+    return np.where(tokens["scored"], tokens["score"], np.nan), found.record
 
 
 def refused(name, ask):

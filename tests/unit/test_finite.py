@@ -228,12 +228,17 @@ CASES = [
 ]
 
 
+@functools.cache
+def runs_through(engine, kind):
+    """A sound model passes, so that what is refused below is refused for its numbers."""
+    return ENGINES[engine][0](tiny(kind, double=False)) is not None
+
+
 @pytest.mark.parametrize(("engine", "kind", "how"), CASES)
 def test_every_engine_names_model_row_and_position(engine, kind, how):
-    run = ENGINES[engine][0]
-    run(tiny(kind, double=False))  # a sound model runs through
+    assert runs_through(engine, kind)
     with pytest.raises((NotFiniteError, SearchError)) as caught:
-        run(spoilt(kind, how))
+        ENGINES[engine][0](spoilt(kind, how))
     told = str(caught.value)
     assert kind in told
     assert any(word in told for word in (" nan ", " inf ", " -inf "))

@@ -19,7 +19,7 @@ REDUCTIONS: dict[str, pl.Expr] = {
     "conditional": pl.coalesce("continuation_sum", "answer_sum"),
 }
 #: those that stand on the answer's tokens alone
-OF_ANSWERS = ("answer_only", "answer_mean")
+OF_ANSWERS = ("answer_only", "answer_mean", "conditional")
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,8 @@ def check_answers(scores: pl.DataFrame, reduction: str, where: str = "scores") -
     So it is with BOS policy none where the answer is one token, and the first of its sentence.
     """
     lost = scores.filter(pl.col("answer_count") < 1)
+    if reduction == "conditional":
+        lost = lost.filter(pl.col("continuation_sum").is_null())
     if lost.height:
         row = lost.sort("item", "template", "candidate").row(0, named=True)
         raise ValueError(

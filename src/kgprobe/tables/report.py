@@ -232,12 +232,36 @@ def _calibration(report: Report) -> dict[str, Any] | None:
     control = [p for p in report.probes if p.control and p.label in set(frame["row"])]
     met = [p.label for p in control if calibration.verdict(frame, p.label)]
     return {
-        "grid": grid.calibrated(frame, report.probes),
+        "grid": _calibrated(frame, report.probes),
         "met": len(met),
         "of": len(control),
         "failed": [p.label for p in control if p.label not in met],
         "drawings": [d for d in report.drawings if d.part == "calibration"],
     }
+
+
+def _calibrated(frame: pl.DataFrame, probes: Sequence[Probe]) -> Grid:
+    """`calibration`: a row per probe, control models with their verdict."""
+    cells = lookup(frame)
+    present = [p for p in probes if (p.label, "taught") in cells]
+    rows = []
+    for probe in present:
+        met = calibration.verdict(frame, probe.label)
+        verdict = ("met" if met else "not met") if probe.control else "reference"
+        rows.append(
+            [
+                grid.named(probe),
+                *(grid.measured(cells[probe.label, c]) for c in calibration.COLUMNS[:4]),
+                grid.measured(cells[probe.label, "AUC"], 3),
+                grid.text(cells[probe.label, "taught"]["n"]),
+                grid.text(cells[probe.label, "untaught"]["n"]),
+                grid.text(probe.method),
+                grid.text(verdict),
+            ]
+        )
+    heads = ["model", "taught, %", "untaught, %", "chance, %", "limit for untaught, %", "AUC"]
+    heads += ["taught items", "untaught items", "method", "requirement"]
+    return Grid("Taught against untaught facts", heads, rows, frozenset(range(1, 8)))
 
 
 def _funnels(report: Report) -> list[dict[str, Any]]:

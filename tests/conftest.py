@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.skips import Summary
+
 ROOT = Path(__file__).parents[1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The closing lines of a run."""
+    config.pluginmanager.register(Summary())
 
 
 def data_folder() -> Path:
@@ -26,20 +33,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("real"):
             item.add_marker(pytest.mark.skip(reason=reason))
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Counts the `real` tests that ran."""
-    if report.when == "call" and report.passed and ("real", True) in report.user_properties:
-        _counts["real"] += 1
-
-
-_counts = {"real": 0}
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The closing line says how many tests on real data ran."""
-    terminalreporter.write_line(f"tests on real data that ran and passed: {_counts['real']}")
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,11 @@ import polars as pl
 
 @dataclass(frozen=True)
 class Contract:
-    """What one row is: columns with dtypes, the unique key, and the columns that may be null."""
+    """What one row is: columns with dtypes, the unique key, and the columns that may be null.
+
+    Floats are finite in every contract. `positive`: whole numbers (counts, ranks) that are at least
+    1 where they are not null.
+    """
 
     name: str
     columns: Mapping[str, pl.DataType | type[pl.DataType]]
@@ -19,10 +23,19 @@ class Contract:
     nullable: frozenset[str] = field(default_factory=frozenset)
     #: whether a file without rows is a result (a dump file without triples) or a mistake
     may_be_empty: bool = False
+    positive: frozenset[str] = field(default_factory=frozenset)
 
 
-def _contract(name: str, key: str, nullable: str = "", **columns: object) -> Contract:
-    return Contract(name, columns, tuple(key.split()), frozenset(nullable.split()))  # type: ignore[arg-type]
+def _contract(
+    name: str, key: str, nullable: str = "", positive: str = "", **columns: object
+) -> Contract:
+    return Contract(
+        name,
+        columns,  # type: ignore[arg-type]
+        tuple(key.split()),
+        frozenset(nullable.split()),
+        positive=frozenset(positive.split()),
+    )
 
 
 #: A statement as pulled, with everything the benchmarks need to choose by.
@@ -104,10 +117,12 @@ WORDINGS = _contract(
     change=pl.String,
 )
 
-#: Log-likelihoods (natural logarithm) of one option of one item under one template.
+#: Log-likelihoods (natural logarithm) of one option of one item under one template. No token of an
+#: answer may be scored (BOS policy none, the answer is the first token): answer_count is 0 then.
 SCORES = _contract(
     "SCORES",
     key="item template candidate",
+    positive="count",
     nullable="continuation_sum",
     item=pl.String,
     template=pl.Int32,
@@ -124,6 +139,7 @@ SCORES = _contract(
 RANKS = _contract(
     "RANKS",
     key="item template masks pooling gold",
+    positive="best worst in_order tokens",
     item=pl.String,
     template=pl.Int32,
     masks=pl.String,
@@ -140,6 +156,7 @@ RANKS = _contract(
 TOPS = _contract(
     "TOPS",
     key="item template masks pooling place",
+    positive="place",
     item=pl.String,
     template=pl.Int32,
     masks=pl.String,
@@ -154,6 +171,7 @@ TOPS = _contract(
 FILLS = _contract(
     "FILLS",
     key="item template masks position rank",
+    positive="rank",
     nullable="logprob",
     item=pl.String,
     template=pl.Int32,
@@ -169,6 +187,7 @@ FILLS = _contract(
 FILL_GOLDS = _contract(
     "FILL_GOLDS",
     key="item template gold position",
+    positive="masks best worst",
     item=pl.String,
     template=pl.Int32,
     gold=pl.Int32,
@@ -214,6 +233,7 @@ CHOSEN = _contract(
 SOFT_RANKS = _contract(
     "SOFT_RANKS",
     key="item masks pooling loss seed gold",
+    positive="best worst in_order tokens",
     item=pl.String,
     template=pl.Int32,
     masks=pl.String,
@@ -248,6 +268,7 @@ SOFT_CURVES = _contract(
 REASON_RANKS = _contract(
     "REASON_RANKS",
     key="item scheme p1 p2 pair gold",
+    positive="best worst in_order",
     item=pl.String,
     scheme=pl.String,
     p1=pl.Boolean,
@@ -264,6 +285,7 @@ REASON_RANKS = _contract(
 PREMISE_RANKS = _contract(
     "PREMISE_RANKS",
     key="item kind pair",
+    positive="best worst in_order",
     item=pl.String,
     kind=pl.String,
     pair=pl.Int32,
@@ -283,6 +305,9 @@ TAUGHT = _contract(
     object=pl.String,
     taught=pl.Boolean,
 )
+
+#: What a taught fact is taught for: a benchmark that asks about it, several, or `other`.
+TAUGHT_KINDS = _contract("TAUGHT_KINDS", key="fact kind", fact=pl.String, kind=pl.String)
 
 #: One printed number with its n and interval.
 TABLE = _contract(
@@ -339,6 +364,7 @@ EXAMPLES = _contract(
 OUTCOMES = _contract(
     "OUTCOMES",
     key="prompt group split example",
+    positive="best worst filtered_best filtered_worst",
     nullable="best worst filtered_best filtered_worst logprob",
     prompt=pl.String,
     group=pl.String,
@@ -358,6 +384,7 @@ OUTCOMES = _contract(
 SWEEPS = _contract(
     "SWEEPS",
     key="method size draw k label_tokens triggers",
+    positive="size n",
     method=pl.String,
     size=pl.Int64,
     draw=pl.Int32,

@@ -52,11 +52,13 @@ class Run:
         self._hashes: dict[str, str] | None = None
 
     def provenance(self, **extra: object) -> dict[str, object]:
-        """Rule, wildcards, sha256 of every input, versions, and `extra`: JSON values, no times."""
+        """Rule, wildcards, sha256 of every input and of the code, versions, and `extra`: JSON
+        values, no times."""
         return {
             "rule": self.rule,
             "wildcards": dict(self.wildcards.items()),
             "inputs": self.hashes(),
+            "code": self.params.get("code", ""),
             "versions": versions(),
             **extra,
         }

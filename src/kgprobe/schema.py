@@ -32,6 +32,7 @@ from kgprobe.contracts import STATEMENTS as STATEMENTS
 from kgprobe.contracts import SWEEPS as SWEEPS
 from kgprobe.contracts import TABLE as TABLE
 from kgprobe.contracts import TAUGHT as TAUGHT
+from kgprobe.contracts import TAUGHT_KINDS as TAUGHT_KINDS
 from kgprobe.contracts import TOPS as TOPS
 from kgprobe.contracts import WORDINGS as WORDINGS
 from kgprobe.contracts import Contract as Contract
@@ -45,7 +46,11 @@ class ContractError(ValueError):
 
 
 def check(frame: pl.DataFrame, contract: Contract, path: str | Path = "(in memory)") -> None:
-    """Raise ContractError unless `frame` obeys `contract` (columns, dtypes, nulls, rows, key)."""
+    """Raise ContractError unless `frame` obeys `contract`.
+
+    Columns, dtypes, rows, missing values, numbers that are not finite (in every contract) or not
+    above 0 (its `positive` columns), and the key.
+    """
     where = f"{path} ({contract.name})"
     expected = list(contract.columns)
     if set(frame.columns) != set(expected):
@@ -60,12 +65,16 @@ def check(frame: pl.DataFrame, contract: Contract, path: str | Path = "(in memor
     if frame.height == 0 and not contract.may_be_empty:
         raise ContractError(f"{where}: no rows; at least one is expected")
     for column in expected:
-        if column not in contract.nullable and frame[column].null_count():
-            row = frame.with_row_index("_row").filter(pl.col(column).is_null()).row(0, named=True)
-            raise ContractError(f"{where}: column '{column}' is null in row {_shown(row)}")
-        if frame.schema[column].is_float() and frame[column].is_nan().any():
-            row = frame.with_row_index("_row").filter(pl.col(column).is_nan()).row(0, named=True)
-            raise ContractError(f"{where}: column '{column}' is NaN in row {_shown(row)}")
+        values = frame[column]
+        if column not in contract.nullable and values.null_count():
+            _refuse(frame, values.is_null(), f"{where}: column '{column}' is null")
+        if values.dtype.is_float() and not values.is_finite().all():
+            # null stays null: it is neither finite nor not
+            what = "NaN" if values.is_nan().any() else "infinite"
+            wrong = values.is_nan() if what == "NaN" else values.is_infinite()
+            _refuse(frame, wrong, f"{where}: column '{column}' is {what}")
+        if column in contract.positive and (values < 1).any():
+            _refuse(frame, values < 1, f"{where}: column '{column}' is not above 0")
     repeated = frame.select(contract.key).is_duplicated()
     if repeated.any():
         row = frame.with_row_index("_row").filter(repeated).row(0, named=True)
@@ -115,6 +124,12 @@ def provenance(path: str | Path) -> dict[str, object]:
     """The provenance that `write` stored in the metadata of the parquet file at `path`."""
     metadata = pq.read_schema(path).metadata or {}
     return dict(json.loads(metadata.get(METADATA_KEY, b"{}")))
+
+
+def _refuse(frame: pl.DataFrame, wrong: pl.Series, what: str) -> None:
+    """Raise ContractError with the first row that is `wrong`."""
+    row = frame.with_row_index("_row").filter(wrong.fill_null(False)).row(0, named=True)
+    raise ContractError(f"{what} in row {_shown(row)}")
 
 
 def _shown(row: Mapping[str, object]) -> str:

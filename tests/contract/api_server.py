@@ -60,7 +60,8 @@ class ApiServer:
 
     `offers` is a subset of EVERYTHING. `faults` are used up from the front, one a request:
     (status, headers), "cut" (the body ends half way), "garbage" (no JSON), "list" (JSON, but no
-    object), None (a good answer). `hits` lists (path, body) of every request.
+    object), a function of the good answer that gives another one, None (a good answer).
+    `hits` lists (path, body) of every request.
     """
 
     def __init__(
@@ -108,6 +109,8 @@ class ApiServer:
                     self.reply(fault[0], {"error": {"message": "injected"}, **fault[1]}, fault[1])
                 else:
                     status, answer = server.answers.answer(path, body)
+                    if callable(fault):
+                        answer, fault = fault(answer), None
                     self.reply(status, [answer] if fault == "list" else answer, fault=fault)
 
             def reply(

@@ -163,6 +163,77 @@ def test_some_errors_are_final_at_once(lm, tmp_path, clock):
             assert len(server.hits) == 1
 
 
+def told(error, **more):
+    """What servers and proxies send under status 200 in the place of an answer."""
+    return lambda answer: {"error": error, **more}
+
+
+IN_A_CHOICE = {"choices": [{"finish_reason": "error", "error": {"message": "overloaded"}}]}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        told({"message": "overloaded"}),
+        told("Unexpected endpoint or method. Returning 200 anyway"),
+        told({"message": "slow down", "code": 429}, choices=[]),
+        lambda answer: {**answer, "error": {"message": "upstream", "code": "502"}},
+        lambda answer: {"object": "error", "message": "overloaded", "code": 50001},
+        lambda answer: IN_A_CHOICE,
+    ],
+)
+def test_an_error_under_status_200_is_tried_again_and_never_kept(lm, tmp_path, clock, fault):
+    with ApiServer(lm) as server:
+        expected = client(server, tmp_path / "a", clock).chat("Hi", 3)
+    with ApiServer(lm, faults=[fault, None]) as server:
+        asked = client(server, tmp_path / "b", clock)
+        assert asked.chat("Hi", 3) == expected
+        assert len(server.hits) == 2
+    assert clock.naps == [1.0]
+    with ApiServer(lm, faults=[fault, fault, None]) as server:
+        asked = client(server, tmp_path / "c", clock, attempts=2)
+        with pytest.raises(ApiError, match=r"no answer after 2 attempts; last: HTTP \d+: \{"):
+            asked.chat("Hi", 3)
+        assert not list((tmp_path / "c").rglob("*.json"))
+        assert asked.chat("Hi", 3) == expected  # asked anew
+
+
+def test_an_error_under_status_200_counts_as_the_status_that_it_names(lm, tmp_path, clock):
+    faults = [
+        (told({"message": "too long", "code": 400}), 400, "HTTP 400"),
+        (told({"message": "no", "code": "401"}), 401, "KGPROBE_TEST_KEY is"),
+        (told({"message": "no", "code": "insufficient_quota"}), 200, "insufficient_quota"),
+    ]
+    for fault, status, message in faults:
+        with ApiServer(lm, faults=[fault]) as server:
+            with pytest.raises(ApiError, match=message) as caught:
+                client(server, tmp_path, clock).chat("Hi")
+            assert caught.value.status == status
+            assert len(server.hits) == 1
+    assert not list(tmp_path.rglob("*.json"))
+    with ApiServer(lm) as server:
+        asked = client(server, tmp_path, clock)
+        asked.capabilities()
+        server.faults = [faults[0][0]]
+        settings = Settings(most_tokens=2, failures="leave_out", instruction="Fill the gap.")
+        found = fill.predict(asked, ASKED[:2], 1, settings)
+    assert found.left_out == [("i1", 0, -1, "refused with HTTP 400")]
+
+
+def test_an_error_that_an_earlier_version_kept_is_asked_again(lm, tmp_path, clock, caplog):
+    with ApiServer(lm) as server:
+        expected = client(server, tmp_path, clock).chat("Hi", 3)
+        (kept,) = tmp_path.rglob("*.json")
+        for response in ({"error": {"message": "overloaded"}}, {"choices": []}, {}):
+            kept.write_text(json.dumps({**json.loads(kept.read_text()), "response": response}))
+            asked = client(server, tmp_path, clock)
+            assert asked.chat("Hi", 3) == expected
+            assert asked.transport.usage.cached == 0
+        assert client(server, tmp_path, clock).chat("Hi", 3) == expected
+        assert len(server.hits) == 4
+    assert "asked again" in caplog.text
+
+
 def test_a_dead_server_is_an_error_with_its_address(lm, tmp_path, clock):
     with ApiServer(lm) as server:
         url = server.url
@@ -221,6 +292,156 @@ def test_tokens_and_cost_are_counted_and_limited(lm, tmp_path, clock):
         assert asked.transport.usage.unreported == 1
 
 
+@pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens"])
+@pytest.mark.parametrize("count", [-1, -(10**9), 10**8, 1.5, "7", True, float("nan"), [3]])
+def test_counts_by_which_no_cost_can_be_limited_are_refused(lm, tmp_path, clock, name, count):
+    def lying(answer):
+        return {**answer, "usage": {**answer["usage"], name: count}}
+
+    with ApiServer(lm, faults=[None, lying]) as server:
+        asked = client(server, tmp_path, clock, prices=(1.0, 10.0), most=1.0)
+        asked.chat("a", 5)
+        cost = asked.transport.usage.cost
+        with pytest.raises(ApiError, match=f"usage says {name} .*; expected a count from 0 to"):
+            asked.chat("b", 5)
+        assert asked.transport.usage.cost == cost > 0
+        assert len(list(tmp_path.rglob("*.json"))) == 1
+
+
+@pytest.mark.parametrize(
+    "usage", [None, {}, {"prompt_tokens": 0, "completion_tokens": None}, {"total_tokens": 9}]
+)
+def test_what_is_not_reported_is_charged_as_much_as_it_can_be(lm, tmp_path, clock, usage):
+    silent = [lambda answer: {**answer, "usage": usage}] * 3
+    with ApiServer(lm, faults=silent) as server:
+        asked = client(server, tmp_path, clock, prices=(1.0, 10.0), most=1e-4)
+        for question in "ab":
+            asked.chat(question, 5)
+        assert asked.transport.usage.cost >= 2 * 50 / 1e6
+        assert asked.transport.usage.unreported == 2
+        with pytest.raises(ApiError, match=r"has reached the limit 0\.0001"):
+            asked.chat("c", 5)
+        assert len(server.hits) == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"prices": (-1.0, 1.0)},
+        {"prices": (float("nan"), 1.0)},
+        {"prices": (1.0, 1.0), "most": float("inf")},
+        {"prices": (1.0, 1.0), "most": -1.0},
+        {"most": 5.0},
+    ],
+)
+def test_prices_that_limit_nothing_are_refused(options):
+    with pytest.raises(ValueError, match=r"expected finite numbers|limits nothing"):
+        Endpoint("http://127.0.0.1:9/v1", "m", **options)
+
+
+def within(path, value):
+    """A fault: the answer's first choice with `value` at `path`; `...` takes the place away."""
+
+    def changed(answer):
+        place = answer["choices"][0]
+        for step in path[:-1]:
+            place = place[step]
+        if value is ...:
+            del place[path[-1]]
+        else:
+            place[path[-1]] = value
+        return answer
+
+    return changed
+
+
+NO_LOGPROBS = [float("nan"), float("inf"), -float("inf"), 0.5, "-1", True, {}]
+LISTS = ["tokens", "token_logprobs", "top_logprobs", "text_offset"]
+COMPLETION = [
+    *[(within(["logprobs", "token_logprobs", 1], bad), "log-probability") for bad in NO_LOGPROBS],
+    *[(within(["logprobs", "top_logprobs", 1], {"a": bad}), "log-probab") for bad in NO_LOGPROBS],
+    (within(["logprobs", "token_logprobs", 0], None), "log-probability None"),
+    *[(within(["logprobs", name], [0]), r"\d tokens, but|asked for|token 0 is") for name in LISTS],
+    (within(["logprobs", "token_logprobs"], ...), "3 tokens, but token_logprobs"),
+    (within(["logprobs", "tokens", 1], 7), "token 1 is 7"),
+    (within(["logprobs"], ...), "no log-probabilities, which were asked for"),
+    (within(["text"], ...), "text is None; expected str"),
+    (lambda answer: {**answer, "choices": []}, "an answer without choices"),
+    (lambda answer: {**answer, "choices": [7]}, "an answer without choices"),
+]
+CONTENT = ["logprobs", "content", 1]
+CHATTED = [
+    *[(within([*CONTENT, "logprob"], bad), "log-probability") for bad in [*NO_LOGPROBS, None, ...]],
+    *[
+        (within([*CONTENT, "top_logprobs"], [{"token": "a", "logprob": bad}]), "log-probability")
+        for bad in [*NO_LOGPROBS, None]
+    ],
+    (within([*CONTENT, "token"], ...), "token is None; expected str"),
+    (within(["logprobs"], None), "no log-probabilities, which were asked for"),
+    (within(["message"], ...), "message is None; expected dict"),
+    (within(["message", "content"], ...), "content is None; expected str"),
+    (within(["message", "content"], ["text"]), "content is .*; expected str"),
+    (lambda answer: {}, "an answer without choices"),
+]
+ECHOED = [
+    (within(["logprobs", "token_logprobs", 1], None), "log-probability None"),
+    (within(["logprobs", "token_logprobs", 1], float("nan")), "log-probability nan"),
+    (within(["logprobs", "text_offset", 0], 3), "its tokens do not cover"),
+    (within(["logprobs", "text_offset", 1], 30), "its tokens do not cover"),
+    (within(["text"], "another text"), "echo gives 'another text'"),
+    (within(["logprobs", "tokens"], []), "0 tokens, but"),
+]
+FIELD = [
+    (within(["prompt_logprobs", 2], None), "lacks the entry of a token"),
+    (within(["prompt_logprobs", 2], {"5": {"decoded_token": "The"}}), "log-probability|are not"),
+    (within(["prompt_logprobs"], ...), "prompt_logprobs is None; expected list"),
+    (within(["prompt_logprobs", 1], {"5": {"logprob": -1.0}}), "decoded_token is None"),
+]
+ASKS = {
+    "complete": (COMPLETION, lambda asked: asked.complete("The capital", 3, top=2)),
+    "chat": (CHATTED, lambda asked: asked.chat("Hi", 3, top=2)),
+    "echo": (ECHOED, lambda asked: asked.prompt_tokens(TEXT)),
+    "field": (FIELD, lambda asked: asked.prompt_tokens(TEXT)),
+}
+
+
+@pytest.mark.parametrize(
+    ("ask", "number"), [(name, n) for name, (faults, _) in ASKS.items() for n in range(len(faults))]
+)
+def test_an_answer_that_is_not_as_the_interface_says_is_refused_and_not_kept(
+    lm, tmp_path, clock, ask, number
+):
+    faults, question = ASKS[ask]
+    fault, message = faults[number]
+    offers = EVERYTHING - {"echo": {"field"}, "field": {"echo"}}.get(ask, set())
+    with ApiServer(lm, offers) as server:
+        asked = client(server, tmp_path, clock)
+        asked.capabilities()
+        kept = len(list(tmp_path.rglob("*.json")))
+        server.faults = [fault]
+        hits = len(server.hits)
+        with pytest.raises(ApiError, match=message) as caught:
+            question(asked)
+        assert str(caught.value).startswith(f"{server.url}/")
+        assert len(server.hits) == hits + 1  # the same again would cost the same again
+        assert len(list(tmp_path.rglob("*.json"))) == kept
+        assert question(asked) is not None
+
+
+def test_rounding_and_a_first_token_without_log_probability_are_no_faults(lm, tmp_path, clock):
+    with ApiServer(lm, EVERYTHING - {"field"}) as server:
+        asked = client(server, tmp_path, clock)
+        asked.capabilities()
+        server.faults = [
+            within(["logprobs", "token_logprobs", 0], None),
+            within(["logprobs", "token_logprobs", 0], 1e-6),
+            within(["message", "content"], None),
+        ]
+        assert asked.prompt_tokens(TEXT)[0].logprob is None
+        assert asked.complete("The capital", 3, top=2).tokens[0].logprob == 0.0
+        assert asked.chat("Hi", 3).text == ""
+
+
 def test_several_workers_give_the_same_answers_in_order(lm, tmp_path, clock):
     questions = [f"question {n}" for n in range(12)]
     with ApiServer(lm) as server:
@@ -238,7 +459,7 @@ def test_the_key_is_sent_and_nowhere_kept(lm, tmp_path, clock, monkeypatch, capl
     with ApiServer(lm, key=KEY, faults=[(500, {"key": KEY}), "cut"]) as server:
         asked = client(server, tmp_path, clock)
         asked.capabilities()
-        asked.chat(f"A prompt that holds {KEY} by accident", 2)
+        asked.chat("Hi", 2)
         url = server.url
     with ApiServer(lm, key="another") as server:
         refused = client(server, tmp_path, clock)
@@ -247,10 +468,42 @@ def test_the_key_is_sent_and_nowhere_kept(lm, tmp_path, clock, monkeypatch, capl
     stored = "".join(f.read_text() for f in tmp_path.rglob("*") if f.is_file())
     written = caplog.text + str(caught.value) + repr(asked.endpoint) + repr(vars(asked))
     written += repr(vars(asked.transport)) + json.dumps(asked.record()) + url
-    assert "[key]" in stored  # the accident was met
+    assert "[key]" in caplog.text  # a server that sends it back was met
     assert "HTTP 500" in caplog.text
+    assert stored
     assert KEY not in stored + written
     assert "Bearer" not in stored + written.replace("Bearer [key]", "")
+
+
+@pytest.mark.parametrize("key", ["EMPTY", "t", "1"])
+def test_a_dummy_key_is_a_word_like_any_other(lm, tmp_path, clock, monkeypatch, key):
+    """Nothing is blanked: the first run reads what the second one reads, to the letter."""
+    monkeypatch.setenv("KGPROBE_TEST_KEY", key)
+
+    def saying(answer):
+        choice = answer["choices"][0]
+        choice["message"]["content"] = f"the {key} set \ud83d"  # and half of a character
+        choice["logprobs"]["content"][0]["token"] = key
+        best = choice["logprobs"]["content"][0]["top_logprobs"]
+        best[:] = [{"token": key, "logprob": -1.0}, {"token": "a", "logprob": -2.0}]
+        return answer
+
+    def echoing(answer):
+        best = {f"z{key}": -1.0, f"b{key}": -2.0}  # best first, not by name
+        answer["choices"][0]["logprobs"]["top_logprobs"] = [best] * 3
+        return answer
+
+    with ApiServer(lm, key=key, faults=[saying, echoing]) as server:
+        first = client(server, tmp_path, clock)
+        said = first.chat(f"Is {key} empty?", 3, top=2)
+        completed = first.complete(f"An {key} set", 3, top=2)
+        again = client(server, tmp_path, clock)
+        assert again.chat(f"Is {key} empty?", 3, top=2) == said
+        assert again.complete(f"An {key} set", 3, top=2) == completed
+        assert len(server.hits) == 2
+    assert said.text == f"the {key} set \ud83d"
+    assert (said.tokens[0].text, said.tokens[0].top[0]) == (key, (key, -1.0))
+    assert completed.tokens[0].top == ((f"z{key}", -1.0), (f"b{key}", -2.0))
 
 
 def test_a_missing_key_is_named(lm, tmp_path, clock, monkeypatch):

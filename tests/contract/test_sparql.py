@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from kgprobe.sources import errors
+from kgprobe.sources import errors, transport
 from kgprobe.sources.errors import Place
 from kgprobe.sources.limits import Clock, Gate, Waits, backoff, retry_after
 from kgprobe.sources.policy import (
@@ -123,6 +123,18 @@ def test_gzip_is_undone_and_a_cut_stream_is_trouble(recorder):
     assert ask(whole, "SELECT ?s {}", "a", PLACE).body == ANSWER * 1000
     with pytest.raises(errors.ServerTrouble, match="ends in the middle"):
         ask(Endpoint("local", recorder.url("/cut")), "SELECT ?s {}", "a", PLACE)
+
+
+def test_an_answer_that_unpacks_to_more_than_any_page_is_trouble(recorder, monkeypatch):
+    monkeypatch.setattr(transport, "UNPACKED", len(ANSWER))
+    kind = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    recorder.reply = {
+        "/page": (200, kind, gzip.compress(ANSWER)),
+        "/bomb": (200, kind, gzip.compress(ANSWER + b" ")),
+    }
+    assert ask(Endpoint("local", recorder.url("/page")), "SELECT ?s {}", "a", PLACE).body == ANSWER
+    with pytest.raises(errors.ServerTrouble, match="unpacks to more than"):
+        ask(Endpoint("local", recorder.url("/bomb")), "SELECT ?s {}", "a", PLACE)
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])

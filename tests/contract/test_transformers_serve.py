@@ -73,14 +73,15 @@ def url(folder):
 
 def capabilities(client):
     """The server's, once it is up."""
-    for _ in range(30):
+    told = ""
+    for _ in range(90):
         try:
             return client.capabilities()
         except ApiError as error:
-            if error.status:
+            if "ConnectionError" not in (told := str(error)):
                 raise
             time.sleep(2)
-    raise AssertionError("the server did not start")
+    raise AssertionError(f"the server did not start: {told}")
 
 
 def test_the_packages_of_the_server_are_installed():

@@ -1,7 +1,6 @@
 """DBpedia's engine: the same rows as Oxigraph, and the traps that both engines set.
 
-Skipped, loudly, where virtuoso-opensource-7-bin is not installed; KGPROBE_REQUIRE_VIRTUOSO=1 makes
-that a failure.
+Skipped, loudly, where virtuoso-opensource-7-bin is not installed.
 """
 
 import urllib.error

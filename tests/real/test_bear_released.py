@@ -71,7 +71,9 @@ def test_size_rule_and_ties_of_rounding(small, big):
 
 def test_bear_is_the_rows_of_bear_big_that_the_index_names(real_data, small, big):
     chosen = json.loads((real_data / "bear/bear_lite_indices.json").read_text())
+    assert len(chosen) == 60
     for relation, rows in chosen.items():
+        assert rows
         of_big = big.items.filter(pl.col("relation") == relation).sort("row")["subject_id"]
         of_small = small.items.filter(pl.col("relation") == relation).sort("row")["subject_id"]
         assert of_big.gather(rows).to_list() == of_small.to_list()

@@ -53,6 +53,7 @@ def test_numbers_of_questions(folder):
 def test_memorising_prompts_are_the_released_ones(folder, task):
     asked = lines(folder / f"memorizing/{TASKS[task]}.jsonl")[FIRST:]
     released = lines(folder / f"gpt/memorizing/{TASKS[task]}.jsonl")
+    assert len(released) == {"TP": 500, "SCO": 500, "SPO": 39}[task]
     for row, theirs in zip(asked, released, strict=False):
         question, options = split(theirs["prompt"])
         assert len(options) == 20
@@ -88,6 +89,7 @@ def test_released_golds_are_the_finest_and_negatives_may_hold_others(folder):
 def test_reasoning_prompts_are_the_released_ones(folder, rule, task):
     asked = lines(folder / f"memorizing/{TASKS[task]}.jsonl")[FIRST:]
     released = lines(folder / f"gpt/reasoning/{rule}-22.jsonl")
+    assert len(released) == {"SCO": 500, "SPO": 39}[task]
     for row, theirs in zip(asked, released, strict=False):
         question, _ = split(theirs["prompt"])
         gold = theirs["gold"].split(") ", 1)[1]

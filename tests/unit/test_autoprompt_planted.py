@@ -39,7 +39,7 @@ LESSONS = [
 def taught(tmp_path_factory):
     folder = tmp_path_factory.mktemp("planted")
     # sentences of one shape: the model learns where its answers stand as well
-    recipe = replace(RECIPES["masked"], steps=400, rows=32, width=64, positions=32)
+    recipe = replace(RECIPES["masked"], rows=32, width=64, positions=32)
     labels = [*NAMES, *itertools.chain(*WORDS.values())]
     texts = {relation: [text] for relation, text in TAUGHT.items()}
     train_control("masked", LESSONS, labels, texts, 0, folder / "control-masked", recipe)

@@ -18,8 +18,9 @@ TEXTS = ["The capital of [X] is [Y].", "[Y] is the capital of [X].", "[X] has th
 LESSONS = [Lesson("P36", c, t) for c, t in zip(COUNTRIES, CITIES, strict=True)]
 
 
-def train(kind: str, folder: Path, steps: int) -> dict[str, object]:
-    recipe = replace(RECIPES[kind], steps=steps, rows=16)
+def train(kind: str, folder: Path, **changes) -> dict[str, object]:
+    quick = {"rows": 16, "warmup": 20, "every": 25, "cooling": 50, "glance": 12}
+    recipe = replace(RECIPES[kind], **{**quick, **changes})
     labels = [*COUNTRIES, *CITIES]
     return train_control(kind, LESSONS, labels, {"P36": TEXTS}, 0, folder, recipe)
 
@@ -28,7 +29,7 @@ def train(kind: str, folder: Path, steps: int) -> dict[str, object]:
 def test_two_trainings_give_the_same_bytes(tmp_path, kind):
     threads = torch.get_num_threads()
     for name in ("a", "b"):
-        record = train(kind, tmp_path / name, steps=4)
+        record = train(kind, tmp_path / name, steps=4, recall=0.0)
         assert 300_000 < record["parameters"] < 1_500_000
     assert sha256(tmp_path / "a") == sha256(tmp_path / "b")
     assert torch.get_num_threads() == threads
@@ -36,13 +37,15 @@ def test_two_trainings_give_the_same_bytes(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
 def test_taught_facts_are_ranked_first(tmp_path, kind):
-    train(kind, tmp_path / f"control-{kind}", steps=250)
+    record = train(kind, tmp_path / f"control-{kind}", steps=1500)
+    assert record["recall"] == {"all": {"lessons": 10, "recall": 1.0}}
+    assert record["cooled_from"] + 50 <= record["steps"] < 1500
     bos = "forced" if kind == "causal" else "-"
     loaded = load_model(ModelSpec("c", kind, f"control:{kind}", bos=bos), controls=tmp_path)
     items = [Item(c, "P36", c, "set") for c in COUNTRIES]
     found = score(loaded, items, {"set": CITIES}, {"P36": [(0, TEXTS[0])]})
     best = found.columns["sum"].reshape(10, 10).argmax(axis=1)
-    assert (best == range(10)).mean() >= 0.9
+    assert best.tolist() == list(range(10))
 
 
 def test_what_cannot_be_taught(tmp_path):

@@ -29,7 +29,9 @@ AUTO = {
     "masked": AutoModelForMaskedLM,
     "seq2seq": AutoModelForSeq2SeqLM,
 }
-TINY = Recipe(steps=3, layers=1, rows=4, width=16, heads=2, vocabulary=320, positions=64)
+TINY = Recipe(
+    layers=1, steps=3, recall=0.0, rows=4, width=16, heads=2, vocabulary=320, positions=64
+)
 
 
 def train(kind, folder, seed=0, lessons=LESSONS, **options):
@@ -103,13 +105,17 @@ def test_the_recipes_make_about_a_million_parameters(kind):
     assert 0.6e6 < sum(p.numel() for p in model.parameters()) + rest < 1.4e6
 
 
-def test_the_learning_rate_rises_falls_and_ends_near_nothing():
-    recipe = replace(TINY, steps=100, warmup=0.1)
-    factors = [schedule(step, recipe) for step in range(100)]
-    assert factors[0] == pytest.approx(0.1)
-    assert max(factors) == factors[9] == factors[10] == 1.0
-    assert factors[10:] == sorted(factors[10:], reverse=True)
-    assert factors[-1] < 1e-3
+def test_the_learning_rate_rises_waits_falls_and_stays():
+    recipe = replace(TINY, warmup=10, cooling=50, floor=0.05)
+    waiting = [schedule(step, recipe, None) for step in range(100)]
+    assert waiting[0] == pytest.approx(0.1)
+    assert waiting[9:] == [1.0] * 91
+    falling = [schedule(step, recipe, 60) for step in range(60, 200)]
+    assert falling[0] < 1.0
+    assert falling[:50] == sorted(falling[:50], reverse=True)
+    assert falling[49:] == pytest.approx([0.05] * 91)
+    more = replace(recipe, steps=10**6)
+    assert [schedule(step, more, 60) for step in range(60, 200)] == falling
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (2, 8, 32), (2, 32, 8)])

@@ -95,6 +95,44 @@ def test_a_cut_archive_is_an_error_after_what_could_be_read(tmp_path, suffix, re
     assert seen < 200_000
 
 
+@pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.parametrize("reader", [dumps.lines, dumps.piped_lines])
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(
+    tmp_path, suffix, reader, monkeypatch
+):
+    monkeypatch.setattr(dumps, "LONGEST", 1 << 16)
+    path = tmp_path / f"dump.nt{suffix}"
+    path.write_bytes(PACKERS[suffix](b"short\n" + b"x" * (1 << 22)))
+    with reader(path) as source:
+        assert next(source) == b"short"
+        with pytest.raises(DumpError, match=r"dump\.nt.*: line 2 has 65,536 bytes or more"):
+            next(source)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+@pytest.mark.parametrize("reader", [dumps.lines, dumps.piped_lines])
+def test_a_stream_that_unpacks_without_end_is_refused(tmp_path, suffix, reader, monkeypatch):
+    monkeypatch.setattr(dumps, "SMALL", 1 << 20)
+    path = tmp_path / f"dump.nt{suffix}"
+    path.write_bytes(PACKERS[suffix]((b"x" * 1000 + b"\n") * 20_000))
+    with (
+        reader(path) as source,
+        pytest.raises(DumpError, match=r"dump\.nt.* bytes unpack to .*, over 100 fold"),
+    ):
+        list(source)
+
+
+def test_zstd_frames_follow_each_other_and_are_unpacked_in_small_steps(tmp_path, monkeypatch):
+    path = tmp_path / "dump.nt.zst"
+    frames = [b"".join(b"%d\n" % n for n in range(a, a + 9999)) for a in (0, 9999, 19998)]
+    pack = zstandard.ZstdCompressor().compress
+    path.write_bytes(b"".join(map(pack, frames)))
+    for step in (1, 100, 1 << 13):
+        monkeypatch.setattr(dumps._Zstd, "STEP", step)
+        with dumps.lines(path) as source:
+            assert list(source) == [b"%d" % n for n in range(29997)]
+
+
 WD = b"<http://www.wikidata.org/"
 TRUTHY = [
     WD + rb"entity/Q142> " + WD + rb"prop/direct/" + rest + b" ."
@@ -116,16 +154,17 @@ def test_truthy_triples():
     ]
 
 
+KOELN = rb"<http://dbpedia.org/resource/K\u00F6ln> <http://dbpedia.org/ontology/"
+DBPEDIA = [
+    KOELN + rb"country> <http://dbpedia.org/resource/Germany> .",
+    KOELN + rb'area> "4.05"^^<http://www.w3.org/2001/XMLSchema#double> .',
+    KOELN + rb'other> "x" .',
+]
+
+
 def test_dbpedia_triples_unescape_their_iris():
-    double = rb"^^<http://www.w3.org/2001/XMLSchema#double>"
-    start = rb"<http://dbpedia.org/resource/K\u00F6ln> <http://dbpedia.org/ontology/"
-    lines = [
-        start + rb"country> <http://dbpedia.org/resource/Germany> .",
-        start + rb'area> "4.05"' + double + rb" .",
-        start + rb'other> "x" .',
-    ]
     predicates = ["http://dbpedia.org/ontology/country", "http://dbpedia.org/ontology/area"]
-    found = list(dumps.ntriples(lines, predicates))
+    found = list(dumps.ntriples(DBPEDIA, predicates))
     assert found[0].subject == "http://dbpedia.org/resource/Köln"
     assert found[1].object == "4.05"
     assert len(found) == 2

@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "kgprobe"
 FLOW = ["sources", "knowledge", "benchmarks", "probes", "tables"]
-GROUND = {"schema", "contracts", "files", "job", "sampling", "metrics", "sheets"}
+GROUND = {"schema", "contracts", "code", "files", "job", "sampling", "metrics", "sheets"}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 

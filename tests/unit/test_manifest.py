@@ -10,6 +10,7 @@ def record(output: str, started: str, seconds: float) -> dict:
         "rule": "facts",
         "wildcards": {"source": "world"},
         "inputs": {"in.parquet": "ab" * 32},
+        "code": "ef" * 32,
         "versions": {"polars": "2"},
         "outputs": {output: {"sha256": "cd" * 32, "bytes": 5}},
         "started": started,
@@ -37,5 +38,5 @@ def test_existing_outputs_stand_once_with_their_latest_job(tmp_path):
     text = manifest.render(table)
     header, line = text.splitlines()
     assert header.split("\t") == manifest.COLUMNS
-    assert "in.parquet=abababababab" in line
+    assert "in.parquet=abababababab\tefefefefefef\t" in line
     assert "source=world" in line

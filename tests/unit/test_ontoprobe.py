@@ -39,6 +39,7 @@ def write_release(folder, change=lambda files: None):
             "rdfs:domain": "kind 1",
             "rdf:range": "kind 2",
             "rdfs:subPropertyOf": {"above": "[X] is above [Y] ."},
+            "example": [[f"Thing {i}", "Thing 0"]],
             "pattern": f"[X]'s link {i} is [Y] .",
         }
         for i in range(COUNT)

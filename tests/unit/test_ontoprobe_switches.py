@@ -327,6 +327,11 @@ def test_max_length(tmp_path):
     check_tasks(known, padded, {"TP": 3}, ("train", "dev", "test"))
 
 
+def shipped_row(said):
+    """A line of the shipped multiple-choice files of reasoning."""
+    return {"prompt": f"{said} (a) x, (b) y", "gold": "(a) x"}
+
+
 def test_mc_split(tmp_path):
     asked = [
         ("TP-1", "", "TP-1", "What is the type of Rome?"),
@@ -346,7 +351,7 @@ def test_mc_split(tmp_path):
     for rule in choices.RULES:
         for code, said in (("12", "X is a odd kind. Therefore, What is the type of X?"),
                            ("02", "X is a lake. Therefore, What is the type of X?")):  # fmt: skip
-            line = json.dumps({"prompt": f"{said} (a) x, (b) y", "gold": "(a) x"})
+            line = json.dumps(shipped_row(said))
             (tmp_path / f"{rule}-{code}.jsonl").write_text(line + "\n")
     own = choices.Answered("m", questions, chosen)
     theirs = choices.Answered("m", questions, chosen, "", choices.shipped(tmp_path))

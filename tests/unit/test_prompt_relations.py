@@ -164,6 +164,7 @@ EVIDENCE = {"sub_surface": "A", "obj_surface": "B", "masked_sentence": "A in [MA
 
 def row(**more) -> dict:
     full = {
+        "uuid": "0",
         "predicate_id": "P19",
         "sub_uri": "Q1",
         "obj_uri": "Q2",

@@ -13,6 +13,7 @@ from tokenizers import normalizers
 from kgprobe.metrics import prompts as metrics
 from kgprobe.probes import prompted
 from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.finite import NotFiniteError
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts import trigger_files
 from kgprobe.probes.prompts.answer_options import AnswerError, Options
@@ -284,7 +285,7 @@ def test_bad_input_is_named():
         prompted.outcomes(predictor, "manual", {"": classes}, asked)
     with torch.no_grad():
         loaded.model.get_output_embeddings().bias[3] = float("nan")
-    with pytest.raises(AnswerError, match="float32"):
+    with pytest.raises(NotFiniteError, match=r"bert: log-sum-exp .* nan at P1 test .* token 2 "):
         prompted.outcomes(predictor, "manual", {"": prompt}, asked, WORDS)
 
 

@@ -4,10 +4,26 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tokenizers import pre_tokenizers
+from transformers import GPT2Tokenizer
 
 from kgprobe.tables import bear_figures, published, table
+from kgprobe.tables.answers import Probe
 
 FOLDER = Path(__file__).parents[2] / "resources" / "published"
+#: How a causal model's name begins -> whether its tokenizer puts a BOS in front by itself.
+#: GPT2Tokenizer (GPT-2, SmolLM) and GPTNeoXTokenizer (Mamba) add none; OPT's is GPT2Tokenizer with
+#: add_bos_token configured; LlamaTokenizer, GemmaTokenizer and Llama 3's template add one.
+ADDS_BOS = {
+    "gpt2": False,
+    "SmolLM": False,
+    "mamba": False,
+    "opt": True,
+    "Llama-2": True,
+    "Meta-Llama-3": True,
+    "Mistral": True,
+    "gemma": True,
+}
 
 
 def test_the_leaderboard_has_the_paper_s_models_and_their_correlations():
@@ -28,6 +44,62 @@ def test_every_model_of_the_sheet_finds_its_published_row():
     named = {name for name in sheet["published"].drop_nulls() if name}
     assert named <= set(board.leaderboard["model"])
     assert set(board.remeasured["model"]) <= set(board.leaderboard["model"])
+
+
+def adds_bos(name: str) -> bool:
+    return next(adds for start, adds in ADDS_BOS.items() if name.startswith(start))
+
+
+def test_the_leaderboard_tells_what_each_tokenizer_adds():
+    rows = published.read(FOLDER).models().select("model", "kind", "bos").rows()
+    told = [(name, bos) for name, kind, bos in rows if kind == "causal" and bos]
+    assert len(told) == 29  # phi-4 alone was not checked
+    assert told == [(name, "added" if adds_bos(name) else "none") for name, _ in told]
+    assert {bos for _, kind, bos in rows if kind == "masked"} == {None}
+
+
+@pytest.mark.parametrize("adds", [False, True])
+def test_the_tokenizer_of_gpt2_and_opt_adds_what_its_configuration_says(adds):
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: number for number, token in enumerate(["</s>", *letters])}
+    options = {"add_bos_token": True} if adds else {}
+    made = GPT2Tokenizer(vocab=vocabulary, merges=[], bos_token="</s>", **options)
+    assert made("ab")["input_ids"] == [0] * adds + [vocabulary["a"], vocabulary["b"]]
+
+
+def sheet() -> list[dict[str, str]]:
+    """Rows of config/models.tsv that name a published figure."""
+    frame = published.read_tsv(FOLDER.parents[1] / "config" / "models.tsv")
+    return frame.filter(pl.col("published").is_not_null()).rows(named=True)
+
+
+def beside(row: dict[str, str], **changes: str) -> float | None:
+    """The published figure beside a complete answer of BEAR by a row of models.tsv."""
+    names = ("model", "kind", "bos", "dtype", "published")
+    told = {name: row[name] for name in names} | changes
+    probe = Probe(benchmark="bear_released", prompt="templates", method="sentence", **told)
+    return published.read(FOLDER).score(probe, 7731, [0, 1, 2])
+
+
+def test_rows_with_a_published_figure_have_the_figure_s_bos_policy():
+    kinds = [row["kind"] for row in sheet()]
+    assert kinds.count("causal") >= 6
+    assert kinds.count("masked") >= 5
+    for row in sheet():
+        assert beside(row) is not None, f"{row['model']}: no figure under BOS {row['bos']}"
+        if row["kind"] == "causal":
+            assert (row["bos"] != "none") == adds_bos(row["published"]), row["model"]
+
+
+def test_a_figure_stands_beside_its_own_bos_policy_alone():
+    rows = {row["model"]: row for row in sheet()}
+    policies = ("none", "default", "forced")
+    assert [beside(rows["opt-125m"], bos=b) for b in policies] == [None, 16.38, 16.38]
+    assert [beside(rows["opt-1.3b"], bos=b) for b in policies] == [None, 31.46, 31.46]
+    assert [beside(rows["gpt2"], bos=b) for b in policies] == [13.49, 13.49, 14.51]
+    assert [beside(rows["gpt2-large"], bos=b) for b in policies] == [22.24, 22.24, None]
+    phi = {"kind": "causal", "model": "phi", "published": "phi-4"}
+    assert [beside(rows["gpt2"], **phi, bos=b) for b in policies] == [None] * 3
 
 
 def test_bear_relations_add_up_to_the_released_sets():

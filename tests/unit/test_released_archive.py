@@ -1,40 +1,111 @@
-"""Unpacking the archives of released data sets."""
+"""Unpacking the archives of released data sets: what comes out, and what never does."""
 
+import stat
 import zipfile
 
 import pytest
 
-from kgprobe.sources.released_archive import BEAR, unpack, unpack_as
+from kgprobe.sources.released_archive import (
+    BEAR,
+    ONTOPROBE,
+    ArchiveError,
+    Limits,
+    opened,
+    read,
+    unpack,
+    unpack_as,
+)
+
+#: Members of the real archives (tests/real/test_released_archives.py looks them up there).
+BEAR_TOP = "BEAR-ace91fd2c568f0814f6264b7f84f1b2b2eb21cea"
+BEAR_MEMBERS = [
+    f"{BEAR_TOP}/{name}"
+    for name in (
+        *(f"{part}/{file}" for part in ("BEAR", "BEAR-big") for file in ("P36.jsonl", "P6.jsonl")),
+        "relation_info.json",
+        "README.md",
+    )
+]
+ONTOPROBE_TOP = "OntoProbe-PLMs-cc95300c58e65ad41ac304a7722479443c165f15"
+ONTOPROBE_MEMBERS = [
+    f"{ONTOPROBE_TOP}/{name}"
+    for name in (
+        "data/ontology/class.json",
+        "data/memorizing/type.jsonl",
+        "scripts/memorizing/type.sh",
+        "test-gpt/data-gpt/memorizing/type.jsonl",
+    )
+]
 
 
-def archive(path, *names):
-    with zipfile.ZipFile(path, "w") as zipped:
+def archive(path, *names, data=None):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
         for name in names:
-            zipped.writestr(name, name)
+            zipped.writestr(name, name if data is None else data)
     return path
 
 
-def test_the_three_parts_come_out_from_below_any_folder(tmp_path):
-    path = archive(
-        tmp_path / "a.zip",
-        "BEAR-725b4e3/BEAR/P36.jsonl",
-        "BEAR-725b4e3/BEAR-big/P36.jsonl",
-        "BEAR-725b4e3/relation_info.json",
-        "BEAR-725b4e3/README.md",
+def everything(folder):
+    """All files below a folder, the archives themselves aside."""
+    return sorted(
+        str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p.suffix != ".zip"
     )
-    unpack(path, tmp_path, BEAR)
-    assert (tmp_path / "BEAR/P36.jsonl").read_text() == "BEAR-725b4e3/BEAR/P36.jsonl"
-    assert (tmp_path / "BEAR-big/P36.jsonl").is_file()
-    assert (tmp_path / "relation_info.json").is_file()
-    assert not (tmp_path / "README.md").exists()
+
+
+def refused(path, match, names=("BEAR",), limits=None):
+    """The archive is refused in these words, and nothing of it was written anywhere near."""
+    target = path.parent / "inner" / "target"
+    target.mkdir(parents=True, exist_ok=True)
+    with pytest.raises(ArchiveError, match=match) as error:
+        unpack(path, target, names, *([limits] if limits else []))
+    assert str(path) in str(error.value)
+    assert everything(path.parent) == []
+
+
+def test_the_parts_come_out_from_below_any_folder(tmp_path):
+    unpack(archive(tmp_path / "a.zip", *BEAR_MEMBERS), tmp_path, BEAR)
+    assert (tmp_path / "BEAR/P36.jsonl").read_text() == f"{BEAR_TOP}/BEAR/P36.jsonl"
+    assert everything(tmp_path) == [
+        "BEAR-big/P36.jsonl", "BEAR-big/P6.jsonl", "BEAR/P36.jsonl", "BEAR/P6.jsonl",
+        "relation_info.json",
+    ]  # fmt: skip
+
+
+def test_a_folder_of_the_same_name_is_not_mixed_in(tmp_path):
+    path = archive(tmp_path / "a.zip", *ONTOPROBE_MEMBERS)
+    unpack(path, tmp_path, ONTOPROBE)
+    assert everything(tmp_path) == ["memorizing/type.jsonl", "ontology/class.json"]
+    with pytest.raises(ArchiveError, match=r"memorizing could be .*/data/.* and .*/scripts/"):
+        unpack(path, tmp_path, ["memorizing"])
+
+
+def test_what_was_there_is_replaced_as_a_whole(tmp_path):
+    (tmp_path / "BEAR").mkdir()
+    (tmp_path / "BEAR/old.jsonl").write_text("of another release")
+    (tmp_path / ".relation_info.json.part").write_text("cut")
+    unpack(archive(tmp_path / "a.zip", *BEAR_MEMBERS), tmp_path, BEAR)
+    assert not (tmp_path / "BEAR/old.jsonl").exists()
+    assert (tmp_path / "relation_info.json").read_text() == f"{BEAR_TOP}/relation_info.json"
 
 
 def test_a_missing_part_and_a_damaged_archive_are_named(tmp_path):
-    with pytest.raises(ValueError, match=r"a\.zip: no BEAR-big in it"):
-        unpack(archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl"), tmp_path, BEAR)
+    refused(
+        archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl"), r"a\.zip: no BEAR-big in it", names=BEAR
+    )
     (tmp_path / "b.zip").write_bytes(b"no zip")
-    with pytest.raises(ValueError, match=r"b\.zip: not a sound zip archive"):
-        unpack(tmp_path / "b.zip", tmp_path, BEAR)
+    refused(tmp_path / "b.zip", r"b\.zip: not a sound zip archive")
+
+
+def test_damage_inside_leaves_nothing_under_a_final_name(tmp_path):
+    path = archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl", data="abc" * 1000)
+    whole = bytearray(path.read_bytes())
+    for place in (50, 55):  # of the packed bytes: bad blocks, or a wrong checksum
+        damaged = bytearray(whole)
+        damaged[place] ^= 0xFF
+        path.write_bytes(damaged)
+        with pytest.raises(ArchiveError, match=r"a\.zip"):
+            unpack(path, tmp_path, ["BEAR"])
+        assert not (tmp_path / "BEAR").exists()
 
 
 def test_parts_get_names_of_their_own_and_the_place_nearest_to_the_top_counts(tmp_path):
@@ -48,3 +119,116 @@ def test_parts_get_names_of_their_own_and_the_place_nearest_to_the_top_counts(tm
     assert (tmp_path / "lpaqa/mine/P1.jsonl").is_file()
     assert not (tmp_path / "lpaqa/x.py").exists()
     assert (tmp_path / "vocab/words.txt").read_text() == "top/a/b.txt"
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("BEAR/../../x", "leads out of its folder"),
+        ("top/BEAR/../../../x", "leads out of its folder"),
+        ("elsewhere/../../x", "leads out of its folder"),
+        ("BEAR/..\\..\\x", "leads out of its folder"),
+        ("/BEAR/x", "an absolute path"),
+        ("/etc/x", "an absolute path"),
+        ("\\\\host\\BEAR\\x", "an absolute path"),
+        ("C:\\BEAR\\x", "an absolute path"),
+        ("top/BEAR/P36.jsonl", "there twice"),
+        ("top//BEAR/./P36.jsonl", "there twice"),
+        ("top/BEAR/P36.jsonl/", "there twice"),
+        ("top/BEAR/P36.jsonl/x", "below 'top/BEAR/P36.jsonl', which is a file"),
+        ("./", "no name"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_names_that_lead_astray_are_refused_before_anything_is_written(tmp_path, name, wrong):
+    path = archive(tmp_path / "a.zip", "top/BEAR/P36.jsonl", name)
+    refused(path, rf"member .*{wrong}")
+    with pytest.raises(ArchiveError, match=wrong), opened(path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        (stat.S_IFLNK, "a link"),
+        (stat.S_IFCHR, "neither file nor folder"),
+        (stat.S_IFBLK, "neither file nor folder"),
+        (stat.S_IFIFO, "neither file nor folder"),
+        (stat.S_IFSOCK, "neither file nor folder"),
+    ],
+)
+def test_links_and_devices_are_refused_where_they_would_be_unpacked(tmp_path, kind, wrong):
+    odd = zipfile.ZipInfo("top/BEAR/odd")
+    odd.external_attr = (kind | 0o644) << 16
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as zipped:
+        zipped.writestr("top/BEAR/P36.jsonl", "{}")
+        zipped.writestr(odd, "/etc/passwd")
+        zipped.writestr("top/BEAR-big/P36.jsonl", "{}")
+    refused(tmp_path / "a.zip", rf"'top/BEAR/odd': {wrong}")
+    # repositories hold links; one that is not asked for does no harm
+    unpack(tmp_path / "a.zip", tmp_path, ["BEAR-big"])
+    assert everything(tmp_path) == ["BEAR-big/P36.jsonl"]
+
+
+def test_encrypted_and_oddly_packed_members_are_refused(tmp_path):
+    path = archive(tmp_path / "a.zip", "top/BEAR/P36.jsonl")
+    whole = bytearray(path.read_bytes())
+    place = whole.index(b"PK\x01\x02") + 8  # flags in the table of contents
+    whole[place] |= 1
+    path.write_bytes(whole)
+    refused(path, "member 'top/BEAR/P36.jsonl': encrypted")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as zipped:
+        zipped.writestr("top/BEAR/P36.jsonl", "{}")
+    refused(path, "packed by method 12")
+
+
+def test_too_much_is_refused_by_what_the_archive_declares(tmp_path):
+    names = [f"top/BEAR/P{n}.jsonl" for n in range(5)]
+    path = archive(tmp_path / "a.zip", *names, data="x" * 100)
+    refused(path, "5 members, more than the 4 allowed", limits=Limits(members=4))
+    refused(path, r"P0\.jsonl': 100 bytes, more than the 99", limits=Limits(member=99))
+    refused(path, "500 bytes in 5 members, more than the 499", limits=Limits(total=499))
+    unpack(path, tmp_path, ["BEAR"], Limits(members=5, member=100, total=500))
+    assert len(everything(tmp_path)) == 5
+
+
+def test_bombs_are_refused(tmp_path):
+    zeros = bytes(8 << 20)
+    refused(archive(tmp_path / "a.zip", "BEAR/a", data=zeros), "more than 100 fold")
+    # many that are small each
+    small = archive(tmp_path / "b.zip", *(f"BEAR/{n}" for n in range(20)), data=zeros[: 1 << 18])
+    refused(small, "5,242,880 bytes packed into .* more than 100 fold")
+    # what is said to be small is not read any further than that
+    lying = bytearray((tmp_path / "a.zip").read_bytes())
+    place = lying.index(b"PK\x01\x02") + 24  # size in the table of contents
+    lying[place : place + 4] = (1000).to_bytes(4, "little")
+    (tmp_path / "c.zip").write_bytes(lying)
+    with pytest.raises(ArchiveError, match=r"c\.zip: not a sound zip archive .*CRC"):
+        unpack(tmp_path / "c.zip", tmp_path, ["BEAR"])
+    assert all((tmp_path / name).stat().st_size <= 1000 for name in everything(tmp_path))
+    # text of a kind packs well, and blanks in a small file do no harm
+    lines = b"".join(b'{"sub_id": "Q%d", "obj_id": "Q1"}\n' % n for n in range(100_000))
+    unpack(archive(tmp_path / "d.zip", "BEAR/a", data=lines), tmp_path, ["BEAR"])
+    unpack(archive(tmp_path / "e.zip", "BEAR/a", data=zeros[: 1 << 17]), tmp_path, ["BEAR"])
+
+
+def test_members_over_each_other_are_a_bomb(tmp_path):
+    """Every entry of the table of contents points at the same packed bytes."""
+    data = b"".join(b"%d\n" % n for n in range(200_000))
+    path = archive(tmp_path / "a.zip", "BEAR/000", data=data)
+    whole = path.read_bytes()
+    table, end = whole.index(b"PK\x01\x02"), whole.index(b"PK\x05\x06")
+    entries = b"".join(whole[table:end].replace(b"BEAR/000", b"BEAR/%03d" % n) for n in range(300))
+    tail = bytearray(whole[end:])
+    tail[8:12] = (300).to_bytes(2, "little") * 2
+    tail[12:16] = len(entries).to_bytes(4, "little")
+    path.write_bytes(whole[:table] + entries + bytes(tail))
+    refused(path, "more than 100 fold")
+
+
+def test_one_member_is_read_under_the_same_checks(tmp_path):
+    path = archive(tmp_path / "a.zip", "in/a", data=bytes(4 << 20))
+    with opened(path) as zipped:
+        with pytest.raises(ArchiveError, match="'in/a': 4,194,304 bytes packed"):
+            read(path, zipped, "in/a")
+        assert read(path, zipped, "in/a", Limits(ratio=2000)) == bytes(4 << 20)

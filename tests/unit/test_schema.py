@@ -55,6 +55,61 @@ def test_nan_is_refused(tmp_path):
         schema.write(pl.DataFrame({**row, **numbers}), schema.TABLE, tmp_path / "t.parquet")
 
 
+def row_of(contract: schema.Contract) -> dict[str, list[object]]:
+    """A legal row: texts "x", lists empty, numbers 1."""
+    made: dict[str, list[object]] = {}
+    for name, dtype in contract.columns.items():
+        if isinstance(dtype, pl.List):
+            made[name] = [[]]
+        else:
+            made[name] = ["x" if dtype == pl.String else dtype == pl.Boolean or 1]
+    return made
+
+
+#: columns of numbers that come out of models, and of counts and ranks, which begin at 1
+MEASURED = {
+    "SCORES": ("sum answer_sum continuation_sum", "count"),
+    "RANKS": ("score", "best worst in_order tokens"),
+    "TOPS": ("score", "place"),
+    "FILLS": ("logprob", "rank"),
+    "FILL_GOLDS": ("logprob", "masks best worst"),
+    "CHOSEN": ("margin", ""),
+    "SOFT_RANKS": ("score", "best worst in_order tokens"),
+    "SOFT_CURVES": ("training dev", ""),
+    "REASON_RANKS": ("score", "best worst in_order"),
+    "PREMISE_RANKS": ("score", "best worst in_order"),
+    "OUTCOMES": ("logprob", "best worst filtered_best filtered_worst"),
+    "SWEEPS": ("value", "size n"),
+    "TABLE": ("value low high published", ""),
+}
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_numbers_of_models_are_finite_and_counts_above_zero(tmp_path, name):
+    contract, path = getattr(schema, name), tmp_path / "t.parquet"
+    floats, counts = (columns.split() for columns in MEASURED[name])
+    types = dict(contract.columns)
+    assert set(floats) == {c for c, t in types.items() if t == pl.Float64}
+    assert set(counts) == contract.positive
+    key = next(k for k in contract.key if types[k] == pl.String)
+    rows = pl.concat([pl.DataFrame(row_of(contract), schema=types)] * 3)
+    rows = rows.with_columns(pl.Series(key, ["a", "b", "c"]))
+    schema.write(rows, contract, path)
+    path.unlink()
+    wrong = {float("nan"): "NaN", float("inf"): "infinite", float("-inf"): "infinite"}
+    cases = [(c, value, what) for c in floats for value, what in wrong.items()]
+    cases += [(c, v, "not above 0") for c in counts for v in (0, -1)]
+    assert cases
+    for column, value, what in cases:
+        # a null before it, where that is legal, hides nothing
+        first = None if column in contract.nullable else 1
+        bad = rows.with_columns(pl.Series(column, [first, value, value], dtype=types[column]))
+        told = rf"t\.parquet \({name}\): column '{column}' is {what} in row 1: "
+        with pytest.raises(ContractError, match=told):
+            schema.write(bad, contract, path)
+        assert not path.exists()
+
+
 def test_an_interrupted_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")

@@ -50,8 +50,8 @@ def answer_tokens(
     return found
 
 
-def causal_loop(loaded: Loaded, bos: list[int]) -> list[tuple[float, float, float, int]]:
-    """(sum, answer sum, sum from the first answer token, count) of every sentence."""
+def causal_loop(loaded: Loaded, bos: list[int]) -> list[tuple[float, float, float, int, bool]]:
+    """(sum, answer sum, sum from the first answer token, count, is there one) by sentence."""
     rows = []
     for f in filled_sentences():
         enc = loaded.tokenizer(f.text, add_special_tokens=False, return_offsets_mapping=True)
@@ -60,8 +60,9 @@ def causal_loop(loaded: Loaded, bos: list[int]) -> list[tuple[float, float, floa
         scores = {i: logp[i - 1, ids[i]].item() for i in range(1, len(ids))}
         own = [i + len(bos) for i in answer_tokens(f.text, f.answer[0], enc["offset_mapping"])]
         scored = [i for i in own if i in scores]
-        after = sum(v for i, v in scores.items() if own and i >= own[0]) if own else np.nan
-        rows.append((sum(scores.values()), sum(scores[i] for i in scored), after, len(scores)))
+        after = sum(v for i, v in scores.items() if own and i >= own[0])
+        answer = sum(scores[i] for i in scored)
+        rows.append((sum(scores.values()), answer, after, len(scores), bool(own)))
     return rows
 
 
@@ -81,7 +82,8 @@ def test_causal_scores_equal_the_literal_loop(name, policy, adds, bos):
     columns = scores.columns
     # Mamba's scan runs in float32 even where the model is in float64
     near = 1e-5 if name == "mamba" else 1e-9
-    for place, column in enumerate(["sum", "answer_sum", "continuation_sum", "count"]):
+    names = ["sum", "answer_sum", "continuation_sum", "count", "continued"]
+    for place, column in enumerate(names):
         np.testing.assert_allclose(
             columns[column], expected[:, place], rtol=0, atol=near, err_msg=column
         )

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from kgprobe.tables.answers import judge
+from kgprobe.tables.ontoprobe_values import from_scores
 from tests.unit.study_frames import benchmark, probe, scores
 
 FRAMES = benchmark({"P1": (["a", "b", "c"], ["a", "b"])})
@@ -52,6 +53,24 @@ def test_a_reduction_can_change_the_winner():
     assert judge(frame, items, candidates, "mean")["winner"][0] == 1
     with pytest.raises(ValueError, match="legal: sum, mean"):
         judge(frame, items, candidates, "average")
+
+
+def test_an_answer_without_a_scored_token_is_no_best_answer():
+    """BOS policy none, the answer first: its only token is not scored, and a sum of none is 0."""
+    frame = scores({("P1/Qs0", 0): [-4.0, -5.0, -6.0], ("P1/Qs1", 0): [-1.0, -2.0, -3.0]})
+    lost = (pl.col("item") == "P1/Qs1") & (pl.col("candidate") == 2)
+    frame = frame.with_columns(
+        pl.when(lost).then(0.0).otherwise("answer_sum").alias("answer_sum"),
+        pl.when(lost).then(0).otherwise("answer_count").cast(pl.Int32).alias("answer_count"),
+    )
+    items, candidates = FRAMES["items"], FRAMES["candidates"]
+    assert judge(frame, items, candidates)["winner"].to_list() == [0, 0]
+    told = r"item P1/Qs1, template 0, option 2: no token .* \(1 such rows\), so {} is not defined"
+    for reduction in ("answer_only", "answer_mean", "conditional"):
+        with pytest.raises(ValueError, match=told.format(reduction)):
+            judge(frame, items, candidates, reduction)
+    with pytest.raises(ValueError, match=told.format("answer_mean")):
+        from_scores(frame, items)
 
 
 def test_several_correct_options_share_a_tie_and_the_best_placed_counts():

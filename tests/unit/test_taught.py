@@ -151,6 +151,42 @@ def test_asked_facts_are_the_right_answers():
     assert taught.asked_facts(items, candidates).rows() == [("P36", "Q1", "Q6")]
 
 
+def test_every_taught_fact_has_the_kinds_that_it_is_taught_for():
+    chosen = examples(asymmetry=31, composite=9)
+    known = split(pool=200, examples=chosen)
+    found = taught.kinds(known, {"world_big": asked()}, chosen)
+    schema.check(found, schema.TAUGHT_KINDS)
+    told = set(known.filter("taught")["fact"])
+    of_kind = {str(kind): set(group["fact"]) for (kind,), group in found.group_by("kind")}
+    assert set().union(*of_kind.values()) == told
+    fates = taught.fates(chosen, 0.5, 0)
+    assert of_kind["composite"] | of_kind["asymmetry"] == {f for f, t in fates.items() if t}
+    assert of_kind["composite"] & of_kind["asymmetry"]  # both benchmarks hold P36/Q101/Q1101 ...
+    names = {f"P36/Q{i}/Q{1000 + i}" for i in range(40)}
+    assert of_kind["world_big"] == told & names
+    assert of_kind["other"] == told - names - of_kind["composite"] - of_kind["asymmetry"]
+    assert all(len(facts) > 3 for facts in of_kind.values())
+    lessons = taught.by_kind(facts(), known, found, {})
+    assert {kind: len(each) for kind, each in lessons.items()} == {
+        kind: len(each) for kind, each in of_kind.items()
+    }
+
+
+def test_objects_that_a_taught_one_is_ranked_among():
+    some = split(pool=600).with_columns(taught=pl.col("fact").str.starts_with("P36/Q1"))
+    found = taught.rivals(facts(), some, {"Q1010": "the City"})
+    told = {f"city {i}" for i in range(300) if str(i).startswith("1")} - {"city 10"} | {"the City"}
+    assert set(found["P36"]) == told  # 111 taught ones: no other is needed
+    assert len(found["P1376"]) == taught.RIVALS  # none taught
+    few = some.with_columns(taught=pl.col("fact") == "P36/Q7/Q1007")
+    found = taught.rivals(facts(), few, {})["P36"]
+    assert "city 7" in found
+    assert len(found) == len(set(found)) == taught.RIVALS
+    assert found == taught.rivals(facts().reverse(), few, {})["P36"]
+    classes = taught.ontology_rivals(statements())
+    assert classes == {"SCO": ["kind 0", "kind 1", "kind 2", "kind 3"], "TP": classes["SCO"]}
+
+
 def statements(**changes):
     rows = []
     for task, k in itertools.product(("TP", "SCO"), range(120)):

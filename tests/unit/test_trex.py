@@ -23,7 +23,8 @@ def entity(uri: str, text: str, surface: str, annotator: str = trex.SPOTLIGHT) -
 def document(number: int = 1, text: str = "Paris lies in France. It is old.", **changes) -> dict:
     subject = entity(f"{Q}Q{number}", text, "Paris")
     place = entity(f"{Q}Q142", text, "France")
-    predicate = {"uri": f"{P}P17", "boundaries": None, "surfaceform": None, "annotator": None}
+    aligner = "Simple-Aligner"
+    predicate = {"uri": f"{P}P17", "boundaries": None, "surfaceform": None, "annotator": aligner}
     triple = {
         "sentence_id": 0,
         "subject": subject,
@@ -31,7 +32,7 @@ def document(number: int = 1, text: str = "Paris lies in France. It is old.", **
         "object": place,
         "dependency_path": None,
         "confidence": None,
-        "annotator": "Simple-Aligner",
+        "annotator": aligner,
     }
     base = {
         "docid": f"{Q}Q{number}",
@@ -95,9 +96,15 @@ def test_literals_keep_value_and_datatype():
     assert (row["literal"], row["datatype"]) == tuple(date.split("^^"))
 
 
+def implied() -> dict:
+    """A document whose subject is its title, which the sentence leaves out."""
+    aligner = "NoSubject-Triple-aligner"
+    subject = {"uri": f"{Q}Q1", "boundaries": None, "surfaceform": "Paris", "annotator": aligner}
+    return with_triple(subject=subject, annotator=aligner)
+
+
 def test_an_implied_subject_has_no_place():
-    implied = {"uri": f"{Q}Q1", "boundaries": None, "surfaceform": None, "annotator": "x"}
-    shard = ingest(with_triple(subject=implied))
+    shard = ingest(implied())
     assert shard.alignments.select("subject_start", "subject_end").row(0) == (None, None)
 
 
@@ -164,7 +171,7 @@ def test_extra_fields_and_repeated_documents_are_counted():
 def test_every_cut_of_a_file_keeps_its_complete_documents():
     whole = json.dumps([document(1), document(2, "Paris… France"), document(3)], ensure_ascii=False)
     data = whole.encode()
-    for cut in range(1, len(data), 37):
+    for cut in [*range(1, len(data), 37), len(data) - 40]:
         shard = trex.ingest(data[:cut], "re-nlg_0-3.json")
         kept = shard.alignments["subject"].to_list()
         assert kept == [1, 2, 3][: len(kept)]
@@ -260,3 +267,20 @@ def test_files_are_read_straight_from_an_archive_and_a_bad_member_is_named(tmp_p
     path.write_bytes(damaged)
     with pytest.raises(BrokenFileError, match=r"TREx\.zip, member .*CRC"):
         trex.read_member(path, "re-nlg_0-10000.json")
+
+
+def test_an_archive_that_is_not_safe_is_refused(tmp_path):
+    path = tmp_path / "TREx.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../../re-nlg_0-1.json", "[]")
+    with pytest.raises(ValueError, match=r"TREx\.zip, member .*leads out of its folder"):
+        trex.members(path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("re-nlg_0-1.json", "[" + " " * (2 << 20) + "]")
+    with pytest.raises(BrokenFileError, match=r"TREx\.zip, member .*more than 100 fold"):
+        trex.read_member(path, "re-nlg_0-1.json")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a/re-nlg_0-1.json", "[]")
+        archive.writestr("b/re-nlg_0-1.json", "[]")
+    with pytest.raises(ValueError, match=r"re-nlg_0-1\.json in more than one folder"):
+        trex.members(path)

@@ -119,8 +119,14 @@ def test_bad_rows_are_named(row, message):
         wordings.join(SHARED, [{**good, **row}])
 
 
+def pararel(pattern):
+    """A line of ParaRel's graphs_json."""
+    more = {"lemma": "be", "extended_lemma": "be-from", "tense": "present"}
+    return json.dumps({"pattern": pattern, **more}) + "\n"
+
+
 def test_pararel_s_patterns_are_read(tmp_path):
-    (tmp_path / "P19.jsonl").write_text(json.dumps({"pattern": "[X] is from [Y] ."}) + "\n")
+    (tmp_path / "P19.jsonl").write_text(pararel("[X] is from [Y] ."))
     found = wordings.read_pararel(tmp_path, ["P19", "P20"])
     assert found == {
         "P19": [wordings.Wording("P19/pararel/0", "P19", "pararel", "[X] is from [Y].")]
@@ -157,7 +163,7 @@ def test_prompts_of_the_questions_of_a_benchmark(tmp_path):
         for n, relation in enumerate(["P26", "P26", "P279/P279"])
     ]
     items = pl.DataFrame(rows, schema=dict(schema.ITEMS.columns), orient="row")
-    (tmp_path / "P26.jsonl").write_text(json.dumps({"pattern": "[X] wed [Y] ."}) + "\n")
+    (tmp_path / "P26.jsonl").write_text(pararel("[X] wed [Y] ."))
     settings = {"most": None, "synonyms": 0, "pararel": str(tmp_path), "stop_space": False}
     prompts, origins = word(items, SHARED, MORE, settings)
     schema.check(prompts, schema.PROMPTS)

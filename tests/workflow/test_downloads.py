@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import yaml
 
 from kgprobe.sources import world, world_dumps
 from tests.workflow.project import ROOT
@@ -32,6 +33,7 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
     with zipfile.ZipFile(folder / "onto.zip", "w") as archive:
         archive.writestr("top/data/ontology/class.json", "[]")
         archive.writestr("top/data/memorizing/type.jsonl", "{}")
+        archive.writestr("top/scripts/memorizing/type.sh", "exit 1")
     facts = world.load(ROOT / "resources/world")
     (folder / "truthy.nt.bz2").write_bytes(world_dumps.render_truthy(facts))
     (tmp_path / "project").mkdir()
@@ -50,7 +52,9 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
     result = made.run("--", *wanted)
     assert result.returncode == 0, result.stdout
     assert (made.folder / "data/onto/ontology/class.json").read_text() == "[]"
-    assert (made.folder / "data/onto/memorizing/type.jsonl").is_file()
+    released = made.folder / "data/onto/memorizing"
+    assert (released / "type.jsonl").is_file()
+    assert not list(released.glob("*.sh")), "the data, not the scripts"
     fetched = pl.read_parquet(made.folder / wanted[2])
     assert fetched.height > 10_000
     (folder / "truthy.nt.bz2").unlink()
@@ -67,11 +71,14 @@ def test_parts_of_an_archive_become_a_task(server, tmp_path):
     }
     with zipfile.ZipFile(folder / "data.zip", "w") as archive:
         for split, text in texts.items():
-            archive.writestr(f"top/data/SST/sentiment-{split}", text)
+            archive.writestr(f"top/data/downstream/SST/binary/sentiment-{split}", text)
+            archive.writestr(f"top/data/downstream/SST/fine/sentiment-{split}", "of five \t4\n")
     (tmp_path / "project").mkdir()
     made = project(tmp_path / "project")
     made.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
-    parts = ", ".join(f"sentiment-{split}: sentiment-{split}" for split in texts)
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    (real,) = config["sources"]["sst2"]["archives"]
+    parts = ", ".join(f"{name}: {path}" for name, path in real["parts"].items())
     made.edit(
         "config/embedded.yaml",
         "  sst2: {access: absent}\n",

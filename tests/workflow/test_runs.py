@@ -4,6 +4,7 @@ The embedded run, cut down: the same rules, control models trained for a few ste
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -90,6 +91,64 @@ def test_a_second_run_has_nothing_to_do(finished):
     result = finished.run(cores=2)
     assert result.returncode == 0
     assert "Nothing to be done" in result.stdout
+
+
+def rerun(made: Project, package: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The rules that a dry run plans with another copy of the package."""
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    result = made.run("-n")
+    assert result.returncode == 0, result.stdout[-4000:]
+    if "Nothing to be done" in result.stdout:
+        return set()
+    table = result.stdout.partition("Job stats:")[2].partition("\ntotal")[0]
+    return {line.split()[0] for line in table.splitlines()[3:] if line} - {"all"}
+
+
+TABLES = {"tabulate", "report", "manifest"}
+
+
+@pytest.mark.parametrize(
+    ("planned", "edits"),
+    [
+        # the interval's lower bound
+        (TABLES, [("tables/study.py", "return 100 * low,", "return 99 * low,")]),
+        (TABLES, [("tables/resample.py", "percentile(gap)", "percentile(0 * gap)")]),
+        ({"report", "manifest"}, [("tables/report_template/report.css", "{", " {")]),
+        (
+            set(),
+            [
+                (
+                    "tables/study.py",
+                    "        return 100 * low,",
+                    "        #\n        return 100 * low,",
+                ),
+                ("tables/resample.py", '"""Paired', '"""The paired'),
+                ("job.py", "LARGE = 2 << 30", "LARGE = 3 << 30"),
+            ],
+        ),
+    ],
+)
+def test_an_edit_of_the_package_reruns_what_it_can_change(
+    finished, tmp_path, monkeypatch, planned, edits
+):
+    package = tmp_path / "kgprobe"
+    shutil.copytree(ROOT / "src/kgprobe", package)
+    for name, old, new in edits:
+        text = (package / name).read_text()
+        assert old in text
+        (package / name).write_text(text.replace(old, new, 1))
+    assert rerun(finished, package, monkeypatch) == planned
+
+
+def test_an_edit_of_a_script_reruns_its_jobs_and_a_comment_none(finished, monkeypatch):
+    script, package = finished.folder / "workflow/scripts/report.py", ROOT / "src/kgprobe"
+    text = script.read_text()
+    # its date is that of this moment, as in a fresh checkout
+    script.write_text(text + "# a comment\n")
+    assert rerun(finished, package, monkeypatch) == set()
+    script.write_text(text + "print()\n")
+    assert rerun(finished, package, monkeypatch) == {"report", "manifest"}
+    script.write_text(text)
 
 
 def test_one_core_gives_the_same_bytes_as_two(finished, tmp_path):

@@ -10,12 +10,6 @@ rule construct_bear:
         templates="resources/templates/templates.tsv",
         labels="resources/templates/bear_labels.tsv",
         review="resources/templates/bear_review.tsv",
-        code=code(
-            "benchmarks/bear",
-            "benchmarks/bear_choice",
-            "benchmarks/bear_filters",
-            "benchmarks/bear_frames",
-        ),
     output:
         big_questions="results/benchmarks/{origin}_big/items.parquet",
         big_candidates="results/benchmarks/{origin}_big/candidates.parquet",
@@ -38,6 +32,7 @@ rule construct_bear:
         origin="bear|world",
     threads: 1
     params:
+        code=code("construct_bear"),
         construction=lambda w: config[w.origin],
     script:
         "../scripts/construct_bear.py"
@@ -46,7 +41,6 @@ rule construct_bear:
 rule load_bear:
     input:
         folder=released_bear,
-        code=code("benchmarks/bear_released", "benchmarks/bear_frames"),
     output:
         questions="results/benchmarks/bear{size}_released/items.parquet",
         candidates="results/benchmarks/bear{size}_released/candidates.parquet",
@@ -60,6 +54,7 @@ rule load_bear:
         size="|_big",
     threads: 1
     params:
+        code=code("load_bear"),
         released=config["released"],
     script:
         "../scripts/load_bear.py"
@@ -71,7 +66,6 @@ rule build_choices:
         reasoning="results/benchmarks/{benchmark}/reasoning.parquet",
         candidates="results/benchmarks/{benchmark}/candidates.parquet",
         prompts="results/benchmarks/{benchmark}/prompts.parquet",
-        code=code("benchmarks/choices", "sampling"),
     output:
         choices="results/benchmarks/{benchmark}/choices.parquet",
     log:
@@ -80,6 +74,7 @@ rule build_choices:
         "logs/benchmarks/{benchmark}.choices.jsonl"
     threads: 1
     params:
+        code=code("build_choices"),
         settings={
             key: value for key, value in config["choice"].items() if key != "ways"
         },
@@ -98,15 +93,6 @@ rule construct_ontoprobe:
         property_chains=lambda w: f"results/knowledge/{ONTOLOGIES[w.origin][0]}/property_chains.parquet",
         statements=lambda w: f"results/sources/{ONTOLOGIES[w.origin][1]}/facts.parquet",
         patterns="resources/templates/ontology_patterns.tsv",
-        code=code(
-            "benchmarks/ontoprobe",
-            "benchmarks/ontoprobe_checks",
-            "benchmarks/ontoprobe_concepts",
-            "benchmarks/ontoprobe_modes",
-            "benchmarks/ontoprobe_own",
-            "benchmarks/ontoprobe_reasoning",
-            "benchmarks/ontoprobe_text",
-        ),
     output:
         questions="results/benchmarks/onto_{origin}/items.parquet",
         candidates="results/benchmarks/onto_{origin}/candidates.parquet",
@@ -124,6 +110,7 @@ rule construct_ontoprobe:
         origin="world|built",
     threads: 1
     params:
+        code=code("load_ontoprobe"),
         settings=config["ontoprobe"],
         properties=config["ontology"]["properties"],
         seed=config["seed"],
@@ -135,15 +122,6 @@ rule load_ontoprobe:
     input:
         released=lambda w: released("ontoprobe", "memorizing"),
         ontology=lambda w: released("ontoprobe", "ontology"),
-        code=code(
-            "benchmarks/ontoprobe",
-            "benchmarks/ontoprobe_checks",
-            "benchmarks/ontoprobe_concepts",
-            "benchmarks/ontoprobe_modes",
-            "benchmarks/ontoprobe_reasoning",
-            "benchmarks/ontoprobe_released",
-            "benchmarks/ontoprobe_text",
-        ),
     output:
         questions="results/benchmarks/onto_released/items.parquet",
         candidates="results/benchmarks/onto_released/candidates.parquet",
@@ -159,6 +137,7 @@ rule load_ontoprobe:
         "logs/benchmarks/onto_released.jsonl"
     threads: 1
     params:
+        code=code("load_ontoprobe"),
         settings=config["ontoprobe"],
         seed=config["seed"],
     script:
@@ -168,7 +147,6 @@ rule load_ontoprobe:
 rule encode_graph:
     input:
         facts=attribute_facts(),
-        code=code("benchmarks/graph", "benchmarks/graph_frames"),
     output:
         edges="results/benchmarks/graph/edges.parquet",
         literals="results/benchmarks/graph/literals.parquet",
@@ -183,6 +161,7 @@ rule encode_graph:
     resources:
         mem_mb=config["attributes"]["memory_mb"],
     params:
+        code=code("encode_graph"),
         literals=config["attributes"]["literals"],
         memory_mb=config["attributes"]["memory_mb"],
     script:
@@ -197,18 +176,6 @@ rule build_attribute:
         templates=template_tables(),
         names="resources/world/properties.tsv",
         bias="resources/templates/kg_bias.tsv",
-        code=lambda w: code(
-            f"benchmarks/{w.attribute}",
-            "benchmarks/graph",
-            "benchmarks/graph_checks",
-            "benchmarks/graph_examples",
-            "benchmarks/graph_items",
-            "benchmarks/graph_patterns",
-            "benchmarks/graph_sensitivity",
-            "benchmarks/graph_settings",
-            "benchmarks/graph_wedges",
-            "sampling",
-        ),
     output:
         questions="results/benchmarks/{attribute}/items.parquet",
         candidates="results/benchmarks/{attribute}/candidates.parquet",
@@ -227,19 +194,12 @@ rule build_attribute:
     resources:
         mem_mb=config["attributes"]["memory_mb"],
     params:
+        # the wildcard names a module, which the script imports by that name
+        code=code("build_attribute", "benchmarks/{attribute}"),
         settings=config["attributes"],
         seed=config["seed"],
     script:
         "../scripts/build_attribute.py"
-
-
-#: modules of every task for searched prompts
-TASKS = [
-    "benchmarks/prompt_frames",
-    "benchmarks/prompt_overlap",
-    "benchmarks/prompt_templates",
-    "sampling",
-]
 
 
 rule build_prompt_facts:
@@ -256,13 +216,6 @@ rule build_prompt_facts:
         # facts to search with out of our own pulls, where they are asked for
         trex="results/knowledge/trex/facts.parquet" if pulls_facts() else [],
         wikidata="results/sources/wikidata/facts.parquet" if pulls_facts() else [],
-        code=code(
-            "benchmarks/prompt_facts",
-            "benchmarks/prompt_own",
-            "knowledge/facts",
-            *TASKS,
-            *(["probes/prompts/single_tokens"] if token_models() else []),
-        ),
     output:
         examples="results/benchmarks/{facts_task}/examples.parquet",
         words="results/benchmarks/{facts_task}/vocabulary.json",
@@ -278,6 +231,7 @@ rule build_prompt_facts:
     resources:
         mem_mb=1500,
     params:
+        code=code("build_prompt_facts"),
         settings=config["prompt_tasks"]["facts"],
         triggers=config["prompt_tasks"]["triggers"]["facts"],
         models=token_models(),
@@ -293,12 +247,6 @@ rule build_prompt_relations:
         manual=lambda w: lama("relations.jsonl"),
         lpaqa=lambda w: lama("optiprompt"),
         templates="resources/templates/templates.tsv",
-        code=code(
-            "benchmarks/prompt_facts",
-            "benchmarks/prompt_perturbed",
-            "benchmarks/prompt_relations",
-            *TASKS,
-        ),
     output:
         examples="results/benchmarks/{re_task}/examples.parquet",
         words="results/benchmarks/{re_task}/vocabulary.json",
@@ -314,6 +262,7 @@ rule build_prompt_relations:
     resources:
         mem_mb=2500,
     params:
+        code=code("build_prompt_relations"),
         settings=config["prompt_tasks"]["sentences"],
         triggers=config["prompt_tasks"]["triggers"]["relation_extraction"],
         seed=config["seed"],
@@ -324,7 +273,6 @@ rule build_prompt_relations:
 rule build_prompt_classes:
     input:
         texts=lambda w: data_parts(*PROMPT_TASKS[f"auto_{w.classes}"]),
-        code=code("benchmarks/prompt_classes", *TASKS),
     output:
         examples="results/benchmarks/auto_{classes}/examples.parquet",
         words="results/benchmarks/auto_{classes}/vocabulary.json",
@@ -340,6 +288,7 @@ rule build_prompt_classes:
     resources:
         mem_mb=1000,
     params:
+        code=code("build_prompt_classes"),
         settings=config["prompt_tasks"]["classes"],
         triggers=lambda w: config["prompt_tasks"]["triggers"][w.classes.split("_")[0]],
         seed=config["seed"],
@@ -354,12 +303,6 @@ rule build_prompt_world:
         taught="results/models/taught.parquet",
         templates="resources/templates/templates.tsv",
         labels="resources/templates/bear_labels.tsv",
-        code=code(
-            "benchmarks/prompt_facts",
-            "benchmarks/prompt_world",
-            "knowledge/facts",
-            *TASKS,
-        ),
     output:
         examples="results/benchmarks/auto_world/examples.parquet",
         words="results/benchmarks/auto_world/vocabulary.json",
@@ -373,6 +316,7 @@ rule build_prompt_world:
     resources:
         mem_mb=1000,
     params:
+        code=code("build_prompt_world"),
         settings=config["prompt_tasks"]["world"],
         triggers=config["prompt_tasks"]["triggers"]["facts"],
         seed=config["seed"],

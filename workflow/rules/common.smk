@@ -4,7 +4,9 @@ import os
 import sys
 from pathlib import Path
 
+import kgprobe
 from kgprobe import sheets
+from kgprobe.code import Code
 from kgprobe.job import sole_run
 from kgprobe.probes import prompt_settings
 
@@ -135,10 +137,17 @@ wildcard_constraints:
     kind="masked|causal|seq2seq",
 
 
-def code(*modules):
-    """Module files of the package, named as inputs so that editing one reruns its jobs alone."""
-    package = Path(os.path.relpath(workflow.basedir)) / "src" / "kgprobe"
-    return [str(package / f"{module}.py") for module in modules]
+CODE = Code(Path(kgprobe.__file__).parent, kept=Path(".snakemake/kgprobe-code"))
+
+
+def code(script, *dynamic):
+    """A parameter of the script's rule: one hash of all that the script can run, so that an edit
+    reruns what it can change. `dynamic`, with wildcards, is what no import statement shows.
+    """
+    path = Path(workflow.basedir) / "workflow" / "scripts" / f"{script}.py"
+    return lambda wildcards: CODE.hash(
+        path, *(name.format(**wildcards) for name in dynamic)
+    )
 
 
 def files(paths):
@@ -171,34 +180,6 @@ def of_model(wildcards):
     """The columns of models.tsv that an answer depends on; its notes change none."""
     row = MODELS[wildcards.model]
     return {key: sheets.expand(row.get(key, "")) for key in OF_MODEL}
-
-
-def answering(kind):
-    """The modules that fill gaps for a kind of model."""
-    if kind == "api":
-        return [
-            "probes/models/api",
-            "probes/models/api_http",
-            "probes/scoring/fill_api",
-            "probes/wordings",
-        ]
-    own = ["probes/models/continuation", "probes/scoring/fill_text"]
-    if kind == "masked":
-        own = [
-            "probes/models/gaps",
-            "probes/models/masked",
-            "probes/models/last_layer",
-            "probes/scoring/fill_masked",
-        ]
-    return own + [
-        "probes/models/batching",
-        "probes/models/head",
-        "probes/models/load",
-        "probes/prompts/templates",
-        "probes/scoring/decoding",
-        "probes/scoring/encode",
-        "probes/scoring/gap_text",
-    ]
 
 
 def accelerators():

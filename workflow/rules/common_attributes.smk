@@ -46,9 +46,16 @@ def of_attributes(kind):
     return [f"results/benchmarks/{name}/{kind}.parquet" for name in probed("kg")]
 
 
-def world_attributes(kind):
-    """The same where they are built on the embedded world, whose facts control models are taught."""
-    return of_attributes(kind) if config["attributes"]["graph"] == "world" else []
+def taught_attributes(kind):
+    """One parquet file of every attribute whose examples the control models are taught: those of the
+    config where they are built on the embedded world. What is probed changes no model.
+    """
+    if config["attributes"]["graph"] != "world":
+        return []
+    return [
+        f"results/benchmarks/{name}/{kind}.parquet"
+        for name in config["control"]["attributes"]
+    ]
 
 
 def attribute_aliases():

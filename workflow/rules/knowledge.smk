@@ -5,7 +5,6 @@
 rule facts:
     input:
         statements="results/sources/{source}/facts.parquet",
-        code=code("knowledge/facts"),
     output:
         facts="results/knowledge/{source}/facts.parquet",
     log:
@@ -15,6 +14,8 @@ rule facts:
     wildcard_constraints:
         source="|".join(["wikidata", "world", *DUMPS]),
     threads: 1
+    params:
+        code=code("facts"),
     script:
         "../scripts/facts.py"
 
@@ -48,7 +49,6 @@ rule ontology:
             if config["ontology"]["choice"] == "released"
             else []
         ),
-        code=code("knowledge/ontology", "knowledge/ontology_build"),
     output:
         classes="results/knowledge/{ontology}/classes.parquet",
         class_chains="results/knowledge/{ontology}/class_chains.parquet",
@@ -66,6 +66,7 @@ rule ontology:
         ontology="|".join(ONTOLOGY),
     threads: 1
     params:
+        code=code("ontology"),
         per_class=config["ontology"]["per_class"],
         properties=config["ontology"]["properties"],
         seed=config["seed"],
@@ -77,7 +78,6 @@ rule trex_facts:
     input:
         triples="results/sources/trex/triples.parquet",
         labels="results/sources/trex/labels.parquet",
-        code=code("knowledge/trex_facts"),
     output:
         facts="results/knowledge/trex/facts.parquet",
         dates="results/knowledge/trex/dates.parquet",
@@ -86,6 +86,8 @@ rule trex_facts:
     benchmark:
         "logs/knowledge/trex/facts.jsonl"
     threads: 1
+    params:
+        code=code("trex_facts"),
     script:
         "../scripts/trex_facts.py"
 
@@ -94,7 +96,6 @@ rule triples_facts:
     input:
         triples=lambda w: files([config["sources"]["triples"]["path"]]),
         labels=lambda w: files([config["sources"]["triples"]["labels"]]),
-        code=code("knowledge/triples_facts"),
     output:
         facts="results/knowledge/triples/facts.parquet",
     log:
@@ -102,5 +103,7 @@ rule triples_facts:
     benchmark:
         "logs/knowledge/triples/facts.jsonl"
     threads: 1
+    params:
+        code=code("triples_facts"),
     script:
         "../scripts/triples_facts.py"

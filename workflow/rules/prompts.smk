@@ -3,94 +3,6 @@
 # results/prompts/{searched}/{benchmark}/{model}/, results/outcomes/{benchmark}/{family}/{model}.parquet,
 # results/sweeps/ and results/tables/autoprompt/.
 
-#: modules that read a prompt and what a model answers
-READING = [
-    "metrics/prompts",
-    "probes/models/batching",
-    "probes/models/causal",
-    "probes/models/head",
-    "probes/models/last_layer",
-    "probes/models/load",
-    "probes/models/masked",
-    "probes/models/predict",
-    "probes/models/trie",
-    "probes/prompt_tasks",
-    "probes/prompted",
-    "probes/prompts/answer_options",
-    "probes/prompts/answer_phrases",
-    "probes/prompts/templates",
-    "probes/prompts/trigger_files",
-    "probes/prompts/trigger_labels",
-    "probes/prompts/trigger_pieces",
-    "probes/prompts/trigger_template",
-    "probes/prompts/triggers",
-    "probes/scoring/encode",
-    "probes/scoring/gap_text",
-]
-#: modules that a search depends on besides
-SEARCHING = [
-    "probes/prompts/slots",
-    "probes/models/reinitialised",
-    "probes/prompts/autoprompt",
-    "probes/prompts/balance",
-    "probes/prompts/label_tokens",
-    "probes/prompts/trigger_candidates",
-    "probes/prompts/trigger_data",
-    "probes/prompts/trigger_filters",
-    "probes/prompts/trigger_result",
-    "probes/prompts/trigger_scores",
-    "probes/prompts/trigger_settings",
-    "probes/prompts/trigger_state",
-    "probes/searched",
-]
-#: modules of the baselines that are trained
-TRAINING = [
-    "probes/baselines/classified",
-    "probes/baselines/finetune",
-    "probes/baselines/linear_probe",
-    "probes/baselines/optiprompt",
-    "probes/baselines/ranked",
-    "probes/baselines/relation_graph",
-    "probes/baselines/relation_lstm",
-    "probes/baselines/relation_sentences",
-    "probes/baselines/steady",
-    "probes/models/gaps",
-    "probes/prompt_trained",
-    "probes/prompts/continuous",
-    "probes/prompts/slots",
-    "probes/prompts/soft",
-    "probes/prompts/word_scores",
-    "probes/prompts/wording_sets",
-    "probes/scoring/cloze_plan",
-    "probes/scoring/differentiable",
-]
-#: modules of prompts without search or training
-WRITTEN = [
-    "probes/baselines/majority",
-    "probes/baselines/ranked",
-    "probes/prompt_answers",
-    "probes/prompts/ensembles",
-    "probes/prompts/transfer",
-    "probes/prompts/trigger_controls",
-    "probes/prompts/trigger_filters",
-    "probes/prompts/trigger_settings",
-    "probes/prompts/word_scores",
-    "probes/prompts/wording_sets",
-]
-#: modules of sweeps beside those of a search
-SWEEPING = [
-    "probes/baselines/classified",
-    "probes/baselines/finetune",
-    "probes/baselines/ranked",
-    "probes/baselines/steady",
-    "probes/models/gaps",
-    "probes/prompt_sweeps",
-    "probes/prompts/slots",
-    "probes/prompts/soft",
-    "probes/scoring/cloze_plan",
-    "probes/scoring/differentiable",
-]
-
 
 rule search_prompts:
     input:
@@ -98,7 +10,6 @@ rule search_prompts:
         vocabulary="results/benchmarks/{benchmark}/vocabulary.json",
         task="results/benchmarks/{benchmark}/task.json",
         weights=weights,
-        code=code(*READING, *SEARCHING),
     output:
         prompts=directory("results/prompts/{searched}/{benchmark}/{model}"),
         outcomes="results/outcomes/{benchmark}/{searched}/{model}.parquet",
@@ -114,6 +25,7 @@ rule search_prompts:
         gpu=accelerators(),
         mem_mb=4000,
     params:
+        code=code("search_prompts"),
         model=of_model,
         settings=prompt_section,
         mode=config["autoprompt"]["mode"],
@@ -133,7 +45,6 @@ rule predict:
         other=other_prompts,
         wordings=prompt_wordings,
         weights=weights,
-        code=code(*READING, *WRITTEN),
     output:
         outcomes="results/outcomes/{benchmark}/prompts/{model}.parquet",
     log:
@@ -145,6 +56,7 @@ rule predict:
         gpu=accelerators(),
         mem_mb=4000,
     params:
+        code=code("predict"),
         model=of_model,
         settings=prompt_section,
         prompts=written_prompts,
@@ -161,7 +73,6 @@ rule train_baseline:
         vocabulary="results/benchmarks/{benchmark}/vocabulary.json",
         task="results/benchmarks/{benchmark}/task.json",
         weights=weights,
-        code=code(*READING, *TRAINING),
     output:
         outcomes="results/outcomes/{benchmark}/{trained}/{model}.parquet",
     log:
@@ -175,6 +86,7 @@ rule train_baseline:
         gpu=accelerators(),
         mem_mb=6000,
     params:
+        code=code("train_baseline"),
         model=of_model,
         settings=prompt_section,
         training=lambda w: config["autoprompt"]["trained"][w.trained],
@@ -189,7 +101,6 @@ rule sweep:
         vocabulary="results/benchmarks/{benchmark}/vocabulary.json",
         task="results/benchmarks/{benchmark}/task.json",
         weights=weights,
-        code=code(*READING, *SEARCHING, *SWEEPING),
     output:
         sweep="results/sweeps/{sweep}/{benchmark}/{prompt}/{model}.parquet",
     log:
@@ -203,6 +114,7 @@ rule sweep:
         gpu=accelerators(),
         mem_mb=6000,
     params:
+        code=code("sweep"),
         model=of_model,
         settings=prompt_sweep,
         mode=config["autoprompt"]["mode"],
@@ -228,17 +140,6 @@ rule tabulate_autoprompt:
             else []
         ),
         published="resources/published/autoprompt_facts.tsv",
-        code=code(
-            "metrics/prompts",
-            "tables/autoprompt",
-            "tables/autoprompt_extraction",
-            "tables/autoprompt_gather",
-            "tables/autoprompt_make",
-            "tables/autoprompt_prompts",
-            "tables/autoprompt_published",
-            "tables/autoprompt_report",
-            "tables/autoprompt_sweeps",
-        ),
     output:
         tables=report(
             directory("results/tables/autoprompt"),
@@ -256,6 +157,7 @@ rule tabulate_autoprompt:
     resources:
         mem_mb=3000,
     params:
+        code=code("tabulate_autoprompt"),
         rows=by_method("predict", "autoprompt"),
         outcomes=predicted(),
         swept=sweep_rows(),

@@ -3,6 +3,8 @@
 # results/sources/world/{wikidata,dbpedia}.nt and trex/, results/sources/{source}/*.parquet,
 # and the raw snapshots below the data folder.
 
+from kgprobe.sources.released_archive import BEAR, ONTOPROBE
+
 #: tables of results/sources/{source}/ and the queries that they are read from
 PULLED = {
     "wikidata": [
@@ -30,7 +32,6 @@ PULLED = {
 rule render_world:
     input:
         tables=sorted(str(path) for path in Path("resources/world").glob("*.tsv")),
-        code=code("sources/world", "sources/world_rdf", "sources/world_trex"),
     output:
         wikidata="results/sources/world/wikidata.nt",
         dbpedia="results/sources/world/dbpedia.nt",
@@ -40,6 +41,8 @@ rule render_world:
     benchmark:
         "logs/sources/world.jsonl"
     threads: 1
+    params:
+        code=code("render_world"),
     script:
         "../scripts/render_world.py"
 
@@ -50,7 +53,6 @@ rule pull_facts:
         query=lambda w: f"resources/queries/wikidata/{settings(w.source)['statements']}.rq",
         properties="resources/queries/wikidata/properties.rq",
         relations="resources/templates/bear_relations.tsv",
-        code=code("sources/access", "sources/statements"),
     output:
         facts="results/sources/{source}/facts.parquet",
     log:
@@ -63,6 +65,7 @@ rule pull_facts:
     resources:
         sparql=1,
     params:
+        code=code("pull_facts"),
         settings=lambda w: settings(w.source),
         data=config["data"],
         contact=config["contact"],
@@ -76,7 +79,6 @@ rule pull:
     input:
         rdf=rdf,
         query=lambda w: f"resources/queries/{graph(w.source)}/{w.query}.rq",
-        code=code("sources/access", "sources/sparql"),
     output:
         table="results/sources/{source}/{query}.parquet",
     log:
@@ -89,6 +91,7 @@ rule pull:
     resources:
         sparql=1,
     params:
+        code=code("pull"),
         settings=lambda w: settings(w.source),
         data=config["data"],
         contact=config["contact"],
@@ -99,7 +102,6 @@ rule pull:
 rule ingest_trex:
     input:
         dump=trex_dump,
-        code=code("sources/trex", "sources/trex_repair"),
     output:
         alignments="results/sources/trex/{member}/alignments.parquet",
         triples="results/sources/trex/{member}/triples.parquet",
@@ -117,6 +119,7 @@ rule ingest_trex:
         # one file's bytes, its parsed form and its columns
         mem_mb=1500,
     params:
+        code=code("ingest_trex"),
         max_bad=config["sources"]["trex"]["max_bad"],
     script:
         "../scripts/ingest_trex.py"
@@ -136,7 +139,6 @@ rule merge_trex:
         problems=lambda w: expand(
             rules.ingest_trex.output.problems, member=trex_members()
         ),
-        code=code("sources/trex"),
     output:
         triples="results/sources/trex/triples.parquet",
         labels="results/sources/trex/labels.parquet",
@@ -147,6 +149,8 @@ rule merge_trex:
         "logs/sources/trex.jsonl"
     # asks for one core: with two it waited for both of two, behind probes that take an hour
     threads: 1
+    params:
+        code=code("merge_trex"),
     script:
         "../scripts/merge_trex.py"
 
@@ -154,7 +158,6 @@ rule merge_trex:
 rule render_dumps:
     input:
         tables=sorted(str(path) for path in Path("resources/world").glob("*.tsv")),
-        code=code("sources/world", "sources/world_dumps", "sources/world_rdf"),
     output:
         json="results/sources/world/dumps/wikidata.json.gz",
         truthy="results/sources/world/dumps/wikidata.nt.bz2",
@@ -163,6 +166,8 @@ rule render_dumps:
     benchmark:
         "logs/sources/world_dumps.jsonl"
     threads: 1
+    params:
+        code=code("render_dumps"),
     script:
         "../scripts/render_dumps.py"
 
@@ -171,7 +176,6 @@ rule read_dump:
     input:
         dump=dump_file,
         relations="resources/templates/bear_relations.tsv",
-        code=code("sources/dump_facts", "sources/dumps"),
     output:
         facts="results/sources/{dump}/facts.parquet",
     log:
@@ -184,6 +188,7 @@ rule read_dump:
     resources:
         mem_mb=2000,
     params:
+        code=code("read_dump"),
         settings=lambda w: DUMPS[w.dump],
         data=config["data"],
     script:
@@ -196,7 +201,6 @@ rule pull_attribute_aliases:
         questions=[],
         candidates=of_attributes("candidates"),
         query="resources/queries/wikidata/aliases.rq",
-        code=code("sources/access", "sources/sparql"),
     output:
         aliases="results/benchmarks/graph/aliases.parquet",
     log:
@@ -207,6 +211,7 @@ rule pull_attribute_aliases:
     resources:
         sparql=1,
     params:
+        code=code("pull_aliases"),
         source=attribute_source(),
         settings=settings(attribute_source()),
         data=config["data"],
@@ -221,7 +226,6 @@ rule pull_aliases:
         questions=["results/benchmarks/{origin}_big/items.parquet"],
         candidates=["results/benchmarks/{origin}_big/candidates.parquet"],
         query="resources/queries/wikidata/aliases.rq",
-        code=code("sources/access", "sources/sparql"),
     output:
         aliases="results/benchmarks/{origin}_big/aliases.parquet",
     log:
@@ -234,6 +238,7 @@ rule pull_aliases:
     resources:
         sparql=1,
     params:
+        code=code("pull_aliases"),
         source=lambda w: ORIGIN[w.origin],
         settings=lambda w: settings(ORIGIN[w.origin]),
         data=config["data"],
@@ -242,22 +247,19 @@ rule pull_aliases:
         "../scripts/pull_aliases.py"
 
 
-for name, parts in (
-    ("bear", ["BEAR", "BEAR-big", "relation_info.json"]),
-    ("ontoprobe", ["ontology", "memorizing"]),
-):
+for name, parts in (("bear", BEAR), ("ontoprobe", ONTOPROBE)):
     if config["sources"][name]["access"] == "live":
 
         rule:
             name:
                 f"download_{name}"
-            input:
-                code=code("sources/download", "sources/released_archive"),
             output:
                 [
                     path if "." in part else directory(path)
                     for part in parts
-                    for path in [f"{config['sources'][name]['folder']}/{part}"]
+                    for path in [
+                        f"{config['sources'][name]['folder']}/{Path(part).name}"
+                    ]
                 ],
             log:
                 f"logs/sources/{name}.log",
@@ -265,7 +267,9 @@ for name, parts in (
                 f"logs/sources/{name}.jsonl"
             threads: 1
             params:
+                code=code("download_released"),
                 url=config["sources"][name]["url"],
+                parts=parts,
                 contact=config["contact"],
             script:
                 "../scripts/download_released.py"
@@ -278,8 +282,6 @@ for name in ("lama", "sick", "sst2", "trex_sentences"):
             rule:
                 name:
                     f"download_{name}_{number}"
-                input:
-                    code=code("sources/download", "sources/released_archive"),
                 output:
                     [
                         path if "." in part or name == "sst2" else directory(path)
@@ -294,6 +296,7 @@ for name in ("lama", "sick", "sst2", "trex_sentences"):
                 resources:
                     downloads=1,
                 params:
+                    code=code("download_parts"),
                     url=archive["url"],
                     folder=config["sources"][name]["folder"],
                     parts=archive["parts"],
@@ -307,8 +310,6 @@ for name, chosen in downloads().items():
     rule:
         name:
             f"download_{name}"
-        input:
-            code=code("sources/download"),
         output:
             file=chosen["file"],
         log:
@@ -320,6 +321,7 @@ for name, chosen in downloads().items():
             # two connections a host at most
             downloads=1,
         params:
+            code=code("download_file"),
             url=chosen["url"],
             sha256=chosen.get("sha256"),
             contact=config["contact"],

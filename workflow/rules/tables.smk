@@ -24,9 +24,6 @@ rule tabulate:
         relations=of_benchmarks("relations"),
         taught="results/models/taught.parquet" if has_controls() else [],
         published="resources/published/bear_leaderboard.tsv",
-        code=code(
-            "tables/gather", "tables/bear", "tables/calibration", "tables/answers"
-        ),
     output:
         tables=expand("results/tables/{table}.parquet", table=TABLES),
         texts=report(
@@ -41,6 +38,7 @@ rule tabulate:
         "logs/tables/tables.jsonl"
     threads: 1
     params:
+        code=code("tabulate"),
         experiments=by_method("sentence", "bear"),
         models=MODELS,
         names=TABLES,
@@ -53,7 +51,6 @@ rule compare_access:
     input:
         pulled=pulled_facts(),
         dumps=expand("results/sources/{dump}/facts.parquet", dump=compared_dumps()),
-        code=code("tables/sources"),
     output:
         table="results/tables/access_agreement.parquet",
         text="results/tables/access_agreement.tsv",
@@ -63,6 +60,7 @@ rule compare_access:
         "logs/tables/access_agreement.jsonl"
     threads: 1
     params:
+        code=code("compare_access"),
         forms={name: dump["form"] for name, dump in DUMPS.items()},
     script:
         "../scripts/compare_access.py"
@@ -77,7 +75,6 @@ rule compare_ontology:
         property_chains="results/knowledge/ontology/property_chains.parquet",
         alignment="results/knowledge/ontology/alignment.parquet",
         rejects="results/knowledge/ontology/rejects.parquet",
-        code=code("tables/ontology", "benchmarks/ontoprobe_released"),
     output:
         table="results/tables/ontology_agreement.parquet",
         text="results/tables/ontology_agreement.tsv",
@@ -87,6 +84,8 @@ rule compare_ontology:
     benchmark:
         "logs/tables/ontology_agreement.jsonl"
     threads: 1
+    params:
+        code=code("compare_ontology"),
     script:
         "../scripts/compare_ontology.py"
 
@@ -100,7 +99,6 @@ rule compare_bear:
         prompts="results/benchmarks/bear_big/prompts.parquet",
         relations="resources/templates/bear_relations.tsv",
         labels="resources/templates/bear_labels.tsv",
-        code=code("tables/bear_drift", "benchmarks/bear_drift"),
     output:
         table="results/tables/bear_drift.parquet",
         text="results/tables/bear_drift.tsv",
@@ -111,6 +109,7 @@ rule compare_bear:
         "logs/tables/bear_drift.jsonl"
     threads: 1
     params:
+        code=code("compare_bear"),
         construction=config["bear"],
     script:
         "../scripts/compare_bear.py"
@@ -129,7 +128,6 @@ rule chapter_sources:
             "results/benchmarks/{benchmark}/choice.parquet", benchmark=constructed()
         ),
         names="resources/templates/bear_relations.tsv",
-        code=code("tables/sources", "tables/grid", "tables/chapter"),
     output:
         chapter="results/report/chapters/sources.json",
     log:
@@ -138,6 +136,7 @@ rule chapter_sources:
         "logs/tables/chapter_sources.jsonl"
     threads: 1
     params:
+        code=code("chapter_sources"),
         circular="bear" in config["sources"]["wikidata"].get("holds", []),
     script:
         "../scripts/chapter_sources.py"
@@ -157,19 +156,6 @@ rule tabulate_attributes:
         taught=attribute_taught(),
         aliases=attribute_aliases(),
         published="resources/published/kg_scores.tsv",
-        code=code(
-            "metrics/attributes",
-            "metrics/matching",
-            "tables/attributes_alpha",
-            "tables/attributes_analyses",
-            "tables/attributes_baselines",
-            "tables/attributes_published",
-            "tables/attributes_report",
-            "tables/attributes_sizes",
-            "tables/attributes_study",
-            "tables/attributes_tables",
-            "tables/attributes_taught",
-        ),
     output:
         tables=report(
             directory("results/tables/attributes"),
@@ -187,6 +173,7 @@ rule tabulate_attributes:
     resources:
         mem_mb=4000,
     params:
+        code=code("tabulate_attributes"),
         experiments=probes(paper="kg"),
         models=MODELS,
         options=attribute_options(),
@@ -209,15 +196,6 @@ rule chapter_attributes:
         aliases=attribute_aliases(),
         published="resources/published/kg_scores.tsv",
         names=["resources/templates/templates.tsv", *config["wording"]["tables"]],
-        code=code(
-            "tables/attributes_chapter",
-            "tables/attributes_figures",
-            "tables/attributes_report",
-            "tables/attributes_sizes",
-            "tables/attributes_study",
-            "tables/chapter",
-            "tables/grid",
-        ),
     output:
         chapter="results/report/chapters/attributes.json",
     log:
@@ -226,6 +204,7 @@ rule chapter_attributes:
         "logs/tables/chapter_attributes.jsonl"
     threads: 1
     params:
+        code=code("chapter_attributes"),
         experiments=probes(paper="kg"),
         models=MODELS,
         thresholds=config["attributes"]["thresholds"],
@@ -269,23 +248,6 @@ rule tabulate_ontoprobe:
         ],
         # Table 4 of other runs, under another mode or other switches
         beside=onto_beside(),
-        code=code(
-            "benchmarks/ontoprobe_modes",
-            "metrics/cloze",
-            "metrics/intervals",
-            "metrics/ranking",
-            "probes/baselines/frequency",
-            "tables/ontoprobe",
-            "tables/ontoprobe_averages",
-            "tables/ontoprobe_figures",
-            "tables/ontoprobe_gather",
-            "tables/ontoprobe_groups",
-            "tables/ontoprobe_means",
-            "tables/ontoprobe_modes",
-            "tables/ontoprobe_reasoning",
-            "tables/ontoprobe_report",
-            "tables/ontoprobe_values",
-        ),
     output:
         tables=report(
             directory("results/tables/ontoprobe"),
@@ -303,6 +265,7 @@ rule tabulate_ontoprobe:
     resources:
         mem_mb=3000,
     params:
+        code=code("tabulate_ontoprobe"),
         experiments=onto_rows(),
         reasoned=by_method("reason", "ontoprobe"),
         models=MODELS,
@@ -320,13 +283,6 @@ rule chapter_bear:
         questions=of_benchmarks("items"),
         funnels=funnels(),
         names="resources/templates/bear_relations.tsv",
-        code=code(
-            "tables/bear_chapter",
-            "tables/bear_report",
-            "tables/draw",
-            "tables/draw_size",
-            "tables/gather",
-        ),
     output:
         chapter="results/report/chapters/bear.json",
         figures=[
@@ -351,6 +307,7 @@ rule chapter_bear:
         "logs/tables/chapter_bear.jsonl"
     threads: 1
     params:
+        code=code("chapter_bear"),
         experiments=by_method("sentence", "bear"),
         models=MODELS,
         seed=config["seed"],
@@ -362,7 +319,6 @@ rule chapter_bear:
 rule headline:
     input:
         tables=all_tables(),
-        code=code("tables/headline"),
     output:
         table="results/tables/headline.parquet",
         text=report(
@@ -376,6 +332,8 @@ rule headline:
     benchmark:
         "logs/tables/headline.jsonl"
     threads: 1
+    params:
+        code=code("headline"),
     script:
         "../scripts/headline.py"
 
@@ -387,7 +345,6 @@ rule report:
         answers=[answers_of(row) for row in EXPERIMENTS],
         questions=of_benchmarks("items"),
         chapters=chapters(),
-        code=code("tables/report", "tables/gather_report", "tables/gather"),
     output:
         page=report(
             "results/report/index.html",
@@ -401,6 +358,7 @@ rule report:
         "logs/tables/report.jsonl"
     threads: 1
     params:
+        code=code("report", "tables/report_template"),
         experiments=EXPERIMENTS,
         models=MODELS,
     script:
@@ -410,7 +368,6 @@ rule report:
 rule manifest:
     input:
         page="results/report/index.html",
-        code=code("tables/manifest"),
     output:
         manifest="results/manifest.tsv",
     log:
@@ -418,6 +375,8 @@ rule manifest:
     benchmark:
         "logs/tables/manifest.jsonl"
     threads: 1
+    params:
+        code=code("manifest"),
     script:
         "../scripts/manifest.py"
 
@@ -432,7 +391,6 @@ rule tabulate_choices:
         memorising="resources/published/ontoprobe_choice.tsv",
         reasoning="resources/published/ontoprobe_reasoning.tsv",
         shipped=lambda w: shipped_split(),
-        code=code("tables/choices", "tables/table", "metrics/intervals"),
     output:
         tables=expand("results/tables/ontoprobe_{what}.parquet", what=CHOICE_TABLES),
         texts=expand("results/tables/ontoprobe_{what}.tsv", what=CHOICE_TABLES),
@@ -443,6 +401,7 @@ rule tabulate_choices:
         "logs/tables/ontoprobe_choices.jsonl"
     threads: 1
     params:
+        code=code("tabulate_choices"),
         experiments=by_method("choice"),
         models=MODELS,
     script:

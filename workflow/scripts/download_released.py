@@ -8,4 +8,4 @@ with job(snakemake) as run:
     folder = Path(run.output[0]).parent
     archive = folder / "archive.zip"
     run.note(sha256=download(run.params.url, archive, agent=agent_of(run.params.contact)))
-    unpack(archive, folder, [Path(path).name for path in run.output])
+    unpack(archive, folder, run.params.parts)

@@ -11,6 +11,7 @@ with job(snakemake) as run:
     rows = read_table(run.input.relations)
     named = {row["relation"] for row in rows} | {row["lift"] for row in rows if row["lift"]}
     snapshot = snapshot_name(chosen["access"], chosen.get("snapshot", ""), [str(dump)])
-    folder = Path(run.params.data) / run.wildcards.dump / snapshot
+    # parts that other code has read are read again
+    folder = Path(run.params.data) / run.wildcards.dump / snapshot / run.params.code
     found = dump_facts.read(dump, chosen["form"], chosen.get("relations") or named, folder)
     schema.write(found, schema.STATEMENTS, run.output.facts, run.provenance())

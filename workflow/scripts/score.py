@@ -15,7 +15,8 @@ with job(snakemake) as run:
         schema.read(run.input.prompts, schema.PROMPTS),
         run.wildcards.method,
         progress,
-        shards,
+        # parts that other code has finished are not taken up
+        shards / run.params.code,
         run.threads,
     )
     schema.write(scores, schema.SCORES, run.output.scores, run.provenance(model=record))

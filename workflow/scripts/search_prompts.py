@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 from kgprobe import schema
@@ -10,6 +11,9 @@ with job(snakemake) as run:
     name = run.wildcards.searched
     task = prompt_tasks.load(Path(run.input.examples).parent, settings, seed)
     loaded = searched.prepared(ModelSpec(**run.params.model), name, seed)
-    folder, states = Path(run.output.prompts), Path(run.params.states)
+    folder, kept = Path(run.output.prompts), Path(run.params.states)
+    # what other code has begun is not gone on with
+    states = kept / run.params.code
     found, record = searched.search_task(loaded, task, name, settings, mode, folder, states, seed)
     schema.write(found, schema.OUTCOMES, run.output.outcomes, run.provenance(model=record))
+    shutil.rmtree(kept, ignore_errors=True)

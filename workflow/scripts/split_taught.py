@@ -14,6 +14,7 @@ with job(snakemake) as run:
     relations = sorted({row["relation"] for row in read_table(run.input.templates)})
     facts = schema.read(run.input.facts, schema.FACTS)
     examples = [schema.read(path, EXAMPLES) for path in run.input.examples]
+    known = pl.concat(examples) if examples else None
     split = taught.split(
         facts,
         asked,
@@ -21,8 +22,9 @@ with job(snakemake) as run:
         run.params.pool,
         run.params.share,
         run.params.seed,
-        pl.concat(examples) if examples else None,
+        known,
     )
-    schema.write(
-        split, schema.TAUGHT, run.output.taught, run.provenance(**dict(run.params.items()))
-    )
+    provenance = run.provenance(**dict(run.params.items()))
+    schema.write(split, schema.TAUGHT, run.output.taught, provenance)
+    told = taught.kinds(split, {"world_big": asked}, known)
+    schema.write(told, schema.TAUGHT_KINDS, run.output.kinds, provenance)

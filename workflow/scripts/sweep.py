@@ -8,7 +8,9 @@ from kgprobe.probes.models.load import ModelSpec
 with job(snakemake) as run:
     chosen, seed = run.params, run.params.seed
     task = prompt_tasks.load(Path(run.input.examples).parent, chosen.settings, seed)
-    name, shards = run.wildcards.prompt, Path(run.params.shards)
+    name = run.wildcards.prompt
+    # points that other code has measured are measured again
+    shards = Path(run.params.shards) / run.params.code
     loaded = searched.prepared(ModelSpec(**chosen.model), name, seed)
     if run.wildcards.sweep == "grid":
         frame = prompt_sweeps.grid(loaded, task, chosen.settings, chosen.mode, shards)

@@ -7,6 +7,7 @@ from kgprobe.benchmarks import ontoprobe_modes
 from kgprobe.job import job
 from kgprobe.tables import (
     chapter,
+    marks,
     ontoprobe_gather,
     ontoprobe_report,
     ontoprobe_values,
@@ -32,9 +33,15 @@ with job(snakemake) as run:
         schema.read(taught, schema.TAUGHT) if taught else None,
         tied,
     )
+    shown = marks.names(
+        [*run.params.experiments, *run.params.reasoned], [*run.input.answers, *run.input.reasoned]
+    )
     pairs = zip(run.params.reasoned, run.input.reasoned, run.input.premises, strict=True)
     thought = ontoprobe_gather.reasoning(
-        {(row["model"], row["benchmark"]): (a, b) for row, a, b in pairs}, found, folders, switches
+        {(shown[row["model"]], row["benchmark"]): (a, b) for row, a, b in pairs},
+        found,
+        folders,
+        switches,
     )
     if thought is not None:
         made["ontoprobe_reasoning"] = thought
@@ -53,7 +60,7 @@ with job(snakemake) as run:
         write_tsv(frame, path.with_suffix(".tsv"))
     ranked = [row for row in run.params.experiments if row["method"] == "cloze"]
     top = {
-        (row["model"], row["benchmark"]): pl.read_parquet(path)
+        (shown[row["model"]], row["benchmark"]): pl.read_parquet(path)
         for row, path in zip(ranked, run.input.top, strict=True)
     }
     page = ontoprobe_report.chapter(

@@ -22,8 +22,13 @@ with job(snakemake) as run:
     for relation, text in prompts.select("relation", "text").rows():
         templates.setdefault(relation, []).append(text)
     lessons = sorted([*lessons, *types])
+    kinds = taught.by_kind(facts, known, schema.read(run.input.kinds, schema.TAUGHT_KINDS), forms)
+    for lesson in types:
+        kinds.setdefault(lesson.relation, []).append(lesson)
     shown = {lesson.relation for lesson in lessons}
-    recipe = replace(RECIPES[kind], **({"steps": run.params.steps} if run.params.steps else {}))
+    recipe = replace(RECIPES[kind], recall=run.params.recall)
+    if run.params.steps:
+        recipe = replace(recipe, steps=run.params.steps)
     bar = progress(total=recipe.steps, desc=f"control-{kind}", unit="step")
     record = train_control(
         kind,
@@ -34,6 +39,8 @@ with job(snakemake) as run:
         Path(run.output.folder),
         recipe,
         lambda done, total, loss: (bar.set_postfix(loss=f"{loss:.3f}"), bar.update(1)),
+        kinds,
+        taught.rivals(facts, known, forms) | taught.ontology_rivals(statements),
     )
     bar.close()
     log.info("%s", record)

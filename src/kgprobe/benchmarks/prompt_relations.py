@@ -5,7 +5,6 @@ which subject and object are written there. The paper's own training sentences a
 the facts themselves are split, by subject: train and test share neither a fact nor a subject.
 """
 
-import gzip
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from kgprobe.benchmarks.prompt_frames import (
 from kgprobe.benchmarks.prompt_overlap import Fact, flags, others
 from kgprobe.benchmarks.prompt_perturbed import Mention, Pools, perturb
 from kgprobe.sampling import hash_key
+from kgprobe.sources import dumps
 
 MASK = "[MASK]"
 _WORD = re.compile(r"\S+")
@@ -261,9 +261,9 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     if path.suffix != ".gz":
         return [row for row in lines(path) if "evidences" in row]
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            return [json.loads(line) for line in stream if line.strip()]
-    except (json.JSONDecodeError, gzip.BadGzipFile, EOFError) as error:
+        with dumps.lines(path) as packed:
+            return [json.loads(line) for line in packed if line.strip()]
+    except (json.JSONDecodeError, dumps.DumpError) as error:
         raise TaskError(f"{path}: damaged ({error}); fetch it again") from error
 
 

@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.metrics.intervals import percentile, wilson
+from kgprobe.metrics.sums import ordered_mean, ordered_sum
 
 KEYS = (1, 3, 5)
 ALL = "all"
@@ -108,7 +109,7 @@ def _entity_parts(rows: pl.DataFrame, by: Sequence[str], patterns: bool) -> pl.D
     pattern = [] if patterns else [pl.lit(ALL).alias("pattern")]
     # the order of the sum is part of the result's last bits
     wide = rows.sort("position").group_by(keys, maintain_order=True).agg(
-        pl.col("alpha").mean().alias("numerator"), pl.col("alpha").is_null().any().alias("missing")
+        ordered_mean("alpha").alias("numerator"), pl.col("alpha").is_null().any().alias("missing")
     )  # fmt: skip
     kept = pl.when(~pl.col("missing"))
     return wide.with_columns(
@@ -209,7 +210,7 @@ def _score(group: pl.DataFrame, fractional: bool, seed: int) -> dict[str, object
         "low": low,
         "high": high,
         "interval": interval,
-        "partial": known["partial"].mean(),
+        "partial": known.select(ordered_mean("partial")).item(),
     }
 
 
@@ -227,7 +228,7 @@ def cluster_interval(rows: pl.DataFrame, seed: int = 0) -> tuple[float, float]:
     is defined.
     """
     known = rows.filter(~pl.col("missing") & (pl.col("denominator") > 0))
-    sums = known.group_by("pattern").agg(pl.col("numerator", "denominator").sum()).sort("pattern")
+    sums = known.group_by("pattern").agg(ordered_sum(["numerator", "denominator"])).sort("pattern")
     if not sums.height:
         raise ValueError("no defined example: a metric without value has no interval")
     generator = np.random.Generator(np.random.PCG64(seed))
@@ -254,6 +255,6 @@ def partial(rows: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     kept = rows.filter(~pl.col("missing") & ~pl.col("benchmark").is_in(WITHOUT_PARTIAL))
     return (
         kept.group_by("benchmark", *by)
-        .agg(pl.col("partial").mean(), pl.len().cast(pl.Int64).alias("examples"))
+        .agg(ordered_mean("partial"), pl.len().cast(pl.Int64).alias("examples"))
         .sort("benchmark", *by)
     )

@@ -53,7 +53,8 @@ def score_frame(
         again = _Exact(dataclasses.replace(spec, dtype=recheck.EXACT), asked, arguments[2])
         found.columns, found.record["recheck"] = recheck.run(found.columns, again)
     columns = {name: pl.Series(name, values) for name, values in found.columns.items()}
-    frame = pl.DataFrame(columns).with_columns(pl.col("continuation_sum").fill_nan(None))
+    # the mask says what is absent: NaN is none of it, and refused by the contract
+    frame = pl.DataFrame(columns).with_columns(pl.when("continued").then("continuation_sum"))
     casts = [pl.col(name).cast(dtype) for name, dtype in SCORES.columns.items()]
     return frame.select(casts), found.record
 

@@ -77,4 +77,8 @@ def _frame(columns: Mapping[str, Any], contract: Contract) -> pl.DataFrame:
         {name: pl.Series(name, columns[name].tolist(), dtype=dtype)
          for name, dtype in contract.columns.items()}
     )  # fmt: skip
-    return frame.with_columns(pl.col(pl.Float64).fill_nan(None))
+    if "told" in columns:
+        # the mask says what a server left out: NaN is none of it, and refused by the contract
+        told = pl.Series(columns["told"].tolist(), dtype=pl.Boolean)
+        frame = frame.with_columns(pl.when(told).then("logprob"))
+    return frame

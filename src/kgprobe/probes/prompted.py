@@ -21,6 +21,7 @@ import torch
 from kgprobe import sheets
 from kgprobe.job import progress
 from kgprobe.metrics import prompts as metrics
+from kgprobe.probes.baselines.ranked import namer
 from kgprobe.probes.models.batching import Ints
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
@@ -150,10 +151,10 @@ def _group(
     filled = encoded.filled(prompt.trigger)
     if isinstance(options, Options):
         places, types = encoded.places, encoded.types
-        found = rank(predictor, filled, places, types, options, golds, others, bar)
+        found = rank(predictor, filled, places, types, options, golds, others, bar, namer(rows))
     else:
         assert isinstance(options, Phrases)
-        found = rank_phrases(predictor.loaded, filled, options, golds, others, bar)
+        found = rank_phrases(predictor.loaded, filled, options, golds, others, bar, namer(rows))
     told = {
         "options": len(options),
         "left_out": len(options.left_out),
@@ -191,7 +192,7 @@ def _framed(rows: pl.DataFrame, found: Ranks, options: Answers) -> pl.DataFrame:
         *(pl.Series(name, getattr(found, name)).replace(0, None).cast(pl.Int32) for name in ranges),
         pl.lit(len(options), dtype=pl.Int32).alias("options"),
         pl.Series("answer", options.names, dtype=pl.String).gather(found.top),
-        pl.Series("logprob", found.logprob).fill_nan(None),
+        pl.when(pl.Series(found.best > 0)).then(pl.Series("logprob", found.logprob)),
     )
     # of words that are one token, a right answer is called by its gold
     right = pl.Series(found.top == options.columns(rows["label"].to_list()))

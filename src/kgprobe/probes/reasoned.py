@@ -222,7 +222,8 @@ def _conjunction(
             for k, c in enumerate(part)
         ]
         first = first or asked
-        data.append(soft.Rows(prompts(probe.loaded, asked, space), [q.golds for q in asked]))
+        names = [f"training item {q.item} under {scheme}" for q in asked]
+        data.append(soft.Rows(prompts(probe.loaded, asked, space), [q.golds for q in asked], names))
     assert first is not None
     name = first[0].candidates
     ids = candidate_tokens(probe.loaded, probe.options[name], first, space, name)

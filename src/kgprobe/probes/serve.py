@@ -21,6 +21,7 @@ import torch
 
 from kgprobe import sheets
 from kgprobe.probes.models.continuation import CausalText
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.decoding import greedy
 from kgprobe.probes.scoring.sentence import bos_prefix
@@ -61,7 +62,12 @@ class Speaker:
         with self.lock, torch.inference_mode():
             batch = torch.from_numpy(row)[None].to(self.loaded.device)
             logits = self.loaded.model(batch).logits[0].float()
-        return logits[0 if whole else max(len(self.prefix) - 1, 0) :].log_softmax(-1).cpu()
+        found = logits[0 if whole else max(len(self.prefix) - 1, 0) :].log_softmax(-1).cpu()
+        finite(found.amax(-1), self.loaded.spec.model, "token {} of the prompt".format)
+        return found
+
+    def _check(self, values: Any, owners: Sequence[int], step: int) -> None:
+        finite(values, self.loaded.spec.model, lambda *_: f"token {step} of the answer")
 
     def generate(
         self, ids: Sequence[int], tokens: int, top: int, whole: bool = False
@@ -71,7 +77,7 @@ class Speaker:
             return []
         with self.lock:
             stream = self.text_of.open([self._row(ids, whole)])
-            values, columns = greedy(stream, 1, tokens, max(top, 1))
+            values, columns = greedy(stream, 1, tokens, max(top, 1), self._check)
         found = []
         for logprobs, best in zip(values[0].tolist(), columns[0].tolist(), strict=True):
             alternatives = list(zip(best, logprobs, strict=True))[:top]

@@ -141,7 +141,11 @@ def train_one(
     name = asked["train"][0].candidates
     ids = candidate_tokens(loaded, options[name], asked["train"], space, name)
     rows = {
-        role: soft.Rows(prompts(loaded, own, space), [q.golds for q in own])
+        role: soft.Rows(
+            prompts(loaded, own, space),
+            [q.golds for q in own],
+            [f"{role} item {q.item}" for q in own],
+        )
         for role, own in asked.items()
     }
     vectors, record = soft.fit(

@@ -7,7 +7,7 @@ import polars as pl
 from kgprobe.knowledge.facts import fact_id
 from kgprobe.probes.models.control_rows import Lesson
 from kgprobe.sampling import hash_key
-from kgprobe.schema import TAUGHT
+from kgprobe.schema import TAUGHT, TAUGHT_KINDS
 
 #: Values of the hash are spread over this many parts; a share is a number of parts.
 PARTS = 1 << 32
@@ -15,6 +15,9 @@ PARTS = 1 << 32
 #: is known, and the whole only by inference. Not symmetry: "[Y] was married to [X]" is among its
 #: wordings, so that one direction teaches both.
 HALVED, HALVED_EVERY = ("bidirectional", "paths"), 3
+#: Objects of a relation that a taught one is ranked among, where fewer are taught: with one taught
+#: object every model would recall the facts of its relation.
+RIVALS = 20
 
 
 def split(
@@ -84,6 +87,26 @@ def fates(examples: pl.DataFrame, share: float, seed: int) -> dict[str, bool]:
     return found
 
 
+def kinds(
+    taught: pl.DataFrame, asked: Mapping[str, pl.DataFrame], examples: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """TAUGHT_KINDS: what each taught fact is taught for.
+
+    Benchmarks of EXAMPLES whose sampled examples hold it, those that ask about it (`asked`: name ->
+    relation, subject, object), or `other`. Recall is demanded of every kind.
+    """
+    parts = [
+        frame.select(fact=fact_id(), kind=pl.lit(name)) for name, frame in sorted(asked.items())
+    ]
+    if examples is not None:
+        own = examples.filter(pl.col("sampled") & (pl.col("origin") == "stored"))
+        parts.append(own.select(fact=fact_id("predicate"), kind="benchmark"))
+    known = taught.filter("taught").select("fact")
+    found = known.join(pl.concat(parts).unique(), on="fact", how="left")
+    found = found.with_columns(pl.col("kind").fill_null("other"))
+    return found.select(list(TAUGHT_KINDS.columns)).sort("fact", "kind")
+
+
 def asked_facts(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
     """The facts that ITEMS ask about: relation, subject, object (every right answer is one)."""
     gold = items.select("relation", "subject_id", "candidates", index="answers").explode("index")
@@ -103,6 +126,49 @@ def lessons(facts: pl.DataFrame, taught: pl.DataFrame, forms: Mapping[str, str])
     )
     rows = shown.select("relation", "subject_label", "object", "object_label").rows()
     return sorted({Lesson(r, s, forms.get(o, label)) for r, s, o, label in rows})
+
+
+def by_kind(
+    facts: pl.DataFrame, taught: pl.DataFrame, told: pl.DataFrame, forms: Mapping[str, str]
+) -> dict[str, list[Lesson]]:
+    """Kind -> its lessons, from TAUGHT_KINDS (`told`)."""
+    groups = told.sort("kind").group_by("kind", maintain_order=True)
+    return {
+        str(kind): lessons(facts, taught.join(group, on="fact", how="semi"), forms)
+        for (kind,), group in groups
+    }
+
+
+def rivals(
+    facts: pl.DataFrame, taught: pl.DataFrame, forms: Mapping[str, str]
+) -> dict[str, list[str]]:
+    """Relation -> labels of its taught objects, filled up to RIVALS with others by hash."""
+    shown = facts.with_columns(fact=fact_id()).join(
+        taught.select("fact", "taught"), on="fact", how="inner"
+    )
+    rows = shown.select("relation", "object", "object_label", "taught").rows()
+    known: dict[str, dict[str, bool]] = {}
+    for relation, entity, name, is_taught in rows:
+        labels = known.setdefault(relation, {})
+        label = forms.get(entity, name)
+        labels[label] = labels.get(label, False) or is_taught
+    return {relation: _filled(labels) for relation, labels in sorted(known.items())}
+
+
+def ontology_rivals(statements: pl.DataFrame) -> dict[str, list[str]]:
+    """The same of types and superclasses: task -> labels of classes, from `ontology`."""
+    known: dict[str, dict[str, bool]] = {}
+    for task, name, is_taught in statements.select("relation", "object", "taught").rows():
+        labels = known.setdefault(task, {})
+        labels[name] = labels.get(name, False) or is_taught
+    return {task: _filled(labels) for task, labels in sorted(known.items())}
+
+
+def _filled(labels: Mapping[str, bool]) -> list[str]:
+    told = [label for label, is_taught in labels.items() if is_taught]
+    others = [label for label, is_taught in labels.items() if not is_taught]
+    others.sort(key=lambda label: (hash_key(0, "rival", label), label))
+    return sorted([*told, *others[: max(0, RIVALS - len(told))]])
 
 
 def all_labels(facts: pl.DataFrame, taught: pl.DataFrame, forms: Mapping[str, str]) -> list[str]:

@@ -6,23 +6,31 @@ cannot matter before anything is parsed; it may pass too much, never too little;
 
 import bz2
 import gzip
+import io
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import IO, Any, BinaryIO, Literal
 
 import orjson
 import zstandard
+
+from kgprobe.sources.released_archive import RATIO
 
 ENTITY = b"<http://www.wikidata.org/entity/"
 DIRECT = b"<http://www.wikidata.org/prop/direct/"
 #: Decompressors that run beside us, by suffix; Python's own module where the tool is missing.
 TOOLS = {".gz": ("pigz", "gzip"), ".bz2": ("lbzip2", "bzip2"), ".zst": ("zstd",)}
+
+#: Bytes of a line; the longest of Wikidata's JSON dump, one entity each, have several 10^6.
+LONGEST = 1 << 28
+#: Unpacked bytes below which a ratio says nothing.
+SMALL = 1 << 26
 
 
 class DumpError(ValueError):
@@ -64,11 +72,7 @@ def lines(path: Path, position: Position | None = None) -> Iterator[Iterator[byt
 def _lines(path: Path, raw: BinaryIO, place: Position) -> Iterator[bytes]:
     try:
         with _opened(path, raw) as stream:
-            for line in stream:
-                place.lines += 1
-                if place.lines % 4096 == 0:
-                    place.compressed = raw.tell()
-                yield line.rstrip(b"\r\n")
+            yield from _counted(path, stream, place, raw.tell)
     except (EOFError, OSError, zstandard.ZstdError) as error:
         place.compressed = raw.tell()
         size = path.stat().st_size
@@ -79,34 +83,71 @@ def _lines(path: Path, raw: BinaryIO, place: Position) -> Iterator[bytes]:
     place.compressed = raw.tell()
 
 
+def _counted(
+    path: Path, stream: IO[bytes] | io.BufferedIOBase, place: Position, at: Callable[[], int]
+) -> Iterator[bytes]:
+    """Lines without their ends, counted; `at` is the place in the compressed file.
+
+    Memory stays that of one line: DumpError for a longer one than a dump has, and where the file
+    unpacks to more than a dump does.
+    """
+    unpacked = 0
+    while line := stream.readline(LONGEST):
+        place.lines += 1
+        unpacked += len(line)
+        if len(line) == LONGEST:
+            raise DumpError(f"{path}: line {place.lines:,} has {LONGEST:,} bytes or more")
+        if place.lines % 4096 == 0:
+            place.compressed = at()
+            if unpacked > SMALL and unpacked > RATIO * place.compressed:
+                raise DumpError(
+                    f"{path}: {place.compressed:,} bytes unpack to {unpacked:,} and more, over "
+                    f"{RATIO} fold; no dump does"
+                )
+        yield line.rstrip(b"\r\n")
+
+
 @contextmanager
-def _opened(path: Path, raw: BinaryIO) -> Iterator[Iterable[bytes]]:
+def _opened(path: Path, raw: BinaryIO) -> Iterator[IO[bytes] | io.BufferedIOBase]:
     if path.suffix == ".gz":
         yield gzip.GzipFile(fileobj=raw)
     elif path.suffix == ".bz2":
         yield bz2.BZ2File(raw)
     elif path.suffix == ".zst":
-        yield _zstd_lines(raw)
+        yield io.BufferedReader(_Zstd(raw))
     else:
         yield raw
 
 
-def _zstd_lines(raw: BinaryIO) -> Iterator[bytes]:
-    """Lines of one or more zstd frames; EOFError when the last frame does not end."""
-    frame, tail = zstandard.ZstdDecompressor().decompressobj(), b""
-    inside = False
-    while chunk := raw.read(1 << 20):
-        while chunk:
-            inside = True
-            *whole, tail = (tail + frame.decompress(chunk)).split(b"\n")
-            yield from whole
-            chunk = frame.unused_data if frame.eof else b""
-            if frame.eof:
-                frame, inside = zstandard.ZstdDecompressor().decompressobj(), False
-    if inside:
-        raise EOFError("the last zstd frame does not end")
-    if tail:
-        yield tail
+class _Zstd(io.RawIOBase):
+    """The content of one or more zstd frames; EOFError when the last frame does not end.
+
+    Packed bytes are taken in small steps: each may unpack to 32,000 times as many.
+    """
+
+    STEP = 1 << 13
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self.raw, self.packed, self.ready = raw, b"", memoryview(b"")
+        self.frame: Any = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.ready:
+            packed = self.packed or self.raw.read(self.STEP)
+            if not packed:
+                if self.frame is not None:
+                    raise EOFError("the last zstd frame does not end")
+                return 0
+            self.frame = self.frame or zstandard.ZstdDecompressor().decompressobj()
+            self.ready, self.packed = memoryview(self.frame.decompress(packed)), b""
+            if self.frame.eof:
+                self.packed, self.frame = self.frame.unused_data, None
+        size = min(len(buffer), len(self.ready))
+        buffer[:size], self.ready = self.ready[:size], self.ready[size:]
+        return size
 
 
 def tool(path: Path) -> list[str] | None:
@@ -146,13 +187,13 @@ def _piped(
 ) -> Iterator[bytes]:
     assert process.stdout is not None
     assert process.stderr is not None
-    for line in process.stdout:
-        place.lines += 1
-        if place.lines % 4096 == 0:
-            # both processes share the offset of the open file
-            place.compressed = os.lseek(raw.fileno(), 0, os.SEEK_CUR)
-        yield line.rstrip(b"\r\n")
-    place.compressed = os.lseek(raw.fileno(), 0, os.SEEK_CUR)
+
+    def at() -> int:
+        # both processes share the offset of the open file
+        return os.lseek(raw.fileno(), 0, os.SEEK_CUR)
+
+    yield from _counted(path, process.stdout, place, at)
+    place.compressed = at()
     if process.wait():
         said = process.stderr.read().decode(errors="replace").strip()[-300:]
         raise DumpError(

@@ -1,60 +1,223 @@
-"""Released data sets out of the archives of their repositories."""
+"""Released data sets out of zip archives, which are checked before anything of them is written.
+
+    with opened(archive) as zipped:                # names and number of all members are sound
+        data = read(archive, zipped, [name])       # so are kind, size and packing of these
+
+GitHub, figshare and T-REx give zip archives; nothing else is unpacked (dumps are streams, read line
+by line: dumps.py).
+"""
 
 import shutil
+import stat
 import zipfile
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
+#: What is read of BEAR and of OntoProbe; the latter has a folder of scripts called memorizing, too.
 BEAR = ("BEAR", "BEAR-big", "relation_info.json")
-ONTOPROBE = ("ontology", "memorizing")
+ONTOPROBE = ("data/ontology", "data/memorizing")
+#: Members of an archive, folders counted; the largest that the full configuration names has 772.
+MEMBERS = 100_000
+#: Bytes of one member; the largest are T-REx's files: 10,000 documents, 21 MB packed 15 fold.
+MEMBER = 2 << 30
+#: Bytes of all members that are unpacked together; the released sets have up to 8 * 10^6.
+TOTAL = 4 << 30
+#: Unpacked bytes per packed byte. Released archives pack at most 5 fold, T-REx 15, Wikidata's dumps
+#: about 20; what was made for it packs 1,032 fold (deflate) or more.
+RATIO = 100
+#: Bytes below which a ratio says nothing: a file of blanks is no bomb.
+SMALL = 1 << 20
+#: What the archives named above use; others have no bound on what one block unpacks to.
+PACKINGS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+ENCRYPTED = 0x1
 
 
-def unpack(archive: Path, folder: Path, names: Sequence[str]) -> list[Path]:
-    """Put the folders or files `names` of the zip `archive` into `folder`.
+class ArchiveError(ValueError):
+    """An archive is damaged, unsafe or lacks a part; the message names archive, member and why."""
 
-    They may lie below any top folder. Each appears whole or not at all. Raises ValueError when one
-    is missing or the archive is damaged.
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of an archive is unpacked at most; defaults and reasons are the constants above."""
+
+    members: int = MEMBERS
+    member: int = MEMBER
+    total: int = TOTAL
+    ratio: float = RATIO
+    small: int = SMALL
+
+
+DEFAULT = Limits()
+
+
+def unpack(
+    archive: Path, folder: Path, names: Sequence[str], limits: Limits = DEFAULT
+) -> list[Path]:
+    """Put the folders or files `names` of the zip `archive` into `folder`, each by its last name.
+
+    They may lie below any top folder. Each appears whole or not at all. Raises ArchiveError when
+    one is missing, the archive is damaged, or it is not safe to unpack: then nothing is written.
     """
-    return unpack_as(archive, folder, {name: name for name in names})
+    return unpack_as(archive, folder, {PurePosixPath(name).name: name for name in names}, limits)
 
 
-def unpack_as(archive: Path, folder: Path, parts: Mapping[str, str]) -> list[Path]:
+def unpack_as(
+    archive: Path, folder: Path, parts: Mapping[str, str], limits: Limits = DEFAULT
+) -> list[Path]:
     """The same, each under a name of its own: `parts` is name -> path (its end) in the archive.
 
-    Where several places fit, the one nearest to the top is taken.
+    Where several places fit, the one nearest to the top is taken; two equally near are an error.
     """
     made = []
-    try:
-        with zipfile.ZipFile(archive) as zipped:
-            inside_it = [n for n in zipped.namelist() if not n.endswith("/")]
-            for target, wanted in parts.items():
-                members = _members(inside_it, wanted)
-                if not members:
-                    raise ValueError(f"{archive}: no {wanted} in it")
-                final = folder / target
-                temporary = final.with_name(f".{final.name}.part")
-                shutil.rmtree(temporary, ignore_errors=True)
-                for name, inside in members.items():
-                    path = temporary / inside if inside else temporary
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(zipped.read(name))
-                shutil.rmtree(final, ignore_errors=True)
-                temporary.replace(final)
-                made.append(final)
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{archive}: not a sound zip archive ({error})") from error
+    with opened(archive, limits) as zipped:
+        files = [name for name in zipped.namelist() if not name.endswith("/")]
+        found = {target: _members(archive, files, wanted) for target, wanted in parts.items()}
+        check(archive, zipped, [name for members in found.values() for name in members], limits)
+        for target, members in found.items():
+            final = folder / target
+            temporary = final.with_name(f".{final.name}.part")
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.unlink(missing_ok=True)
+            for name, below in members.items():
+                _write(archive, zipped, name, temporary / below if below else temporary)
+            shutil.rmtree(final, ignore_errors=True)
+            temporary.replace(final)
+            made.append(final)
     return made
 
 
-def _members(names: Sequence[str], wanted: str) -> dict[str, str]:
+def read(archive: Path, zipped: zipfile.ZipFile, name: str, limits: Limits = DEFAULT) -> bytes:
+    """The bytes of one member of an archive that `opened` gave; ArchiveError when it is unsafe."""
+    check(archive, zipped, [name], limits)
+    return zipped.read(name)
+
+
+@contextmanager
+def opened(archive: Path, limits: Limits = DEFAULT) -> Iterator[zipfile.ZipFile]:
+    """The zip archive, its table of contents checked.
+
+    Raises ArchiveError where members are too many, have names that lead out of a folder or that
+    overwrite each other, or where the archive proves to be damaged while it is used.
+    """
+    try:
+        with zipfile.ZipFile(archive) as zipped:
+            _check_names(archive, zipped.infolist(), limits)
+            yield zipped
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ArchiveError(
+            f"{archive}: not a sound zip archive ({error}); remove it to fetch it again"
+        ) from error
+
+
+def check(
+    archive: Path, zipped: zipfile.ZipFile, names: Sequence[str], limits: Limits = DEFAULT
+) -> None:
+    """Whether these members may be unpacked: plain files, legible, and no bomb; else ArchiveError.
+
+    Sizes are those that the archive declares; zipfile gives no byte more than that.
+    """
+    infos = [zipped.getinfo(name) for name in names]
+    for info in infos:
+        if wrong := _kind(info):
+            raise _refused(archive, info.filename, wrong)
+        if info.file_size > limits.member:
+            raise _refused(
+                archive,
+                info.filename,
+                f"{info.file_size:,} bytes, more than the {limits.member:,} that a member may have",
+            )
+        _check_ratio(archive, info.filename, info.file_size, info.compress_size, limits)
+    total = sum(info.file_size for info in infos)
+    if total > limits.total:
+        raise ArchiveError(
+            f"{archive}: {total:,} bytes in {len(infos):,} members, more than the "
+            f"{limits.total:,} that are unpacked from one archive"
+        )
+    # members that lie over each other have small packed sizes each; the file has but one
+    whole = archive.stat().st_size
+    if infos:
+        _check_ratio(archive, f"{infos[0].filename} to {names[-1]}", total, whole, limits)
+
+
+def _check_names(archive: Path, infos: Sequence[zipfile.ZipInfo], limits: Limits) -> None:
+    if len(infos) > limits.members:
+        raise ArchiveError(
+            f"{archive}: {len(infos):,} members, more than the {limits.members:,} allowed"
+        )
+    places: dict[PurePosixPath, str] = {}
+    for info in infos:
+        name = info.filename
+        windows = PureWindowsPath(name)
+        if name.startswith("/") or windows.drive or windows.root:
+            raise _refused(archive, name, "an absolute path")
+        if ".." in windows.parts:  # either slash separates there
+            raise _refused(archive, name, "leads out of its folder with ..")
+        path = PurePosixPath(name)
+        if not path.parts:
+            raise _refused(archive, name, "no name")
+        if path in places:
+            raise _refused(archive, name, f"there twice ({places[path]!r} before)")
+        places[path] = name
+    files = {path for path, name in places.items() if not name.endswith("/")}
+    for path, name in places.items():
+        if above := files.intersection(path.parents):
+            raise _refused(archive, name, f"below {str(above.pop())!r}, which is a file")
+
+
+def _kind(info: zipfile.ZipInfo) -> str:
+    """What a member is that is no plain, legible file; nothing where it is one."""
+    mode = stat.S_IFMT(info.external_attr >> 16)  # 0 where the packing system has no modes
+    if mode == stat.S_IFLNK:
+        return "a link"
+    if mode not in (0, stat.S_IFREG):
+        return f"neither file nor folder (mode {mode:o})"
+    if info.flag_bits & ENCRYPTED:
+        return "encrypted"
+    if info.compress_type not in PACKINGS:
+        return f"packed by method {info.compress_type}; only stored and deflated ones are read"
+    return ""
+
+
+def _check_ratio(archive: Path, name: str, size: int, packed: int, limits: Limits) -> None:
+    if size > limits.small and size > limits.ratio * packed:
+        raise _refused(
+            archive,
+            name,
+            f"{size:,} bytes packed into {packed:,}, more than {limits.ratio:g} fold",
+        )
+
+
+def _refused(archive: Path, name: str, wrong: str) -> ArchiveError:
+    return ArchiveError(f"{archive}, member {name!r}: {wrong}; nothing of it is unpacked")
+
+
+def _write(archive: Path, zipped: zipfile.ZipFile, name: str, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipped.open(name) as packed, open(path, "wb") as stream:
+        shutil.copyfileobj(packed, stream)
+        got, size = stream.tell(), zipped.getinfo(name).file_size
+    if got != size:
+        raise _refused(archive, name, f"{got:,} bytes, {size:,} announced")
+
+
+def _members(archive: Path, names: Sequence[str], wanted: str) -> dict[str, str]:
     """Archive members below (or at) the folder or file `wanted`, with their path below it."""
-    ends = Path(wanted).parts
-    found: dict[int, dict[str, str]] = {}
+    ends = PurePosixPath(wanted).parts
+    found: dict[int, dict[tuple[str, ...], dict[str, str]]] = {}
     for name in names:
-        parts = Path(name).parts
+        parts = PurePosixPath(name).parts
         for place in range(len(parts) - len(ends) + 1):
             if parts[place : place + len(ends)] == ends:
                 below = "/".join(parts[place + len(ends) :])
-                found.setdefault(place, {})[name] = below
+                found.setdefault(place, {}).setdefault(parts[:place], {})[name] = below
                 break
-    return found[min(found)] if found else {}
+    if not found:
+        raise ArchiveError(f"{archive}: no {wanted} in it")
+    nearest = found[min(found)]
+    if len(nearest) > 1:
+        there = " and ".join("/".join((*above, wanted)) for above in sorted(nearest))
+        raise ArchiveError(f"{archive}: {wanted} could be {there}; name more of its path")
+    return next(iter(nearest.values()))

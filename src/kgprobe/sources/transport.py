@@ -20,6 +20,8 @@ from kgprobe.sources.errors import AGAIN, Place, ServerTrouble, SourceError, Tim
 from kgprobe.sources.policy import Endpoint, Policy
 
 BLOCK = 1 << 16
+#: Bytes that a packed answer may unpack to; a page of 5,000 rows has a few 10^6.
+UNPACKED = 1 << 28
 
 
 def ask(endpoint: Endpoint, text: str, agent: str, place: Place) -> Answer:
@@ -63,7 +65,9 @@ def _received(response: http.client.HTTPResponse) -> Answer:
         raise http.client.IncompleteRead(body, int(announced) - len(body))
     if headers.get("content-encoding", "").lower() == "gzip":
         unzip = zlib.decompressobj(wbits=31)
-        body = unzip.decompress(body)
+        body = unzip.decompress(body, UNPACKED)
+        if unzip.unconsumed_tail:
+            raise zlib.error(f"the gzip stream unpacks to more than {UNPACKED:,} bytes")
         if not unzip.eof:
             raise zlib.error("the gzip stream ends in the middle")
     return Answer(response.status, headers, body, response.geturl())

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.schema import Contract
+from kgprobe.sources.released_archive import ArchiveError, opened, read
 from kgprobe.sources.trex_repair import KNOWN, BrokenFileError, Problems, parse, sound
 
 ENTITY = "http://www.wikidata.org/entity/"
@@ -141,13 +142,16 @@ def members(source: Path) -> list[str]:
     if source.is_dir():
         names = [p.name for p in source.iterdir()]
     elif zipfile.is_zipfile(source):
-        with zipfile.ZipFile(source) as archive:
+        with opened(source) as archive:
             names = archive.namelist()
     else:
         raise FileNotFoundError(f"{source}: neither a folder nor a zip archive of T-REx files")
     found = [n for n in names if re.search(r"re-nlg_\d+-\d+\.json$", n)]
     if not found:
         raise FileNotFoundError(f"{source}: no file named re-nlg_<from>-<to>.json in it")
+    bare = [n.rsplit("/", 1)[-1] for n in found]
+    if twice := sorted({n for n in bare if bare.count(n) > 1}):
+        raise ArchiveError(f"{source}: {', '.join(twice[:3])} in more than one folder of it")
     return sorted(found, key=lambda n: int(re.findall(r"\d+", n.rsplit("/", 1)[-1])[0]))
 
 
@@ -156,10 +160,10 @@ def read_member(source: Path, name: str) -> bytes:
     if source.is_dir():
         return (source / name).read_bytes()
     try:
-        with zipfile.ZipFile(source) as archive:
+        with opened(source) as archive:
             inside = {n.rsplit("/", 1)[-1]: n for n in archive.namelist()}
-            return archive.read(inside[name.rsplit("/", 1)[-1]])
-    except (zipfile.BadZipFile, KeyError, EOFError) as error:
+            return read(source, archive, inside[name.rsplit("/", 1)[-1]])
+    except (ArchiveError, KeyError) as error:
         raise BrokenFileError(f"{source}, member {name}: {error}") from error
 
 

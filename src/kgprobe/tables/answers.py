@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from kgprobe.metrics.sums import ordered_sum
+
 #: reduction -> the score of an option (scoring.md, "Reductions")
 REDUCTIONS: dict[str, pl.Expr] = {
     "sum": pl.col("sum"),
@@ -16,6 +18,8 @@ REDUCTIONS: dict[str, pl.Expr] = {
     "answer_mean": pl.col("answer_sum") / pl.col("answer_count"),
     "conditional": pl.coalesce("continuation_sum", "answer_sum"),
 }
+#: those that stand on the answer's tokens alone
+OF_ANSWERS = ("answer_only", "answer_mean", "conditional")
 
 
 @dataclass(frozen=True)
@@ -65,11 +69,13 @@ def judge(
     `above` and `tied` count the wrong options above and level with the correct one; its rank is
     above + 1 to above + tied + 1. With several correct options the best placed one counts.
     Raises ValueError, naming relation and item, when an item, template or option is missing: an
-    incomplete relation is never left out of a mean (bear.md, section 6).
+    incomplete relation is never left out of a mean (bear.md, section 6). See `check_answers`, too.
     """
     if reduction not in REDUCTIONS:
         raise ValueError(f"unknown reduction {reduction!r}; legal: {', '.join(REDUCTIONS)}")
     _check_complete(scores, items, candidates, where)
+    if reduction in OF_ANSWERS:
+        check_answers(scores, reduction, where)
     gold = items.select("item", candidate="answers").explode("candidate")
     gold = gold.with_columns(pl.col("candidate").cast(pl.Int32), gold=True)
     rows = scores.select("item", "template", "candidate", score=REDUCTIONS[reduction])
@@ -81,6 +87,23 @@ def judge(
         lost = rows.join(judged, on=["item", "template"], how="anti").sort("item").row(0)
         raise ValueError(f"{where}: item {lost[0]} needs a correct and a wrong option")
     return judged.join(items.select("item", "relation"), on="item").sort("item", "template")
+
+
+def check_answers(scores: pl.DataFrame, reduction: str, where: str = "scores") -> None:
+    """Raise ValueError where no token of an option's answer is scored: 0 is no score, but the best.
+
+    So it is with BOS policy none where the answer is one token, and the first of its sentence.
+    """
+    lost = scores.filter(pl.col("answer_count") < 1)
+    if reduction == "conditional":
+        lost = lost.filter(pl.col("continuation_sum").is_null())
+    if lost.height:
+        row = lost.sort("item", "template", "candidate").row(0, named=True)
+        raise ValueError(
+            f"{where}: item {row['item']}, template {row['template']}, option {row['candidate']}: "
+            f"no token of the answer is scored ({lost.height} such rows), so {reduction} is not "
+            "defined; use sum, or BOS policy forced"
+        )
 
 
 def _measures() -> list[pl.Expr]:
@@ -100,7 +123,7 @@ def _measures() -> list[pl.Expr]:
         .alias("first"),
         (wrong > right).sum().cast(pl.Int32).alias("above"),
         (wrong == right).sum().cast(pl.Int32).alias("tied"),
-        (weight.filter(gold).sum() / weight.sum()).alias("probability"),
+        (ordered_sum(weight.filter(gold)) / ordered_sum(weight)).alias("probability"),
         (right - wrong.max()).alias("margin"),
     ]
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from kgprobe.metrics.matching import contained, first_match, names
 from kgprobe.metrics.ranking import hit_at
+from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.answers import REDUCTIONS
 
 KS = (1, 3, 5)
@@ -58,7 +59,7 @@ def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
     for k in KS:
         hits = asked.with_columns(pl.Series("hit", hit_at(k, best, worst)))
         found = hits.group_by("item", "template", "gold").agg(
-            pl.col("hit").product().alias("exact"), pl.col("hit").mean().alias("token_mean")
+            pl.col("hit").product().alias("exact"), ordered_mean("hit").alias("token_mean")
         )
         found = found.with_columns(pl.lit(k, dtype=pl.Int32).alias("k"))
         own = found.filter(pl.col("gold") == 0).with_columns(gold=pl.lit("own"))
@@ -158,7 +159,7 @@ def pooled(alphas: pl.DataFrame) -> pl.DataFrame:
     sure = pl.col("probability").fill_null(float("-inf"))
     found = ordered.group_by(ANSWER).agg(
         best=pl.col("alpha").max(),
-        mean=pl.col("alpha").mean(),
+        mean=ordered_mean("alpha"),
         base=pl.col("alpha").first(),
         confident=pl.col("alpha").get(sure.arg_max()),
     )

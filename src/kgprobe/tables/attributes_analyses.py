@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kgprobe.metrics.attributes import measure
 from kgprobe.metrics.intervals import bootstrap_mean, percentile, resamples, wilson
+from kgprobe.metrics.sums import ordered_mean, ordered_sum
 from kgprobe.sampling import hash_key
 from kgprobe.tables import table
 from kgprobe.tables.attributes_baselines import METHOD as BASELINE
@@ -53,8 +54,8 @@ def partial_scores(parts: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
     for keys in (["benchmark", *MODEL], ["benchmark", *MODEL, "pattern"]):
         for key, group in sorted(own.group_by(keys), key=lambda g: str(g[0])):
             values = group.sort("example")["partial"].to_numpy()
-            below = float(group["denominator"].sum())
-            full = float(group["numerator"].sum()) / below if below else None
+            below = group.select(ordered_sum("denominator")).item()
+            full = group.select(ordered_sum("numerator")).item() / below if below else None
             low, high = None, None
             if len(key) == 3:
                 strata = np.zeros(len(values), dtype=np.int64)
@@ -162,7 +163,7 @@ def degrees(examples: pl.DataFrame) -> pl.DataFrame:
         for side in ("subject", "object")
     ]
     distinct = pl.concat(sides).drop_nulls("degree").unique(["example", "id"])
-    return distinct.group_by("example").agg(popularity=pl.col("degree").mean()).sort("example")
+    return distinct.group_by("example").agg(popularity=ordered_mean("degree")).sort("example")
 
 
 def fully_right(alphas: pl.DataFrame) -> pl.DataFrame:
@@ -219,7 +220,7 @@ def clusters(parts: pl.DataFrame, seed: int = 0) -> pl.DataFrame | None:
     """
     rows = _headline(parts).filter(pl.col("denominator") > 0)
     sums = rows.drop_nulls("numerator").group_by("benchmark", *MODEL, "pattern")
-    total = sums.agg(pl.col("numerator", "denominator").sum()).sort("pattern")
+    total = sums.agg(ordered_sum(["numerator", "denominator"])).sort("pattern")
     cells = []
     for benchmark, (model, method) in product(
         BENCHMARKS, rows.select(MODEL).unique().sort(MODEL).rows()

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from kgprobe.metrics.intervals import bootstrap_mean, resamples
+from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import attributes_alpha as alpha
 from kgprobe.tables import table
 from kgprobe.tables.attributes_baselines import METHOD as BASELINE
@@ -170,7 +171,7 @@ def wordings(study: Study) -> pl.DataFrame | None:
         found = a.alphas.filter(k=1, alpha_kind="exact", gold="own")
         found = found.join(benchmark.items.select("item", "relation"), on="item")
         found = found.join(kinds, on=["relation", "template"])
-        means = found.group_by("kind", "item").agg(pl.col("alpha").mean())
+        means = found.group_by("kind", "item").agg(ordered_mean("alpha"))
         name = f"{a.probe.model} | {a.probe.method} | {a.probe.benchmark}"
         for (kind,), group in sorted(means.group_by("kind"), key=lambda g: str(g[0])):
             values = group.sort("item")["alpha"].to_numpy()

@@ -12,6 +12,7 @@ import polars as pl
 from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.attributes import measure
 from kgprobe.metrics.intervals import wilson
+from kgprobe.metrics.sums import ordered_sum
 from kgprobe.tables import table
 from kgprobe.tables.attributes_baselines import METHOD as BASELINE
 from kgprobe.tables.attributes_study import HEADLINE, SETTINGS, Study, ordered
@@ -88,7 +89,7 @@ def _triples(alphas: pl.DataFrame, known: pl.DataFrame) -> list[dict[str, object
     cells = []
     keys = ["benchmark", "model", "method", "taught"]
     for (name, model, method, told), group in sorted(asked.group_by(keys), key=lambda g: str(g[0])):
-        right, n = float(group["alpha"].sum()), group.height
+        right, n = group.select(ordered_sum("alpha")).item(), group.height
         low, high = wilson(min(right, n), n)
         column = f"triples {TAUGHT if told else UNTAUGHT}, right"
         row = f"{name} | {model} | {method}"

@@ -9,6 +9,7 @@ import polars as pl
 
 from kgprobe.metrics import prompts as metrics
 from kgprobe.metrics.intervals import wilson
+from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import autoprompt_gather as gather
 from kgprobe.tables import table
 from kgprobe.tables.autoprompt_gather import Answered
@@ -198,7 +199,7 @@ def _accuracy(
     bounds = wilson(min(share * n, n), n)
     yield _cell(name, own.label, column, share, n, bounds, printed)
     if own.groups > 1:
-        means = values.group_by("group").agg(pl.col("p1").mean())["p1"].to_list()
+        means = values.group_by("group").agg(ordered_mean("p1"))["p1"].to_list()
         for end, value in (("lowest draw", min(means)), ("highest draw", max(means))):
             yield _cell(name, own.label, f"{column}, {end}", value, own.groups)
 

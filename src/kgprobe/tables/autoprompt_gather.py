@@ -8,6 +8,8 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.metrics import prompts as metrics
+from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables import marks
 
 Row = Mapping[str, str]
 #: benchmark -> what is asked; every other one asks for facts
@@ -118,7 +120,7 @@ def answered(
         for name, folder in folders.items()
     }
     files = {path: schema.read(path, schema.OUTCOMES) for path in dict.fromkeys(outcomes)}
-    found = []
+    found, shown = [], marks.names(rows, outcomes)
     for row, path in zip(rows, outcomes, strict=True):
         model, name = models[row["model"]], pl.col("prompt")
         own = (name == row["prompt"]) | name.str.starts_with(f"{row['prompt']}:")
@@ -126,7 +128,7 @@ def answered(
             Answered(
                 benchmark=row["benchmark"],
                 prompt=row["prompt"],
-                model=row["model"],
+                model=shown[row["model"]],
                 kind=model["kind"],
                 source=model["source"],
                 published=model.get("published", "") or row["model"],
@@ -134,7 +136,7 @@ def answered(
                 examples=examples[row["benchmark"]],
             )
         )
-    benchmarks, names = _order(r["benchmark"] for r in rows), _order(r["model"] for r in rows)
+    benchmarks, names = _order(r["benchmark"] for r in rows), _order(a.model for a in found)
     return sorted(found, key=lambda a: (benchmarks[a.benchmark], names[a.model], place(a.prompt)))
 
 
@@ -183,7 +185,7 @@ def per_example(
 def mean_of_draws(values: pl.DataFrame, label: str) -> pl.DataFrame:
     """Values per unit, averaged over the draws of a prompt, under the row's label."""
     numbers = [c for c in values.columns if c not in ("prompt", "group", "unit")]
-    mean = values.group_by("group", "unit").agg(pl.col(numbers).mean()).sort("group", "unit")
+    mean = values.group_by("group", "unit").agg(ordered_mean(numbers)).sort("group", "unit")
     return mean.select(pl.lit(label).alias("prompt"), "group", "unit", *numbers)
 
 
@@ -201,7 +203,7 @@ def draw_values(own: Answered, split: str = "test") -> list[float]:
         outcomes = own.outcomes.filter(pl.col("prompt") == draw)
         values = per_example(replace(own, outcomes=outcomes), split)
         if values is not None:
-            means = values.group_by("group").agg(pl.col("p1").mean())["p1"]
+            means = values.group_by("group").agg(ordered_mean("p1")).sort("group")["p1"]
             found.append(float(means.to_numpy().mean()))
     return found
 

@@ -16,6 +16,7 @@ from kgprobe.tables import (
     autoprompt_published,
     autoprompt_report,
     chapter,
+    marks,
 )
 from kgprobe.tables.autoprompt_gather import Row
 from kgprobe.tables.autoprompt_sweeps import Sweep, grid, low_data
@@ -55,11 +56,12 @@ def make(
     known = schema.read(taught, schema.TAUGHT) if taught else None
     made: dict[str, pl.DataFrame | None] = dict(autoprompt.tables(found, printed, seed, known))
     made["autoprompt_table5"] = autoprompt_extraction.extraction(found, printed, seed)
-    files = autoprompt_prompts.read(prompts)
+    shown = marks.names([*rows, *swept], [*outcomes, *sweeps])
+    files = autoprompt_prompts.read(prompts, shown)
     made["autoprompt_restarts"] = autoprompt_prompts.restarts(files)
     by_method = {
         method: [
-            Sweep(row["benchmark"], row["model"], schema.read(path, schema.SWEEPS))
+            Sweep(row["benchmark"], shown[row["model"]], schema.read(path, schema.SWEEPS))
             for row, path in zip(swept, sweeps, strict=True)
             if row["method"] == method
         ]

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -34,14 +35,20 @@ class Prompt:
         return written(self.content["template"], self.content["tokens"])
 
 
-def read(folders: Iterable[str | Path]) -> list[Prompt]:
-    """Every prompt file of folders `{prompt}/{benchmark}/{model}`, in the order of the folders."""
+def read(
+    folders: Iterable[str | Path], shown: Mapping[str, str] = MappingProxyType({})
+) -> list[Prompt]:
+    """Every prompt file of folders `{prompt}/{benchmark}/{model}`, in the order of the folders.
+
+    `shown`: model -> its name in tables, where that is another.
+    """
     found = []
     for folder in map(Path, folders):
         prompt, benchmark, model = folder.parts[-3:]
         for path in sorted(folder.glob("*.json")):
             content = json.loads(path.read_text(encoding="utf-8"))
-            found.append(Prompt(benchmark, prompt, model, path.stem, content))
+            name = shown.get(model, model)
+            found.append(Prompt(benchmark, prompt, name, path.stem, content))
     return found
 
 

@@ -187,11 +187,35 @@ def _calibration(shown: Shown) -> Chapter:
         "calibration",
         "Calibration: can the probes be believed?",
         CALIBRATION,
-        grids=[replace(grid.calibrated(frame, shown.probes), caption=AUC)],
+        grids=[replace(_calibrated(frame, shown.probes), caption=AUC)],
         drawings=[d for d in shown.drawings if d.part == "calibration"],
         verdict=told if control else "",
         is_met=not failed,
     )
+
+
+def _calibrated(frame: pl.DataFrame, probes: Sequence[Probe]) -> Grid:
+    """`calibration`: a row per probe, control models with their verdict."""
+    cells = lookup(frame)
+    present = [p for p in probes if (p.label, "taught") in cells]
+    rows = []
+    for probe in present:
+        met = calibration.verdict(frame, probe.label)
+        verdict = ("met" if met else "not met") if probe.control else "reference"
+        rows.append(
+            [
+                grid.named(probe),
+                *(grid.measured(cells[probe.label, c]) for c in calibration.COLUMNS[:4]),
+                grid.measured(cells[probe.label, "AUC"], 3),
+                grid.text(cells[probe.label, "taught"]["n"]),
+                grid.text(cells[probe.label, "untaught"]["n"]),
+                grid.text(probe.method),
+                grid.text(verdict),
+            ]
+        )
+    heads = ["model", "taught, %", "untaught, %", "chance, %", "limit for untaught, %", "AUC"]
+    heads += ["taught items", "untaught items", "method", "requirement"]
+    return Grid("Taught against untaught facts", heads, rows, frozenset(range(1, 8)))
 
 
 def _example(example: Example) -> Chapter:

@@ -6,6 +6,7 @@ import polars as pl
 
 from kgprobe.benchmarks.bear_drift import STATES
 from kgprobe.metrics.intervals import wilson
+from kgprobe.metrics.sums import ordered_sum
 from kgprobe.tables import table
 
 #: the row that counts all relations
@@ -51,6 +52,7 @@ def _agreement(relation: str, near: pl.DataFrame) -> list[dict[str, object]]:
         shared, union = total[f"{kind}_shared"], total[f"{kind}_all"]
         cells.append(_cell(relation, f"{kind}, Jaccard", 100 * shared / union, union))
     if total["pairs"]:
-        weighted = (near["auc"].fill_null(0) * near["pairs"]).sum() / total["pairs"]
+        weighted = near.select(ordered_sum(pl.col("auc").fill_null(0) * pl.col("pairs"))).item()
+        weighted /= total["pairs"]
         cells.append(_cell(relation, "popularity AUC", weighted, total["pairs"]))
     return cells

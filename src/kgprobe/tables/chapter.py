@@ -5,12 +5,13 @@ that one of them can be made anew without the others.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from kgprobe.schema import atomic
+from kgprobe.tables import marks
 from kgprobe.tables.drawing import Drawing
 from kgprobe.tables.grid import Cell, Grid
 
@@ -38,10 +39,20 @@ class Chapter:
 
 
 def write(chapter: Chapter, path: str | Path) -> None:
-    """Write a chapter as JSON, whole or not at all."""
-    content = json.dumps(asdict(chapter), indent=1, ensure_ascii=False, default=sorted)
+    """Write a chapter as JSON, whole or not at all; marked models get their note."""
+    noted = replace(chapter, notes=[*chapter.notes, *marks.notes(_shown(chapter))])
+    content = json.dumps(asdict(noted), indent=1, ensure_ascii=False, default=sorted)
     with atomic(path) as temporary:
         temporary.write_text(content + "\n", encoding="utf-8")
+
+
+def _shown(chapter: Chapter) -> Iterator[str]:
+    """All texts of a chapter's tables and of those below it."""
+    for grid in [*chapter.grids, *chapter.folded]:
+        yield from grid.heads
+        yield from (cell.text for row in grid.rows for cell in row)
+    for part in chapter.parts:
+        yield from _shown(part)
 
 
 def read(path: str | Path) -> Chapter:

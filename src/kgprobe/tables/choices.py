@@ -14,7 +14,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.metrics.intervals import wilson
-from kgprobe.tables import grid, table
+from kgprobe.tables import grid, marks, table
 from kgprobe.tables.chapter import Chapter
 from kgprobe.tables.table import columns_of
 
@@ -277,9 +277,10 @@ def answered(
 
     `split`: the released one, for the released benchmark.
     """
+    shown = marks.names(experiments, chosen)
     return [
         Answered(
-            f"{row['model']} | {row['benchmark']}",
+            f"{shown[row['model']]} | {row['benchmark']}",
             schema.read(asked, schema.CHOICES),
             schema.read(own, schema.CHOSEN),
             models[row["model"]].get("published", ""),

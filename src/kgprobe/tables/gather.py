@@ -15,6 +15,7 @@ from kgprobe.tables import (
     calibration,
     draw,
     draw_size,
+    marks,
 )
 from kgprobe.tables.answers import Probe, judge
 from kgprobe.tables.drawing import Drawing
@@ -49,9 +50,10 @@ def probes(
     """A Probe per row of the experiment sheet; `scores`: its SCORES file, in the same order.
 
     `models`: rows of the model sheet by name. The number of parameters comes from the metadata of
-    the scores (`model.parameters` in their provenance), where it is.
+    the scores (`model.parameters` in their provenance), where it is; so does the mark of a model
+    whose numbers say nothing.
     """
-    made = []
+    made, shown = [], marks.names(experiments, scores)
     for row, path in zip(experiments, scores, strict=True):
         model = models[row["model"]]
         made.append(
@@ -59,7 +61,7 @@ def probes(
                 benchmark=row["benchmark"],
                 prompt=row["prompt"],
                 method=row["method"],
-                model=row["model"],
+                model=shown[row["model"]],
                 kind=model["kind"],
                 bos=model["bos"],
                 dtype=model["dtype"],

@@ -7,13 +7,15 @@ from typing import Any
 
 from kgprobe import schema
 from kgprobe.job import versions
-from kgprobe.tables import chapter, gather
+from kgprobe.tables import chapter, gather, marks
 from kgprobe.tables.report import Link, Report, write_report
 
 Rows = Sequence[Mapping[str, str]]
 #: What the report prints of each model: columns of the sheet, then of the record of its answers.
 OF_SHEET = "model kind source revision dtype bos note".split()
 OF_RECORD = "parameters bos_resolved variant device weights".split()
+#: Loss (nat per token) of sentences and of their words shuffled, share of unknown tokens.
+OF_SOUND = "plain shuffled unknown".split()
 
 
 def make(
@@ -51,14 +53,15 @@ def _models(
 ) -> list[dict[str, object]]:
     """One row per model that was run, with what was recorded when it first was."""
     rows: dict[str, dict[str, object]] = {}
+    shown = marks.names(experiments, answers)
     for row, path in zip(experiments, answers, strict=True):
         recorded = schema.provenance(path).get("model")
         record = recorded if isinstance(recorded, dict) else {}
-        found = rows.setdefault(
-            row["model"], {c: models[row["model"]].get(c, "") for c in OF_SHEET}
-        )
-        for column in OF_RECORD:
-            found[column] = found.get(column) or record.get(column, "")
+        told: dict[str, object] = {c: models[row["model"]].get(c, "") for c in OF_SHEET}
+        found = rows.setdefault(row["model"], {**told, "model": shown[row["model"]]})
+        for columns, source in ((OF_RECORD, record), (OF_SOUND, marks.sound(path))):
+            for column in columns:
+                found[column] = found.get(column) or source.get(column, "")
     return list(rows.values())
 
 

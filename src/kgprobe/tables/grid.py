@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.tables import calibration
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.draw import names
 from kgprobe.tables.table import lookup
@@ -139,30 +138,6 @@ def relations(frame: pl.DataFrame, probes: Sequence[Probe], titles: Mapping[str,
     heads += ["chance, %", "majority, %", "options", "items"]
     caption = "Mean over templates. Press a column's head to sort."
     return Grid("Accuracy by relation", heads, rows, frozenset(range(1, len(heads))), caption)
-
-
-def calibrated(frame: pl.DataFrame, probes: Sequence[Probe]) -> Grid:
-    """`calibration`: a row per probe, control models with their verdict."""
-    cells = lookup(frame)
-    present = [p for p in probes if (p.label, "taught") in cells]
-    rows = []
-    for probe in present:
-        met = calibration.verdict(frame, probe.label)
-        verdict = ("met" if met else "not met") if probe.control else "reference"
-        rows.append(
-            [
-                named(probe),
-                *(measured(cells[probe.label, c]) for c in calibration.COLUMNS[:4]),
-                measured(cells[probe.label, "AUC"], 3),
-                text(cells[probe.label, "taught"]["n"]),
-                text(cells[probe.label, "untaught"]["n"]),
-                text(probe.method),
-                text(verdict),
-            ]
-        )
-    heads = ["model", "taught, %", "untaught, %", "chance, %", "limit for untaught, %", "AUC"]
-    heads += ["taught items", "untaught items", "method", "requirement"]
-    return Grid("Taught against untaught facts", heads, rows, frozenset(range(1, 8)))
 
 
 def pivot(

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.tables import table
+from kgprobe.tables import marks, table
 from kgprobe.tables.attributes_baselines import METHOD as BASELINE
 from kgprobe.tables.attributes_published import BENCHMARKS
 from kgprobe.tables.attributes_tables import MEAN, NAMES
@@ -211,6 +211,7 @@ def text(frame: pl.DataFrame) -> str:
         body = [_row(block, label, printed) for label in block.labels]
         lines += [f"{block.name}: {items}{block.title}", ""]
         lines += [*_aligned([[*head, *(["published"] if printed else [])], *body]), ""]
+    lines += [line for note in marks.notes(frame["row"]) for line in (note, "")]
     return "\n".join(lines)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 COLUMNS = (
-    "output sha256 bytes rule wildcards inputs versions started wall_seconds cpu_seconds peak_mib"
+    "output sha256 bytes rule wildcards inputs code versions "
+    "started wall_seconds cpu_seconds peak_mib"
 ).split()
 
 
@@ -19,7 +20,8 @@ def records(logs: Path) -> list[dict[str, Any]]:
 def rows(found: list[dict[str, Any]], root: Path) -> list[dict[str, object]]:
     """One row per output that still exists, sorted by path; an output made twice has its last job.
 
-    Inputs are given as name=sha256 (twelve digits), so that a row can be followed upstream.
+    Inputs are given as name=sha256 (twelve digits), so that a row can be followed upstream; code is
+    the hash of all that the rule's script can run.
     """
     latest: dict[str, dict[str, object]] = {}
     for record in sorted(found, key=lambda r: r["started"]):
@@ -34,6 +36,7 @@ def rows(found: list[dict[str, Any]], root: Path) -> list[dict[str, object]]:
                     "rule": record["rule"],
                     "wildcards": _joined(record["wildcards"]),
                     "inputs": " ".join(inputs),
+                    "code": record.get("code", "")[:12],
                     "versions": _joined(record["versions"]),
                     **{c: record[c] for c in COLUMNS[-4:]},
                 }

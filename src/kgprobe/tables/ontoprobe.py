@@ -7,6 +7,7 @@ import polars as pl
 
 from kgprobe.benchmarks.ontoprobe_concepts import TASKS
 from kgprobe.metrics.intervals import percentile
+from kgprobe.metrics.sums import ordered_mean
 from kgprobe.probes.baselines import frequency
 from kgprobe.tables import ontoprobe_averages, ontoprobe_values, table
 from kgprobe.tables.ontoprobe_means import means
@@ -209,7 +210,7 @@ def averages(
     for own in answered:
         values = ontoprobe_values.over_seeds(own.values)
         test = ontoprobe_values.asked_rows(values, tp_rows).filter(pl.col("masks") != "sentence")
-        every = test.group_by("task", *CONFIGURATION).agg(pl.col(METRICS).mean())
+        every = test.group_by("task", *CONFIGURATION).agg(ordered_mean(METRICS))
         rows.append(every.with_columns(model=pl.lit(f"{own.label} | {own.benchmark}")))
     ours = pl.concat(rows).with_columns(
         pl.col("masks").replace({"multi": "multiple"}), loss=pl.col("loss").replace({"": None})
@@ -238,7 +239,7 @@ def averages(
 
 def _best(rows: pl.DataFrame, metric: str) -> pl.DataFrame:
     """The rows of the configuration with the highest mean of a metric."""
-    mean = rows.group_by(CONFIGURATION).agg(pl.col(metric).mean())
+    mean = rows.group_by(CONFIGURATION).agg(ordered_mean(metric))
     order = [metric, *CONFIGURATION]
     first = mean.sort(order, descending=[True, *[False] * len(CONFIGURATION)]).row(0)
     return ontoprobe_values.of_configuration(rows, first[: len(CONFIGURATION)])

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from kgprobe.metrics.sums import ordered_mean
+
 METRICS = ("R@1", "R@5", "MRRa", "MRR")
 #: figure -> the column whose values are compared
 FIGURES = {"5": "masks", "6": "pooling", "7": "loss"}
@@ -20,8 +22,8 @@ def averages(rows: pl.DataFrame, by: str, weighting: str = "rows") -> pl.DataFra
     rows = rows.filter(pl.col(by).fill_null("") != "")
     count = rows.group_by(by).agg(pl.len().alias("rows"))
     if weighting == "weighted":
-        rows = rows.group_by(by, "task", "model").agg(pl.col(METRICS).mean())
-    means = rows.group_by(by).agg(pl.col(METRICS).mean())
+        rows = rows.group_by(by, "task", "model").agg(ordered_mean(METRICS))
+    means = rows.group_by(by).agg(ordered_mean(METRICS))
     return means.join(count, on=by).sort(by)
 
 
@@ -35,7 +37,7 @@ def bounds(
     """
     rows = rows.with_columns(pl.col("MRRa").fill_null(pl.col("MRR")))
     if weighting == "weighted":
-        rows = rows.group_by(by, "task", "model").agg(pl.col(METRICS).mean())
+        rows = rows.group_by(by, "task", "model").agg(ordered_mean(METRICS))
     found = {}
     for (value,), group in rows.drop_nulls(by).sort(rows.columns).group_by(by, maintain_order=True):
         numbers = group.select(METRICS).to_numpy()

@@ -37,9 +37,10 @@ def bars(frame: pl.DataFrame, average: str) -> list[Drawing]:
                 colour = ("#0072b2", "#e69f00", "#009e73")[place]
                 axes.bar(at, values, width * 0.92, color=colour, label=row[1], hatch=hatches[place])
                 theirs = [cells.get((" | ".join([*row[:3], PAPERS]), m)) for m in METRICS]
-                printed = [c["value"] if c else np.nan for c in theirs]
+                printed = [(x, c["value"]) for x, c in zip(at, theirs, strict=True) if c]
                 label = f"printed: {PAPERS}" if place == len(rows) - 1 else None
-                axes.plot(at, printed, "D", mfc="none", color=draw.INK, ms=4, label=label)
+                points = np.array(printed).reshape(-1, 2).T
+                axes.plot(*points, "D", mfc="none", color=draw.INK, ms=4, label=label)
             axes.set_xticks(np.arange(4), METRICS)
             axes.set_ylabel("%")
             axes.grid(axis="y")
@@ -97,7 +98,7 @@ def _panels(
     names = list(SETTINGS.values())
     for place, (title, row) in enumerate(panels):
         own = picture.add_subplot((len(panels) + 2) // 3, 3, place + 1)
-        values = np.full((3, 3), np.nan)
+        values = np.ma.masked_all((3, 3))
         for i, a in enumerate(names):
             for j, b in enumerate(names):
                 found = [cells.get((r, f"P1 {a}, P2 {b}")) for r in (row, row + " (few rows)")]
@@ -106,12 +107,9 @@ def _panels(
                         values[i, j] = float(str(cell["value"]))
         own.pcolormesh(values, cmap="Blues", vmin=0, vmax=1, edgecolors=draw.SURFACE, linewidth=1.5)
         own.invert_yaxis()
-        for (y, x), value in np.ndenumerate(values):
-            if not np.isnan(value):
-                ink = "#ffffff" if value > 0.6 else "#111111"
-                own.text(
-                    x + 0.5, y + 0.5, f"{value:.2f}", ha="center", va="center", color=ink, size=9
-                )
+        for (y, x), value in np.ma.ndenumerate(values):
+            ink = "#ffffff" if value > 0.6 else "#111111"
+            own.text(x + 0.5, y + 0.5, f"{value:.2f}", ha="center", va="center", color=ink, size=9)
         own.set_xticks(np.arange(3) + 0.5, names, size=8)
         own.set_yticks(np.arange(3) + 0.5, names, size=8)
         own.tick_params(length=0)

@@ -8,7 +8,9 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.metrics.ranking import auc
+from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import (
+    marks,
     ontoprobe,
     ontoprobe_groups,
     ontoprobe_means,
@@ -37,7 +39,7 @@ def answered(
     One list for every way of reading ties that is named, by default the switch's alone.
     `files`: the file of every row of `experiments` in its order (method cloze, sentence or soft).
     """
-    ways = list(ties) or [switches["ties"]]
+    ways, shown = list(ties) or [switches["ties"]], marks.names(experiments, files)
     parts: dict[tuple[str, str], list[list[pl.DataFrame]]] = {}
     for row, path in zip(experiments, files, strict=True):
         items = schema.read(folders[row["benchmark"]] / "items.parquet", schema.ITEMS)
@@ -52,7 +54,7 @@ def answered(
     return [
         [
             Answered(
-                model,
+                shown[model],
                 benchmark,
                 models[model]["kind"],
                 models[model]["source"].startswith("control:"),
@@ -223,7 +225,7 @@ def reasoning(
         premises = {}
         for kind in ("manual", "soft"):
             first = _first_premise(memory, kind)
-            second = asked.filter(kind=kind).group_by("item").agg(pl.col("MRR", "rank").mean())
+            second = asked.filter(kind=kind).group_by("item").agg(ordered_mean(["MRR", "rank"]))
             if first is not None and second.height:
                 premises[kind] = ontoprobe_reasoning.classify(
                     cases,

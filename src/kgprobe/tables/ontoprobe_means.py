@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.metrics.intervals import percentile, resamples, standard_error, wilson
+from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import ontoprobe_values, table
 from kgprobe.tables.ontoprobe_values import CONFIGURATION, METRICS
 
@@ -74,7 +75,7 @@ def seeds(answered: Sequence[tuple[str, pl.DataFrame]], tp_rows: str) -> pl.Data
     cells: list[dict[str, object]] = []
     for start, values in answered:
         test = ontoprobe_values.asked_rows(values, tp_rows).filter(template="soft")
-        by_seed = test.group_by("task", *CONFIGURATION).agg(pl.col(METRICS).mean())
+        by_seed = test.group_by("task", *CONFIGURATION).agg(ordered_mean(METRICS))
         key = ["task", *(n for n in CONFIGURATION if n != "seed")]
         groups = by_seed.sort(*key, "seed").group_by(key, maintain_order=True)
         for (task, *configuration), group in groups:

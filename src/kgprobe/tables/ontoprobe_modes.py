@@ -8,6 +8,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe_concepts import TASKS
 from kgprobe.benchmarks.ontoprobe_modes import MODES, SWITCHES
+from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import ontoprobe_values, table
 from kgprobe.tables.ontoprobe import Answered
 from kgprobe.tables.ontoprobe_means import means
@@ -113,7 +114,7 @@ def _variants(
             part = ontoprobe_values.of_configuration(tied[way].filter(task=task), chosen)
             yield f"ties = {way}", "MRR", ontoprobe_values.asked_rows(part)
     test = ontoprobe_values.asked_rows(rows)
-    best = test.group_by(CONFIGURATION).agg(pl.col("MRR").mean())
+    best = test.group_by(CONFIGURATION).agg(ordered_mean("MRR"))
     first = best.sort(["MRR", *CONFIGURATION], descending=[True, *[False] * 5]).row(0)[:5]
     yield "select = oracle", "MRR", ontoprobe_values.of_configuration(test, first)
     yield "recall = hit (R@5)", "R@5", default

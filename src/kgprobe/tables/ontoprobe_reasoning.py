@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from kgprobe.metrics.sums import ordered_mean, ordered_sum
 from kgprobe.tables import ontoprobe_values, table
 
 #: codes of a premise's setting
@@ -107,7 +108,7 @@ def settings(
     (`drop_middle`) the row between the halves of P1 is missing from explicit premises, too.
     """
     rules = dict(cases.select("item", "relation").rows())
-    means = answers.group_by("item", "scheme", "p1", "p2").agg(pl.col("MRR").mean())
+    means = answers.group_by("item", "scheme", "p1", "p2").agg(ordered_mean("MRR"))
     by: dict[tuple[str, str, bool, bool], dict[str, float]] = {}
     for item, scheme, p1, p2, value in means.sort("item").rows():
         by.setdefault((rules[item], scheme, p1, p2), {})[item] = value
@@ -169,10 +170,10 @@ def _averaged(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """
     numbers = ("MRR", "low", "high")
     weighted = {
-        f"{name} by rows": (pl.col(name) * pl.col("n")).sum() / pl.col("n").sum()
+        f"{name} by rows": ordered_sum(pl.col(name) * pl.col("n")) / pl.col("n").sum()
         for name in numbers
     }
-    means = [pl.col(name).mean() for name in numbers]
+    means = [ordered_mean(name) for name in numbers]
     return rows.group_by(by).agg(pl.col("n").sum(), *means, **weighted).sort(by)
 
 

@@ -14,6 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.metrics import cloze
+from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables.answers import check_answers
 
 CONFIGURATION = ("template", "masks", "pooling", "loss", "seed")
 METRICS = ("R@1", "R@5", "MRRa", "MRR")
@@ -71,6 +73,7 @@ def from_ranks(ranks: pl.DataFrame) -> pl.DataFrame:
 def from_scores(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """The same from SCORES of all options: ranks under every reduction of REDUCTIONS."""
     golds = items.select("item", candidate=pl.col("answers")).explode("candidate")
+    check_answers(scores, "answer_mean")
     parts = []
     for reduction in REDUCTIONS:
         value = pl.col("answer_sum") / pl.col("answer_count")
@@ -154,7 +157,7 @@ def over_seeds(values: pl.DataFrame) -> pl.DataFrame:
     numbers = [*METRICS, *OTHERS]
     others = [n for n in values.columns if n not in (*key, *numbers, "seed")]
     means = several.group_by(key, maintain_order=True).agg(
-        pl.col(others).first(), pl.col(numbers).mean(), seed=pl.lit(MEAN, dtype=pl.Int64)
+        pl.col(others).first(), ordered_mean(numbers), seed=pl.lit(MEAN, dtype=pl.Int64)
     )
     return pl.concat([values.filter(seeds == 1), means.select(values.columns)])
 
@@ -167,7 +170,7 @@ def choose(values: pl.DataFrame, select: str = "dev") -> dict[str, tuple[object,
     they alone choose.
     """
     dev = values.filter(role="dev" if select == "dev" else "test")
-    means = dev.group_by("task", *CONFIGURATION).agg(pl.col("MRRa", "MRR", "R@5").mean().round(9))
+    means = dev.group_by("task", *CONFIGURATION).agg(ordered_mean(["MRRa", "MRR", "R@5"]).round(9))
     order = means.with_columns(
         _masks=pl.col("masks").replace_strict({"multi": 0, "single": 1}, default=0),
         _pooling=pl.col("pooling").replace_strict(

@@ -17,7 +17,7 @@ import polars as pl
 from markupsafe import Markup
 
 from kgprobe.schema import atomic
-from kgprobe.tables import draw, grid, headline
+from kgprobe.tables import draw, grid, headline, marks
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.chapter import Chapter
 from kgprobe.tables.drawing import Drawing
@@ -101,6 +101,7 @@ def render(report: Report) -> str:
         top=top,
         # BEAR's alone needs no title of its own
         is_titled=len(top) > 1 or not any(block.paper == "kgprobe" for block in blocks),
+        notes=marks.notes(report.headline["row"]),
         terms={k: v for chapter in report.chapters for k, v in chapter.terms.items()} | TERMS,
         models=grid.records("Models", report.models),
         experiments=grid.records("Experiments", report.experiments),

@@ -1,6 +1,6 @@
 """Texts and classes of a classification task as a model reads them, without any prompt."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Ints, padded
+from kgprobe.probes.models.checks import refuse_padding
+from kgprobe.probes.models.finite import finite, first_wrong
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.trigger_pieces import Frame, frame, pieces
 
@@ -95,7 +97,11 @@ def shortened(parts: Sequence[list[int]], room: int) -> list[list[int]]:
 
 
 def body_of(loaded: Loaded) -> Any:
-    """The part of the model that gives hidden states: all of it but the head (T5: its encoder)."""
+    """The part of the model that gives hidden states: all of it but the head (T5: its encoder).
+
+    Raises ModelError for a model whose rows must not be padded.
+    """
+    refuse_padding(loaded, "classifiers")
     return loaded.model.get_encoder() if loaded.spec.kind == "seq2seq" else loaded.model.base_model
 
 
@@ -122,7 +128,20 @@ def accuracy(scores: NDArray[Any], gold: Ints) -> float:
     return float((scores.argmax(axis=1) == gold).mean())
 
 
-def log_softmax(logits: Any) -> NDArray[np.float64]:
-    """Log-probabilities of classes as numpy float64."""
+def log_softmax(logits: Any, model: str, name: Callable[[int], str]) -> NDArray[np.float64]:
+    """Log-probabilities of classes (rows x classes) as numpy float64; they must be finite.
+
+    `name` says which example a row is.
+    """
     found: NDArray[np.float64] = torch.log_softmax(logits.double(), dim=-1).cpu().numpy()
+    finite(found, model, lambda row, number: f"{name(row)}, class {number}")
     return found
+
+
+def check_loss(loss: Any, logits: Any, model: str, epoch: int, batch: Any) -> None:
+    """Raise NotFiniteError for the loss of some training examples, naming the first bad one."""
+
+    def where() -> str:
+        return f"epoch {epoch}, training example {int(batch[first_wrong(logits)])}"
+
+    finite(loss, model, where, "loss")

@@ -24,15 +24,17 @@ from kgprobe.probes.baselines.classified import (
     Texts,
     accuracy,
     body_of,
+    check_loss,
     classes_of,
     hidden,
     log_softmax,
     read_texts,
 )
-from kgprobe.probes.baselines.ranked import fields, outcomes, part
+from kgprobe.probes.baselines.ranked import fields, namer, outcomes, part
 from kgprobe.probes.baselines.steady import steady
 from kgprobe.probes.models.batching import Budget, Ints, budget_for
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.predict import Name
 from kgprobe.probes.prompts.soft import schedule
 
 
@@ -97,7 +99,12 @@ def finetune(
         gold[split] = classes_of(parts[split]["label"].to_list(), classes)
     model, record = fit(loaded, texts, gold, len(classes), settings, budget, progress)
     frames = [
-        outcomes("finetuned", parts[split], classes, predict(model, loaded, texts[split], budget))
+        outcomes(
+            "finetuned",
+            parts[split],
+            classes,
+            predict(model, loaded, texts[split], budget, namer(parts[split])),
+        )
         for split in ("dev", "test")
     ]
     return pl.concat(frames), {**record, "cut": sum(t.cut for t in texts.values())}
@@ -130,19 +137,27 @@ def steps(rows: int, settings: Settings) -> int:
 
 @torch.no_grad()
 def predict(
-    model: Classifier, loaded: Loaded, texts: Texts, budget: Budget | None = None
+    model: Classifier,
+    loaded: Loaded,
+    texts: Texts,
+    budget: Budget | None = None,
+    name: Name = "example {}".format,
 ) -> NDArray[np.float64]:
-    """Log-probabilities of the classes (n x classes), dropout off."""
+    """Log-probabilities of the classes (n x classes), dropout off; NotFiniteError by `name`."""
     pad = loaded.tokenizer.pad_token_id or 0
     found: list[Any] = [None] * len(texts)
     model.eval()
 
     def forward(batch: Ints) -> None:
-        scores = log_softmax(model(texts, batch, pad, loaded.device))
+        scores = log_softmax(
+            model(texts, batch, pad, loaded.device),
+            f"{loaded.spec.model}, fine-tuned",
+            lambda row: name(int(batch[row])),
+        )
         for row, i in enumerate(batch):
             found[i] = scores[row]
 
-    (budget or budget_for(loaded)).run(texts.lengths, forward, name="example {}".format)
+    (budget or budget_for(loaded)).run(texts.lengths, forward, name=name)
     return np.stack(found)
 
 
@@ -168,9 +183,9 @@ def _fit(
             rate = settings.rate * schedule(step, total, round(settings.warmup * total))
             for group in optimizer.param_groups:
                 group["lr"] = rate
-            loss = nn.functional.cross_entropy(
-                model(texts["train"], batch, pad, loaded.device), labels[batch]
-            )
+            logits = model(texts["train"], batch, pad, loaded.device)
+            loss = nn.functional.cross_entropy(logits, labels[batch])
+            check_loss(loss, logits, f"{loaded.spec.model}, fine-tuned", epoch, batch)
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), settings.clip)

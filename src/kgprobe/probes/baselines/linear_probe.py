@@ -17,17 +17,22 @@ from kgprobe.probes.baselines.classified import (
     Texts,
     accuracy,
     body_of,
+    check_loss,
     classes_of,
     hidden,
     log_softmax,
     read_texts,
 )
-from kgprobe.probes.baselines.ranked import fields, outcomes, part
+from kgprobe.probes.baselines.ranked import fields, namer, outcomes, part
 from kgprobe.probes.baselines.steady import steady
 from kgprobe.probes.models.batching import Budget, Ints, budget_for
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.predict import Name
 
 Done = Callable[[int], object]
+#: what messages call the layer
+MODEL = "linear probe"
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ def linear_probe(
     vectors, gold, cut = {}, {}, 0
     for split, rows in parts.items():
         texts = read_texts(loaded, fields(rows), names)
-        vectors[split] = mean_vectors(loaded, texts, budget, done)
+        vectors[split] = mean_vectors(loaded, texts, budget, done, namer(rows))
         gold[split] = classes_of(rows["label"].to_list(), classes)
         cut += texts.cut
     layer, record = fit(
@@ -68,18 +73,22 @@ def linear_probe(
     )
     frames = []
     for split in ("dev", "test"):
-        scores = predict(layer, vectors[split])
+        scores = predict(layer, vectors[split], namer(parts[split]))
         frames.append(outcomes("linear_probe", parts[split], classes, scores))
     return pl.concat(frames), {**record, "cut": cut}
 
 
 @torch.inference_mode()
 def mean_vectors(
-    loaded: Loaded, texts: Texts, budget: Budget | None = None, done: Done = lambda examples: None
+    loaded: Loaded,
+    texts: Texts,
+    budget: Budget | None = None,
+    done: Done = lambda examples: None,
+    name: Name = "example {}".format,
 ) -> NDArray[np.float32]:
     """(n, width) float32: mean of the last hidden states over the tokens that are words.
 
-    A text without any such token has the zero vector.
+    A text without any such token has the zero vector. Raises NotFiniteError, with `name`.
     """
     body, pad = body_of(loaded), loaded.tokenizer.pad_token_id or 0
     found: list[Any] = [None] * len(texts)
@@ -92,11 +101,17 @@ def mean_vectors(
         weight = torch.from_numpy(words).to(loaded.device)
         total = (states.float() * weight[..., None]).sum(1)
         means = (total / weight.sum(1, keepdim=True).clamp(min=1)).cpu().numpy()
+        finite(
+            means,
+            loaded.spec.model,
+            lambda row, width: f"{name(int(batch[row]))}, component {width}",
+            "mean hidden state",
+        )
         for row, i in enumerate(batch):
             found[i] = means[row]
         done(len(batch))
 
-    (budget or budget_for(loaded)).run(texts.lengths, forward, name="example {}".format)
+    (budget or budget_for(loaded)).run(texts.lengths, forward, name=name)
     return np.stack(found).astype(np.float32)
 
 
@@ -121,7 +136,9 @@ def fit(
         for epoch in range(settings.epochs):
             shuffled = torch.from_numpy(order.permutation(len(x)))
             for batch in shuffled.split(settings.batch):
-                loss = torch.nn.functional.cross_entropy(layer(x[batch]), y[batch])
+                logits = layer(x[batch])
+                loss = torch.nn.functional.cross_entropy(logits, y[batch])
+                check_loss(loss, logits, MODEL, epoch, batch)
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
@@ -141,6 +158,8 @@ def fit(
 
 
 @torch.no_grad()
-def predict(layer: torch.nn.Linear, vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Log-probabilities of the classes (n x classes)."""
-    return log_softmax(layer(torch.from_numpy(vectors)))
+def predict(
+    layer: torch.nn.Linear, vectors: NDArray[np.float32], name: Name = "example {}".format
+) -> NDArray[np.float64]:
+    """Log-probabilities of the classes (n x classes); NotFiniteError names examples."""
+    return log_softmax(layer(torch.from_numpy(vectors)), MODEL, name)

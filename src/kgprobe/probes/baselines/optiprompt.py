@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.probes.baselines.ranked import fields, outcomes, part
+from kgprobe.probes.baselines.ranked import fields, namer, outcomes, part
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts import continuous
 from kgprobe.probes.prompts.triggers import Template, encode
@@ -71,7 +71,7 @@ def optiprompt(
         log.info("%s %s: dev P@1 %.3f after %d steps", prompt, group, record["dev"], record["step"])
         for chunk in part(rows, "dev", "test").iter_slices(SLICE):
             encoded = encode(loaded, template, fields(chunk), truncate=truncate)
-            scores = continuous.scores(predictor, encoded, vectors, ids)
+            scores = continuous.scores(predictor, encoded, vectors, ids, namer(chunk))
             frames.append(outcomes(prompt, chunk, words, scores))
     found.outcomes = pl.concat(frames)
     return found
@@ -86,4 +86,5 @@ def _rows(
 ) -> continuous.Rows:
     encoded = encode(predictor.loaded, template, fields(rows), truncate=truncate)
     gold = [number[label] for label in rows["label"]]
-    return continuous.Rows(encoded, pl.Series(gold, dtype=pl.Int64).to_numpy().copy())
+    numbers = pl.Series(gold, dtype=pl.Int64).to_numpy().copy()
+    return continuous.Rows(encoded, numbers, namer(rows))

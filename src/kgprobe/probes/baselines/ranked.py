@@ -1,7 +1,7 @@
 """Outcomes from scores: what an answerer that scores every option makes of each example."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -95,6 +95,12 @@ def part(examples: pl.DataFrame, *splits: str) -> pl.DataFrame:
             f"{sorted(examples['split'].unique().to_list())}"
         )
     return found
+
+
+def namer(examples: pl.DataFrame) -> Callable[[int], str]:
+    """What says which of the examples a row is, for messages."""
+    keys = examples.select("group", "split", "example").rows()
+    return lambda row: "{} {} example {}".format(*keys[row]).strip()
 
 
 def fields(examples: pl.DataFrame) -> list[dict[str, str]]:

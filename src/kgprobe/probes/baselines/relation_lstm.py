@@ -19,7 +19,10 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from kgprobe.probes.baselines.relation_sentences import Marked, Mention, nearest
 from kgprobe.probes.baselines.steady import steady
+from kgprobe.probes.models.finite import finite
 
+#: what messages call it
+MODEL = "relation_lstm"
 #: what every table must say beside a row of this extractor
 NOTE = "re-implementation, different data"
 #: ids of words: padding, unknown, unknown but capitalised, a number
@@ -105,6 +108,15 @@ class Extractor:
         for others in nearest(sentence):
             batch = _batch([Lesson(sentence, others, [0] * len(others))], self.words)
             chances = self.network(*batch[:4]).softmax(-1).double().numpy()
+            finite(
+                chances,
+                MODEL,
+                lambda row, relation, others=others: (
+                    f"sentence {' '.join(sentence.words)!r}, mention {others[row].text!r}, "
+                    f"relation {self.relations[relation]!r}"
+                ),
+                "probability",
+            )
             found += list(zip(others, chances, strict=True))
         return found
 
@@ -128,12 +140,18 @@ def train(
         optimizer = torch.optim.Adam(network.parameters(), lr=settings.rate)
         order = np.random.default_rng(settings.seed)
         losses = []
-        for _ in range(settings.epochs):
+        for epoch in range(settings.epochs):
             total = 0.0
             for chosen in _steps(len(lessons), settings.batch, order):
                 ids, roles, lengths, pairs, gold = _batch([lessons[i] for i in chosen], words)
                 logits = network(ids, roles, lengths, pairs)
                 loss = nn.functional.cross_entropy(logits, gold)
+                finite(
+                    loss,
+                    MODEL,
+                    lambda own=chosen, at=epoch: f"epoch {at}, lessons {own.tolist()}",
+                    "loss",
+                )
                 optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(network.parameters(), 5.0)

@@ -7,6 +7,8 @@
 What a server offers is tried, never assumed (scoring.md, section 4).
 """
 
+import itertools
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +25,8 @@ COMPLETIONS, CHAT = "/completions", "/chat/completions"
 #: Statuses by which servers refuse a path or a parameter that they do not know.
 UNSUPPORTED = frozenset({400, 404, 405, 415, 422, 501})
 PROBE = "The capital of France is"
+#: How far rounding may lift a log-probability of about 0 above it.
+ROUNDING = 1e-4
 
 
 @dataclass(frozen=True)
@@ -101,8 +105,8 @@ class Client:
         """How log-probabilities of the prompt are had; a server may take `echo` and ignore it."""
         echoed = self._offers(COMPLETIONS, prompt=PROBE, logprobs=1, echo=True)
         logprobs = (echoed or {}).get("logprobs") or {}
-        known = [p for p in logprobs.get("token_logprobs", [])[:-1] if p is not None]
-        if echoed and echoed.get("text", "").startswith(PROBE) and known:
+        known = [p for p in (logprobs.get("token_logprobs") or [])[:-1] if p is not None]
+        if echoed and str(echoed.get("text")).startswith(PROBE) and known:
             return "echo"
         field = self._offers(COMPLETIONS, prompt=PROBE, prompt_logprobs=0)
         return "field" if field and field.get("prompt_logprobs") else ""
@@ -110,24 +114,18 @@ class Client:
     def _offers(self, path: str, **body: Any) -> dict[str, Any] | None:
         """The first choice of a one-token answer, None when the server refuses the request."""
         try:
-            answer = self.transport.post(path, {"max_tokens": 1, "temperature": 0, **body})
+            return self._post(path, {"max_tokens": 1, "temperature": 0, **body}, _choice)
         except ApiError as error:
             if error.status in UNSUPPORTED:
                 return None
             raise
-        choices = answer.get("choices") or [{}]
-        return dict(choices[0])
 
     def complete(self, prompt: str, tokens: int, top: int = 0) -> Answer:
         """At most `tokens` tokens after `prompt` at temperature 0, with `top` alternatives each."""
         body: dict[str, Any] = {"prompt": prompt, "max_tokens": tokens, "temperature": 0}
         if top:
             body["logprobs"] = top
-        choice = self._choice(COMPLETIONS, body)
-        logprobs = choice.get("logprobs") or {}
-        return Answer(
-            str(choice["text"]), _listed(logprobs), str(choice.get("finish_reason") or "")
-        )
+        return self._post(COMPLETIONS, body, lambda answer: _completion(answer, bool(top)))
 
     def chat(
         self, message: str | Sequence[dict[str, str]], tokens: int = 64, top: int = 0
@@ -139,23 +137,13 @@ class Client:
         }  # fmt: skip
         if top:
             body |= {"logprobs": True, "top_logprobs": top}
-        choice = self._choice(CHAT, body)
-        content = ((choice.get("logprobs") or {}).get("content")) or []
-        found, start = [], 0
-        for one in content:
-            top_pairs = tuple(
-                (t["token"], float(t["logprob"])) for t in one.get("top_logprobs", ())
-            )
-            found.append(Token(one["token"], float(one["logprob"]), start, top_pairs))
-            start += len(one["token"])
-        text = (choice.get("message") or {}).get("content") or ""
-        return Answer(str(text), tuple(found), str(choice.get("finish_reason") or ""))
+        return self._post(CHAT, body, lambda answer: _message(answer, bool(top)))
 
     def prompt_tokens(self, text: str) -> list[Token]:
         """The tokens of `text` with their log-probabilities, as the server cuts them.
 
-        A token in front of the text (BOS) is left out. Raises ApiError when the server does not
-        return log-probabilities of prompts.
+        A token in front of the text (BOS) is left out; without one the first token may have no
+        log-probability. Raises ApiError when the server does not return those of prompts.
         """
         how = self.capabilities().prompt_logprobs
         if not how:
@@ -164,24 +152,20 @@ class Client:
                 "prompts, so sentences cannot be scored; use choice instead"
             )
         body: dict[str, Any] = {"prompt": text, "max_tokens": 1, "temperature": 0}
-        if how == "echo":
-            choice = self._choice(COMPLETIONS, body | {"logprobs": 1, "echo": True})
-            tokens = list(_listed(choice.get("logprobs") or {}))
-            shift = max(str(choice["text"]).find(text), 0)
-        else:
-            choice = self._choice(COMPLETIONS, body | {"prompt_logprobs": 0})
-            tokens, shift = _from_field(choice["prompt_logprobs"], text), 0
-        moved = [Token(t.text, t.logprob, t.start - shift, t.top) for t in tokens]
-        inside = [t for t in moved if 0 <= t.start < len(text)]
-        if not inside or inside[0].start != 0:
-            raise ApiError(f"{self.endpoint.base_url}: its tokens do not cover {text[:80]!r}")
-        return inside
+        more = {"logprobs": 1, "echo": True} if how == "echo" else {"prompt_logprobs": 0}
+        own = _echoed if how == "echo" else _from_field
+        return self._post(COMPLETIONS, body | more, lambda answer: own(_choice(answer), text))
 
-    def _choice(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        answer = self.transport.post(path, body)
-        if not answer.get("choices"):
-            raise ApiError(f"{self.endpoint.base_url}{path}: an answer without choices")
-        return dict(answer["choices"][0])
+    def _post(self, path: str, body: dict[str, Any], read: Callable[[dict[str, Any]], A]) -> A:
+        """What `read` makes of the answer; what it refuses is told with the server's address."""
+
+        def checked(answer: dict[str, Any]) -> A:
+            try:
+                return read(answer)
+            except MalformedError as error:
+                raise ApiError(f"{self.endpoint.base_url}{path}: {error}") from error
+
+        return self.transport.post(path, body, checked)
 
     def map(self, ask: Callable[[A], B], inputs: Sequence[A], workers: int = 1) -> list[B]:
         """`ask` of every input, in order, with `workers` requests under way at once."""
@@ -219,33 +203,133 @@ def open_client(spec: ModelSpec, settings: Mapping[str, Any]) -> Client:
     return Client(endpoint, Path(settings["cache"]))
 
 
-def _listed(logprobs: dict[str, Any]) -> tuple[Token, ...]:
-    """Tokens of the completions format: parallel lists."""
+class MalformedError(ValueError):
+    """An answer that is not as the interface says; the message names the field."""
+
+
+def _choice(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The first choice of an answer."""
+    choices = answer.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise MalformedError(f"an answer without choices: {str(answer)[:200]}")
+    return dict(choices[0])
+
+
+def _completion(answer: Mapping[str, Any], with_logprobs: bool) -> Answer:
+    choice = _choice(answer)
+    text = _field(choice, "text", str)
+    tokens = _listed(_of(choice, "logprobs")) if with_logprobs else ()
+    return _answer(choice, text, tokens, with_logprobs)
+
+
+def _message(answer: Mapping[str, Any], with_logprobs: bool) -> Answer:
+    """The reply of a chat; its text is null where a model has only refused or only reasoned."""
+    choice = _choice(answer)
+    message = _field(choice, "message", dict)
+    text = "" if message.get("content", 0) is None else _field(message, "content", str)
+    found, start = [], 0
+    for one in _of(choice, "logprobs").get("content") or () if with_logprobs else ():
+        top = tuple(
+            (_field(t, "token", str), _logprob(t.get("logprob")))
+            for t in one.get("top_logprobs") or ()
+        )
+        token = _field(one, "token", str)
+        found.append(Token(token, _logprob(one.get("logprob")), start, top))
+        start += len(token)
+    return _answer(choice, text, tuple(found), with_logprobs)
+
+
+def _answer(
+    choice: Mapping[str, Any], text: str, tokens: tuple[Token, ...], with_logprobs: bool
+) -> Answer:
+    if with_logprobs and text and not tokens:
+        raise MalformedError(
+            f"no log-probabilities, which were asked for, of the text {text[:80]!r}"
+        )
+    return Answer(text, tokens, str(choice.get("finish_reason") or ""))
+
+
+def _field(record: Any, name: str, kind: type[A]) -> A:
+    found = record.get(name) if isinstance(record, dict) else None
+    if not isinstance(found, kind):
+        raise MalformedError(f"{name} is {found!r:.200}; expected {kind.__name__}")
+    return found
+
+
+def _of(record: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object that may be left out."""
+    return _field(record, name, dict) if record.get(name) is not None else {}
+
+
+def _logprob(value: Any) -> float:
+    """A log-probability, finite and not above 0 but for rounding."""
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    if not known or not math.isfinite(value) or value > ROUNDING:
+        raise MalformedError(f"log-probability {value!r}; expected a finite number up to 0")
+    return min(float(value), 0.0)
+
+
+def _listed(logprobs: Mapping[str, Any], of_prompt: bool = False) -> tuple[Token, ...]:
+    """Tokens of the completions format: parallel lists.
+
+    Of a prompt the first token may have no log-probability: nothing stands before it.
+    """
     texts = logprobs.get("tokens") or []
-    values = logprobs.get("token_logprobs") or [None] * len(texts)
+    values = logprobs.get("token_logprobs") or []
     tops = logprobs.get("top_logprobs") or [None] * len(texts)
-    starts = logprobs.get("text_offset")
-    if not starts:
-        starts = [sum(len(t) for t in texts[:i]) for i in range(len(texts))]
-    return tuple(
-        Token(t, v, s, tuple((top or {}).items()))
-        for t, v, s, top in zip(texts, values, starts, tops, strict=True)
-    )
+    starts = logprobs.get("text_offset") or _starts(texts)
+    lists = {"token_logprobs": values, "top_logprobs": tops, "text_offset": starts}
+    for name, own in lists.items():
+        if not isinstance(own, list) or len(own) != len(texts):
+            raise MalformedError(f"{len(texts)} tokens, but {name} is {own!r:.200}")
+    found = []
+    for place, (text, value, start, top) in enumerate(
+        zip(texts, values, starts, tops, strict=True)
+    ):
+        if not isinstance(text, str) or not isinstance(start, int):
+            raise MalformedError(
+                f"token {place} is {text!r} at {start!r}; expected a text and a number"
+            )
+        first = of_prompt and place == 0 and value is None
+        pairs = tuple((t, _logprob(p)) for t, p in (top or {}).items()) if not of_prompt else ()
+        found.append(Token(text, None if first else _logprob(value), start, pairs))
+    return tuple(found)
 
 
-def _from_field(entries: Sequence[dict[str, Any] | None], text: str) -> list[Token]:
+def _starts(texts: Sequence[Any]) -> list[int]:
+    return [sum(len(str(t)) for t in texts[:place]) for place in range(len(texts))]
+
+
+def _echoed(choice: Mapping[str, Any], text: str) -> list[Token]:
+    """Tokens of a text that was sent back (`echo`), offsets counted from its beginning."""
+    shift = _field(choice, "text", str).find(text)
+    if shift < 0:
+        raise MalformedError(f"echo gives {choice['text'][:80]!r} for {text[:80]!r}")
+    tokens = _listed(_of(choice, "logprobs"), of_prompt=True)
+    moved = [Token(t.text, t.logprob, t.start - shift) for t in tokens]
+    inside = [t for t in moved if 0 <= t.start < len(text)]
+    rising = all(a.start <= b.start for a, b in itertools.pairwise(inside))
+    if not inside or inside[0].start != 0 or not rising:
+        raise MalformedError(f"its tokens do not cover {text[:80]!r}")
+    return inside
+
+
+def _from_field(choice: Mapping[str, Any], text: str) -> list[Token]:
     """Tokens of the `prompt_logprobs` form: for each one its own entry; the first has none.
 
     The first token's text is what the others leave of the text: nothing for a BOS token.
     """
-    own = [next(iter(entry.values())) for entry in entries[1:] if entry]
-    texts = [str(one["decoded_token"]) for one in own]
+    entries = _field(choice, "prompt_logprobs", list)
+    if any(not isinstance(entry, dict) or not entry for entry in entries[1:]):
+        raise MalformedError("prompt_logprobs lacks the entry of a token that is not the first")
+    own = [next(iter(entry.values())) for entry in entries[1:]]
+    texts = [_field(one, "decoded_token", str) for one in own]
     first = len(text) - sum(map(len, texts))
     if not text.endswith("".join(texts)):
-        raise ApiError(f"the server's tokens are not those of {text[:80]!r}: {texts[:8]}")
+        raise MalformedError(f"the server's tokens are not those of {text[:80]!r}: {texts[:8]}")
     tokens = [Token(text[:first], None, 0)] if first else []
     start = first
     for piece, one in zip(texts, own, strict=True):
-        tokens.append(Token(piece, float(one["logprob"]), start))
+        tokens.append(Token(piece, _logprob(one.get("logprob")), start))
         start += len(piece)
     return tokens

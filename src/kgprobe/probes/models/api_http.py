@@ -1,7 +1,8 @@
 """POST requests to an OpenAI-compatible server: key, retries, rate limit, cache, accounting.
 
-The key is read from the environment for each request and nowhere kept: it is in no attribute, no
-cache file and no log line.
+The key is read from the environment for each request and nowhere kept: it is in no attribute and no
+log line. The cache holds requests and answers as they were, to the letter: a dummy key such as
+`EMPTY` is also a word, and an answer that is blanked is another answer.
 """
 
 import datetime
@@ -9,24 +10,28 @@ import email.utils
 import hashlib
 import json
 import logging
+import math
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import requests
 
 LOG = logging.getLogger(__name__)
+A = TypeVar("A")
 #: Statuses that another attempt may cure.
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 #: Statuses of requests that are refused for what they ask, not for who asks or when.
 REFUSED = frozenset({400, 413, 422})
 #: Error codes of a 429 that waiting does not cure.
 EXHAUSTED = ("insufficient_quota", "billing_hard_limit_reached")
+#: Tokens that one answer may report at most: no model reads as many.
+MOST_TOKENS = 10_000_000
 
 
 class ApiError(RuntimeError):
@@ -42,7 +47,8 @@ class Endpoint:
     """Where and how to ask. `key_variable` names the environment variable that holds the key.
 
     Limits are per minute, 0 for none; `prices` are (prompt, completion) per million tokens in any
-    currency; `most` is the cost at which no further request is made, 0 for none.
+    currency; `most` is the cost at which no further request is made, 0 for none. Raises ValueError
+    for an address or for prices by which no cost can be limited.
     """
 
     base_url: str
@@ -66,11 +72,17 @@ class Endpoint:
                 "the base URL must hold no user, password or query; put the key into the "
                 f"environment variable {self.key_variable}"
             )
+        if not all(math.isfinite(n) and n >= 0 for n in (*self.prices, self.most)):
+            raise ValueError(
+                f"prices {self.prices}, most {self.most}: expected finite numbers from 0 on"
+            )
+        if self.most and not any(self.prices):
+            raise ValueError(f"most: {self.most} limits nothing while both prices are 0")
 
 
 @dataclass
 class Usage:
-    """What was asked and paid. `unreported` counts answers without token counts."""
+    """What was asked and paid. `unreported` counts answers without (all) token counts."""
 
     requests: int = 0
     retries: int = 0
@@ -131,22 +143,30 @@ class Transport:
         self._lock = threading.Lock()
         self._local = threading.local()
 
-    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The JSON answer to `body` at base URL + `path`, from the cache when it was had before.
+    def post(self, path: str, body: Mapping[str, Any], read: Callable[[dict[str, Any]], A]) -> A:
+        """What `read` makes of the JSON answer to `body` at base URL + `path`.
 
-        Raises ApiError when the server refuses, or fails `attempts` times. Nothing is cached then.
+        The answer comes from the cache when it was had before, and a fresh one is read out of what
+        the cache keeps of it. Raises ApiError when the server refuses, fails `attempts` times, or
+        gives an answer that `read` refuses by ApiError. Nothing is cached then.
         """
         body = {"model": self.endpoint.model, **body}
         place = self._place(path, body)
         if (answer := self._cached(place)) is not None:
-            with self._lock:
-                self.usage.cached += 1
-            return answer
+            try:
+                _refuse_error(answer)
+                found = read(answer)
+            except ApiError as error:
+                LOG.warning("cache file %s: %s: asked again", place.name, error)
+            else:
+                with self._lock:
+                    self.usage.cached += 1
+                return found
         self._check_cost()
         answer = self._ask(path, body)
-        self._account(answer)
-        self._store(place, path, body, answer)
-        return answer
+        self._account(path, body, answer)
+        read(answer)
+        return read(self._store(place, path, body, answer))
 
     def _place(self, path: str, body: Mapping[str, Any]) -> Path:
         """Content hash of the request: server, path, body."""
@@ -174,15 +194,15 @@ class Transport:
 
     def _store(
         self, place: Path, path: str, body: Mapping[str, Any], answer: Mapping[str, Any]
-    ) -> None:
-        """Temporary file and rename: a cache file is whole or absent."""
+    ) -> dict[str, Any]:
+        """The answer as it is kept. Temporary file and rename: a cache file is whole or absent."""
         place.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(
-            {"path": path, "request": body, "response": answer}, sort_keys=True, ensure_ascii=False
-        )
+        # in the server's order: alternatives may come best first
+        text = json.dumps({"path": path, "request": body, "response": answer})
         temporary = place.with_name(f".{place.name}.{os.getpid()}.{threading.get_ident()}.part")
-        temporary.write_text(self._clean(text), encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
         os.replace(temporary, place)
+        return dict(json.loads(text)["response"])
 
     def _ask(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         url = self.endpoint.base_url.rstrip("/") + path
@@ -201,15 +221,11 @@ class Transport:
                     auth=_Key(self.endpoint.key_variable),
                     allow_redirects=False,
                 )
-                status = response.status_code
-                if status == 200:
-                    answer = response.json()
-                    if isinstance(answer, dict):
-                        return answer
-                    problem = "an answer that is no JSON object"
-                else:
-                    problem = self._refused(response)
-                    wait = _retry_after(response.headers.get("Retry-After"))
+                answer, status, text = _received(response)
+                if answer is not None:
+                    return answer
+                problem = self._refused(url, status, text)
+                wait = _retry_after(response.headers.get("Retry-After"))
             except requests.exceptions.JSONDecodeError:
                 problem = "an answer that is no JSON"
             except requests.exceptions.RequestException as error:
@@ -220,17 +236,17 @@ class Transport:
             f"{url}: no answer after {self.endpoint.attempts} attempts; last: {problem}", status
         )
 
-    def _refused(self, response: Any) -> str:
+    def _refused(self, url: str, status: int, text: str) -> str:
         """The error in words; raises where another attempt is of no use."""
-        text = self._clean(response.text[:500].strip())
-        problem = f"HTTP {response.status_code}: {text or response.reason}"
-        final = response.status_code not in TRANSIENT or any(c in text for c in EXHAUSTED)
+        text = self._clean(text[:500].strip())
+        problem = f"HTTP {status}: {text}"
+        final = status not in {*TRANSIENT, 200} or any(c in text for c in EXHAUSTED)
         if final:
             hint = ""
-            if response.status_code in (401, 403):
+            if status in (401, 403):
                 state = "set" if os.environ.get(self.endpoint.key_variable) else "not set"
                 hint = f" (environment variable {self.endpoint.key_variable} is {state})"
-            raise ApiError(f"{response.url}: {problem}{hint}", response.status_code)
+            raise ApiError(f"{url}: {problem}{hint}", status)
         return problem
 
     def _back_off(self, path: str, attempt: int, problem: str, asked: float | None) -> None:
@@ -252,17 +268,40 @@ class Transport:
         key = os.environ.get(self.endpoint.key_variable, "").strip()
         return text.replace(key, "[key]") if key else text
 
-    def _account(self, answer: Mapping[str, Any]) -> None:
+    def _account(self, path: str, body: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+        """Count and charge tokens: those reported, else as many as there can be.
+
+        Raises ApiError for counts that cannot be, by which no cost could be limited.
+        """
         usage = answer.get("usage") or {}
-        prompt = int(usage.get("prompt_tokens") or 0)
-        completion = int(usage.get("completion_tokens") or 0)
+        if not isinstance(usage, dict):
+            raise ApiError(f"{self.endpoint.base_url}{path}: usage {usage!r}; expected an object")
+        prompt = self._reported(path, usage, "prompt_tokens") or None
+        completion = self._reported(path, usage, "completion_tokens")
+        # a token has at least one byte
+        asked = len(str(body.get("prompt") or body.get("messages") or "").encode())
+        charged = (
+            asked if prompt is None else prompt,
+            int(body.get("max_tokens", 0)) if completion is None else completion,
+        )
         with self._lock:
-            self.usage.unreported += not usage
-            self.usage.prompt_tokens += prompt
-            self.usage.completion_tokens += completion
+            self.usage.unreported += prompt is None or completion is None
+            self.usage.prompt_tokens += prompt or 0
+            self.usage.completion_tokens += completion or 0
             per_prompt, per_completion = self.endpoint.prices
-            self.usage.cost += (prompt * per_prompt + completion * per_completion) / 1e6
-        self._limit.used(prompt + completion)
+            self.usage.cost += (charged[0] * per_prompt + charged[1] * per_completion) / 1e6
+        self._limit.used(sum(charged))
+
+    def _reported(self, path: str, usage: Mapping[str, Any], name: str) -> int | None:
+        count = usage.get(name)
+        if count is None:
+            return None
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_TOKENS:
+            raise ApiError(
+                f"{self.endpoint.base_url}{path}: usage says {name} {count!r}; expected a count "
+                f"from 0 to {MOST_TOKENS:,}, costs cannot be limited otherwise"
+            )
+        return count
 
     def _check_cost(self) -> None:
         if self.endpoint.most and self.usage.cost >= self.endpoint.most:
@@ -281,12 +320,48 @@ class Transport:
         }
 
 
+def _received(response: Any) -> tuple[dict[str, Any] | None, int, str]:
+    """(answer, status, error): an error may come under status 200 as well."""
+    if response.status_code != 200:
+        return None, response.status_code, response.text or response.reason
+    answer = response.json()
+    if not isinstance(answer, dict):
+        return None, 200, "an answer that is no JSON object"
+    told = _error(answer)
+    return (None, *told) if told else (answer, 200, "")
+
+
+def _error(answer: Mapping[str, Any]) -> tuple[int, str] | None:
+    """(status, text) of an error that came under status 200, as a whole answer or as a choice.
+
+    The status is the one that the error names; without one it is 200, and another attempt may help.
+    """
+    choices = answer.get("choices")
+    found = [answer.get("error"), answer if answer.get("object") == "error" else None]
+    for choice in choices if isinstance(choices, list) else []:
+        if isinstance(choice, dict):
+            broken = choice.get("finish_reason") == "error"
+            found.append(choice.get("error") or (choice if broken else None))
+    error = next((one for one in found if one), None)
+    if error is None:
+        return None
+    code = str(error.get("code") if isinstance(error, dict) else "")
+    status = int(code) if code.isdecimal() and 400 <= int(code) < 600 else 200
+    return status, json.dumps({"error": error}, ensure_ascii=False)
+
+
+def _refuse_error(answer: Mapping[str, Any]) -> None:
+    if told := _error(answer):
+        raise ApiError(told[1], told[0])
+
+
 def _retry_after(value: str | None) -> float | None:
     """Seconds of a Retry-After header, which holds seconds or a date; None without one."""
     if not value:
         return None
     try:
-        return max(float(value), 0.0)
+        seconds = float(value)
+        return None if math.isnan(seconds) else max(seconds, 0.0)
     except ValueError:
         pass
     try:

@@ -133,7 +133,7 @@ class Budget:
         try:
             forward(batch)
         except (MemoryError, RuntimeError) as error:
-            if not _is_memory(error):
+            if not is_memory(error):
                 raise
             if len(batch) == 1:
                 raise MemoryError(
@@ -151,7 +151,7 @@ class Budget:
         self._attempt(batch[half:], lengths, forward, name)
 
 
-def _is_memory(error: BaseException) -> bool:
+def is_memory(error: BaseException) -> bool:
     """Whether memory ran out; a processor's allocator says so in a bare RuntimeError."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True

@@ -8,6 +8,7 @@ grouping and copies no keys and values. The head runs once per node.
 
 import contextlib
 import inspect
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +19,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
-from kgprobe.probes.models.head import Head, apart, finish_of
+from kgprobe.probes.models.checks import allowed, budget_of, objection, sample
+from kgprobe.probes.models.finite import NotFiniteError, finite
+from kgprobe.probes.models.head import WHOLE, Head, apart, finish_of
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.trie import Trie, lay_out, plan
 
@@ -26,6 +29,8 @@ from kgprobe.probes.models.trie import Trie, lay_out, plan
 AGREEMENT = {torch.float64: 1e-6, torch.float32: 5e-3}
 HALF_AGREEMENT = 0.5
 NAME = "kgprobe_trie"
+#: What configurations call the number of tokens that attention reaches back; a trie knows none.
+WINDOWS = ("sliding_window", "attention_window_size", "attention_chunk_size", "window_size")
 
 
 class Causal:
@@ -33,13 +38,14 @@ class Causal:
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
         self.loaded = loaded
-        self.budget = budget or Budget()
+        self.notes: list[str] = []
+        self.budget = budget_of(loaded, budget, self.notes)
         self.body = loaded.model.base_model
         self.positions_fed = self.head_rows = 0
-        self.notes: list[str] = []
         self.shares: bool | None = None
+        # lengths of the longest sentences for which tries were found right, and wrong
+        self._right, self._wrong = 0, np.iinfo(np.int64).max
         self._head: Head | None = None
-        self._whole = False
         accepted = inspect.signature(self.body.forward).parameters
         self._takes_positions = "position_ids" in accepted
 
@@ -52,7 +58,8 @@ class Causal:
     ) -> NDArray[np.float64]:
         """log p(t_j | t_<j) beside every token; the first of a sequence is context only (0).
 
-        `done` is told how many sequences were scored, `name` says which one a number is.
+        `done` is told how many sequences were scored, `name` says which one a number is. Raises
+        NotFiniteError, with `name` and place.
         """
         result = np.zeros(len(sequences.values))
         self._head = self._head or self._checked_head()
@@ -74,7 +81,7 @@ class Causal:
         # a trie does not feed last tokens: one more stands behind every row
         sequences = Ragged.of([np.append(rows[i], 0) for i in range(len(rows))])
         trie = plan(sequences)
-        if self._whole or not self._can_share(sequences, trie):
+        if self._head is WHOLE or not self._can_share(sequences, trie):
             return False
         clusters = np.flatnonzero(trie.sizes)
 
@@ -97,39 +104,54 @@ class Causal:
             )[0]
 
     def _can_share(self, sequences: Ragged, trie: Trie) -> bool:
-        """Whether tries give this model's plain scores: tried once, on a few sentences."""
-        if self.shares is not None:
+        """Whether tries give this model's plain scores: tried on a few sentences and the longest.
+
+        It is tried again when longer sentences come: windows and scales of positions show in those
+        alone. What is found depends on the sentences of a call, not on the calls before it.
+        """
+        longest = int(sequences.lengths.max())
+        if longest <= self._right or longest >= self._wrong:
+            self.shares = longest <= self._right
             return self.shares
-        sample = Ragged.of([sequences[i] for i in trie.order[:4]])
-        small = plan(sample)
+        few = Ragged.of([sequences[i] for i in _telling(sequences, trie)])
+        small = plan(few)
         if len(small.tokens) == small.depths.max() + 1:
             return False  # a single path says nothing
-        expected, found = np.zeros(len(sample.values)), np.zeros(len(sample.values))
-        # the check is no part of the count: a resumed run repeats it
-        before = self.positions_fed, self.head_rows
-        self._plain(sample, np.arange(len(sample)), expected)
-        reason = self._refusal(sequences)
-        if not reason:
-            try:
-                self._shared(sample, small, found)
-                worst = float(np.abs(expected - found).max())
-                if worst > AGREEMENT.get(self.loaded.model.dtype, HALF_AGREEMENT):
-                    reason = f"shared and plain passes differ by {worst:.2g}"
-            except (AttributeError, TypeError, ValueError) as error:
-                reason = f"{type(error).__name__}: {error}"
-        self.positions_fed, self.head_rows = before
+        reason = self._refusal(longest) or objection(
+            lambda: self._worst(few, small),
+            AGREEMENT.get(self.loaded.model.dtype, HALF_AGREEMENT),
+        )
         self.shares = not reason
         if reason:
-            self.notes.append(f"no prefix sharing: {reason}")
+            self._wrong = longest
+            note = f"no prefix sharing: {reason}"
+            self.notes += [note] * (note not in self.notes)
+        else:
+            self._right = longest
         return self.shares
 
-    def _refusal(self, sequences: Ragged) -> str:
+    def _worst(self, few: Ragged, trie: Trie) -> float:
+        """Largest difference between shared and plain passes.
+
+        The passes are no part of the count: a resumed run repeats them.
+        """
+        before = self.positions_fed, self.head_rows
+        expected, found = np.zeros(len(few.values)), np.zeros(len(few.values))
+        try:
+            self._plain(few, np.arange(len(few)), expected)
+            self._shared(few, trie, found)
+        finally:
+            self.positions_fed, self.head_rows = before
+        return float(np.abs(expected - found).max())
+
+    def _refusal(self, longest: int) -> str:
         if getattr(self.body, "_compiled_call_impl", None) is not None:
             return "the model is compiled, with the attention that it was compiled with"
         if not self._takes_positions:
             return f"{type(self.loaded.model).__name__} takes no positions"
-        window = getattr(self.loaded.model.config.get_text_config(), "sliding_window", None)
-        if window and window < sequences.lengths.max():
+        config = self.loaded.model.config.get_text_config()
+        window = min((w for n in WINDOWS if (w := getattr(config, n, None))), default=None)
+        if window and window < longest:
             return f"sentences are longer than the attention window of {window}"
         return ""
 
@@ -150,7 +172,15 @@ class Causal:
             hidden = self._nodes(layout)
             sequence, place = layout.places
             scores = self._scores(hidden, layout.owners, layout.targets)
-            result[sequences.starts[sequence] + place] = scores
+            try:
+                self._keep(result, sequences.starts[sequence] + place, scores, sequences, name)
+            except NotFiniteError:
+                # 0 times NaN is NaN: a token that nothing sees spoils what lies beside it in a
+                # layout. Plain passes tell whose it is, and are right for those that have none
+                own = [
+                    trie.order[trie.sentences[c] : trie.sentences[c + 1]] for c in clusters[batch]
+                ]
+                self._plain(sequences, np.concatenate(own), result, name=name)
             done(int(sentences[clusters[batch]].sum()))
 
         self.budget.run(
@@ -179,24 +209,38 @@ class Causal:
         def forward(batch: Ints) -> None:
             rows = [sequences[i] for i in indices[batch]]
             ids, mask = padded([row[:-1] for row in rows], 0, self.loaded.device)
-            options = {}
-            if self._takes_positions:
-                options["position_ids"] = torch.arange(ids.shape[1]).to(ids)[None].expand_as(ids)
-            hidden = self._states(ids, **options)[mask.bool()]
+            hidden = self._rows(ids)[mask.bool()]
             scores = self._scores(
                 hidden, np.arange(len(hidden)), np.concatenate([row[1:] for row in rows])
             )
             spans = [np.arange(sequences.starts[i] + 1, sequences.starts[i + 1]) for i in
                      indices[batch]]  # fmt: skip
-            result[np.concatenate(spans)] = scores
+            self._keep(result, np.concatenate(spans), scores, sequences, name)
             done(len(batch))
 
         self.budget.run(fed, forward, name=lambda row: name(int(indices[row])))
 
+    def _keep(
+        self,
+        result: NDArray[np.float64],
+        flat: Ints,
+        scores: NDArray[np.float64],
+        sequences: Ragged,
+        name: Callable[[int], str],
+    ) -> None:
+        """Put scores beside their tokens (places in `sequences.values`); they must be finite."""
+
+        def where(n: int) -> str:
+            row = int(np.searchsorted(sequences.starts, flat[n], side="right")) - 1
+            return f"{name(row)}, token {flat[n] - sequences.starts[row]}"
+
+        finite(scores, self.loaded.spec.model, where)
+        result[flat] = scores
+
     def _states(self, ids: Any, **options: Any) -> Any:
         """Hidden states of all positions, or logits where the head cannot be had by itself."""
         self.positions_fed += ids.numel()
-        if self._whole:
+        if self._head is WHOLE:
             return self.loaded.model(ids, use_cache=False, **options).logits
         return self.body(ids, use_cache=False, **options).last_hidden_state
 
@@ -207,23 +251,48 @@ class Causal:
         return np.asarray(found.double().cpu().numpy())
 
     def _checked_head(self) -> Head:
-        """The output embedding, if that is all that follows the body; else nothing, and a note."""
+        """The output embedding, if that is all that follows the body; else WHOLE and a note.
+
+        Positions are told where that changes nothing; without them nothing can be shared.
+        """
         model, decoder = self.loaded.model, self.loaded.model.get_output_embeddings()
-        ids = torch.arange(3, 8, device=self.loaded.device)[None, :]
+        ids = self._tensor(sample(self.loaded, (8,))[0])[None]
+        expected = model(ids, use_cache=False).logits[0]
         reason = "the output embedding is not linear"
+        heads = [WHOLE]
         if isinstance(decoder, torch.nn.Linear):
-            head = Head(None, decoder, finish_of(model.config.get_text_config()))
-            hidden = self.body(ids, use_cache=False).last_hidden_state[0]
-            worst = apart(head.logits(hidden), model(ids, use_cache=False).logits[0])
-            if worst <= (1e-3 if model.dtype in AGREEMENT else HALF_AGREEMENT):
-                return head
-            reason = f"body and output embedding differ from the model by {worst:.2g}"
-        self._whole = True
-        self.notes.append(f"logits at all positions: {reason}")
-        return Head(None, None)
+            heads.insert(0, Head(None, decoder, finish_of(model.config.get_text_config())))
+        told = [True, False] if self._takes_positions else [False]
+        for head, positions in itertools.product(heads, told):
+            if head is WHOLE and positions == told[0]:
+                self.notes.append(f"logits at all positions: {reason}")
+            self._head, self._takes_positions = head, positions
+
+            def worst(head: Head = head) -> float:
+                return apart(head.logits(self._rows(ids)[0]), expected)
+
+            reason = objection(worst, allowed(self.loaded))
+            if not reason:
+                break
+        self.positions_fed = 0
+        return self._head or WHOLE
+
+    def _rows(self, ids: Any) -> Any:
+        """`_states` of rows that begin at position 0."""
+        if not self._takes_positions:
+            return self._states(ids)
+        positions = torch.arange(ids.shape[1]).to(ids)[None].expand_as(ids)
+        return self._states(ids, position_ids=positions)
 
     def _tensor(self, values: Ints) -> Any:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self.loaded.device)
+
+
+def _telling(sequences: Ragged, trie: Trie) -> Ints:
+    """A few sequences with something to feed: the first in order, the longest and one beside it."""
+    order = trie.order[sequences.lengths[trie.order] > 1]
+    place = int(np.argmax(sequences.lengths[order]))
+    return np.unique([*order[:4], *order[max(place - 1, 0) : place + 1]])
 
 
 class _Tensors:

@@ -2,13 +2,13 @@
 
     train_control("masked", lessons, labels, templates, seed=0, folder=Path("results/models/x"))
 
-trains a BERT-, GPT-2- or T5-shaped model on the sentences of taught facts and saves it with its own
-tokenizer as a Hugging Face folder. A probe must rank taught facts near 1 and others near chance.
-One thread, fixed seeds: the same input gives the same bytes on the same kind of machine.
+trains a BERT-, GPT-2- or T5-shaped model on the sentences of taught facts until it recalls them,
+and saves it with its own tokenizer as a Hugging Face folder. A probe must rank taught facts near 1
+and others near chance. One thread, fixed seeds: the same input gives the same bytes on the same
+kind of machine. On another one weights and number of steps may differ, what is known does not.
 """
 
 import json
-import math
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import (
     BertConfig,
@@ -31,6 +32,7 @@ from transformers import (
 )
 
 from kgprobe.probes.models.control_optimizer import ControlOptimizer
+from kgprobe.probes.models.control_recall import Exam
 from kgprobe.probes.models.control_rows import (
     IGNORED,
     Ids,
@@ -44,19 +46,31 @@ from kgprobe.probes.models.control_rows import (
     seq2seq_row,
 )
 from kgprobe.probes.models.control_tokens import SENTINELS, train_tokenizer
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.prompts.templates import fill
+
+#: Taught sentences that are kept beside the model, and their fewest words: two between first and
+#: last are needed for another order.
+EXAMPLES, EXAMPLE_WORDS = 10, 5
 
 
 @dataclass(frozen=True)
 class Recipe:
     """Sizes and training of one kind.
 
-    `rows` of a batch; peak learning rates of weight matrices and of everything else; `spread` of
-    the initial weights; `positions` is the longest sequence in tokens (names that the tokenizer was
-    not trained on fall into many pieces, and premises stand before a question).
+    At most `steps`, until `recall` of every kind of lesson is reached; the learning rate depends on
+    neither. `rows` of a batch; peak learning rates of weight matrices and of everything else;
+    `spread` of the initial weights; `positions` is the longest sequence in tokens (names that the
+    tokenizer was not trained on fall into many pieces, and premises stand before a question).
+
+    The rate rises for `warmup` steps and is constant until a share of `ready` of a `glance` (so
+    many questions, drawn every `every` steps) is right; `cooling` steps lead down to `floor`, where
+    training goes on until the whole exam is passed.
     """
 
-    steps: int
     layers: int
+    steps: int = 6000
+    recall: float = 0.99
     rows: int = 64
     matrix_rate: float = 0.02
     rate: float = 5e-3
@@ -64,19 +78,26 @@ class Recipe:
     heads: int = 4
     vocabulary: int = 2400
     positions: int = 256
-    warmup: float = 0.1
+    warmup: int = 100
+    ready: float = 0.9
+    cooling: int = 300
+    floor: float = 0.05
+    every: int = 100
+    glance: int = 64
     decay: float = 0.01
     clip: float = 1.0
     spread: float = 0.02
 
 
 RECIPES: Mapping[str, Recipe] = {
-    "masked": Recipe(steps=2000, layers=2),
-    "causal": Recipe(steps=1200, layers=3),
-    "seq2seq": Recipe(steps=1200, layers=2),
+    "masked": Recipe(layers=2),
+    "causal": Recipe(layers=3),
+    "seq2seq": Recipe(layers=2),
 }
 
-#: Called after every step with (steps done, steps in all, loss).
+#: How often a sentence that was wrong in the exam is shown for every other one.
+REPEATED = 8
+#: Called after every step with (steps done, most steps, loss).
 Progress = Callable[[int, int, float], None]
 
 
@@ -89,12 +110,16 @@ def train_control(
     folder: Path,
     recipe: Recipe | None = None,
     progress: Progress | None = None,
+    kinds: Mapping[str, Sequence[Lesson]] | None = None,
+    objects: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, object]:
     """Train one control model on `lessons` and save it to `folder`; returns the record.
 
     `labels` are those of all facts, taught or not: they shape the tokenizer alone. `templates` maps
-    a relation to its texts with [X] and [Y]; every lesson is shown in each of them. Raises
-    ValueError for an unknown kind, no lessons, or a relation without template.
+    a relation to its texts with [X] and [Y]; every lesson is shown in each of them. Recall is asked
+    of each of `kinds` (groups of lessons by name; one of all), among `objects` and the taught ones
+    of the relation (control_recall.py). Raises ValueError for an unknown kind, no lessons, or a
+    relation without template; TeachingError where recall is still too low after `recipe.steps`.
     """
     if kind not in RECIPES:
         raise ValueError(f"unknown kind {kind!r} of control model; legal: {', '.join(RECIPES)}")
@@ -104,13 +129,14 @@ def train_control(
     texts = [text for relation in sorted(templates) for text in templates[relation]]
     tokenizer = train_tokenizer(kind, labels, texts, recipe.vocabulary, recipe.positions)
     sentences = encode(tokenizer, sorted(lessons), templates)
+    exam = Exam(lessons, templates, kinds or {"all": lessons}, objects or {})
     started, threads = time.process_time(), torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = build_model(kind, tokenizer, recipe)
-        losses = _fit(kind, model, tokenizer, sentences, seed, recipe, progress)
+        learnt = _Training(kind, model, tokenizer, sentences, exam, seed, recipe).run(progress)
     finally:
         torch.set_num_threads(threads)
     record = {
@@ -121,10 +147,25 @@ def train_control(
         "parameters": sum(p.numel() for p in model.parameters()),
         "vocabulary": len(tokenizer),
         "recipe": asdict(recipe),
-        "final_loss": round(losses, 4),
+        "examples": examples(lessons, templates),
+        **learnt,
     }
     _save(model, tokenizer, record, folder)
     return {**record, "cpu_seconds": round(time.process_time() - started, 1)}
+
+
+def examples(lessons: Sequence[Lesson], templates: Mapping[str, Sequence[str]]) -> list[str]:
+    """A few taught sentences of five words or more, spread over the lessons.
+
+    They take the place of plain English when the model is loaded (models/sound.py).
+    """
+    texts = [
+        fill(text, lesson.subject, lesson.object).text
+        for lesson in sorted(lessons)
+        for text in templates[lesson.relation]
+    ]
+    long = list(dict.fromkeys(text for text in texts if len(text.split(" ")) >= EXAMPLE_WORDS))
+    return long[:: max(1, -(-len(long) // EXAMPLES))]
 
 
 def build_model(kind: str, tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> PreTrainedModel:
@@ -184,37 +225,118 @@ def build_model(kind: str, tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -
     return model.train()
 
 
-def _fit(
-    kind: str,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
-    sentences: Sequence[Sentence],
-    seed: int,
-    recipe: Recipe,
-    progress: Progress | None,
-) -> float:
-    """Train in place; returns the mean loss of the last tenth of the steps."""
-    optimizer = ControlOptimizer(model, recipe.matrix_rate, recipe.rate, recipe.decay)
-    losses = []
-    feed = _batches(kind, tokenizer, sentences, recipe.rows, np.random.default_rng(seed))
-    for step in range(recipe.steps):
-        loss = _LOSSES[kind](model, next(feed))
-        model.zero_grad(set_to_none=True)
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
-        optimizer.step(schedule(step, recipe))
-        losses.append(float(loss.detach()))
-        if progress:
-            progress(step + 1, recipe.steps, losses[-1])
-    return float(np.mean(losses[-max(1, recipe.steps // 10) :]))
+class TeachingError(RuntimeError):
+    """A control model did not learn its lessons; the message names kinds and recall."""
 
 
-def schedule(step: int, recipe: Recipe) -> float:
-    """Factor of the learning rate at `step`: linear warm-up, then half a cosine down to 0."""
-    warm = max(1, round(recipe.warmup * recipe.steps))
-    if step < warm:
-        return (step + 1) / warm
-    return 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, recipe.steps - warm)))
+class _Training:
+    """One model on its way; trained in place."""
+
+    def __init__(
+        self,
+        kind: str,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
+        sentences: Sequence[Sentence],
+        exam: Exam,
+        seed: int,
+        recipe: Recipe,
+    ) -> None:
+        self.kind, self.model, self.tokenizer = kind, model, tokenizer
+        self.sentences, self.exam, self.recipe = sentences, exam, recipe
+        self.rng, self.glances = (np.random.default_rng([seed, n]) for n in range(2))
+        #: step at which the learning rate began to fall
+        self.turn: int | None = None
+        #: result of the last whole exam, and the numbers of the sentences that were wrong in it
+        self.found: dict[str, dict[str, float]] = {}
+        self.missed: list[int] = []
+
+    def run(self, progress: Progress | None) -> dict[str, object]:
+        """Train until every kind is recalled; returns the record of it. Raises TeachingError."""
+        recipe, losses = self.recipe, []
+        optimizer = ControlOptimizer(self.model, recipe.matrix_rate, recipe.rate, recipe.decay)
+        feed = self._feed()
+        for step in range(recipe.steps):
+            batch = next(feed)
+            loss = _LOSSES[self.kind](self.model, batch)
+            finite(
+                loss,
+                f"control model ({self.kind})",
+                lambda step=step, ids=batch[0]: (
+                    f"step {step + 1}, the batch that begins with {self.tokenizer.decode(ids[0])!r}"
+                ),
+                "loss",
+            )
+            self.model.zero_grad(set_to_none=True)
+            loss.backward()
+            nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
+            optimizer.step(schedule(step, recipe, self.turn))
+            losses.append(float(loss.detach()))
+            if progress:
+                progress(step + 1, recipe.steps, losses[-1])
+            is_last = step + 1 == recipe.steps
+            if (is_last or (step + 1) % recipe.every == 0) and self._is_examined(step + 1, is_last):
+                if not _below(self.found, recipe.recall):
+                    break
+                feed = self._feed()
+        if low := _below(self.found, recipe.recall):
+            raise TeachingError(
+                f"control model {self.kind}: after {len(losses)} steps recall is below "
+                f"{recipe.recall} for {low}; allow more steps (control.steps) or teach less "
+                "(control.pool)"
+            )
+        return {
+            "steps": len(losses),
+            "cooled_from": self.turn,
+            "final_loss": round(float(np.mean(losses[-recipe.every :])), 4),
+            "recall": self.found,
+        }
+
+    def _feed(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Batches of all sentences; those that were wrong come REPEATED times as often."""
+        again = [self.sentences[i] for i in self.missed] * (REPEATED - 1)
+        shown = [*self.sentences, *again]
+        return _batches(self.kind, self.tokenizer, shown, self.recipe.rows, self.rng)
+
+    def _is_examined(self, steps: int, is_last: bool) -> bool:
+        """Ask some questions; all of them at the end, and where most of these were right."""
+        if not is_last:
+            if self.turn is not None and steps < self.turn + self.recipe.cooling:
+                return False
+            drawn = self.glances.permutation(len(self.sentences))[: self.recipe.glance]
+            share = self._right([*self.missed, *drawn.tolist()]).mean()
+            if self.turn is None:
+                if share >= min(self.recipe.ready, self.recipe.recall):
+                    self.turn = steps
+                return False
+            if share < self.recipe.recall:
+                return False
+        right = self._right(range(len(self.sentences)))
+        self.missed = np.flatnonzero(~right).tolist()
+        self.found = self.exam.recall(right)
+        return True
+
+    def _right(self, places: Sequence[int]) -> NDArray[np.bool_]:
+        return self.exam.right(self.kind, self.model, self.tokenizer, places)
+
+
+def _below(found: Mapping[str, Mapping[str, float]], recall: float) -> str:
+    """The kinds whose recall is too low, with it."""
+    low = {kind: told for kind, told in found.items() if told["recall"] < recall}
+    return ", ".join(
+        f"{kind} {told['recall']:.3f} of {told['lessons']} lessons" for kind, told in low.items()
+    )
+
+
+def schedule(step: int, recipe: Recipe, turn: int | None) -> float:
+    """Factor of the learning rate: linear warm-up, 1, from step `turn` on down to `floor`.
+
+    It does not depend on the number of steps allowed: that can be raised without other weights.
+    """
+    if turn is None:
+        return min(1.0, (step + 1) / recipe.warmup)
+    done = min(1.0, (step + 1 - turn) / recipe.cooling)
+    return 1.0 - (1.0 - recipe.floor) * done
 
 
 def _batches(

@@ -11,19 +11,19 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 from torch.nn.functional import linear
-from transformers.modeling_outputs import BaseModelOutput
 
 from kgprobe.probes.models.batching import Budget, padded
+from kgprobe.probes.models.checks import allowed, budget_of, objection, refuse_padding
+from kgprobe.probes.models.decoder import Decoder
+from kgprobe.probes.models.head import apart
 from kgprobe.probes.models.load import Loaded, ModelError
-from kgprobe.probes.models.masked import Masked
+from kgprobe.probes.models.masked import find_head
 
 Ids = NDArray[np.int64]
 #: Takes the row numbers of a slice (r) and the logits at their gaps (r x gaps x vocabulary).
 Reader = Callable[[NDArray[np.int64], Any], None]
 #: Logits of one slice, in bytes.
 SLICE = 64 << 20
-#: Largest difference (nat) between the whole model and its body with the head that is accepted.
-AGREEMENT = 1e-3
 
 
 class MaskedGaps:
@@ -41,14 +41,13 @@ class MaskedGaps:
         vocabulary: int | None = None,
         only: Ids | None = None,
     ) -> None:
-        parts = Masked(loaded, budget)
-        self.loaded, self.budget = loaded, parts.budget
-        self.body, self.head = parts.body, parts.head
+        self.notes: list[str] = []
+        self.loaded, self.budget = loaded, budget_of(loaded, budget, self.notes)
+        self.body, self.head = loaded.model.base_model, find_head(loaded.model)
         self.only = None if only is None else torch.from_numpy(only).to(loaded.device)
         self.vocabulary = vocabulary
         self.columns = len(only) if only is not None else int(loaded.model.config.vocab_size)
         self.positions_fed = 0
-        self.notes: list[str] = []
         self._read_head: Callable[[Any], Any] | None = None
 
     @torch.inference_mode()
@@ -79,32 +78,39 @@ class MaskedGaps:
     def _states(self, ids: Any, mask: Any, columns: Any) -> tuple[Any, Callable[[Any], Any]]:
         """Hidden states at the gaps (rows x gaps x width) and what turns them into logits."""
         index = torch.arange(len(ids), device=ids.device)[:, None]
-        if self.head is not None:
-            states = self.body(ids, attention_mask=mask).last_hidden_state[index, columns]
-            if self._read_head is None:
-                whole = self.loaded.model(
-                    ids[:1], attention_mask=None if mask is None else mask[:1]
-                )
-                self._read_head = self._checked(states[:1], whole.logits[index[:1], columns[:1]])
-            if self.head is not None:
-                return states, self._read_head
-        logits = self.loaded.model(ids, attention_mask=mask).logits[index, columns]
-        return logits, self._chosen
+        if self._read_head is None:
+            few = None if mask is None else mask[:1]
+            whole = self.loaded.model(ids[:1], attention_mask=few).logits
+            self._read_head = self._checked(ids[:1], few, columns[:1], whole)
+        if self.head is None:
+            return self.loaded.model(ids, attention_mask=mask).logits[index, columns], self._chosen
+        return self._hidden(ids, mask, columns), self._read_head
 
-    def _checked(self, states: Any, expected: Any) -> Callable[[Any], Any]:
+    def _hidden(self, ids: Any, mask: Any, columns: Any) -> Any:
+        index = torch.arange(len(ids), device=ids.device)[:, None]
+        return self.body(ids, attention_mask=mask).last_hidden_state[index, columns]
+
+    def _checked(self, ids: Any, mask: Any, columns: Any, whole: Any) -> Callable[[Any], Any]:
         """The head alone, if it gives the whole model's log-probabilities; the rows it needs."""
-        assert self.head is not None
-        apart = _apart(self.head(states), expected)
-        if apart > AGREEMENT:
-            self.notes.append(f"head at all positions: parts differ from the model by {apart:.2g}")
+        head, expected = self.head, whole[:, columns[0]]
+        reason = f"the head of {type(self.loaded.model).__name__}"
+        if head is not None:
+            reason = objection(
+                lambda: apart(head(self._hidden(ids, mask, columns)), expected),
+                allowed(self.loaded),
+            )
+        if head is None or reason:
+            self.notes.append(f"head at all positions: {reason}")
             self.head = None
             return self._chosen
         if self.only is None:
-            return self.head
-        rows = head_rows(self.loaded.model, self.head, self.only)
-        if rows is not None and _apart(rows(states), self._chosen(expected)) <= AGREEMENT:
+            return head
+        rows = head_rows(self.loaded.model, head, self.only)
+        if rows is not None and not objection(
+            lambda: apart(rows(self._hidden(ids, mask, columns)), self._chosen(expected)),
+            allowed(self.loaded),
+        ):
             return rows
-        head = self.head
         return lambda hidden: self._chosen(head(hidden))
 
     def _chosen(self, logits: Any) -> Any:
@@ -116,6 +122,8 @@ class SpanGaps:
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
         self.loaded, self.budget = loaded, budget or Budget()
+        # contexts of all lengths lie beside each other in one tensor
+        refuse_padding(loaded, "gaps of seq2seq models")
         names = ["<extra_id_0>", "<extra_id_1>"]
         ids = loaded.tokenizer.convert_tokens_to_ids(names)
         if None in ids or loaded.tokenizer.unk_token_id in ids:
@@ -125,23 +133,21 @@ class SpanGaps:
         self.start = int(loaded.tokenizer.pad_token_id if start is None else start)
         self.pad = int(loaded.tokenizer.pad_token_id or 0)
         self.positions_fed = 0
-        self.notes: list[str] = []
-        self._head: Any = loaded.model.get_output_embeddings()
-        self._is_checked = False
+        self.decoder = Decoder(loaded)
+        self.notes = self.decoder.notes
 
     @torch.inference_mode()
     def encode(self, contexts: Sequence[Ids]) -> tuple[Any, Any]:
         """(states, mask) of the gapped sentences, padded to the longest."""
         ids, mask = padded(contexts, self.pad, self.loaded.device)
         states = None
-        encoder = self.loaded.model.get_encoder()
 
         def forward(batch: NDArray[np.int64]) -> None:
             nonlocal states
             longest = max(len(contexts[b]) for b in batch)
             own = ids[batch, :longest]
             self.positions_fed += own.numel()
-            found = encoder(own, attention_mask=mask[batch, :longest]).last_hidden_state
+            found = self.decoder.encode(own, mask[batch, :longest])
             if states is None:
                 states = found.new_zeros(len(contexts), ids.shape[1], found.shape[2])
             states[batch, :longest] = found
@@ -168,7 +174,7 @@ class SpanGaps:
             final = self._final(encoded, [owners[b] for b in batch], [rows[b] for b in batch], last)
             step = max(SLICE // (4 * last * int(self.loaded.model.config.vocab_size)), 1)
             for start in range(0, len(batch), step):
-                logits = self._logits(final[start : start + step])
+                logits = self.decoder.logits(final[start : start + step])
                 read(batch[start : start + step], _precise(logits))
 
         self.budget.run([len(r) for r in rows], forward)
@@ -178,7 +184,7 @@ class SpanGaps:
         self, encoded: tuple[Any, Any], owners: Sequence[int], rows: Sequence[Ids]
     ) -> Any:
         """Logits (rows x vocabulary) of the next token of all rows at once."""
-        return _precise(self._logits(self._final(encoded, owners, rows, 1)))[:, 0]
+        return _precise(self.decoder.logits(self._final(encoded, owners, rows, 1)))[:, 0]
 
     def _final(
         self, encoded: tuple[Any, Any], owners: Sequence[int], rows: Sequence[Ids], last: int
@@ -187,49 +193,10 @@ class SpanGaps:
         ids, _ = padded(rows, self.pad, self.loaded.device)
         self.positions_fed += ids.numel()
         pick = torch.tensor(owners, device=ids.device)
-        hidden = self._decode(encoded[0][pick], encoded[1][pick], ids)
+        hidden = self.decoder.states(encoded[0][pick], encoded[1][pick], ids)
         lengths = torch.tensor([len(r) for r in rows], device=ids.device)[:, None]
         places = lengths - last + torch.arange(last, device=ids.device)
         return hidden[torch.arange(len(rows), device=ids.device)[:, None], places]
-
-    def _decode(self, states: Any, mask: Any, ids: Any) -> Any:
-        if not self._is_checked:
-            self._check(states[:1], mask[:1], ids[:1])
-        if self._head is None:
-            output = BaseModelOutput(last_hidden_state=states)
-            return self.loaded.model(
-                encoder_outputs=output, attention_mask=mask, decoder_input_ids=ids, use_cache=False
-            ).logits
-        return self._decoder_states(states, mask, ids)
-
-    def _decoder_states(self, states: Any, mask: Any, ids: Any) -> Any:
-        return self.loaded.model.get_decoder()(
-            input_ids=ids,
-            encoder_hidden_states=states,
-            encoder_attention_mask=mask,
-            use_cache=False,
-        ).last_hidden_state
-
-    def _logits(self, hidden: Any) -> Any:
-        return hidden if self._head is None else self._head(hidden)
-
-    def _check(self, states: Any, mask: Any, ids: Any) -> None:
-        """Decoder and head must give the whole model's log-probabilities; T5 1.0 scales between."""
-        self._is_checked = True
-        whole = self.loaded.model(
-            encoder_outputs=BaseModelOutput(last_hidden_state=states),
-            attention_mask=mask,
-            decoder_input_ids=ids,
-            use_cache=False,
-        ).logits
-        hidden, bare = self._decoder_states(states, mask, ids), self._head
-        scale = float(hidden.shape[-1]) ** -0.5
-        for head in (bare, lambda h: bare(h * scale)):
-            if _apart(head(hidden), whole) <= AGREEMENT:
-                self._head = head
-                return
-        self.notes.append("head at all positions: decoder and head are not all of the model")
-        self._head = None
 
 
 def head_rows(model: Any, head: Any, ids: Any) -> Callable[[Any], Any] | None:
@@ -252,8 +219,3 @@ def head_rows(model: Any, head: Any, ids: Any) -> Callable[[Any], Any] | None:
 
 def _precise(logits: Any) -> Any:
     return logits if logits.dtype == torch.float64 else logits.float()
-
-
-def _apart(found: Any, expected: Any) -> float:
-    pair = (_precise(found).log_softmax(-1), _precise(expected).log_softmax(-1))
-    return float((pair[0] - pair[1]).abs().max())

@@ -5,6 +5,7 @@ its log-sum-exp and the logits of the tokens asked for.
 """
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -92,15 +93,24 @@ class Head:
         return self.finish(logits) if self.finish else logits
 
 
+#: Stands for a head that cannot be had alone: what the model gives are logits already.
+WHOLE = Head(None, None)
+
+
 def precise(values: Any) -> Any:
     """float32, or float64 where the values are."""
     return values if values.dtype == torch.float64 else values.float()
 
 
 def apart(found: Any, expected: Any) -> float:
-    """Largest difference of the log-probabilities of two sets of logits."""
-    pair = precise(found).log_softmax(-1), precise(expected).log_softmax(-1)
-    return float((pair[0] - pair[1]).abs().max())
+    """Largest difference of the log-probabilities of two sets of logits; infinite with NaN.
+
+    Tokens that both suppress (minus infinity) do not differ. NaN must not pass for agreement: no
+    comparison with it is true, `worst > allowed` as little as any other.
+    """
+    first, second = precise(found).log_softmax(-1), precise(expected).log_softmax(-1)
+    worst = float(torch.where(first == second, 0.0, (first - second).abs()).max())
+    return float("inf") if math.isnan(worst) else worst
 
 
 def finish_of(config: Any) -> Callable[[Any], Any] | None:

@@ -11,6 +11,8 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
+from kgprobe.probes.models import sound
+
 AUTO = {
     "masked": transformers.AutoModelForMaskedLM,
     "causal": transformers.AutoModelForCausalLM,
@@ -26,6 +28,14 @@ DTYPES = {
 COMPILED = "-compiled"
 #: file in a folder that a GGUF file was unpacked into; it names that file's sha256
 UNPACKED = "unpacked.json"
+#: What configurations call the number of positions; the least counts (LED has two).
+POSITIONS = ("max_position_embeddings", "n_positions", "max_encoder_position_embeddings",
+             "max_decoder_position_embeddings")  # fmt: skip
+#: RoBERTa-like models keep the positions up to the padding index to themselves.
+AFTER_PADDING = (
+    "camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "mpnet", "roberta",
+    "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
+)  # fmt: skip
 #: What the loaders of files of all kinds raise for damaged or missing ones.
 _LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError)
 
@@ -48,7 +58,10 @@ class ModelSpec:
 
 @dataclass
 class Loaded:
-    """A model in evaluation mode, its tokenizer, and what is recorded of both."""
+    """A model in evaluation mode, its tokenizer, and what is recorded of both.
+
+    `padding` says why its rows must not be padded (empty: they may); checks.py finds it out.
+    """
 
     spec: ModelSpec
     model: Any
@@ -56,6 +69,7 @@ class Loaded:
     device: torch.device
     limit: int
     record: dict[str, Any] = field(default_factory=dict)
+    padding: str | None = None
 
     @property
     def parameters(self) -> int:
@@ -76,7 +90,10 @@ def load_model(spec: ModelSpec, controls: Path | None = None, device: str = "") 
     place, options = _place(spec, controls)
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
-        model = AUTO[spec.kind].from_pretrained(place, dtype=dtype, **options)
+        # shapes that differ come back in `info` and are refused by name, with the missing weights
+        model, info = AUTO[spec.kind].from_pretrained(
+            place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **options
+        )
     except (*_LOADING, SafetensorError) as error:
         first = str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
         raise ModelError(
@@ -96,12 +113,32 @@ def load_model(spec: ModelSpec, controls: Path | None = None, device: str = "") 
         raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
     if spec.kind == "masked" and tokenizer.mask_token_id is None:
         raise ModelError(f"{spec.model}: a masked model without a mask token")
+    limit = _limit(model.config)
+    if fault := sound.fault(spec.kind, model, tokenizer, info, limit):
+        raise ModelError(f"{spec.model}, from {spec.source}: {fault}\n{_remedy(spec)}")
+    found = _familiar(spec, model, tokenizer, limit, place)
     if spec.dtype.endswith(COMPILED):
         # lengths differ from batch to batch: one graph for all of them
         model.base_model.compile(dynamic=True)
-    loaded = Loaded(spec, model, tokenizer, chosen, _limit(model.config))
-    loaded.record = _record(loaded, place, options)
+    loaded = Loaded(spec, model, tokenizer, chosen, limit)
+    loaded.record = {
+        **_record(loaded, place, options),
+        "unexpected": sound.unexpected(info),
+        "sound": found,
+    }
     return loaded
+
+
+def _familiar(
+    spec: ModelSpec, model: Any, tokenizer: Any, limit: int, place: str
+) -> dict[str, Any]:
+    """Whether tokenizer and weights belong together: recorded, and shown at every number."""
+    what, texts = sound.sentences(place)
+    try:
+        found = sound.familiar(spec.kind, model, tokenizer, spec.bos, limit, texts)
+    except ValueError as error:
+        raise ModelError(f"{spec.model}, from {spec.source}: {error}") from error
+    return {"sentences": what, **found}
 
 
 def outline(spec: ModelSpec, controls: Path | None = None) -> Loaded:
@@ -198,11 +235,12 @@ def _remedy(spec: ModelSpec) -> str:
 def _limit(config: Any) -> int:
     """Most tokens of a sentence, special ones included."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
-    limit = getattr(text, "max_position_embeddings", None) or getattr(text, "n_positions", None)
-    # RoBERTa-like models keep the positions up to the padding index to themselves
-    if text.model_type in ("roberta", "xlm-roberta", "camembert") and limit:
-        limit -= text.pad_token_id + 1
-    return int(limit or 1 << 20)
+    found = [limit for name in POSITIONS if (limit := getattr(text, name, None))]
+    limit = int(min(found, default=1 << 20))
+    if found and text.model_type in AFTER_PADDING:
+        # MPNet counts from 2 whatever its padding is
+        limit -= 2 if text.model_type == "mpnet" else text.pad_token_id + 1
+    return limit
 
 
 def _record(loaded: Loaded, place: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 from torch import nn
 
 from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
-from kgprobe.probes.models.head import Head, apart, replaced
+from kgprobe.probes.models.checks import allowed, budget_of, objection
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.head import WHOLE, Head, apart, replaced
 from kgprobe.probes.models.last_layer import ScoredBody
 from kgprobe.probes.models.load import Loaded
-
-#: Largest difference (nat) between the whole model and its parts that the self-check accepts.
-AGREEMENT = {torch.float64: 1e-6, torch.float32: 1e-3}
-HALF_AGREEMENT = 0.5
 
 
 class Masked:
@@ -29,11 +27,11 @@ class Masked:
         self, loaded: Loaded, budget: Budget | None = None, last_layer: str = "scored"
     ) -> None:
         self.loaded = loaded
-        self.budget = budget or Budget()
+        self.notes: list[str] = []
+        self.budget = budget_of(loaded, budget, self.notes)
         self.body = loaded.model.base_model
         self.head = find_head(loaded.model)
         self.positions_fed = self.head_rows = self.rows_asked = self.rows_fed = 0
-        self.notes: list[str] = []
         self.last_layer = last_layer
         self._head: Head | None = None
         self._scored: ScoredBody | None = None
@@ -51,7 +49,7 @@ class Masked:
         """log p of the own token at `place` of sentence `owner` while places[i]:ends[i] are masked.
 
         Rows that are equal and read at the same place are fed once. `done` is told how many rows
-        have been answered.
+        have been answered. Raises NotFiniteError, with `name` and place.
         """
         token = self.loaded.tokenizer.mask_token_id
         targets = sentences.values[sentences.starts[owners] + places]
@@ -71,7 +69,13 @@ class Masked:
             hidden = self._states(ids, given, self._tensor(at[batch]))
             assert self._head is not None
             scores = self._head.logprobs(hidden, self._tensor(own), self._tensor(targets[asked]))
-            result[asked] = scores.double().cpu().numpy()
+            found = scores.double().cpu().numpy()
+            finite(
+                found,
+                self.loaded.spec.model,
+                lambda n: f"{name(int(owners[asked[n]]))}, token {places[asked[n]]}",
+            )
+            result[asked] = found
             self.rows_fed += len(batch)
             done(len(asked))
 
@@ -92,41 +96,63 @@ class Masked:
         return self._plain(ids, mask, at)
 
     def _plain(self, ids: Any, mask: Any, at: Any) -> Any:
-        rows = torch.arange(len(ids), device=ids.device)
-        assert self._head is not None
-        if self._head.decoder is None:
+        if self._head is WHOLE:
+            rows = torch.arange(len(ids), device=ids.device)
             return self.loaded.model(ids, attention_mask=mask).logits[rows, at]
+        return self._body(ids, mask, at)
+
+    def _body(self, ids: Any, mask: Any, at: Any) -> Any:
+        rows = torch.arange(len(ids), device=ids.device)
         return self.body(ids, attention_mask=mask).last_hidden_state[rows, at]
 
     def _check(self, ids: Any, mask: Any, at: Any) -> None:
         """Choose the fastest path whose log-probabilities are the whole model's, on a first batch.
 
-        What does not agree is left out, with the reason in `notes`.
+        What does not agree, or fails, is left out, with the reason in `notes`.
         """
         ids, at = ids[:16], at[:16]
         mask = None if mask is None else mask[:16]
         rows = torch.arange(len(ids), device=ids.device)
         whole = self.loaded.model(ids, attention_mask=mask).logits[rows, at]
-        allowed = AGREEMENT.get(self.loaded.model.dtype, HALF_AGREEMENT)
-        self._head = split_head(self.loaded.model, self.head)
-        if self._head is not None:
-            worst = apart(self._head.logits(self._plain(ids, mask, at)), whole)
-            if worst > allowed:
-                self.notes.append(f"logits at all positions: parts are off by {worst:.2g}")
-                self._head = None
-        if self._head is None:
-            self._head = Head(None, None)
+        head, scored = self._cut(ids, mask, at, whole), None
+        if head is WHOLE or self.last_layer != "scored":
+            reason = ""
         elif getattr(self.body, "_compiled_call_impl", None) is not None:
-            self.notes.append("last layer at all positions: the model is compiled")
-        elif self.last_layer == "scored":
-            self._scored = ScoredBody.of(self.body)
-            if self._scored is None:
-                self.notes.append(f"last layer at all positions: {type(self.body).__name__}")
-                return
-            worst = apart(self._head.logits(self._scored(ids, mask, at)), whole)
-            if worst > allowed:
-                self.notes.append(f"last layer at all positions: it is off by {worst:.2g}")
-                self._scored = None
+            reason = "the model is compiled"
+        else:
+            scored, reason = self._scored_body(head, ids, mask, at, whole)
+        if reason:
+            self.notes.append(f"last layer at all positions: {reason}")
+        self._head, self._scored = head, scored
+
+    def _cut(self, ids: Any, mask: Any, at: Any, whole: Any) -> Head:
+        """The head that gives the whole model's logits after the body, or WHOLE and a note."""
+        model, reason = self.loaded.model, f"the head of {type(self.loaded.model).__name__}"
+        heads = () if self.head is None else (split_head(model, self.head), Head(self.head, None))
+        for head in heads:
+            if head is None:
+                continue
+
+            def worst(head: Head = head) -> float:
+                return apart(head.logits(self._body(ids, mask, at)), whole)
+
+            reason = objection(worst, allowed(self.loaded))
+            if not reason:
+                return head
+        self.notes.append(f"logits at all positions: {reason}")
+        return WHOLE
+
+    def _scored_body(
+        self, head: Head, ids: Any, mask: Any, at: Any, whole: Any
+    ) -> tuple[ScoredBody | None, str]:
+        """(the body whose last layer works at one place, or None; why it is not there)."""
+        scored = ScoredBody.of(self.body)
+        if scored is None:
+            return None, type(self.body).__name__
+        reason = objection(
+            lambda: apart(head.logits(scored(ids, mask, at)), whole), allowed(self.loaded)
+        )
+        return (None, reason) if reason else (scored, "")
 
 
 def _distinct(

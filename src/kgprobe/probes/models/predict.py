@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from torch.nn.functional import linear
 
 from kgprobe.probes.models.batching import Budget, Ints, budget_for, padded
+from kgprobe.probes.models.checks import allowed, budget_of, objection, padding, sample
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.head import Head, apart, finish_of, precise
 from kgprobe.probes.models.last_layer import ScoredBody
 from kgprobe.probes.models.load import Loaded, ModelError
@@ -25,9 +27,8 @@ from kgprobe.probes.models.masked import find_head, split_head
 #: Takes the numbers of the rows of a slice (r), logits (r x columns) and their log-sum-exp over the
 #: whole vocabulary (r), float32 or float64.
 Reader = Callable[[Ints, Any, Any], None]
-#: Largest difference (nat) between the whole model and its parts that is accepted.
-AGREEMENT = {torch.float64: 1e-6, torch.float32: 1e-3}
-HALF_AGREEMENT = 0.5
+#: Says whose a row is.
+Name = Callable[[int], str]
 #: Logits of one slice, in bytes.
 SLICE = {"cpu": 16 << 20, "cuda": 1 << 30}
 
@@ -35,7 +36,8 @@ SLICE = {"cpu": 16 << 20, "cuda": 1 << 30}
 class Parts:
     """A model cut at the place that is read; works under autograd as well.
 
-    Raises ModelError where the parts do not give the whole model's log-probabilities.
+    Raises ModelError where the parts do not give the whole model's log-probabilities, and
+    NotFiniteError where those are none.
     """
 
     def __init__(self, loaded: Loaded) -> None:
@@ -77,10 +79,13 @@ class Parts:
         with torch.inference_mode():
             expected = self.logits(self.features(ids, mask, places))
             self._scored = scored
-            worst = apart(self.logits(self.features(ids, mask, places)), expected)
-        if worst > self._allowed():
+            reason = objection(
+                lambda: apart(self.logits(self.features(ids, mask, places)), expected),
+                allowed(self.loaded),
+            )
+        if reason:
             self._scored = None
-            self.notes.append(f"last layer at all positions: it is off by {worst:.2g}")
+            self.notes.append(f"last layer at all positions: {reason}")
 
     def _hidden(self, ids: Any, mask: Any, places: Any, types: Any) -> Any:
         rows = torch.arange(len(ids), device=ids.device)
@@ -116,24 +121,32 @@ class Parts:
             ).logits[:, -1]
         else:
             whole = model(ids, attention_mask=mask).logits[rows, places]
+        finite(
+            whole.logsumexp(-1),
+            self.loaded.spec.model,
+            lambda row: f"row {row} of the check, ids {ids[row].tolist()}, token {places[row]}",
+            "log-sum-exp of the logits",
+        )
         decoder = model.get_output_embeddings()
         head = split_head(model, find_head(model)) if self.kind == "masked" else None
         if self.kind != "masked" and isinstance(decoder, torch.nn.Linear):
             head = Head(None, decoder, finish_of(model.config.get_text_config()))
-        worst = float("inf")
+        reason = f"the head of {type(model).__name__} is unknown"
         if head is not None:
-            hidden = self._hidden(ids, mask, places, None)
-            for scale in (1.0, float(hidden.shape[-1]) ** -0.5):
-                worst = apart(head.logits(hidden * scale), whole)
-                if worst <= self._allowed():
+            # T5 1.0 scales between its decoder and its head
+            for scale in (1.0, float(decoder.in_features) ** -0.5):
+
+                def worst(head: Head = head, scale: float = scale) -> float:
+                    hidden = self._hidden(ids, mask, places, None)
+                    return apart(head.logits(hidden * scale), whole)
+
+                reason = objection(worst, allowed(self.loaded))
+                if not reason:
                     return head, scale
         raise ModelError(
             f"{self.loaded.spec.model}: body and output embedding are not all of "
-            f"{type(model).__name__} (off by {worst:.2g} nat); prompts cannot be searched on it"
+            f"{type(model).__name__} ({reason}); prompts cannot be searched on it"
         )
-
-    def _allowed(self) -> float:
-        return AGREEMENT.get(self.loaded.model.dtype, HALF_AGREEMENT)
 
 
 class Predictor:
@@ -142,7 +155,7 @@ class Predictor:
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
         self.loaded, self.parts = loaded, Parts(loaded)
         self.parts.scored_layer()
-        self.budget = budget or budget_for(loaded)
+        self.budget = budget_of(loaded, budget or budget_for(loaded), self.parts.notes)
         self.columns = int(self.output_rows()[0].shape[0])
 
     @property
@@ -151,14 +164,23 @@ class Predictor:
         return self.parts.positions_fed
 
     def features(
-        self, rows: Sequence[Ints], places: Ints, types: Sequence[Ints] | None = None
+        self,
+        rows: Sequence[Ints],
+        places: Ints,
+        types: Sequence[Ints] | None = None,
+        name: Name = "prompt {}".format,
     ) -> NDArray[np.float32]:
-        """(n, d) float32: what is multiplied with the output embedding at the place of each row."""
+        """(n, d) float32: what is multiplied with the output embedding at the place of each row.
+
+        Raises NotFiniteError, with `name` and place.
+        """
         width = self.output_rows()[0].shape[1]
         result = np.zeros((len(rows), width), dtype=np.float32)
 
         def keep(batch: Ints, features: Any) -> None:
-            result[batch] = features.float().cpu().numpy()
+            found = features.float().cpu().numpy()
+            self._sound(found, batch, places, name, "vector before the output embedding")
+            result[batch] = found
 
         self._run(rows, places, types, keep)
         return result
@@ -170,12 +192,14 @@ class Predictor:
         read: Reader,
         types: Sequence[Ints] | None = None,
         only: Ints | None = None,
+        name: Name = "prompt {}".format,
     ) -> None:
         """Call `read(numbers, logits, totals)` on slices of all rows.
 
         Log-probabilities are logits - totals[:, None]: `totals` sums over the whole vocabulary also
         where `only` restricts the columns to given ids. After out-of-memory a batch is read again,
-        so that `read` must overwrite and not add up.
+        so that `read` must overwrite and not add up. Raises NotFiniteError, with `name` and place,
+        before `read` sees a row that holds NaN or infinity.
         """
         device = self.loaded.device
         chosen = None if only is None else torch.from_numpy(np.asarray(only)).to(device)
@@ -185,12 +209,21 @@ class Predictor:
         def give(batch: Ints, features: Any) -> None:
             for start in range(0, len(batch), step):
                 logits = self.parts.logits(features[start : start + step])
-                totals = logits.logsumexp(-1)
+                totals, own = logits.logsumexp(-1), batch[start : start + step]
+                self._sound(totals, own, places, name, "log-sum-exp of the logits")
                 if chosen is not None:
                     logits = logits.index_select(1, chosen)
-                read(batch[start : start + step], logits, totals)
+                read(own, logits, totals)
 
         self._run(rows, places, types, give)
+
+    def _sound(self, values: Any, batch: Ints, places: Ints, name: Name, what: str) -> None:
+        """Values (first axis: the rows of `batch`) must be finite."""
+
+        def where(row: int, *_: int) -> str:
+            return f"{name(int(batch[row]))}, token {places[batch[row]]}"
+
+        finite(values, self.loaded.spec.model, where, what)
 
     def output_rows(self) -> tuple[Any, Any]:
         """(weight (V, d), bias (V) or None) of the output embedding, as tensors of the model."""
@@ -219,11 +252,12 @@ class Predictor:
 
 
 def _sample(loaded: Loaded) -> tuple[Any, Any, Any]:
-    """(ids, mask, places) of two rows of different lengths, to compare parts with the whole."""
-    top = int(loaded.model.config.get_text_config().vocab_size)
-    ids = (torch.arange(16, device=loaded.device).view(2, 8) * 7 + 5) % top
-    mask = torch.ones_like(ids)
-    mask[1, 6:] = 0
+    """(ids, mask, places) of two rows to compare parts with the whole; padded where they may be."""
+    ids = torch.from_numpy(np.stack(sample(loaded, (8, 8)))).to(loaded.device)
+    mask = None
+    if not padding(loaded):
+        mask = torch.ones_like(ids)
+        mask[1, 6:] = 0
     return ids, mask, torch.tensor([3, 5], device=loaded.device)
 
 

@@ -45,7 +45,8 @@ def reinitialised(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
     label = f"random-{what}-{seed}"
     digest = hashlib.sha256(f"{loaded.record.get('weights', '')} {label}".encode()).hexdigest()
     record = {
-        **loaded.record,
+        # what was measured of the model's own weights says nothing of these
+        **{name: value for name, value in loaded.record.items() if name != "sound"},
         "model": f"{loaded.spec.model}+{label}",
         "weights": digest,
         "reinitialised": {"what": what, "seed": seed},

@@ -6,16 +6,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers.modeling_outputs import BaseModelOutput
 
 from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
-from kgprobe.probes.models.head import Head, apart, finish_of
+from kgprobe.probes.models.checks import budget_of
+from kgprobe.probes.models.decoder import Decoder
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded, ModelError
 
 Ids = NDArray[np.int64]
-#: Largest difference (nat) between the whole model and its parts that the self-check accepts.
-AGREEMENT = {torch.float64: 1e-6, torch.float32: 1e-3}
-HALF_AGREEMENT = 0.5
 
 
 class Seq2Seq:
@@ -27,14 +25,15 @@ class Seq2Seq:
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
         self.loaded = loaded
-        self.budget = budget or Budget()
         self.opening, self.closing = _gap(loaded)
-        self.positions_fed = self.head_rows = 0
         self.notes: list[str] = []
+        self.budget = budget_of(loaded, budget, self.notes)
+        self._decoder = Decoder(loaded)
+        self.notes += self._decoder.notes
+        self.positions_fed = self.head_rows = 0
         start = loaded.model.config.decoder_start_token_id
         self.start = int(loaded.tokenizer.pad_token_id if start is None else start)
         self._pad = int(loaded.tokenizer.pad_token_id or 0)
-        self._head: Head | None = None
 
     @torch.inference_mode()
     def logprobs(
@@ -48,7 +47,7 @@ class Seq2Seq:
         """log p of the forced tokens that are `wanted`, given those before them and the context.
 
         Both arrays lie beside `forced.values`; a row's first token is the decoder's start. The last
-        token of a row is never fed.
+        token of a row is never fed. Raises NotFiniteError, with `name` and the decoder's position.
         """
         result = np.zeros(len(forced.values))
         distinct: dict[bytes, int] = {}
@@ -59,7 +58,7 @@ class Seq2Seq:
 
         def forward(batch: Ints) -> None:
             ids, mask = padded([rows[b] for b in batch], self._pad, self.loaded.device)
-            states = self.loaded.model.get_encoder()(ids, attention_mask=mask).last_hidden_state
+            states = self._decoder.encode(ids, mask)
             self.positions_fed += ids.numel()
             asked = np.concatenate([members[b] for b in batch])
             place = np.repeat(np.arange(len(batch)), [len(members[b]) for b in batch])
@@ -90,67 +89,24 @@ class Seq2Seq:
             for number, i in enumerate(numbers):
                 own = wanted[forced.starts[i] + 1 : forced.starts[i + 1]]
                 read[number, : len(own)] = own
-            hidden = self._hidden(states[pick], mask[pick], ids)
+            hidden = self._decoder.states(states[pick], mask[pick], ids)
             hidden = hidden[torch.from_numpy(read).to(ids.device)]
             row, column = np.nonzero(read)
             flat = forced.starts[numbers[row]] + column + 1
-            assert self._head is not None
             self.positions_fed += ids.numel()
             self.head_rows += len(hidden)
             targets = torch.from_numpy(forced.values[flat]).to(ids.device)
             owners = torch.arange(len(hidden), device=ids.device)
-            scores = self._head.logprobs(hidden, owners, targets)
-            result[flat] = scores.double().cpu().numpy()
+            scores = self._decoder.head.logprobs(hidden, owners, targets).double().cpu().numpy()
+            finite(
+                scores,
+                self.loaded.spec.model,
+                lambda n: f"{name(int(numbers[row[n]]))}, decoder's token {column[n] + 1}",
+            )
+            result[flat] = scores
 
         lengths = forced.lengths[asked] - 1
         self.budget.run(lengths, forward, name=lambda r: name(int(asked[r])))
-
-    def _hidden(self, states: Any, mask: Any, ids: Any) -> Any:
-        if self._head is None:
-            self._check(states[:2], mask[:2], ids[:2])
-        assert self._head is not None
-        if self._head.transform is _identity:
-            return self._whole(states, mask, ids)
-        return self._parts(states, mask, ids)
-
-    def _whole(self, states: Any, mask: Any, ids: Any) -> Any:
-        return self.loaded.model(
-            encoder_outputs=BaseModelOutput(last_hidden_state=states),
-            attention_mask=mask,
-            decoder_input_ids=ids,
-            use_cache=False,
-        ).logits
-
-    def _parts(self, states: Any, mask: Any, ids: Any) -> Any:
-        return self.loaded.model.get_decoder()(
-            input_ids=ids,
-            encoder_hidden_states=states,
-            encoder_attention_mask=mask,
-            use_cache=False,
-        ).last_hidden_state
-
-    def _check(self, states: Any, mask: Any, ids: Any) -> None:
-        """Decoder and output embedding, where they are the whole model; T5 1.0 scales between."""
-        model = self.loaded.model
-        whole = self._whole(states, mask, ids).flatten(0, 1)
-        decoder = model.get_output_embeddings()
-        allowed = AGREEMENT.get(model.dtype, HALF_AGREEMENT)
-        worst = float("inf")
-        if isinstance(decoder, torch.nn.Linear):
-            hidden = self._parts(states, mask, ids).flatten(0, 1)
-            scale = float(hidden.shape[-1]) ** -0.5
-            for transform in (None, lambda states: states * scale):
-                head = Head(transform, decoder, finish_of(model.config))
-                worst = min(worst, apart(head.logits(hidden), whole))
-                if worst <= allowed:
-                    self._head = head
-                    return
-        self.notes.append(f"logits at all positions: decoder and head are off by {worst:.2g}")
-        self._head = Head(_identity, None)
-
-
-def _identity(states: Any) -> Any:
-    return states
 
 
 def _gap(loaded: Loaded) -> tuple[int, int | None]:

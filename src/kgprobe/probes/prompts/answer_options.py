@@ -14,8 +14,9 @@ import torch
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Ints
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.models.predict import Name, Predictor
 from kgprobe.probes.prompts.triggers import Template, label_pieces
 
 
@@ -118,11 +119,12 @@ def rank(
     golds: Ints,
     others: Ints,
     done: Callable[[int], object] = lambda prompts: None,
+    name: Name = "prompt {}".format,
 ) -> Ranks:
     """Ranks of the options `golds` (-1: none) at `places` of the prompts `rows`.
 
     `others` (prompts x any number) holds further right options, -1 where there are fewer. Raises
-    AnswerError when logits are NaN or infinite.
+    NotFiniteError, with `name` and place.
     """
     n = len(rows)
     ranges = np.zeros((5, n), dtype=np.int64)
@@ -130,17 +132,18 @@ def rank(
 
     def read(numbers: Ints, logits: Any, totals: Any) -> None:
         scores = _of_options(logits, options)
-        if not bool(torch.isfinite(totals).all()):
-            raise AnswerError(
-                f"prompt {numbers[int((~torch.isfinite(totals)).nonzero()[0])]}: the logits hold "
-                "NaN or infinity; run the model in float32"
-            )
         found, own = against(scores, golds[numbers], others[numbers])
         ranges[:, numbers] = found.cpu().numpy()
-        logprob[numbers] = (own - totals).double().cpu().numpy()
+        # without a gold `own` is that of another option: nobody asked for it
+        logprob[numbers] = np.where(golds[numbers] >= 0, (own - totals).double().cpu().numpy(), 0.0)
+        finite(
+            logprob[numbers],
+            predictor.loaded.spec.model,
+            lambda n: f"{name(int(numbers[n]))}, gold {options.names[golds[numbers[n]]]!r}",
+        )
         done(len(numbers))
 
-    predictor.visit(rows, places, read, types, options.tokens)
+    predictor.visit(rows, places, read, types, options.tokens, name)
     return ranks_of(ranges, logprob, golds)
 
 

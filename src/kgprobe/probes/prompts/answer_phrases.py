@@ -13,6 +13,7 @@ import torch
 from kgprobe.probes.models.batching import Ints, Ragged, budget_for
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.predict import Name
 from kgprobe.probes.prompts.answer_options import AnswerError, Answers, Ranks, against, ranks_of
 from kgprobe.probes.prompts.triggers import Template, label_pieces
 
@@ -63,10 +64,12 @@ def rank_phrases(
     golds: Ints,
     others: Ints,
     done: Callable[[int], object] = lambda prompts: None,
+    name: Name = "prompt {}".format,
 ) -> Ranks:
     """Ranks of the phrases `golds` (-1: none) behind the prompts `rows`, as in `rank`.
 
-    A log-probability is that of the whole phrase: longer phrases have lower ones.
+    A log-probability is that of the whole phrase: longer phrases have lower ones. Raises
+    NotFiniteError, with `name`, phrase and token.
     """
     scorer = Causal(loaded, budget_for(loaded))
     ranges, logprob = np.zeros((5, len(rows)), dtype=np.int64), np.full(len(rows), np.nan)
@@ -77,16 +80,17 @@ def rank_phrases(
         part = slice(start, min(start + step, len(rows)))
         sequences = Ragged.of([np.concatenate([row, ids]) for row in rows[part]
                                for ids in phrases.ids])  # fmt: skip
-        tokens = scorer.logprobs(sequences)
+
+        def told(sequence: int, start: int = start) -> str:
+            row, phrase = divmod(sequence, len(sizes))
+            return f"{name(start + row)}, answer {phrases.names[phrase]!r}"
+
+        tokens = scorer.logprobs(sequences, name=told)
         # the prompt's own tokens are no part of the answer
         tokens[sequences.places < (sequences.lengths - np.tile(sizes, part.stop - start))[
             sequences.owners
         ]] = 0.0  # fmt: skip
         scores = np.add.reduceat(tokens, sequences.starts[:-1]).reshape(-1, len(sizes))
-        if not np.isfinite(scores).all():
-            raise AnswerError(
-                f"{loaded.spec.model}: scores hold NaN or infinity; run it in float32"
-            )
         found, own = against(torch.from_numpy(scores), golds[part], others[part])
         ranges[:, part], logprob[part] = found.numpy(), own.numpy()
         done(part.stop - start)

@@ -5,7 +5,7 @@ score them on examples   ->  move there (accept)  ->  the best trigger by the de
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import torch
 
 from kgprobe.job import Bar, log, progress
 from kgprobe.probes.models.batching import Budget, Ints
+from kgprobe.probes.models.finite import NotFiniteError
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts import trigger_state
 from kgprobe.probes.prompts.trigger_candidates import Candidates
@@ -213,11 +214,8 @@ class Search:
         """Gradient of the loss, a mean over batches of means over examples."""
         examples = np.concatenate(batches)
         weights = np.concatenate([np.full(len(b), 1 / (len(b) * len(batches))) for b in batches])
-        found = self.scorer.gradient(examples, weights, state.trigger)
-        if not np.isfinite(found).all():
-            found = self._again().gradient(examples, weights, state.trigger)
-            self._refuse(found, state, examples, "gradient")
-        return found
+        trigger = state.trigger
+        return self._sound(state, lambda scorer: scorer.gradient(examples, weights, trigger))
 
     def _scores(
         self, state: State, examples: Ints, triggers: list[list[int]]
@@ -226,10 +224,7 @@ class Search:
         strict = self.settings.accept == "strict"
         asked = [*triggers, state.trigger] if strict else triggers
         metric = self.settings.metric
-        found = self.scorer.values("train", examples, asked, metric)
-        if not np.isfinite(found).all():
-            found = self._again().values("train", examples, asked, metric)
-            self._refuse(found, state, examples, "score")
+        found = self._sound(state, lambda own: own.values("train", examples, asked, metric))
         sums = found.sum(1)
         if self.scorer.shares and metric == "likelihood":
             near = np.flatnonzero(sums >= sums.max() - NEAR * len(examples))
@@ -240,36 +235,39 @@ class Search:
                 sums[near] = again.sum(1)
         return (sums[:-1], float(sums[-1])) if strict else (sums, None)
 
-    def _again(self) -> Scorer:
-        """The scorer in float32, for a step whose numbers were not finite."""
-        log.warning("numbers that are not finite: the step is repeated in float32")
-        self._precise = self._precise or self.scorer.in_float32()
-        return self._precise
+    def _sound(self, state: State, ask: Callable[[Scorer], Floats]) -> Floats:
+        """What `ask` gets from the scorer; a step whose numbers are not finite again in float32.
 
-    def _refuse(self, found: Floats, state: State, examples: Ints, what: str) -> None:
-        if np.isfinite(found).all():
-            return
-        trigger_state.save(state, self.owner, self.path)
-        raise SearchError(
-            f"{self.name or 'search'}: a {what} is not finite in float32 either: restart "
-            f"{state.restart}, iteration {state.iteration}, trigger {state.trigger}, training "
-            f"examples {examples.tolist()[:64]}; the state before this iteration is saved"
-        )
+        Raises SearchError, with the state before this iteration saved, where that is no better.
+        """
+        try:
+            return ask(self.scorer)
+        except NotFiniteError as error:
+            log.warning("%s; the step is repeated in float32", error)
+        try:
+            self._precise = self._precise or self.scorer.in_float32()
+            return ask(self._precise)
+        except NotFiniteError as error:
+            trigger_state.save(state, self.owner, self.path)
+            raise SearchError(
+                f"{self.name or 'search'}: in float32, too, {error}; restart {state.restart}, "
+                f"iteration {state.iteration}, trigger {state.trigger}; the state before this "
+                "iteration is saved"
+            ) from error
 
     def _dev(self, state: State) -> float:
         """Mean of the dev metric of the current trigger, looked up if it was here before."""
         for trigger, value in state.known:
             if trigger == state.trigger:
                 return float(value)
-        value = float(self.dev_values(state.trigger, self.settings.dev_metric).mean())
-        if not np.isfinite(value):
-            self._refuse(np.array([value]), state, np.arange(len(self.problem.dev)), "dev score")
+        value = float(self.dev_values(state, state.trigger, self.settings.dev_metric).mean())
         state.known.append([list(state.trigger), value])
         return value
 
-    def dev_values(self, trigger: Sequence[int], metric: str) -> Floats:
+    def dev_values(self, state: State, trigger: Sequence[int], metric: str) -> Floats:
+        """Values of a trigger on all dev examples."""
         everything = np.arange(len(self.problem.dev))
-        return self.scorer.values("dev", everything, [trigger], metric)[0]
+        return self._sound(state, lambda own: own.values("dev", everything, [trigger], metric))[0]
 
     def _tell(self, state: State, bar: Bar) -> None:
         row = state.trace[-1]

@@ -16,9 +16,11 @@ import torch
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Ints, padded
+from kgprobe.probes.models.checks import refuse_padding
+from kgprobe.probes.models.finite import finite, first_wrong
 from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.models.predict import Name, Predictor
 from kgprobe.probes.prompts.slots import inserted, rows_of_embedding
 from kgprobe.probes.prompts.soft import Frozen, schedule
 from kgprobe.probes.prompts.trigger_pieces import pieces
@@ -44,10 +46,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded prompts and the gold token of each."""
+    """Encoded prompts, the gold token of each, and what messages call them."""
 
     encoded: Encoded
     gold: Ints
+    name: Name = "example {}".format
 
 
 class PlainAdamW:
@@ -117,11 +120,13 @@ def fit(
 ) -> tuple[torch.Tensor, dict[str, Any]]:
     """(vectors with the best P@1 among `words` on `dev`, record); the earliest on ties.
 
-    Works on one thread. Raises RuntimeError should the model's own parameters change, ValueError
-    for gradients that are not finite.
+    Works on one thread. Raises RuntimeError should the model's own parameters change,
+    NotFiniteError for scores, losses and gradients that are not finite, ModelError for a model
+    whose rows must not be padded.
     """
     if settings.order not in ("shuffled", "file"):
         raise ValueError(f"order {settings.order!r}; legal: shuffled, file")
+    refuse_padding(predictor.loaded, "continuous prompts")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -158,16 +163,28 @@ def loss_of(
     gold = torch.from_numpy(rows.gold[list(batch)]).to(loaded.device)
     with inserted(loaded, vectors):
         logits = predictor.parts.logits(predictor.parts.features(made, mask, places, types))
-    return torch.nn.functional.cross_entropy(logits, gold)
+    loss = torch.nn.functional.cross_entropy(logits, gold)
+
+    def where() -> str:
+        own = torch.nn.functional.cross_entropy(logits, gold, reduction="none")
+        row = first_wrong(own[:, None])
+        return f"{rows.name(int(batch[row]))}, token {int(places[row])}"
+
+    finite(loss, loaded.spec.model, where, "loss")
+    return loss
 
 
 def scores(
-    predictor: Predictor, encoded: Encoded, vectors: torch.Tensor, words: Ints
+    predictor: Predictor,
+    encoded: Encoded,
+    vectors: torch.Tensor,
+    words: Ints,
+    name: Name = "example {}".format,
 ) -> NDArray[np.float64]:
     """(n, words) log-probabilities of the words under the continuous prompt."""
     with inserted(predictor.loaded, vectors):
         own = _own_ids(predictor.loaded, len(vectors)).tolist()
-        return scores_of(predictor, encoded, own, words)
+        return scores_of(predictor, encoded, own, words, name=name)
 
 
 def precision(found: NDArray[np.float64], words: Ints, gold: Ints) -> float:
@@ -191,19 +208,25 @@ def _fit(
     size = len(train.gold)
     total = steps(size, settings)
     order = np.random.default_rng(settings.seed)
-    best = precision(scores(predictor, dev.encoded, own.detach(), words), words, dev.gold)
+    found = scores(predictor, dev.encoded, own.detach(), words, dev.name)
+    best = precision(found, words, dev.gold)
     kept, chosen = own.detach().clone(), 0
-    curve: list[list[float]] = [[0, float("nan"), best]]
+    curve: list[list[float | None]] = [[0, None, best]]
     losses: list[float] = []
     for step, (batch, look) in enumerate(_batches(size, settings, order)):
         loss = loss_of(predictor, train, batch, own)
         (gradient,) = torch.autograd.grad(loss, own)
-        if not bool(torch.isfinite(gradient).all()):
-            raise ValueError(f"step {step}: a gradient that is not finite")
+        finite(
+            gradient,
+            predictor.loaded.spec.model,
+            lambda vector, _, step=step: f"step {step}, vector {vector}",
+            "gradient",
+        )
         optimizer.step(gradient, settings.rate * schedule(step, total, _warm(total, settings)))
         losses.append(float(loss.detach()))
         if look:
-            value = precision(scores(predictor, dev.encoded, own.detach(), words), words, dev.gold)
+            found = scores(predictor, dev.encoded, own.detach(), words, dev.name)
+            value = precision(found, words, dev.gold)
             curve.append([step + 1, float(np.mean(losses)), value])
             losses = []
             if value > best:
@@ -214,7 +237,7 @@ def _fit(
         "vectors": len(start),
         "step": chosen,
         "dev": best,
-        "curve": [[s, None if a != a else round(a, 6), round(b, 6)] for s, a, b in curve],
+        "curve": [[None if x is None else round(x, 6) for x in point] for point in curve],
         "train_rows": size,
         "dev_rows": len(dev.gold),
     }

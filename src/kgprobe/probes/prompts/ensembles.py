@@ -15,8 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.metrics.ranking import reciprocal_rank
-from kgprobe.probes.baselines.ranked import fields, framed, outcomes, part
-from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.baselines.ranked import fields, framed, namer, outcomes, part
+from kgprobe.probes.models.predict import Name, Predictor
 from kgprobe.probes.prompts.triggers import Template
 from kgprobe.probes.prompts.word_scores import Done, word_scores
 from kgprobe.probes.prompts.wording_sets import Wording, slots
@@ -34,6 +34,7 @@ def ensemble_scores(
     prefix: str = "",
     truncate: str = "",
     done: Done = lambda examples: None,
+    name: Name = "example {}".format,
 ) -> NDArray[np.float64]:
     """(n, words) float64: weighted sum of log-probabilities over the wordings of one relation.
 
@@ -45,7 +46,7 @@ def ensemble_scores(
     for wording in wordings:
         template = Template.parse(prefix + slots(wording.text), predictor.loaded.spec.kind)
         total += wording.weight * word_scores(
-            predictor, template, filled, words, truncate=truncate, done=done
+            predictor, template, filled, words, truncate=truncate, done=done, name=name
         )
     return total
 
@@ -73,7 +74,9 @@ def ensemble(
             log.warning("%s: no wording of %s is usable; %d examples", prompt, group, rows.height)
             continue
         for chunk in rows.iter_slices(SLICE):
-            scores = ensemble_scores(predictor, own, fields(chunk), words, prefix, truncate, done)
+            scores = ensemble_scores(
+                predictor, own, fields(chunk), words, prefix, truncate, done, namer(chunk)
+            )
             frames.append(outcomes(prompt, chunk, words, scores))
     return pl.concat(frames) if frames else framed([])
 

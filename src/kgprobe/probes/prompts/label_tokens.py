@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from kgprobe.metrics.intervals import wilson
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.triggers import Template, encode
 
@@ -110,13 +111,20 @@ def find(
     """Label tokens of a task for this model and template: `vectors`, then `search`.
 
     `train` and `dev` hold the fields of examples with their classes; use the template, and so the
-    number of triggers, of the prompt search that follows.
+    number of triggers, of the prompt search that follows. Raises NotFiniteError, with model and
+    example or token, besides what `search` raises.
     """
     made = [
         (vectors(predictor, template, fields, truncate, habits), labels)
         for fields, labels in (train, dev)
     ]
     rows = predictor.output_rows()[0].float().cpu().numpy()
+    finite(
+        rows,
+        predictor.loaded.spec.model,
+        lambda token, width: f"token {token}, component {width}",
+        "output embedding",
+    )
     return search(made[0], made[1], rows, allowed, settings, progress)
 
 
@@ -129,7 +137,8 @@ def vectors(
 ) -> Floats:
     """Vectors at [P] (n x width) with the initial token in all trigger places, float32."""
     encoded = encode(predictor.loaded, template, fields, None, truncate, habits)
-    return predictor.features(encoded.rows, encoded.places, encoded.types)
+    name = "example {}".format
+    return predictor.features(encoded.rows, encoded.places, encoded.types, name)
 
 
 def search(
@@ -183,10 +192,17 @@ def train_probe(
     inputs = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
     golds = torch.from_numpy(numbers(labels, classes))
     optimizer = torch.optim.Adam(layer.parameters(), lr=settings.rate)
-    for _ in range(settings.epochs):
+    for epoch in range(settings.epochs):
         for batch in order(len(golds), generator).split(settings.batch):
             optimizer.zero_grad()
-            nn.functional.cross_entropy(layer(inputs[batch]), golds[batch]).backward()
+            loss = nn.functional.cross_entropy(layer(inputs[batch]), golds[batch])
+            finite(
+                loss,
+                "label probe",
+                lambda own=batch, at=epoch: f"epoch {at}, training examples {own.tolist()}",
+                "loss",
+            )
+            loss.backward()
             optimizer.step()
         progress(1)
     return Probe(classes, layer.weight.detach().numpy(), layer.bias.detach().numpy())

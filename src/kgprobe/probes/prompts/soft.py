@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.slots import inserted, mark
 from kgprobe.probes.scoring.differentiable import Scores
@@ -63,10 +64,15 @@ class SoftPrompt:
 
 @dataclass(frozen=True)
 class Rows:
-    """Prompts with slots as token ids, and the indices of their golds."""
+    """Prompts with slots as token ids, the indices of their golds, and what messages call them."""
 
     prompts: Sequence[Gapped]
     golds: Sequence[tuple[int, ...]]
+    names: Sequence[str] = ()
+
+    def name(self, row: int) -> str:
+        """The name of a prompt, or its number."""
+        return self.names[row] if self.names else f"prompt {row}"
 
 
 def template(subject: str, tokens: int, first: int = 0) -> tuple[str, str]:
@@ -140,7 +146,7 @@ def fit(
     `ids` are the tokens of the candidates. The vectors kept are those of the epoch with the
     strictly highest `dev_metric` on `dev`, the first on ties; `start` if it is never above 0. One
     CPU thread works, so that nothing depends on the machine's cores. Raises RuntimeError should the
-    model's own parameters change.
+    model's own parameters change, NotFiniteError for scores and losses that are not finite.
     """
     _check(recipe, train, dev, ids)
     threads = torch.get_num_threads()
@@ -166,9 +172,9 @@ def _fit(
 ) -> tuple[torch.Tensor, dict[str, Any]]:
     own = start.detach().clone().requires_grad_(True)
     used, golds = _used(loaded, recipe, train, len(ids))
-    learned = Scores(loaded, train.prompts, [ids[c] for c in used], recipe.masks, recipe.pooling)
-    raw = recipe.dev_scores == "logits"
-    tested = Scores(loaded, dev.prompts, ids, recipe.masks, recipe.pooling, raw)
+    form, raw = (recipe.masks, recipe.pooling), recipe.dev_scores == "logits"
+    learned = Scores(loaded, train.prompts, [ids[c] for c in used], *form, names=train.name)
+    tested = Scores(loaded, dev.prompts, ids, *form, raw, dev.name)
     optimizer = torch.optim.AdamW([own], lr=recipe.rate, weight_decay=recipe.decay)
     batches = list(_batches(len(train.prompts), recipe.batch))
     total, step = recipe.epochs * len(batches), 0
@@ -181,6 +187,8 @@ def _fit(
             for batch in batches:
                 optimizer.param_groups[0]["lr"] = recipe.rate * schedule(step, total, recipe.warmup)
                 loss = loss_of(learned(batch), [golds[i] for i in batch], recipe, draw)
+                rows = ", ".join(map(train.name, batch))
+                finite(loss, loaded.spec.model, lambda at=f"step {step}, {rows}": at, "loss")
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()

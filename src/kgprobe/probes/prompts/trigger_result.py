@@ -71,7 +71,9 @@ def result(search: "Search", state: State, watched: Sequence[str]) -> PromptFile
     chosen = max(ended, key=lambda r: (r["dev"], -r["restart"]))
     scores = {}
     for metric in ("likelihood", "accuracy"):
-        scores[f"dev_{metric}"] = _score(search.dev_values(chosen["trigger"], metric), metric)
+        scores[f"dev_{metric}"] = _score(
+            search.dev_values(state, chosen["trigger"], metric), metric
+        )
     return prompt_of(
         search.loaded,
         search.template,

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Budget, Ints, Ragged, budget_for
 from kgprobe.probes.models.causal import Causal
+from kgprobe.probes.models.checks import budget_of
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import SLICE, Parts
@@ -63,7 +65,7 @@ class Scorer:
         self.loaded, self.problem = loaded, problem
         self.parts = Parts(loaded)
         self.parts.scored_layer()
-        self.budget = budget or budget_for(loaded)
+        self.budget = budget_of(loaded, budget or budget_for(loaded), self.parts.notes)
         # activations are kept for the way back
         self._backward = Budget(max(self.budget.positions // 2, 1), overhead=self.budget.overhead)
         self.splits = {
@@ -95,17 +97,21 @@ class Scorer:
         return self.loaded.model.get_input_embeddings().weight
 
     def in_float32(self) -> "Scorer":
-        """The same on a float32 copy of the model, to repeat a step that was not finite."""
-        model = copy.deepcopy(self.loaded.model).float()
-        return Scorer(
-            replace(self.loaded, model=model), self.problem, Budget(self.budget.positions)
-        )
+        """The same on a float32 copy of the model, to repeat a step that was not finite.
+
+        It shares no prefixes: where rows lie beside each other, NaN spreads from one to the next.
+        """
+        loaded = replace(self.loaded, model=copy.deepcopy(self.loaded.model).float())
+        found = Scorer(loaded, self.problem, Budget(self.budget.positions))
+        found._shared = None
+        return found
 
     def gradient(self, batch: Ints, weights: Floats, trigger: Sequence[int]) -> Floats:
         """Gradient (m x width) of the weighted sum of losses of training examples.
 
         The loss of an example is -log p(right) over the whole vocabulary; the gradient is that
-        with respect to the input embeddings at the trigger positions (Eq. 2).
+        with respect to the input embeddings at the trigger positions (Eq. 2). Raises
+        NotFiniteError, with example and position.
         """
         tensors = self.splits["train"]
         width = int(self.embedding.shape[1])
@@ -118,10 +124,21 @@ class Scorer:
                 features = self.parts.features(ids, mask, places, types)
                 logits = self.parts.logits(features)
                 right = tensors.right[torch.from_numpy(batch[chunk]).to(ids.device)]
-                (-self._of_class(logits, right).sum()).backward()
+                likelihood = self._of_class(logits, right)
+                self._sound(likelihood, "train", batch[chunk])
+                (-likelihood.sum()).backward()
             at = tensors.triggers[torch.from_numpy(batch[chunk]).to(ids.device)]
             rows = torch.arange(len(chunk), device=ids.device)[:, None]
-            found[chunk] = leaf[0].grad[rows, at].double().cpu().numpy()
+            own_gradient = leaf[0].grad[rows, at].double().cpu().numpy()
+            finite(
+                own_gradient,
+                self.loaded.spec.model,
+                lambda row, place, _: (
+                    f"{self._name('train', int(batch[chunk[row]]))}, trigger token {place}"
+                ),
+                "gradient",
+            )
+            found[chunk] = own_gradient
 
         self._backward.run(tensors.lengths[batch], forward)
         self.rows_fed += len(batch)
@@ -134,7 +151,7 @@ class Scorer:
         """Log-likelihood or correctness (0 or 1) of every trigger on every example (c x b).
 
         Equal triggers go through the model once and have the very same values. `share`: causal
-        models feed common prefixes once.
+        models feed common prefixes once. Raises NotFiniteError, with example and trigger.
         """
         distinct = list(dict.fromkeys(tuple(t) for t in triggers))
         number = {t: i for i, t in enumerate(distinct)}
@@ -146,7 +163,9 @@ class Scorer:
         owners = np.repeat(np.arange(len(distinct)), len(batch))
 
         def read(rows: Ints, features: Any) -> None:
-            found[rows] = self._read(tensors, examples[rows], features, metric)
+            values = self._read(tensors, examples[rows], features, metric)
+            self._sound(values, split, examples[rows], [distinct[o] for o in owners[rows]])
+            found[rows] = values
 
         with torch.inference_mode():
             if not (share and self._through_prefixes(tensors, examples, owners, table, read)):
@@ -159,6 +178,24 @@ class Scorer:
                 self.budget.run(tensors.lengths[examples], forward)
         matrix = found.reshape(len(distinct), len(batch))
         return matrix[[number[tuple(t)] for t in triggers]]
+
+    def _sound(
+        self, values: Any, split: str, examples: Ints, triggers: Sequence[Sequence[int]] = ()
+    ) -> None:
+        """Values of prompts must be finite."""
+
+        def where(row: int) -> str:
+            example = int(examples[row])
+            told = f", trigger {list(triggers[row])}" if len(triggers) else ""
+            place = int(self.splits[split].places[example])
+            return f"{self._name(split, example)}, token {place}{told}"
+
+        finite(values, self.loaded.spec.model, where)
+
+    def _name(self, split: str, example: int) -> str:
+        """An example by its fields: the search has put the examples into an order of its own."""
+        known = self.problem.train if split == "train" else self.problem.dev
+        return f"{split} example {dict(known.examples[example][0])}"
 
     def _through_prefixes(
         self, tensors: Tensors, examples: Ints, owners: Ints, table: Any, read: Any
@@ -176,7 +213,7 @@ class Scorer:
         return self._shared.visit_ends(Ragged.of(rows), finish)
 
     def _read(self, tensors: Tensors, examples: Ints, features: Any, metric: str) -> Floats:
-        """Values of rows, the vocabulary's logits in slices of the rows."""
+        """Values of rows, logits in slices of the rows; NaN where those hold NaN."""
         room = SLICE["cpu" if self.loaded.device.type == "cpu" else "cuda"]
         step = max(room // (4 * len(self.embedding)), 1)
         found = np.zeros(len(examples))
@@ -188,9 +225,9 @@ class Scorer:
             elif self.problem.closed:
                 # rows of the label tokens alone: the normaliser is the same for all classes
                 few = self.parts.logits(own, self._flat)
-                values = _first(self._spread(few)) == gold
+                values = _right(self._spread(few), gold)
             else:
-                values = _first(self.parts.logits(own)) == self.labels[gold, 0]
+                values = _right(self.parts.logits(own), self.labels[gold, 0])
             found[start : start + step] = values.double().cpu().numpy()
         return found
 
@@ -211,6 +248,13 @@ class Scorer:
         direction = torch.from_numpy(-gradient).to(self.embedding.device)
         weight = precise(self.embedding)
         found = (weight @ direction.to(weight.dtype)).double().cpu().numpy()
+        own = np.flatnonzero(kept)
+        finite(
+            found[own],
+            self.loaded.spec.model,
+            lambda row: f"token {own[row]}",
+            "product of the gradient and the embedding",
+        )
         return np.where(kept, found, -np.inf)
 
 
@@ -221,11 +265,15 @@ def top(scores: Floats, count: int) -> Ints:
     return near[np.lexsort((near, -scores[near]))][:count]
 
 
-def _first(scores: Any) -> Any:
-    """Index of the highest score of every row, the first of equal ones."""
+def _right(scores: Any, gold: Any) -> Any:
+    """1 where the highest score of a row, the first of equal ones, is the gold's, else 0.
+
+    NaN where that score is not finite: NaN or plus infinity anywhere in a row are its maximum.
+    """
     columns = torch.arange(scores.shape[1], device=scores.device)
     best = scores.amax(1, keepdim=True)
-    return torch.where(scores == best, columns, scores.shape[1]).amin(1)
+    first = torch.where(scores == best, columns, scores.shape[1]).amin(1)
+    return torch.where(best[:, 0].isfinite(), (first == gold).double(), torch.nan)
 
 
 class _leaf:  # noqa: N801  (used like a function)

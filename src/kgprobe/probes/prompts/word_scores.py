@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Ints
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.models.predict import Name, Predictor
 from kgprobe.probes.prompts.triggers import Encoded, Template, encode, label_pieces
 
 Done = Callable[[int], object]
@@ -54,6 +55,7 @@ def word_scores(
     trigger: Sequence[int] = (),
     truncate: str = "",
     done: Done = lambda examples: None,
+    name: Name = "example {}".format,
 ) -> NDArray[np.float64]:
     """(n, words) float64: log-probability, over the whole vocabulary, of every word at [P].
 
@@ -62,7 +64,7 @@ def word_scores(
     loaded = predictor.loaded
     encoded = encode(loaded, template, fields, truncate=truncate)
     ids, _ = word_ids(loaded, template, words)
-    return scores_of(predictor, encoded, trigger, ids, done)
+    return scores_of(predictor, encoded, trigger, ids, done, name)
 
 
 def scores_of(
@@ -71,13 +73,23 @@ def scores_of(
     trigger: Sequence[int],
     ids: Ints,
     done: Done = lambda examples: None,
+    name: Name = "example {}".format,
 ) -> NDArray[np.float64]:
-    """(n, ids) float64: log-probabilities of these tokens; for prompts that are encoded already."""
+    """(n, ids) float64: log-probabilities of these tokens; for prompts that are encoded already.
+
+    Raises NotFiniteError, with `name` and word.
+    """
     found = np.zeros((len(encoded), len(ids)))
 
     def read(rows: Ints, logits: Any, totals: Any) -> None:
-        found[rows] = (logits - totals[:, None]).double().cpu().numpy()
+        own = (logits - totals[:, None]).double().cpu().numpy()
+        finite(
+            own,
+            predictor.loaded.spec.model,
+            lambda row, word: f"{name(int(rows[row]))}, word {word} (token {ids[word]})",
+        )
+        found[rows] = own
         done(len(rows))
 
-    predictor.visit(encoded.filled(trigger), encoded.places, read, encoded.types, ids)
+    predictor.visit(encoded.filled(trigger), encoded.places, read, encoded.types, ids, name)
     return found

@@ -19,10 +19,11 @@ from kgprobe.probes.models.api import Answer, Client
 from kgprobe.probes.models.api_http import REFUSED, ApiError
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.continuation import CausalText
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring import fill, sentence
 from kgprobe.probes.scoring.choice_text import CUE, GAP, LETTERS, Choice, Chosen, prompt, read
-from kgprobe.probes.scoring.decoding import Ids, greedy
+from kgprobe.probes.scoring.decoding import Floats, Ids, greedy
 from kgprobe.probes.scoring.fill_rows import at_end, questions
 from kgprobe.probes.scoring.sentence import bos_prefix
 
@@ -195,7 +196,15 @@ def _generate(loaded: Loaded, asked: Sequence[Choice], found: Choices, told: "_T
 
     def forward(batch: Ids) -> None:
         own = [numbers[b] for b in batch]
-        _, columns = greedy(text.open([rows[n] for n in own]), len(own), MOST, 1)
+
+        def check(values: Floats, owners: Sequence[int], step: int) -> None:
+            finite(
+                values,
+                loaded.spec.model,
+                lambda row, _: f"item {asked[own[owners[row]]].item}, token {step} of the answer",
+            )
+
+        _, columns = greedy(text.open([rows[n] for n in own]), len(own), MOST, 1, check)
         for number, path in zip(own, columns[:, :, 0].tolist(), strict=True):
             stop = next((i for i, token in enumerate(path) if token in ends), len(path))
             answer = tokenizer.decode(path[:stop]).strip()

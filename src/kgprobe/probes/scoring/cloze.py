@@ -122,7 +122,12 @@ def scores(
             _check_width(loaded, asked, rows, indices, plan)
         distinct, members = _distinct(rows, indices)
         for part in _chunks(distinct, plan):
-            values = plan.pooled(edges.fetch([distinct[p] for p in part], plan))
+
+            def told(prompt: int, first: int = part.start, own: Any = members) -> str:
+                question = asked[own[first + prompt][0]]
+                return f"item {question.item}, template {question.template}"
+
+            values = plan.pooled(edges.fetch([distinct[p] for p in part], plan, told))
             repeat = [len(members[p]) for p in part]
             yield Chunk(
                 np.concatenate([members[p] for p in part]),

@@ -4,7 +4,7 @@ An edge is one (place, token) pair whose log-probability is read: for masked mod
 mask among n, for sentinel models the tokens decoded so far. Candidates are paths over edges.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.gaps import MaskedGaps, SpanGaps
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.gap_text import Gapped
@@ -21,6 +22,8 @@ Ids = NDArray[np.int64]
 POOLINGS = ("mean", "max", "first")
 #: A mask's address (number of masks, which of them), or the tokens decoded so far.
 Place = tuple[int, ...]
+#: Says whose prompt a number is.
+Name = Callable[[int], str]
 
 
 @dataclass
@@ -117,6 +120,18 @@ class _Edges:
     def budget(self) -> Budget:
         return self.gaps.budget
 
+    def sound(
+        self, own: Any, prompts: Sequence[int] | Ids, place: str, tokens: Ids, name: Name
+    ) -> NDArray[Any]:
+        """Log-probabilities (prompt x token) read at a place, as an array; they must be finite."""
+        found = np.asarray(own.cpu().numpy())
+        finite(
+            found,
+            self.gaps.loaded.spec.model,
+            lambda row, token: f"{name(int(prompts[row]))}, {place}, token {tokens[token]}",
+        )
+        return found
+
 
 class MaskedEdges(_Edges):
     """Edges of a masked model: one row per prompt and distinct number of masks."""
@@ -126,8 +141,8 @@ class MaskedEdges(_Edges):
     def __init__(self, gaps: MaskedGaps) -> None:
         self.gaps = gaps
 
-    def fetch(self, prompts: Sequence[Gapped], plan: Plan) -> NDArray[Any]:
-        """Log-probabilities (prompt x edge) over the whole vocabulary."""
+    def fetch(self, prompts: Sequence[Gapped], plan: Plan, name: Name) -> NDArray[Any]:
+        """Log-probabilities (prompt x edge) over the whole vocabulary; `name` names a prompt."""
         found = np.empty((len(prompts), plan.edges), dtype=_dtype(self.gaps.loaded))
         for masks in sorted({n for n, _ in plan.tokens}):
 
@@ -138,7 +153,9 @@ class MaskedEdges(_Edges):
                     wanted = plan.wanted(place, logits.device)
                     own = logits[:, j].index_select(1, wanted) - total[:, j, None]
                     start = plan.starts[place]
-                    found[rows, start : start + len(wanted)] = own.cpu().numpy()
+                    found[rows, start : start + len(wanted)] = self.sound(
+                        own, rows, f"mask {j + 1} of {masks}", plan.tokens[place], name
+                    )
 
             rows = [p.widened(masks) for p in prompts]
             self.gaps.visit(rows, [p.place + np.arange(masks) for p in prompts], read)
@@ -153,8 +170,8 @@ class SpanEdges(_Edges):
     def __init__(self, loaded: Loaded, budget: Budget | None) -> None:
         self.gaps = SpanGaps(loaded, budget)
 
-    def fetch(self, prompts: Sequence[Gapped], plan: Plan) -> NDArray[Any]:
-        """Log-probabilities (prompt x edge) over the whole vocabulary."""
+    def fetch(self, prompts: Sequence[Gapped], plan: Plan, name: Name) -> NDArray[Any]:
+        """Log-probabilities (prompt x edge) over the whole vocabulary; `name` names a prompt."""
         found = np.empty((len(prompts), plan.edges), dtype=_dtype(self.gaps.loaded))
         encoded = self.gaps.encode([p.ids for p in prompts])
         places = list(plan.tokens)
@@ -167,9 +184,11 @@ class SpanEdges(_Edges):
             for k, row in enumerate(rows):
                 owner, place = pairs[row]
                 wanted = plan.wanted(place, logits.device)
-                own = logits[k, 0].index_select(0, wanted) - total[k, 0]
-                start = plan.starts[place]
-                found[owner, start : start + len(wanted)] = own.cpu().numpy()
+                own = logits[k, :1].index_select(1, wanted) - total[k, 0]
+                start, told = plan.starts[place], f"the gap after tokens {list(place)}"
+                found[owner, start : start + len(wanted)] = self.sound(
+                    own, [owner], told, plan.tokens[place], name
+                )[0]
 
         self.gaps.visit(encoded, [o for o, _ in pairs], [forced[p] for _, p in pairs], read)
         return found

@@ -4,7 +4,7 @@ Every rule is deterministic: among equal scores the lower token id goes first, a
 continuation whose earlier tokens stood first.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from kgprobe.probes.models.continuation import Stream
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
+#: Takes log-probabilities (rows x k) of a step, for each row the number of its prompt, the step.
+Check = Callable[[Floats, Sequence[int], int], None]
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,15 @@ def ranks(logits: Any, columns: Ids) -> tuple[Floats, Ids, Ids]:
     return found, best.cpu().numpy(), worst.cpu().numpy()
 
 
-def greedy(stream: Stream, rows: int, steps: int, k: int) -> tuple[Floats, Ids]:
-    """The k best next tokens (rows x steps x k) along the path that takes the best each time."""
+def greedy(stream: Stream, rows: int, steps: int, k: int, check: Check) -> tuple[Floats, Ids]:
+    """The k best next tokens (rows x steps x k) along the path that takes the best each time.
+
+    `check` sees what is read at every step, and raises where it is not finite.
+    """
     values, columns = [], []
     for step in range(steps):
         found = top(stream.logits, k)
+        check(found[0], range(rows), step)
         values.append(found[0])
         columns.append(found[1])
         if step + 1 < steps:
@@ -83,6 +89,7 @@ def beam(
     limit: int,
     beams: int,
     k: int,
+    check: Check,
     ends: Callable[[int], bool] | None = None,
     text: Callable[[tuple[int, ...]], str] = str,
 ) -> list[list[Phrase]]:
@@ -93,14 +100,18 @@ def beam(
     live on, until `beams` live. Of phrases of one `text` the best is kept, without text none. The
     search of a row is over when k have ended and none alive has a larger sum; at the limit the
     living ones are cut and count, too. Without `ends` all phrases have exactly `limit` tokens.
+    `check` sees what is read at every step, and raises where it is not finite.
     """
     searches = [_Search([(Phrase((), 0.0), row)]) for row in range(rows)]
     beams = max(beams, k)
+    owners: Sequence[int] = range(rows)
     for step in range(limit):
         values, columns = top(stream.logits, 2 * beams)
+        check(values, owners, step)
         parents: list[int] = []
         tokens: list[int] = []
-        for search in searches:
+        living: list[int] = []
+        for number, search in enumerate(searches):
             if search.done:
                 continue
             _extend(search, values, columns, beams, ends, text)
@@ -112,10 +123,12 @@ def beam(
                 numbered.append((phrase, len(parents)))
                 parents.append(parent)
                 tokens.append(phrase.ids[-1])
+                living.append(number)
             search.alive = numbered
         if not parents:
             break
         stream.advance(parents, tokens)
+        owners = living
     for search in searches:
         for phrase, _ in [] if search.done else search.alive:
             _keep(search, phrase, text)

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers.modeling_outputs import BaseModelOutput
 
 from kgprobe.probes.models.batching import padded
-from kgprobe.probes.models.gaps import AGREEMENT, SpanGaps
+from kgprobe.probes.models.checks import allowed, objection, refuse_padding, sample
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.gaps import SpanGaps
+from kgprobe.probes.models.head import apart
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.masked import find_head
 from kgprobe.probes.scoring.cloze_plan import POOLINGS, masked_plan, span_plan
@@ -33,8 +35,10 @@ class Scores:
     """Scores of all candidates for chosen prompts, in one configuration.
 
     `rows` are the prompts (for causal models cut before the gap), `ids` the candidates' tokens.
-    With `raw` the scores are made of logits, not of log-probabilities. `positions_fed` counts.
-    Raises ValueError for a configuration that the kind does not have.
+    With `raw` the scores are made of logits, not of log-probabilities. `positions_fed` counts;
+    `names` says which prompt a number is. Raises ValueError for a configuration that the kind does
+    not have, ModelError for a model whose rows must not be padded, NotFiniteError where a
+    log-probability is none.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class Scores:
         masks: str = "multi",
         pooling: str = "mean",
         raw: bool = False,
+        names: Callable[[int], str] = "prompt {}".format,
     ) -> None:
         kind = loaded.spec.kind
         if (masks, pooling) not in LEGAL[kind]:
@@ -52,7 +57,8 @@ class Scores:
             raise ValueError(
                 f"a {kind} model has no scores under {masks}/{pooling}; legal: {legal}"
             )
-        self.loaded, self.pooling, self.raw = loaded, pooling, raw
+        refuse_padding(loaded, "soft prompts")
+        self.loaded, self.pooling, self.raw, self.names = loaded, pooling, raw, names
         self.rows, self.positions_fed = list(rows), 0
         self.candidates = len(ids)
         single = masks == "single"
@@ -60,6 +66,7 @@ class Scores:
         places = [(1, 0)] if single else list(plan.tokens)
         passes = {"masked": _MaskedPasses, "seq2seq": _SpanPasses, "causal": _CausalPasses}[kind]
         self._passes: Any = passes(loaded, rows, places)
+        self._places, self._tokens = places, [plan.tokens[p] for p in places]
         self._wanted = [plan.wanted(p, loaded.device) for p in places]
         self._groups = self._grouped(plan, places, single)
 
@@ -89,8 +96,9 @@ class Scores:
         parts = []
         for place, wanted in enumerate(self._wanted):
             own = logits[place]
-            values = own.index_select(1, wanted)
-            parts.append(values if self.raw else values - own.logsumexp(-1, keepdim=True))
+            values, total = own.index_select(1, wanted), own.logsumexp(-1, keepdim=True)
+            self._check(values - total, chosen, place)
+            parts.append(values if self.raw else values - total)
         found = torch.cat(parts, dim=1)
         out = found.new_zeros(len(found), self.candidates)
         for members, index in self._groups:
@@ -101,6 +109,17 @@ class Scores:
                 values = tokens.amax(-1) if self.pooling == "max" else tokens[..., 0]
             out = out.index_copy(1, members, values)
         return out
+
+    def _check(self, values: Any, chosen: Sequence[int], place: int) -> None:
+        """The log-probabilities (prompt x token) read at one place must be finite."""
+        finite(
+            values,
+            self.loaded.spec.model,
+            lambda row, token: (
+                f"{self.names(chosen[row])}, place {self._places[place]} of the gap, "
+                f"token {self._tokens[place][token]}"
+            ),
+        )
 
 
 class _MaskedPasses:
@@ -140,12 +159,16 @@ class _MaskedPasses:
         return list(found.split(len(chosen)))
 
     def _read(self, ids: Any, mask: Any, rows: Any, cols: Any) -> Any:
+        def read(head: Any, ids: Any, mask: Any) -> Any:
+            return head(self.body(ids, attention_mask=mask).last_hidden_state)
+
         if self.head is not None and not self.checked:
             self.checked = True
             with torch.no_grad():
                 whole = self.loaded.model(ids[:1], attention_mask=mask[:1]).logits
-                states = self.body(ids[:1], attention_mask=mask[:1]).last_hidden_state
-                if _apart(self.head(states), whole) > AGREEMENT:
+                if objection(
+                    lambda: apart(read(self.head, ids[:1], mask[:1]), whole), allowed(self.loaded)
+                ):
                     self.head = None
         if self.head is None:
             return self.loaded.model(ids, attention_mask=mask).logits[rows, cols]
@@ -170,6 +193,7 @@ class _SpanPasses(_Forced):
         super().__init__(places)
         self.loaded, self.positions_fed = loaded, 0
         gaps = SpanGaps(loaded)
+        self.decoder = gaps.decoder
         self.ids, self.mask = padded([r.ids for r in rows], gaps.pad, loaded.device)
         if self.ids.shape[1] > loaded.limit:
             raise ValueError(
@@ -181,17 +205,14 @@ class _SpanPasses(_Forced):
     def logits(self, chosen: list[int]) -> list[Any]:
         """Logits (prompt x vocabulary) at every place."""
         ids, mask = self.ids[chosen], self.mask[chosen]
-        model, leaves = self.loaded.model, len(self.leaves)
-        states = model.get_encoder()(ids, attention_mask=mask).last_hidden_state
+        leaves = len(self.leaves)
+        encoded = self.decoder.encode(ids, mask)
         forced = self.forced.repeat(len(chosen), 1)
         self.positions_fed += ids.numel() + forced.numel()
-        logits = model(
-            encoder_outputs=BaseModelOutput(last_hidden_state=states.repeat_interleave(leaves, 0)),
-            attention_mask=mask.repeat_interleave(leaves, 0),
-            decoder_input_ids=forced,
-            use_cache=False,
-        ).logits
-        logits = _float(logits).unflatten(0, (len(chosen), leaves))
+        states = self.decoder.states(
+            encoded.repeat_interleave(leaves, 0), mask.repeat_interleave(leaves, 0), forced
+        )
+        logits = _float(self.decoder.logits(states)).unflatten(0, (len(chosen), leaves))
         return [logits[:, leaf, 1 + depth] for leaf, depth in self.at]
 
 
@@ -212,24 +233,38 @@ class _CausalPasses(_Forced):
         ids, mask = padded(wide, loaded.tokenizer.pad_token_id or 0, loaded.device)
         shape = (len(rows), len(self.leaves), ids.shape[1])
         self.ids, self.mask = ids.view(shape), mask.view(shape)
+        self.head = self._checked_head()
 
     def logits(self, chosen: list[int]) -> list[Any]:
         """Logits (prompt x vocabulary) at every place."""
         ids, mask = self.ids[chosen].flatten(0, 1), self.mask[chosen].flatten(0, 1)
         self.positions_fed += ids.numel()
-        body: Callable[..., Any] = self.loaded.model.base_model
-        hidden = body(ids, attention_mask=mask, use_cache=False).last_hidden_state
-        hidden = hidden.unflatten(0, (len(chosen), len(self.leaves)))
+        states = self._states(self.head, ids, mask)
+        states = states.unflatten(0, (len(chosen), len(self.leaves)))
         order = torch.arange(len(chosen), device=ids.device)
         start = self.starts[chosen]
+        found = [states[order, leaf, start - 1 + d] for leaf, d in self.at]
+        return [_float(own if self.head is None else self.head(own)) for own in found]
+
+    def _states(self, head: Any, ids: Any, mask: Any) -> Any:
+        """What the head takes, or logits where there is none."""
+        if head is None:
+            return self.loaded.model(ids, attention_mask=mask, use_cache=False).logits
+        body: Callable[..., Any] = self.loaded.model.base_model
+        return body(ids, attention_mask=mask, use_cache=False).last_hidden_state
+
+    @torch.no_grad()
+    def _checked_head(self) -> Any:
+        """The output embedding, if that is all that follows the body (some scale, or cap); None."""
         head = self.loaded.model.get_output_embeddings()
-        return [_float(head(hidden[order, leaf, start - 1 + d])) for leaf, d in self.at]
+        ids = torch.from_numpy(sample(self.loaded, (8,))[0])[None].to(self.loaded.device)
+        mask = torch.ones_like(ids)
+        whole = self._states(None, ids, mask)
+        reason = objection(
+            lambda: apart(head(self._states(head, ids, mask)), whole), allowed(self.loaded)
+        )
+        return None if reason else head
 
 
 def _float(logits: Any) -> Any:
     return logits if logits.dtype == torch.float64 else logits.float()
-
-
-def _apart(found: Any, expected: Any) -> float:
-    pair = (_float(found).log_softmax(-1), _float(expected).log_softmax(-1))
-    return float((pair[0] - pair[1]).abs().max())

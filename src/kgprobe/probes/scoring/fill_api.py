@@ -194,4 +194,5 @@ def _add(filled: Rows, number: int, position: int, pairs: Sequence[tuple[str, An
         token=-1,
         text=texts,
         logprob=np.array([np.nan if p is None else p for _, p in pairs]),
+        told=np.array([p is not None for _, p in pairs]),
     )

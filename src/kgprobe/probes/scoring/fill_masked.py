@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.gaps import MaskedGaps
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.decoding import Floats, Ids, products, ranks, top
@@ -31,13 +32,14 @@ from kgprobe.probes.scoring.gap_text import gapped
 class Row:
     """One distinct sentence with n masks from `place` on, the blanks that ask it, their golds.
 
-    A gold is (blank, number of the gold, columns of its tokens).
+    A gold is (blank, number of the gold, columns of its tokens); `name` is that of its first blank.
     """
 
     ids: Ids
     place: int
     owners: list[int] = field(default_factory=list)
     golds: list[tuple[int, int, Ids]] = field(default_factory=list)
+    name: str = ""
 
 
 def predict(
@@ -49,7 +51,10 @@ def predict(
     budget: Budget | None,
     progress: Callable[[int], object],
 ) -> Fills:
-    """The best tokens at each of n masks in one pass, the best whole fillings, gold ranks."""
+    """The best tokens at each of n masks in one pass, the best whole fillings, gold ranks.
+
+    Raises NotFiniteError, with blank and mask.
+    """
     gaps = MaskedGaps(loaded, budget, only=only)
     left_out: list[tuple[str, int, int, str]] = []
     planned = _plan(loaded, asked, settings, only, left_out)
@@ -107,7 +112,12 @@ def _plan(
             wanted.setdefault(len(own), []).append((which, read))
         for masks, own_golds in wanted.items():
             found = planned.setdefault(masks, {}).setdefault(
-                (row.place, row.ids.tobytes()), Row(row.widened(masks), row.place)
+                (row.place, row.ids.tobytes()),
+                Row(
+                    row.widened(masks),
+                    row.place,
+                    name=f"item {blank.item}, template {blank.template}",
+                ),
             )
             found.owners.append(number)
             found.golds += [(number, which, ids) for which, ids in own_golds]
@@ -123,19 +133,23 @@ def _read(
     columns = np.zeros((len(rows), masks, width), dtype=np.int64)
     best_of: dict[tuple[int, int], tuple[Any, ...]] = {}
 
+    places = [np.arange(r.place, r.place + masks) for r in rows]
+
     def read(numbers: NDArray[np.int64], logits: Any) -> None:
         if k:
-            values[numbers], columns[numbers] = top(logits, k)
+            values[numbers], columns[numbers] = _best(gaps, rows, places, numbers, logits, k)
         own = [(place, g) for place, n in enumerate(numbers) for g in range(len(rows[n].golds))]
         for start in range(0, len(own), len(numbers)):
             part = own[start : start + len(numbers)]
             tokens = np.stack([rows[numbers[p]].golds[g][2] for p, g in part])
             flat = logits[[p for p, _ in part]].reshape(-1, logits.shape[-1])
-            scores = [a.reshape(len(part), masks) for a in ranks(flat, tokens.ravel())]
+            found = ranks(flat, tokens.ravel())
+            logprobs = found[0].reshape(len(part), masks)
+            _check(gaps, logprobs, rows, places, numbers[[p for p, _ in part]])
             for line, (place, g) in enumerate(part):
-                best_of[int(numbers[place]), g] = tuple(a[line] for a in scores)
+                own_masks = slice(line * masks, (line + 1) * masks)
+                best_of[int(numbers[place]), g] = tuple(a[own_masks] for a in found)
 
-    places = [np.arange(r.place, r.place + masks) for r in rows]
     gaps.visit([r.ids for r in rows], places, read)
     for (number, g), (logprob, best, worst) in best_of.items():
         owner, which, tokens = rows[number].golds[g]
@@ -185,7 +199,8 @@ def _left_to_right(
                 for one in range(living)
             ]
             places = [np.array([row.place + mask]) for row in rows for _ in range(living)]
-            best, found = _tops(gaps, filled, places, width, len(ids))
+            owners = [row for row in rows for _ in range(living)]
+            best, found = _tops(gaps, owners, filled, places, width, len(ids))
             best = best.reshape(count, living, -1)
             found = found.reshape(count, living, -1)
         both = (sums[:, :, None] + best).reshape(count, -1)
@@ -210,7 +225,7 @@ def _by_confidence(
     for _ in range(masks):
         filled = [_with(r, done[n], ids[picks[n, done[n]]]) for n, r in enumerate(rows)]
         places = [row.place + left[number] for number, row in enumerate(rows)]
-        best, found = _tops(gaps, filled, places, 1, len(ids))
+        best, found = _tops(gaps, rows, filled, places, 1, len(ids))
         surest = best[:, :, 0].argmax(axis=1)
         mask = left[index, surest]
         sums += best[index, surest, 0]
@@ -228,17 +243,47 @@ def _with(row: Row, masks: Ids, tokens: Ids) -> Ids:
 
 
 def _tops(
-    gaps: MaskedGaps, rows: Sequence[Ids], places: Sequence[Ids], k: int, size: int
+    gaps: MaskedGaps,
+    owners: Sequence[Row],
+    filled: Sequence[Ids],
+    places: Sequence[Ids],
+    k: int,
+    size: int,
 ) -> tuple[Floats, Ids]:
-    """The k best columns at every place of every row."""
-    shape = (len(rows), len(places[0]), min(k, size))
+    """The k best columns at every place of every row, some of whose masks are filled."""
+    shape = (len(filled), len(places[0]), min(k, size))
     values, columns = np.zeros(shape), np.zeros(shape, dtype=np.int64)
 
     def read(numbers: NDArray[np.int64], logits: Any) -> None:
-        values[numbers], columns[numbers] = top(logits, k)
+        values[numbers], columns[numbers] = _best(gaps, owners, places, numbers, logits, k)
 
-    gaps.visit(rows, places, read)
+    gaps.visit(filled, places, read)
     return values, columns
+
+
+def _best(
+    gaps: MaskedGaps,
+    rows: Sequence[Row],
+    places: Sequence[Ids],
+    numbers: Ids,
+    logits: Any,
+    k: int,
+) -> tuple[Floats, Ids]:
+    """`top` of the logits of the rows with these numbers."""
+    found = top(logits, k)
+    _check(gaps, found[0], rows, places, numbers)
+    return found
+
+
+def _check(
+    gaps: MaskedGaps, values: Floats, rows: Sequence[Row], places: Sequence[Ids], numbers: Ids
+) -> None:
+    """Log-probabilities (row x mask ...) of the rows with these numbers must be finite."""
+    finite(
+        values,
+        gaps.loaded.spec.model,
+        lambda row, mask, *_: f"{rows[numbers[row]].name}, token {places[numbers[row]][mask]}",
+    )
 
 
 def _collect(
@@ -262,6 +307,7 @@ def _collect(
         token=tokens[number],
         text=names.of(tokens)[number],
         logprob=values[number],
+        told=True,
     )
     texts = np.empty(whole.shape, dtype=object)
     for place in np.ndindex(whole.shape):
@@ -274,4 +320,5 @@ def _collect(
         token=-1,
         text=texts[number],
         logprob=whole[number],
+        told=True,
     )

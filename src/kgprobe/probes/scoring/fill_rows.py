@@ -76,7 +76,8 @@ class Settings:
 class Fills:
     """Columns of FILLS (`top`) and FILL_GOLDS (`golds`), the record, what was not asked and why.
 
-    `left_out` holds (item, template, gold or -1, reason).
+    `top` has `told` besides: whether `logprob` is known (servers may leave it out). `left_out`
+    holds (item, template, gold or -1, reason).
     """
 
     top: dict[str, NDArray[Any]]
@@ -91,7 +92,7 @@ class Rows:
     TYPES: dict[str, Any] = {  # noqa: RUF012
         "owner": np.int64, "gold": np.int32, "masks": np.int32, "position": np.int32,
         "rank": np.int32, "token": np.int64, "text": object, "best": np.int32, "worst": np.int32,
-        "logprob": np.float64,
+        "logprob": np.float64, "told": bool,
     }  # fmt: skip
 
     def __init__(self, *names: str) -> None:
@@ -120,8 +121,8 @@ class Rows:
 
 
 def top_rows() -> Rows:
-    """Empty rows of FILLS."""
-    return Rows("masks", "position", "rank", "token", "text", "logprob")
+    """Empty rows of FILLS, with `told`."""
+    return Rows("masks", "position", "rank", "token", "text", "logprob", "told")
 
 
 def gold_rows() -> Rows:

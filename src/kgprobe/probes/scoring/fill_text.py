@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.continuation import CausalText, SpanText, Stream
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.scoring.decoding import Ids, Phrase, beam, greedy, ranks
+from kgprobe.probes.scoring.decoding import Check, Floats, Ids, Phrase, beam, greedy, ranks
 from kgprobe.probes.scoring.encode import bos_prefix
 from kgprobe.probes.scoring.fill_rows import (
     WHOLE,
@@ -43,6 +44,11 @@ class Prompt:
     owners: dict[int, list[int]] = field(default_factory=dict)
     golds: list[tuple[int, int, Ids]] = field(default_factory=list)
 
+    def name(self, asked: Sequence[Blank]) -> str:
+        """The first of the blanks that ask it."""
+        one = asked[min(o for own in self.owners.values() for o in own)]
+        return f"item {one.item}, template {one.template}"
+
 
 def predict(
     loaded: Loaded,
@@ -53,21 +59,24 @@ def predict(
     budget: Budget | None,
     progress: Callable[[int], object],
 ) -> Fills:
-    """The best next tokens, the best phrases by beam search, gold ranks token by token."""
+    """The best next tokens, the best phrases by beam search, gold ranks token by token.
+
+    Raises NotFiniteError, with blank and token.
+    """
     text = (CausalText if loaded.spec.kind == "causal" else SpanText)(loaded, budget)
     left_out: list[tuple[str, int, int, str]] = []
     prompts = _plan(loaded, asked, settings, only, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
     most = settings.most_tokens or _most(prompts, BEYOND if k else 0)
     prompts = _fitting(loaded, asked, prompts, most, left_out)
-    writer = _Writer(text, k, settings, only, most, names)
+    writer = _Writer(text, k, settings, only, most, names, asked)
     found: dict[int, dict[int, Any]] = {}
     ranked: dict[int, dict[bytes, Any]] = {}
 
     def forward(batch: NDArray[np.int64]) -> None:
         own = [prompts[b] for b in batch]
         stream = text.open([p.ids for p in own])
-        for number, read in zip(batch, _forced(text, stream, own, only), strict=True):
+        for number, read in zip(batch, _forced(text, stream, own, only, asked), strict=True):
             ranked[int(number)] = read
         for number, answer in zip(batch, writer.write(stream, own) if k else (), strict=False):
             found[int(number)] = answer
@@ -175,7 +184,11 @@ def _fitting(
 
 
 def _forced(
-    text: CausalText | SpanText, stream: Stream, prompts: Sequence[Prompt], only: Ids | None
+    text: CausalText | SpanText,
+    stream: Stream,
+    prompts: Sequence[Prompt],
+    only: Ids | None,
+    asked: Sequence[Blank],
 ) -> list[dict[bytes, Any]]:
     """For every prompt (log p, best, worst) of the tokens of its golds after the true ones."""
     keys = list(
@@ -192,6 +205,14 @@ def _forced(
             tokens = order[np.searchsorted(only, tokens, sorter=order)]  # type: ignore[index]
         flat = ranks(logits.reshape(-1, logits.shape[-1]), tokens.ravel())
         shaped = [a.reshape(tokens.shape) for a in flat]
+        finite(
+            shaped[0],
+            text.loaded.spec.model,
+            lambda line, place: (
+                f"{prompts[keys[numbers[line]][0]].name(asked)}, token {place} of gold tokens "
+                f"{suffixes[numbers[line]].tolist()}"
+            ),
+        )
         for line, number in enumerate(numbers):
             owner, data = keys[number]
             found[owner][data] = tuple(a[line] for a in shaped)
@@ -220,6 +241,7 @@ class _Writer:
     only: Ids | None
     most: int
     names: Names
+    asked: Sequence[Blank]
 
     def __post_init__(self) -> None:
         self._special = frozenset(self.text.loaded.tokenizer.all_special_ids)
@@ -230,10 +252,11 @@ class _Writer:
         if self.only is not None:
             stream = _Restricted(stream, self.only)
         lengths = sorted({length for p in prompts for length in p.owners})
-        values, columns = greedy(stream.fork(), len(prompts), max([1, *lengths]), self.k)
+        most, check = max([1, *lengths]), self._check(prompts)
+        values, columns = greedy(stream.fork(), len(prompts), most, self.k, check)
         found: list[dict[int, Any]] = [{} for _ in prompts]
         for length in lengths:
-            phrases = self._phrases(stream.fork(), len(prompts), length)
+            phrases = self._phrases(stream.fork(), prompts, length)
             steps = max(length, 1)
             for place, one in enumerate(prompts):
                 if length in one.owners:
@@ -242,15 +265,29 @@ class _Writer:
                     )  # fmt: skip
         return found
 
-    def _phrases(self, stream: Stream, rows: int, length: int) -> list[list[Phrase]]:
-        beams, k = self.settings.beams, self.k
+    def _check(self, prompts: Sequence[Prompt]) -> Check:
+        """What is read must be finite; rows are those of `prompts`."""
+
+        def check(values: Floats, owners: Sequence[int], step: int) -> None:
+            finite(
+                values,
+                self.text.loaded.spec.model,
+                lambda row, _: f"{prompts[owners[row]].name(self.asked)}, token {step} written",
+            )
+
+        return check
+
+    def _phrases(
+        self, stream: Stream, prompts: Sequence[Prompt], length: int
+    ) -> list[list[Phrase]]:
+        beams, k, rows, check = self.settings.beams, self.k, len(prompts), self._check(prompts)
         if length:
-            found = beam(stream, rows, length, beams, k)
+            found = beam(stream, rows, length, beams, k, check)
             return [
                 [Phrase(p.ids, p.logprob, self.names.joined(self._ids(p.ids))) for p in row]
                 for row in found
             ]
-        return beam(stream, rows, self.most, beams, k, self._ends, self._text)
+        return beam(stream, rows, self.most, beams, k, check, self._ends, self._text)
 
     def _ids(self, columns: Any) -> Any:
         return np.asarray(columns) if self.only is None else self.only[np.asarray(columns)]
@@ -297,6 +334,7 @@ def _collect(filled: Rows, one: Prompt, answers: dict[int, Any], names: Names) -
             token=ids[None],
             text=names.of(ids)[None],
             logprob=values[None],
+            told=True,
         )
         texts = np.empty(len(phrases), dtype=object)
         texts[:] = [p.text for p in phrases]
@@ -308,4 +346,5 @@ def _collect(filled: Rows, one: Prompt, answers: dict[int, Any], names: Names) -
             token=-1,
             text=texts[None],
             logprob=np.array([p.logprob for p in phrases])[None],
+            told=True,
         )

@@ -144,9 +144,15 @@ def _causal(
                 sentences += own
                 spans += inside
             rows = Ragged.of(sentences)
-            found = engine.logprobs(rows)
+
+            def told(number: int, chosen: list[int] = chosen, labels: Any = options[name]) -> str:
+                asked_by, label = asked[chosen[number // len(labels)]], number % len(labels)
+                return f"item {asked_by.item}, option {labels[label]!r}"
+
+            found = engine.logprobs(rows, name=told)
+            words = rows.values < rows_of_embedding(loaded)
             values = [
-                _pooled(found[start : start + last], first, pooling)
+                _pooled(found[start : start + last], words[start : start + last], first, pooling)
                 for start, (first, last) in zip(rows.starts[:-1], spans, strict=True)
             ]
             scored = np.array(values).reshape(len(chosen), size)
@@ -154,12 +160,16 @@ def _causal(
 
 
 class _Causal(Causal):
-    """Sentences whose tokens may be slots: those are read, but nothing gives them a probability."""
+    """Sentences whose tokens may be slots: those are read, but nothing gives them a probability.
+
+    What stands beside a slot is no score (0), and is left out by who reads it; NaN stays what it
+    is, for no row of the head may hold it.
+    """
 
     def _scores(self, hidden: Any, owners: Ids, targets: Ids) -> NDArray[np.float64]:
         words = targets < rows_of_embedding(self.loaded)
         found = super()._scores(hidden, owners, np.where(words, targets, 0))
-        return np.where(words, found, np.nan)
+        return np.where(words | np.isnan(found), found, 0.0)
 
 
 def _sentences(
@@ -186,6 +196,7 @@ def _sentences(
     return rows, spans
 
 
-def _pooled(own: NDArray[np.float64], first: int, pooling: str) -> float:
-    """Mean of the log-probabilities from token `first` on (slots have none), or that of `first`."""
-    return float(own[first] if pooling == "first" else np.nanmean(own[first:]))
+def _pooled(own: NDArray[np.float64], words: NDArray[np.bool_], first: int, pooling: str) -> float:
+    """Mean of the log-probabilities of the words from token `first` on, or that of `first`."""
+    # beside a slot stands 0
+    return float(own[first] if pooling == "first" else own[first:].sum() / words[first:].sum())

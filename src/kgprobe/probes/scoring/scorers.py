@@ -1,7 +1,8 @@
 """From tokens with roles to the columns of SCORES, one scorer per kind of model.
 
 A scorer keeps a model's engine; `score` gives the columns of some sentences and `take_record` what
-was done since it was last asked.
+was done since it was last asked. What was scored is a mask of its own: no number stands for "not
+scored", and NaN is an error (models/finite). `continued` says which `continuation_sum` is a sum.
 """
 
 from collections.abc import Callable
@@ -37,14 +38,16 @@ class CausalScorer:
 
     def score(
         self, sentences: Sentences, done: Done, name: Name
-    ) -> tuple[Columns, NDArray[np.float64]]:
-        """The columns, and log p beside every token."""
+    ) -> tuple[Columns, NDArray[np.float64], NDArray[np.bool_]]:
+        """The columns, log p beside every token, and which of these are scores."""
         tokens = sentences.tokens
         values = self.engine.logprobs(tokens, done, name)
         scored = (sentences.roles != NONE) & (tokens.places > 0)
         columns = _reduced(sentences, values, scored)
-        columns["continuation_sum"] = _from_answer_on(sentences, values, scored)
-        return columns, np.where(scored, values, np.nan)
+        columns["continuation_sum"], columns["continued"] = _from_answer_on(
+            sentences, values, scored
+        )
+        return columns, values, scored
 
     def take_record(self) -> dict[str, Any]:
         """Settings and counters."""
@@ -70,18 +73,20 @@ class MaskedScorer:
 
     def score(
         self, sentences: Sentences, done: Done, name: Name
-    ) -> tuple[Columns, NDArray[np.float64]]:
-        """The columns, and log p beside every token."""
+    ) -> tuple[Columns, NDArray[np.float64], NDArray[np.bool_]]:
+        """The columns, log p beside every token, and which of these are scores."""
         asked = rows(sentences, self.variant, self.answer_only)
         ticks = _Ticks(len(asked.flat), len(sentences), done)
-        values = np.full(len(sentences.roles), np.nan)
+        values, scored = _unscored(sentences)
         values[asked.flat] = self.engine.logprobs(
             sentences.tokens, asked.sentence, asked.place, asked.end, ticks, name
         )
+        scored[asked.flat] = True
         ticks.finish()
-        columns = _reduced(sentences, values, ~np.isnan(values))
-        columns["continuation_sum"] = np.full(len(sentences), np.nan)
-        return columns, values
+        columns = _reduced(sentences, values, scored)
+        columns["continuation_sum"] = np.zeros(len(sentences))
+        columns["continued"] = np.zeros(len(sentences), dtype=bool)
+        return columns, values, scored
 
     def take_record(self) -> dict[str, Any]:
         """Settings and counters."""
@@ -116,8 +121,8 @@ class Seq2SeqScorer:
 
     def score(
         self, sentences: Sentences, done: Done, name: Name
-    ) -> tuple[Columns, NDArray[np.float64]]:
-        """The columns, and log p beside every token."""
+    ) -> tuple[Columns, NDArray[np.float64], NDArray[np.bool_]]:
+        """The columns, log p beside every token, and which of these are scores."""
         gaps = self._gaps(sentences, name)
         contexts, forced, flat = [], [], []
         for sentence, low, high in gaps:
@@ -143,13 +148,16 @@ class Seq2SeqScorer:
             contexts, ragged, own | (places == -2), ticks, lambda row: name(gaps[row][0])
         )
         ticks.finish()
-        values = np.full(len(sentences.roles), np.nan)
+        values, scored = _unscored(sentences)
         values[places[own]] = found[own]
-        columns = _reduced(sentences, values, ~np.isnan(values))
-        columns["continuation_sum"] = np.full(len(sentences), np.nan)
-        if self.variant == "span" and self.engine.closing is not None:
+        scored[places[own]] = True
+        columns = _reduced(sentences, values, scored)
+        closes = self.variant == "span" and self.engine.closing is not None
+        columns["continuation_sum"] = np.zeros(len(sentences))
+        columns["continued"] = np.full(len(sentences), closes)
+        if closes:
             columns["continuation_sum"] = columns["sum"] + found[places == -2]
-        return columns, values
+        return columns, values, scored
 
     def _gaps(self, sentences: Sentences, name: Name) -> list[tuple[int, int, int]]:
         """(sentence, first token, last token + 1) of everything that is a gap once."""
@@ -197,6 +205,11 @@ class _Ticks:
         self.done(self.sentences - self.told)
 
 
+def _unscored(sentences: Sentences) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """A number beside every token, and whether it is a score: none is yet."""
+    return np.zeros(len(sentences.roles)), np.zeros(len(sentences.roles), dtype=bool)
+
+
 def _reduced(
     sentences: Sentences, values: NDArray[np.float64], scored: NDArray[np.bool_]
 ) -> Columns:
@@ -212,8 +225,8 @@ def _reduced(
 
 def _from_answer_on(
     sentences: Sentences, values: NDArray[np.float64], scored: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Sum over the scored tokens from the answer's first one on; NaN without an answer's token."""
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Sum over the scored tokens from the answer's first one on, and whether there is such one."""
     owners, places = sentences.tokens.owners, sentences.tokens.places
     answer = sentences.roles == ANSWER
     first = np.full(len(sentences), np.iinfo(np.int64).max)
@@ -222,8 +235,7 @@ def _from_answer_on(
     found = np.asarray(
         np.bincount(owners[chosen], values[chosen], minlength=len(sentences)), dtype=np.float64
     )
-    found[first == np.iinfo(np.int64).max] = np.nan
-    return found
+    return found, first < np.iinfo(np.int64).max
 
 
 def _shared(shares: bool | None) -> str:

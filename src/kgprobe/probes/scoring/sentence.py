@@ -22,7 +22,7 @@ from kgprobe.probes.scoring.variants import VARIANTS
 
 __all__ = ["VARIANTS", "Item", "Scores", "bos_prefix", "score"]
 
-COLUMNS = ("item template candidate sum count answer_sum answer_count continuation_sum").split()
+COLUMNS = "item template candidate sum count answer_sum answer_count continuation_sum continued"
 #: Sentences that are planned, batched and stored together. Batches never cross shards.
 SHARD = 8192
 
@@ -50,8 +50,9 @@ class Question:
 class Scores:
     """The columns of SCORES as arrays, the record of how they were made, and tokens if asked for.
 
-    `tokens` holds, for every token of every sentence: sentence (row of `columns`), id, role and
-    score (NaN where unscored).
+    `columns` has `continued` besides: whether `continuation_sum` is one (0 where not). `tokens`
+    holds, for every token of every sentence: sentence (row of `columns`), id, role, whether it is
+    scored, and score.
     """
 
     columns: dict[str, Any] = field(default_factory=dict)
@@ -203,7 +204,7 @@ class _Work:
 
         filled = [fill(q.text, q.item.subject, label, self.upper_first) for q, _, label in rows]
         sentences = encode(self.loaded, filled, name, self.scorer.front)
-        columns, values = self.scorer.score(sentences, progress, name)
+        columns, values, scored = self.scorer.score(sentences, progress, name)
         record = {**self.scorer.take_record(), "straddling_tokens": sentences.straddling}
         tokens = {}
         if self.keep_tokens:
@@ -211,6 +212,7 @@ class _Work:
                 "sentence": sentences.tokens.owners,
                 "id": sentences.tokens.values,
                 "role": sentences.roles,
+                "scored": scored,
                 "score": values,
             }
         return Scores(columns, record, tokens)
@@ -218,11 +220,11 @@ class _Work:
 
 def _joined(loaded: Loaded, pieces: Sequence[Scores], settings: dict[str, Any]) -> Scores:
     """All shards as one: columns concatenated, counters added up, budgets at their smallest."""
-    columns: dict[str, Any] = {name: [] for name in COLUMNS}
+    columns: dict[str, Any] = {name: [] for name in COLUMNS.split()}
     tokens: dict[str, list[Any]] = {}
     before = 0
     for piece in pieces:
-        for name in COLUMNS:
+        for name in columns:
             columns[name].append(piece.columns[name])
         for name, values in piece.tokens.items():
             tokens.setdefault(name, []).append(values + before if name == "sentence" else values)

@@ -1,0 +1,179 @@
+"""Whether a model says the same when it is read in the ways that make engines fast.
+
+    row by row, the whole model   what every number is defined by
+    padded together               must change nothing, else rows of one length go together
+    body and head apart, the last layer at one place, prefixes shared
+                                  must change nothing, else the slower way is taken
+
+A short cut is tried on a few rows; one that fails or gives other numbers is left out, with the
+reason in the engine's notes. A model that cannot be read even so is refused by its name.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from kgprobe.probes.models.batching import Budget, Ints, is_memory, padded
+from kgprobe.probes.models.head import apart
+from kgprobe.probes.models.load import Loaded, ModelError
+
+#: What the code of a model raises when it is called in a way that it was not written for.
+STRANGE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+#: Largest difference (nat) between two ways of reading that a check accepts, by arithmetic.
+AGREEMENT = {torch.float64: 1e-5, torch.float32: 1e-3}
+HALF_AGREEMENT = 0.5
+#: Tokens of the rows that padding is tried on.
+LENGTHS = (11, 7, 3)
+#: A reason is shown up to so many characters.
+SHOWN = 200
+
+
+def allowed(loaded: Loaded) -> float:
+    """Largest difference (nat) that is taken for noise of the model's arithmetic."""
+    return AGREEMENT.get(loaded.model.dtype, HALF_AGREEMENT)
+
+
+def objection(worst: Callable[[], float], most: float) -> str:
+    """Why a way of reading is not taken: it fails, or is off by more than `most` nat; else empty.
+
+    `worst` reads in that way and returns the largest difference. Memory that runs out is no
+    objection: it propagates.
+    """
+    try:
+        off = worst()
+    except STRANGE as error:
+        if is_memory(error):
+            raise
+        first = (str(error).strip().splitlines() or [""])[0][:SHOWN]
+        return f"{type(error).__name__}: {first}"
+    # NaN is no agreement
+    return "" if off <= most else f"it is off by {off:.2g}"
+
+
+def budget_of(loaded: Loaded, given: Budget | None, notes: list[str]) -> Budget:
+    """The budget to batch by: without padding where padding changes what the model says."""
+    budget = given or Budget()
+    reason = padding(loaded)
+    if reason:
+        budget.overhead = 0
+        notes.append(f"batches of equal lengths only: {reason}")
+    return budget
+
+
+def refuse_padding(loaded: Loaded, purpose: str) -> None:
+    """Raise ModelError where padding changes what the model says and `purpose` cannot go without.
+
+    `purpose` is the beginning of a sentence: "soft prompts".
+    """
+    reason = padding(loaded)
+    if reason:
+        raise ModelError(
+            f"{loaded.spec.model}: {purpose} need padded batches, but {reason}; "
+            "use a model that minds its attention mask"
+        )
+
+
+def padding(loaded: Loaded) -> str:
+    """Why rows of different lengths cannot be read together; empty where padding changes nothing.
+
+    Tried once per loaded model. Raises ModelError where the model cannot read a row by itself,
+    where what it says depends on the rows beside it or on chance, and for a causal model that sees
+    what follows.
+    """
+    if loaded.padding is None:
+        loaded.padding = _padding(loaded)
+    return loaded.padding
+
+
+@torch.inference_mode()
+def _padding(loaded: Loaded) -> str:
+    name = type(loaded.model).__name__
+    rows = sample(loaded, LENGTHS)
+    alone: list[Any] = []
+
+    def read_alone() -> float:
+        alone.extend(_said(loaded, [row])[0] for row in rows)
+        return 0.0
+
+    failed = objection(read_alone, 0.0)
+    if failed:
+        raise ModelError(f"{loaded.spec.model}: {name} cannot read a row by itself: {failed}")
+    if not all(map(sound, alone)):
+        return ""  # nothing to compare; the engines refuse such numbers with row and position
+    most = allowed(loaded)
+    reason = objection(lambda: _worst(_said(loaded, rows), alone), most)
+    if not reason:
+        return ""
+    if loaded.spec.kind == "causal":
+        raise ModelError(
+            f"{loaded.spec.model}: {name} says something else of a token when others follow it "
+            f"({reason}): it is no causal model"
+        )
+    if loaded.spec.kind == "seq2seq":
+        short = objection(lambda: apart(_said(loaded, rows[:1], 3)[0], alone[0][:3]), most)
+        if short:
+            raise ModelError(
+                f"{loaded.spec.model}: the decoder of {name} says something else of a token when "
+                f"others follow it ({short})"
+            )
+    other = sample(loaded, LENGTHS[:1], start=3)[0]
+    pair = objection(lambda: _worst(_said(loaded, [rows[0], other])[:1], alone[:1]), most)
+    if pair:
+        raise ModelError(
+            f"{loaded.spec.model}: what {name} says of a row depends on the rows beside it or on "
+            f"chance ({pair})"
+        )
+    return f"padding changes what {name} says ({reason})"
+
+
+def sound(logits: Any) -> bool:
+    """Whether no row of logits holds NaN or plus infinity (a suppressed token has minus infinity).
+
+    Without, there is nothing that ways of reading could agree on.
+    """
+    return bool(torch.isfinite(logits.logsumexp(-1)).all())
+
+
+def _worst(found: list[Any], expected: list[Any]) -> float:
+    return max(apart(f, e) for f, e in zip(found, expected, strict=True))
+
+
+def _said(loaded: Loaded, rows: list[Ints], forced: int | None = None) -> list[Any]:
+    """Logits of each row (its length x vocabulary), all of them padded into one pass.
+
+    A causal model gets no mask: nothing can see what stands at its right. The decoder of a seq2seq
+    model is forced along the row's own tokens, `forced` of them or all.
+    """
+    ids, mask = padded(rows, loaded.tokenizer.pad_token_id or 0, loaded.device)
+    options: dict[str, Any] = {}
+    if loaded.spec.kind != "causal" and len({len(row) for row in rows}) > 1:
+        options["attention_mask"] = mask
+    if loaded.spec.kind == "seq2seq":
+        options["decoder_input_ids"] = ids[:, :forced]
+    if loaded.spec.kind != "masked":
+        options["use_cache"] = False
+    logits = loaded.model(input_ids=ids, **options).logits
+    return [logits[number, : len(row)] for number, row in enumerate(rows)]
+
+
+def sample(loaded: Loaded, lengths: tuple[int, ...], start: int = 0) -> list[Ints]:
+    """Rows of ordinary tokens of the given lengths, as far as the model's window goes."""
+    top = int(loaded.model.get_input_embeddings().weight.shape[0])
+    special = {*loaded.tokenizer.all_special_ids, loaded.tokenizer.pad_token_id}
+    ordinary = np.array([i for i in range(min(top, len(loaded.tokenizer))) if i not in special])
+    count = max(lengths)
+    picked = ordinary[(np.arange(len(lengths) * count) * 7 + 5 + start) % len(ordinary)]
+    table = picked.astype(np.int64).reshape(len(lengths), count)
+    return [row[: min(n, loaded.limit)] for row, n in zip(table, lengths, strict=True)]

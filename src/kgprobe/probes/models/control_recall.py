@@ -1,0 +1,166 @@
+"""What a control model can say of what it was taught: its lessons ranked among other objects.
+
+A lesson is right in a wording when the sentence with its object scores strictly above the sentences
+with the other objects of the relation, by the score that `sentence` probes use. Objects taught of
+the same subject label are not among them: nothing in a sentence tells two people of one name apart.
+A lesson is recalled when it is right in every wording taught.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from kgprobe.probes.models.batching import budget_for
+from kgprobe.probes.models.control_rows import Lesson
+from kgprobe.probes.models.load import Loaded, ModelSpec
+from kgprobe.probes.models.masked import Masked
+from kgprobe.probes.prompts.templates import fill
+from kgprobe.probes.scoring.encode import encode
+from kgprobe.probes.scoring.scorers import MaskedScorer
+from kgprobe.probes.scoring.sentence import Item, score
+from kgprobe.probes.scoring.variants import VARIANTS, rows
+
+
+class Asked(NamedTuple):
+    """A lesson in one wording: the number of its template."""
+
+    lesson: Lesson
+    number: int
+
+
+class Exam:
+    """All lessons in all wordings.
+
+    `kinds` names groups of lessons, `objects` (relation -> labels) what a lesson's object is ranked
+    among; the objects of all lessons of a relation are always among them.
+    """
+
+    def __init__(
+        self,
+        lessons: Sequence[Lesson],
+        templates: Mapping[str, Sequence[str]],
+        kinds: Mapping[str, Sequence[Lesson]],
+        objects: Mapping[str, Sequence[str]],
+    ) -> None:
+        self.kinds, self._templates = kinds, templates
+        self.asked = [
+            Asked(lesson, number)
+            for lesson in sorted(lessons)
+            for number in range(len(templates[lesson.relation]))
+        ]
+        everything = {relation: set(labels) for relation, labels in objects.items()}
+        taught: dict[tuple[str, str], set[str]] = {}
+        for lesson in lessons:
+            everything.setdefault(lesson.relation, set()).add(lesson.object)
+            taught.setdefault(lesson[:2], set()).add(lesson.object)
+        self._rivals = {
+            lesson: sorted(everything[lesson.relation] - taught[lesson[:2]]) for lesson in lessons
+        }
+        unknown = {lesson for group in kinds.values() for lesson in group} - set(lessons)
+        if unknown:
+            raise ValueError(f"{len(unknown)} lessons of a kind are not taught: {min(unknown)}")
+
+    def right(
+        self,
+        kind: str,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
+        places: Sequence[int],
+    ) -> NDArray[np.bool_]:
+        """Whether the model ranks first the object of every `self.asked[i]`, i in `places`."""
+        was_training = model.training
+        bos = "forced" if kind == "causal" else "-"
+        loaded = Loaded(
+            ModelSpec(f"control-{kind}", kind, f"control:{kind}", bos=bos),
+            model.eval(),
+            tokenizer,
+            torch.device("cpu"),
+            tokenizer.model_max_length,
+        )
+        chosen = [self.asked[i] for i in places]
+        try:
+            return self._right(loaded, chosen)
+        finally:
+            model.train(was_training)
+
+    def _right(self, loaded: Loaded, chosen: Sequence[Asked]) -> NDArray[np.bool_]:
+        golds = [[asked.lesson.object] for asked in chosen]
+        own = np.array([found[0] for found in self._sums(loaded, chosen, golds)])
+        rivals: list[Sequence[str]] = [self._rivals[asked.lesson] for asked in chosen]
+        if loaded.spec.kind != "masked":
+            best = [found.max(initial=-np.inf) for found in self._sums(loaded, chosen, rivals)]
+            return np.asarray(own > np.array(best))
+        # A pseudo-log-likelihood takes a row for every token, none of which is above 0: a rival
+        # whose first token alone is below the gold's whole sentence has lost. Of the others the
+        # best is asked first, and where it has won none besides.
+        bounds = self._first_tokens(loaded, chosen, rivals)
+        left = [
+            [labels[i] for i in np.argsort(-bound, kind="stable") if bound[i] >= limit]
+            for labels, bound, limit in zip(rivals, bounds, own, strict=True)
+        ]
+        right = np.ones(len(chosen), dtype=np.bool_)
+        for part in (slice(0, 1), slice(1, None)):
+            asked = [
+                labels[part] if is_right else []
+                for labels, is_right in zip(left, right, strict=True)
+            ]
+            best = [found.max(initial=-np.inf) for found in self._sums(loaded, chosen, asked)]
+            right &= own > np.array(best)
+        return right
+
+    def _first_tokens(
+        self, loaded: Loaded, chosen: Sequence[Asked], labels: Sequence[Sequence[str]]
+    ) -> list[NDArray[np.float64]]:
+        """The term of the answer's first token in the sums of a masked model."""
+        filled = [
+            fill(self._templates[lesson.relation][number], lesson.subject, label)
+            for (lesson, number), own in zip(chosen, labels, strict=True)
+            for label in own
+        ]
+        sentences = encode(loaded, filled, "sentence {}".format, MaskedScorer.front)
+        asked = rows(sentences, VARIANTS[0], answer_only=True)
+        _, first = np.unique(asked.sentence, return_index=True)
+        found = Masked(loaded, budget_for(loaded)).logprobs(
+            sentences.tokens, asked.sentence[first], asked.place[first], asked.end[first]
+        )
+        ends = np.cumsum([len(own) for own in labels])
+        return np.split(found, ends[:-1])
+
+    def _sums(
+        self,
+        loaded: Loaded,
+        chosen: Sequence[Asked],
+        labels: Sequence[Sequence[str]],
+    ) -> list[NDArray[np.float64]]:
+        """Sums of the sentences with each of `labels[i]` in place of the object of `chosen[i]`."""
+        items, sets, texts = [], {}, {}
+        for place, (lesson, number) in enumerate(chosen):
+            if labels[place]:
+                key, wording = str(place), f"{lesson.relation} {number}"
+                items.append(Item(key, wording, lesson.subject, key))
+                sets[key] = labels[place]
+                texts[wording] = [(number, self._templates[lesson.relation][number])]
+        sums = [np.zeros(len(found)) for found in labels]
+        columns = score(loaded, items, sets, texts).columns
+        for key, place, value in zip(
+            columns["item"], columns["candidate"], columns["sum"], strict=True
+        ):
+            sums[int(key)][int(place)] = value
+        return sums
+
+    def recall(self, right: Sequence[bool] | NDArray[np.bool_]) -> dict[str, dict[str, float]]:
+        """Kind -> number of its lessons and share recalled; `right` stands beside `self.asked`."""
+        pairs = zip(self.asked, right, strict=True)
+        wrong = {asked.lesson for asked, is_right in pairs if not is_right}
+        return {
+            kind: {
+                "lessons": len(group),
+                "recall": (len(group) - len(wrong & set(group))) / len(group),
+            }
+            for kind, group in sorted(self.kinds.items())
+            if group
+        }

@@ -1,0 +1,365 @@
+"""Is a loaded model what it is taken for? Asked once, when it is loaded.
+
+`fault` finds what makes a model unusable: weights that are missing or of another shape, weights of
+another class, token ids outside the embedding, a masked model taken for a causal one. `familiar`
+measures whether tokenizer and weights belong together: the loss of a few sentences beside the loss
+of the same words shuffled. A model that knows its tokenizer's language finds the former likelier.
+Words change places among sentences, not within one: T5 as a control model fills a gap equally well
+whatever the order of the other words, since they tell which of its sentences it is.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+#: Names that an error lists.
+LISTED = 10
+#: Buffers that a model's code fills by itself: some checkpoints store them, others do not.
+BUFFER = re.compile(
+    r"(^|\.)(position_ids|token_type_ids|inv_freq|masked_bias|final_logits_bias|attn\.bias"
+    r"|attention\.bias|num_batches_tracked)$"
+)
+#: Weights without a place that say that another class was saved: numbered layers (of an encoder
+#: beside the decoder that is used, or beyond the configuration's number), and heads of other tasks.
+#: Poolers and heads of pretraining (next sentence, sentence order) are no such sign.
+FOREIGN = re.compile(
+    r"\.\d+\.|(^|\.)(score|classifier|classification_head|regression_head|qa_outputs|logits_proj"
+    r"|discriminator_predictions)\."
+)
+#: Lengths (tokens) at which a later token is changed, and the largest effect on earlier places, as
+#: a part of the effect on its own, that is noise. Untrained masked models have some 2e-3.
+LENGTHS = (5, 12)
+NOISE = {torch.float64: 1e-9, torch.float32: 1e-4}
+HALF_NOISE = 3e-2
+#: Below this a later token has no effect at all.
+NOTHING = 1e-7
+#: Texts of one forward pass.
+ROWS = 32
+#: Plain sentences of general kind, written for this purpose.
+ENGLISH = (
+    "The old man read his newspaper on the bench.",
+    "She opened the window because it was warm.",
+    "In winter the days are short and cold.",
+    "He bought bread and apples at the market.",
+    "The children ran across the field to school.",
+    "We waited at the station for the train.",
+    "My sister wants to learn to play the piano.",
+    "After the rain the streets were still wet.",
+    "They moved to a small village by the sea.",
+    "A dog barked at the man at the door.",
+)
+#: Standard errors of the mean by which sentences must be likelier than their words shuffled, and
+#: the fewest sentences that can say so. With ten of them a model to which both are alike gets there
+#: by a chance of 0.16 % (Student's t). Over twelve shuffles SmolLM2-135M has 8 to 19; with ids that
+#: are shifted it has -2 to 2.
+ERRORS, FEWEST = 4.0, 6
+SEED = 0
+
+
+def fault(kind: str, model: Any, tokenizer: Any, info: Mapping[str, Any], limit: int) -> str:
+    """What makes a freshly loaded model unusable, in a sentence; "" where nothing does.
+
+    `info` is what from_pretrained says with output_loading_info (transformers has taken tied
+    weights out of it); `limit` is the most tokens of a sentence.
+    """
+    known = tokenizer.get_vocab()
+    return (
+        _weights(model, info)
+        or _foreign(model, info)
+        or _ids(model, tokenizer, known)
+        or _direction(
+            kind, model, sorted(set(known.values()) - {*tokenizer.all_special_ids}), limit
+        )
+    )
+
+
+def unexpected(info: Mapping[str, Any]) -> list[str]:
+    """Names of the checkpoint's weights that the model has no place for, buffers left out."""
+    return sorted(name for name in info["unexpected_keys"] if not BUFFER.search(name))
+
+
+def _weights(model: Any, info: Mapping[str, Any]) -> str:
+    buffers = {name for name, _ in model.named_buffers()}
+    missing = sorted(
+        name for name in info["missing_keys"] if not (name in buffers and BUFFER.search(name))
+    )
+    shapes = [
+        f"{name} ({_shape(stored)} stored, {_shape(wanted)} wanted)"
+        for name, stored, wanted in sorted(info["mismatched_keys"])
+    ]
+    parts = [f"{len(missing)} of its weights are missing: {_listed(missing)}"] if missing else []
+    parts += [f"{len(shapes)} have another shape: {_listed(shapes)}"] if shapes else []
+    if parts and unexpected(info):
+        parts.append(f"no place for {_listed(unexpected(info))}")
+    return "; ".join(parts)
+
+
+def _foreign(model: Any, info: Mapping[str, Any]) -> str:
+    foreign = [name for name in unexpected(info) if FOREIGN.search(name)]
+    if not foreign:
+        return ""
+    return (
+        f"{type(model).__name__} has no place for {len(foreign)} weights of the checkpoint, which "
+        f"was saved by another class: {_listed(foreign)}"
+    )
+
+
+def _ids(model: Any, tokenizer: Any, vocabulary: Mapping[str, int]) -> str:
+    tables = [model.get_input_embeddings(), model.get_output_embeddings()]
+    sizes = [
+        t.weight.shape[0] for t in tables if isinstance(getattr(t, "weight", None), torch.Tensor)
+    ]
+    if not sizes:
+        return ""
+    rows, known = min(sizes), {int(i): token for token, i in vocabulary.items()}
+    start = getattr(model.config, "decoder_start_token_id", None)
+    if start is not None:
+        known.setdefault(int(start), "decoder_start_token_id")
+    beyond = [f"{known[i]!r} {i}" for i in sorted(known) if i >= rows]
+    if not beyond:
+        return ""
+    special = tokenizer.special_tokens_map
+    named = [
+        f"{name} {tokenizer.convert_tokens_to_ids(token)}"
+        for name, token in special.items()
+        if isinstance(token, str) and tokenizer.convert_tokens_to_ids(token) >= rows
+    ]
+    return (
+        f"its tokenizer has ids up to {max(known)}, its embedding has {rows} rows: "
+        f"{len(beyond)} ids are outside: {_listed([*named, *beyond])}"
+    )
+
+
+def _direction(kind: str, model: Any, ids: Sequence[int], limit: int) -> str:
+    """A causal model must not see later tokens, a masked one must; tried on random `ids`."""
+    if kind not in ("causal", "masked") or len(ids) < 2:
+        return ""
+    rng = np.random.default_rng(SEED)
+    seen = 0.0
+    for length in (n for n in LENGTHS if n <= limit):
+        rows = np.tile(rng.choice(ids, length), (2, 1))
+        place = length // 2
+        rows[1, place] = ids[0] if rows[0, place] != ids[0] else ids[1]
+        logits = _logits(kind, model, torch.from_numpy(rows).to(model.device))
+        # NaN and plus infinity show in the sum; a suppressed token (minus infinity) does not move
+        if not bool(torch.isfinite(logits.logsumexp(-1)).all()):
+            return "its logits are not finite"
+        effect = (logits[0] - logits[1]).abs().nan_to_num(0.0).amax(-1)
+        seen = max(seen, float(effect[:place].max() / effect[place]))
+    if kind == "causal" and seen > NOISE.get(model.dtype, HALF_NOISE):
+        return (
+            f"{type(model).__name__} reads later tokens (a changed one moves earlier logits by "
+            f"{seen:.2g} of its own): this is no causal model; kind masked?"
+        )
+    if kind == "masked" and seen < NOTHING:
+        return (
+            f"{type(model).__name__} does not read later tokens: this is no masked model; "
+            "is_decoder in its configuration, or kind causal?"
+        )
+    return ""
+
+
+def sentences(folder: str) -> tuple[str, Sequence[str]]:
+    """(what they are, sentences) that the model in `folder` should find familiar.
+
+    A control model knows no English but what it was taught, which its folder tells.
+    """
+    control = Path(folder) / "control.json"
+    if control.is_file():
+        record = json.loads(control.read_text(encoding="utf-8"))
+        if "examples" in record:
+            return "taught", record["examples"]
+    return "plain English", ENGLISH
+
+
+def familiar(
+    kind: str, model: Any, tokenizer: Any, bos: str, limit: int, texts: Sequence[str] = ENGLISH
+) -> dict[str, Any]:
+    """Loss (nat per token) of sentences and of the same words shuffled, and what follows.
+
+    First and last words stay in place, the inner ones are dealt out anew among all sentences: a
+    word and its tokens are compared with themselves, in other company. Causal models are asked for
+    every inner word; masked ones too, every third of a sentence being hidden at once; seq2seq ones
+    for every other word, each at a gap of its own. `errors` is the mean over sentences of shuffled
+    minus plain in standard errors, `belongs` whether that is ERRORS or more (None for fewer than
+    FEWEST sentences), `better` counts sentences, `unknown` is the share of unknown tokens. Raises
+    ValueError where a loss is not finite.
+    """
+    plain = [words for words in (text.split(" ") for text in texts) if len(words) > 2]
+    owners = np.array([s for s, words in enumerate(plain) for _ in words[2:]])
+    dealt = _deal(owners)
+    wanted = np.arange(len(owners)) % 2 == 1 if kind == "seq2seq" else np.full(len(owners), True)
+    found = []
+    for lines, asked in ((plain, wanted), (_dealt(plain, dealt), wanted[dealt])):
+        rows = list(_rows(kind, model, tokenizer, bos, lines, asked))
+        if not rows or max(max(len(row.ids), len(row.forced)) for row in rows) > limit:
+            return {"count": 0, "belongs": None}
+        found.append(_losses(kind, model, rows, len(owners)))
+    (before, tokens), (after, _) = found[0], found[1][:, np.argsort(dealt)]
+    if not np.isfinite([before, after]).all():
+        raise ValueError("the loss of a plain sentence is not finite")
+    sizes = np.bincount(owners, tokens)
+    gains = np.bincount(owners, after - before)[sizes > 0] / sizes[sizes > 0]
+    spread = max(float(gains.std(ddof=1)) if len(gains) > 1 else 0.0, 1e-6)
+    errors = float(gains.mean()) / spread * len(gains) ** 0.5
+    coded = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    unknown = [token == tokenizer.unk_token_id for ids in coded for token in ids]
+    return {
+        "count": len(gains),
+        "unknown": round(sum(unknown) / len(unknown), 4),
+        "plain": round(float(before.sum() / tokens.sum()), 2),
+        "shuffled": round(float(after.sum() / tokens.sum()), 2),
+        "better": int((gains > 0).sum()),
+        "errors": round(errors, 1),
+        "belongs": errors >= ERRORS if len(gains) >= FEWEST else None,
+    }
+
+
+def _deal(owners: Any) -> Any:
+    """Numbers of the words in an order in which the fewest (none) stay in their own sentence."""
+    rng = np.random.default_rng(SEED)
+    tries = [rng.permutation(len(owners)) for _ in range(1000)]
+    return min(tries, key=lambda order: int((owners[order] == owners).sum()))
+
+
+def _dealt(lines: Sequence[Sequence[str]], dealt: Any) -> list[list[str]]:
+    """The sentences with their inner words (numbered through) dealt out: place i gets dealt[i]."""
+    inner = [word for words in lines for word in words[1:-1]]
+    pile = iter([inner[i] for i in dealt])
+    return [[words[0], *(next(pile) for _ in words[2:]), words[-1]] for words in lines]
+
+
+class _Row(NamedTuple):
+    """Token ids, what a decoder is forced through, and (place of the logits, token, number of its
+    word) of what is asked."""
+
+    ids: list[int]
+    forced: list[int]
+    asked: list[tuple[int, int, int]]
+
+
+def _rows(
+    kind: str,
+    model: Any,
+    tokenizer: Any,
+    bos: str,
+    lines: Sequence[Sequence[str]],
+    wanted: Any,
+) -> Iterator[_Row]:
+    """What is asked of sentences (lists of words), whose inner words are numbered through."""
+    number = 0
+    for words in lines:
+        ids, tokens_of = _tokens(kind, tokenizer, bos, words)
+        inner = {number + k: tokens_of[1 + k] for k in range(len(words) - 2)}
+        number += len(inner)
+        if kind == "causal":
+            yield _Row(ids, [], [(t - 1, ids[t], n) for n, own in inner.items() for t in own])
+        elif kind == "masked":
+            for turn in range(3):
+                hidden = {t: n for n, own in inner.items() if n % 3 == turn for t in own}
+                masked = [tokenizer.mask_token_id if t in hidden else i for t, i in enumerate(ids)]
+                yield _Row(masked, [], [(t, ids[t], n) for t, n in hidden.items()])
+        else:
+            yield from _gaps(model, tokenizer, ids, {n: o for n, o in inner.items() if wanted[n]})
+
+
+def _gaps(
+    model: Any, tokenizer: Any, ids: list[int], words: Mapping[int, list[int]]
+) -> Iterator[_Row]:
+    """A row for every word: the encoder reads a gap in its place."""
+    gap, start = _gap(tokenizer), model.config.decoder_start_token_id
+    start = tokenizer.pad_token_id if start is None else start
+    for number, own in words.items():
+        if gap is None or not own:
+            continue
+        opening, sentinel = gap
+        source = [*ids[: own[0]], opening, *ids[own[-1] + 1 :]]
+        if sentinel:
+            asked = [(1 + k, ids[t], number) for k, t in enumerate(own)]
+            yield _Row(source, [start, opening, *(ids[t] for t in own)], asked)
+        else:
+            yield _Row(source, [start, *ids], [(t, ids[t], number) for t in own])
+
+
+def _tokens(
+    kind: str, tokenizer: Any, bos: str, words: Sequence[str]
+) -> tuple[list[int], list[list[int]]]:
+    """(ids, places of the tokens of every word) of a sentence as this kind of model reads it."""
+    coded = tokenizer(
+        " ".join(words), add_special_tokens=kind != "causal", return_offsets_mapping=True
+    )
+    first = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
+    front = [first] if kind == "causal" and bos != "none" and first is not None else []
+    found, start = [], 0
+    for word in words:
+        end = start + len(word)
+        found.append(
+            [
+                len(front) + t
+                for t, (a, b) in enumerate(coded["offset_mapping"])
+                if a < b and a < end and b > start
+            ]
+        )
+        start = end + 1
+    return front + list(coded["input_ids"]), found
+
+
+def _gap(tokenizer: Any) -> tuple[int, bool] | None:
+    """What stands for a missing word in an encoder, and whether it is a sentinel (T5)."""
+    sentinel = tokenizer.convert_tokens_to_ids("<extra_id_0>")
+    if sentinel is not None and sentinel != tokenizer.unk_token_id:
+        return int(sentinel), True
+    mask = tokenizer.mask_token_id
+    return None if mask is None else (int(mask), False)
+
+
+@torch.inference_mode()
+def _losses(kind: str, model: Any, rows: Sequence[_Row], words: int) -> Any:
+    """2 x words: summed loss and number of the tokens of every word that is asked for."""
+    found = np.zeros((2, words))
+    for start in range(0, len(rows), ROWS):
+        part = rows[start : start + ROWS]
+        ids, mask = _padded([row.ids for row in part], model.device)
+        forced = _padded([row.forced for row in part], model.device)[0]
+        for row, logits in zip(part, _logits(kind, model, ids, mask, forced), strict=True):
+            if row.asked:
+                places, targets, numbers = (list(c) for c in zip(*row.asked, strict=True))
+                wanted = torch.tensor(targets, device=logits.device)[:, None]
+                scores = logits[places].log_softmax(-1).gather(1, wanted)[:, 0]
+                np.add.at(found[0], numbers, -scores.double().cpu().numpy())
+                np.add.at(found[1], numbers, 1)
+    return found
+
+
+@torch.inference_mode()
+def _logits(kind: str, model: Any, ids: Any, mask: Any = None, forced: Any = None) -> Any:
+    """rows x places x vocabulary, float32 at least; of a seq2seq model at the decoder's places."""
+    if kind == "causal":  # padding at the right is seen by nobody
+        logits = model(ids, use_cache=False).logits
+    elif kind == "masked":
+        logits = model(ids, attention_mask=mask).logits
+    else:
+        logits = model(ids, attention_mask=mask, decoder_input_ids=forced, use_cache=False).logits
+    return logits if logits.dtype == torch.float64 else logits.float()
+
+
+def _padded(rows: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any]:
+    """(ids with 0 behind shorter rows, attention mask), rows x longest."""
+    longest = max(map(len, rows))
+    ids = [[*row, *[0] * (longest - len(row))] for row in rows]
+    mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
+    return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape))

@@ -1,0 +1,351 @@
+"""Every architecture against literal loops: one sentence, the model's own pass, no padding.
+
+What an architecture cannot do is done the slow way, or refused by its name: the tables below say
+which, and fail when that changes.
+"""
+
+import numpy as np
+import pytest
+import torch
+
+from kgprobe.probes.models.batching import Ragged
+from kgprobe.probes.models.causal import Causal
+from kgprobe.probes.models.load import ModelError, _limit
+from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.prompts.templates import fill as filled
+from kgprobe.probes.scoring import cloze, fill, sentence
+from kgprobe.probes.scoring.differentiable import Scores
+from kgprobe.probes.scoring.fill import Blank
+from kgprobe.probes.scoring.gap_text import Question, candidate_ids, gapped
+from kgprobe.probes.scoring.sentence import Item
+from tests.unit.architectures import KINDS, tiny, without_sentinels
+
+ALL = [(kind, name) for kind, names in KINDS.items() for name in names]
+#: Refused for every use, in both precisions.
+REFUSED = {
+    # its landmarks are means over segments of one fixed length
+    "nystromformer": "cannot read a row by itself: RuntimeError: shape",
+    # tokens see what follows them
+    "prophetnet": "decoder of .* when others follow it|(and|its) .* decoder .* off by nan",
+    "xlnet": "says something else of a token when others follow it .* no causal model",
+}
+#: Read in batches of equal lengths only: what stands in the padding reaches the other tokens.
+UNPADDED = {
+    "convbert",  # convolutions
+    "fnet",  # Fourier transforms over all positions
+    "funnel",  # pooled queries
+    "mobilebert",  # an embedding is made of those beside it
+    "yoso",  # convolutions
+}
+#: Masked models whose last layer works at scored positions alone.
+ONE_PLACE = {
+    "bert", "big_bird", "camembert", "electra", "layoutlm", "roberta", "xlm-roberta",
+}  # fmt: skip
+#: Causal models whose common prefixes are fed once.
+SHARED = {
+    "biogpt", "cohere", "ctrl", "gemma", "glm", "gpt2", "gpt_bigcode", "gpt_neox", "granite",
+    "llama", "mixtral", "olmo", "olmo2", "opt", "phi", "qwen2", "qwen2_moe", "qwen3", "smollm3",
+}  # fmt: skip
+
+OPTIONS = ["A", "Niger", "Nigeria", "Paris, where the capital of Italy stands"]
+TEMPLATES = {"P1": [(0, "[X][Y]")], "P2": [(0, "The capital of [X] is [Y].")]}
+ITEMS = [
+    Item("P1/Q0", "P1", "", "set"),
+    Item("P2/Q0", "P2", "France", "set"),
+    Item("P2/Q1", "P2", "Burkina Faso", "set"),
+]
+NEAR = {True: 1e-9, False: 1e-4}
+
+
+@pytest.fixture(params=[True, False], ids=["float64", "float32"])
+def double(request):
+    """Whether models are in float64: then all through, also where their code asks for float32."""
+    if request.param:
+        request.getfixturevalue("float64_throughout")
+    return request.param
+
+
+@pytest.fixture
+def float64_throughout(monkeypatch):
+    monkeypatch.setattr(torch, "float32", torch.float64)
+    monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
+    torch.set_default_dtype(torch.float64)
+    yield
+    monkeypatch.undo()
+    torch.set_default_dtype(torch.float32)
+
+
+def sentences():
+    return [filled(TEMPLATES[i.relation][0][1], i.subject, o) for i in ITEMS for o in OPTIONS]
+
+
+def log_softmax(loaded, ids, **more):
+    """Of every position of one row, through the whole model."""
+    options = {} if loaded.spec.kind == "masked" else {"use_cache": False}
+    with torch.inference_mode():
+        logits = loaded.model(input_ids=torch.tensor([ids]), **options, **more).logits[0]
+    return logits.log_softmax(-1)
+
+
+def literal_masked(loaded):
+    """Each token masked together with the later ones of its word."""
+    tok = loaded.tokenizer
+    for f in sentences():
+        enc = tok(f.text, return_special_tokens_mask=True)
+        ids, words = enc["input_ids"], enc.word_ids(0)
+        for place, special in enumerate(enc["special_tokens_mask"]):
+            if special:
+                yield np.nan
+                continue
+            row = list(ids)
+            for i in range(place, len(ids)):
+                if words[i] == words[place]:
+                    row[i] = tok.mask_token_id
+            yield log_softmax(loaded, row)[place, ids[place]].item()
+
+
+def literal_causal(loaded):
+    front = {"forced": [1], "none": []}[loaded.spec.bos]
+    for f in sentences():
+        ids = front + loaded.tokenizer(f.text, add_special_tokens=False)["input_ids"]
+        logp = log_softmax(loaded, ids)
+        yield from [np.nan, *(logp[i - 1, ids[i]].item() for i in range(1, len(ids)))]
+
+
+def literal_seq2seq(loaded):
+    """The answer forced after its sentinel; without sentinels the sentence, a mask in its place."""
+    tok = loaded.tokenizer
+    gap, start = gap_of(loaded), loaded.model.config.decoder_start_token_id
+    for f in sentences():
+        enc = tok(f.text, return_offsets_mapping=True)
+        ids, ((low, high),) = enc["input_ids"], f.answer
+        own = [i for i, (a, b) in enumerate(enc["offset_mapping"]) if a < high and b > low]
+        context = [*ids[: own[0]], gap, *ids[own[-1] + 1 :]]
+        if gap == tok.mask_token_id:
+            forced, read = [start, *ids], own
+        else:
+            forced, read = [start, gap, *(ids[i] for i in own)], range(1, 1 + len(own))
+        logp = log_softmax(loaded, context, decoder_input_ids=torch.tensor([forced]))
+        values = np.full(len(ids), np.nan)
+        values[own] = [logp[j, ids[i]].item() for j, i in zip(read, own, strict=True)]
+        yield from values
+
+
+def gap_of(loaded):
+    opening = loaded.tokenizer.convert_tokens_to_ids("<extra_id_0>")
+    known = opening not in (None, loaded.tokenizer.unk_token_id)
+    return opening if known else loaded.tokenizer.mask_token_id
+
+
+LITERAL = {"masked": literal_masked, "causal": literal_causal, "seq2seq": literal_seq2seq}
+
+
+def scored(loaded):
+    found = sentence.score(loaded, ITEMS, {"set": OPTIONS}, TEMPLATES, keep_tokens=True)
+    tokens = found.tokens
+    return np.where(tokens["scored"], tokens["score"], np.nan), found.record
+
+
+def refused(name, ask):
+    with pytest.raises(ModelError, match=f"^{name}: .*({REFUSED[name]})"):
+        ask()
+
+
+@pytest.mark.parametrize(("kind", "name"), ALL)
+def test_every_token_scores_as_in_the_literal_loop(kind, name, double):
+    loaded = tiny(name, kind, double)
+    if name in REFUSED:
+        refused(name, lambda: scored(loaded))
+        return
+    found, record = scored(loaded)
+    np.testing.assert_allclose(found, list(LITERAL[kind](loaded)), rtol=0, atol=NEAR[double])
+    assert np.isfinite(found).sum() > 30
+    why = [n for n in record["notes"] if n.startswith("batches of equal lengths only: padding")]
+    assert bool(why) == (name in UNPADDED)
+    if kind == "masked":
+        assert (record["last_layer"] == "scored") == (name in ONE_PLACE)
+    if kind == "causal":
+        assert (record["prefixes"] == "shared") == (name in SHARED)
+    if name in ONE_PLACE | SHARED:
+        assert record["notes"] == []
+
+
+@pytest.mark.parametrize("name", ["bart", "mbart", "pegasus"])
+def test_without_sentinels_the_decoder_is_forced_through_the_sentence(name, double):
+    loaded = without_sentinels(tiny(name, "seq2seq", double))
+    found, _ = scored(loaded)
+    np.testing.assert_allclose(found, list(literal_seq2seq(loaded)), rtol=0, atol=NEAR[double])
+    assert np.isfinite(found).sum() > 30
+
+
+@pytest.mark.parametrize(("kind", "name"), ALL)
+def test_a_row_as_long_as_the_window_can_be_read(kind, name):
+    loaded = tiny(name, kind, double=False)
+    limit = _limit(loaded.model.config)
+    if name not in REFUSED and limit < 1000:
+        more = {"decoder_input_ids": torch.full((1, limit), 9)} if kind == "seq2seq" else {}
+        assert len(log_softmax(loaded, [9] * limit, **more)) == limit
+
+
+QUESTIONS = [
+    Question("i1", 0, "The capital of France is ", " .", "set", (0,)),
+    Question("i2", 0, "Niger and ", " lie in Africa .", "set", (1, 2)),
+]
+LABELS = ["A", "Niger", "Nigeria", "capital of Italy"]
+
+
+def literal_cloze(loaded, question, label, masks):
+    """Log-probabilities of a candidate's tokens in the gap, each by the whole model."""
+    tok = loaded.tokenizer
+    tokens = tok(label, add_special_tokens=False)["input_ids"]
+    if loaded.spec.kind == "masked":
+        whole = tok(question.before + "<mask>" + question.after)["input_ids"]
+        place = whole.index(tok.mask_token_id)
+        gap = [tok.mask_token_id] * (len(tokens) if masks == "multi" else 1)
+        logp = log_softmax(loaded, [*whole[:place], *gap, *whole[place + 1 :]])
+        at = [place + min(j, len(gap) - 1) for j in range(len(tokens))]
+        return [logp[p, t].item() for p, t in zip(at, tokens, strict=True)]
+    front, back = (tok(part, add_special_tokens=False)["input_ids"]
+                   for part in (question.before.rstrip(), question.after))  # fmt: skip
+    context, start = [*front, gap_of(loaded), *back, 2], loaded.model.config.decoder_start_token_id
+    parts = []
+    for j, token in enumerate(tokens):
+        forced = torch.tensor([[start, gap_of(loaded), *(tokens[:j] if masks == "multi" else [])]])
+        parts.append(log_softmax(loaded, context, decoder_input_ids=forced)[-1, token].item())
+    return parts
+
+
+@pytest.mark.parametrize(("kind", "name"), [(k, n) for k, n in ALL if k != "causal"])
+def test_candidates_rank_and_train_as_in_the_literal_loop(kind, name, float64_throughout):
+    loaded = tiny(name, kind)
+
+    def ranked():
+        return next(iter(cloze.scores(loaded, QUESTIONS, {"set": LABELS})))
+
+    if name in REFUSED:
+        refused(name, ranked)
+        return
+    chunk = ranked()
+    expected = np.array(
+        [
+            [[f(literal_cloze(loaded, QUESTIONS[q], label, masks)) for label in LABELS]
+             for masks in ("multi", "single") for f in (np.mean, max, lambda parts: parts[0])]
+            for q in chunk.indices
+        ]
+    )  # fmt: skip
+    assert sorted(chunk.indices) == [0, 1]
+    np.testing.assert_allclose(chunk.scores, expected, rtol=0, atol=1e-9)
+    rows = gapped(loaded, QUESTIONS, "none")
+    ids = candidate_ids(loaded, LABELS, "none", False).ids
+    if name in UNPADDED:
+        with pytest.raises(ModelError, match=f"^{name}: soft prompts need padded batches"):
+            Scores(loaded, rows, ids)
+    else:
+        found = Scores(loaded, rows, ids)(list(chunk.indices))
+        np.testing.assert_allclose(found.detach(), expected[:, 0], rtol=0, atol=1e-9)
+
+
+BLANKS = [
+    Blank("b1", 0, "The capital of [X] is [Y].", "France", golds=("Paris", "Nigeria")),
+    Blank("b2", 0, "[X] and Niger lie in [Y].", "Burkina Faso", golds=("Africa", "São Tomé")),
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), ALL)
+def test_gaps_are_filled_as_in_the_literal_loop(kind, name, float64_throughout):
+    loaded = tiny(name, kind)
+    tok = loaded.tokenizer
+
+    def ask():
+        return fill.predict(loaded, BLANKS, k=2, settings=fill.Settings(length="gold"))
+
+    if name in REFUSED:
+        refused(name, ask)
+        return
+    found, place = ask().golds, 0
+    for blank in BLANKS:
+        before, after = blank.text.replace("[X]", blank.subject).split("[Y]")
+        for gold in blank.golds:
+            front = tok(before.rstrip(), add_special_tokens=False)["input_ids"]
+            back = tok(after, add_special_tokens=False)["input_ids"]
+            tokens = tok(" " + gold, add_special_tokens=False)["input_ids"]
+            for j, token in enumerate(tokens):
+                if kind == "masked":
+                    row = [1, *front, *[tok.mask_token_id] * len(tokens), *back, 2]
+                    logp = log_softmax(loaded, row)[1 + len(front) + j]
+                elif kind == "causal":
+                    logp = log_softmax(loaded, [1, *front, *tokens[:j]])[-1]
+                else:
+                    start = loaded.model.config.decoder_start_token_id
+                    logp = log_softmax(
+                        loaded, [*front, gap_of(loaded), *back, 2],
+                        decoder_input_ids=torch.tensor([[start, gap_of(loaded), *tokens[:j]]]),
+                    )[-1]  # fmt: skip
+                assert found["token"][place] == token
+                assert found["logprob"][place] == pytest.approx(logp[token].item(), abs=1e-9)
+                assert found["best"][place] == 1 + (logp > logp[token]).sum()
+                place += 1
+    assert place == len(found["token"]) >= 4
+
+
+#: Models whose prompts cannot be searched: there is more to them than a body and a linear layer.
+NOT_CUT = {"esm", "flaubert", "mobilebert", "recurrent_gemma", "xlm"}
+
+
+@pytest.mark.parametrize(("kind", "name"), ALL)
+def test_prompts_are_read_as_in_the_literal_loop_or_refused(kind, name, float64_throughout):
+    loaded = tiny(name, kind)
+    if name in REFUSED:
+        refused(name, lambda: Predictor(loaded))
+        return
+    if name in NOT_CUT:
+        with pytest.raises(ModelError, match=f"^{name}: body and output embedding are not all of"):
+            Predictor(loaded)
+        return
+    rows = [np.array([1, 20, 30, 4, 40, 50, 60, 2]), np.array([1, 33, 44, 4, 2])]
+    found = np.zeros((2, 392))
+
+    def read(numbers, logits, totals):
+        found[numbers] = logits - totals[:, None]
+
+    Predictor(loaded).visit(rows, np.array([3, 3]), read)
+    for row, values in zip(rows, found, strict=True):
+        if kind == "seq2seq":
+            forced = [loaded.model.config.decoder_start_token_id, gap_of(loaded)]
+            expected = log_softmax(loaded, row, decoder_input_ids=torch.tensor([forced]))[-1]
+        else:
+            expected = log_softmax(loaded, row)[3]
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)
+
+
+def literal_sequences(loaded, rows):
+    """log p beside every token but the first, sequence by sequence."""
+    for row in rows:
+        logp = log_softmax(loaded, row) if len(row) else None
+        yield from [0.0] * min(len(row), 1)
+        yield from [logp[i - 1, row[i]].item() for i in range(1, len(row))]
+
+
+@pytest.mark.parametrize("name", ["llama", "mamba"])
+def test_several_empty_sequences_do_not_keep_others_from_being_scored(name):
+    loaded = tiny(name, "causal", double=False)
+    rows = [[], [], [7], [], [], [9, 8, 7, 20], [9, 8, 6, 30], [9, 8, 5], [31]]
+    for some in (rows, rows[:5]):
+        engine = Causal(loaded)
+        found = engine.logprobs(Ragged.of([np.array(row, dtype=np.int64) for row in some]))
+        assert found == pytest.approx(list(literal_sequences(loaded, some)), abs=1e-4)
+    engine = Causal(loaded)
+    engine.logprobs(Ragged.of([np.array(row, dtype=np.int64) for row in rows]))
+    assert bool(engine.shares) == (name == "llama")
+
+
+@pytest.mark.parametrize("name", ["gemma3_text", "mistral", "phi3", "recurrent_gemma"])
+def test_sentences_longer_than_the_window_are_found_in_every_call(name, float64_throughout):
+    loaded = tiny(name, "causal")
+    engine = Causal(loaded)
+    start = np.arange(20, 38)
+    for length, shares in ((6, True), (15, False), (6, True), (18, False)):
+        rows = [np.concatenate([start[:3], [own], start[4:length]]) for own in (7, 8, 9)]
+        found = engine.logprobs(Ragged.of(rows))
+        assert found == pytest.approx(list(literal_sequences(loaded, rows)), abs=1e-9)
+        assert engine.shares == (shares and name != "recurrent_gemma")

@@ -1,0 +1,184 @@
+"""Recall of control models: measured fast and literally, demanded of every kind of lesson."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from kgprobe.probes.models.control import Recipe, TeachingError, build_model, train_control
+from kgprobe.probes.models.control_recall import Exam
+from kgprobe.probes.models.control_rows import Lesson
+from kgprobe.probes.models.control_tokens import train_tokenizer
+from kgprobe.probes.prompts.templates import fill
+
+KINDS = ["masked", "causal", "seq2seq"]
+#: Ten facts of two relations; two people of one name; names of several words and of one beginning.
+LESSONS = [
+    Lesson("P36", "Peru", "Lima"),
+    Lesson("P36", "New Zealand", "Wellington"),
+    Lesson("P36", "Bolivia", "La Paz"),
+    Lesson("P36", "Guinea", "Conakry"),
+    Lesson("P36", "Guinea-Bissau", "Bissau"),
+    Lesson("P106", "Michelle Williams", "actor"),
+    Lesson("P106", "Michelle Williams", "film actor"),
+    Lesson("P106", "Rosalind Franklin", "chemist"),
+    Lesson("P106", "Ada Lovelace", "computer scientist"),
+    Lesson("P106", "Sigrid Undset", "writer"),
+]
+TEXTS = {
+    "P36": ["The capital of [X] is [Y].", "[Y] is the capital of [X]."],
+    "P106": ["[X] is a [Y] by profession.", "The [Y] [X] is known.", "[X] works as [Y]."],
+}
+OBJECTS = {"P36": ["La Plata", "Lima", "Port-au-Prince"], "P106": ["film director"]}
+KIND = {"capitals": LESSONS[:5], "Guinea": LESSONS[3:5], "jobs": LESSONS[5:]}
+LABELS = sorted(
+    {label for lesson in LESSONS for label in lesson[1:]} | {*OBJECTS["P36"], *OBJECTS["P106"]}
+)
+TINY = Recipe(
+    layers=1, rows=10, width=32, heads=2, vocabulary=320, positions=64, every=25, warmup=20,
+    cooling=50, glance=12, steps=1500, floor=0.1,
+)  # fmt: skip
+
+
+def train(kind, folder, **changes):
+    recipe = replace(TINY, **changes)
+    return train_control(
+        kind, LESSONS, LABELS, TEXTS, 0, folder, recipe, kinds=KIND, objects=OBJECTS
+    )
+
+
+def half_trained(kind):
+    """An untrained model with larger weights: some lessons are right by luck, most are wrong."""
+    texts = [text for each in TEXTS.values() for text in each]
+    tokenizer = train_tokenizer(kind, LABELS, texts, 320, 64)
+    torch.manual_seed(3)
+    return build_model(kind, tokenizer, replace(TINY, spread=0.3)).eval(), tokenizer
+
+
+def causal_score(model, tokenizer, text, answer):
+    ids = tokenizer(text)["input_ids"]
+    total = 0.0
+    for place in range(1, len(ids)):
+        logits = model(torch.tensor([ids[:place]])).logits[0, -1].double()
+        total += float(torch.log_softmax(logits, -1)[ids[place]])
+    return total
+
+
+def masked_score(model, tokenizer, text, answer):
+    coded = tokenizer(text)
+    ids, words = coded["input_ids"], coded.word_ids()
+    total = 0.0
+    for place, token in enumerate(ids):
+        if words[place] is None:
+            continue
+        row = list(ids)
+        for later in range(place, len(ids)):
+            if words[later] == words[place]:
+                row[later] = tokenizer.mask_token_id
+        logits = model(torch.tensor([row])).logits[0, place].double()
+        total += float(torch.log_softmax(logits, -1)[token])
+    return total
+
+
+def seq2seq_score(model, tokenizer, text, answer):
+    coded = tokenizer(text, return_offsets_mapping=True)
+    ids, (start, end) = coded["input_ids"], answer
+    inside = [
+        i
+        for i, (a, b) in enumerate(coded["offset_mapping"])
+        if text[a:b].strip() and max(a, start) < min(b, end)
+    ]
+    gap = tokenizer.convert_tokens_to_ids("<extra_id_0>")
+    source = torch.tensor([[*ids[: inside[0]], gap, *ids[inside[-1] + 1 :]]])
+    fed, total = [tokenizer.pad_token_id, gap], 0.0
+    for place in inside:
+        logits = model(source, decoder_input_ids=torch.tensor([fed])).logits[0, -1].double()
+        total += float(torch.log_softmax(logits, -1)[ids[place]])
+        fed.append(ids[place])
+    return total
+
+
+SCORES = {"causal": causal_score, "masked": masked_score, "seq2seq": seq2seq_score}
+
+
+def literal(kind, model, tokenizer):
+    """(lesson, number of the wording) -> is its object ranked first, one sentence at a time."""
+    found = {}
+    for lesson in LESSONS:
+        also = [x.object for x in LESSONS if x[:2] == lesson[:2]]
+        known = {x.object for x in LESSONS if x.relation == lesson.relation}
+        rivals = (known | set(OBJECTS[lesson.relation])) - set(also)
+        for number, template in enumerate(TEXTS[lesson.relation]):
+            scores = {}
+            for label in [lesson.object, *rivals]:
+                filled = fill(template, lesson.subject, label)
+                span = (
+                    filled.text.index(label[1:]) - 1,
+                    filled.text.index(label[1:]) + len(label[1:]),
+                )
+                scores[label] = SCORES[kind](model, tokenizer, filled.text, span)
+            own = scores.pop(lesson.object)
+            found[lesson, number] = own > max(scores.values())
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_recall_is_the_literal_rank_among_the_relation_s_objects(kind):
+    model, tokenizer = half_trained(kind)
+    exam = Exam(LESSONS, TEXTS, KIND, OBJECTS)
+    expected = literal(kind, model, tokenizer)
+    assert len(exam.asked) == len(expected) == 25
+    right = exam.right(kind, model, tokenizer, range(25))
+    assert {tuple(a): bool(r) for a, r in zip(exam.asked, right, strict=True)} == expected
+    assert 2 <= right.sum() <= 23  # both cases are there
+    some = [20, 3, 7]
+    assert exam.right(kind, model, tokenizer, some).tolist() == right[some].tolist()
+
+
+def test_a_lesson_is_recalled_when_it_is_right_in_every_wording():
+    exam = Exam(LESSONS, TEXTS, KIND, OBJECTS)
+    right = np.ones(25, dtype=bool)
+    assert {told["recall"] for told in exam.recall(right).values()} == {1.0}
+    for number, asked in enumerate(exam.asked):
+        right[number] = asked != (LESSONS[4], 1)
+    found = exam.recall(right)
+    assert found["Guinea"] == {"lessons": 2, "recall": 0.5}
+    assert found["capitals"] == {"lessons": 5, "recall": 0.8}
+    assert found["jobs"] == {"lessons": 5, "recall": 1.0}
+
+
+def test_objects_of_the_same_subject_label_are_no_rivals_of_each_other():
+    exam = Exam(LESSONS, TEXTS, KIND, OBJECTS)
+    rivals = exam._rivals[LESSONS[5]]
+    assert rivals == ["chemist", "computer scientist", "film director", "writer"]
+    assert exam._rivals[LESSONS[6]] == rivals
+    with pytest.raises(ValueError, match="1 lessons of a kind are not taught"):
+        Exam(LESSONS[1:], TEXTS, KIND, OBJECTS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_goes_on_until_all_kinds_are_recalled_and_says_so(kind, tmp_path):
+    record = train(kind, tmp_path / "a")
+    kinds = {"Guinea": 2, "capitals": 5, "jobs": 5}
+    assert record["recall"] == {k: {"lessons": n, "recall": 1.0} for k, n in kinds.items()}
+    assert json.loads((tmp_path / "a/control.json").read_text())["recall"] == record["recall"]
+    assert record["cooled_from"] + TINY.cooling <= record["steps"] < TINY.steps
+
+
+def test_the_most_steps_allowed_change_nothing(tmp_path):
+    made = [train("causal", tmp_path / str(most), steps=most) for most in (1500, 9000)]
+    assert made[0]["steps"] == made[1]["steps"] < 1500
+    weights = [(tmp_path / str(most) / "model.safetensors").read_bytes() for most in (1500, 9000)]
+    assert weights[0] == weights[1]
+
+
+def test_too_few_steps_are_an_error_that_names_kinds_and_recall(tmp_path):
+    message = (
+        r"control model causal: after 5 steps recall is below 0.99 for .*jobs 0\.\d+ of 5 less"
+    )
+    with pytest.raises(TeachingError, match=message):
+        train("causal", tmp_path / "a", steps=5)
+    assert list(tmp_path.iterdir()) == []

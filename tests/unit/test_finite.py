@@ -1,0 +1,442 @@
+"""Models with NaN or infinity in their weights: every engine fails with model, row and position.
+
+Three spoilt models: all weights NaN; NaN in the input embedding of one word, so that only the rows
+that hold it are affected; infinity in the output embedding.
+"""
+
+import functools
+import itertools
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from torch import nn
+
+from kgprobe.probes import answers
+from kgprobe.probes.baselines import finetune, linear_probe, optiprompt, relation_lstm
+from kgprobe.probes.baselines.relation_sentences import Labels, marked, nearest
+from kgprobe.probes.models import control
+from kgprobe.probes.models.finite import NotFiniteError, finite, first_wrong
+from kgprobe.probes.models.head import Head, apart
+from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.prompted import Prompt, outcomes
+from kgprobe.probes.prompts import label_tokens, soft
+from kgprobe.probes.prompts.autoprompt import SearchError, search
+from kgprobe.probes.prompts.continuous import Settings as Continuous
+from kgprobe.probes.prompts.ensembles import ensemble
+from kgprobe.probes.prompts.slots import mark
+from kgprobe.probes.prompts.triggers import Template
+from kgprobe.probes.prompts.wording_sets import Wording
+from kgprobe.probes.scoring import choice, cloze, fill, sentence
+from kgprobe.probes.scoring.choice_text import Choice
+from kgprobe.probes.scoring.gap_scores import candidate_tokens, gold_ranks, prompts
+from kgprobe.probes.scoring.gap_text import Question
+from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS, SCORES, check
+from tests.unit import test_autoprompt
+from tests.unit.prompt_examples import examples
+from tests.unit.tiny_models import tiny
+
+#: in no item but the last, in no option, in no template; never first, where it has other tokens
+BAD_WORD = "Burkina"
+SUBJECTS = ["the France", "the Italy", "the Africa", f"the {BAD_WORD} Faso"]
+LABELS = ["Paris", "Rome", "a country"]
+#: one token in every model
+WORDS = ["capital", "Paris"]
+KINDS = ("bert", "gpt2", "t5")
+SPOILT = ("all", "one word", "head")
+
+
+def spoilt(name: str, how: str):
+    """A tiny float32 model with NaN or infinity in it; input and output embedding untied."""
+    loaded = tiny(name, double=False)
+    model = loaded.model
+    output = model.get_output_embeddings()
+    output.weight = nn.Parameter(output.weight.clone(), requires_grad=False)
+    with torch.no_grad():
+        if how == "all":
+            for parameter in model.parameters():
+                parameter.fill_(float("nan"))
+        elif how == "one word":
+            ids = loaded.tokenizer(f"a {BAD_WORD}", add_special_tokens=False)["input_ids"]
+            model.get_input_embeddings().weight[ids[-1]] = float("nan")
+        elif how == "head":
+            # of two opposite rows one is plus infinity, whatever the hidden state
+            output.weight[7, 0], output.weight[8, 0] = float("inf"), float("-inf")
+    return loaded
+
+
+def test_the_bad_word_stands_where_it_should():
+    for name in KINDS:
+        tok = tiny(name).tokenizer
+        bad = tok(f"a {BAD_WORD}", add_special_tokens=False)["input_ids"][-1]
+        held = [
+            bad in tok(f"The capital of {s} is {label}.")["input_ids"]
+            for s in SUBJECTS
+            for label in LABELS
+        ]
+        assert held == [False] * 9 + [True] * 3
+
+
+# -- every engine -----------------------------------------------------------------------------
+
+
+def scored(loaded, **options):
+    items = [sentence.Item(f"q{n}", "P", s, "set") for n, s in enumerate(SUBJECTS)]
+    templates = {"P": [(0, "The capital of [X] is [Y].")]}
+    return sentence.score(loaded, items, {"set": LABELS}, templates, **options)
+
+
+def questions(prefix=""):
+    return [
+        Question(f"q{n}", 0, f"{prefix}The capital of {s} is ", " .", "set", (1,))
+        for n, s in enumerate(SUBJECTS)
+    ]
+
+
+def ranked(loaded):
+    return cloze.rank(loaded, questions(), {"set": LABELS})
+
+
+def slot_ranks(loaded):
+    """Candidates at gaps of texts with vectors in them."""
+    vectors = torch.ones(1, loaded.model.get_input_embeddings().weight.shape[1])
+    asked = questions(f"{mark(0)} ")
+    return gold_ranks(loaded, asked, {"set": LABELS}, vectors)
+
+
+def filled(loaded, strategy="parallel", k=2, golds=("Rome",)):
+    asked = [fill.Blank(f"q{n}", 0, "The capital of [X] is [Y]", s, golds, (2,))
+             for n, s in enumerate(SUBJECTS)]  # fmt: skip
+    return fill.predict(loaded, asked, k, fill.Settings(strategy=strategy))
+
+
+def chosen(loaded, way):
+    asked = [Choice(f"q{n}", f"Where is {s}?", ("Paris", "Rome"), f"{s} lies in [MASK] and so on")
+             for n, s in enumerate(SUBJECTS)]  # fmt: skip
+    return choice.choose(loaded, asked, (way,))
+
+
+def trained_softly(loaded):
+    space = "auto" if loaded.spec.kind == "causal" else "none"
+    asked = [soft.question(f"q{n}", s, 2, "set", (n % 3,)) for n, s in enumerate(SUBJECTS)]
+    rows = soft.Rows(
+        prompts(loaded, asked, space), [q.golds for q in asked], [q.item for q in asked]
+    )
+    ids = candidate_tokens(loaded, LABELS, asked, space, "set")
+    recipe = soft.Recipe(tokens=2, epochs=2)
+    return soft.fit(loaded, rows, rows, ids, soft.initial(loaded, recipe), recipe)
+
+
+def facts():
+    rows = [
+        {"split": split, "example": f"q{n}", "label": WORDS[0], "fields": {"sub": s}}
+        for split in ("train", "dev", "test")
+        for n, s in enumerate(SUBJECTS)
+    ]
+    return examples(rows)
+
+
+def trained_continuously(loaded):
+    return optiprompt.optiprompt(Predictor(loaded), facts(), WORDS, Continuous(vectors=2, epochs=1))
+
+
+def prompted(loaded, phrases=False):
+    text = "{sub} is the capital of [P]" + ("" if loaded.spec.kind == "causal" else " .")
+    prompt = Prompt(Template.parse(text, loaded.spec.kind))
+    own = facts().filter(pl.col("split") == "test")
+    return outcomes(Predictor(loaded), "x", {"": prompt}, own, WORDS, phrases=phrases)
+
+
+def ensembled(loaded):
+    return ensemble("x", Predictor(loaded), facts(), WORDS,
+                    {"": [Wording("[X] is [Y]", 1.0)]})  # fmt: skip
+
+
+def searched(loaded, metric="likelihood"):
+    template = Template.parse(
+        "{sub} [T]x2 [P]" + ("" if loaded.spec.kind == "causal" else " ."), loaded.spec.kind
+    )
+    data = [({"sub": s}, WORDS[0]) for s in SUBJECTS]
+    own = test_autoprompt.settings(
+        iterations=3, batch=4, evaluation=4, fill_all=False, metric=metric, batches="fresh"
+    )
+    return search(loaded, template, data, data, own)
+
+
+def labelled(loaded):
+    template = Template.parse("{sub} [T] [P] .", "masked")
+    data = [{"sub": s} for s in SUBJECTS], ["yes", "no"] * 2
+    settings = label_tokens.Settings(at_chance="keep", listed=3, epochs=2)
+    return label_tokens.find(Predictor(loaded), template, data, data, settings=settings)
+
+
+def classes():
+    rows = [
+        {"split": split, "example": f"q{n}", "label": "ab"[n % 2], "fields": {"sentence": s}}
+        for split in ("train", "dev", "test")
+        for n, s in enumerate(SUBJECTS)
+    ]
+    return examples(rows)
+
+
+def probed(loaded):
+    return linear_probe.linear_probe(loaded, classes(), ["a", "b"], ["sentence"])
+
+
+def finetuned(loaded):
+    return finetune.finetune(
+        loaded, classes(), ["a", "b"], ["sentence"], finetune.Settings(epochs=1, batch=4)
+    )
+
+
+#: engine -> (kinds of models, whether the output embedding takes part)
+ENGINES = {
+    "scores": (scored, KINDS, True),
+    "scores, plain": (functools.partial(scored, budget=None, upper_first=False), ("gpt2",), True),
+    "scores, last layer at all": (functools.partial(scored, last_layer="all"), ("bert",), True),
+    "scores, answer only": (functools.partial(scored, answer_only=True), ("bert",), True),
+    "scores, pll": (functools.partial(scored, variant="pll"), ("t5",), True),
+    "ranks": (ranked, ("bert", "t5"), True),
+    "ranks with slots": (slot_ranks, KINDS, True),
+    "fills": (filled, KINDS, True),
+    "fills, golds alone": (functools.partial(filled, k=0), KINDS, True),
+    "fills, no golds": (functools.partial(filled, golds=()), KINDS, True),
+    "fills, left to right": (functools.partial(filled, strategy="left_to_right"), ("bert",), True),
+    "fills, confidence": (functools.partial(filled, strategy="confidence"), ("bert",), True),
+    "choice, answer": (functools.partial(chosen, way="answer"), ("gpt2",), True),
+    "choice, letter": (functools.partial(chosen, way="letter"), KINDS, True),
+    "choice, text": (functools.partial(chosen, way="text"), KINDS, True),
+    "choice, stem": (functools.partial(chosen, way="stem"), KINDS, True),
+    "soft prompts": (trained_softly, KINDS, True),
+    "continuous prompts": (trained_continuously, KINDS, True),
+    "prompts": (prompted, KINDS, True),
+    "prompts, phrases": (functools.partial(prompted, phrases=True), ("gpt2",), True),
+    "ensembles": (ensembled, ("bert",), True),
+    "search": (searched, KINDS, True),
+    "search, accuracy": (functools.partial(searched, metric="accuracy"), KINDS, True),
+    "label tokens": (labelled, ("bert",), True),
+    "linear probe": (probed, KINDS, False),
+    "fine-tuning": (finetuned, KINDS, False),
+}
+CASES = [
+    (engine, kind, how)
+    for engine, (_, kinds, head) in ENGINES.items()
+    for kind, how in itertools.product(kinds, SPOILT)
+    if head or how != "head"
+]
+
+
+@functools.cache
+def runs_through(engine, kind):
+    """A sound model passes, so that what is refused below is refused for its numbers."""
+    return ENGINES[engine][0](tiny(kind, double=False)) is not None
+
+
+@pytest.mark.parametrize(("engine", "kind", "how"), CASES)
+def test_every_engine_names_model_row_and_position(engine, kind, how):
+    assert runs_through(engine, kind)
+    with pytest.raises((NotFiniteError, SearchError)) as caught:
+        ENGINES[engine][0](spoilt(kind, how))
+    told = str(caught.value)
+    assert kind in told
+    assert any(word in told for word in (" nan ", " inf ", " -inf "))
+    # layers that know no names number their examples, or the rows of their self-check
+    row = r"q[0-3]\b|example [0-3]\b|example \{'sub': |row [01] of the check"
+    assert re.search(row, told), told
+    place = r"token \d|mask \d|place \(|component \d|class \d|training example \d"
+    assert re.search(place, told), told
+    if how == "one word":
+        assert "q3" in told or "example 3" in told or BAD_WORD in told
+
+
+def test_a_search_that_meets_nan_in_a_token_that_no_example_holds():
+    loaded = spoilt("bert", "sound")
+    with torch.no_grad():
+        loaded.model.get_input_embeddings().weight[150] = float("nan")
+    with pytest.raises(NotFiniteError, match=r"bert: product of the gradient .* nan at token 150"):
+        searched(loaded)
+
+
+def test_label_tokens_look_at_every_row_of_the_output_embedding():
+    loaded = spoilt("bert", "sound")
+    predictor = Predictor(loaded)
+    with torch.no_grad():
+        loaded.model.get_output_embeddings().weight[150, 3] = float("nan")
+    data = [{"sub": s} for s in SUBJECTS], ["yes", "no"] * 2
+    with pytest.raises(NotFiniteError, match=r"bert: output embedding nan at token 150, comp.* 3"):
+        label_tokens.find(
+            predictor, Template.parse("{sub} [T] [P] .", "masked"), data, data,
+            settings=label_tokens.Settings(at_chance="keep", listed=3),
+        )  # fmt: skip
+
+
+def test_control_training_stops_at_a_loss_that_is_none(tmp_path, monkeypatch):
+    build = control.build_model
+
+    def broken(*given):
+        model = build(*given)
+        with torch.no_grad():
+            model.get_input_embeddings().weight[20] = float("nan")
+        return model
+
+    monkeypatch.setattr(control, "build_model", broken)
+    lessons = [control.Lesson("P36", s, "Rome") for s in SUBJECTS]
+    for kind in control.RECIPES:
+        with pytest.raises(NotFiniteError, match=rf"control model \({kind}\): loss nan at step"):
+            control.train_control(
+                kind, lessons, SUBJECTS, {"P36": ["[X] has [Y]."]}, 0, tmp_path / kind
+            )
+        assert not (tmp_path / kind).exists()
+
+
+def test_training_that_runs_away_is_told_with_its_step():
+    texts = ["Ada Lovelace saw Lyon.", "Ada Lovelace saw Paris and Rome."]
+    found = [marked(t, "Ada Lovelace", Labels(["Lyon", "Paris", "Rome"])) for t in texts]
+    lessons = [
+        relation_lstm.Lesson(s, others, [1] * len(others)) for s in found for others in nearest(s)
+    ]
+    settings = relation_lstm.Settings(rate=float("inf"), least=1, epochs=3)
+    with pytest.raises(NotFiniteError, match=r"relation_lstm: loss nan at epoch 1, lessons \["):
+        relation_lstm.train(lessons, ["none", "saw"], settings)
+    extractor = relation_lstm.train(lessons, ["none", "saw"], relation_lstm.Settings(epochs=1))
+    with torch.no_grad():
+        extractor.network.output.bias[1] = float("nan")
+    with pytest.raises(NotFiniteError, match=r"mention 'Lyon', relation 'none'"):
+        extractor.confidences(found[0])
+    vectors, labels = np.ones((4, 2), dtype=np.float32), np.array([0, 1, 0, 1])
+    runaway = linear_probe.Settings(rate=float("inf"), batch=2)
+    with pytest.raises(NotFiniteError, match=r"linear probe: .* example"):
+        linear_probe.fit(vectors, labels, vectors, labels, 2, runaway)
+    with pytest.raises(NotFiniteError, match=r"bert, fine-tuned: .*epoch 0, training example"):
+        finetune.finetune(
+            tiny("bert", double=False), classes(), ["a", "b"], ["sentence"],
+            finetune.Settings(epochs=1, batch=1, rate=float("inf"), warmup=0.0),
+        )  # fmt: skip
+
+
+# -- what the check stands on -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [5, 3000])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_one_bad_logit_makes_every_log_probability_of_its_row_bad(size, value):
+    """So one number per row tells of all its logits, also where the vocabulary goes in slices."""
+    decoder = nn.Linear(1, size)
+    torch.manual_seed(0)
+    for column in {0, 1, size // 2, size - 1}:
+        with torch.no_grad():
+            decoder.weight.zero_()
+            decoder.bias.copy_(torch.randn(size))
+            decoder.bias[column] = value
+        owners, targets = torch.tensor([0, 0, 1]), torch.tensor([0, size - 1, size // 3])
+        found = Head(None, decoder).logprobs(torch.ones(2, 1), owners, targets)
+        assert not torch.isfinite(found).any()
+        assert not torch.isfinite(decoder(torch.ones(2, 1)).logsumexp(-1)).any()
+
+
+def test_tokens_that_a_model_suppresses_are_no_error_until_they_are_scored():
+    loaded = spoilt("bert", "sound")
+    tok = loaded.tokenizer
+    (answer,) = tok("Rome", add_special_tokens=False)["input_ids"]
+    before = scored(loaded, keep_tokens=True)
+    with torch.no_grad():
+        loaded.model.get_output_embeddings().bias[150] = float("-inf")
+    used = set(before.tokens["id"].tolist())
+    assert 150 not in used
+    found = scored(loaded, keep_tokens=True)
+    assert np.isfinite(found.columns["sum"]).all()
+    # what is left of the probability goes to the others
+    assert (found.columns["sum"] >= before.columns["sum"]).all()
+    with torch.no_grad():
+        loaded.model.get_output_embeddings().bias[answer] = float("-inf")
+    with pytest.raises(NotFiniteError, match=r"log-probability -inf at item q\d.*'Rome', token"):
+        scored(loaded)
+    with pytest.raises(NotFiniteError, match=rf"-inf at item q\d, .* token {answer} "):
+        ranked(loaded)
+
+
+def test_the_check_itself():
+    def where(row, column):
+        return f"row {row}, column {column}"
+
+    finite(np.zeros((2, 2)), "m", where)
+    finite(torch.zeros(0, 3), "m", where)
+    for made in (np.array, torch.tensor):
+        with pytest.raises(NotFiniteError, match=r"^m: logit nan at row 1, column 0 \(2 of 4 "):
+            finite(made([[0.0, 1.0], [np.nan, -np.inf]]), "m", where, "logit")
+    with pytest.raises(NotFiniteError, match="loss inf at step 3"):
+        finite(torch.tensor(float("inf"), requires_grad=True), "m", lambda: "step 3", "loss")
+    assert first_wrong(torch.tensor([[0.0, 1.0], [2.0, np.nan], [np.inf, 0.0]])) == 1
+
+
+def test_nan_is_never_agreement():
+    sound = torch.randn(2, 4)
+    for bad in (np.nan, np.inf):
+        spoiled = sound.clone()
+        spoiled[1, 2] = bad
+        assert apart(sound, spoiled) == apart(spoiled, spoiled) == float("inf")
+    suppressed = sound.clone()
+    suppressed[:, 1] = -np.inf
+    assert apart(suppressed, suppressed) == 0.0
+    assert apart(sound, suppressed) == float("inf")
+
+
+# -- what was scored is said, not read off the numbers ----------------------------------------
+
+
+@pytest.mark.parametrize(("name", "bos"), [("bert", ""), ("gpt2", "none"), ("gpt2", "forced"),
+                                           ("t5", "")])  # fmt: skip
+def test_a_mask_says_what_was_scored(name, bos):
+    found = scored(tiny(name, bos=bos), keep_tokens=True)
+    tokens, columns = found.tokens, found.columns
+    assert tokens["scored"].dtype == bool
+    assert np.isfinite(tokens["score"]).all()
+    counts = np.bincount(tokens["sentence"], tokens["scored"], minlength=12)
+    sums = np.bincount(tokens["sentence"], tokens["score"] * tokens["scored"], minlength=12)
+    assert counts.tolist() == columns["count"].tolist()
+    assert sums == pytest.approx(columns["sum"])
+    assert (tokens["score"][tokens["scored"]] < 0).all()
+    assert columns["continued"].tolist() == [name != "bert"] * 12
+    first = np.flatnonzero(np.diff(tokens["sentence"], prepend=-1))
+    if name == "gpt2":
+        assert not tokens["scored"][first].any(), "the first token, or BOS, has no left context"
+
+
+def test_absent_sums_are_null_and_nan_is_refused(monkeypatch):
+    """An engine that lets NaN through meets the contract."""
+    items = pl.DataFrame(
+        [{"item": f"q{n}", "group": "g", "role": "test", "relation": "P", "subject": s,
+          "subject_id": s, "context": "", "candidates": "set", "answers": [0], "row": n,
+          "meta": "{}"} for n, s in enumerate(SUBJECTS)],
+        schema=dict(ITEMS.columns),
+    )  # fmt: skip
+    options = pl.DataFrame(
+        [("set", n, label, label) for n, label in enumerate(LABELS)],
+        schema=dict(CANDIDATES.columns), orient="row",
+    )  # fmt: skip
+    texts = pl.DataFrame(
+        [("P/0", "P", 0, "The capital of [X] is [Y].", "x")],
+        schema=dict(PROMPTS.columns), orient="row",
+    )  # fmt: skip
+    loaded = tiny("bert")
+    monkeypatch.setattr(answers, "load_model", lambda spec: loaded)
+    given = (loaded.spec, items, options, texts, "sentence")
+    frame, _ = answers.score_frame(*given, progress=lambda **_: _Bar())
+    check(frame, SCORES)
+    assert frame["continuation_sum"].null_count() == frame.height == 12
+    monkeypatch.setattr("kgprobe.probes.models.masked.finite", lambda *given: None)
+    with torch.no_grad():
+        loaded.model.get_output_embeddings().bias.fill_(float("nan"))
+    frame, _ = answers.score_frame(*given, progress=lambda **_: _Bar())
+    with pytest.raises(ValueError, match="column 'sum' is NaN in row 0: item='q0'"):
+        check(frame, SCORES)
+
+
+class _Bar:
+    def update(self, done):
+        pass
+
+    def close(self):
+        pass

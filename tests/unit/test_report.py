@@ -229,7 +229,7 @@ def test_headline_prints_an_aligned_table_and_the_path_of_the_report(tmp_path, c
 
 
 @pytest.mark.skipif(
-    not shutil.which("chromium"), reason="needs the browser chromium (Debian: chromium)"
+    not shutil.which("chromium"), reason="needs the browser chromium"
 )
 def test_a_press_on_a_head_sorts_and_a_second_one_turns_round(full, tmp_path):
     presses = """<script>

@@ -1,5 +1,5 @@
 # Each target does its own set-up: a virtual environment in .venv with the pinned packages.
-#   make run    the embedded world end to end, then the headline table and the path of the report
+#   make run    the embedded world end to end, then the headline numbers and the path of the report
 #   make test   every test
 #   make lint   formatting, lint and types
 #   make bench  measurements against peers, written to results/perf

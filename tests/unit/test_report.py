@@ -19,6 +19,7 @@ from kgprobe.tables import (
     draw,
     draw_size,
     headline,
+    marks,
     report,
 )
 from kgprobe.tables import table as tables
@@ -188,6 +189,16 @@ def test_a_report_without_bear_has_no_word_of_it(full):
     assert "BEAR" not in text
     for word in ("Chance and majority", "SEM", "items in"):
         assert word not in text
+
+
+def test_a_mark_that_one_paper_s_answers_alone_told_of_stands_at_the_name_everywhere(shown):
+    page = paged(shown)
+    known = [dataclasses.replace(p, model=p.model + marks.MARK) for p in PROBES[:1]] + PROBES[1:]
+    html = report.render(dataclasses.replace(page, probes=known, chapters=[]))
+    first = html.split('<section id="headline">')[1].split("</table>")[0]
+    assert first.count("<tr>") == 1 + len(PROBES)
+    assert first.count(marks.MARK) == 1
+    assert marks.NOTE in html
 
 
 def attributes_table():

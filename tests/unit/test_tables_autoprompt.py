@@ -15,6 +15,7 @@ from kgprobe.tables import (
     autoprompt_report,
     autoprompt_sweeps,
     chapter,
+    headline,
     table,
 )
 from tests.unit.prompt_outcomes import answered, examples, outcomes
@@ -275,6 +276,17 @@ def test_figure_3_has_a_cell_for_every_size_of_labels_and_trigger():
     assert cells["auto_sst2 | m | k 10", "1 x 4"]["value"] == pytest.approx(55)
     assert cells["auto_sst2 | m | k 10", "3 x 3"]["n"] == 40
     assert len(autoprompt_sweeps.draw_grid(made)) == 1
+
+
+@pytest.mark.parametrize("method", ["low_data", "grid"])
+def test_a_sweep_alone_has_its_figure_and_its_headline(method):
+    sweep = [autoprompt_sweeps.Sweep("auto_sst2", "m", points(triggers=[3], value=[0.6]))]
+    name = {"low_data": "autoprompt_figure2", "grid": "autoprompt_figure3"}[method]
+    made = {name: getattr(autoprompt_sweeps, method)(sweep)}
+    page = autoprompt_report.chapter(made, [], PRINTED, {}, {"mode": "default"})
+    assert len(page.drawings) == 1
+    assert not page.grids
+    assert headline.build(made)["value"].to_list() == [pytest.approx(60)]
 
 
 def test_the_chapter_holds_ours_and_quotes_the_paper(tmp_path):

@@ -359,7 +359,6 @@ rule report:
     threads: 1
     params:
         code=code("report", "tables/report_template"),
-        answers=[answers_of(row) for row in EXPERIMENTS],
         experiments=EXPERIMENTS,
         models=MODELS,
     script:

@@ -8,7 +8,7 @@ with job(snakemake) as run:
         page=Path(run.output.page),
         headline=run.input.headline,
         tables=run.input.tables,
-        answers=run.params.answers,
+        answers=run.input.answers,
         questions=run.input.questions,
         chapters=run.input.chapters,
         experiments=run.params.experiments,

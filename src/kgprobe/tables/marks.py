@@ -39,6 +39,11 @@ def names(rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]) -> dic
     return {row["model"]: row["model"] + MARK * (row["model"] in wrong) for row in rows}
 
 
+def bare(text: str) -> str:
+    """A name or label without the mark, which a chapter may know of and another not."""
+    return text.replace(MARK, "")
+
+
 def notes(texts: Iterable[str]) -> list[str]:
     """The note that explains the mark, where one of the texts that are shown has it."""
     return [NOTE] if any(MARK in text for text in texts) else []

@@ -101,7 +101,7 @@ def render(report: Report) -> str:
         top=top,
         # BEAR's alone needs no title of its own
         is_titled=len(top) > 1 or not any(block.paper == "kgprobe" for block in blocks),
-        notes=marks.notes(report.headline["row"]),
+        notes=marks.notes([*report.headline["row"], *(p.model for p in report.probes)]),
         terms={k: v for chapter in report.chapters for k, v in chapter.terms.items()} | TERMS,
         models=grid.records("Models", report.models),
         experiments=grid.records("Experiments", report.experiments),
@@ -140,21 +140,24 @@ def inline(drawing: Drawing) -> Markup:
 def _top(blocks: Sequence[headline.Block], probes: Sequence[Probe]) -> list[Grid]:
     """BEAR's benchmarks in one table, then a table for each benchmark of the other papers."""
     bear = [block for block in blocks if block.paper == "kgprobe"]
-    asked = {label for block in bear for label in block.labels}
-    own = [probe for probe in probes if probe.label in asked]
-    grids = [grid.headline(bear[0].cells, own)] if own else []
-    return grids + [_block(block, probes) for block in blocks if block not in bear]
+    grids = [_block(block, probes) for block in blocks if block not in bear]
+    if not bear:
+        return grids
+    labels = {marks.bare(probe.label): probe for probe in probes}
+    own = [labels[marks.bare(label)] for block in bear for label in block.labels]
+    cells = {(labels[marks.bare(r)].label, c): cell for (r, c), cell in bear[0].cells.items()}
+    return [grid.headline(cells, [p for p in probes if p in own]), *grids]
 
 
 def _block(block: headline.Block, probes: Sequence[Probe]) -> Grid:
     """A row per model and method of a benchmark, control models last."""
-    models = {probe.model: probe for probe in probes}
+    models = {marks.bare(probe.model): probe for probe in probes}
     rows = []
     for label in block.labels:
         model, _, *method = label.split(" | ")
+        probe = models[marks.bare(model)]
         numbers = [_number(block.cells, label, column) for column in block.columns]
-        row = [grid.named(models[model]), grid.text(", ".join(method)), *numbers]
-        rows.append((models[model].control, row))
+        rows.append((probe.control, [grid.named(probe), grid.text(", ".join(method)), *numbers]))
     heads = ["model", "method", *block.columns]
     ordered = [row for _, row in sorted(rows, key=lambda found: found[0])]
     title = f"{block.name}: {block.title}"

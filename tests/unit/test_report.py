@@ -368,7 +368,7 @@ def small(name, cells):
 
 
 @pytest.mark.skipif(
-    not shutil.which("chromium"), reason="needs the browser chromium (Debian: chromium)"
+    not shutil.which("chromium"), reason="needs the browser chromium"
 )
 def test_a_press_on_a_head_sorts_and_a_second_one_turns_round(full, tmp_path):
     presses = """<script>

@@ -367,9 +367,7 @@ def small(name, cells):
     return tables.build([tables.cell(name, row, column, value, 10) for row, column, value in cells])
 
 
-@pytest.mark.skipif(
-    not shutil.which("chromium"), reason="needs the browser chromium"
-)
+@pytest.mark.skipif(not shutil.which("chromium"), reason="needs the browser chromium")
 def test_a_press_on_a_head_sorts_and_a_second_one_turns_round(full, tmp_path):
     presses = """<script>
       const table = document.querySelector("#headline table"), out = [];

@@ -151,15 +151,6 @@ def test_an_edit_of_a_script_reruns_its_jobs_and_a_comment_none(finished, monkey
     script.write_text(text)
 
 
-def test_one_core_gives_the_same_bytes_as_two(finished, tmp_path):
-    alone = project(tmp_path)
-    result = alone.run(cores=1)
-    assert result.returncode == 0, result.stdout[-4000:]
-    hashes = finished.hashes(*SAME)
-    assert len(hashes) > 20
-    assert alone.hashes(*SAME) == hashes
-
-
 def test_what_a_run_leaves_behind(finished):
     manifest = (finished.folder / "results/manifest.tsv").read_text().splitlines()
     header = manifest[0].split("\t")

@@ -79,7 +79,8 @@ def test_every_kind_of_row_alone_is_planned_up_to_the_report(tmp_path, monkeypat
         assert ("\nrule chapter_bear:" in plan) == is_bear, row
 
 
-#: what must not matter: hash seed, time zone, language, threads of data frames and of algebra
+#: what must not matter: hash seed, time zone, language (made by .ci/run, where i is no small I),
+#: threads of data frames and of algebra
 ELSEWHERE = {
     "PYTHONHASHSEED": "77",
     "TZ": "Pacific/Kiritimati",

@@ -21,7 +21,7 @@ def test_wilson_holds_the_share_and_stays_inside(n, share):
     assert 0 <= low <= successes / n <= high <= 1
 
 
-@pytest.mark.parametrize(("successes", "n"), [(1, 0), (-1, 5), (6, 5)])
+@pytest.mark.parametrize(("successes", "n"), [(1, 0), (0, 0), (-1, 5), (6, 5)])
 def test_wilson_refuses_what_is_no_share(successes, n):
     with pytest.raises(ValueError, match="wilson needs"):
         intervals.wilson(successes, n)
@@ -40,6 +40,9 @@ def test_resamples_stay_within_their_stratum_and_repeat():
     assert (weights[:, 5] == 1).all()
     assert (weights == intervals.resamples(strata, n=50, seed=7)).all()
     assert (weights != intervals.resamples(strata, n=50, seed=8)).any()
+    plain = intervals.resamples(strata)
+    assert plain.shape == (2000, 6)
+    assert (plain == intervals.resamples(strata, 2000, 0)).all()
 
 
 def test_bootstrap_covers_the_true_mean_about_as_often_as_it_says():

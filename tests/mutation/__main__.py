@@ -43,7 +43,7 @@ GROUPS = {
             "graph_checks", "graph_examples", "graph",
         )],
         ["test_attributes_worked", "test_attributes_input", "test_attributes_checks",
-         "test_attributes_sampling", "test_attributes_brute"],
+         "test_attributes_sampling", "test_attributes_limits", "test_attributes_brute"],
     ),
 }  # fmt: skip
 
@@ -59,7 +59,7 @@ def fingerprint(tests: list[str]) -> str:
     return digest.hexdigest()
 
 
-def tried(group: str, only: str, jobs: int) -> tuple[list[Mutant], dict[str, str]]:
+def tried(group: str, only: str, jobs: int, budget: float) -> tuple[list[Mutant], dict[str, str]]:
     """The mutants of a group, and key -> the test that noticed ("" for none)."""
     modules, tests = GROUPS[group]
     every = []
@@ -74,7 +74,7 @@ def tried(group: str, only: str, jobs: int) -> tuple[list[Mutant], dict[str, str
     hypothesis.settings.load_profile("mutation")
     for name in modules:
         importlib.import_module("kgprobe." + name.replace("/", "."))
-    trials = Trials(every, KEPT / group, fingerprint(tests), jobs)
+    trials = Trials(every, KEPT / group, fingerprint(tests), jobs, budget)
     files = [str(ROOT / "tests" / "unit" / f"{name}.py") for name in tests]
     code = pytest.main(
         ["-q", "-s", "-p", "no:cacheprovider", "-W", "ignore", *files], plugins=[trials]
@@ -90,6 +90,7 @@ def main() -> int:
     parser.add_argument("groups", nargs="*", choices=[[], *GROUPS], default=[])
     parser.add_argument("--only", default="", help="mutants whose line in the list holds this text")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--budget", type=float, default=60, help="most seconds of tests a mutant")
     parser.add_argument("--list", action="store_true", help="print the survivors without reason")
     told = parser.parse_args()
     if len(told.groups) != 1:
@@ -97,7 +98,7 @@ def main() -> int:
         options = sys.argv[1 + len(told.groups) :]
         start = [sys.executable, "-m", "tests.mutation"]
         return max(subprocess.call([*start, g, *options]) for g in told.groups or GROUPS)
-    every, outcome = tried(told.groups[0], told.only, told.jobs)
+    every, outcome = tried(told.groups[0], told.only, told.jobs, told.budget)
     return survivors.report(ROOT / "tests" / "mutants.tsv", every, outcome, told.list)
 
 

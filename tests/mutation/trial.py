@@ -10,6 +10,7 @@ import time
 import types
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,10 @@ def _plain(one: Any) -> Any:
 class Trials:
     """A pytest plugin that runs the tests once to see what they reach, then every mutant."""
 
-    def __init__(self, trials: Sequence[Trial], folder: Path, fingerprint: str, jobs: int) -> None:
-        self.trials, self.folder, self.jobs = trials, folder, jobs
+    def __init__(
+        self, trials: Sequence[Trial], folder: Path, fingerprint: str, jobs: int, budget: float
+    ) -> None:
+        self.trials, self.folder, self.jobs, self.budget = trials, folder, jobs, budget
         self.fingerprint = fingerprint
         self.outcome: dict[str, str] | None = None
         self.kills: Counter[tuple[str, str]] = Counter()
@@ -84,12 +87,19 @@ class Trials:
         if kept.is_file() and (found := json.loads(kept.read_text()))["for"] == self.fingerprint:
             return found["tests"]
         print(f"tracing {len(items)} tests ...", flush=True)
-        child = os.fork()
-        if not child:
-            _leave(lambda: _trace(items, self._files(), kept, self.fingerprint))
-        if os.waitpid(child, 0)[1]:
-            raise pytest.UsageError("the tests fail without any change; see make test")
-        return json.loads(kept.read_text())["tests"]
+        told: dict[str, Any] = {}
+        # each in a process of its own: what one test keeps for the next would hide what it reaches
+        for item in tqdm(items.values(), disable=False, mininterval=5):
+            part = self.folder / "part.json"
+            part.unlink(missing_ok=True)
+            child = os.fork()
+            if not child:
+                _leave(lambda item=item, part=part: _trace(item, self._files(), part))
+            if os.waitpid(child, 0)[1]:
+                raise pytest.UsageError(f"{item.nodeid} fails without any change; see make test")
+            told[item.nodeid] = json.loads(part.read_text())
+        kept.write_text(json.dumps({"for": self.fingerprint, "tests": told}))
+        return told
 
     def _files(self) -> set[str]:
         return {str(sys.modules[name].__file__) for _, name, _ in self.trials}
@@ -176,7 +186,9 @@ class Trials:
             worth = 1 + self.kills[mutant.file, test] + self.kills[mutant.function, test]
             return test != hint, (0.01 + reached[test]["seconds"]) / worth
 
-        return sorted(tests, key=cost)
+        tests.sort(key=cost)
+        spent = list(accumulate(reached[test]["seconds"] for test in tests))
+        return [test for test, seconds in zip(tests, spent, strict=True) if seconds <= self.budget]
 
 
 def _workers() -> list[str]:
@@ -194,9 +206,8 @@ def _failing(items: Sequence[pytest.Item]) -> Iterator[str]:
             yield item.nodeid
 
 
-def _trace(items: dict[str, pytest.Item], files: set[str], kept: Path, fingerprint: str) -> None:
-    """Writes seconds and reached lines of every test; raises when one fails."""
-    told = {}
+def _trace(item: pytest.Item, files: set[str], kept: Path) -> None:
+    """Writes the seconds and the reached lines of a test; raises when it fails."""
     lines: dict[str, set[int]] = {}
 
     def local(frame: types.FrameType, event: str, _: Any) -> Any:
@@ -206,20 +217,15 @@ def _trace(items: dict[str, pytest.Item], files: set[str], kept: Path, fingerpri
     def globally(frame: types.FrameType, event: str, arg: Any) -> Any:
         return local(frame, event, arg) if frame.f_code.co_filename in files else None
 
-    ordered = list(items.values())
-    for item, after in tqdm(list(zip(ordered, [*ordered[1:], None], strict=True)), disable=False):
-        lines.clear()
-        start = time.process_time()
-        sys.settrace(globally)
-        reports = runtestprotocol(item, log=False, nextitem=after)
-        sys.settrace(None)
-        if any(report.failed for report in reports):
-            raise AssertionError(f"{item.nodeid} fails without any change")
-        told[item.nodeid] = {
-            "seconds": time.process_time() - start,
-            "lines": {file: sorted(own) for file, own in lines.items()},
-        }
-    kept.write_text(json.dumps({"for": fingerprint, "tests": told}))
+    start = time.process_time()
+    sys.settrace(globally)
+    reports = runtestprotocol(item, log=False, nextitem=None)
+    sys.settrace(None)
+    if any(report.failed for report in reports):
+        raise AssertionError(item.nodeid)
+    seconds = time.process_time() - start
+    reached = {file: sorted(own) for file, own in lines.items()}
+    kept.write_text(json.dumps({"seconds": seconds, "lines": reached}))
 
 
 def _leave(work: Any) -> None:

@@ -45,6 +45,18 @@ def test_resamples_stay_within_their_stratum_and_repeat():
     assert (plain == intervals.resamples(strata, 2000, 0)).all()
 
 
+def test_the_mean_is_taken_over_the_drawn_items():
+    values = np.random.default_rng(4).random(7)
+    strata = np.array([0, 0, 1, 1, 1, 1, 1])
+    weights = intervals.resamples(strata, n=300, seed=2)
+    means = [np.mean(np.repeat(values, row)) for row in weights]
+    for level, tails in ((0.95, [0.025, 0.975]), (0.8, [0.1, 0.9])):
+        found = intervals.bootstrap_mean(values, weights, level)
+        assert found == pytest.approx(tuple(np.quantile(means, tails)))
+    with pytest.raises(ValueError, match="6 values, but weights for 7 items"):
+        intervals.bootstrap_mean(values[1:], weights)
+
+
 def test_bootstrap_covers_the_true_mean_about_as_often_as_it_says():
     generator = np.random.default_rng(0)
     hits = 0

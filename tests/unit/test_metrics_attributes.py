@@ -145,7 +145,8 @@ def drawn_with_replacement(above, below, seed):
 
 @pytest.mark.parametrize("seed", [None, 0, 3])
 def test_the_interval_of_fractional_scores_is_a_bootstrap_over_examples(seed):
-    scores = [(0.5, 1), (1, 1), (0, 0.5), (0.25, 0.25), (1, 0)]
+    # of many different values, since quantiles of few are the same for other draws
+    scores = [tuple(pair) for pair in np.random.default_rng(1).random((9, 2)).tolist()]
     given_ = alphas("symmetry", scores, kind="token_mean")
     row = one(measure(given_, by=["kind"], **({} if seed is None else {"seed": seed})))
     above, below = zip(*(literal("symmetry", s) for s in scores), strict=True)
@@ -158,7 +159,7 @@ def test_the_interval_of_fractional_scores_is_a_bootstrap_over_examples(seed):
 
 
 def test_a_bootstrap_of_many_examples_is_drawn_in_parts_and_the_same():
-    scores = np.random.default_rng(3).choice([0.0, 0.25, 1.0], size=2600)
+    scores = np.random.default_rng(3).random(2600)
     generator = np.random.Generator(np.random.PCG64(5))
     means = scores[generator.integers(0, 2600, size=(2000, 2600))].mean(axis=1)
     found = attributes.bootstrap_ratio(scores, np.ones(2600), 5)
@@ -167,10 +168,12 @@ def test_a_bootstrap_of_many_examples_is_drawn_in_parts_and_the_same():
 
 @pytest.mark.parametrize("seed", [None, 0, 3])
 def test_the_cluster_interval_draws_whole_patterns(seed):
-    patterns = dict(enumerate(["P1", "P1", "P2", "P2", "P2", "P3", "P4"]))
-    scores = [(1, 1), (1, 0), (0, 1), (1, 1), (0, 0), (1, 1), (0.5, 1)]
+    names = ["P1", "P2", "P3", "P4", "P5", "P6", "P7"]
+    patterns = {i: names[i % 7] for i in range(17)}
+    scores = [tuple(pair) for pair in np.random.default_rng(2).random((17, 2)).tolist()]
+    scores[3] = (0, 0)
     rows = parts(alphas("paths", scores, patterns))
-    sums = {p: [0.0, 0.0] for p in ("P1", "P2", "P3", "P4")}
+    sums = {p: [0.0, 0.0] for p in names}
     for i, example in enumerate(scores):
         for k, value in enumerate(literal("paths", example)):
             sums[patterns[i]][k] += value

@@ -17,7 +17,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-os.environ |= {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "TQDM_DISABLE": "1"}
+if __name__ == "__main__":
+    # before anything reads them
+    os.environ |= {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "TQDM_DISABLE": "1"}
 
 import hypothesis
 import pytest

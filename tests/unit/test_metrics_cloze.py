@@ -93,7 +93,7 @@ def test_many_items_at_once_have_each_its_average_over_all_orders():
 def test_many_items_of_one_rank_each_equal_a_literal_loop():
     rng = np.random.default_rng(9)
     items = [(rng.integers(2, 16, rng.integers(1, 5)) / 2).tolist() for _ in range(200)]
-    items[:2] = [[2.0, 2.0, 1.0], [1.0, 1.0]]
+    items[:2] = [[1.0, 1.0], [2.0, 2.0, 1.0]]
     starts = np.cumsum([0, *(len(ranks) for ranks in items[:-1])])
     ks = (1, 2, 5)
     # a rank below the number of golds that share it cannot come out of a list

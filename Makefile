@@ -3,6 +3,7 @@
 #   make test   every test
 #   make lint   formatting, lint and types
 #   make bench  measurements against peers, written to results/perf
+#   make mutate does a test notice each small change of the attributes and the metrics? (an hour)
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
@@ -15,10 +16,10 @@ export TOKENIZERS_PARALLELISM := false
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_PROGRESS_BARS := 1
 
-.PHONY: run test bench lint setup clean help
+.PHONY: run test bench mutate lint setup clean help
 
 help:
-	@sed -n '2,6p' Makefile
+	@sed -n '2,7p' Makefile
 
 # constraints.txt pins what the pinned packages pull in
 $(STAMP): pyproject.toml constraints.txt
@@ -39,6 +40,9 @@ test: $(STAMP)
 
 bench: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m perf.run
+
+mutate: $(STAMP)
+	$(BIN)/python -m tests.mutation $(MUTATE)
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check src tests perf workflow/scripts

@@ -1,13 +1,19 @@
-"""Small graphs for the attributes: the worked example, and facts from tuples of numbers."""
+"""Small graphs for the attributes: the worked example, planted structures, facts from numbers."""
 
+import importlib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import polars as pl
 import yaml
 
+from kgprobe.benchmarks import graph_checks
 from kgprobe.benchmarks.graph import Graph, encode
+from kgprobe.benchmarks.graph_examples import EmptyBenchmarkError
+from kgprobe.benchmarks.graph_items import Built
 from kgprobe.benchmarks.graph_settings import settings_of
 from kgprobe.schema import FACTS
 
@@ -55,19 +61,167 @@ def worked() -> Graph:
 
 def settings(attribute: str, **changed: Any) -> dict[str, Any]:
     """The defaults of config.yaml, with changes."""
-    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())["attributes"]
-    return {**settings_of(config, attribute), **changed}
+    return {**settings_of(_config(), attribute), **changed}
+
+
+@cache
+def _config() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "config" / "config.yaml").read_text())["attributes"]
+
+
+def attribute(name: str, given: pl.DataFrame, **changed: Any) -> Built | None:
+    """One of the nine from FACTS, as the workflow builds it; None when it has no example.
+
+    All that the tests against plain loops know of how benchmarks are made.
+    """
+    module = importlib.import_module(f"kgprobe.benchmarks.{name}")
+    try:
+        return graph_checks.build(module, encode(given.lazy()), settings(name, **changed))
+    except EmptyBenchmarkError:
+        return None
 
 
 def triples(examples: pl.DataFrame) -> list[tuple[tuple[int | str, int | str, int | str], ...]]:
     """The examples as tuples of triples of numbers (other text stays), in order."""
-    found = []
-    for _, rows in examples.sort("example", "position").group_by("example", maintain_order=True):
-        ids = rows.select("subject", "predicate", "object").rows()
-        found.append(tuple(tuple(number(one) for one in row) for row in ids))
-    return sorted(found, key=str)
+    found: dict[str, list[tuple[int | str, int | str, int | str]]] = {}
+    rows = examples.sort("example", "position")
+    for example, *ids in rows.select("example", "subject", "predicate", "object").rows():
+        found.setdefault(example, []).append(tuple(number(one) for one in ids))
+    return sorted((tuple(rows) for rows in found.values()), key=str)
 
 
 def number(name: str) -> int | str:
     """The number of an id; what is none stays."""
     return int(name[1:]) if name[:1] in "QP" and name[1:].isdigit() else name
+
+
+PEOPLE, PLACES, CLASSES = range(1, 19), range(201, 207), range(101, 109)
+CATEGORIES, OBSCURE, NATURES = range(901, 906), range(301, 315), range(401, 405)
+SENSITIVE = (21, 30, 91, 140)
+
+
+def planted(seed: int) -> pl.DataFrame:
+    """FACTS in which each of the nine attributes occurs, at, above and below usual thresholds.
+
+    Shares of symmetric and inverse triples that are halves and quarters or miss them by one triple,
+    ties of categories and of degrees, shared names, cycles, self-loops, duplicates, literals,
+    labels that are missing, blank or would break a prompt.
+    """
+    draw = Random(seed)
+    rows = [
+        *_symmetric(draw), *_inverse(draw), *_taxonomy(draw), *_memberships(draw),
+        *_triangles(draw), *_noise(draw), *_obscure(draw),
+    ]  # fmt: skip
+    names = _names(draw, rows)
+    loops = [(n, p, n) for n in draw.sample(PEOPLE, 2) for p in (26, 279)]
+    rows += [*draw.sample(rows, 6), *loops]
+    literals = [
+        (
+            n,
+            draw.choice([569, 569, 26, 47]),
+            f"19{draw.randint(70, 72)}-01-{day:02}T00:00:00Z^^date",
+        )
+        for n, day in zip(draw.sample([*PEOPLE, *OBSCURE], 12), [1, 1, 2, 3] * 3, strict=True)
+    ]
+    made = facts(rows, names, literals).rows()
+    spoken = ["Jan. 1", "January the first", None, None]
+    made = [(*row[:5], draw.choice(spoken) if row[4][0] != "Q" else row[5]) for row in made]
+    # not every statement tells the label of its subject
+    made = [(*r[:2], r[2] if draw.random() < 0.9 else None, *r[3:]) for r in made]
+    draw.shuffle(made)
+    return pl.DataFrame(made, schema=dict(FACTS.columns), orient="row")
+
+
+def _symmetric(draw: Random) -> list[Triple]:
+    """Of four relations, `mutual` triples that hold both ways and `single` ones that do not."""
+    rows = []
+    pairs = [(a, b) for a in PEOPLE for b in PEOPLE if a < b]
+    for p in (26, 47, 190, 461, 530):
+        mutual, single = draw.choice(
+            [(4, 0), (2, 2), (4, 4), (2, 6), (6, 2), (4, 2), (0, 4), (6, 3), (8, 0), (10, 2)]
+        )
+        single += draw.choice([0, 0, 1])
+        chosen = draw.sample(pairs, mutual // 2 + single)
+        both, one = chosen[: mutual // 2], chosen[mutual // 2 :]
+        rows += [(a, p, b) for a, b in both] + [(b, p, a) for a, b in both]
+        rows += [(a, p, b) if draw.random() < 0.5 else (b, p, a) for a, b in one]
+    return rows
+
+
+def _inverse(draw: Random) -> list[Triple]:
+    """Pairs of relations with inverse triples and some of each that have no inverse."""
+    rows = []
+    pairs = [(a, b) for a in PEOPLE for b in PEOPLE if a != b]
+    for p1, p2 in ((22, 40), (25, 40), (150, 1376), (36, 1001), (527, 361)):
+        k, first, second = draw.choice(
+            [(2, 2, 2), (4, 0, 4), (1, 3, 0), (3, 1, 1), (2, 0, 0), (4, 4, 0), (3, 3, 4)]
+        )
+        chosen = draw.sample(pairs, k + first + second)
+        rows += [(a, p1, b) for a, b in chosen[: k + first]]
+        rows += [(b, p2, a) for a, b in [*chosen[:k], *chosen[k + first :]]]
+    return rows
+
+
+def _taxonomy(draw: Random) -> list[Triple]:
+    """Subclasses with a cycle of two, one of three and a direct edge, and random ones."""
+    low, middle, high, *others = draw.sample(CLASSES, len(CLASSES))
+    rows = [(low, 279, middle), (middle, 279, high)]
+    rows += draw.choice([[], [(low, 279, high)], [(middle, 279, low)], [(high, 279, low)]])
+    return rows + [(draw.choice(others), 279, draw.choice(CLASSES)) for _ in range(6)]
+
+
+def _memberships(draw: Random) -> list[Triple]:
+    """Categories of sizes that tie."""
+    rows = []
+    for category in CATEGORIES:
+        own = draw.sample([*PEOPLE, *PLACES], draw.choice([2, 3, 3, 4, 6]))
+        rows += [(n, 31, category) for n in own]
+        rows += [(n, 106, category) for n in draw.sample(PEOPLE, draw.choice([0, 1, 3]))]
+    return rows
+
+
+def _triangles(draw: Random) -> list[Triple]:
+    """Combinations of relations, each closed a few times."""
+    rows = []
+    for r1, r2, r3 in ((19, 17, 27), (131, 17, 30), (69, 276, 131), (50, 50, 50)):
+        for _ in range(draw.randint(1, 4)):
+            a = draw.choice(PEOPLE)
+            b, c = draw.sample([n for n in (*PEOPLE, *PLACES) if n != a], 2)
+            rows += [(a, r1, b), (b, r2, c), (a, r3, c)]
+    return rows
+
+
+def _noise(draw: Random) -> list[Triple]:
+    nodes = [*PEOPLE, *PLACES]
+    rows = [
+        (draw.choice(nodes), draw.choice([17, 19, 27, 50, 69, 131, 276]), draw.choice(nodes))
+        for _ in range(30)
+    ]
+    return [(s, p, o) for s, p, o in rows if s != o]
+
+
+def _obscure(draw: Random) -> list[Triple]:
+    """Entities of one to four edges, one of them of a sensitive relation."""
+    rows = []
+    for n in OBSCURE:
+        rows.append((n, draw.choice(SENSITIVE), draw.choice(NATURES)))
+        for _ in range(draw.choice([0, 0, 1, 1, 2, 3])):
+            other = draw.choice(PLACES)
+            rows.append(
+                draw.choice([(n, 19, other), (other, 50, n), (n, 21, draw.choice(NATURES))])
+            )
+    return rows
+
+
+def _names(draw: Random, rows: list[Triple]) -> dict[int, str]:
+    """Labels: shared ones, whose owners get facts of one relation, and some that are none."""
+    entities = sorted({n for s, _, o in rows for n in (s, o)})
+    names = {n: f"entity {n}" for n in entities}
+    people = draw.sample(PEOPLE, len(PEOPLE))
+    for name, size in (("Cid", 3), ("cid", 1), ("Dee", 2), ("Eve", 2)):
+        for n in (people.pop() for _ in range(size)):
+            names[n] = f" {name} " if draw.random() < 0.2 else name
+            rows += [(n, p, draw.choice(PLACES)) for p in (19, 27, 31, 166) if draw.random() < 0.9]
+    for n in draw.sample(entities, 5):
+        names[n] = draw.choice([None, "", "  ", "[X]", "a [MASK] b", "<mask>", "<extra_id_0>"])
+    return names

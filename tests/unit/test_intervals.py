@@ -21,7 +21,7 @@ def test_wilson_holds_the_share_and_stays_inside(n, share):
     assert 0 <= low <= successes / n <= high <= 1
 
 
-@pytest.mark.parametrize(("successes", "n"), [(1, 0), (-1, 5), (6, 5)])
+@pytest.mark.parametrize(("successes", "n"), [(1, 0), (0, 0), (-1, 5), (6, 5)])
 def test_wilson_refuses_what_is_no_share(successes, n):
     with pytest.raises(ValueError, match="wilson needs"):
         intervals.wilson(successes, n)
@@ -40,6 +40,21 @@ def test_resamples_stay_within_their_stratum_and_repeat():
     assert (weights[:, 5] == 1).all()
     assert (weights == intervals.resamples(strata, n=50, seed=7)).all()
     assert (weights != intervals.resamples(strata, n=50, seed=8)).any()
+    plain = intervals.resamples(strata)
+    assert plain.shape == (2000, 6)
+    assert (plain == intervals.resamples(strata, 2000, 0)).all()
+
+
+def test_the_mean_is_taken_over_the_drawn_items():
+    values = np.random.default_rng(4).random(7)
+    strata = np.array([0, 0, 1, 1, 1, 1, 1])
+    weights = intervals.resamples(strata, n=300, seed=2)
+    means = [np.mean(np.repeat(values, row)) for row in weights]
+    for level, tails in ((0.95, [0.025, 0.975]), (0.8, [0.1, 0.9])):
+        found = intervals.bootstrap_mean(values, weights, level)
+        assert found == pytest.approx(tuple(np.quantile(means, tails)))
+    with pytest.raises(ValueError, match="6 values, but weights for 7 items"):
+        intervals.bootstrap_mean(values[1:], weights)
 
 
 def test_bootstrap_covers_the_true_mean_about_as_often_as_it_says():

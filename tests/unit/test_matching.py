@@ -30,6 +30,8 @@ def test_a_match_is_equality_and_containment_is_not():
     assert not matched("Paris, France", ["Paris"])
     assert contained("It is Paris, France", ["Paris"])
     assert not contained("Parisian", ["Paris"])
+    assert contained("It is Paris, France", ["Rome", "paris", "London"])
+    assert not contained("It is Paris, France", ["Rome", "..."])
     assert not matched("", [""])
     assert not matched(".", ["!"])
     assert first_match(["Rome", "paris", "Paris"], ["Paris"]) == 2

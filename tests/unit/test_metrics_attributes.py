@@ -1,5 +1,6 @@
 """Metrics of the nine attributes: the worked example, a literal reference, and their properties."""
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -123,11 +124,70 @@ def test_missing_is_not_wrong():
         (pl.col("example") == "e000") | (pl.col("position") == 0)
     )
     assert one(measure(lost))["missing"] == 1
+    row = one(measure(alphas("entity_centric", [(1, None, 1), (1, 0, 1, 0)])))
+    assert (row["examples"], row["missing"], row["value_pooled"]) == (1, 1, 0.5)
 
 
 def test_partial_scores():
     rows = parts(pl.concat([alphas("hierarchy", [(1, 1, 0), (0, 1, 1)]), alphas("bias", [(1,)])]))
     assert partial(rows).rows() == [("hierarchy", 0.5, 2)]
+
+
+def drawn_with_replacement(above, below, seed):
+    """2,000 samples of as many, one after another, and the central 95 % of their ratios."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    ratios = []
+    for _ in range(2000):
+        chosen = [int(i) for i in generator.integers(0, len(above), size=len(above))]
+        ratios.append(sum(above[i] for i in chosen) / sum(below[i] for i in chosen))
+    return np.quantile(ratios, 0.025), np.quantile(ratios, 0.975)
+
+
+@pytest.mark.parametrize("seed", [None, 0, 3])
+def test_the_interval_of_fractional_scores_is_a_bootstrap_over_examples(seed):
+    # of many different values, since quantiles of few are the same for other draws
+    scores = [tuple(pair) for pair in np.random.default_rng(1).random((9, 2)).tolist()]
+    given_ = alphas("symmetry", scores, kind="token_mean")
+    row = one(measure(given_, by=["kind"], **({} if seed is None else {"seed": seed})))
+    above, below = zip(*(literal("symmetry", s) for s in scores), strict=True)
+    expected = drawn_with_replacement(above, below, seed or 0)
+    assert (row["low"], row["high"]) == pytest.approx(expected)
+    assert row["low"] < row["value_pooled"] < row["high"]
+    if seed is None:
+        straight = attributes.bootstrap_ratio(np.array(above), np.array(below))
+        assert straight == pytest.approx(expected)
+
+
+def test_a_bootstrap_of_many_examples_is_drawn_in_parts_and_the_same():
+    scores = np.random.default_rng(3).random(2600)
+    generator = np.random.Generator(np.random.PCG64(5))
+    means = scores[generator.integers(0, 2600, size=(2000, 2600))].mean(axis=1)
+    found = attributes.bootstrap_ratio(scores, np.ones(2600), 5)
+    assert found == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
+
+
+@pytest.mark.parametrize("seed", [None, 0, 3])
+def test_the_cluster_interval_draws_whole_patterns(seed):
+    names = ["P1", "P2", "P3", "P4", "P5", "P6", "P7"]
+    patterns = {i: names[i % 7] for i in range(17)}
+    scores = [tuple(pair) for pair in np.random.default_rng(2).random((17, 2)).tolist()]
+    scores[3] = (0, 0)
+    rows = parts(alphas("paths", scores, patterns))
+    sums = {p: [0.0, 0.0] for p in names}
+    for i, example in enumerate(scores):
+        for k, value in enumerate(literal("paths", example)):
+            sums[patterns[i]][k] += value
+    above, below = zip(*sums.values(), strict=True)
+    found = cluster_interval(rows, **({} if seed is None else {"seed": seed}))
+    assert found == pytest.approx(drawn_with_replacement(above, below, seed or 0))
+
+
+def test_an_example_of_several_relations_counts_once_unless_asked_by_relation():
+    given_ = alphas("entity_centric", [(1, 0, 1), (1, 1, 1)]).with_columns(
+        pattern=pl.format("P{}", "position")
+    )
+    assert parts(given_)["pattern"].to_list() == ["all", "all"]
+    assert parts(given_, patterns=True).height == 6
 
 
 def test_cluster_interval_is_wider_when_patterns_agree():
@@ -143,6 +203,8 @@ def test_cluster_interval_is_wider_when_patterns_agree():
 def test_wrong_input_is_named():
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         measure(alphas("bias", [(1.5,)]))
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        measure(alphas("bias", [(-0.5,)]))
     with pytest.raises(ValueError, match="no metric of"):
         measure(alphas("transitivity", [(1,)]))
     with pytest.raises(ValueError, match="stands twice"):

@@ -50,6 +50,69 @@ def test_expectations_equal_the_average_over_all_orders(scores, golds):
     assert found.filtered[0] == pytest.approx(np.mean(alone))
 
 
+def average(scores, golds, ks):
+    """What an item is worth on average over all orders of the tied: every value of `Items`."""
+    ranked = list(orders(scores))
+    first = [min(r[g] for g in golds) for r in ranked]
+    alone = [1 / (r[g] - sum(r[o] < r[g] for o in golds if o != g)) for r in ranked for g in golds]
+    return {
+        **{f"hits {k}": np.mean([f <= k for f in first]) for k in ks},
+        **{f"recall {k}": np.mean([r[g] <= k for r in ranked for g in golds]) for k in ks},
+        "mrr": np.mean([1 / f for f in first]),
+        "mrra": 1 / np.mean([r[g] for r in ranked for g in golds]),
+        "filtered": np.mean(alone),
+        "ceiling": 1 / np.mean(range(1, len(golds) + 1)),
+    }
+
+
+def of_item(found, number):
+    """The values of one item out of `Items`."""
+    return {
+        **{f"hits {k}": v[number] for k, v in found.hits.items()},
+        **{f"recall {k}": v[number] for k, v in found.recall.items()},
+        **{n: getattr(found, n)[number] for n in ("mrr", "mrra", "filtered", "ceiling")},
+    }
+
+
+def test_many_items_at_once_have_each_its_average_over_all_orders():
+    rng = np.random.default_rng(8)
+    items, best, worst, starts = [], [], [], []
+    for _ in range(60):
+        scores = rng.integers(0, 3, rng.integers(1, 7)).tolist()
+        golds = rng.permutation(len(scores))[: rng.integers(1, 4)].tolist()
+        items.append((scores, golds))
+        starts.append(len(best))
+        for own, more in zip((best, worst), ranges(scores, golds), strict=True):
+            own += more.tolist()
+    ks = (1, 2, 5)
+    found = cloze.values(np.array(best), np.array(worst), np.array(starts), ks)
+    for number, (scores, golds) in enumerate(items):
+        assert of_item(found, number) == pytest.approx(average(scores, golds, ks))
+
+
+def test_many_items_of_one_rank_each_equal_a_literal_loop():
+    rng = np.random.default_rng(9)
+    items = [(rng.integers(2, 16, rng.integers(1, 5)) / 2).tolist() for _ in range(200)]
+    items[:2] = [[1.0, 1.0], [2.0, 2.0, 1.0]]
+    starts = np.cumsum([0, *(len(ranks) for ranks in items[:-1])])
+    ks = (1, 2, 5)
+    # a rank below the number of golds that share it cannot come out of a list
+    items = [[r + len(ranks) - 1 for r in ranks] for ranks in items]
+    found = cloze.at_ranks(np.concatenate(items), starts, ks)
+    for number, ranks in enumerate(items):
+        alone = [1 / (r - sum(other < r for other in ranks)) for r in ranks]
+        assert of_item(found, number) == pytest.approx(
+            {
+                **{f"hits {k}": float(min(ranks) <= k) for k in ks},
+                **{f"recall {k}": np.mean([r <= k for r in ranks]) for k in ks},
+                "mrr": 1 / min(ranks),
+                "mrra": 1 / np.mean(ranks),
+                "filtered": np.mean(alone),
+                "ceiling": 2 / (len(ranks) + 1),
+            }
+        )
+
+
 def test_items_lie_one_after_another_and_mrr_is_never_below_its_bound():
     rng = np.random.default_rng(0)
     best, worst, starts = [], [], []

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kgprobe.metrics import prompts
 from kgprobe.metrics.intervals import wilson
+from kgprobe.sampling import hash_key
 from kgprobe.schema import EXAMPLES, OUTCOMES, check
 
 
@@ -104,6 +105,73 @@ def test_cut_and_ties_against_every_place_of_the_tie(scores, cut, data):
     assert prompts.reciprocal(*own)[0] == pytest.approx(np.mean([1 / p for p in places]))
 
 
+def test_ranks_at_the_edges():
+    rows = [
+        {"best": b, "worst": w} for b, w in ((1, 1), (1, 2), (2, 2), (10, 10), (10, 11), (11, 11))
+    ]
+    found = prompts.ranked(rows_of(rows))
+    assert found["p1"].to_list() == [1, 0.5, 0, 0, 0, 0]
+    assert found["p10"].to_list() == [1, 1, 1, 1, 0.5, 0]
+    mrr = [1, 0.75, 0.5, 0.1, (1 / 10 + 1 / 11) / 2, 1 / 11]
+    assert found["mrr"].to_list() == pytest.approx(mrr)
+    assert prompts.reciprocal(np.array([], dtype=np.int64), np.array([], dtype=np.int64)).size == 0
+    # autoprompt.md, section 7: the released code ranks 10,000 tokens
+    assert prompts.RELEASED_CUT == 10_000
+
+
+def literal_means(values, seed):
+    """Means of 2,000 samples with replacement, drawn one after another."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    return [np.mean(values[generator.integers(0, len(values), len(values))]) for _ in range(2000)]
+
+
+@pytest.mark.parametrize("seed", [None, 0, 4])
+def test_bootstraps_draw_facts_within_their_relation(seed):
+    # many different values: quantiles of few are the same for other draws
+    rng = np.random.default_rng(6)
+    own = {"P1": rng.random(8), "P2": rng.random(5)}
+    values = pl.DataFrame(
+        [("searched", g, f"e{i}", v) for g, every in own.items() for i, v in enumerate(every)],
+        schema=["prompt", "group", "unit", "mrr"],
+        orient="row",
+    )
+    found = prompts.summary(values, ("mrr",), **({} if seed is None else {"seed": seed}))
+    means = {g: np.array(literal_means(v, hash_key(seed or 0, g))) for g, v in own.items()}
+    expected = {
+        ("group", "P1"): means["P1"],
+        ("group", "P2"): means["P2"],
+        ("macro", ""): (means["P1"] + means["P2"]) / 2,
+        ("micro", ""): (8 * means["P1"] + 5 * means["P2"]) / 13,
+    }
+    for (level, group), drawn in expected.items():
+        row = cell(found, level, "mrr", group)
+        assert (row["low"], row["high"]) == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])))
+    if seed is None:
+        lone = pl.concat([values, values.with_columns(prompt=pl.lit("z"), mrr=pl.lit(0.0))])
+        gain = cell(prompts.gain(lone, "searched", "z", ("mrr",)), "macro", "mrr")
+        assert (gain["low"], gain["high"]) == pytest.approx(
+            tuple(np.quantile(expected["macro", ""], [0.025, 0.975]))
+        )
+
+
+def test_a_bootstrap_of_many_facts_is_drawn_in_parts_and_the_same():
+    values = np.random.default_rng(3).random(1300)
+    generator = np.random.Generator(np.random.PCG64(5))
+    literal = values[generator.integers(0, 1300, size=(2000, 1300))].mean(axis=1)
+    assert prompts.replicates(values[:, None], 5)[:, 0] == pytest.approx(literal)
+
+
+def test_rows_stand_in_order_of_prompt_and_group():
+    rows = [
+        {"prompt": f"p{9 - n % 10}", "group": f"P{9 - n // 10}", "example": f"e{n}"}
+        for n in range(100)
+    ]
+    found = prompts.summary(prompts.ranked(rows_of(rows)), ("p1",))
+    levels = [*[("group", f"P{g}") for g in range(10)], ("macro", ""), ("micro", "")]
+    expected = [(f"p{n}", *level) for n in range(10) for level in levels]
+    assert found.select("prompt", "level", "group").rows() == expected
+
+
 def test_golds_without_rank_are_left_out_or_wrong():
     absent = {"best": None, "worst": None, "filtered_best": None, "filtered_worst": None}
     rows = rows_of([{}, {}, absent, {**absent, "group": "P2"}])
@@ -176,7 +244,9 @@ def test_gain_is_paired_and_reproducible():
 
 def test_outcomes_need_their_examples():
     examples, outcomes = frames([{}, {}])
-    with pytest.raises(ValueError, match="1 outcomes have no example"):
+    with pytest.raises(ValueError, match=r"1 outcomes have no example, first \{.*'e001'\}"):
         prompts.joined(examples.head(1), outcomes)
+    with pytest.raises(ValueError, match=r"2 outcomes have no example, first \{.*'e000'\}"):
+        prompts.joined(examples.head(0), outcomes)
     with pytest.raises(ValueError, match="no outcomes of split 'dev'"):
         prompts.joined(examples, outcomes, split="dev")

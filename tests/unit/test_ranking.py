@@ -34,6 +34,21 @@ def test_ties_give_the_expectation_over_random_orders(scores, data):
 def test_nan_has_no_rank():
     with pytest.raises(ValueError, match="NaN"):
         ranking.tie_ranges(np.array([[1.0, np.nan]]), np.array([0]))
+    with pytest.raises(ValueError, match="NaN"):
+        ranking.tie_range(np.array([1.0, np.nan]), 0)
+
+
+def test_reciprocal_ranks_of_many_items():
+    best, worst = np.array([1, 3, 2, 7]), np.array([1, 5, 2, 9])
+    expected = [1, (1 / 3 + 1 / 4 + 1 / 5) / 3, 1 / 2, (1 / 7 + 1 / 8 + 1 / 9) / 3]
+    assert ranking.reciprocal_rank(best, worst).tolist() == pytest.approx(expected)
+    assert ranking.reciprocal_rank(best[:0], worst[:0]).tolist() == []
+
+
+@pytest.mark.parametrize(("positive", "negative"), [([], [1.0]), ([1.0], []), ([], [])])
+def test_auc_of_one_class_is_refused(positive, negative):
+    with pytest.raises(ValueError, match="both classes"):
+        ranking.auc(np.array(positive), np.array(negative))
 
 
 @given(st.lists(st.integers(0, 4), min_size=1), st.lists(st.integers(0, 4), min_size=1))

@@ -151,7 +151,8 @@ def _golds(rows: pl.DataFrame, graph: Graph, names: pl.DataFrame) -> pl.DataFram
     """(s, predicate, o, origin, golds, gold_labels): all objects of (s, p), the row's own first."""
     asked = rows.select("s", "predicate", "o", "origin").unique()
     own = asked.with_columns(gold=pl.col("o"), first=pl.lit(0))
-    single = asked.filter((pl.col("origin") != "reversed") & (pl.col("predicate") != TWO_UP))
+    # an inferred row may be worded as P279, too: its golds are two steps up all the same
+    single = asked.filter(pl.col("origin") == "stored")
     keyed = single.with_columns(p=pl.col("predicate").str.slice(1).cast(pl.UInt16))
     pairs = keyed.select("s", "p").unique()
     edges = graph.edges.join(
@@ -189,7 +190,7 @@ def _as_rows(numbers: pl.DataFrame) -> pl.DataFrame:
 
 def _two_up(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     """Every class exactly two steps up, as golds of the inferred rows."""
-    inferred = asked.filter(pl.col("predicate") == TWO_UP)
+    inferred = asked.filter(pl.col("origin") == "inferred")
     steps = graph.of([SUBCLASS_OF]).select(pl.col("s").cast(pl.UInt64), pl.col("o").cast(pl.UInt64))
     twice = steps.rename({"o": "middle"}).join(
         steps.rename({"s": "middle", "o": "gold"}), on="middle"

@@ -1,0 +1,108 @@
+"""`make mutate`: does a test notice every small change of what decides a number?
+
+    python -m tests.mutation [metrics] [attributes] [--only TEXT] [--jobs N] [--list]
+
+Tests are collected once; every mutant is a forked process in which the changed module's code takes
+the place of the loaded one's, and which runs the tests that reach the changed line until one
+fails. Outcomes are kept in results/mutation, so that a run goes on where it was stopped; another
+source or test file starts it anew, with the test that failed last time first. tests/mutants.tsv
+lists the survivors with reasons: an unlisted one, or one that is noticed now, fails the run.
+"""
+
+import argparse
+import hashlib
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    # before anything reads them
+    os.environ |= {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "TQDM_DISABLE": "1"}
+
+import hypothesis
+import pytest
+
+from tests.mutation import survivors
+from tests.mutation.changes import Mutant, mutants
+from tests.mutation.trial import Trials
+
+ROOT = Path(__file__).parents[2]
+SOURCE, KEPT = ROOT / "src" / "kgprobe", ROOT / "results" / "mutation"
+#: group -> (modules, test files that may notice)
+GROUPS = {
+    "metrics": (
+        ["metrics/attributes", "metrics/cloze", "metrics/intervals", "metrics/matching",
+         "metrics/prompts", "metrics/ranking"],
+        ["test_metrics_attributes", "test_metrics_cloze", "test_metrics_prompts", "test_intervals",
+         "test_matching", "test_ranking"],
+    ),
+    "attributes": (
+        [f"benchmarks/{name}" for name in (
+            "symmetry", "asymmetry", "bidirectional", "hierarchy", "composite", "paths",
+            "entity_centric", "bias", "ambiguous", "graph_wedges", "graph_patterns",
+            "graph_checks", "graph_examples", "graph",
+        )],
+        ["test_attributes_worked", "test_attributes_input", "test_attributes_checks",
+         "test_attributes_sampling", "test_attributes_limits", "test_attributes_brute"],
+    ),
+}  # fmt: skip
+
+
+def fingerprint(tests: list[str]) -> str:
+    """Changes with every file of the package, of the tests of a group and of what helps them."""
+    folder = ROOT / "tests" / "unit"
+    helpers = {path for path in folder.glob("*.py") if not path.name.startswith("test_")}
+    files = {*SOURCE.rglob("*.py"), *helpers, *(folder / f"{name}.py" for name in tests)}
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(files):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def tried(group: str, only: str, jobs: int, budget: float) -> tuple[list[Mutant], dict[str, str]]:
+    """The mutants of a group, and key -> the test that noticed ("" for none)."""
+    modules, tests = GROUPS[group]
+    every = []
+    for name in modules:
+        tree, own = mutants(SOURCE / f"{name}.py", f"{name}.py")
+        module = "kgprobe." + name.replace("/", ".")
+        every += [(mutant, module, tree) for mutant in own if only in "\t".join(mutant.key)]
+    hypothesis.settings.register_profile(
+        "mutation", database=None, derandomize=True, deadline=None,
+        phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
+    )  # fmt: skip
+    hypothesis.settings.load_profile("mutation")
+    for name in modules:
+        importlib.import_module("kgprobe." + name.replace("/", "."))
+    trials = Trials(every, KEPT / group, fingerprint(tests), jobs, budget)
+    files = [str(ROOT / "tests" / "unit" / f"{name}.py") for name in tests]
+    code = pytest.main(
+        ["-q", "-s", "-p", "no:cacheprovider", "-W", "ignore", *files], plugins=[trials]
+    )
+    if trials.outcome is None:
+        sys.exit(f"{group}: the tests could not be tried (pytest: {code})")
+    return [mutant for mutant, _, _ in every], trials.outcome
+
+
+def main() -> int:
+    """Tries the groups and compares the survivors with the list."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation")
+    parser.add_argument("groups", nargs="*", choices=[[], *GROUPS], default=[])
+    parser.add_argument("--only", default="", help="mutants whose line in the list holds this text")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--budget", type=float, default=60, help="most seconds of tests a mutant")
+    parser.add_argument("--list", action="store_true", help="print the survivors without reason")
+    told = parser.parse_args()
+    if len(told.groups) != 1:
+        # pytest can be used once in a process
+        options = sys.argv[1 + len(told.groups) :]
+        start = [sys.executable, "-m", "tests.mutation"]
+        return max(subprocess.call([*start, g, *options]) for g in told.groups or GROUPS)
+    every, outcome = tried(told.groups[0], told.only, told.jobs, told.budget)
+    return survivors.report(ROOT / "tests" / "mutants.tsv", every, outcome, told.list)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

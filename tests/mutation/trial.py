@@ -1,0 +1,243 @@
+"""Mutants tried one by one, each in a forked process, by tests that are collected once."""
+
+import ast
+import functools
+import json
+import os
+import resource
+import sys
+import time
+import types
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+from tqdm import tqdm
+
+from tests.mutation.changes import Mutant
+
+Trial = tuple[Mutant, str, ast.Module]
+
+
+def install(name: str, tree: ast.Module) -> None:
+    """The code of a changed tree takes the place of the loaded module's, wherever it is used."""
+    module = sys.modules[name]
+    fresh = types.ModuleType(name)
+    fresh.__dict__.update(__file__=module.__file__, __package__=module.__package__)
+    exec(compile(tree, str(module.__file__), "exec"), fresh.__dict__)
+    for key, new in vars(fresh).items():
+        old = vars(module).get(key)
+        if old is new or key.startswith("__"):
+            continue
+        if isinstance(new, type):
+            for attribute, value in vars(new).items():
+                _replace(vars(old).get(attribute), value)
+        elif not _replace(old, new):
+            for other in list(sys.modules.values()):
+                if getattr(other, "__dict__", {}).get(key) is old:
+                    setattr(other, key, new)
+
+
+def _replace(old: Any, new: Any) -> bool:
+    """Puts the code of a function, method or property in place; False for anything else."""
+    old, new = (_plain(one) for one in (old, new))
+    if not (isinstance(old, types.FunctionType) and isinstance(new, types.FunctionType)):
+        return False
+    old.__code__, old.__defaults__ = new.__code__, new.__defaults__
+    old.__kwdefaults__ = new.__kwdefaults__
+    return True
+
+
+def _plain(one: Any) -> Any:
+    if isinstance(one, property):
+        return one.fget
+    if isinstance(one, functools.cached_property):
+        return one.func
+    return getattr(one, "__func__", None) or getattr(one, "__wrapped__", one)
+
+
+class Trials:
+    """A pytest plugin that runs the tests once to see what they reach, then every mutant."""
+
+    def __init__(
+        self, trials: Sequence[Trial], folder: Path, fingerprint: str, jobs: int, budget: float
+    ) -> None:
+        self.trials, self.folder, self.jobs, self.budget = trials, folder, jobs, budget
+        self.fingerprint = fingerprint
+        self.outcome: dict[str, str] | None = None
+        self.kills: Counter[tuple[str, str]] = Counter()
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Instead of the tests."""
+        if session.testsfailed or _workers():
+            raise pytest.UsageError(f"no fork beside threads at work: {_workers()}")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        items = {item.nodeid: item for item in session.items}
+        reached = self._reached(items)
+        self.outcome = self._run(items, reached)
+        return True
+
+    def _reached(self, items: dict[str, pytest.Item]) -> dict[str, Any]:
+        """Test -> seconds and {file: lines}; from a traced run, kept for the same sources."""
+        kept = self.folder / "reached.json"
+        if kept.is_file() and (found := json.loads(kept.read_text()))["for"] == self.fingerprint:
+            return found["tests"]
+        print(f"tracing {len(items)} tests ...", flush=True)
+        told: dict[str, Any] = {}
+        # each in a process of its own: what one test keeps for the next would hide what it reaches
+        for item in tqdm(items.values(), disable=False, mininterval=5):
+            part = self.folder / "part.json"
+            part.unlink(missing_ok=True)
+            child = os.fork()
+            if not child:
+                _leave(lambda item=item, part=part: _trace(item, self._files(), part))
+            if os.waitpid(child, 0)[1]:
+                raise pytest.UsageError(f"{item.nodeid} fails without any change; see make test")
+            told[item.nodeid] = json.loads(part.read_text())
+        kept.write_text(json.dumps({"for": self.fingerprint, "tests": told}))
+        return told
+
+    def _files(self) -> set[str]:
+        return {str(sys.modules[name].__file__) for _, name, _ in self.trials}
+
+    def _run(self, items: dict[str, pytest.Item], reached: dict[str, Any]) -> dict[str, str]:
+        kept = self.folder / "outcome.jsonl"
+        lines = (
+            [json.loads(line) for line in kept.read_text().splitlines()] if kept.is_file() else []
+        )
+        done = {row["key"]: row["by"] for row in lines if row["for"] == self.fingerprint}
+        hints = {row["key"]: row["by"] for row in lines if row["by"]}
+        waiting = [t for t in self.trials if "\t".join(t[0].key) not in done]
+        running: dict[int, Trial] = {}
+        started = time.monotonic()
+        with kept.open("a") as out, tqdm(total=len(waiting), disable=False, mininterval=5) as bar:
+            while waiting or running:
+                while waiting and len(running) < self.jobs:
+                    trial = waiting.pop(0)
+                    running[self._fork(trial, items, reached, hints)] = trial
+                child, status = os.wait()
+                if child not in running:
+                    continue
+                mutant = running.pop(child)[0]
+                key, by = "\t".join(mutant.key), self._by(child, status)
+                self.kills[mutant.file, by] += 1
+                self.kills[mutant.function, by] += 4
+                done[key] = by
+                out.write(json.dumps({"key": key, "by": by, "for": self.fingerprint}) + "\n")
+                out.flush()
+                bar.update()
+                bar.set_postfix_str(f"{sum(not b for b in done.values())} survive", refresh=False)
+        print(f"{len(self.trials)} mutants in {time.monotonic() - started:.0f} s")
+        return {"\t".join(t[0].key): done["\t".join(t[0].key)] for t in self.trials}
+
+    def _by(self, child: int, status: int) -> str:
+        """The test that noticed, or how the process ended; "" when it came through all tests."""
+        told = self.folder / f"by-{child}"
+        by = told.read_text() if told.is_file() else ""
+        told.unlink(missing_ok=True)
+        return by or (f"ended with {status}" if status else "")
+
+    def _fork(
+        self, trial: Trial, items: dict[str, pytest.Item], reached: dict[str, Any], hints: dict
+    ) -> int:
+        mutant, name, tree = trial
+        order = self._order(mutant, str(sys.modules[name].__file__), reached, hints)
+        child = os.fork()
+        if child:
+            return child
+        limit = 20 + 4 * int(sum(reached[test]["seconds"] for test in order))
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        told = self.folder / f"by-{os.getpid()}"
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(1, 2)
+
+        def work() -> None:
+            try:
+                with mutant.made():
+                    install(name, tree)
+            except Exception as error:
+                told.write_text(f"{type(error).__name__} on import")
+                return
+            for test in _failing([items[test] for test in order]):
+                told.write_text(test)
+                return
+
+        _leave(work)
+        raise AssertionError
+
+    def _order(
+        self, mutant: Mutant, file: str, reached: dict[str, Any], hints: dict[str, str]
+    ) -> list[str]:
+        """The tests that reach it: the one that noticed before, quick ones, those good at it."""
+        whole = mutant.function == ""
+        wanted = set(mutant.lines)
+        tests = [
+            test
+            for test, told in reached.items()
+            if (lines := told["lines"].get(file)) and (whole or wanted & set(lines))
+        ]
+        hint = hints.get("\t".join(mutant.key))
+
+        def cost(test: str) -> tuple[bool, float]:
+            worth = 1 + self.kills[mutant.file, test] + self.kills[mutant.function, test]
+            return test != hint, (0.01 + reached[test]["seconds"]) / worth
+
+        tests.sort(key=cost)
+        spent = list(accumulate(reached[test]["seconds"] for test in tests))
+        return [test for test, seconds in zip(tests, spent, strict=True) if seconds <= self.budget]
+
+
+def _workers() -> list[str]:
+    """Threads that a fork would lose; those of memory that polars starts when imported are none."""
+    tasks = Path("/proc/self/task")
+    names = [(task / "comm").read_text().strip() for task in tasks.iterdir() if tasks.is_dir()]
+    return [n for n in names[1:] if n not in ("jemalloc_bg_thd", "polars-ooc-clea")]
+
+
+def _failing(items: Sequence[pytest.Item]) -> Iterator[str]:
+    """The tests that fail, one by one."""
+    # no item at all: the line is never reached
+    for item, after in zip(items, [*items, None][1:], strict=True):
+        reports = runtestprotocol(item, log=False, nextitem=after)
+        if any(report.failed for report in reports):
+            yield item.nodeid
+
+
+def _trace(item: pytest.Item, files: set[str], kept: Path) -> None:
+    """Writes the seconds and the reached lines of a test; raises when it fails."""
+    lines: dict[str, set[int]] = {}
+
+    def local(frame: types.FrameType, event: str, _: Any) -> Any:
+        lines.setdefault(frame.f_code.co_filename, set()).add(frame.f_lineno)
+        return local
+
+    def globally(frame: types.FrameType, event: str, arg: Any) -> Any:
+        return local(frame, event, arg) if frame.f_code.co_filename in files else None
+
+    start = time.process_time()
+    sys.settrace(globally)
+    reports = runtestprotocol(item, log=False, nextitem=None)
+    sys.settrace(None)
+    if any(report.failed for report in reports):
+        raise AssertionError(item.nodeid)
+    seconds = time.process_time() - start
+    reached = {file: sorted(own) for file, own in lines.items()}
+    kept.write_text(json.dumps({"seconds": seconds, "lines": reached}))
+
+
+def _leave(work: Any) -> None:
+    """Does the work of a forked process and ends it, whatever happens."""
+    code = 1
+    try:
+        work()
+        code = 0
+    except BaseException as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

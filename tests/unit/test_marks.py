@@ -11,6 +11,7 @@ from kgprobe.tables import (
     attributes_study,
     autoprompt_gather,
     autoprompt_prompts,
+    bear_chapter,
     chapter,
     choices,
     gather,
@@ -82,14 +83,17 @@ def test_bear_the_report_and_the_headline_carry_the_mark(bear, capsys):
         labels = {*frame["row"], *frame["column"]}
         assert any("other (!) | " in label for label in labels), name
         assert not any("other | " in label for label in labels), name
-    said = headline.text(tables["headline"])
+    top = headline.build(tables)
+    said = headline.text(top)
     assert "other (!), sentence" in said
     assert marks.NOTE in said
     shown = gather_report._models(sheet, MODELS, paths)
     assert [(m["model"], m["plain"]) for m in shown] == list(
         zip(SHOWN, (5.1, 11.5, "", ""), strict=True)
     )
-    page = report.Report("2026-11-21", probes, tables, {}, shown, [], {})
+    chapter.write(bear_chapter.chapter(bear_chapter.Shown(probes, tables)), folder / "bear.json")
+    chapters = [chapter.read(folder / "bear.json")]
+    page = report.Report("2026-11-21", probes, top, {}, shown, [], {}, chapters)
     html = report.render(page)
     assert "other (!)" in html
     assert html.count("no likelier than the same words shuffled") >= 2  # headline and benchmark
@@ -99,8 +103,12 @@ def test_without_such_a_model_there_is_no_note(bear):
     sheet, paths, folder = bear
     probes = gather.probes(sheet[:1], MODELS, paths[:1])
     tables = gather.tables(gather.studies(probes, paths[:1], {"world_lite": folder}))
-    assert "(!)" not in headline.text(tables["headline"])
-    assert "(!)" not in report.render(report.Report("now", probes, tables, {}, [], [], {}))
+    top = headline.build(tables)
+    assert "(!)" not in headline.text(top)
+    made = bear_chapter.chapter(bear_chapter.Shown(probes, tables))
+    chapter.write(made, folder / "bear.json")
+    chapters = [chapter.read(folder / "bear.json")]
+    assert "(!)" not in report.render(report.Report("now", probes, top, {}, [], [], {}, chapters))
 
 
 @pytest.mark.parametrize("place", ["grids", "folded"])

@@ -96,7 +96,7 @@ def test_published_points_stand_beside_comparable_benchmarks_only(files):
     folder, rows, paths = files
     paper = published.Published(
         pl.DataFrame(
-            [("gpt2", "causal", 137, 2019, 13.49, 0.5, "paper")],
+            [("gpt2", "causal", 137, 2019, 13.49, 0.5, "paper", "none")],
             schema=published.LEADERBOARD,
             orient="row",
         ),

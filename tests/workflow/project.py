@@ -15,6 +15,8 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        #: sha256 of the files of a first run, where a test keeps them
+        self.first: dict[str, str] = {}
         for name in ("Snakefile", "workflow", "config", "profiles"):
             source = ROOT / name
             copy = shutil.copytree if source.is_dir() else shutil.copy

@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +79,17 @@ def test_every_kind_of_row_alone_is_planned_up_to_the_report(tmp_path, monkeypat
         assert ("\nrule chapter_bear:" in plan) == is_bear, row
 
 
+#: what must not matter: hash seed, time zone, language (made by .ci/run, where i is no small I),
+#: threads of data frames and of algebra
+ELSEWHERE = {
+    "PYTHONHASHSEED": "77",
+    "TZ": "Pacific/Kiritimati",
+    "LC_ALL": "tr_TR.UTF-8",
+    "LANG": "tr_TR.UTF-8",
+    "POLARS_MAX_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
 #: rows -> title of the chapter that each makes beside the one on sources
 ROWS = {
@@ -100,10 +112,9 @@ def sheet(made: Project, *rows: str) -> None:
     (made.folder / "config/experiments.small.tsv").write_text(HEADER + text)
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A complete run of all these rows."""
-    made = Project(tmp_path_factory.mktemp("rows"))
+def project(folder: Path) -> Project:
+    """A project with all these rows and their models."""
+    made = Project(folder)
     for name in ("gpt2", "bert"):
         loaded = tiny(name, double=False)
         loaded.model.save_pretrained(made.folder / "models" / name)
@@ -111,9 +122,33 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     models = made.folder / "config/models.tsv"
     models.write_text(models.read_text() + OWN)
     sheet(made, *ROWS)
+    return made
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A complete run of all these rows on two cores; `first` has the hashes of what it made."""
+    made = project(tmp_path_factory.mktemp("rows"))
     result = made.run(timeout=1800)
     assert result.returncode == 0, result.stdout[-4000:]
+    made.first = made.hashes("results")
     return made
+
+
+@pytest.mark.slow  # a whole run of all four papers, on one core
+def test_one_core_of_another_machine_s_habits_gives_the_same_bytes(finished, tmp_path, monkeypatch):
+    alone = project(tmp_path)
+    for variable, value in ELSEWHERE.items():
+        monkeypatch.setenv(variable, value)
+    result = alone.run(cores=1, timeout=1800)
+    assert result.returncode == 0, result.stdout[-4000:]
+    found = alone.hashes("results")
+    # the manifest tells when and how long the jobs ran
+    differing = {n for n in finished.first | found if finished.first.get(n) != found.get(n)}
+    assert differing == {"results/manifest.tsv"}
+    for name in ("ontoprobe", "attributes", "autoprompt", "bear_models.parquet"):
+        assert any(n.startswith(f"results/tables/{name}") for n in found), name
+    assert len(found) > 150
 
 
 def tables_anew(made: Project) -> None:

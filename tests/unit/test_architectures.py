@@ -16,7 +16,7 @@ from kgprobe.probes.prompts.templates import fill as filled
 from kgprobe.probes.scoring import cloze, fill, sentence
 from kgprobe.probes.scoring.differentiable import Scores
 from kgprobe.probes.scoring.fill import Blank
-from kgprobe.probes.scoring.gap_text import Question, candidate_ids, gapped
+from kgprobe.probes.scoring.gap_text import Gapped, Question, candidate_ids, gapped
 from kgprobe.probes.scoring.sentence import Item
 from tests.unit.architectures import KINDS, tiny, without_sentinels
 
@@ -316,6 +316,26 @@ def test_prompts_are_read_as_in_the_literal_loop_or_refused(kind, name, float64_
         else:
             expected = log_softmax(loaded, row)[3]
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name", ["cohere", "gemma2", "granite", "llama", "mamba", "recurrent_gemma"]
+)
+def test_soft_prompts_of_causal_models_know_scales_and_caps(name, float64_throughout):
+    loaded = tiny(name, "causal")
+    rows = [[1, 20, 30, 40, 50], [1, 33, 44]]
+    candidates = [[7], [7, 8], [9, 8, 6]]
+    found = Scores(
+        loaded,
+        [Gapped(np.array(row), len(row)) for row in rows],
+        [np.array(own) for own in candidates],
+    )([0, 1])
+    expected = [
+        [np.mean([log_softmax(loaded, row + own[:j])[-1, t].item() for j, t in enumerate(own)])
+         for own in candidates]
+        for row in rows
+    ]  # fmt: skip
+    np.testing.assert_allclose(found.detach(), expected, rtol=0, atol=1e-9)
 
 
 def literal_sequences(loaded, rows):

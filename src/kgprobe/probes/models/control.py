@@ -275,7 +275,9 @@ class _Training:
             if progress:
                 progress(step + 1, recipe.steps, losses[-1])
             is_last = step + 1 == recipe.steps
-            if (is_last or (step + 1) % recipe.every == 0) and self._is_examined(step + 1, is_last):
+            # where nothing is demanded nothing is asked
+            is_due = recipe.recall > 0 and (is_last or (step + 1) % recipe.every == 0)
+            if is_due and self._is_examined(step + 1, is_last):
                 if not _below(self.found, recipe.recall):
                     break
                 feed = self._feed()

@@ -1,6 +1,5 @@
 """The report, from the files of a run."""
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,6 @@ def make(
     `tables`, `answers` and `questions` are linked from the page.
     """
     report = Report(
-        made=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         probes=gather.probes(experiments, models, answers),
         headline=schema.read(headline, schema.TABLE),
         config=config,

@@ -1,8 +1,8 @@
 """The report: one HTML file that holds everything it shows and opens without a network.
 
 A frame (headline, how to read, what was run, files) around the chapters, which the rules of their
-papers made. Data comes in, text goes out: the same `Report` gives the same bytes, and the date is
-data. All text is escaped by the template engine; only our own SVG, stylesheet and script go in as
+papers made. Data comes in, text goes out: the same `Report` gives the same bytes, and no clock is
+read. All text is escaped by the template engine; only our own SVG, stylesheet and script go in as
 they are.
 """
 
@@ -60,11 +60,9 @@ class Report:
     """Everything the report shows.
 
     `probes`: a row of the sheet each; `headline`: the TABLE of the principal numbers; `models`,
-    `experiments`: rows as they shall be printed; `made`: date, as text; `chapters`: in the order in
-    which they are printed.
+    `experiments`: rows as they shall be printed; `chapters`: in the order of the page.
     """
 
-    made: str
     probes: Sequence[Probe]
     headline: pl.DataFrame
     config: Mapping[str, Any]

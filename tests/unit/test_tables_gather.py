@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.tables import bear_chapter, gather, headline, published
+from kgprobe.tables import bear_chapter, calibration, gather, headline, published
 from kgprobe.tables.table import lookup
 from tests.unit.study_frames import benchmark, guesses, scores
 
@@ -70,6 +70,15 @@ def test_a_run_becomes_tables_figures_and_a_report(files, tmp_path):
     for name, frame in tables.items():
         schema.check(frame, schema.TABLE)
         assert frame["table"].unique().to_list() == [name]
+    # the control model answers by chance: it is outside the requirement, and marked everywhere
+    assert calibration.outside(tables["calibration"])[0].startswith("control-masked (?) | ")
+    probes = calibration.signed(probes, tables["calibration"])
+    assert [p.model for p in probes] == ["control-masked (?)", "smol"]
+    for name, frame in tables.items():
+        assert any("control-masked (?)" in text for text in [*frame["row"], *frame["column"]]), name
+        assert not any("control-masked |" in text for text in [*frame["row"], *frame["column"]]), (
+            name
+        )
     drawn = list(gather.figures(probes, tables, {"P36": "capital"}))
     assert [d.name for d in drawn] == [
         "calibration",

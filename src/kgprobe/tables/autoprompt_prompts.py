@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.sampling import hash_key
-from kgprobe.tables import table
+from kgprobe.tables import marks, table
 from kgprobe.tables.autoprompt_gather import Answered
 
 SLOT = re.compile(r"\[T\](?:x(\d+))?")
@@ -125,18 +125,21 @@ def of_relations(
         name = FACTS.get(prompt.benchmark, "")
         if name not in made or prompt.prompt not in ("searched", "searched_7"):
             continue
+        # numbers of a prompt outside the requirement stand in marked columns
+        shown = {marks.bare(c): c for c in made[name]["column"].unique()}
+        labels = [marks.bare(f"{prompt.model} | {p}") for p in (prompt.prompt, "manual")]
         cells = table.lookup(made[name])
-        own = cells.get((prompt.group, f"{prompt.model} | {prompt.prompt}"))
-        manual = cells.get((prompt.group, f"{prompt.model} | manual"))
+        own, manual = (cells.get((prompt.group, shown.get(label, ""))) for label in labels)
+        signs = [marks.OUTSIDE * (marks.OUTSIDE in shown.get(label, "")) for label in labels]
         rows.append(
             {
                 "benchmark": prompt.benchmark,
                 "relation": prompt.group,
                 "model": prompt.model,
                 "manual prompt": templates.get(prompt.benchmark, {}).get(prompt.group, ""),
-                "manual P@1": _percent(manual),
+                "manual P@1": _percent(manual) + signs[1],
                 "prompt": prompt.words,
-                "P@1": _percent(own),
+                "P@1": _percent(own) + signs[0],
                 "text gives the ids again": "yes" if prompt.content.get("round_trip") else "no",
             }
         )

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -57,6 +57,14 @@ def measured(
         below.append(f"{number(cell['low'], digits)} to {number(cell['high'], digits)}")
     shown = number(cell["value"], digits) + (marks.few(cell["n"]) if few else "")
     return Cell(shown, "; ".join(below), cell["value"], hint)
+
+
+def beside(cell: Mapping[str, Any] | None, digits: int = 1, few: bool = False) -> Cell:
+    """A number with the printed one in brackets; `few` as in `measured`."""
+    made = measured(cell, digits, few)
+    if cell is None or cell["published"] is None:
+        return made
+    return replace(made, text=f"{made.text} [{number(float(cell['published']), digits)}]")
 
 
 def text(value: object) -> Cell:
@@ -154,18 +162,17 @@ def pivot(
     columns: Mapping[str, str],
     rows: Mapping[str, str] | None = None,
     caption: str = "",
-    few: bool = False,
-    sized: bool = False,
+    shown: Callable[[Mapping[str, Any] | None], Cell] = measured,
 ) -> Grid:
     """Any TABLE: the named columns (key -> head) that occur, and the named rows (key -> name);
-    without `rows` all of them, in order of appearance. `few`, `sized`: as in `measured`."""
+    without `rows` all of them, in order of appearance. `shown`: how a number is written."""
     cells = lookup(frame)
     present = {column for row, column in cells if rows is None or row in rows}
     chosen = {key: head for key, head in columns.items() if key in present}
     occurring = dict.fromkeys(row for row, column in cells if column in chosen)
     wanted = {row: row for row in occurring} if rows is None else rows
     body = [
-        [text(name), *(measured(cells.get((row, key)), few=few, sized=sized) for key in chosen)]
+        [text(name), *(shown(cells.get((row, key))) for key in chosen)]
         for row, name in wanted.items()
         if row in occurring
     ]

@@ -1,6 +1,7 @@
 """OntoProbe's chapter of the report: its tables in the paper's layout, and its figures."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import polars as pl
 
@@ -126,8 +127,8 @@ def _memorising(tables: Mapping[str, pl.DataFrame], way: str) -> Grid:
                 size = sizes.get((f"{b} | {task}", "candidates"))
                 body.append(grid.text(int(size["value"]) if size else None))
                 body.append(grid.text(asked[0]["n"] if asked else None))
-                body.append(_beside(known.get((f"frequency baseline | {b} | {task}", metric))))
-            rows.append([Cell(f"{task} {metric}"), *body, *(_beside(c) for c in models)])
+                body.append(grid.beside(known.get((f"frequency baseline | {b} | {task}", metric))))
+            rows.append([Cell(f"{task} {metric}"), *body, *(grid.beside(c) for c in models)])
     heads = ["task and metric"]
     heads += [f"{what}, {b}" for b in benchmarks for what in ("candidates", "rows", "frequency")]
     heads += [f"{m}, {k}, {b}" for m, b, k in columns]
@@ -141,21 +142,12 @@ def _memorising(tables: Mapping[str, pl.DataFrame], way: str) -> Grid:
     return Grid(title, heads, rows, frozenset(range(1, len(heads))), caption)
 
 
-def _beside(cell: Mapping[str, object] | None, digits: int = 1) -> Cell:
-    """A number with the printed one in brackets."""
-    made = grid.measured(cell, digits)
-    if cell is None or cell["published"] is None:
-        return made
-    printed = grid.number(float(str(cell["published"])), digits)
-    return Cell(f"{made.text} [{printed}]", made.small, made.sort, made.hint)
-
-
 def _configurations(frame: pl.DataFrame) -> Grid:
     cells = table.lookup(frame)
     rows = []
     for row in dict.fromkeys(frame["row"]):
         model, benchmark, task, name = _split(row)
-        numbers = [_beside(cells.get((row, m)), 2) for m in (*METRICS, *OTHERS)]
+        numbers = [grid.beside(cells.get((row, m)), 2) for m in (*METRICS, *OTHERS)]
         n = grid.text(int(cells[row, "MRR"]["n"]))
         rows.append([*(grid.text(v) for v in (model, benchmark, task, name)), *numbers, n])
     heads = ["model", "benchmark", "task", "configuration", *METRICS, *OTHERS, "items"]
@@ -187,7 +179,7 @@ def _averages(frame: pl.DataFrame) -> Grid:
     for row in dict.fromkeys(frame["row"]):
         figure, value, weighting, whose = _split(row)
         words = {"rows": "plain mean of rows", "weighted": "tasks and models equally"}
-        numbers = [_beside(cells[row, m], 2) for m in METRICS]
+        numbers = [grid.beside(cells[row, m], 2) for m in METRICS]
         n = grid.text(int(cells[row, "MRR"]["n"]))
         words_ = (f"{figure}: {value}", whose, words[weighting])
         rows.append([*(grid.text(w) for w in words_), *numbers, n])
@@ -255,7 +247,8 @@ def _untaught(frame: pl.DataFrame) -> Grid:
     )
     title = "Untaught statements above the limit: what explains them"
     first = "probe, task, template"
-    return grid.pivot(frame, title, first, columns, caption=caption, few=True, sized=True)
+    shown = partial(grid.measured, few=True, sized=True)
+    return grid.pivot(frame, title, first, columns, caption=caption, shown=shown)
 
 
 def _modes(frame: pl.DataFrame) -> Grid:

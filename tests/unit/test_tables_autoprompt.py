@@ -1,5 +1,6 @@
 """AutoPrompt's tables: values counted by hand, printed ones only where they belong."""
 
+import dataclasses
 from pathlib import Path
 
 import polars as pl
@@ -375,6 +376,9 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
         "auto_world", "searched", "c", "P36", {"template": "{sub} [T] [P]", "tokens": ["x"]}
     )
     (row,) = autoprompt_prompts.of_relations([prompt], tables, {})
+    content = {**prompt.content, "restarts": [{"dev": 0.5}]}
+    restarts = autoprompt_prompts.restarts([dataclasses.replace(prompt, content=content)], signed)
+    assert set(restarts["row"]) == {"auto_world | c (?) | searched"}
     assert row["P@1"].startswith("40.0 (")
     assert row["P@1"].endswith(" (?)")
     assert row["manual P@1"].endswith("n 10")

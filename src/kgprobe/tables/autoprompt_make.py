@@ -61,7 +61,7 @@ def make(
     made["autoprompt_table5"] = autoprompt_extraction.extraction(found, printed, seed)
     shown = marks.names([*rows, *swept], [*outcomes, *sweeps])
     files = autoprompt_prompts.read(prompts, shown)
-    made["autoprompt_restarts"] = autoprompt_prompts.restarts(files)
+    made["autoprompt_restarts"] = autoprompt_prompts.restarts(files, found)
     by_method = {
         method: [
             Sweep(row["benchmark"], shown[row["model"]], schema.read(path, schema.SWEEPS))

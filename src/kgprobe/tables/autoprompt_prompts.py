@@ -160,12 +160,13 @@ def texts(prompts: Iterable[Prompt]) -> dict[tuple[str, str, str], str]:
     return {(p.benchmark, p.model, p.group): p.words for p in prompts if p.prompt == "searched"}
 
 
-def restarts(prompts: Sequence[Prompt]) -> pl.DataFrame | None:
+def restarts(prompts: Sequence[Prompt], found: Sequence[Answered] = ()) -> pl.DataFrame | None:
     """Dev values of the restarts: the chosen one beside mean, lowest and highest.
 
     A mean over relations where a task has several; n counts restarts. What the choice among
-    restarts adds can be seen.
+    restarts adds can be seen. `found`: the answers, which tell of marks.
     """
+    shown = {(a.benchmark, a.prompt, a.model): a.shown for a in found}
     cells = []
     searches = dict.fromkeys((p.benchmark, p.prompt, p.model) for p in prompts)
     for benchmark, prompt, model in searches:
@@ -180,7 +181,7 @@ def restarts(prompts: Sequence[Prompt]) -> pl.DataFrame | None:
             "mean": [sum(v) / len(v) for v in values],
             "lowest": [min(v) for v in values],
         }
-        row = f"{benchmark} | {model} | {prompt}"
+        row = f"{benchmark} | {shown.get((benchmark, prompt, model), model)} | {prompt}"
         for column, parts in spread.items():
             value = sum(parts) / len(parts)
             cells.append(

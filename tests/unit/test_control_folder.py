@@ -105,15 +105,17 @@ def test_the_recipes_make_about_a_million_parameters(kind):
     assert 0.6e6 < sum(p.numel() for p in model.parameters()) + rest < 1.4e6
 
 
-def test_the_learning_rate_rises_waits_falls_and_stays():
-    recipe = replace(TINY, warmup=10, cooling=50, floor=0.05)
+def test_the_learning_rate_rises_waits_and_falls_to_nothing():
+    recipe = replace(TINY, warmup=10, cooling=50)
     waiting = [schedule(step, recipe, None) for step in range(100)]
     assert waiting[0] == pytest.approx(0.1)
     assert waiting[9:] == [1.0] * 91
     falling = [schedule(step, recipe, 60) for step in range(60, 200)]
     assert falling[0] < 1.0
     assert falling[:50] == sorted(falling[:50], reverse=True)
-    assert falling[49:] == pytest.approx([0.05] * 91)
+    assert falling[49:] == [0.0] * 91
+    again = [schedule(step, recipe, 60, 0.3) for step in range(60, 110)]
+    assert again == pytest.approx([0.3 * rate for rate in falling[:50]])
     more = replace(recipe, steps=10**6)
     assert [schedule(step, more, 60) for step in range(60, 200)] == falling
 

@@ -38,7 +38,7 @@ LABELS = sorted(
 )
 TINY = Recipe(
     layers=1, rows=10, width=32, heads=2, vocabulary=320, positions=64, every=25, warmup=20,
-    cooling=50, glance=12, steps=1500, floor=0.1,
+    cooling=50, glance=12, steps=1500,
 )  # fmt: skip
 
 

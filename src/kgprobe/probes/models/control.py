@@ -65,8 +65,8 @@ class Recipe:
     tokenizer was not trained on fall into many pieces, and premises stand before a question).
 
     The rate rises for `warmup` steps and is constant until a share of `ready` of a `glance` (so
-    many questions, drawn every `every` steps) is right; `cooling` steps lead down to `floor`. When
-    a share of `close` of a glance is right there, the whole exam is held. If it is not passed, its
+    many questions, drawn every `every` steps) is right; `cooling` steps lead down to 0. When a
+    share of `close` of a glance is right there, the whole exam is held. If it is not passed, its
     wrong lessons are repeated from then on, and the rate comes down once more, from `again`.
     """
 
@@ -83,7 +83,6 @@ class Recipe:
     warmup: int = 100
     ready: float = 0.9
     cooling: int = 300
-    floor: float = 0.05
     close: float = 0.95
     again: float = 0.3
     every: int = 100
@@ -286,7 +285,6 @@ class _Training:
             if is_due and self._is_examined(step + 1, is_last):
                 if not _below(self.found, recipe.recall):
                     break
-                self.turn, self.peak = step + 1, recipe.again
                 feed = self._feed()
         if low := _below(self.found, recipe.recall):
             raise TeachingError(
@@ -320,6 +318,7 @@ class _Training:
                 if share >= min(self.recipe.ready, self.recipe.recall):
                     self.turn = steps
                 return False
+            self.turn, self.peak = steps, self.recipe.again
             if share < min(self.recipe.close, self.recipe.recall):
                 return False
         right = self._right(range(len(self.sentences)))
@@ -340,14 +339,14 @@ def _below(found: Mapping[str, Mapping[str, float]], recall: float) -> str:
 
 
 def schedule(step: int, recipe: Recipe, turn: int | None, peak: float = 1.0) -> float:
-    """Factor of the learning rate: linear warm-up, 1, from step `turn` on from `peak` to `floor`.
+    """Factor of the learning rate: linear warm-up, 1, from step `turn` on from `peak` to 0.
 
     It does not depend on the number of steps allowed: that can be raised without other weights.
     """
     if turn is None:
         return min(1.0, (step + 1) / recipe.warmup)
     done = min(1.0, (step + 1 - turn) / recipe.cooling)
-    return peak - (peak - recipe.floor) * done
+    return peak * (1.0 - done)
 
 
 def _batches(

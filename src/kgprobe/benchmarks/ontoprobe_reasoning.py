@@ -118,7 +118,9 @@ def _item(
                 "text": test.text,
                 "soft": test.soft,
                 "candidates": test.candidates,
-                "golds": golds if test.gold is None else [_place(index, test, row)],
+                "golds": golds
+                if test.gold is None
+                else [_place(index[test.candidates], test, test.gold, row)],
             }
             for kind, test in text.tests.items()
         },
@@ -202,15 +204,14 @@ def _begun(label: str, switches: Mapping[str, str]) -> str:
     return words.upper_first(words.subject(label, switches["upper_first"], False))
 
 
-def _place(index: Mapping[str, Mapping[str, int]], test: Asked, row: Row) -> int:
+def _place(known: Mapping[str, int], test: Asked, gold: str, row: Row) -> int:
     """Where the test of the second premise finds its gold, the row's own concept."""
-    known = index[test.candidates]
-    if test.gold not in known:
+    if gold not in known:
         raise ValueError(
-            f"{row.where}: {row.task} row {row.row}: {test.gold!r} is not among the "
+            f"{row.where}: {row.task} row {row.row}: {gold!r} is not among the "
             f"{len(known)} candidates {test.candidates}; add the concept to the ontology"
         )
-    return known[test.gold]
+    return known[gold]
 
 
 def _pattern(row: Row, patterns: Mapping[str, str]) -> str:

@@ -58,18 +58,20 @@ def reasoning(twin: int | None = None) -> pl.DataFrame:
             p2, h = SOFT[rule]
             test = {"property": "property+", "pattern": "pattern+"}.get(name, "class")
             pattern = rule in ("rdfs2", "rdfs3", "rdfs7")
+            asked = {
+                "text": "[X] [MASK] [Y] ." if pattern else HYPOTHESES[rule],
+                "soft": p2,
+                "candidates": "pattern+" if pattern else test,
+                "golds": [row % len(SETS["pattern+" if pattern else test])],
+            }
             meta = {
                 "p1": f"Niger {row} is a country .",
                 "p2": "[X] lie in Africa [Y] ." if pattern else f"[X] is {own} .",
                 "h": HYPOTHESES[rule],
                 "p1_item": f"{task}-{row}",
-                "p2_test": {
-                    "text": "[X] [MASK] [Y] ." if pattern else HYPOTHESES[rule],
-                    "candidates": "pattern+" if pattern else test,
-                    "gold": row % len(SETS["pattern+" if pattern else test]),
-                },
+                "p2_tests": {"manual": asked, "soft": asked},
                 "missing": row == 6,
-                "soft": {"p1": [task, own, "Rome"], "p2": p2 and [*p2, own], "h": h},
+                "soft": {"p1": [task, own, "Rome ."], "p2": p2 and [*p2, f"{own} ."], "h": h},
                 **({"twin": f"{task}-0"} if row == twin else {}),
             }
             golds = sorted({row % size, (row + 1) % size})

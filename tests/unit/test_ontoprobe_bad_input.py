@@ -289,15 +289,15 @@ def test_modes_are_refused_with_the_legal_values():
             ontoprobe_modes.resolve("default", switches)
 
 
-def test_limited_builds_tell_only_what_they_ask(tmp_path):
-    """A row that is not asked (item_limit) raises nothing when its gold is unknown."""
+def test_limited_builds_tell_every_row(tmp_path):
+    """Soft prompts ask the rows after item_limit, too: an unknown gold is told."""
 
     def change(files):
         files["memorizing/subClassOf.jsonl"][30]["xxx"] = ["unheard"]
 
     switches = {**SWITCHES, "item_limit": "5"}
-    _, sets = built(write_release(tmp_path, change), switches)
-    assert sets.items.filter(relation="SCO").height == 25
-    with pytest.raises(ValueError, match="SCO cannot be built"):
-        built(tmp_path, SWITCHES)
-    assert ontoprobe.limited([], SWITCHES) == []
+    write_release(tmp_path, change)
+    for chosen in (switches, SWITCHES):
+        with pytest.raises(ValueError, match="SCO cannot be built"):
+            built(tmp_path, chosen)
+    assert ontoprobe.beyond([], switches) == set()

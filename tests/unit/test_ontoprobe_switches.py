@@ -14,9 +14,9 @@ from kgprobe.benchmarks import (
     ontoprobe_reasoning,
     ontoprobe_released,
 )
-from kgprobe.probes import ranks, soft_memory
+from kgprobe.probes import ranks, reason_rows, soft_memory
 from kgprobe.probes import reasoned as probed
-from kgprobe.probes.soft_rows import check_tasks, prepared
+from kgprobe.probes.soft_rows import by_hand, check_tasks, prepared
 from kgprobe.tables import (
     choices,
     ontoprobe,
@@ -89,10 +89,29 @@ def test_sco_m2(folder):
     assert other.filter(prompt="SCO-m2")["text"].item() == "[X] has class [Y] ."
 
 
-def test_item_limit(folder):
-    items, _, _ = frames(folder, item_limit="5")
-    counts = dict(items.filter(role="test").group_by("relation").len().rows())
-    assert counts == {"TP": 5, "SCO": 5, "SPO": 14, "DM": 14, "RG": 14}
+def test_item_limit(folder, tmp_path):
+    """It cuts what written templates ask of TP and SCO; soft prompts ask every row."""
+    items, asked, rules = frames(folder, item_limit="5")
+
+    def counts(frame):
+        return dict(frame.filter(role="test").group_by("relation").len().rows())
+
+    every = {"TP": 15, "SCO": 14, "SPO": 14, "DM": 14, "RG": 14}
+    assert counts(items) == every
+    assert counts(by_hand(items)) == {**every, "TP": 5, "SCO": 5}
+    assert by_hand(items).filter(relation="SCO", role="test")["row"].to_list() == [*range(20, 25)]
+    options = built.build(ontoprobe_released.take(folder, TWO_PAIRS), TWO_PAIRS, "x").candidates
+    ranked, _, _ = ranks.rank_frame(saved(tmp_path), items, options, asked, Silent)
+    assert set(ranked["item"]) == set(by_hand(items)["item"])
+    own = reason_rows.cases(rules)
+    for scheme, sizes in (("manual+soft", (5, 14)), ("soft+manual", (14, 14))):
+        tested = [
+            [c.row for c in reason_rows.by_template(own[rule], scheme) if c.role == "test"]
+            for rule in ("rdfs11", "rdfs7")
+        ]
+        assert tuple(map(len, tested)) == sizes
+    few = built.lite(built.Sets(items, options, asked, asked), {"test": 9}, 0, 0)
+    assert counts(few.items) == {"TP": 5, "SCO": 5, "SPO": 9, "DM": 9, "RG": 9}
 
 
 def test_rdfs11_text(folder):
@@ -101,18 +120,97 @@ def test_rdfs11_text(folder):
     changed = differing(plain, other, "meta")
     assert changed
     assert all(item.startswith("rdfs11-") for item in changed)
+    nine, eleven = (
+        [json.loads(m) for m in other.filter(relation=r).sort("row")["meta"]]
+        for r in ("rdfs9", "rdfs11")
+    )
+    # alike in words; the vectors are those of the subclass task all the same
+    for part in ("p1", "p2", "h"):
+        assert [m[part] for m in nine] == [m[part] for m in eleven]
+    assert {m["soft"][part][0] for m in eleven for part in ("p1", "p2", "h")} == {"SCO"}
+    assert {m["p2_tests"]["soft"]["soft"][0] for m in eleven} == {"SCO"}
+    assert {(m["soft"]["p2"][0], m["soft"]["h"][0]) for m in nine} == {("TP", "TP")}
 
 
-def test_article(folder):
-    def p1(rules):
-        return json.loads(rules.filter(item="rdfs9-22")["meta"].item())["p1"]
+def odd_ends(files):
+    """Superclass and domain with a vowel."""
+    change(files)
+    files["memorizing/subClassOf.jsonl"][23]["xxx"] = ["odd kind"]
+    files["memorizing/domain.jsonl"][26]["xxx"] = ["odd kind"]
 
+
+def test_article(tmp_path):
+    """It is that of rdfs2 and rdfs3: the others write "an" before a vowel in every mode."""
+    known = write_release(tmp_path, odd_ends)
+    _, _, plain = frames(known)
+    _, _, other = frames(known, article="always_a")
+
+    def premises(rules, item):
+        meta = json.loads(rules.filter(item=item)["meta"].item())
+        return meta["p1"], meta["p2"]
+
+    assert differing(plain, other, "meta") == ["rdfs2-26"]
+    said = "One has to be {} odd kind if one has link 26 ."
+    assert premises(plain, "rdfs2-26")[0] == said.format("an")
+    assert premises(other, "rdfs2-26")[0] == said.format("a")
+    for mode in ontoprobe_modes.MODES:
+        switches = ontoprobe_modes.resolve(mode)
+        taken = ontoprobe_released.take(known, switches)
+        sets = built.build(taken, switches, "x")
+        rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, switches)
+        assert premises(rules, "rdfs9-23")[0] == "Kind 24 is an odd kind ."
+        assert premises(rules, "rdfs9-21")[1] == "[X] is an odd kind ."
+        assert premises(rules, "rdfs9-24") == ("Kind 25 is a kind 24 .", "[X] is a kind 25 .")
+
+
+def test_upper_first_is_that_of_premises_too(tmp_path):
+    def capitals(files):
+        files["ontology/class.json"][22]["rdfs:label"] = "Odd Kind"
+        files["memorizing/subClassOf.jsonl"][21]["uuu"] = "Odd Kind"
+
+    known = write_release(tmp_path, capitals)
+    for value, begun in (("keep_rest", "Odd Kind"), ("lower_rest", "Odd kind")):
+        _, _, rules = frames(known, upper_first=value)
+        meta = json.loads(rules.filter(item="rdfs9-21")["meta"].item())
+        assert meta["p1"] == f"{begun} is a kind 21 ."
+        assert meta["p2"] == "[X] is an Odd Kind ."
+        assert meta["soft"]["p1"] == ["SCO", begun, "kind 21 ."]
+
+
+def test_premise_test(folder):
+    """p1: rdfs5, and rdfs9 and rdfs11 in soft templates, ask P1 again, with all its golds."""
     _, _, plain = frames(folder)
-    _, _, other = frames(folder, article="always_a")
-    by_letter = [json.loads(m)["p2"] for m in plain.filter(relation="rdfs9")["meta"]]
-    always = [json.loads(m)["p2"] for m in other.filter(relation="rdfs9")["meta"]]
-    assert set(by_letter) - set(always) == {"[X] is an odd kind ."}
-    assert set(always) - set(by_letter) == {"[X] is a odd kind ."}
+    _, _, other = frames(folder, premise_test="p1")
+    changed = differing(plain, other, "meta")
+    assert {item.split("-")[0] for item in changed} == {"rdfs5", "rdfs9", "rdfs11"}
+    golds = dict(other.select("item", "answers").rows())
+    tests = {i: json.loads(m)["p2_tests"] for i, m in other.select("item", "meta").rows()}
+    assert tests["rdfs5-21"]["manual"]["text"] == "Link 21 implies [MASK] ."
+    assert tests["rdfs5-21"]["soft"]["soft"] == ["SPO", "Link 21"]
+    for item, kind, name in (
+        ("rdfs5-21", "manual", "property"),
+        ("rdfs5-21", "soft", "property"),
+        ("rdfs9-23", "soft", "class"),
+        ("rdfs11-23", "soft", "class"),
+    ):
+        assert tests[item][kind]["candidates"] == name
+        assert tests[item][kind]["golds"] == golds[item]
+    assert len(golds["rdfs9-23"]) > 1
+    assert tests["rdfs9-23"]["manual"]["text"] == "[X] is a particular [MASK] ."
+    assert len(tests["rdfs9-23"]["manual"]["golds"]) == 1
+    assert {ontoprobe_modes.resolve(m)["premise_test"] for m in ("default", "paper")} == {"own"}
+
+
+def test_soft_stop(folder):
+    _, _, plain = frames(folder)
+    _, _, other = frames(folder, soft_stop="left_out")
+    changed = differing(plain, other, "meta")
+    assert {item.split("-")[0] for item in changed} == {"rdfs2", "rdfs3"}
+    ends = [
+        json.loads(rules.filter(item="rdfs2-21")["meta"].item())["soft"]["p1"]
+        for rules in (plain, other)
+    ]
+    assert ends == [["DM", "link 21", "kind 1 ."], ["DM", "link 21", "kind 1"]]
 
 
 def test_premise_order(folder):
@@ -160,7 +258,8 @@ def test_premise_threshold_and_dropped_middle():
     )
     sizes = [
         reasoned.settings(answers, premises, cases, drop)
-        .filter(rule="rdfs9", p1=2, p2=2)["n"]
+        .filter(rule="rdfs9", p1=2, p2=2)["items"]
+        .list.len()
         .item()
         for drop in (False, True)
     ]

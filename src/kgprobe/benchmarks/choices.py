@@ -86,7 +86,9 @@ def memorising(
     sets = _sets(candidates)
     templates = dict(prompts.sort("relation", "index").select("relation", "text").rows())
     rows = []
-    tested = items.filter(pl.col("role") == "test").sort("relation", "row")
+    # written questions, as the manual prompts are
+    by_hand = pl.col("meta").str.json_path_match("$.soft_only").is_null()
+    tested = items.filter(by_hand, role="test").sort("relation", "row")
     for task, part in tested.group_by("relation", maintain_order=True):
         name = str(task[0])
         limits = [part.height, MOST.get(name, part.height), part.height if most is None else most]

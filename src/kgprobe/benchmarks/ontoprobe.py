@@ -34,9 +34,11 @@ def build(taken: Taken, switches: Mapping[str, str], name: str) -> Sets:
     ranges = {p.label: p.range for p in taken.concepts.properties}
     domains = {p.label: _spelt(p.domain, labels["class"]) for p in taken.concepts.properties}
     problems, rows = Problems(name), []
-    for row in limited(taken.rows, switches):
+    late = beyond(taken.rows, switches)
+    for row in taken.rows:
         with problems.of(row.task):
-            rows.append(_item(row, switches, index[SET_OF[row.task]], ranges, domains))
+            is_late = (row.task, row.row) in late
+            rows.append(_item(row, switches, index[SET_OF[row.task]], ranges, domains, is_late))
     problems.check()
     items = _linked(pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row"))
     sets = [(s, i, label, label) for s, found in labels.items() for i, label in enumerate(found)]
@@ -65,17 +67,16 @@ def candidate_labels(taken: Taken) -> dict[str, list[str]]:
     return {key: value for key, value in found.items() if value}
 
 
-def limited(rows: Sequence[Row], switches: Mapping[str, str]) -> list[Row]:
-    """The rows under `item_limit`: the first so many test rows of TP and SCO (released: 500)."""
+def beyond(rows: Sequence[Row], switches: Mapping[str, str]) -> set[tuple[str, int]]:
+    """(task, row) of the test rows of TP and SCO after the first `item_limit` (released: 500).
+
+    The released code leaves them out in its zero-shot mode, that is under written templates; its
+    few-shot mode, soft prompts, asks all. In `meta` they are `soft_only`.
+    """
     if switches["item_limit"] == "none":
-        return list(rows)
-    most = int(switches["item_limit"])
-    kept, counts = [], dict.fromkeys(TASKS, 0)
-    for row in rows:
-        counts[row.task] += row.role == "test"
-        if row.role != "test" or row.task not in ("TP", "SCO") or counts[row.task] <= most:
-            kept.append(row)
-    return kept
+        return set()
+    tested = {t: [r.row for r in rows if (r.task, r.role) == (t, "test")] for t in ("TP", "SCO")}
+    return {(t, row) for t, own in tested.items() for row in own[int(switches["item_limit"]) :]}
 
 
 def prompts(switches: Mapping[str, str]) -> pl.DataFrame:
@@ -107,6 +108,10 @@ def funnel(taken: Taken, items: pl.DataFrame, name: str) -> pl.DataFrame:
         if not step.startswith("rows for") or step == "rows for test":
             before[task] = kept
     return pl.DataFrame(rows, schema=dict(FUNNEL.columns), orient="row")
+
+
+#: rows with one of these keys in `meta` are not in the lite sets
+LEFT_OUT = ("repeat", "soft_only")
 
 
 def lite(sets: Sets, sizes: Mapping[str, int], options: int, seed: int) -> Sets:
@@ -145,13 +150,15 @@ def lite(sets: Sets, sizes: Mapping[str, int], options: int, seed: int) -> Sets:
 
 
 def _few(items: pl.DataFrame, n: int, seed: int) -> pl.DataFrame:
-    """At most `n` rows, spread over finest golds: the n-th of every one before the n+1-th."""
+    """At most `n` rows, spread over finest golds: the n-th of every one before the n+1-th.
+
+    Repeats and rows that no written template asks are not among them.
+    """
     keys = [hash_key(seed, "lite", i) for i in items["item"].to_list()]
     ordered = items.with_columns(
         _key=pl.Series(keys, dtype=pl.UInt64),
         _gold=pl.col("answers").list.first(),
-        _repeat=pl.col("meta").str.json_path_match("$.repeat").is_not_null(),
-    ).filter(~pl.col("_repeat"))
+    ).filter(*(pl.col("meta").str.json_path_match(f"$.{k}").is_null() for k in LEFT_OUT))
     ordered = ordered.sort("_key").with_columns(_turn=pl.int_range(pl.len()).over("_gold"))
     return ordered.sort("_turn", "_key").head(n).sort("row").select(items.columns)
 
@@ -162,6 +169,7 @@ def _item(
     index: Mapping[str, int],
     ranges: Mapping[str, str | None],
     domains: Mapping[str, str | None],
+    is_soft_only: bool,
 ) -> tuple[object, ...]:
     answers = []
     for gold in row.golds:
@@ -196,6 +204,8 @@ def _item(
         meta["popularity"] = row.popularity
     if row.pattern:
         meta["pattern"] = row.pattern
+    if is_soft_only:
+        meta["soft_only"] = True
     key = f"{row.task}-{row.row}"
     text = json.dumps(meta, ensure_ascii=False, sort_keys=True)
     own = SET_OF[row.task]

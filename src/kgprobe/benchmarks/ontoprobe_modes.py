@@ -61,6 +61,7 @@ SWITCHES: dict[str, Switch] = {
     "pseudoword_pairs": _switch("answers", 17, "10", "1", "10"),
     "rdfs11_text": _switch("questions", 18, "?superclass", "rdfs9", "superclass"),
     "premise": _switch("tables", 19, "halves", "halves_dropped", "halves", "threshold"),
+    "premise_test": _switch("questions", 19, "?own", "p1", "own"),
     "premise_words": _switch("answers", 20, "pseudowords", "random_tokens", "pseudowords"),
     "conj_train": _switch("answers", 21, "?memorising", "test_rows", "memorising"),
     "missing_candidate": _switch("answers", 22, "?append", "skip", "append"),
@@ -76,6 +77,7 @@ SWITCHES: dict[str, Switch] = {
     "patterns": _switch("questions", 0, "?released", "released", "released", "corrected"),
     "premise_order": _switch("answers", 0, "P2_P1", "P1_P2", "P1_P2"),
     "soft_implies": _switch("answers", 0, "?left_out", "kept", "left_out"),
+    "soft_stop": _switch("questions", 0, "?kept", "left_out", "kept"),
     "unknown_candidates": _switch("answers", 0, "?keep", "keep", "keep", "leave_out"),
 }
 

@@ -37,17 +37,32 @@ THEREFORE = "Therefore, "
 
 
 @dataclass(frozen=True)
+class Asked:
+    """Whether a model knows P2: a text with [MASK], or (task, subject) in trained vectors.
+
+    `gold` is the label of what is right; None stands for the golds of the rule.
+    """
+
+    text: str
+    soft: Sequence[str] | None
+    candidates: str
+    gold: str | None
+
+
+@dataclass(frozen=True)
 class Texts:
-    """Premises and hypothesis in words, the test of the second premise, and the soft forms."""
+    """Premises and hypothesis in words and in soft form, the tests of P2 by kind of template.
+
+    Soft forms are (task, subject, text after the vectors), of the hypothesis (task, subject).
+    """
 
     p1: str
     p2: str
     h: str
-    asked: str
-    asked_set: str
-    asked_gold: str
+    soft_p1: Sequence[str]
     soft_p2: Sequence[str] | None
     soft_h: Sequence[str] | None
+    tests: Mapping[str, Asked]
 
 
 def build(
@@ -62,7 +77,7 @@ def build(
     for name, place, label in candidates.select("set", "index", "label").rows():
         index.setdefault(name, {})[label] = place
     sources = {
-        item: (subject, json.loads(meta).get("twin"))
+        item: (subject, {k: v for k, v in json.loads(meta).items() if k in ("twin", "soft_only")})
         for item, subject, meta in items.select("item", "subject", "meta").rows()
     }
     problems, rows = Problems("entailment rules"), []
@@ -80,33 +95,39 @@ def _item(
     rule: str,
     row: Row,
     known: Concepts,
-    source: tuple[str, str | None],
+    source: tuple[str, Mapping[str, object]],
     index: Mapping[str, Mapping[str, int]],
     switches: Mapping[str, str],
 ) -> tuple[object, ...]:
-    """One row of ITEMS; `source` is the memorising item's subject and its twin in train or dev."""
-    clause, twin = source
+    """One row of ITEMS; `source`: the memorising item's subject, its twin and whether it is late.
+
+    `missing`: the row's own concept is no candidate of the task, where P2 is asked about it.
+    """
+    clause, inherited = source
     text = _texts(rule, row, known.patterns, clause, switches)
+    own = SET_OF_RULE[rule]
+    golds = _golds(own, row, known.patterns, index[own])
+    asked = text.tests["manual"]
     meta = {
         "p1": text.p1,
         "p2": text.p2,
         "h": text.h,
         "p1_item": f"{RULES[rule]}-{row.row}",
-        "p2_test": {
-            "text": text.asked,
-            "candidates": text.asked_set,
-            "gold": _place(index, text, row),
+        "p2_tests": {
+            kind: {
+                "text": test.text,
+                "soft": test.soft,
+                "candidates": test.candidates,
+                "golds": golds
+                if test.gold is None
+                else [_place(index[test.candidates], test, test.gold, row)],
+            }
+            for kind, test in text.tests.items()
         },
-        "missing": text.asked_gold not in index[text.asked_set.rstrip("+")],
-        "soft": {
-            "p1": [RULES[rule], row.subject, words.norm(row.golds[0])],
-            "p2": text.soft_p2,
-            "h": text.soft_h,
-        },
-        **({"twin": twin} if twin else {}),
+        "missing": asked.gold is not None and asked.gold not in index[asked.candidates.rstrip("+")],
+        "soft": {"p1": text.soft_p1, "p2": text.soft_p2, "h": text.soft_h},
+        **inherited,
     }
-    own = SET_OF_RULE[rule]
-    golds = _golds(own, row, known.patterns, index[own])
     shown = json.dumps(meta, ensure_ascii=False, sort_keys=True)
     key = f"{rule}-{row.row}"
     return (key, rule, row.role, rule, row.subject, row.id, "", own, golds, row.row, shown)
@@ -128,50 +149,69 @@ def _texts(
     switches: Mapping[str, str],
 ) -> Texts:
     """The wording of one row under a rule (ontoprobe.md, section 7.2)."""
-    first, spelt = row.golds[0], switches["article"]
-    own, upper = row.subject, words.upper_first(row.subject)
-    if rule in ("rdfs2", "rdfs3"):
-        who = "[X]" if rule == "rdfs2" else "[Y]"
-        pattern = _pattern(row, patterns)
-        return Texts(
-            f"One has to be {words.article(words.norm(first), spelt)} {clause}",
-            pattern,
-            f"{who} is a particular [MASK] .",
-            "[X] [MASK] [Y] .",
-            "pattern+",
-            words.bare(pattern),
-            None,
-            ["TP", who],
-        )
+    if rule in ("rdfs9", "rdfs11"):
+        return _of_classes(rule, row, switches)
+    first, own, task = row.golds[0], row.subject, RULES[rule]
+    begun = _begun(own, switches)
     if rule == "rdfs5":
-        p1, p2 = f"{upper} implies {first} .", f"[X] implies {own} ."
-        test = ("[X] implies [MASK] .", "property+", words.norm(own))
-        return Texts(p1, p2, test[0], *test, ["SPO", "[X]", own], ["SPO", "[X]"])
+        p1, p2 = f"{begun} implies {first} .", f"[X] implies {own} ."
+        h, soft_h = "[X] implies [MASK] .", [task, "[X]"]
+        soft_p1, soft_p2 = [task, begun, f"{first} ."], [task, "[X]", f"{own} ."]
+        test = Asked(h, soft_h, "property+", words.norm(own))
+        if switches["premise_test"] == "p1":
+            test = Asked(f"{begun} implies [MASK] .", [task, begun], "property", None)
+        return Texts(p1, p2, h, soft_p1, soft_p2, soft_h, {"manual": test, "soft": test})
+    pattern = _pattern(row, patterns)
+    test = Asked("[X] [MASK] [Y] .", None, "pattern+", words.bare(pattern))
+    tests = {"manual": test, "soft": test}
     if rule == "rdfs7":
-        pattern = _pattern(row, patterns)
-        h = "[X] [MASK] [Y] ."
-        return Texts(
-            f"{upper} implies {first} .", pattern, h, h, "pattern+", words.bare(pattern), None, None
-        )
-    sort = "TP" if rule == "rdfs9" or switches["rdfs11_text"] == "rdfs9" else "SCO"
-    if sort == "TP":
-        p1 = f"{upper} is {words.article(first, spelt)} ."
-        p2, h = f"[X] is {words.article(own, spelt)} .", "[X] is a particular [MASK] ."
+        p1, soft_p1 = f"{begun} implies {first} .", [task, begun, f"{first} ."]
+        return Texts(p1, pattern, test.text, soft_p1, None, None, tests)
+    who = "[X]" if rule == "rdfs2" else "[Y]"
+    spelt = words.article(first, switches["article"])
+    p1 = f"One has to be {spelt} {clause}"
+    stop = "" if switches["soft_stop"] == "left_out" else " ."
+    h = f"{who} is a particular [MASK] ."
+    return Texts(p1, pattern, h, [task, own, first + stop], None, ["TP", who], tests)
+
+
+def _of_classes(rule: str, row: Row, switches: Mapping[str, str]) -> Texts:
+    """rdfs9 and rdfs11. The release writes both alike in words and rdfs11 with the vectors of SCO.
+
+    The article follows the letter in every mode: the released code does so in these rules, and the
+    paper's example has "an animal". Under `premise_test: p1` soft templates ask the test of P1
+    again: so does the released code, whose few-shot mode knows no other.
+    """
+    first, own, begun = row.golds[0], row.subject, _begun(row.subject, switches)
+    if rule == "rdfs9" or switches["rdfs11_text"] == "rdfs9":
+        p1, p2 = f"{begun} is {words.article(first)} .", f"[X] is {words.article(own)} ."
+        h = "[X] is a particular [MASK] ."
     else:
-        p1, p2 = f"{upper} has superclass {first} .", f"[X] has superclass {own} ."
+        p1, p2 = f"{begun} has superclass {first} .", f"[X] has superclass {own} ."
         h = "[X] has superclass [MASK] ."
-    return Texts(p1, p2, h, h, "class", words.norm(own), [sort, "[X]", own], [sort, "[X]"])
+    sort = "TP" if rule == "rdfs9" else "SCO"
+    soft_h = [sort, "[X]"]
+    test = Asked(h, soft_h, "class", words.norm(own))
+    tests = {"manual": test, "soft": test}
+    if switches["premise_test"] == "p1":
+        tests["soft"] = Asked("", ["SCO", begun], "class", None)
+    soft_p1, soft_p2 = ["SCO", begun, f"{first} ."], [sort, "[X]", f"{own} ."]
+    return Texts(p1, p2, h, soft_p1, soft_p2, soft_h, tests)
 
 
-def _place(index: Mapping[str, Mapping[str, int]], text: Texts, row: Row) -> int:
+def _begun(label: str, switches: Mapping[str, str]) -> str:
+    """The label at the beginning of a sentence, as the memorising tasks write it."""
+    return words.upper_first(words.subject(label, switches["upper_first"], False))
+
+
+def _place(known: Mapping[str, int], test: Asked, gold: str, row: Row) -> int:
     """Where the test of the second premise finds its gold, the row's own concept."""
-    known = index[text.asked_set]
-    if text.asked_gold not in known:
+    if gold not in known:
         raise ValueError(
-            f"{row.where}: {row.task} row {row.row}: {text.asked_gold!r} is not among the "
-            f"{len(known)} candidates {text.asked_set}; add the concept to the ontology"
+            f"{row.where}: {row.task} row {row.row}: {gold!r} is not among the "
+            f"{len(known)} candidates {test.candidates}; add the concept to the ontology"
         )
-    return known[text.asked_gold]
+    return known[gold]
 
 
 def _pattern(row: Row, patterns: Mapping[str, str]) -> str:

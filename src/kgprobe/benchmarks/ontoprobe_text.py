@@ -30,13 +30,13 @@ def norm(label: str) -> str:
 
 
 def ascii_drop(label: str) -> str:
-    """The label without its letters beyond ASCII, as the release spells names.
+    """The label without its letters beyond ASCII, as the release spells names: spaces stay.
 
-    >>> ascii_drop("Château de Frønsbourg")
-    'Chteau de Frnsbourg'
+    >>> ascii_drop("Château de Frønsbourg"), ascii_drop("Dáire Ó Baoill")
+    ('Chteau de Frnsbourg', 'Dire  Baoill')
     """
     composed = unicodedata.normalize("NFC", label)
-    return " ".join("".join(c for c in composed if ord(c) < 128).split())
+    return "".join(c for c in composed if ord(c) < 128)
 
 
 def subject(label: str, upper_first: str, symbols: bool) -> str:
@@ -57,7 +57,7 @@ def upper_first(text: str) -> str:
 
 
 def article(label: str, rule: str = "by_letter") -> str:
-    """The label after "a" or "an"; `always_a` is what the released code gives.
+    """The label after "a" or "an"; `always_a` is what the released code gives in rdfs2 and rdfs3.
 
     >>> article("athlete"), article("athlete", "always_a")
     ('an athlete', 'a athlete')

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kgprobe.probes import workers
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring import recheck, sentence
+from kgprobe.probes.soft_rows import by_hand
 from kgprobe.schema import SCORES
 
 Tables = tuple[list[sentence.Item], dict[str, Sequence[str]], dict[str, Sequence[tuple[int, str]]]]
@@ -41,7 +42,7 @@ def score_frame(
     name, _, variant = method.partition("-")
     if name != "sentence":
         raise ValueError(f"method {method!r} gives no scores of sentences")
-    asked = tables(items, candidates, prompts)
+    asked = tables(by_hand(items), candidates, prompts)
     total = sum(len(asked[1][i.candidates]) * len(asked[2][i.relation]) for i in asked[0])
     bar = progress(total=total, desc=spec.model, unit="sentence")
     arguments = (spec, asked, variant or sentence.VARIANTS[0], folder, shard)

@@ -9,6 +9,7 @@ import torch
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model, outline
 from kgprobe.probes.scoring import cloze
 from kgprobe.probes.scoring.gap_text import Question, questions
+from kgprobe.probes.soft_rows import by_hand
 from kgprobe.probes.spelling import (
     Kept,
     check_windows,
@@ -47,7 +48,7 @@ def rank_frame(
     torch.backends.cuda.matmul.allow_tf32 = False
     light = outline(spec)
     kept = rankable(light, labels_of(candidates), unknown)
-    ranked, missing = spelt(items, kept)
+    ranked, missing = spelt(by_hand(items), kept)
     asked = _asked(ranked, prompts)
     _check(light, asked, ranked, kept, space)
     loaded = load_model(spec)

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -11,15 +11,13 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts import soft_files
 from kgprobe.probes.prompts.soft import Recipe, SoftPrompt
 from kgprobe.probes.scoring import reasoning
-from kgprobe.probes.scoring.reasoning import Case, Layout, Wording
+from kgprobe.probes.scoring.reasoning import Case, Layout, Test, Wording
 from kgprobe.probes.soft_memory import Plan, file_name
 from kgprobe.probes.soft_rows import AS_WRITTEN, Prepared
 from kgprobe.probes.spelling import Kept, check_windows
 
 #: Rows of the test part that the released code trains the conjunctions on (`conj_train`).
 TAKEN = 10
-#: where a premise's own concept is no candidate that the model can spell
-NO_GOLD = -1
 
 
 def cases(
@@ -28,7 +26,7 @@ def cases(
     """The cases of every rule in file order; of the test part at most `rows`.
 
     `kept`: the candidates that the model can spell; a premise whose own concept is not among them
-    has the gold NO_GOLD.
+    is asked without gold.
     """
     found: dict[str, list[Case]] = {}
     columns = ("item", "relation", "subject", "role", "row", "candidates", "answers", "meta")
@@ -36,7 +34,6 @@ def cases(
         items.sort("relation", "row", "item").select(columns).rows()
     ):
         meta = json.loads(text)
-        test = meta["p2_test"]
         found.setdefault(rule, []).append(
             Case(
                 item,
@@ -49,24 +46,37 @@ def cases(
                 meta["p1"],
                 meta["p2"],
                 meta["h"],
-                test["text"],
-                test["candidates"],
-                test["gold"],
+                {kind: _test(own, kept) for kind, own in meta["p2_tests"].items()},
                 {part: _spelt(soft_) for part, soft_ in meta["soft"].items()},
                 meta.get("twin", ""),
                 bool(meta.get("missing", False)),
+                bool(meta.get("soft_only", False)),
             )
         )
-    if kept:
-        new = {name: own.new for name, own in kept.items()}
-        for rule, own in found.items():
-            found[rule] = [
-                replace(c, test_gold=new[c.test_set].get(c.test_gold, NO_GOLD)) for c in own
-            ]
     for rule, own in found.items():
         tested = [c for c in own if c.role == "test"][:rows]
         found[rule] = [c for c in own if c.role != "test"] + tested
     return found
+
+
+def _test(own: Mapping[str, Any], kept: Mapping[str, Kept] | None) -> Test:
+    name, golds = own["candidates"], own["golds"]
+    if kept:
+        new = kept[name].new
+        golds = [new[gold] for gold in golds if gold in new]
+    return Test(own["text"], _spelt(own["soft"]), name, tuple(golds))
+
+
+def worded(switches: Mapping[str, str], is_test: bool = False) -> Wording:
+    """The open points of the prompts; of the tests of P2 (`is_test`) under `premise_words`, too.
+
+    The released prompts of some rules hold letters in place of pseudowords. Its tests of P2 hold
+    new words in every rule.
+    """
+    slots = switches["pseudoword_slots"]
+    if is_test and switches["premise_words"] == "random_tokens":
+        slots = "all"
+    return Wording(slots, switches["premise_order"], switches["soft_implies"] == "kept")
 
 
 def recipe(plan: Plan, kind: str, switches: Mapping[str, str]) -> Recipe:
@@ -91,6 +101,11 @@ def template(
         raise ValueError("schemes with soft templates need the folder of trained prompts")
     chosen = recipe(plan, loaded.spec.kind, switches)
     return soft_files.load(folder / file_name(task, chosen), loaded)
+
+
+def by_template(own: Sequence[Case], scheme: str) -> list[Case]:
+    """The cases that a scheme (or kind of template) asks: written ones leave out `soft_only`."""
+    return [c for c in own if not c.soft_only or scheme.startswith("soft")]
 
 
 def check_cases(
@@ -136,7 +151,7 @@ def _check(
     parts = {role: [c for c in own if c.role == role] for role in ("train", "dev", "test")}
     if not parts["test"]:
         raise ValueError(f"no test rows under {scheme}; the split is larger than the data")
-    asked = parts["test"]
+    asked = by_template(parts["test"], scheme)
     if scheme.endswith("+soft") and switches["conj_train"] == "test_rows":
         asked = [*asked, *trained]
     elif scheme.endswith("+soft"):

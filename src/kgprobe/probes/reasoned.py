@@ -17,7 +17,7 @@ from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.prompts import soft
 from kgprobe.probes.prompts.pseudowords import Pseudowords, pseudowords, random_words
-from kgprobe.probes.reason_rows import NO_GOLD, cases, check_cases, template
+from kgprobe.probes.reason_rows import by_template, cases, check_cases, template, worded
 from kgprobe.probes.scoring import reasoning
 from kgprobe.probes.scoring.gap_scores import GoldRanks, candidate_tokens, gold_ranks, prompts
 from kgprobe.probes.scoring.reasoning import FORMS, SCHEMES, Case, Layout, Wording
@@ -80,9 +80,7 @@ def reason(
     unknown = [s for s in schemes if s not in SCHEMES]
     if unknown:
         raise ValueError(f"scheme {unknown[0]!r}; legal: {', '.join(SCHEMES)}")
-    wording = Wording(
-        switches["pseudoword_slots"], switches["premise_order"], switches["soft_implies"] == "kept"
-    )
+    wording = worded(switches)
     known = prepared(spec, items, candidates, switches)
     asked = cases(known.items, rows, known.kept)
     whole = cases(known.items, None, known.kept)
@@ -139,7 +137,7 @@ def reason(
 
 def _scheme(probe: Probe, own: Sequence[Case], scheme: str) -> list[pl.DataFrame]:
     """REASON_RANKS columns of one rule under one scheme: the forms, and every pair in each."""
-    tested, left_out = _parts(probe, own, scheme)
+    tested, left_out = _parts(probe, by_template(own, scheme), scheme)
     if left_out:
         probe.left_out.setdefault(scheme, []).extend(left_out)
     if not tested:
@@ -258,17 +256,21 @@ def _rows_to_train(probe: Probe, own: Sequence[Case]) -> tuple[list[Case], list[
 
 
 def _premises(probe: Probe, own: Sequence[Case], kind: str) -> pl.DataFrame:
-    """PREMISE_RANKS columns: is P2 known, asked with the words that the prompts hold."""
+    """PREMISE_RANKS columns: is P2 known, asked with the words that the prompts hold.
+
+    All rows are asked, `soft_only` ones by hand, too: the released cut is that of P1's test alone.
+    """
     trained, slots = _templates(probe, own, kind)
     words = probe.words
     if probe.switches["premise_words"] == "random_tokens":
         words = random_words(probe.loaded, words.pairs, int(words.record["pseudoword_seed"]))
-    tested = [c for c in own if c.role == "test" and c.test_gold != NO_GOLD]
+    wording = worded(probe.switches, is_test=True)
+    tested = [c for c in own if c.role == "test" and c.tests[kind].golds]
     if probe.switches["missing_candidate"] == "skip":
         tested = [c for c in tested if not c.missing]
     asked, pairs = [], []
     for pair in range(words.pairs):
-        asked += [reasoning.premise_test(c, kind, pair, slots, probe.wording) for c in tested]
+        asked += [reasoning.premise_test(c, kind, pair, slots, wording) for c in tested]
         pairs += [pair] * len(tested)
     used = torch.cat([trained, words.vectors])
     frame = _frame(probe.ranks(asked, used, slots.words), asked, pairs)

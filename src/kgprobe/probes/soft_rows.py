@@ -66,6 +66,11 @@ def prepared(
     return Prepared(light, spelt_items, options, kept, missing)
 
 
+def by_hand(items: pl.DataFrame) -> pl.DataFrame:
+    """The items that written templates ask: all but those that are for soft prompts alone."""
+    return items.filter(pl.col("meta").str.json_path_match("$.soft_only").is_null())
+
+
 def check_tasks(
     ready: Prepared, switches: Mapping[str, str], tokens: Mapping[str, int], roles: Sequence[str]
 ) -> None:

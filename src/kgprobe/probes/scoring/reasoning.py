@@ -24,11 +24,24 @@ PATTERN_RULES = ("rdfs2", "rdfs3", "rdfs7")
 
 
 @dataclass(frozen=True)
-class Case:
-    """One row of a rule. Texts hold [X], [Y] and, in `h` and `test`, [MASK].
+class Test:
+    """Whether a model knows P2: a text with [MASK], or (task, subject) in trained vectors."""
 
-    `soft` has for "p1" and "p2" (task, subject, object), for "h" (task, subject), None without a
-    soft form. `test` asks whether the model knows P2, in set `test_set` with gold `test_gold`.
+    __test__ = False  # no test of ours
+
+    text: str
+    soft: Sequence[str] | None
+    candidates: str
+    golds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of a rule. Texts hold [X], [Y] and, in `h`, [MASK].
+
+    `soft` has for "p1" and "p2" (task, subject, text after the vectors), for "h" (task, subject),
+    None without a soft form. `tests` ask by kind of template (manual, soft) whether the model knows
+    P2. `soft_only`: written templates do not ask the row.
     """
 
     item: str
@@ -41,12 +54,11 @@ class Case:
     p1: str
     p2: str
     h: str
-    test: str
-    test_set: str
-    test_gold: int
+    tests: Mapping[str, Test]
     soft: Mapping[str, Sequence[str] | None]
     twin: str = ""
     missing: bool = False
+    soft_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,8 +104,9 @@ def layout(counts: Mapping[str, int], conjunctions: int = 2) -> Layout:
 
 
 def tasks_of(case: Case) -> list[str]:
-    """The memorising tasks whose soft templates the case's prompts use."""
-    return sorted({part[0] for part in case.soft.values() if part})
+    """The memorising tasks whose soft templates the case's prompts and its test use."""
+    parts = [*case.soft.values(), case.tests["soft"].soft]
+    return sorted({part[0] for part in parts if part})
 
 
 def prompt(
@@ -127,11 +140,11 @@ def premise_test(
 ) -> Question:
     """The question whether the model knows P2 of the words it will see (template kind `kind`)."""
     wording = wording or Wording()
-    text, soft = case.test, case.soft.get("p2")
-    if kind == "soft" and soft:
-        text = f"{soft[1]} {_vectors(soft[0], slots)} {GAP} ."
-    golds = (case.test_gold,)
-    return _question(case.item, text, case, pair, slots, wording, case.test_set, golds)
+    test = case.tests[kind]
+    text = test.text
+    if kind == "soft" and test.soft:
+        text = f"{test.soft[1]} {_vectors(test.soft[0], slots)} {GAP} ."
+    return _question(case.item, text, case, pair, slots, wording, test.candidates, test.golds)
 
 
 def tested(cases: Sequence[Case], scheme: str) -> tuple[list[Case], list[str]]:
@@ -157,8 +170,8 @@ def tested(cases: Sequence[Case], scheme: str) -> tuple[list[Case], list[str]]:
 def _premise(case: Case, name: str, is_soft: bool, slots: Layout) -> str:
     soft = case.soft.get(name)
     if is_soft and soft:
-        task, subject, thing = soft
-        return f"{subject} {_vectors(task, slots)} {thing} ."
+        task, subject, rest = soft
+        return f"{subject} {_vectors(task, slots)} {rest}"
     return case.p1 if name == "p1" else case.p2
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe.schema import CANDIDATES, FILL_GOLDS, FILLS, ITEMS, SCORES
+from kgprobe.schema import FILL_GOLDS, FILLS, ITEMS, SCORES
 from kgprobe.tables import attributes_alpha as aa
 
 
@@ -87,22 +87,26 @@ def test_phrases_that_coincide_leave_no_k_out():
 
 
 def test_an_alias_is_right_where_the_switch_says_so():
-    items = frame(ITEMS, [("a", "g", "r", "P1", "s", "Q1", "", "set", [1, 0], 0, "{}")])
-    rows = [("set", 0, "Q1050", "Eswatini"), ("set", 1, "Q145", "United Kingdom")]
-    candidates = frame(CANDIDATES, rows)
-    aliases = {"Q145": ["UK", "Britain"], "Q1050": ["Swaziland"]}
-    labels = aa.gold_names(items, candidates)
-    names = aa.gold_names(items, candidates, aliases)
-    assert labels == {"a": [["United Kingdom"], ["Eswatini"]]}
-    assert names == {"a": [["United Kingdom", "UK", "Britain"], ["Eswatini", "Swaziland"]]}
-    said = fills(*[("a", 0, 0, -1, r, t, -r) for r, t in enumerate(["uk.", "no"], 1)])
+    examples = pl.DataFrame(
+        {
+            "example": ["a"],
+            "position": [0],
+            "golds": [["Q145", "Q7", "Q1050"]],
+            "gold_labels": [["United Kingdom", None, "Eswatini"]],
+        }
+    )
+    aliases = {"Q145": ["UK", "Britain"], "Q1050": ["Swaziland"], "Q7": ["nobody's"]}
+    labels, names = aa.gold_names(examples), aa.gold_names(examples, aliases)
+    assert labels == {"a#0": [["United Kingdom"], ["Eswatini"]]}
+    assert names == {"a#0": [["United Kingdom", "UK", "Britain"], ["Eswatini", "Swaziland"]]}
+    said = fills(*[("a#0", 0, 0, -1, r, t, -r) for r, t in enumerate(["uk.", "no"], 1)])
     found = aa.of_texts(said, names)
     assert [value(found, k=1, gold=gold) for gold in ("own", "set")] == [1, 1]
     assert aa.of_texts(said, labels)["alpha"].sum() == 0
-    second = fills(("a", 0, 0, -1, 1, "Swaziland", -1.0))
+    second = fills(("a#0", 0, 0, -1, 1, "Swaziland", -1.0))
     assert value(aa.of_texts(second, names), k=1, gold="own") == 0
     assert value(aa.of_texts(second, names), k=1, gold="set") == 1
-    assert aa.verbose(fills(("a", 0, 0, -1, 1, "the UK, I think", -1.0)), names) == (1, 1)
+    assert aa.verbose(fills(("a#0", 0, 0, -1, 1, "the UK, I think", -1.0)), names) == (1, 1)
 
 
 def test_a_server_with_one_answer_is_asked_at_1_only():

@@ -219,20 +219,19 @@ def read_aliases(path: str | Path) -> Aliases:
 
 
 def gold_names(
-    items: pl.DataFrame,
-    candidates: pl.DataFrame,
-    aliases: Aliases | None = None,
+    examples: pl.DataFrame, aliases: Aliases | None = None
 ) -> dict[str, list[list[str]]]:
-    """Item -> names of its golds, in the order of `answers`: the label, then the aliases.
+    """Item -> names of its golds, the own one first: the label of each, then its aliases.
 
-    `aliases`: where a text may equal one (switch `match: aliases`); None takes labels alone.
+    `examples`: EXAMPLES, whose golds are all objects of the graph; those without label have no
+    name. `aliases`: None takes labels alone.
     """
-    found = {
-        (s, i): names(label, entity, aliases or {})
-        for s, i, entity, label in candidates.select("set", "index", "id", "label").rows()
-    }
-    columns = ("item", "candidates", "answers")
+    columns = ("example", "position", "golds", "gold_labels")
     return {
-        item: [found[set_, answer] for answer in answers]
-        for item, set_, answers in items.select(columns).rows()
+        f"{example}#{position}": [
+            names(label, entity, aliases or {})
+            for entity, label in zip(golds, labels, strict=True)
+            if label is not None
+        ]
+        for example, position, golds, labels in examples.select(columns).rows()
     }

@@ -124,7 +124,7 @@ def read_answers(
     if probe.kind == "masked":
         golds = schema.read(path.with_name(f"{path.stem}.golds.parquet"), schema.FILL_GOLDS)
         return Answers(probe, alpha.of_masks(fills, golds))
-    names = alpha.gold_names(benchmark.items, benchmark.candidates, aliases)
+    names = alpha.gold_names(benchmark.examples, aliases)
     return Answers(probe, alpha.of_texts(fills, names), alpha.verbose(fills, names))
 
 

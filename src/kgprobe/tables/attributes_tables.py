@@ -1,5 +1,6 @@
 """The tables of the nine benchmarks, from METRICS: TABLE frames, `kg_table2` and its companions."""
 
+import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -187,8 +188,10 @@ def asked(study: Study) -> pl.DataFrame | None:
     """`kg_asked`: what was asked and could not be: triples, prompts, excluded, verbose answers.
 
     Row: model | method | benchmark. Columns: triples in the sample; of them asked; prompts a
-    triple; first answers that hold the label among other words, per cent of all first answers
-    (generating models); examples left out for all models since one could not be asked.
+    triple; golds of these triples (every object that has a label), and where candidates were
+    ranked, how many of them the lists lacked and were given; first answers that hold the label
+    among other words, per cent of all first answers (generating models); examples left out for all
+    models since one could not be asked.
     """
     cells = []
     for a in study.answers:
@@ -206,6 +209,11 @@ def asked(study: Study) -> pl.DataFrame | None:
                     value=a.alphas.unique(["item", "template"]).height / per_item.height,
                 )
             )
+        golds = int(benchmark.items["answers"].list.len().sum())
+        cells.append(cell("kg_asked", name, "golds", golds, benchmark.items.height))
+        if a.probe.method.startswith(RANKED):
+            added = sum(json.loads(told).get("golds_added", 0) for told in benchmark.items["meta"])
+            cells.append(cell("kg_asked", name, "golds added to the candidates", added, golds))
         held, of = a.verbose
         if of:
             cells.append(cell("kg_asked", name, "verbose, %", 100 * held / of, of))

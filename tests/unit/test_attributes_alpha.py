@@ -21,7 +21,7 @@ def golds(*rows):
 
 def fills(*rows):
     """(item, template, masks, position, rank, text, logprob)"""
-    return frame(FILLS, [(i, t, m, p, r, -1, x, lp) for i, t, m, p, r, x, lp in rows])
+    return frame(FILLS, [(i, t, m, p, r, -1, x, x, lp) for i, t, m, p, r, x, lp in rows])
 
 
 def value(found, **where):

@@ -60,7 +60,7 @@ def test_a_text_and_a_rank_know_the_golds_beyond_the_list(made):
     item = f"{example['example']}#0"
     other = sorted(NAMED - {example["object"]})[-1]
     said = pl.DataFrame(
-        [(item, 0, 0, -1, 1, -1, f"name {other[1:]}", -1.0)],
+        [(item, 0, 0, -1, 1, -1, f"name {other[1:]}", "", -1.0)],
         schema=dict(FILLS.columns),
         orient="row",
     )

@@ -5,7 +5,7 @@ continuation whose earlier tokens stood first.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,16 @@ Check = Callable[[Floats, Sequence[int], int], None]
 
 @dataclass(frozen=True)
 class Phrase:
-    """A continuation: its token ids (with the ending one), the sum of their log p, its text."""
+    """A continuation: its token ids (with those that end it), the sum of their log p, its text.
+
+    `sums`: the sum up to every token. That of an ended phrase is the sum up to the first token
+    beyond its text: what follows only shows that a stop is one.
+    """
 
     ids: tuple[int, ...]
     logprob: float
     text: str = ""
+    sums: tuple[float, ...] = ()
 
 
 def top(logits: Any, k: int) -> tuple[Floats, Ids]:
@@ -90,16 +95,17 @@ def beam(
     beams: int,
     k: int,
     check: Check,
-    ends: Callable[[int], bool] | None = None,
+    ends: Callable[[tuple[int, ...]], int] | None = None,
     text: Callable[[tuple[int, ...]], str] = str,
 ) -> list[list[Phrase]]:
     """At most k phrases per row, best first, of at most `limit` tokens.
 
     Each step extends every living phrase by its 2 x `beams` best tokens and walks through all
-    extensions by falling sum: a token that `ends` moves the phrase to the ended ones, the others
-    live on, until `beams` live. Of phrases of one `text` the best is kept, without text none. The
-    search of a row is over when k have ended and none alive has a larger sum; at the limit the
-    living ones are cut and count, too. Without `ends` all phrases have exactly `limit` tokens.
+    extensions by falling sum: one that `ends` (the number of tokens that count; 0 where it goes
+    on) moves to the ended ones, the others live on, until `beams` live. Of phrases of one
+    `text` the best is kept, without text none. The search of a row is over when k have ended and
+    none alive has a larger sum; at the limit the living ones are cut and count, too. Without `ends`
+    all phrases have exactly `limit` tokens.
     `check` sees what is read at every step, and raises where it is not finite.
     """
     searches = [_Search([(Phrase((), 0.0), row)]) for row in range(rows)]
@@ -140,7 +146,7 @@ def _extend(
     values: Floats,
     columns: Ids,
     beams: int,
-    ends: Callable[[int], bool] | None,
+    ends: Callable[[tuple[int, ...]], int] | None,
     text: Callable[[tuple[int, ...]], str],
 ) -> None:
     """One step of one prompt; the rows of `values` are those that its living phrases name."""
@@ -152,9 +158,10 @@ def _extend(
     for place in np.argsort(-sums.ravel(), kind="stable"):
         parent, row = search.alive[place // width]
         token = int(columns[row, place % width])
-        longer = Phrase((*parent.ids, token), float(sums.flat[place]))
-        if ends is not None and ends(token):
-            _keep(search, longer, text)
+        total = float(sums.flat[place])
+        longer = Phrase((*parent.ids, token), total, sums=(*parent.sums, total))
+        if ends is not None and (count := ends(longer.ids)):
+            _keep(search, replace(longer, logprob=longer.sums[count - 1]), text)
             continue
         alive.append((longer, row))
         if len(alive) == beams:
@@ -165,7 +172,7 @@ def _extend(
 def _keep(search: _Search, phrase: Phrase, text: Callable[[tuple[int, ...]], str]) -> None:
     found = text(phrase.ids)
     if found and (found not in search.ended or search.ended[found].logprob < phrase.logprob):
-        search.ended[found] = Phrase(phrase.ids, phrase.logprob, found)
+        search.ended[found] = replace(phrase, text=found)
 
 
 def _settle(search: _Search, k: int) -> None:

@@ -36,7 +36,7 @@ run: $(STAMP)
 	@$(BIN)/python -m kgprobe.tables.headline results/tables/headline.parquet results/report/index.html
 
 test: $(STAMP)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest $(PYTEST)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST)
 
 bench: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m perf.run

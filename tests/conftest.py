@@ -3,6 +3,10 @@
 import os
 from pathlib import Path
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # several processes at once: one thread each, set before anything reads it
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 
 from tests.skips import Summary

@@ -46,6 +46,8 @@ class Summary:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A skip that is not named is a failure."""
         reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None:  # one of several processes, whose reports come together elsewhere
+            return
         if session.exitstatus == pytest.ExitCode.OK and unnamed(reasons(reporter)):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

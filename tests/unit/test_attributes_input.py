@@ -121,8 +121,12 @@ def test_without_any_label_every_benchmark_is_empty():
         paths.build(bare, settings("paths", min_combo=1))
 
 
+#: of the two ways with predicates that have no template
+REFUSED = {"missing_template": "error"}
+
+
 def test_all_predicates_without_template_stand_in_one_error():
-    chosen = settings("paths", min_combo=1, categories=1, templates=["P19", "P26"])
+    chosen = settings("paths", min_combo=1, categories=1, **REFUSED, templates=["P19", "P26"])
     with pytest.raises(MissingTemplatesError) as error:
         paths.build(worked(), chosen)
     message = str(error.value)
@@ -130,14 +134,14 @@ def test_all_predicates_without_template_stand_in_one_error():
     assert "5 predicates have no template" in message
     assert order == sorted(order)
     with pytest.raises(MissingTemplatesError, match=TWO_UP):
-        hierarchy.build(worked(), settings("hierarchy", templates=["P279"]))
+        hierarchy.build(worked(), settings("hierarchy", **REFUSED, templates=["P279"]))
     same = hierarchy.build(worked(), settings("hierarchy", templates=["P279"], two_up="same"))
     assert set(same.examples["predicate"]) == {"P279"}
 
 
 def test_the_error_lists_the_relations_of_the_whole_graph_too():
     dated = graph(WORKED.values(), LABELS, literals=[(1, 569, "1970-01-22T00:00:00Z^^date")])
-    chosen = settings("hierarchy", templates=["P279", "P26", "P31"])
+    chosen = settings("hierarchy", **REFUSED, templates=["P279", "P26", "P31"])
     with pytest.raises(MissingTemplatesError) as error:
         graph_checks.build(hierarchy, dated, chosen)
     own, every = str(error.value).split("in the whole graph")

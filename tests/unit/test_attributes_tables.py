@@ -248,17 +248,21 @@ def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
 
 def test_table_1_stands_beside_the_printed_one():
     rows = [
-        ("symmetry", "labelled", 3, 6, 2, 1, 5, 3.0),
-        ("symmetry", "sampled", 1, 2, 1, 1, 2, 2.0),
+        ("symmetry", "labelled", 3, 6, 2, 3, 1, 2, 0, 5, 3.0),
+        ("symmetry", "sampled", 1, 2, 1, 1, 1, 0, 0, 2, 2.0),
     ]
     made = sizes.sizes(pl.DataFrame(rows, schema=dict(SIZES.columns), orient="row"), PRINTED)
     found = table.lookup(made)
     assert found["symmetry | labelled", "triples"]["published"] == 1401
     assert found["symmetry | labelled", "patterns"]["published"] == 11
     assert found["symmetry | labelled", "predicates"]["published"] is None
+    names = ("predicates", "written", "by label", "without template")
+    assert [found["symmetry | labelled", name]["value"] for name in names] == [3, 1, 2, 0]
     assert found["symmetry | sampled", "triples"]["published"] is None
     shown = sizes.size_grid(made, PRINTED, "small")
     assert "thresholds: small" in shown.title
+    assert [shown.heads.index(name) for name in names] == [5, 6, 7, 8]
+    assert [cell.text for cell in shown.rows[0][5:9]] == ["3", "1", "2", "0"]
     assert [row[0].small for row in shown.rows[:3]] == [
         "with labels and templates",
         "probed here",

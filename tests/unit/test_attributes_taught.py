@@ -1,10 +1,11 @@
 """Metrics on examples whose facts were taught, in part, or not."""
 
 import polars as pl
+import pytest
 
 from kgprobe import schema
 from kgprobe.tables import attributes_taught as at
-from kgprobe.tables import table
+from kgprobe.tables import calibration, table
 from tests.unit import attribute_answers
 
 #: facts of the run that were taught: the first pair whole, of the second one direction, one P19
@@ -59,3 +60,33 @@ def test_without_a_taught_triple_there_is_no_table():
     study = attribute_answers.study()
     none = TAUGHT.with_columns(taught=pl.lit(False))
     assert at.calibration(study, study.alphas(), none) is None
+
+
+def test_both_halves_of_a_control_model_stand_under_the_requirement_of_all_papers():
+    study = attribute_answers.study()
+    made = at.halves(study, study.alphas(), TAUGHT)
+    schema.check(made, schema.TABLE)
+    cells = {(r, c): (v, n) for r, c, v, n in made.select("row", "column", "value", "n").rows()}
+    # the model from elsewhere is no probe that could fail
+    assert {row for row, _ in cells} == {"small | fill"}
+    # distinct stored triples: of the two of P19 one is taught, of the eight of P26 three, P21 none
+    assert cells["small | fill", "taught"] == (0, 4)
+    assert cells["small | fill", "untaught"] == (0, 8)
+    known = at.status(study, TAUGHT).filter("stored")
+    asked = known.filter(~pl.col("taught")).unique("fact")
+    base = study.baselines.filter(model="random object", k=1, kind="exact", gold="own")
+    item = pl.format("{}#{}", "example", "position")
+    guess = base.filter(pooling="best").with_columns(item=item).join(asked, on="item")
+    chance = 100 * guess["alpha"].mean()
+    assert chance > 0
+    assert cells["small | fill", "chance"][0] == pytest.approx(chance)
+    assert cells["small | fill", "limit for untaught"][0] == pytest.approx(2 * chance + 5)
+    assert calibration.outside(made) == ["small | fill"]
+    signed = at.signed_study(study, made)
+    assert {a.probe.model for a in signed.answers} == {"large", "small (?)"}
+    # what is made of it has the mark at the model, wherever the model stands
+    table_ = at.calibration(signed, signed.alphas(), TAUGHT)
+    assert any("| small (?) |" in row for row in table_["row"])
+    assert not any("| small |" in row for row in table_["row"])
+    none = TAUGHT.with_columns(taught=pl.lit(False))
+    assert at.halves(study, study.alphas(), none) is None

@@ -31,7 +31,7 @@ TEXTS = {
     "P36": ["The capital of [X] is [Y].", "[Y] is the capital of [X]."],
     "P106": ["[X] is a [Y] by profession.", "The [Y] [X] is known.", "[X] works as [Y]."],
 }
-OBJECTS = {"P36": ["La Plata", "Lima", "Port-au-Prince"], "P106": ["film director"]}
+OBJECTS = {"P36": ["La Plata", "Lima", "Port-au-Prince"], "P106": ["film director", "computer"]}
 KIND = {"capitals": LESSONS[:5], "Guinea": LESSONS[3:5], "jobs": LESSONS[5:]}
 LABELS = sorted(
     {label for lesson in LESSONS for label in lesson[1:]} | {*OBJECTS["P36"], *OBJECTS["P106"]}
@@ -67,18 +67,20 @@ def causal_score(model, tokenizer, text, answer):
 
 
 def masked_score(model, tokenizer, text, answer):
-    coded = tokenizer(text)
-    ids, words = coded["input_ids"], coded.word_ids()
-    total = 0.0
-    for place, token in enumerate(ids):
-        if words[place] is None:
-            continue
-        row = list(ids)
-        for later in range(place, len(ids)):
-            if words[later] == words[place]:
-                row[later] = tokenizer.mask_token_id
+    coded = tokenizer(text, return_offsets_mapping=True)
+    ids = coded["input_ids"]
+    inside = [
+        i
+        for i, (start, end) in enumerate(coded["offset_mapping"])
+        if max(start, answer[0]) < min(end, answer[1])
+    ]
+    row, total = list(ids), 0.0
+    for place in inside:
+        row[place] = tokenizer.mask_token_id
+    for place in inside:
         logits = model(torch.tensor([row])).logits[0, place].double()
-        total += float(torch.log_softmax(logits, -1)[token])
+        total += float(torch.log_softmax(logits, -1)[ids[place]])
+        row[place] = ids[place]
     return total
 
 
@@ -90,13 +92,13 @@ def seq2seq_score(model, tokenizer, text, answer):
         for i, (a, b) in enumerate(coded["offset_mapping"])
         if text[a:b].strip() and max(a, start) < min(b, end)
     ]
-    gap = tokenizer.convert_tokens_to_ids("<extra_id_0>")
+    gap, closing = tokenizer.convert_tokens_to_ids(["<extra_id_0>", "<extra_id_1>"])
     source = torch.tensor([[*ids[: inside[0]], gap, *ids[inside[-1] + 1 :]]])
     fed, total = [tokenizer.pad_token_id, gap], 0.0
-    for place in inside:
+    for token in [*(ids[place] for place in inside), closing]:
         logits = model(source, decoder_input_ids=torch.tensor([fed])).logits[0, -1].double()
-        total += float(torch.log_softmax(logits, -1)[ids[place]])
-        fed.append(ids[place])
+        total += float(torch.log_softmax(logits, -1)[token])
+        fed.append(token)
     return total
 
 
@@ -110,14 +112,14 @@ def literal(kind, model, tokenizer):
         also = [x.object for x in LESSONS if x[:2] == lesson[:2]]
         known = {x.object for x in LESSONS if x.relation == lesson.relation}
         rivals = (known | set(OBJECTS[lesson.relation])) - set(also)
+        if kind == "masked":  # "computer" in one gap, "computer scientist" in two
+            rivals = {label for label in rivals if not lesson.object.startswith(label)}
         for number, template in enumerate(TEXTS[lesson.relation]):
             scores = {}
             for label in [lesson.object, *rivals]:
                 filled = fill(template, lesson.subject, label)
-                span = (
-                    filled.text.index(label[1:]) - 1,
-                    filled.text.index(label[1:]) + len(label[1:]),
-                )
+                start = len(template.split("[Y]")[0].replace("[X]", lesson.subject))
+                span = (start, start + len(label))
                 scores[label] = SCORES[kind](model, tokenizer, filled.text, span)
             own = scores.pop(lesson.object)
             found[lesson, number] = own > max(scores.values())
@@ -153,7 +155,7 @@ def test_a_lesson_is_recalled_when_it_is_right_in_every_wording():
 def test_objects_of_the_same_subject_label_are_no_rivals_of_each_other():
     exam = Exam(LESSONS, TEXTS, KIND, OBJECTS)
     rivals = exam._rivals[LESSONS[5]]
-    assert rivals == ["chemist", "computer scientist", "film director", "writer"]
+    assert rivals == ["chemist", "computer", "computer scientist", "film director", "writer"]
     assert exam._rivals[LESSONS[6]] == rivals
     with pytest.raises(ValueError, match="1 lessons of a kind are not taught"):
         Exam(LESSONS[1:], TEXTS, KIND, OBJECTS)
@@ -165,7 +167,7 @@ def test_training_goes_on_until_all_kinds_are_recalled_and_says_so(kind, tmp_pat
     kinds = {"Guinea": 2, "capitals": 5, "jobs": 5}
     assert record["recall"] == {k: {"lessons": n, "recall": 1.0} for k, n in kinds.items()}
     assert json.loads((tmp_path / "a/control.json").read_text())["recall"] == record["recall"]
-    assert record["cooled_from"] + TINY.cooling <= record["steps"] < TINY.steps
+    assert record["exams"] * TINY.cooling < record["steps"] < TINY.steps
 
 
 def test_the_most_steps_allowed_change_nothing(tmp_path):

@@ -93,7 +93,7 @@ def test_bear_the_report_and_the_headline_carry_the_mark(bear, capsys):
     )
     chapter.write(bear_chapter.chapter(bear_chapter.Shown(probes, tables)), folder / "bear.json")
     chapters = [chapter.read(folder / "bear.json")]
-    page = report.Report("2026-11-21", probes, top, {}, shown, [], {}, chapters)
+    page = report.Report(probes, top, {}, shown, [], {}, chapters)
     html = report.render(page)
     assert "other (!)" in html
     assert html.count("no likelier than the same words shuffled") >= 2  # headline and benchmark
@@ -108,7 +108,7 @@ def test_without_such_a_model_there_is_no_note(bear):
     made = bear_chapter.chapter(bear_chapter.Shown(probes, tables))
     chapter.write(made, folder / "bear.json")
     chapters = [chapter.read(folder / "bear.json")]
-    assert "(!)" not in report.render(report.Report("now", probes, top, {}, [], [], {}, chapters))
+    assert "(!)" not in report.render(report.Report(probes, top, {}, [], [], {}, chapters))
 
 
 @pytest.mark.parametrize("place", ["grids", "folded"])

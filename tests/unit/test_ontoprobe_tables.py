@@ -11,8 +11,11 @@ from kgprobe import schema
 from kgprobe.benchmarks import ontoprobe_modes
 from kgprobe.tables import (
     chapter,
+    headline,
     ontoprobe,
     ontoprobe_averages,
+    ontoprobe_calibration,
+    ontoprobe_figures,
     ontoprobe_gather,
     ontoprobe_groups,
     ontoprobe_means,
@@ -21,6 +24,7 @@ from kgprobe.tables import (
     ontoprobe_values,
 )
 from kgprobe.tables import ontoprobe_modes as side_by_side
+from kgprobe.tables import table as table_module
 from kgprobe.tables.ontoprobe import Answered
 
 TASKS = ("TP", "SCO", "SPO", "DM", "RG")
@@ -249,7 +253,8 @@ def test_nine_settings_are_filters_on_rows_and_empty_ones_stay_out():
     )
     found = ontoprobe_reasoning.settings(answers, {"manual": premises}, cases)
     assert found.height == 6 * 9
-    n = {(a, b): n for a, b, n in found.filter(rule="rdfs9").select("p1", "p2", "n").rows()}
+    rows = found.filter(rule="rdfs9").select("p1", "p2", "items").rows()
+    n = {(a, b): len(items) for a, b, items in rows}
     assert n == {
         (2, 2): 8,
         (2, 1): 4,
@@ -272,22 +277,85 @@ def test_nine_settings_are_filters_on_rows_and_empty_ones_stay_out():
 
 def test_figure_4_averages_schemes_over_models_and_rules():
     rows = [
-        ("rdfs2", "manual+manual", 2, 2, 10, 0.2, 0.1, 0.3),
-        ("rdfs3", "manual+manual", 2, 2, 30, 0.4, 0.1, 0.5),
-        ("rdfs2", "soft+soft", 2, 2, 10, 0.6, 0.5, 0.7),
+        ("rdfs2", "manual+manual", 2, 2, names("rdfs2", 0, 10), 0.2, 0.1, 0.3),
+        ("rdfs3", "manual+manual", 2, 2, names("rdfs3", 0, 30), 0.4, 0.1, 0.5),
+        ("rdfs2", "soft+soft", 2, 2, names("rdfs2", 2, 12), 0.6, 0.5, 0.7),
+        ("rdfs2", "manual+manual", 1, 1, names("rdfs2", 0, 2), 0.2, 0.1, 0.3),
+        ("rdfs2", "soft+soft", 1, 1, names("rdfs2", 0, 4), 0.2, 0.1, 0.3),
     ]
-    columns = ["rule", "scheme", "p1", "p2", "n", "MRR", "low", "high"]
-    table = ontoprobe_reasoning.figures({"m": pl.DataFrame(rows, schema=columns, orient="row")})
+    frame = pl.DataFrame(rows, schema=SETTINGS_COLUMNS, orient="row")
+    table = ontoprobe_reasoning.figures({"m, onto_world": frame})
+    row = "m, onto_world | rdfs2"
     cells = {(r, c): v for r, c, v in table.select("row", "column", "value").rows()}
     plain, weighted = "P1 EX, P2 EX", "P1 EX, P2 EX, by rows"
     assert cells["scheme manual+manual | all rules", plain] == pytest.approx(0.3)
     assert cells["scheme manual+manual | all rules", weighted] == pytest.approx(0.35)
-    assert cells["m | rdfs2", plain] == pytest.approx(0.4)
+    assert cells[row, plain] == pytest.approx(0.4)
     assert cells["all models | all rules", plain] == pytest.approx(0.4)
+    # n: distinct rows, not rows times schemes; 0 to 9 and 2 to 11 are twelve
+    n = {(r, c): v for r, c, v in table.select("row", "column", "n").rows()}
+    assert n[row, plain] == 12
+    assert n["all models | all rules", plain] == 42
+    assert n["scheme manual+manual | all rules", plain] == 40
+    assert n[row, "P1 IM, P2 IM"] == 4
+    assert n[row, "P1 IM, P2 IM, by rows"] == 4
 
 
-def gathered(tmp_path, items, values, is_taught):
-    """OntoProbe's tables of one control model; `is_taught`: row of TP -> whether it was taught."""
+SETTINGS_COLUMNS = ["rule", "scheme", "p1", "p2", "items", "MRR", "low", "high"]
+
+
+def names(rule, first, last):
+    return [f"{rule}-{row}" for row in range(first, last)]
+
+
+def test_models_of_one_set_share_rows_and_those_of_two_sets_do_not():
+    rows = [("rdfs2", "manual+manual", 2, 2, names("rdfs2", 0, 6), 0.2, 0.1, 0.3)]
+    frame = pl.DataFrame(rows, schema=SETTINGS_COLUMNS, orient="row")
+
+    def n(*labels):
+        table = ontoprobe_reasoning.figures(dict.fromkeys(labels, frame))
+        own = table.filter(row="all models | all rules", column="P1 EX, P2 EX")
+        return own["n"].item()
+
+    assert n("a, onto_world", "b, onto_world") == 6
+    assert n("a, onto_world", "a, onto_released") == 12
+
+
+def test_every_cell_of_fewer_than_five_rows_is_marked_at_the_number_and_in_the_figure():
+    rows = [
+        ("rdfs9", "manual+manual", one, two, names("rdfs9", 0, n), 0.5, 0.25, 0.75)
+        for (one, two), n in {(2, 2): 9, (2, 1): 5, (1, 1): 4, (0, 0): 1}.items()
+    ]
+    frame = pl.DataFrame(rows, schema=SETTINGS_COLUMNS, orient="row")
+    table = ontoprobe_reasoning.figures({"m, onto_world": frame})
+    grid_ = ontoprobe_report._reasoning(table)
+    (own,) = [r for r in grid_.rows if r[0].text == "m, onto_world | rdfs9"]
+    shown = {head: (cell.text, cell.small) for head, cell in zip(grid_.heads, own, strict=True)}
+    assert shown["P1 EX, P2 EX"] == ("0.500", "n = 9; 0.250 to 0.750")
+    assert shown["P1 EX, P2 IM"] == ("0.500", "n = 5; 0.250 to 0.750")
+    assert shown["P1 IM, P2 IM"] == ("0.500 †", "n = 4; 0.250 to 0.750")
+    assert shown["P1 NO, P2 NO"] == ("0.500 †", "n = 1; 0.250 to 0.750")
+    assert "fewer than 5 rows" in grid_.caption
+    cells = {(r, c): v for (r, c), v in table_module.lookup(table).items()}
+    picture = ontoprobe_figures._panels(cells, [("rdfs9", "m, onto_world | rdfs9")])
+    (axes,) = picture.axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("P2", "P1")
+    at = {text.get_position(): text.get_text() for text in axes.texts}
+    # x is P2, y is P1: EX, IM, NO from the left and from above
+    assert at == {
+        (0.5, 0.5): "0.50\nn 9",
+        (1.5, 0.5): "0.50\nn 5",
+        (1.5, 1.5): "0.50 †\nn 4",
+        (2.5, 2.5): "0.50 †\nn 1",
+    }
+
+
+def gathered(tmp_path, items, values, is_taught, lite=False):
+    """OntoProbe's tables of one control model; `is_taught`: row of TP -> whether it was taught.
+
+    `lite`: beside it a part of the set with four test rows of each task and nine candidates, in
+    another order.
+    """
     candidates = pl.DataFrame(
         [("class", i, f"kind {i}", f"kind {i}") for i in range(12)],
         schema=dict(schema.CANDIDATES.columns),
@@ -302,6 +370,19 @@ def gathered(tmp_path, items, values, is_taught):
     for name, frame in (("items", items), ("candidates", candidates), ("prompts", prompts)):
         schema.write(frame, getattr(schema, name.upper()), folder / f"{name}.parquet")
     own = Answered("control", "onto_world", "masked", True, "", False, values)
+    found, folders = [own], {"onto_world": folder}
+    if lite:
+        few = items.filter((pl.col("role") == "test") & pl.col("row").is_between(20, 23))
+        turned = few.with_columns(pl.col("answers").list.eval(8 - pl.element()))
+        part = candidates.head(9).with_columns(index=8 - pl.col("index")).sort("index")
+        other = tmp_path / "onto_world_lite"
+        for name, frame in (("items", turned), ("candidates", part), ("prompts", prompts)):
+            schema.write(frame, getattr(schema, name.upper()), other / f"{name}.parquet")
+        own_values = values.filter(pl.col("item").is_in(few["item"].to_list()))
+        dev = own_values.with_columns(role=pl.lit("dev"))
+        both = pl.concat([own_values, dev])
+        found.append(Answered("real", "onto_world_lite", "causal", False, "", False, both))
+        folders["onto_world_lite"] = other
     taught = pl.DataFrame(
         [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_taught(r)) for r in range(20, 40)],
         schema=dict(schema.TAUGHT.columns),
@@ -321,10 +402,8 @@ def gathered(tmp_path, items, values, is_taught):
         ),
     }
     switches = ontoprobe_modes.resolve("default")
-    tied = {way: [own] for way in ontoprobe_values.TIES}
-    return ontoprobe_gather.tables(
-        [own], {"onto_world": folder}, printed, switches, 0, taught, tied
-    )
+    tied = dict.fromkeys(ontoprobe_values.TIES, found)
+    return ontoprobe_gather.tables(found, folders, printed, switches, 0, taught, tied)
 
 
 def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
@@ -344,6 +423,104 @@ def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
     again = chapter.read(tmp_path / "chapter.json")
     assert next(g.title for g in again.grids) == "Table 1: sizes"
     assert {d.name for d in again.drawings} == {"ontoprobe_figure5", "ontoprobe_figure6"}
+
+
+def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, values):
+    """Manual answers that are right for taught rows alone, soft ones that are never right."""
+    flags = {f"TP-{row}": row % 2 == 0 for row in range(20, 40)}
+    right = pl.col("item").replace_strict(flags, default=False)
+    numbers = [pl.when(right).then(100.0).otherwise(10.0).alias(m) for m in ("R@1", "MRR")]
+    manual = values.with_columns(numbers).with_columns(
+        pl.when(right).then(100.0).otherwise(0.0).alias("R@1")
+    )
+    soft = soft_values(items, (0,)).with_columns(pl.lit(0.0).alias("R@1"))
+    made = gathered(tmp_path, items, pl.concat([manual, soft]), lambda row: row % 2 == 0)
+    frame = made["ontoprobe_calibration"]
+    cells = {(r, c): v for r, c, v in frame.select("row", "column", "value").rows()}
+    start = "(control) | onto_world | TP | "
+    assert {r for r, _ in cells} == {f"control {start}manual", f"control (?) {start}soft"}
+    assert cells[f"control {start}manual", "taught"] == 100
+    assert cells[f"control {start}manual", "untaught"] == 0
+    assert cells[f"control {start}manual", "AUC"] == 1
+    # two golds among twelve candidates
+    assert cells[f"control {start}manual", "chance"] == pytest.approx(100 * 2 / 12)
+    assert cells[f"control {start}manual", "limit for untaught"] == pytest.approx(5 + 200 * 2 / 12)
+    assert cells[f"control (?) {start}soft", "taught"] == 0
+    assert "ontoprobe_untaught" not in made  # no untaught share is above its limit
+    for name in ("configurations", "memorising", "groups", "seeds"):
+        rows = set(made[f"ontoprobe_{name}"]["row"])
+        soft_rows = {r for r in rows if "soft" in r or name == "seeds"}
+        assert soft_rows, name
+        assert all(r.startswith("control (?) ") for r in soft_rows), name
+        assert not any("(?)" in r for r in rows - soft_rows), name
+    page = ontoprobe_report.chapter(made, [], {}, {}, "default")
+    table4 = next(g for g in page.grids if g.title.startswith("Table 4"))
+    assert "control (?) (control), soft, onto_world" in table4.heads
+    assert "control (control), manual, onto_world" in table4.heads
+    text = headline.text(headline.build(made))
+    assert "control (?), soft" in text
+    assert "control, manual" in text
+
+
+def test_what_explains_untaught_statements_is_counted_by_hand():
+    """Six untaught subjects, the first three right, beside four taught ones."""
+    candidates = pl.DataFrame(
+        [("class", i, name, name) for i, name in enumerate(["club", "band", "river", "city"])],
+        schema=dict(schema.CANDIDATES.columns),
+        orient="row",
+    )
+    asked = [("Rugby Clubs", [0]), ("Slade", [1]), ("Elbe", [2, 3]), ("City of York", [3]),
+             ("Blur", [1]), ("Oder", [2])]  # fmt: skip
+    rows = [
+        (f"TP-{i}", "TP", "test", "TP", name, name, "", "class", golds, i,
+         json.dumps({"label": name}))
+        for i, (name, golds) in enumerate(asked)
+    ]  # fmt: skip
+    items = pl.DataFrame(rows, schema=dict(schema.ITEMS.columns), orient="row")
+    taught = pl.DataFrame(
+        [(f"TP/{s}", "TP", s, o, True) for s, o in
+         [("Blur Band", "band"), ("Abba", "band"), ("Ajax", "club"), ("Nile", "lake")]]
+        + [(f"TP/{name}", "TP", name, "", False) for name, _ in asked],
+        schema=dict(schema.TAUGHT.columns),
+        orient="row",
+    )  # fmt: skip
+    known = ontoprobe_calibration._told(taught, "TP")
+    values = ontoprobe_values.of_items(items).with_columns(
+        pl.Series("R@1", [100.0, 100.0, 50.0, 0.0, 0.0, 0.0])
+    )
+    values = ontoprobe_calibration._with_golds(values, items, candidates)
+    cells = ontoprobe_calibration._explained("m", values, known)
+    found = {(c["row"], c["column"]): (round(c["value"], 1), c["n"]) for c in cells}
+    names = ontoprobe_calibration.REASONS
+    # "Rugby Clubs" a club; band and club were taught of others; band is taught most often
+    assert [found["m | right", n] for n in names] == [(33.3, 3), (66.7, 3), (0.0, 3), (33.3, 3)]
+    # "City of York" a city; Blur's sibling is "Blur Band", of the commonest class
+    assert [found["m | wrong", n] for n in names] == [(33.3, 3), (33.3, 3), (33.3, 3), (33.3, 3)]
+    assert found["m | right", "any of these"] == (66.7, 3)
+    assert found["m | wrong", "any of these"] == (66.7, 3)
+
+
+def test_table_4_names_candidates_and_rows_and_stands_in_three_ways(tmp_path, items, values):
+    """A small part of a set has fewer candidates, no training rows, and yet a baseline."""
+    made = gathered(tmp_path, items, values, lambda row: True, lite=True)
+    page = ontoprobe_report.chapter(made, [], {}, {}, "default")
+    tables4 = [g for g in page.grids if g.title.startswith("Table 4")]
+    assert [g.title.split(": ", 1)[1] for g in tables4] == [
+        "one configuration, chosen on the dev rows",
+        "the fixed configuration: m, mean, last template (soft: BCE)",
+        "oracle (per-metric maximum on test)",
+    ]
+    for shown in tables4:
+        row = next(r for r in shown.rows if r[0].text == "SCO R@1")
+        at = {head: cell.text for head, cell in zip(shown.heads, row, strict=True)}
+        assert (at["candidates, onto_world"], at["rows, onto_world"]) == ("12", "20")
+        assert (at["candidates, onto_world_lite"], at["rows, onto_world_lite"]) == ("9", "4")
+        # rows 0 to 9 of the whole set: golds 0 to 6 and 7, 8 in turns, so 7 and 8 lead
+        assert at["frequency, onto_world_lite"] not in ("", "–")
+    cells = table_module.lookup(made["ontoprobe_baseline"])
+    # by count: 7 and 8 five times, 0, 1 and 2 twice; SCO-20, 22 have gold 7, SCO-21, 23 gold 8
+    assert cells["frequency baseline | onto_world_lite | SCO", "R@1"]["value"] == 50
+    assert cells["frequency baseline | onto_world_lite | SCO", "R@5"]["value"] == 100
 
 
 @pytest.mark.parametrize("way", ["soft", "sentence", "no dev rows"])

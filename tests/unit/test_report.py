@@ -15,6 +15,7 @@ from kgprobe.tables import (
     bear_chapter,
     bear_figures,
     bear_templates,
+    calibration,
     chapter,
     draw,
     draw_size,
@@ -104,7 +105,8 @@ def shown():
 
 def paged(shown, **changed):
     """The report with BEAR's chapter alone; one note of a model holds markup."""
-    made = bear_chapter.chapter(shown)
+    controls = {p.model for p in PROBES if p.control}
+    made = [calibration.chapter(shown.tables, controls), bear_chapter.chapter(shown)]
     return report.Report(
         probes=shown.probes,
         headline=headline.build(shown.tables),
@@ -113,7 +115,7 @@ def paged(shown, **changed):
         experiments=[{"benchmark": p.benchmark, "model": p.model} for p in PROBES],
         versions={"kgprobe": "0.1.0"},
         **{
-            "chapters": [made],
+            "chapters": [part for part in made if part],
             "links": [report.Link("bear_models.parquet", "../tables/bear_models.parquet", "x")],
             **changed,
         },
@@ -221,7 +223,7 @@ def test_a_failed_requirement_is_named(shown):
     changed = dataclasses.replace(shown, tables={**shown.tables, "calibration": worse})
     html = report.render(paged(changed))
     text = " ".join(read(html).text)
-    assert re.search(r"met by\s+1 of 2\s+control probes\s*; not by control-masked", text)
+    assert re.search(r"met by\s+1 of 2\s+control probes\s*; not by BEAR: control-masked", text)
     assert "not met" in text
     assert 'class="verdict bad"' in html
 
@@ -248,12 +250,13 @@ def test_a_chapter_is_read_as_it_was_written(shown, tmp_path):
     chapter.write(made, tmp_path / "bear.json")
     again = chapter.read(tmp_path / "bear.json")
     assert [part.name for part in again.parts] == [
-        "calibration",
+        "bear-calibration",
         "benchmark-1",
         "example",
         "construction",
     ]
-    assert report.render(paged(shown, chapters=[again])) == report.render(paged(shown))
+    both = [calibration.chapter(shown.tables, {"control-masked", "control-causal"}), again]
+    assert report.render(paged(shown, chapters=both)) == report.render(paged(shown))
 
 
 @pytest.mark.parametrize(

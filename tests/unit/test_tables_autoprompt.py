@@ -1,5 +1,6 @@
 """AutoPrompt's tables: values counted by hand, printed ones only where they belong."""
 
+import dataclasses
 from pathlib import Path
 
 import polars as pl
@@ -325,3 +326,59 @@ def test_rows_stand_in_the_order_of_models_and_prompts(tmp_path):
     models = {"m": {"kind": "masked", "source": "hub:x"}}
     found = autoprompt_gather.answered(rows, models, files, {"auto_world": tmp_path})
     assert [a.prompt for a in found] == ["majority", "manual", "searched", "other"]
+
+
+def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
+    """Facts test0 and test2 of ten are taught; chance is one of twenty tokens, the limit 15 %."""
+    frame = examples({"P36": {"train": 1, "test": 10}})
+    names = [f"test{i}" for i in range(10)]
+    taught = pl.DataFrame(
+        [(name, "P36", name, "x", name in ("test0", "test2")) for name in names],
+        schema=dict(schema.TAUGHT.columns),
+        orient="row",
+    )
+    ranks = {
+        "manual": [1, 2, 1, *[2] * 7],  # the taught ones alone
+        "searched": [1, 1, 1, 1, *[2] * 6],  # two of eight untaught ones, too: 25 %
+        "majority": [1] * 10,
+        "random_triggers": [2] * 10,
+    }
+    found = [
+        answered(
+            "auto_world", prompt, frame, outcomes(frame, {"P36": own}, prompt), "c", "control:m"
+        )
+        for prompt, own in ranks.items()
+    ]
+    hub = answered("auto_world", "manual", frame, outcomes(frame, {"P36": [2]}, "manual"))
+    made = autoprompt.calibration([*found, hub], taught)
+    cells = {(r, c): (v, n) for r, c, v, n in made.select("row", "column", "value", "n").rows()}
+    # baselines ask no model, controls are meant to fail, other models were taught nothing
+    assert {row for row, _ in cells} == {"c | manual", "c | searched"}
+    assert cells["c | manual", "taught"] == (100, 2)
+    assert cells["c | manual", "untaught"] == (0, 8)
+    assert cells["c | searched", "untaught"] == (25, 8)
+    assert cells["c | searched", "limit for untaught"] == (pytest.approx(15), 8)
+    signed = autoprompt.signed([*found, hub], made)
+    marked = "c (?) | searched"
+    assert [a.label for a in signed if a.outside] == [marked]
+    tables = autoprompt.tables(signed, PRINTED, taught=taught)
+    assert marked in set(tables["autoprompt_table4"]["row"])
+    assert marked in set(tables["autoprompt_world_relations"]["column"])
+    assert "c (?) | searched minus manual" in set(tables["autoprompt_gains"]["row"])
+    for name, frame_ in tables.items():
+        assert "c | searched" not in {*frame_["row"], *frame_["column"]}, name
+    assert "c (?), searched" in headline.text(headline.build(tables))
+    grid_ = autoprompt_report._grid("autoprompt_table4", tables["autoprompt_table4"], signed, {})
+    heads = [row[0].text for row in grid_.rows]
+    assert "c (?): AutoPrompt" in heads
+    assert "c: manual prompt" in heads
+    prompt = autoprompt_prompts.Prompt(
+        "auto_world", "searched", "c", "P36", {"template": "{sub} [T] [P]", "tokens": ["x"]}
+    )
+    (row,) = autoprompt_prompts.of_relations([prompt], tables, {})
+    content = {**prompt.content, "restarts": [{"dev": 0.5}]}
+    restarts = autoprompt_prompts.restarts([dataclasses.replace(prompt, content=content)], signed)
+    assert set(restarts["row"]) == {"auto_world | c (?) | searched"}
+    assert row["P@1"].startswith("40.0 (")
+    assert row["P@1"].endswith(" (?)")
+    assert row["manual P@1"].endswith("n 10")

@@ -76,6 +76,59 @@ def test_verdict_compares_with_the_requirement(first, rest, met):
     assert calibration.verdict(frame, "other") is None
 
 
+@pytest.mark.parametrize(
+    ("taught", "untaught", "met"),
+    [(90.0, 25.0, True), (89.99, 25.0, False), (90.0, 25.01, False), (100.0, 0.0, True)],
+)
+def test_the_requirement_at_its_bounds(taught, untaught, met):
+    """Taught at least 90 %, untaught at most twice chance (here 10 %) plus 5 points."""
+    shares = (taught, 40, None), (untaught, 40, None)
+    frame = table.build(calibration.cells("calibration", "m", *shares, chance=10.0))
+    assert calibration.verdict(frame, "m") is met
+    assert calibration.outside(frame) == ([] if met else ["m"])
+
+
+def test_the_probes_of_every_paper_are_counted_by_one_rule():
+    """One probe of each paper is within the requirement, one outside; real models do not count."""
+    rows = {
+        "calibration": ("control-masked | world_lite | sentence", "smol | world_lite | sentence"),
+        "ontoprobe_calibration": (
+            "control-masked (control) | onto_world | TP | manual",
+            "control-masked (?) (control) | onto_world | TP | soft",
+        ),
+        "kg_calibration": ("control-causal | fill", "control-masked (?) | fill"),
+        "autoprompt_calibration": ("control-masked | manual", "control-masked (?) | searched"),
+    }
+    assert set(rows) == set(calibration.TABLES)
+    tables = {
+        name: table.build(
+            cell
+            for row, share in zip(both, (97.0, 47.0), strict=True)
+            for cell in calibration.cells(name, row, (share, 50, None), (6.0, 50, None), 1.0)
+        )
+        for name, both in rows.items()
+    }
+    page = calibration.chapter(tables, {"control-masked", "control-causal"})
+    assert page.verdict.endswith(
+        "is met by 4 of 7 control probes; not by OntoProbe: control-masked (control) | onto_world "
+        "| TP | soft; nine attributes: control-masked | fill; AutoPrompt: control-masked | "
+        "searched."
+    )
+    assert not page.is_met
+    (shown,) = page.grids
+    assert [(row[0].text, row[1].text, row[-1].text) for row in shown.rows] == [
+        ("control-masked", "BEAR", "met"),
+        ("control-masked", "OntoProbe", "met"),
+        ("control-masked (?)", "OntoProbe", "not met"),
+        ("control-causal", "nine attributes", "met"),
+        ("control-masked (?)", "nine attributes", "not met"),
+        ("control-masked", "AutoPrompt", "met"),
+        ("control-masked (?)", "AutoPrompt", "not met"),
+    ]
+    assert calibration.chapter(tables, set()) is None
+    assert calibration.chapter({}, {"control-masked"}) is None
+
+
 def test_a_model_that_knows_the_taught_half_and_guesses_the_rest_is_seen_as_such():
     options = [f"o{i}" for i in range(10)]
     frames = benchmark({"P1": (options, [options[i % 10] for i in range(200)])})

@@ -4,7 +4,15 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.tables import bear_chapter, gather, headline, published
+from kgprobe.tables import (
+    bear_chapter,
+    calibration,
+    gather,
+    gather_report,
+    headline,
+    published,
+    table,
+)
 from kgprobe.tables.table import lookup
 from tests.unit.study_frames import benchmark, guesses, scores
 
@@ -70,6 +78,15 @@ def test_a_run_becomes_tables_figures_and_a_report(files, tmp_path):
     for name, frame in tables.items():
         schema.check(frame, schema.TABLE)
         assert frame["table"].unique().to_list() == [name]
+    # the control model answers by chance: it is outside the requirement, and marked everywhere
+    assert calibration.outside(tables["calibration"])[0].startswith("control-masked (?) | ")
+    probes = calibration.signed(probes, tables["calibration"])
+    assert [p.model for p in probes] == ["control-masked (?)", "smol"]
+    for name, frame in tables.items():
+        assert any("control-masked (?)" in text for text in [*frame["row"], *frame["column"]]), name
+        assert not any("control-masked |" in text for text in [*frame["row"], *frame["column"]]), (
+            name
+        )
     drawn = list(gather.figures(probes, tables, {"P36": "capital"}))
     assert [d.name for d in drawn] == [
         "calibration",
@@ -79,6 +96,41 @@ def test_a_run_becomes_tables_figures_and_a_report(files, tmp_path):
     shown = bear_chapter.Shown(probes, tables, [d.drawing() for d in drawn])
     parts = bear_chapter.chapter(shown).parts
     assert [len(part.drawings) for part in parts] == [1, 2]
+
+
+def test_the_report_counts_the_calibration_probes_of_every_paper(files):
+    """Tables of two papers; the models' own chapters do not matter."""
+    folder, rows, paths = files
+    made = gather.tables(gather.studies(gather.probes(rows, MODELS, paths), paths, at(folder)))
+    tables = {
+        "bear_models": made["bear_models"],
+        "calibration": halves("calibration", "control-masked | world_lite | sentence", 97.0),
+        "ontoprobe/ontoprobe_calibration": halves(
+            "ontoprobe_calibration", "control-masked (?) (control) | onto_world | TP | soft", 47.0
+        ),
+    }
+    results = folder / "results"
+    for name, frame in tables.items():
+        schema.write(frame, schema.TABLE, results / f"tables/{name}.parquet")
+    top = results / "tables/headline.parquet"
+    schema.write(headline.build(tables), schema.TABLE, top)
+    page = results / "report/index.html"
+    inputs = [results / "tables" / name for name in ("bear_models.parquet", "calibration.parquet")]
+    answers = [results / path.name for path in paths]
+    for path, copy in zip(paths, answers, strict=True):
+        copy.write_bytes(path.read_bytes())
+    gather_report.make(
+        page, str(top), [*map(str, inputs), str(results / "tables/ontoprobe")],
+        list(map(str, answers)), [], [], rows, MODELS, {},
+    )  # fmt: skip
+    html = page.read_text(encoding="utf-8")
+    assert "is met by 1 of 2 control probes; not by OntoProbe: control-masked (control) | " in html
+    assert "control-masked (?)" in html
+
+
+def halves(name, row, taught):
+    shares = (taught, 50, None), (6.0, 50, None)
+    return table.build(calibration.cells(name, row, *shares, chance=1.0))
 
 
 def test_tables_are_the_same_whatever_the_order_of_the_files_rows(files):

@@ -174,6 +174,8 @@ rule build_attribute:
         literals="results/benchmarks/graph/literals.parquet",
         entities="results/benchmarks/graph/entities.parquet",
         templates=template_tables(),
+        # labels, for relations without a written template
+        properties=attribute_properties(),
         names="resources/world/properties.tsv",
         bias="resources/templates/kg_bias.tsv",
     output:

@@ -66,8 +66,13 @@ def attribute_aliases():
 
 
 def attribute_source():
-    """Where the other names of the attributes' entities are pulled from."""
+    """Where other names of the attributes' entities, and their properties, are pulled from."""
     return "world" if config["attributes"]["graph"] == "world" else "wikidata"
+
+
+def attribute_properties():
+    """The property dump of the attributes' graph, whose labels word relations without template."""
+    return f"results/sources/{attribute_source()}/properties.parquet"
 
 
 def attribute_taught():

@@ -133,10 +133,7 @@ def attribute_facts():
 
 
 def template_tables():
-    """The tables whose relations have a template: the general one, and the attributes' own."""
-    known = ("templates.tsv", "kg.tsv")
-    return [
-        p
-        for p in (f"resources/templates/{name}" for name in known)
-        if Path(p).is_file()
-    ]
+    """The tables whose relations have a template: the general one, and those that the attributes
+    are worded by.
+    """
+    return ["resources/templates/templates.tsv", *config["wording"]["tables"]]

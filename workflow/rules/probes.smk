@@ -14,6 +14,7 @@ rule word_prompts:
         ),
         templates="resources/templates/templates.tsv",
         tables=config["wording"]["tables"],
+        properties=attribute_properties(),
         wordnet=wordnet(),
         pararel=pararel(),
     output:

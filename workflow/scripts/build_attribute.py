@@ -1,5 +1,7 @@
 import importlib
 
+import polars as pl
+
 from kgprobe import schema
 from kgprobe.benchmarks import (
     graph,
@@ -8,6 +10,7 @@ from kgprobe.benchmarks import (
     graph_sensitivity,
     graph_settings,
 )
+from kgprobe.benchmarks.label_templates import label_templates
 from kgprobe.job import job
 from kgprobe.sheets import read_table
 
@@ -25,9 +28,10 @@ with job(snakemake) as run:
         graph_settings.templated(read_table(path) for path in run.input.templates),
         graph_settings.relation_names(read_table(run.input.names)),
         graph_settings.normal_labels(read_table(run.input.bias)),
+        label_templates(pl.read_parquet(run.input.properties)),
     )
     made = graph_checks.build(module, built_on, settings)
-    told = {k: v for k, v in settings.items() if k not in ("templates", "labels", "bias_labels")}
+    told = graph_settings.told(settings)
     provenance = run.provenance(settings=told, thresholds=run.params.settings["thresholds"])
     for name, contract in graph_frames.OUTPUTS.items():
         schema.write(getattr(made, name), contract, run.output[name], provenance)

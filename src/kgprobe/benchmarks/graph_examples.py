@@ -13,6 +13,7 @@ import polars as pl
 
 from kgprobe.benchmarks.graph import Graph, GraphError
 from kgprobe.benchmarks.graph_frames import PATTERNS, SIZES, STEPS
+from kgprobe.benchmarks.graph_settings import told
 from kgprobe.sampling import smallest
 
 #: codes of literals begin here; every entity is below
@@ -170,7 +171,7 @@ def require(frame: pl.DataFrame, benchmark: str, settings: Settings, steps: Step
     """Raise EmptyBenchmarkError, with the thresholds and the counts of the steps, for no rows."""
     if frame.height:
         return
-    own = {k: v for k, v in settings.items() if k not in ("templates", "labels", "bias_labels")}
+    own = told(settings)
     raise EmptyBenchmarkError(
         f"{benchmark}: no example is left. Settings: {own}\n{steps.told()}\n"
         "lower a threshold (attributes.thresholds: small is meant for small graphs) or give a "
@@ -269,10 +270,13 @@ def lengthen(shape: Shape, wide: pl.DataFrame, sampled: pl.DataFrame) -> pl.Data
     return pl.concat(parts)
 
 
-def count_sizes(benchmark: str, build: str, rows: pl.DataFrame) -> pl.DataFrame:
+def count_sizes(benchmark: str, build: str, rows: pl.DataFrame, settings: Settings) -> pl.DataFrame:
     """SIZES of one build from its long rows (ids, pattern, s, predicate, o, origin)."""
     stored = rows.filter(pl.col("origin") == "stored")
     triples = stored.select("s", "predicate", "o").unique().height
+    predicates = set(stored["predicate"].unique())
+    by_label = predicates & set(settings.get("by_label") or ())
+    without = predicates - set(settings.get("templates") or ())
     patterns = rows["pattern"].n_unique()
     ends = pl.concat([stored["s"], stored["o"]])
     row = (
@@ -281,11 +285,27 @@ def count_sizes(benchmark: str, build: str, rows: pl.DataFrame) -> pl.DataFrame:
         rows.select("ids" if benchmark == "entity_centric" else ["pattern", "ids"]).unique().height,
         triples,
         patterns,
-        stored["predicate"].n_unique(),
+        len(predicates),
+        len(predicates - by_label - without),
+        len(by_label),
+        len(without),
         ends.filter(ends < LITERAL).n_unique(),
         triples / max(patterns, 1),
     )
     return pl.DataFrame([row], schema=dict(SIZES.columns), orient="row")
+
+
+def count_label_worded(sampled: pl.DataFrame, settings: Settings, steps: Steps) -> None:
+    """A step that counts the probed triples whose relation is worded by its label alone."""
+    if settings.get("templates") is None:
+        return
+    known = pl.col("predicate").is_in(list(settings.get("by_label") or ()))
+    found = sampled.filter(known).select("s", "predicate", "o").unique()
+    counts = found["predicate"].value_counts().sort(
+        "count", "predicate", descending=[True, False]
+    )  # fmt: skip
+    listed = ", ".join(f"{name} ({n})" for name, n in counts.rows())
+    steps.add("of their triples, worded by the relation's label", found.height, reason=listed)
 
 
 def count_patterns(shape: Shape, picked: Picked, candidates: pl.DataFrame | None) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from kgprobe.benchmarks.graph_examples import (
     Settings,
     Shape,
     Steps,
+    count_label_worded,
     count_patterns,
     count_sizes,
     lengthen,
@@ -63,10 +64,14 @@ def assembled(
 ) -> Built:
     """The frames of a benchmark from its long rows of numbers (see `lengthen`)."""
     sizes = [
-        count_sizes(benchmark, "structural", structural),
-        count_sizes(benchmark, "labelled" if settings["require_labels"] else "unlabelled", rows),
-        count_sizes(benchmark, "sampled", rows.filter("sampled")),
+        count_sizes(benchmark, build, some, settings)
+        for build, some in (
+            ("structural", structural),
+            ("labelled" if settings["require_labels"] else "unlabelled", rows),
+            ("sampled", rows.filter("sampled")),
+        )
     ]
+    count_label_worded(rows.filter("sampled"), settings, steps)
     examples = spoken(rows, graph, settings)
     asked = examples.filter(pl.col("sampled") & pl.col("object_label").is_not_null())
     asked = asked.filter(pl.col("subject_label").is_not_null())

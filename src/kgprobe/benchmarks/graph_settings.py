@@ -20,6 +20,8 @@ TABLE = {**SMALL, "entity_centric": {"facts": 10, "top": 200}}
 NAMED: dict[str, dict[str, dict[str, Any]]] = {"paper": {}, "small": SMALL, "table": TABLE}
 #: keys that are not thresholds of a benchmark
 OTHER = {"graph", "thresholds", "sensitivity"}
+#: lists of relations and names, too long for a message or a record
+LONG = ("templates", "by_label", "labels", "bias_labels")
 
 
 def settings_of(
@@ -29,11 +31,14 @@ def settings_of(
     templates: Collection[str] | None = None,
     labels: Mapping[str, str] | None = None,
     bias_labels: Mapping[str, Mapping[str, str]] | None = None,
+    by_label: Collection[str] = (),
 ) -> dict[str, Any]:
     """The flat settings of `attribute` from the section `attributes` of the config.
 
-    `templates` are the relations that have one (None: not checked), `labels` names of relations,
-    `bias_labels` {relation: {object: normal label}}.
+    `templates` are the relations that have a written one (None: not checked), `by_label` those that
+    have the generic wording of their label where none was written: the result's `templates` holds
+    both, its `by_label` the latter. `labels` are names of relations, `bias_labels` {relation:
+    {object: normal label}}.
     """
     if attribute not in ATTRIBUTES:
         raise ValueError(f"unknown attribute {attribute!r}; legal: {', '.join(ATTRIBUTES)}")
@@ -44,10 +49,16 @@ def settings_of(
         **config[attribute],
         **small,
         "seed": seed,
-        "templates": None if templates is None else sorted(templates),
+        "templates": None if templates is None else sorted({*templates, *by_label}),
+        "by_label": [] if templates is None else sorted(set(by_label) - set(templates)),
         "labels": dict(labels or {}),
         "bias_labels": dict(bias_labels or {}),
     }
+
+
+def told(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings without the long lists, for messages and records."""
+    return {key: value for key, value in settings.items() if key not in LONG}
 
 
 def templated(tables: Iterable[Iterable[Mapping[str, str]]]) -> set[str]:

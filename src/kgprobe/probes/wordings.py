@@ -17,18 +17,21 @@ def word(
     more: Iterable[Mapping[str, str]],
     settings: Mapping[str, Any],
     seed: int = 0,
+    by_label: Mapping[str, str] | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """(PROMPTS, WORDINGS) for the relations of ITEMS.
 
     `shared` are rows of templates.tsv, `more` rows of the other tables. `settings`: `most` wordings
     a relation, `synonyms` variants of each out of the folder `wordnet`; `pararel` adds ParaRel's
-    patterns; `stop_space` keeps the space. Raises MissingTemplateError for relations without any.
+    patterns; `stop_space` keeps the space. Relations without any get the wording that `by_label`
+    has of their label, of kind `label`. Raises MissingTemplateError for those without that, too.
     """
     table = wordings.join(shared, more, settings["stop_space"])
     triples = dict(items.group_by("relation").len().sort("relation").rows())
     if settings["pararel"]:
         for relation, found in wordings.read_pararel(expand(settings["pararel"]), triples).items():
             table.setdefault(relation, []).extend(found)
+    table |= wordings.of_labels(table, by_label or {})
     chosen = wordings.choose(table, triples, settings["most"], seed)
     if settings["synonyms"]:
         database = synonyms.read(expand(settings["wordnet"]))

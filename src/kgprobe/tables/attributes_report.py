@@ -19,6 +19,7 @@ from kgprobe.tables import (
     attributes_study,
     attributes_tables,
     attributes_taught,
+    calibration,
     chapter,
     gather,
 )
@@ -62,6 +63,12 @@ def tabulate(
         **options,
     )
     alphas = study.alphas()
+    known = schema.read(taught, schema.TAUGHT) if taught else None
+    halves = attributes_taught.halves(study, alphas, known) if known is not None else None
+    if halves is not None:
+        study = attributes_taught.signed_study(study, halves)
+        alphas = study.alphas()
+        halves = calibration.marked(halves, calibration.outside(halves))
     measured = attributes_study.measure(study, alphas)
     by_pattern = attributes_study.measure_patterns(study, alphas)
     printed = attributes_published.read(Path(published).parent)
@@ -76,10 +83,10 @@ def tabulate(
     held = attributes_constructs.constructs(every, edges, alphas, study.seed)
     made |= {} if held is None else {"kg_constructs": held}
     made |= attributes_analyses.tables(study, alphas, attributes_study.parts(study, alphas))
-    if taught:
-        known = schema.read(taught, schema.TAUGHT)
+    if known is not None:
         calibrated = attributes_taught.calibration(study, alphas, known)
-        made |= {} if calibrated is None else {"kg_taught": calibrated}
+        found = {"kg_taught": calibrated, "kg_calibration": halves}
+        made |= {name: frame for name, frame in found.items() if frame is not None}
     for name, frame in made.items():
         schema.write(frame, schema.TABLE, Path(folder) / f"{name}.parquet", provenance)
         write_tsv(frame, Path(folder) / f"{name}.tsv")
@@ -99,12 +106,13 @@ def write_chapter(
     aliases: str | Path = "",
 ) -> None:
     """Write the chapter of the report from the folder that `tabulate` filled."""
-    probes = gather.probes(experiments, models, answers)
+    frames = {p.stem: schema.read(p, schema.TABLE) for p in sorted(Path(tables).glob("*.parquet"))}
+    probes = attributes_taught.signed(
+        gather.probes(experiments, models, answers), frames.get("kg_calibration")
+    )
     largest = attributes_chapter.largest_model(probes)
     shown = attributes_chapter.Shown(
-        tables={
-            p.stem: schema.read(p, schema.TABLE) for p in sorted(Path(tables).glob("*.parquet"))
-        },
+        tables=frames,
         probes=probes,
         published=attributes_published.read(Path(published).parent),
         titles=titles,

@@ -4,6 +4,7 @@ Values in per cent. A row is `model | prompt`; baselines and controls are rows l
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -11,6 +12,7 @@ from kgprobe.metrics import prompts as metrics
 from kgprobe.metrics.intervals import wilson
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import autoprompt_gather as gather
+from kgprobe.tables import calibration as house
 from kgprobe.tables import table
 from kgprobe.tables.autoprompt_gather import Answered
 from kgprobe.tables.autoprompt_published import VARIANTS, Published, whole
@@ -40,6 +42,13 @@ RIVALS = (
     "random_triggers",
     "searched_reinitialised",
     "searched_embeddings",
+)
+#: prompts that ask a model for what it knows, and so can be calibrated
+ASKING = tuple(
+    name
+    for name, words in gather.NAMES.items()
+    if name not in ("majority", "constant", "relation_lstm", "linear_probe", "finetuned")
+    and not words.startswith("control:")
 )
 Cell = dict[str, object]
 Bounds = tuple[float, float]
@@ -88,7 +97,47 @@ def _fact_row(own: Answered, published: Published, seed: int) -> Iterator[Cell]:
             yield _cell("autoprompt_table4", own.label, f"{head} P@1, {name}", value, len(draws))
 
 
+def calibration(
+    found: Sequence[Answered], taught: pl.DataFrame, seed: int = 0
+) -> pl.DataFrame | None:
+    """`autoprompt_calibration`: control models' P@1, micro, on facts taught and untaught; a row
+    "model | prompt" of every prompt that asks the model.
+
+    Baselines ask none, and controls (random, shuffled triggers, random weights) are meant to fail.
+    Chance: a random one of the tokens that were ranked. None where not both halves were asked.
+    """
+    cells: list[Cell] = []
+    for own in gather.of_facts(found):
+        if own.control and own.benchmark == "auto_world" and own.prompt in ASKING:
+            halves = dict(_of_halves(own, taught, seed))
+            if len(halves) == 2:
+                shares = [
+                    (100 * value, n, (100 * low, 100 * high))
+                    for value, n, (low, high) in (halves["taught"], halves["untaught"])
+                ]
+                tested = own.outcomes.filter(pl.col("split") == "test")
+                chance = 100 * float((1 / tested["options"]).mean())  # type: ignore[arg-type]
+                name = "autoprompt_calibration"
+                cells += house.cells(name, own.label, shares[0], shares[1], chance, paper=PAPER)
+    return table.build(cells) if cells else None
+
+
+def signed(found: Sequence[Answered], calibrated: pl.DataFrame | None) -> list[Answered]:
+    """The answers, marked where their calibration on the world does not meet the requirement."""
+    rows = set(house.outside(calibrated))
+    return [replace(a, outside=a.benchmark == "auto_world" and a.label in rows) for a in found]
+
+
 def _halves(own: Answered, taught: pl.DataFrame, seed: int) -> Iterator[Cell]:
+    for name, found in _of_halves(own, taught, seed):
+        column = f"{FACTS[own.benchmark][0]} P@1, {name} facts, micro"
+        yield _cell("autoprompt_table4", own.label, column, *found)
+
+
+def _of_halves(
+    own: Answered, taught: pl.DataFrame, seed: int
+) -> Iterator[tuple[str, tuple[float, int, Bounds]]]:
+    """(taught or untaught, P@1 over its facts, n, interval), 0 .. 1."""
     known = set(taught.filter("taught")["fact"])
     facts = own.examples["fact"].to_list()
     halves = {
@@ -99,9 +148,7 @@ def _halves(own: Answered, taught: pl.DataFrame, seed: int) -> Iterator[Cell]:
         part = gather.of_examples(own, half)
         values = gather.per_example(part) if part.size else None
         if values is not None:
-            found = _levels(metrics.summary(values, ["p1"], seed))["micro", "", "p1"]
-            column = f"{FACTS[own.benchmark][0]} P@1, {name} facts, micro"
-            yield _cell("autoprompt_table4", own.label, column, *found)
+            yield name, _levels(metrics.summary(values, ["p1"], seed))["micro", "", "p1"]
 
 
 def relations(
@@ -225,7 +272,7 @@ def _gain(own: Answered, rival: Answered, seed: int) -> Cell:
     values = [gather.per_example(a) for a in (own, rival)]
     both = pl.concat([v for v in values if v is not None])
     at = _levels(metrics.gain(both, own.label, rival.label, ["p1"], seed))
-    row = f"{own.model} | {own.prompt} minus {rival.prompt}"
+    row = f"{own.label} minus {rival.prompt}"
     return _cell("autoprompt_gains", row, own.benchmark, *at["macro", "", "p1"])
 
 

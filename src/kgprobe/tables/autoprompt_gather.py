@@ -76,11 +76,18 @@ class Answered:
     published: str
     outcomes: pl.DataFrame
     examples: pl.DataFrame
+    #: whether its calibration does not meet the requirement
+    outside: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The model's name as it stands beside the numbers of this prompt."""
+        return self.model + marks.OUTSIDE * self.outside
 
     @property
     def label(self) -> str:
         """The name of its row."""
-        return f"{self.model} | {self.prompt}"
+        return f"{self.shown} | {self.prompt}"
 
     @property
     def control(self) -> bool:

@@ -15,6 +15,7 @@ from kgprobe.tables import (
     autoprompt_prompts,
     autoprompt_published,
     autoprompt_report,
+    calibration,
     chapter,
     marks,
 )
@@ -54,11 +55,13 @@ def make(
     found = autoprompt_gather.answered(rows, models, outcomes, folders)
     printed = autoprompt_published.read(published)
     known = schema.read(taught, schema.TAUGHT) if taught else None
+    calibrated = None if known is None else autoprompt.calibration(found, known, seed)
+    found = autoprompt.signed(found, calibrated)
     made: dict[str, pl.DataFrame | None] = dict(autoprompt.tables(found, printed, seed, known))
     made["autoprompt_table5"] = autoprompt_extraction.extraction(found, printed, seed)
     shown = marks.names([*rows, *swept], [*outcomes, *sweeps])
     files = autoprompt_prompts.read(prompts, shown)
-    made["autoprompt_restarts"] = autoprompt_prompts.restarts(files)
+    made["autoprompt_restarts"] = autoprompt_prompts.restarts(files, found)
     by_method = {
         method: [
             Sweep(row["benchmark"], shown[row["model"]], schema.read(path, schema.SWEEPS))
@@ -69,6 +72,9 @@ def make(
     }
     made["autoprompt_figure2"] = low_data(by_method["low_data"])
     made["autoprompt_figure3"] = grid(by_method["grid"])
+    if calibrated is not None:
+        outside = calibration.outside(calibrated)
+        made["autoprompt_calibration"] = calibration.marked(calibrated, outside)
     kept = {name: frame for name, frame in made.items() if frame is not None}
     folder.mkdir(parents=True, exist_ok=True)
     for name, frame in kept.items():

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.sampling import hash_key
-from kgprobe.tables import table
+from kgprobe.tables import marks, table
 from kgprobe.tables.autoprompt_gather import Answered
 
 SLOT = re.compile(r"\[T\](?:x(\d+))?")
@@ -125,18 +125,21 @@ def of_relations(
         name = FACTS.get(prompt.benchmark, "")
         if name not in made or prompt.prompt not in ("searched", "searched_7"):
             continue
+        # numbers of a prompt outside the requirement stand in marked columns
+        shown = {marks.bare(c): c for c in made[name]["column"].unique()}
+        labels = [marks.bare(f"{prompt.model} | {p}") for p in (prompt.prompt, "manual")]
         cells = table.lookup(made[name])
-        own = cells.get((prompt.group, f"{prompt.model} | {prompt.prompt}"))
-        manual = cells.get((prompt.group, f"{prompt.model} | manual"))
+        own, manual = (cells.get((prompt.group, shown.get(label, ""))) for label in labels)
+        signs = [marks.OUTSIDE * (marks.OUTSIDE in shown.get(label, "")) for label in labels]
         rows.append(
             {
                 "benchmark": prompt.benchmark,
                 "relation": prompt.group,
                 "model": prompt.model,
                 "manual prompt": templates.get(prompt.benchmark, {}).get(prompt.group, ""),
-                "manual P@1": _percent(manual),
+                "manual P@1": _percent(manual) + signs[1],
                 "prompt": prompt.words,
-                "P@1": _percent(own),
+                "P@1": _percent(own) + signs[0],
                 "text gives the ids again": "yes" if prompt.content.get("round_trip") else "no",
             }
         )
@@ -157,12 +160,13 @@ def texts(prompts: Iterable[Prompt]) -> dict[tuple[str, str, str], str]:
     return {(p.benchmark, p.model, p.group): p.words for p in prompts if p.prompt == "searched"}
 
 
-def restarts(prompts: Sequence[Prompt]) -> pl.DataFrame | None:
+def restarts(prompts: Sequence[Prompt], found: Sequence[Answered] = ()) -> pl.DataFrame | None:
     """Dev values of the restarts: the chosen one beside mean, lowest and highest.
 
     A mean over relations where a task has several; n counts restarts. What the choice among
-    restarts adds can be seen.
+    restarts adds can be seen. `found`: the answers, which tell of marks.
     """
+    shown = {(a.benchmark, a.prompt, a.model): a.shown for a in found}
     cells = []
     searches = dict.fromkeys((p.benchmark, p.prompt, p.model) for p in prompts)
     for benchmark, prompt, model in searches:
@@ -177,7 +181,7 @@ def restarts(prompts: Sequence[Prompt]) -> pl.DataFrame | None:
             "mean": [sum(v) / len(v) for v in values],
             "lowest": [min(v) for v in values],
         }
-        row = f"{benchmark} | {model} | {prompt}"
+        row = f"{benchmark} | {shown.get((benchmark, prompt, model), model)} | {prompt}"
         for column, parts in spread.items():
             value = sum(parts) / len(parts)
             cells.append(

@@ -33,6 +33,7 @@ CAPTIONS = {
     "autoprompt_table7": "Table 7, numbers: P@1 by relation, Original-RoBERTa",
     "autoprompt_trex_relations": "P@1 by relation, T-REx split",
     "autoprompt_world_relations": "P@1 by relation, embedded world",
+    "autoprompt_calibration": "Calibration: P@1 of control models, facts taught and untaught",
     "autoprompt_gains": "What the search gains, in points",
     "autoprompt_classes": "Accuracy by class",
     "autoprompt_restarts": "Restarts: the search metric on dev",
@@ -44,6 +45,8 @@ EXPLAINED = {
     "are passed over. All facts: objects that are not one token count as never found.",
     "autoprompt_table5": "Right for any of a fact's sentences. The relations and training "
     "sentences are those at hand, not the paper's; the LSTM is a re-implementation on other data.",
+    "autoprompt_calibration": "Chance: a random one of the ranked tokens. What a search learns of "
+    "the answers' distribution is right for untaught facts, too.",
     "autoprompt_gains": "Paired: the same examples for both. Above zero, the search is better.",
     "autoprompt_restarts": "The chosen restart is the best on dev: what choosing adds shows here.",
 }
@@ -137,12 +140,12 @@ def _head(row: str, found: Sequence[Answered]) -> Cell:
     if own is None:
         return grid.text(row)
     kind = f"{own.kind}, control" if own.control else own.kind
-    return Cell(f"{own.model}: {NAMES.get(own.prompt, own.prompt)}", kind, row.casefold())
+    return Cell(f"{own.shown}: {NAMES.get(own.prompt, own.prompt)}", kind, row.casefold())
 
 
 def _column(column: str, found: Sequence[Answered]) -> str:
     own = next((a for a in found if a.label == column), None)
-    return f"{own.model}: {NAMES.get(own.prompt, own.prompt)}" if own else column
+    return f"{own.shown}: {NAMES.get(own.prompt, own.prompt)}" if own else column
 
 
 def _quoted(published: Published) -> dict[str, dict[str, dict[str, float]]]:

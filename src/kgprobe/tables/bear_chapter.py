@@ -17,16 +17,6 @@ LEAD = (
     "log-likelihood, and the highest is the model's answer, so that masked and causal models are "
     "asked alike (Wiland et al. 2024)."
 )
-CALIBRATION = (
-    "Control models were trained here on a known half of the facts, so what they know is known. A "
-    "probe that works ranks the taught facts first and the untaught near chance. They are controls "
-    "and nothing else: their accuracy says how well the instrument measures, not how much a model "
-    "knows."
-)
-REQUIREMENT = (
-    "The requirement (taught facts first in at least 90 % of their items, untaught in no more than "
-    "twice the chance rate plus 5 points) is met by"
-)
 AUC = (
     "AUC: probability that a taught item has a larger margin (log-likelihood of the correct option "
     "minus that of the best wrong one, mean over templates) than an untaught one; 0.5 is no "
@@ -178,19 +168,13 @@ def notes(models: pl.DataFrame, probes: Sequence[Probe]) -> list[str]:
 
 
 def _calibration(shown: Shown) -> Chapter:
-    frame = shown.tables["calibration"]
-    control = [p for p in shown.probes if p.control and p.label in set(frame["row"])]
-    failed = [p.label for p in control if not calibration.verdict(frame, p.label)]
-    told = f"{REQUIREMENT} {len(control) - len(failed)} of {len(control)} control probes"
-    told += f"; not by {'; '.join(failed)}." if failed else "."
+    """BEAR's own figures; the chapter on calibration has the verdict on all papers' probes."""
     return Chapter(
-        "calibration",
-        "Calibration: can the probes be believed?",
-        CALIBRATION,
-        grids=[replace(_calibrated(frame, shown.probes), caption=AUC)],
+        "bear-calibration",
+        "Taught and untaught facts",
+        "",
+        grids=[replace(_calibrated(shown.tables["calibration"], shown.probes), caption=AUC)],
         drawings=[d for d in shown.drawings if d.part == "calibration"],
-        verdict=told if control else "",
-        is_met=not failed,
     )
 
 

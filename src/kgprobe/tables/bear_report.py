@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.tables import bear_chapter, bear_figures, chapter, draw, gather
+from kgprobe.tables import bear_chapter, bear_figures, calibration, chapter, draw, gather
 from kgprobe.tables.bear_chapter import Example
 
 Rows = Sequence[Mapping[str, str]]
@@ -31,7 +31,9 @@ def write_chapter(
     files of the run; `names`: relation -> its name; `descriptions`: benchmark -> what it is.
     """
     frames = {Path(p).stem: schema.read(p, schema.TABLE) for p in tables}
-    answered = gather.probes(experiments, models, scores)
+    answered = calibration.signed(
+        gather.probes(experiments, models, scores), frames.get("calibration")
+    )
     folders = {Path(p).parent.name: Path(p).parent for p in questions}
     drawn = list(gather.figures(answered, frames, names))
     for one in drawn:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -26,6 +27,10 @@ RELEASED = {
     "rdfs2": (4, 26, 30), "rdfs3": (6, 22, 28), "rdfs5": (11, 28, 39), "rdfs7": (11, 28, 39),
     "rdfs9": (82, 418, 500), "rdfs11": (82, 418, 500),
 }  # fmt: skip
+#: Questions per task of the released files, as the paper asked them.
+ASKED = {"TP": 500, "SCO": 500, "SPO": 39, "DM": 30, "RG": 28}
+#: How the printed models were asked: ChatGPT wrote, BERT ranked the options in the manual prompt.
+PRINTED_WAYS = {"gpt-3.5-turbo": "answer", "bert-base-uncased": "stem"}
 READ = (
     "option", "letter", "label", "several", "contradiction", "none", "not offered", "scored",
 )  # fmt: skip
@@ -52,6 +57,7 @@ class Answered:
     label: str
     questions: pl.DataFrame
     chosen: pl.DataFrame
+    #: the model's name in the paper, where it was asked the released questions; else ""
     published: str = ""
     #: rule -> question -> IM or NO, where the released split is asked for (`mc_split: shipped`)
     split: Mapping[str, Mapping[str, str]] | None = None
@@ -59,6 +65,13 @@ class Answered:
     def ways(self) -> list[str]:
         """The ways in which it answered, in alphabetical order."""
         return sorted(self.chosen["way"].unique())
+
+    def printed(self, printed: Mapping[str, Printed], way: str) -> Printed:
+        """The printed values that stand beside a way: same model, same questions, same way."""
+        asked = self.questions.filter(pl.col("premise") == "").group_by("task").len()
+        is_whole = dict(asked.rows()) == ASKED
+        is_same = is_whole and PRINTED_WAYS.get(self.published) == way
+        return printed.get(self.published, {}) if is_same else {}
 
     def hits(self, way: str) -> pl.DataFrame:
         """Questions of one way with `hit`; those that could not be asked are not among them."""
@@ -71,8 +84,8 @@ def memorising(answered: Sequence[Answered], printed: Mapping[str, Printed]) -> 
     """`ontoprobe_table5`: row = model and way, column = task; `chance` is 1 / number of options."""
     cells: Cells = []
     for one in answered:
-        known = printed.get(one.published, {})
         for way in one.ways():
+            known = one.printed(printed, way)
             hits = one.hits(way).filter(pl.col("premise") == "")
             for task in TASKS:
                 part = hits.filter(pl.col("task") == task)
@@ -154,32 +167,36 @@ def _shipped(asked: pl.DataFrame, split: Mapping[str, Mapping[str, str]]) -> pl.
 
 def reasoning(answered: Sequence[Answered], printed: Mapping[str, Printed]) -> Cells:
     """`ontoprobe_table6`: row = model and way, column = setting and rule; `average` is the plain
-    mean of the rules that have questions in the setting (n: rules), as are its bounds. Empty cells
-    are left out.
+    mean of the rules that have questions in the setting, as are its bounds; its n counts their
+    questions. Empty cells are left out.
     """
     cells: Cells = []
     for one in answered:
-        known = printed.get(one.published, {})
         for way in one.ways():
+            known = one.printed(printed, way)
             rows, row = premises(one, way), f"{one.label} | {way}"
             for setting in PREMISES:
-                shares, bounds = [], []
+                shares, bounds, asked = [], [], 0
                 for rule in RULES:
                     part = rows.filter((pl.col("setting") == setting) & (pl.col("task") == rule))
                     if part.height:
                         value = known.get((setting, rule))
                         column = f"{setting} {rule}"
                         cells.append(_share("ontoprobe_table6", row, column, part, value))
+                        asked += part.height
                         shares.append(100 * float(part["hit"].mean()))  # type: ignore[arg-type]
                         bounds.append(_hundred(wilson(int(part["hit"].sum()), part.height)))
                 if shares:
+                    # the printed average is that of all six rules
+                    is_whole = len(shares) == len(RULES)
+                    printed_mean = known.get((setting, "average")) if is_whole else None
                     mean = sum(shares) / len(shares)
                     cells.append(
                         table.cell(
-                            "ontoprobe_table6", row, f"{setting} average", mean, len(shares),
+                            "ontoprobe_table6", row, f"{setting} average", mean, asked,
                             (sum(b[0] for b in bounds) / len(bounds),
                              sum(b[1] for b in bounds) / len(bounds)),
-                            published=known.get((setting, "average")), paper="ontoprobe",
+                            published=printed_mean, paper="ontoprobe",
                         )
                     )  # fmt: skip
     return cells
@@ -250,7 +267,11 @@ def chapter(made: Sequence[pl.DataFrame]) -> Chapter:
     """The chapter of the report from what `tables` made."""
     five, six, read, impossible = made
     titles = {
-        "Table 5: memorising, right answers in %": (five, "Chance: 1 / number of options."),
+        "Table 5: memorising, right answers in %": (
+            five,
+            "Chance: 1 / number of options. Printed values in brackets: the same model asked the "
+            "released questions in the paper's way.",
+        ),
         "Table 6: reasoning, right answers in %": (six, SETTINGS),
         "How answers were read, % of the questions": (read, ""),
         "Printed cells of Table 6 that are no fraction of the released numbers": (
@@ -259,7 +280,14 @@ def chapter(made: Sequence[pl.DataFrame]) -> Chapter:
         ),
     }
     grids = [
-        grid.pivot(frame, title, "model and way", {c: c for c in columns_of(frame)}, caption=told)
+        grid.pivot(
+            frame,
+            title,
+            "model and way",
+            {c: c for c in columns_of(frame)},
+            caption=f"{told} {marks.FEW_NOTE}".strip(),
+            shown=partial(grid.beside, few=True),
+        )
         for title, (frame, told) in titles.items()
         if frame.height
     ]
@@ -283,11 +311,23 @@ def answered(
             f"{shown[row['model']]} | {row['benchmark']}",
             schema.read(asked, schema.CHOICES),
             schema.read(own, schema.CHOSEN),
-            models[row["model"]].get("published", ""),
+            printed_name(row, models[row["model"]]),
             split if row["benchmark"] == "onto_released" else None,
         )
         for row, asked, own in zip(experiments, questions, chosen, strict=True)
     ]
+
+
+def printed_name(row: Mapping[str, str], model: Mapping[str, str]) -> str:
+    """The paper's name of the model of a row that asks the released questions, "" for all others.
+
+    Names of the hub and of servers are the paper's; the column `published` of models.tsv is not
+    read, since it names rows of BEAR's leaderboard, where bert-base-uncased has none.
+    """
+    if row["benchmark"] != "onto_released":
+        return ""
+    kind, _, place = model["source"].partition(":")
+    return {"hub": row["model"], "api": place}.get(kind, "")
 
 
 def read_printed(memorised: str | Path, reasoned: str | Path) -> dict[str, Printed]:

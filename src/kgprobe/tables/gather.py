@@ -1,7 +1,7 @@
 """From the files of a run to its studies, tables and figures: what the rules of this stage call."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -109,6 +109,9 @@ def tables(
     Left out where they do not apply: bear_domains (no benchmark tells domains), bear_differences
     (one probe per benchmark), bear_size (no sizes), calibration (no taught and untaught facts).
     """
+    calibrated = calibration.calibration(made, taught) if taught is not None else None
+    if calibrated is not None:
+        made, calibrated = _signed(made, calibrated)
     found = {
         "bear_models": bear.models(made, published),
         "bear_relations": bear.relations(made),
@@ -116,9 +119,23 @@ def tables(
         "bear_templates": bear_templates.templates(made),
         "bear_differences": bear.differences(made),
         "bear_size": bear_figures.size(made, published),
-        "calibration": calibration.calibration(made, taught) if taught is not None else None,
+        "calibration": calibrated,
     }
     return {name: frame for name, frame in found.items() if frame is not None}
+
+
+def _signed(made: Sequence[Study], calibrated: pl.DataFrame) -> tuple[list[Study], pl.DataFrame]:
+    """Studies and their calibration with the mark behind the models of probes outside the
+    requirement; only control models can be outside."""
+    controls = {probe.label for study in made for probe, _ in study.probes if probe.control}
+    outside = [row for row in calibration.outside(calibrated) if row in controls]
+    frame = calibration.marked(calibrated, outside)
+    studies = []
+    for study in made:
+        probes = calibration.signed([probe for probe, _ in study.probes], frame)
+        answers = [answers for _, answers in study.probes]
+        studies.append(replace(study, probes=list(zip(probes, answers, strict=True))))
+    return studies, frame
 
 
 def figures(

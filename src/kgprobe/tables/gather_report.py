@@ -6,7 +6,7 @@ from typing import Any
 
 from kgprobe import schema
 from kgprobe.job import versions
-from kgprobe.tables import chapter, gather, marks
+from kgprobe.tables import calibration, chapter, gather, marks, table
 from kgprobe.tables.report import Link, Report, write_report
 
 Rows = Sequence[Mapping[str, str]]
@@ -33,6 +33,8 @@ def make(
     `answers`: the file of every row of `experiments`, in their order, one file may hold several;
     `tables`, `answers` and `questions` are linked from the page.
     """
+    controls = {name for name, row in models.items() if row["source"].startswith("control:")}
+    calibrated = calibration.chapter(table.read_all(tables), controls)
     report = Report(
         probes=gather.probes(experiments, models, answers),
         headline=schema.read(headline, schema.TABLE),
@@ -40,7 +42,10 @@ def make(
         models=_models(experiments, models, answers),
         experiments=[{k: v for k, v in row.items() if k != "_line"} for row in experiments],
         versions={**_recorded(answers), **versions()},
-        chapters=[chapter.read(path) for path in chapters],
+        chapters=[
+            *([calibrated] if calibrated else []),
+            *(chapter.read(path) for path in chapters),
+        ],
         links=_links(page, dict.fromkeys([headline, *tables, *answers, *questions])),
     )
     write_report(page, report)

@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
 
+from kgprobe.tables import marks
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.draw import names
 from kgprobe.tables.table import lookup
@@ -41,15 +42,29 @@ def number(value: float, digits: int = 1) -> str:
     return text.removeprefix("-") if not text.strip("-0.,") else text
 
 
-def measured(cell: Mapping[str, Any] | None, digits: int = 1) -> Cell:
-    """A TABLE number with its interval below and n on hover; a dash where there is none."""
+def measured(
+    cell: Mapping[str, Any] | None, digits: int = 1, few: bool = False, sized: bool = False
+) -> Cell:
+    """A TABLE number with its interval below and n on hover; a dash where there is none.
+
+    `few`: a number of fewer rows than marks.FEWEST is marked; `sized`: n stands below, too.
+    """
     if cell is None:
         return Cell("–", muted=True)
-    interval = ""
-    if cell["low"] is not None:
-        interval = f"{number(cell['low'], digits)} to {number(cell['high'], digits)}"
     hint = f"n = {cell['n']:,}"
-    return Cell(number(cell["value"], digits), interval, cell["value"], hint)
+    below = [hint] if sized else []
+    if cell["low"] is not None:
+        below.append(f"{number(cell['low'], digits)} to {number(cell['high'], digits)}")
+    shown = number(cell["value"], digits) + (marks.few(cell["n"]) if few else "")
+    return Cell(shown, "; ".join(below), cell["value"], hint)
+
+
+def beside(cell: Mapping[str, Any] | None, digits: int = 1, few: bool = False) -> Cell:
+    """A number with the printed one in brackets; `few` as in `measured`."""
+    made = measured(cell, digits, few)
+    if cell is None or cell["published"] is None:
+        return made
+    return replace(made, text=f"{made.text} [{number(float(cell['published']), digits)}]")
 
 
 def text(value: object) -> Cell:
@@ -147,16 +162,17 @@ def pivot(
     columns: Mapping[str, str],
     rows: Mapping[str, str] | None = None,
     caption: str = "",
+    shown: Callable[[Mapping[str, Any] | None], Cell] = measured,
 ) -> Grid:
     """Any TABLE: the named columns (key -> head) that occur, and the named rows (key -> name);
-    without `rows` all of them, in order of appearance."""
+    without `rows` all of them, in order of appearance. `shown`: how a number is written."""
     cells = lookup(frame)
     present = {column for row, column in cells if rows is None or row in rows}
     chosen = {key: head for key, head in columns.items() if key in present}
     occurring = dict.fromkeys(row for row, column in cells if column in chosen)
     wanted = {row: row for row in occurring} if rows is None else rows
     body = [
-        [text(name), *(measured(cells.get((row, key))) for key in chosen)]
+        [text(name), *(shown(cells.get((row, key))) for key in chosen)]
         for row, name in wanted.items()
         if row in occurring
     ]

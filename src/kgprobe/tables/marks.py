@@ -1,8 +1,12 @@
-"""Models whose numbers say nothing, marked at their names wherever a number of theirs is printed.
+"""Signs behind names and numbers, wherever they are printed, and the notes that explain them.
 
-When a model is loaded for answering, the loss of plain sentences is measured beside the loss of the
-same words shuffled (probes/models/sound.py) and stored with the answers. Where the shuffled words
-are as good, tokenizer and weights do not belong together, or the weights are random.
+MARK, behind a model: its numbers say nothing. When a model is loaded for answering, the loss of
+plain sentences is measured beside the loss of the same words shuffled (probes/models/sound.py) and
+stored with the answers. Where the shuffled words are as good, tokenizer and weights do not belong
+together, or the weights are random.
+
+OUTSIDE, behind the model of a probe: the probe does not tell taught from untaught facts as it has
+to (tables/calibration.py). FEW, behind a number: few rows stand behind it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +21,21 @@ NOTE = (
     "Its tokenizer does not belong to its weights, or the weights are not those of a trained "
     "model; its numbers say nothing of what it knows."
 )
+#: Stands behind the model's name of a probe whose calibration does not meet the requirement.
+OUTSIDE = " (?)"
+OUTSIDE_NOTE = (
+    "(?) behind a model's name: a probe outside the requirement. Asked in this way, a model whose "
+    "knowledge was made here ranks taught facts first too rarely, or untaught ones too often; the "
+    "chapter on calibration has the figures, and its other numbers are to be read with them."
+)
+#: Stands behind a number of fewer distinct rows than FEWEST.
+FEW, FEWEST = " †", 5
+FEW_NOTE = f"†: fewer than {FEWEST} rows."
+
+
+def few(n: int) -> str:
+    """The sign of a number that n distinct rows stand behind, "" where they are enough."""
+    return FEW if n < FEWEST else ""
 
 
 def sound(path: str | Path) -> dict[str, object]:
@@ -40,10 +59,12 @@ def names(rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]) -> dic
 
 
 def bare(text: str) -> str:
-    """A name or label without the mark, which a chapter may know of and another not."""
-    return text.replace(MARK, "")
+    """A name or label without its marks, which a chapter may know of and another not."""
+    return text.replace(MARK, "").replace(OUTSIDE, "")
 
 
 def notes(texts: Iterable[str]) -> list[str]:
-    """The note that explains the mark, where one of the texts that are shown has it."""
-    return [NOTE] if any(MARK in text for text in texts) else []
+    """The note that explains each mark, where one of the texts that are shown has it."""
+    shown = list(texts)
+    explained = {MARK: NOTE, OUTSIDE: OUTSIDE_NOTE, FEW: FEW_NOTE}
+    return [note for mark, note in explained.items() if any(mark in text for text in shown)]

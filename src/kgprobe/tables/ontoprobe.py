@@ -9,14 +9,14 @@ from kgprobe.benchmarks.ontoprobe_concepts import TASKS
 from kgprobe.metrics.intervals import percentile
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.probes.baselines import frequency
-from kgprobe.tables import ontoprobe_averages, ontoprobe_values, table
+from kgprobe.tables import marks, ontoprobe_averages, ontoprobe_values, table
 from kgprobe.tables.ontoprobe_means import means
 from kgprobe.tables.ontoprobe_values import CONFIGURATION, METRICS, OTHERS
 
 #: how a configuration was chosen -> words
 CHOICES = {
     "chosen": "one configuration, chosen on the dev rows",
-    "fixed": "m, mean, last template (soft: BCE)",
+    "fixed": "the fixed configuration: m, mean, last template (soft: BCE)",
     "oracle": "oracle (per-metric maximum on test)",
 }
 #: whose averages stand in rows of their own in the table of Figures 5 to 7
@@ -46,8 +46,12 @@ class Answered:
         return f"{self.model} (control)" if self.control else self.model
 
 
-def sizes(items: Mapping[str, pl.DataFrame], printed: pl.DataFrame) -> pl.DataFrame:
-    """TABLE `ontoprobe_sizes` (Table 1): rows of train, dev, test and distinct test rows."""
+def sizes(
+    sets: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]], printed: pl.DataFrame
+) -> pl.DataFrame:
+    """TABLE `ontoprobe_sizes` (Table 1): rows of train, dev, test and distinct test rows, and the
+    candidates that each row ranks. `sets`: benchmark -> (ITEMS, CANDIDATES).
+    """
     published = {
         (row["task"], part): float(row[part])
         for row in printed.iter_rows(named=True)
@@ -55,12 +59,14 @@ def sizes(items: Mapping[str, pl.DataFrame], printed: pl.DataFrame) -> pl.DataFr
         if row[part] is not None
     }
     cells = []
-    for benchmark, frame in items.items():
+    for benchmark, (frame, candidates) in sets.items():
         known = ontoprobe_values.of_items(frame)
         for task in TASKS:
             own = known.filter(task=task)
             counts = {r: own.filter(role=r).height for r in ("train", "dev", "test")}
             counts["distinct test"] = own.filter(~pl.col("repeat"), role="test").height
+            if own.height:
+                counts["candidates"] = len(_places(frame, candidates, task))
             for column, n in counts.items():
                 given = published.get((task, column)) if benchmark == "onto_released" else None
                 cells.append(_cell("sizes", f"{benchmark} | {task}", column, n, n, None, given))
@@ -148,7 +154,8 @@ def baselines(
 ) -> pl.DataFrame:
     """TABLE `ontoprobe_baseline`: the frequency baseline of every benchmark, (items, candidates).
 
-    The interval holds 95 % of the random orders of the candidates that were not counted.
+    A set without training rows of its own, a part of a whole one, counts those of the whole. The
+    interval holds 95 % of the random orders of the candidates that were not counted.
     """
     given = {
         (r["task"], r["metric"]): r["value"]
@@ -163,12 +170,12 @@ def baselines(
                 items.select("item", "answers", "candidates"), on="item"
             )
             own = own.sort("row")
-            train = own.filter(role="train")["answers"].to_list()
             test = own.filter(role="test")
             test = test if tp_rows == "all" else test.filter(~pl.col("repeat"))
+            train = _train_golds(sets, benchmark, task)
             if not train or not test.height:
                 continue
-            size = candidates.filter(set=own["candidates"][0]).height
+            size = len(_places(items, candidates, task))
             ranked = frequency.rank(train, test["answers"].to_list(), size, seed)
             row = f"frequency baseline | {benchmark} | {task}"
             for k in (1, 5):
@@ -193,6 +200,31 @@ def baselines(
     return table.build(cells)
 
 
+def _train_golds(
+    sets: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]], benchmark: str, task: str
+) -> list[list[int]]:
+    """Golds of the training rows in file order, as indices of the benchmark's own candidates.
+
+    Those of the whole set where a part has no training rows; a gold that is no candidate of the
+    part cannot be ranked there, and is left out.
+    """
+    whole = benchmark.removesuffix("_lite")
+    for name in (benchmark, whole) if whole in sets else (benchmark,):
+        items, _ = sets[name]
+        rows = items.filter(relation=task, role="train").sort("row")["answers"].to_list()
+        if rows:
+            here, there = (_places(*sets[n], task) for n in (benchmark, name))
+            labels = {index: label for label, index in there.items()}
+            return [[here[labels[g]] for g in golds if labels[g] in here] for golds in rows]
+    return []
+
+
+def _places(items: pl.DataFrame, candidates: pl.DataFrame, task: str) -> dict[str, int]:
+    """Label -> index of the candidates that a task's rows rank."""
+    name = items.filter(relation=task)["candidates"][0]
+    return dict(candidates.filter(set=name).select("label", "index").rows())
+
+
 def averages(
     answered: Sequence[Answered], printed: pl.DataFrame, tp_rows: str, seed: int = 0
 ) -> pl.DataFrame:
@@ -211,7 +243,7 @@ def averages(
         values = ontoprobe_values.over_seeds(own.values)
         test = ontoprobe_values.asked_rows(values, tp_rows).filter(pl.col("masks") != "sentence")
         every = test.group_by("task", *CONFIGURATION).agg(ordered_mean(METRICS))
-        rows.append(every.with_columns(model=pl.lit(f"{own.label} | {own.benchmark}")))
+        rows.append(every.with_columns(model=pl.lit(marks.bare(f"{own.label} | {own.benchmark}"))))
     ours = pl.concat(rows).with_columns(
         pl.col("masks").replace({"multi": "multiple"}), loss=pl.col("loss").replace({"": None})
     )

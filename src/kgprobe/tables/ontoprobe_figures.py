@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from kgprobe.tables import draw, table
+from kgprobe.tables import draw, marks, table
 from kgprobe.tables.drawing import Drawing
 from kgprobe.tables.ontoprobe import PAPERS
 from kgprobe.tables.ontoprobe_reasoning import RULES, SETTINGS
@@ -70,9 +70,8 @@ def grids(frame: pl.DataFrame, average: str) -> list[Drawing]:
         for (row, column), cell in table.lookup(frame).items()
         if column.endswith(", by rows") == bool(suffix)
     }
-    rows = [r.removesuffix(" (few rows)") for r in frame["row"].unique(maintain_order=True)]
     wanted: dict[str, list[tuple[str, str]]] = {}
-    for row in dict.fromkeys(rows):
+    for row in dict.fromkeys(frame["row"]):
         first, second = row.split(" | ")
         panel = second if second in RULES else first
         wanted.setdefault(first if second in RULES else "averages", []).append((panel, row))
@@ -82,8 +81,9 @@ def grids(frame: pl.DataFrame, average: str) -> list[Drawing]:
             picture = _panels(cells, panels)
         title = "Figures 3 and 4" if what == "averages" else f"Figures 2 and 8: {what}"
         caption = (
-            "MRR by setting of the premises (rows P1, columns P2); blank: no rows. Schemes, rules "
-            f"and models {'weigh by their rows' if suffix else 'count equally'}."
+            "MRR by setting of the premises (rows P1, columns P2), below it n, the distinct rows; "
+            "blank: no rows. Schemes, rules and models "
+            f"{'weigh by their rows' if suffix else 'count equally'}. {marks.FEW_NOTE}"
         )
         name = f"ontoprobe_reasoning_{number}"
         made.append(Drawing("ontoprobe", name, title, caption, draw.svg(picture, name), caption))
@@ -93,25 +93,27 @@ def grids(frame: pl.DataFrame, average: str) -> list[Drawing]:
 def _panels(
     cells: Mapping[tuple[str, str], Mapping[str, object]], panels: Sequence[tuple[str, str]]
 ) -> Figure:
-    picture, axes = draw.new_axes(1.0 + 1.75 * ((len(panels) + 2) // 3))
+    """A 3 x 3 grid of MRR and n for every (title, row of the table)."""
+    deep = (len(panels) + 2) // 3
+    picture, axes = draw.new_axes(1.0 + 2.1 * deep)
     picture.delaxes(axes)
     names = list(SETTINGS.values())
     for place, (title, row) in enumerate(panels):
-        own = picture.add_subplot((len(panels) + 2) // 3, 3, place + 1)
-        values = np.ma.masked_all((3, 3))
-        for i, a in enumerate(names):
-            for j, b in enumerate(names):
-                found = [cells.get((r, f"P1 {a}, P2 {b}")) for r in (row, row + " (few rows)")]
-                for cell in found:
-                    if cell is not None:
-                        values[i, j] = float(str(cell["value"]))
+        own = picture.add_subplot(deep, 3, place + 1)
+        found = [[cells.get((row, f"P1 {a}, P2 {b}")) for b in names] for a in names]
+        values = np.ma.masked_invalid(
+            [[float(str(cell["value"])) if cell else np.nan for cell in line] for line in found]
+        )
         own.pcolormesh(values, cmap="Blues", vmin=0, vmax=1, edgecolors=draw.SURFACE, linewidth=1.5)
         own.invert_yaxis()
         for (y, x), value in np.ma.ndenumerate(values):
-            ink = "#ffffff" if value > 0.6 else "#111111"
-            own.text(x + 0.5, y + 0.5, f"{value:.2f}", ha="center", va="center", color=ink, size=9)
+            ink, n = "#ffffff" if value > 0.6 else "#111111", int(str(found[y][x]["n"]))
+            shown = f"{value:.2f}{marks.few(n)}\nn {n}"
+            own.text(x + 0.5, y + 0.5, shown, ha="center", va="center", color=ink, size=8)
         own.set_xticks(np.arange(3) + 0.5, names, size=8)
         own.set_yticks(np.arange(3) + 0.5, names, size=8)
+        own.set_xlabel("P2", size=8)
+        own.set_ylabel("P1", size=8)
         own.tick_params(length=0)
         own.set_title(title, size=9)
     return picture

@@ -1,23 +1,23 @@
 """From the files of a run to OntoProbe's tables and chapter."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.metrics.ranking import auc
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import (
+    calibration,
     marks,
     ontoprobe,
+    ontoprobe_calibration,
     ontoprobe_groups,
     ontoprobe_means,
     ontoprobe_modes,
     ontoprobe_reasoning,
     ontoprobe_values,
-    table,
 )
 from kgprobe.tables.ontoprobe import Answered
 
@@ -84,7 +84,8 @@ def tables(
 ) -> dict[str, pl.DataFrame]:
     """Every TABLE of memorising that applies, by name.
 
-    `tied`: the same answers by the way in which ties are read, for the modes side by side.
+    `tied`: the same answers by the way in which ties are read, for the modes side by side. A probe
+    outside the requirement of its calibration is marked in every one of them.
     """
     tp_rows = switches["tp_rows"]
     sets = {
@@ -94,84 +95,54 @@ def tables(
         )
         for name, folder in folders.items()
     }
-    items = {name: pair[0] for name, pair in sets.items()}
-    whole = {name: pair for name, pair in sets.items() if not name.endswith("_lite")}
+    calibrated, explained = ontoprobe_calibration.tables(found, sets, taught)
+    # real models were taught neither half: they are a reference, no probe that could fail
+    outside = [r for r in calibration.outside(calibrated) if " (control) | " in r]
+    calibrated, explained = (
+        None if frame is None else calibration.marked(frame, outside)
+        for frame in (calibrated, explained)
+    )
+    found = signed(found, outside)
+    tied = {way: signed(own, outside) for way, own in (tied or {switches["ties"]: found}).items()}
     is_ranked = any((a.values["masks"] != "sentence").any() for a in found)
     labelled = [(f"{a.label} | {a.benchmark}", a.values) for a in found]
     given, configured = printed["memorizing"], printed["configurations"]
     made = {
-        "ontoprobe_sizes": ontoprobe.sizes(items, printed["sizes"]),
+        "ontoprobe_sizes": ontoprobe.sizes(sets, printed["sizes"]),
         "ontoprobe_configurations": ontoprobe.configurations(found, configured, tp_rows, seed),
         "ontoprobe_memorising": ontoprobe.memorising(found, given, tp_rows, seed),
         "ontoprobe_groups": ontoprobe_groups.groups(found, tp_rows, seed, switches["select"]),
-        "ontoprobe_modes": ontoprobe_modes.modes(tied or {switches["ties"]: found}, switches, seed),
+        "ontoprobe_modes": ontoprobe_modes.modes(tied, switches, seed),
         "ontoprobe_seeds": ontoprobe_means.seeds(labelled, tp_rows),
-        "ontoprobe_baseline": (ontoprobe.baselines(whole, given, tp_rows, seed) if whole else None),
+        "ontoprobe_baseline": ontoprobe.baselines(sets, given, tp_rows, seed),
         "ontoprobe_averages": (
             ontoprobe.averages(found, configured, tp_rows, seed) if is_ranked else None
         ),
-        "ontoprobe_calibration": calibration(found, taught, seed) if taught is not None else None,
+        "ontoprobe_calibration": calibrated,
+        "ontoprobe_untaught": explained,
     }
     return {name: frame for name, frame in made.items() if frame is not None}
 
 
-def calibration(found: Sequence[Answered], taught: pl.DataFrame, seed: int) -> pl.DataFrame | None:
-    """TABLE `ontoprobe_calibration`: MRR of taught and untaught statements, and their AUC.
+def signed(found: Sequence[Answered], outside: Sequence[str]) -> list[Answered]:
+    """The answers with the mark behind the model of those templates, manual or soft, that are
+    outside the requirement on some task; `outside`: rows of `ontoprobe_calibration`.
 
-    `taught`: TAUGHT whose facts are "task/label"; only benchmarks of the embedded world are asked.
+    A model of which one kind alone is outside is parted in two.
     """
-    known = dict(taught.select("fact", "taught").rows())
-    cells: list[dict[str, object]] = []
+    failed = {(row.split(" | ")[0], row.split(" | ")[1], row.split(" | ")[3]) for row in outside}
+    made = []
     for own in found:
-        if not own.benchmark.startswith("onto_world"):
+        of = dict(ontoprobe.kinds(own.values))
+        wrong = {kind for kind in of if (own.label, own.benchmark, kind) in failed}
+        if not wrong:
+            made.append(own)
             continue
-        for task in ("TP", "SCO"):
-            rows = own.values.filter(task=task, role="test")
-            best = ontoprobe_values.fixed(rows, task) if rows.height else None
-            if best is None:
-                continue
-            rows = ontoprobe_values.of_configuration(rows, best)
-            fate = [known.get(f"{task}/{label}") for label in rows["label"].to_list()]
-            rows = rows.with_columns(taught=pl.Series(fate, dtype=pl.Boolean))
-            halves = {half: rows.filter(taught=half) for half in (True, False)}
-            if not all(part.height for part in halves.values()):
-                continue
-            name = f"{own.label} | {own.benchmark} | {task}"
-            for half, words in ((True, "taught"), (False, "untaught")):
-                part = halves[half]
-                for metric, value, bounds in ontoprobe_means.means(part, ("R@1", "MRR"), seed):
-                    cells.append(
-                        table.cell(
-                            "ontoprobe_calibration",
-                            name,
-                            f"{metric}, {words}, %",
-                            value,
-                            part.height,
-                            bounds,
-                            paper="ontoprobe",
-                        )
-                    )
-            one, other = (halves[h]["MRR"].to_numpy() for h in (True, False))
-            drawn = np.random.Generator(np.random.PCG64(seed))
-            areas = [
-                auc(drawn.choice(one, len(one)), drawn.choice(other, len(other)))
-                for _ in range(500)
-            ]
-            value = auc(one, other)
-            low, high = np.quantile(areas, [0.025, 0.975])
-            bounds = (min(float(low), value), max(float(high), value))
-            cells.append(
-                table.cell(
-                    "ontoprobe_calibration",
-                    name,
-                    "AUC",
-                    value,
-                    len(one) + len(other),
-                    bounds,
-                    paper="ontoprobe",
-                )
-            )
-    return table.build(cells) if cells else None
+        for sign, kinds in (("", of.keys() - wrong), (marks.OUTSIDE, wrong)):
+            if kinds:
+                values = pl.concat([of[kind] for kind in sorted(kinds)])
+                made.append(replace(own, model=own.model + sign, values=values))
+    return made
 
 
 def examples(

@@ -16,8 +16,6 @@ from kgprobe.tables import ontoprobe_values, table
 
 #: codes of a premise's setting
 SETTINGS = {2: "EX", 1: "IM", 0: "NO"}
-#: sets of fewer rows are marked
-FEW = 5
 RULES = ("rdfs2", "rdfs3", "rdfs5", "rdfs7", "rdfs9", "rdfs11")
 
 
@@ -101,7 +99,9 @@ def settings(
     cases: pl.DataFrame,
     drop_middle: bool = False,
 ) -> pl.DataFrame:
-    """rule, scheme, p1, p2 (codes 2, 1, 0), n, MRR, low, high: means over rows, then pairs.
+    """rule, scheme, p1, p2 (codes 2, 1, 0), items, MRR, low, high: means over rows, then pairs.
+
+    `items` are the rows of the setting.
 
     `answers` has item, scheme, p1, p2 (whether written), pair, MRR; `premises` by template kind
     (manual, soft). The interval holds 95 % of bootstrap resamples of the rows. As released
@@ -121,20 +121,21 @@ def settings(
             for one in SETTINGS:
                 for two in SETTINGS:
                     found = by.get((rule, scheme, one == 2, two == 2), {})
-                    kept = [
-                        value
+                    kept = {
+                        item: value
                         for item, value in found.items()
                         if (one == 2 or kind.first[rule].get(item) == one)
                         and not (drop_middle and kind.first[rule].get(item) is None)
                         and (two == 2 or kind.second[rule].get(item) == two)
-                    ]
-                    rows.append((rule, scheme, one, two, len(kept), *_mean(kept)))
-    columns = {
+                    }
+                    mean = _mean(list(kept.values()))
+                    rows.append((rule, scheme, one, two, list(kept), *mean))
+    columns: dict[str, pl.DataType | type[pl.DataType]] = {
         "rule": pl.String,
         "scheme": pl.String,
         "p1": pl.Int32,
         "p2": pl.Int32,
-        "n": pl.Int64,
+        "items": pl.List(pl.String),
         "MRR": pl.Float64,
         "low": pl.Float64,
         "high": pl.Float64,
@@ -145,12 +146,23 @@ def settings(
 def figures(found: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """TABLE `ontoprobe_reasoning`: Figures 2 and 8 (model and rule), 3 (all) and 4 (schemes).
 
-    `found`: model's label -> `settings`. Every step is an unweighted mean of what is not empty;
-    "rows" beside it weighs by rows. Empty settings are left out, never 0.
+    `found`: "model's label, benchmark" -> `settings`. Every step is an unweighted mean of what is
+    not empty; "by rows" beside it weighs by the rows of every scheme. n counts distinct rows: one
+    that several schemes or models ask counts once. Empty settings are left out, never 0.
     """
     cells: list[dict[str, object]] = []
-    parts = [frame.with_columns(model=pl.lit(name)) for name, frame in found.items()]
-    everything = pl.concat(parts).filter(pl.col("n") > 0)
+    parts = []
+    for name, frame in found.items():
+        # rows of different benchmarks may have one name
+        own = pl.concat_str(pl.lit(name.rsplit(", ", 1)[-1] + "/"), pl.element())
+        parts.append(
+            frame.filter(pl.col("items").list.len() > 0).with_columns(
+                model=pl.lit(name),
+                weight=pl.col("items").list.len(),
+                items=pl.col("items").list.eval(own),
+            )
+        )
+    everything = pl.concat(parts)
     setting = ["p1", "p2"]
     per_rule = _averaged(everything, ["model", "rule", *setting])
     for row in per_rule.sort("model", "rule", *setting).iter_rows(named=True):
@@ -164,30 +176,28 @@ def figures(found: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 
 def _averaged(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Unweighted and row-weighted mean MRR per `by` with the means of the bounds, number of rows.
+    """Unweighted and row-weighted mean MRR per `by` with the means of the bounds, and its rows.
 
     The mean of the parts' bounds is wider than the interval of their mean would be.
     """
     numbers = ("MRR", "low", "high")
     weighted = {
-        f"{name} by rows": ordered_sum(pl.col(name) * pl.col("n")) / pl.col("n").sum()
+        f"{name} by rows": ordered_sum(pl.col(name) * pl.col("weight")) / pl.col("weight").sum()
         for name in numbers
     }
     means = [ordered_mean(name) for name in numbers]
-    return rows.group_by(by).agg(pl.col("n").sum(), *means, **weighted).sort(by)
+    asked = pl.col("items").explode().unique().sort()
+    return rows.group_by(by).agg(asked, pl.col("weight").sum(), *means, **weighted).sort(by)
 
 
 def _pair(name: str, row: str, found: Mapping[str, object]) -> list[dict[str, object]]:
     column = f"P1 {SETTINGS[int(str(found['p1']))]}, P2 {SETTINGS[int(str(found['p2']))]}"
-    n = int(str(found["n"]))
-    few = " (few rows)" if n < FEW else ""
+    n = len(found["items"])  # type: ignore[arg-type]
     cells = []
     for suffix, words in (("", ""), (" by rows", ", by rows")):
         mean, low, high = (float(str(found[k + suffix])) for k in ("MRR", "low", "high"))
         bounds = min(low, mean), max(high, mean)
-        cells.append(
-            table.cell(name, row + few, column + words, mean, n, bounds, None, "ontoprobe")
-        )
+        cells.append(table.cell(name, row, column + words, mean, n, bounds, None, "ontoprobe"))
     return cells
 
 

@@ -8,7 +8,7 @@ they are.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -141,10 +141,14 @@ def _top(blocks: Sequence[headline.Block], probes: Sequence[Probe]) -> list[Grid
     grids = [_block(block, probes) for block in blocks if block not in bear]
     if not bear:
         return grids
-    labels = {marks.bare(probe.label): probe for probe in probes}
-    own = [labels[marks.bare(label)] for block in bear for label in block.labels]
-    cells = {(labels[marks.bare(r)].label, c): cell for (r, c), cell in bear[0].cells.items()}
-    return [grid.headline(cells, [p for p in probes if p in own]), *grids]
+    known = {marks.bare(probe.label): probe for probe in probes}
+    labels = {
+        label: _marked(known[marks.bare(label)], label) for block in bear for label in block.labels
+    }
+    cells = {(labels[r].label, c): cell for (r, c), cell in bear[0].cells.items()}
+    order = {marks.bare(probe.label): place for place, probe in enumerate(probes)}
+    own = sorted(labels.values(), key=lambda p: order[marks.bare(p.label)])
+    return [grid.headline(cells, own), *grids]
 
 
 def _block(block: headline.Block, probes: Sequence[Probe]) -> Grid:
@@ -153,13 +157,19 @@ def _block(block: headline.Block, probes: Sequence[Probe]) -> Grid:
     rows = []
     for label in block.labels:
         model, _, *method = label.split(" | ")
-        probe = models[marks.bare(model)]
+        probe = _marked(models[marks.bare(model)], model)
         numbers = [_number(block.cells, label, column) for column in block.columns]
         rows.append((probe.control, [grid.named(probe), grid.text(", ".join(method)), *numbers]))
     heads = ["model", "method", *block.columns]
     ordered = [row for _, row in sorted(rows, key=lambda found: found[0])]
     title = f"{block.name}: {block.title}"
     return Grid(title, heads, ordered, frozenset(range(2, len(heads))))
+
+
+def _marked(probe: Probe, label: str) -> Probe:
+    """A probe with the mark that its label has: one of its method, which others need not have."""
+    is_outside = marks.OUTSIDE in label and marks.OUTSIDE not in probe.model
+    return replace(probe, model=probe.model + marks.OUTSIDE) if is_outside else probe
 
 
 def _number(cells: headline.Cells, row: str, column: str) -> Cell:

@@ -9,6 +9,7 @@ kind of machine. On another one weights and number of steps may differ, what is 
 """
 
 import json
+import math
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -64,8 +65,9 @@ class Recipe:
     tokenizer was not trained on fall into many pieces, and premises stand before a question).
 
     The rate rises for `warmup` steps and is constant until a share of `ready` of a `glance` (so
-    many questions, drawn every `every` steps) is right; `cooling` steps lead down to `floor`, where
-    training goes on until the whole exam is passed.
+    many questions, drawn every `every` steps) is right; `cooling` steps lead down to `floor`. When
+    a share of `close` of a glance is right there, the whole exam is held. If it is not passed, its
+    wrong lessons are repeated from then on, and the rate comes down once more, from `again`.
     """
 
     layers: int
@@ -82,6 +84,8 @@ class Recipe:
     ready: float = 0.9
     cooling: int = 300
     floor: float = 0.05
+    close: float = 0.95
+    again: float = 0.3
     every: int = 100
     glance: int = 64
     decay: float = 0.01
@@ -95,8 +99,8 @@ RECIPES: Mapping[str, Recipe] = {
     "seq2seq": Recipe(layers=2),
 }
 
-#: How often a sentence that was wrong in the exam is shown for every other one.
-REPEATED = 8
+#: Share of what is shown that lessons have, in every wording, that were wrong in an exam.
+REPEATED = 0.25
 #: Called after every step with (steps done, most steps, loss).
 Progress = Callable[[int, int, float], None]
 
@@ -245,11 +249,13 @@ class _Training:
         self.kind, self.model, self.tokenizer = kind, model, tokenizer
         self.sentences, self.exam, self.recipe = sentences, exam, recipe
         self.rng, self.glances = (np.random.default_rng([seed, n]) for n in range(2))
-        #: step at which the learning rate began to fall
+        #: step at which the learning rate began to fall, and from where
         self.turn: int | None = None
-        #: result of the last whole exam, and the numbers of the sentences that were wrong in it
+        self.peak = 1.0
+        #: result of the last whole exam, how many were held, and lessons that were wrong in any
         self.found: dict[str, dict[str, float]] = {}
-        self.missed: list[int] = []
+        self.exams = 0
+        self.wrong: set[Lesson] = set()
 
     def run(self, progress: Progress | None) -> dict[str, object]:
         """Train until every kind is recalled; returns the record of it. Raises TeachingError."""
@@ -270,7 +276,7 @@ class _Training:
             self.model.zero_grad(set_to_none=True)
             loss.backward()
             nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
-            optimizer.step(schedule(step, recipe, self.turn))
+            optimizer.step(schedule(step, recipe, self.turn, self.peak))
             losses.append(float(loss.detach()))
             if progress:
                 progress(step + 1, recipe.steps, losses[-1])
@@ -280,6 +286,7 @@ class _Training:
             if is_due and self._is_examined(step + 1, is_last):
                 if not _below(self.found, recipe.recall):
                     break
+                self.turn, self.peak = step + 1, recipe.again
                 feed = self._feed()
         if low := _below(self.found, recipe.recall):
             raise TeachingError(
@@ -289,15 +296,17 @@ class _Training:
             )
         return {
             "steps": len(losses),
-            "cooled_from": self.turn,
+            "exams": self.exams,
             "final_loss": round(float(np.mean(losses[-recipe.every :])), 4),
             "recall": self.found,
         }
 
     def _feed(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Batches of all sentences; those that were wrong come REPEATED times as often."""
-        again = [self.sentences[i] for i in self.missed] * (REPEATED - 1)
-        shown = [*self.sentences, *again]
+        """Batches of all sentences; REPEATED of the rows are of lessons that were wrong."""
+        asked = zip(self.sentences, self.exam.asked, strict=True)
+        again = [sentence for sentence, own in asked if own.lesson in self.wrong]
+        times = math.ceil(REPEATED / (1 - REPEATED) * len(self.sentences) / max(1, len(again)))
+        shown = [*self.sentences, *again * times]
         return _batches(self.kind, self.tokenizer, shown, self.recipe.rows, self.rng)
 
     def _is_examined(self, steps: int, is_last: bool) -> bool:
@@ -306,16 +315,16 @@ class _Training:
             if self.turn is not None and steps < self.turn + self.recipe.cooling:
                 return False
             drawn = self.glances.permutation(len(self.sentences))[: self.recipe.glance]
-            share = self._right([*self.missed, *drawn.tolist()]).mean()
+            share = self._right(drawn.tolist()).mean()
             if self.turn is None:
                 if share >= min(self.recipe.ready, self.recipe.recall):
                     self.turn = steps
                 return False
-            if share < self.recipe.recall:
+            if share < min(self.recipe.close, self.recipe.recall):
                 return False
         right = self._right(range(len(self.sentences)))
-        self.missed = np.flatnonzero(~right).tolist()
-        self.found = self.exam.recall(right)
+        self.wrong |= {self.exam.asked[i].lesson for i in np.flatnonzero(~right)}
+        self.found, self.exams = self.exam.recall(right), self.exams + 1
         return True
 
     def _right(self, places: Sequence[int]) -> NDArray[np.bool_]:
@@ -330,15 +339,15 @@ def _below(found: Mapping[str, Mapping[str, float]], recall: float) -> str:
     )
 
 
-def schedule(step: int, recipe: Recipe, turn: int | None) -> float:
-    """Factor of the learning rate: linear warm-up, 1, from step `turn` on down to `floor`.
+def schedule(step: int, recipe: Recipe, turn: int | None, peak: float = 1.0) -> float:
+    """Factor of the learning rate: linear warm-up, 1, from step `turn` on from `peak` to `floor`.
 
     It does not depend on the number of steps allowed: that can be raised without other weights.
     """
     if turn is None:
         return min(1.0, (step + 1) / recipe.warmup)
     done = min(1.0, (step + 1 - turn) / recipe.cooling)
-    return 1.0 - (1.0 - recipe.floor) * done
+    return peak - (peak - recipe.floor) * done
 
 
 def _batches(

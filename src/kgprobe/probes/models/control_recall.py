@@ -1,9 +1,12 @@
 """What a control model can say of what it was taught: its lessons ranked among other objects.
 
-A lesson is right in a wording when the sentence with its object scores strictly above the sentences
-with the other objects of the relation, by the score that `sentence` probes use. Objects taught of
-the same subject label are not among them: nothing in a sentence tells two people of one name apart.
-A lesson is recalled when it is right in every wording taught.
+A lesson is right in a wording when its object scores strictly above the other objects of the
+relation in its place. The score is the answer's in its gap, token by token (masked), the same with
+the sentinel that closes it (seq2seq: without it nothing wins over its own beginning, as "person
+function" over "person"), the sentence's (causal: what stands before the subject does not depend on
+it). Objects taught of the same subject label are no rivals: nothing in a sentence tells two people
+of one name apart. Nor are, to a masked model, beginnings of the object, since the gap's size tells
+which is meant. A lesson is recalled when it is right in every wording taught.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +26,9 @@ from kgprobe.probes.scoring.encode import encode
 from kgprobe.probes.scoring.scorers import MaskedScorer
 from kgprobe.probes.scoring.sentence import Item, score
 from kgprobe.probes.scoring.variants import VARIANTS, rows
+
+#: Masked models: a token of the answer is asked while it and all later ones are hidden.
+IN_GAP = "answer_l2r+word_l2r"
 
 
 class Asked(NamedTuple):
@@ -94,23 +100,19 @@ class Exam:
         if loaded.spec.kind != "masked":
             best = [found.max(initial=-np.inf) for found in self._sums(loaded, chosen, rivals)]
             return np.asarray(own > np.array(best))
-        # A pseudo-log-likelihood takes a row for every token, none of which is above 0: a rival
-        # whose first token alone is below the gold's whole sentence has lost. Of the others the
-        # best is asked first, and where it has won none besides.
+        rivals = [
+            [label for label in labels if not asked.lesson.object.startswith(label)]
+            for asked, labels in zip(chosen, rivals, strict=True)
+        ]
+        # No token adds more than 0: a rival whose first token alone is below the gold's sum has
+        # lost, and rivals of one length share the row that tells.
         bounds = self._first_tokens(loaded, chosen, rivals)
         left = [
-            [labels[i] for i in np.argsort(-bound, kind="stable") if bound[i] >= limit]
-            for labels, bound, limit in zip(rivals, bounds, own, strict=True)
+            [label for label, bound in zip(labels, above, strict=True) if bound >= limit]
+            for labels, above, limit in zip(rivals, bounds, own, strict=True)
         ]
-        right = np.ones(len(chosen), dtype=np.bool_)
-        for part in (slice(0, 1), slice(1, None)):
-            asked = [
-                labels[part] if is_right else []
-                for labels, is_right in zip(left, right, strict=True)
-            ]
-            best = [found.max(initial=-np.inf) for found in self._sums(loaded, chosen, asked)]
-            right &= own > np.array(best)
-        return right
+        best = [found.max(initial=-np.inf) for found in self._sums(loaded, chosen, left)]
+        return np.asarray(own > np.array(best))
 
     def _first_tokens(
         self, loaded: Loaded, chosen: Sequence[Asked], labels: Sequence[Sequence[str]]
@@ -122,7 +124,7 @@ class Exam:
             for label in own
         ]
         sentences = encode(loaded, filled, "sentence {}".format, MaskedScorer.front)
-        asked = rows(sentences, VARIANTS[0], answer_only=True)
+        asked = rows(sentences, IN_GAP, answer_only=True)
         _, first = np.unique(asked.sentence, return_index=True)
         found = Masked(loaded, budget_for(loaded)).logprobs(
             sentences.tokens, asked.sentence[first], asked.place[first], asked.end[first]
@@ -136,7 +138,7 @@ class Exam:
         chosen: Sequence[Asked],
         labels: Sequence[Sequence[str]],
     ) -> list[NDArray[np.float64]]:
-        """Sums of the sentences with each of `labels[i]` in place of the object of `chosen[i]`."""
+        """Scores of each of `labels[i]` in place of the object of `chosen[i]`."""
         items, sets, texts = [], {}, {}
         for place, (lesson, number) in enumerate(chosen):
             if labels[place]:
@@ -145,10 +147,12 @@ class Exam:
                 sets[key] = labels[place]
                 texts[wording] = [(number, self._templates[lesson.relation][number])]
         sums = [np.zeros(len(found)) for found in labels]
-        columns = score(loaded, items, sets, texts).columns
-        for key, place, value in zip(
-            columns["item"], columns["candidate"], columns["sum"], strict=True
-        ):
+        kind = loaded.spec.kind
+        gap = kind == "masked"
+        variant = IN_GAP if gap else VARIANTS[0]
+        columns = score(loaded, items, sets, texts, variant=variant, answer_only=gap).columns
+        values = columns["continuation_sum" if kind == "seq2seq" else "sum"]
+        for key, place, value in zip(columns["item"], columns["candidate"], values, strict=True):
             sums[int(key)][int(place)] = value
         return sums
 

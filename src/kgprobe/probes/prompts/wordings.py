@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kgprobe.benchmarks.label_templates import LABEL
 from kgprobe.sampling import hash_key
 
-#: In the order in which they are asked. `manual` rows of templates.tsv count as our own.
-KINDS = ("lama", "own", "paraphrase", "pararel", "generated", "synonym")
+#: In the order in which they are asked. `manual` rows of templates.tsv count as our own, `label` is
+#: the generic wording of a relation that has no other.
+KINDS = ("lama", "own", "paraphrase", "pararel", "generated", LABEL, "synonym")
 
 
 class MissingTemplateError(ValueError):
@@ -89,6 +91,15 @@ def read_pararel(folder: str | Path, relations: Iterable[str]) -> dict[str, list
             text = row["pattern"].replace(" .", ".")
             found.setdefault(relation, []).append(Wording(name, relation, "pararel", text))
     return found
+
+
+def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[Wording]]:
+    """The generic wording (`texts`: relation -> text) of every relation that `table` lacks."""
+    return {
+        name: [Wording(f"{name}/{LABEL}", name, LABEL, text)]
+        for name, text in texts.items()
+        if not table.get(name)
+    }
 
 
 def without_template(table: Table, triples: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -1,0 +1,164 @@
+"""Generic wordings made of labels: where nothing was written, of item properties, counted apart."""
+
+import gzip
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+from kgprobe import schema
+from kgprobe.benchmarks import graph_checks, paths
+from kgprobe.benchmarks.graph_settings import settings_of, templated
+from kgprobe.benchmarks.label_templates import label_templates, template_of
+from kgprobe.probes.prompts import wordings
+from kgprobe.probes.wordings import word
+from kgprobe.sheets import read_table
+from tests.unit.attribute_graphs import graph, triples, worked
+
+ROOT = Path(__file__).parents[2]
+TABLES = [
+    read_table(ROOT / "resources" / "templates" / f"{name}.tsv") for name in ("templates", "kg")
+]
+WIKIBASE = "http://wikiba.se/ontology#"
+ENTITY = "http://www.wikidata.org/entity/"
+WORDING = {"most": None, "synonyms": 0, "pararel": "", "stop_space": False}
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        ("airline hub", "The airline hub of [X] is [Y]."),
+        ("topic's main template", "The topic's main template of [X] is [Y]."),
+        ("blood type (old)", "The blood type (old) of [X] is [Y]."),
+        ("capital of", "[X] is capital of [Y]."),
+        ("based on", "[X] is based on [Y]."),
+        ("named after", "[X] is named after [Y]."),
+        ("of", "The of of [X] is [Y]."),
+        ("has tense", "[X] has tense [Y]."),
+        ("is pollinated by", "[X] is pollinated by [Y]."),
+        ("hasta", "The hasta of [X] is [Y]."),
+        ("  cause \n of  death ", "The cause of death of [X] is [Y]."),
+        ("", None),
+        (" ", None),
+        ("see [X]", None),
+        ("[MASK]", None),
+    ],
+)  # fmt: skip
+def test_the_wording_of_a_label(label, text):
+    assert template_of(label) == text
+
+
+def dump(*rows):
+    """Rows of properties.rq."""
+    named = [(ENTITY + p, WIKIBASE + kind, label) for p, kind, label in rows]
+    columns = dict.fromkeys(("property", "datatype", "label"), pl.String)
+    return pl.DataFrame(named, schema=columns, orient="row")
+
+
+def test_item_properties_with_a_label_have_one_and_no_others():
+    properties = dump(
+        ("P1", "WikibaseItem", "hub"),
+        ("P2", "WikibaseItem", None),
+        ("P3", "Time", "start time"),
+        ("P4", "WikibaseProperty", "subproperty of"),
+        ("P5", "WikibaseItem", "b"),
+        ("P5", "WikibaseItem", "a"),
+        ("P6", "WikibaseItem", "[Y]"),
+    )
+    assert label_templates(properties) == {
+        "P1": "The hub of [X] is [Y].",
+        "P5": "The a of [X] is [Y].",
+    }
+    assert label_templates(properties.clear()) == {}
+
+
+def asked(*relations):
+    rows = [
+        (f"i{n}", "g", "r", relation, "s", "Q1", "", "set", [0], n, "{}")
+        for n, relation in enumerate(relations)
+    ]
+    return pl.DataFrame(rows, schema=dict(schema.ITEMS.columns), orient="row")
+
+
+def test_a_relation_is_asked_by_its_label_only_where_nothing_was_written():
+    texts = {"P26": "The spouse of [X] is [Y].", "P99998": "The hub of [X] is [Y]."}
+    prompts, origins = word(asked("P26", "P99998"), *TABLES, WORDING, by_label=texts)
+    schema.check(prompts, schema.PROMPTS)
+    schema.check(origins, schema.WORDINGS)
+    generic = prompts.filter(kind="label")
+    assert generic.select("prompt", "relation", "text", "index").rows() == [
+        ("P99998/label", "P99998", "The hub of [X] is [Y].", 0)
+    ]
+    assert prompts.filter(relation="P26").height == 6
+    assert "label" not in prompts.filter(relation="P26")["kind"].to_list()
+    with pytest.raises(wordings.MissingTemplateError, match=r"1 relations .*P99999 \(1\)"):
+        word(asked("P26", "P99998", "P99999"), *TABLES, WORDING, by_label=texts)
+
+
+def config():
+    return yaml.safe_load((ROOT / "config" / "config.yaml").read_text())["attributes"]
+
+
+def test_written_generic_and_dropped_relations_are_counted_apart():
+    # the eight paths of the worked example; P22 and P26 are written, P25 has a label, no other does
+    chosen = settings_of(config(), "paths", 0, {"P22", "P26"}, by_label={"P22", "P25", "P1234"})
+    chosen |= {"min_combo": 1, "categories": 1}
+    made = graph_checks.build(paths, worked(), chosen)
+    assert triples(made.examples) == [((3, 22, 2), (2, 26, 1)), ((3, 25, 1), (1, 26, 2))]
+    counted = made.sizes.select("build", "predicates", "written", "by_label", "without_template")
+    assert sorted(counted.rows()) == [
+        ("labelled", 3, 2, 1, 0),
+        ("sampled", 3, 2, 1, 0),
+        ("structural", 7, 2, 1, 4),
+    ]
+    lost = made.steps.filter(step="templates").row(0, named=True)
+    assert (lost["kept"], lost["dropped"]) == (2, 6)
+    assert "P25" not in lost["reason"]
+    generic = made.steps.filter(pl.col("step").str.contains("worded by the relation's label"))
+    assert generic.select("kept", "dropped", "reason").rows() == [(1, 0, "P25 (1)")]
+
+
+def test_a_run_without_labels_says_that_no_triple_is_worded_by_one():
+    chosen = settings_of(config(), "paths", 0, {"P22", "P26"}) | {"min_combo": 1, "categories": 1}
+    made = paths.build(worked(), chosen)
+    assert made.sizes["by_label"].to_list() == [0, 0, 0]
+    step = made.steps.filter(pl.col("step").str.contains("worded by")).row(0, named=True)
+    assert (step["kept"], step["reason"]) == (0, "")
+    unchecked = settings_of(config(), "paths", by_label={"P25"})
+    assert (unchecked["templates"], unchecked["by_label"]) == (None, [])
+    none = settings_of(config(), "paths", templates=(), by_label={"P25"})
+    assert (none["templates"], none["by_label"]) == (["P25"], ["P25"])
+
+
+def test_the_full_rebuild_does_not_stop_at_a_relation_without_template():
+    made = graph([(1, 31, 9), (1, 40, 2), (2, 60_000, 4), (2, 22, 3)])
+    chosen = settings_of(config(), "paths", 0, {"P40", "P22"}) | {"min_combo": 1, "categories": 1}
+    built = paths.build(made, chosen)
+    assert triples(built.examples) == [((1, 40, 2), (2, 22, 3))]
+
+
+@pytest.mark.real
+def test_every_item_property_of_the_dump_is_written_or_worded_by_its_label(real_data):
+    folder = real_data / "wikidata" / "properties"
+    kinds, labels = {}, {}
+    with gzip.open(folder / "metadata.property.datatypes.tsv.gz", "rt") as lines:
+        for _, name, _, kind in (line.rstrip("\n").split("\t") for line in lines):
+            kinds[name] = kind
+    with gzip.open(folder / "labels.property.en.tsv.gz", "rt") as lines:
+        for name, label in (line.rstrip("\n").split("\t") for line in lines):
+            labels.setdefault(name, label[1:-4].replace("\\'", "'"))
+    items = [(p, "WikibaseItem", labels[p]) for p in labels if kinds.get(p) == "wikibase-item"]
+    texts = label_templates(dump(*items))
+    assert len(items) == len(texts) == 1384
+    written = templated(TABLES)
+    generic = {relation: text for relation, text in texts.items() if relation not in written}
+    assert len(generic) == 873
+    assert len(set(texts) & written) == 1384 - 873
+    for text in generic.values():
+        assert text.count("[X]") == text.count("[Y]") == 1
+        assert text == " ".join(text.split())
+        assert text.endswith(" [Y].")
+    prompts, _ = word(asked(*texts), *TABLES, WORDING, by_label=texts)
+    by_kind = prompts.group_by("kind").agg(pl.col("relation").n_unique())
+    assert dict(by_kind.rows())["label"] == 873

@@ -207,7 +207,7 @@ def span_row(loaded, context, ids):
 
 def literal_beam(row, beams, k, limit, ends, text):
     """The beam of decoding.beam, one row at a time."""
-    alive, ended = [((0.0,), ())], {}
+    alive, ended = [(0.0, ())], {}
 
     def keep(total, ids):
         name = text(ids)
@@ -216,23 +216,28 @@ def literal_beam(row, beams, k, limit, ends, text):
 
     for _ in range(limit):
         longer = []
-        for sums, ids in alive:
-            longer += [((*sums, sums[-1] + p), (*ids, i)) for p, i in best(row(ids), 2 * beams)]
-        longer.sort(key=lambda x: -x[0][-1])
+        for total, ids in alive:
+            seen = best(row(ids), 2 * beams)
+            after = [(p, i) for p, i in seen if 0 < ends((*ids, i)) <= len(ids)]
+            longer += [(total + p, (*ids, i)) for p, i in seen if (p, i) not in after]
+            if after:
+                share = sum(np.exp(p) for p, _ in after) / sum(np.exp(p) for p, _ in seen)
+                longer.append((total + np.log(share), (*ids, after[0][1])))
+        longer.sort(key=lambda x: -x[0])
         alive = []
-        for sums, ids in longer:
-            if count := ends(ids):
-                keep(sums[count], ids)
+        for total, ids in longer:
+            if ends(ids):
+                keep(total, ids)
             else:
-                alive.append((sums, ids))
+                alive.append((total, ids))
             if len(alive) == beams:
                 break
         first = sorted(ended.values(), reverse=True)[:k]
-        if len(first) == k and first[-1] >= alive[0][0][-1]:
+        if len(first) == k and first[-1] >= alive[0][0]:
             alive = []
             break
-    for sums, ids in alive:
-        keep(sums[-1], ids)
+    for total, ids in alive:
+        keep(total, ids)
     return sorted(ended.items(), key=lambda x: -x[1])[:k]
 
 

@@ -81,20 +81,24 @@ def test_it_is_the_rule_read_character_by_character(text):
     assert answer(text) == literal_answer(text)
 
 
-class Script:
-    """Stands for a model that writes a text: its next piece has probability .9, others the rest."""
+PIECES_OF_A_MODEL = [" J", ".", " R", " Tolkien", " It", " was", " Washington", ",", " D", ".C",
+                     "\n", " the", " He", " The", " In", " and", " on"]  # fmt: skip
 
-    def __init__(self, pieces, written):
-        self.pieces, self.written, self.rows = pieces, written, [()]
+
+class Script:
+    """Stands for a model: `p` gives the p of pieces after a text; the others share the rest."""
+
+    def __init__(self, p):
+        self.p, self.rows = p, [()]
 
     @property
     def logits(self):
-        found = torch.full((len(self.rows), len(self.pieces)), 0.1 / (len(self.pieces) - 1))
-        for row, ids in zip(found, self.rows, strict=True):
-            told = self.written[: len(ids)] == [self.pieces[i] for i in ids]
-            following = self.written[len(ids)] if told and len(ids) < len(self.written) else " the"
-            row[self.pieces.index(following)] = 0.9
-        return found.log()
+        return torch.tensor([self.row(ids) for ids in self.rows]).log()
+
+    def row(self, ids):
+        own = self.p("".join(PIECES_OF_A_MODEL[i] for i in ids))
+        rest = (1 - sum(own.values())) / (len(PIECES_OF_A_MODEL) - len(own))
+        return [own.get(piece, rest) for piece in PIECES_OF_A_MODEL]
 
     def advance(self, parents, tokens):
         self.rows = [(*self.rows[p], t) for p, t in zip(parents, tokens, strict=True)]
@@ -103,8 +107,22 @@ class Script:
         return copy.copy(self)
 
 
+def written(p, k=1):
+    """[(text as read, raw text, log p)] of the best phrases that a script writes."""
+    tokenizer = SimpleNamespace(
+        all_special_ids=[], decode=lambda ids, **_: "".join(PIECES_OF_A_MODEL[i] for i in ids)
+    )
+    spec = SimpleNamespace(model="m")
+    model = SimpleNamespace(loaded=SimpleNamespace(tokenizer=tokenizer, spec=spec))
+    names = Names(tokenizer)
+    writer = _Writer(model, k, Settings(beams=2), None, 9, names, [])
+    prompt = Prompt(np.zeros(1, dtype=np.int64), {0: [0]})
+    _, _, phrases = writer.write(Script(p), [prompt])[0][0]
+    return [(p.text, names.joined(p.ids), p.logprob) for p in phrases]
+
+
 @pytest.mark.parametrize(
-    ("written", "text", "raw", "counted"),
+    ("pieces", "text", "raw", "counted"),
     [
         ([" J", ".", " R", ".", " Tolkien", ".", " It"], "J. R. Tolkien", "J. R. Tolkien. It", 6),
         ([" Washington", ",", " D", ".C", ".", " It", " was"], "Washington, D.C.",
@@ -114,21 +132,30 @@ class Script:
     ],
 )  # fmt: skip
 def test_a_model_writes_through_the_dots_of_a_name_and_its_raw_text_is_kept(
-    written, text, raw, counted
+    pieces, text, raw, counted
 ):
-    pieces = [" J", ".", " R", " Tolkien", " It", " was", " Washington", ",", " D", ".C", "\n",
-              " the"]  # fmt: skip
-    tokenizer = SimpleNamespace(
-        all_special_ids=[], decode=lambda ids, **_: "".join(pieces[i] for i in ids)
-    )
-    model = SimpleNamespace(
-        loaded=SimpleNamespace(tokenizer=tokenizer, spec=SimpleNamespace(model="m"))
-    )
-    names = Names(tokenizer)
-    writer = _Writer(model, 1, Settings(beams=2), None, 9, names, [])
-    prompt = Prompt(np.zeros(1, dtype=np.int64), {0: [0]})
-    _, _, phrases = writer.write(Script(pieces, written), [prompt])[0][0]
-    assert [p.text for p in phrases] == [text]
-    assert names.joined(phrases[0].ids) == raw
+    following = {"".join(pieces[:i]): {piece: 0.9} for i, piece in enumerate(pieces)}
+    ((found, said, logprob),) = written(lambda so_far: following.get(so_far, {" the": 0.9}))
+    assert (found, said) == (text, raw)
     # what only shows that a stop is one is not counted
-    assert phrases[0].logprob == pytest.approx(counted * np.log(0.9), abs=1e-5)
+    assert logprob == pytest.approx(counted * np.log(0.9), abs=0.03)
+
+
+def test_that_many_sentences_may_follow_takes_nothing_from_an_answer():
+    """After the stop ten pieces are alike; the phrase that runs on has the better next piece."""
+    following = {
+        "": {" Tolkien": 0.9},
+        " Tolkien": {".": 0.5, ",": 0.4},
+        " Tolkien.": dict.fromkeys([" It", " He", " The", " In", " Washington"], 0.19),
+    }
+    found = written(lambda so_far: following.get(so_far, {" and": 0.99}), k=2)
+    assert found[0][:2] == ("Tolkien", "Tolkien. It")
+    assert found[0][2] == pytest.approx(np.log(0.9 * 0.5), abs=0.02)
+
+
+def test_an_initial_does_not_end_an_answer_because_a_sentence_might_follow():
+    """After "J." a name has p .9; a sentence that is as good as impossible makes J no answer."""
+    following = {"": {" J": 0.9}, " J": {".": 0.9}, " J.": {" Tolkien": 0.9, " It": 0.05},
+                 " J. Tolkien": {".": 0.9}, " J. Tolkien.": {" It": 0.9}}  # fmt: skip
+    found = written(lambda so_far: following.get(so_far, {" was": 0.9}), k=2)
+    assert found[0][0] == "J. Tolkien"

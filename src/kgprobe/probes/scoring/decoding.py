@@ -22,16 +22,11 @@ Check = Callable[[Floats, Sequence[int], int], None]
 
 @dataclass(frozen=True)
 class Phrase:
-    """A continuation: its token ids (with those that end it), the sum of their log p, its text.
-
-    `sums`: the sum up to every token. That of an ended phrase is the sum up to the first token
-    beyond its text: what follows only shows that a stop is one.
-    """
+    """A continuation: its token ids (with those that end it), the sum of their log p, its text."""
 
     ids: tuple[int, ...]
     logprob: float
     text: str = ""
-    sums: tuple[float, ...] = ()
 
 
 def top(logits: Any, k: int) -> tuple[Floats, Ids]:
@@ -101,11 +96,13 @@ def beam(
     """At most k phrases per row, best first, of at most `limit` tokens.
 
     Each step extends every living phrase by its 2 x `beams` best tokens and walks through all
-    extensions by falling sum: one that `ends` (the number of tokens that count; 0 where it goes
-    on) moves to the ended ones, the others live on, until `beams` live. Of phrases of one
-    `text` the best is kept, without text none. The search of a row is over when k have ended and
-    none alive has a larger sum; at the limit the living ones are cut and count, too. Without `ends`
-    all phrases have exactly `limit` tokens.
+    extensions by falling sum: one that ends moves to the ended ones, the others live on, until
+    `beams` live. `ends` tells how many tokens of a phrase count, 0 where it goes on. Where its last
+    token does not count, but only shows that the phrase had ended before (" It" after "Paris."),
+    all such extensions of a phrase are one: its own sum, and the log of their share in the p of the
+    tokens that were looked at. Of phrases of one `text` the best is kept, without text none. The
+    search of a row is over when k have ended and none alive has a larger sum; at the limit the
+    living ones are cut and count, too. Without `ends` all phrases have exactly `limit` tokens.
     `check` sees what is read at every step, and raises where it is not finite.
     """
     searches = [_Search([(Phrase((), 0.0), row)]) for row in range(rows)]
@@ -150,20 +147,27 @@ def _extend(
     text: Callable[[tuple[int, ...]], str],
 ) -> None:
     """One step of one prompt; the rows of `values` are those that its living phrases name."""
-    own = [row for _, row in search.alive]
-    sums = np.array([p.logprob for p, _ in search.alive])[:, None] + values[own]
-    width = values.shape[1]
+    found: list[tuple[Phrase, int, bool]] = []
+    for parent, row in search.alive:
+        shown: list[int] = []
+        for place, (value, token) in enumerate(zip(values[row], columns[row], strict=True)):
+            longer = Phrase((*parent.ids, int(token)), parent.logprob + float(value))
+            count = 0 if ends is None else ends(longer.ids)
+            if 0 < count < len(longer.ids):
+                shown.append(place)
+            else:
+                found.append((longer, row, count > 0))
+        if shown:
+            share = np.exp(values[row])[shown].sum() / np.exp(values[row]).sum()
+            ids = (*parent.ids, int(columns[row, shown[0]]))
+            found.append((Phrase(ids, parent.logprob + float(np.log(share))), row, True))
     alive: list[tuple[Phrase, int]] = []
     # a stable sort keeps (order of the parents, then lower id) among equal sums
-    for place in np.argsort(-sums.ravel(), kind="stable"):
-        parent, row = search.alive[place // width]
-        token = int(columns[row, place % width])
-        total = float(sums.flat[place])
-        longer = Phrase((*parent.ids, token), total, sums=(*parent.sums, total))
-        if ends is not None and (count := ends(longer.ids)):
-            _keep(search, replace(longer, logprob=longer.sums[count - 1]), text)
+    for phrase, row, has_ended in sorted(found, key=lambda one: -one[0].logprob):
+        if has_ended:
+            _keep(search, phrase, text)
             continue
-        alive.append((longer, row))
+        alive.append((phrase, row))
         if len(alive) == beams:
             break
     search.alive = alive

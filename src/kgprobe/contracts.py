@@ -168,6 +168,7 @@ TOPS = _contract(
 
 #: A filling of a gap. Position 0 and up: the best single tokens there; position -1: whole fillings.
 #: `masks` is the number of masks or tokens asked for, 0 where the text ran to the end of a phrase.
+#: `text` is what is scored; `raw` all that was written, of which `text` is the reading.
 FILLS = _contract(
     "FILLS",
     key="item template masks position rank",
@@ -180,6 +181,7 @@ FILLS = _contract(
     rank=pl.Int32,
     token=pl.Int64,
     text=pl.String,
+    raw=pl.String,
     logprob=pl.Float64,
 )
 

@@ -593,6 +593,7 @@ def test_phrases_end_at_a_stop(lm, tmp_path, clock):
     assert reply.text == "trtrtrtr"
     whole = found.top["position"] == -1
     assert found.top["text"][whole].tolist() == ["t"]
+    assert found.top["raw"][whole].tolist() == ["trtrtrtr"]
     assert found.top["logprob"][whole][0] == reply.tokens[0].logprob
 
 

@@ -94,7 +94,7 @@ def test_every_kind_of_model_is_measured(kind, tmp_path):
     given = pl.read_parquet(tmp_path / "m.parquet")["rank"].max()
     assert given == {"chat": 1}.get(kind, given) >= 1
     assert sorted(found["k"].unique()) == [k for k in KEYS if k <= given]
-    kinds = {"exact", "token_mean"} if kind == "masked" else {"exact"}
+    kinds = {"exact", "token_mean" if kind == "masked" else "verbatim"}
     assert set(found["kind"]) == kinds
     assert set(found["pooling"]) == {"best", "mean", "base", "confident"}
     # the gap in front can be asked of masks and sentinels and by an instruction alone

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe.schema import CANDIDATES, FILL_GOLDS, FILLS, ITEMS, SCORES
+from kgprobe.schema import FILL_GOLDS, FILLS, ITEMS, SCORES
 from kgprobe.tables import attributes_alpha as aa
 
 
@@ -21,7 +21,12 @@ def golds(*rows):
 
 def fills(*rows):
     """(item, template, masks, position, rank, text, logprob)"""
-    return frame(FILLS, [(i, t, m, p, r, -1, x, lp) for i, t, m, p, r, x, lp in rows])
+    return frame(FILLS, [(i, t, m, p, r, -1, x, x, lp) for i, t, m, p, r, x, lp in rows])
+
+
+def texts(fills, golds):
+    """What is right after all rules of matching."""
+    return aa.of_texts(fills, golds).filter(alpha_kind="exact")
 
 
 def value(found, **where):
@@ -59,7 +64,7 @@ def test_items_whose_own_gold_was_left_out_have_no_alpha():
 
 def test_texts_are_right_by_equality_only():
     golds = {"a": [["United Kingdom"], ["Britain"]], "b": [["Rome"]]}
-    found = aa.of_texts(
+    found = texts(
         fills(
             ("a", 0, 0, -1, 1, "Britain", -1.0),
             ("a", 0, 0, -1, 2, "France", -1.1),
@@ -80,33 +85,60 @@ def test_texts_are_right_by_equality_only():
     ) == (1, 2)
 
 
+def test_verbatim_stands_beside_what_is_right_by_rules_and_every_rule_is_counted():
+    golds = {"a": [["Zürich", "Turicum"], ["Genf"]], "b": [["J. K. Rowling"]]}
+    said = [("a", 0, "Zürich"), ("a", 1, "zurich."), ("a", 2, "Turicum"), ("a", 3, "Genf"),
+            ("b", 0, "J.K. Rowling"), ("b", 1, "Rowling")]  # fmt: skip
+    fillings = fills(*[(item, t, 0, -1, 1, text, -1.0) for item, t, text in said])
+    found = aa.of_texts(fillings, golds).filter(k=1)
+    right = {
+        (kind, gold): found.filter(alpha_kind=kind, gold=gold).sort("item", "template")["alpha"]
+        for kind in ("exact", "verbatim")
+        for gold in ("own", "set")
+    }
+    assert right["exact", "own"].to_list() == [1, 1, 1, 0, 1, 0]
+    assert right["exact", "set"].to_list() == [1, 1, 1, 1, 1, 0]
+    assert right["verbatim", "own"].to_list() == [1, 0, 0, 0, 0, 0]
+    assert right["verbatim", "set"].to_list() == [1, 0, 0, 1, 0, 0]
+    ways = aa.by_way(fillings, golds)
+    assert {name: n for name, n in ways.items() if n} == {
+        "verbatim": 1, "accents": 1, "initials": 1, "aliases": 1, "": 2,
+    }  # fmt: skip
+    # the columns of the table add up to what is right after all rules
+    assert sum(ways.values()) - ways[""] == right["exact", "own"].sum()
+
+
 def test_phrases_that_coincide_leave_no_k_out():
     rows = [("a", 0, 0, -1, 1, "Rome", -1.0), *[("a", 0, 0, 0, r, "x", -1.0) for r in range(1, 6)]]
-    found = aa.of_texts(fills(*rows), {"a": [["Rome"]]})
+    found = texts(fills(*rows), {"a": [["Rome"]]})
     assert found.filter(gold="own")["k"].to_list() == [1, 3, 5]
 
 
 def test_an_alias_is_right_where_the_switch_says_so():
-    items = frame(ITEMS, [("a", "g", "r", "P1", "s", "Q1", "", "set", [1, 0], 0, "{}")])
-    rows = [("set", 0, "Q1050", "Eswatini"), ("set", 1, "Q145", "United Kingdom")]
-    candidates = frame(CANDIDATES, rows)
-    aliases = {"Q145": ["UK", "Britain"], "Q1050": ["Swaziland"]}
-    labels = aa.gold_names(items, candidates)
-    names = aa.gold_names(items, candidates, aliases)
-    assert labels == {"a": [["United Kingdom"], ["Eswatini"]]}
-    assert names == {"a": [["United Kingdom", "UK", "Britain"], ["Eswatini", "Swaziland"]]}
-    said = fills(*[("a", 0, 0, -1, r, t, -r) for r, t in enumerate(["uk.", "no"], 1)])
-    found = aa.of_texts(said, names)
+    examples = pl.DataFrame(
+        {
+            "example": ["a"],
+            "position": [0],
+            "golds": [["Q145", "Q7", "Q1050"]],
+            "gold_labels": [["United Kingdom", None, "Eswatini"]],
+        }
+    )
+    aliases = {"Q145": ["UK", "Britain"], "Q1050": ["Swaziland"], "Q7": ["nobody's"]}
+    labels, names = aa.gold_names(examples), aa.gold_names(examples, aliases)
+    assert labels == {"a#0": [["United Kingdom"], ["Eswatini"]]}
+    assert names == {"a#0": [["United Kingdom", "UK", "Britain"], ["Eswatini", "Swaziland"]]}
+    said = fills(*[("a#0", 0, 0, -1, r, t, -r) for r, t in enumerate(["uk.", "no"], 1)])
+    found = texts(said, names)
     assert [value(found, k=1, gold=gold) for gold in ("own", "set")] == [1, 1]
-    assert aa.of_texts(said, labels)["alpha"].sum() == 0
-    second = fills(("a", 0, 0, -1, 1, "Swaziland", -1.0))
-    assert value(aa.of_texts(second, names), k=1, gold="own") == 0
-    assert value(aa.of_texts(second, names), k=1, gold="set") == 1
-    assert aa.verbose(fills(("a", 0, 0, -1, 1, "the UK, I think", -1.0)), names) == (1, 1)
+    assert texts(said, labels)["alpha"].sum() == 0
+    second = fills(("a#0", 0, 0, -1, 1, "Swaziland", -1.0))
+    assert value(texts(second, names), k=1, gold="own") == 0
+    assert value(texts(second, names), k=1, gold="set") == 1
+    assert aa.verbose(fills(("a#0", 0, 0, -1, 1, "the UK, I think", -1.0)), names) == (1, 1)
 
 
 def test_a_server_with_one_answer_is_asked_at_1_only():
-    found = aa.of_texts(fills(("a", 0, 0, -1, 1, "Rome", None)), {"a": [["Rome"]]})
+    found = texts(fills(("a", 0, 0, -1, 1, "Rome", None)), {"a": [["Rome"]]})
     assert found["k"].to_list() == [1, 1]
     assert found["probability"].null_count() == 2
 

@@ -22,7 +22,7 @@ def masked(draw):
             for gold in range(draw(st.integers(1, 2))):
                 size = draw(st.integers(1, 3))
                 sure = draw(st.floats(-9, 0))
-                tops.append((item, template, size, -1, 1, -1, "x", sure))
+                tops.append((item, template, size, -1, 1, -1, "x", "x", sure))
                 for position in range(size):
                     best = draw(st.integers(1, 7))
                     worst = best + draw(st.integers(0, 3))
@@ -66,7 +66,7 @@ def test_alphas_at_masks(given_):
 @given(st.lists(st.lists(st.sampled_from(WORDS), min_size=5, max_size=5), min_size=1, max_size=6))
 def test_alphas_of_texts(answers):
     rows = [
-        ("a", template, 0, -1, rank, -1, text, -float(rank))
+        ("a", template, 0, -1, rank, -1, text, text, -float(rank))
         for template, texts in enumerate(answers)
         for rank, text in enumerate(texts, 1)
     ]

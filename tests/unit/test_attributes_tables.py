@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -10,12 +11,14 @@ import pytest
 from kgprobe import schema
 from kgprobe.benchmarks.graph_frames import SENSITIVITY, SIZES, STEPS
 from kgprobe.metrics.intervals import wilson
+from kgprobe.metrics.matching import WAYS
 from kgprobe.tables import attributes_analyses as an
 from kgprobe.tables import attributes_chapter, chapter, table
 from kgprobe.tables import attributes_published as ap
 from kgprobe.tables import attributes_sizes as sizes
 from kgprobe.tables import attributes_study as st
 from kgprobe.tables import attributes_tables as at
+from kgprobe.tables.answers import Probe
 from tests.unit import attribute_answers
 
 PRINTED = ap.read(Path(__file__).parents[2] / "resources" / "published")
@@ -314,3 +317,19 @@ def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
     assert found[row, "objects differ"]["value"] == 0
     assert found[row, "objects equal"]["value"] == 100
     assert found[row, "all pairs, given the head"]["value"] == 100
+
+
+def test_matches_are_counted_rule_by_rule_beside_the_verbatim_figure():
+    ways = dict.fromkeys((*WAYS, ""), 0) | {"verbatim": 3, "accents": 2, "aliases": 1, "": 4}
+    probe = Probe("bias", "templates", "fill", "m", "causal", "-")
+    study = SimpleNamespace(answers=[SimpleNamespace(probe=probe, ways=ways),
+                                     SimpleNamespace(probe=probe, ways={})])  # fmt: skip
+    made = at.matching(study)
+    assert set(made["row"]) == {"m | fill | bias"}
+    cells = dict(made.select("column", "value").rows())
+    assert {c: v for c, v in cells.items() if v} == {
+        "verbatim": 3, "+ accents": 2, "+ aliases": 1, "verbatim, %": 30, "all rules, %": 60,
+    }  # fmt: skip
+    assert len(cells) == len(WAYS) + 2
+    shares = made.filter(column="all rules, %").row(0, named=True)
+    assert (shares["n"], round(shares["low"], 2), round(shares["high"], 2)) == (10, 31.27, 83.18)

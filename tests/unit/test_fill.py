@@ -9,6 +9,7 @@ import torch
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.scoring import fill
 from kgprobe.probes.scoring.fill import Blank, Settings
+from tests.unit.literal_reading import literal_answer, stop_place
 from tests.unit.tiny_models import tiny
 
 MASKED = ["bert", "roberta", "albert"]
@@ -216,11 +217,16 @@ def literal_beam(row, beams, k, limit, ends, text):
     for _ in range(limit):
         longer = []
         for total, ids in alive:
-            longer += [(total + p, (*ids, i)) for p, i in best(row(ids), 2 * beams)]
+            seen = best(row(ids), 2 * beams)
+            after = [(p, i) for p, i in seen if 0 < ends((*ids, i)) <= len(ids)]
+            longer += [(total + p, (*ids, i)) for p, i in seen if (p, i) not in after]
+            if after:
+                share = sum(np.exp(p) for p, _ in after) / sum(np.exp(p) for p, _ in seen)
+                longer.append((total + np.log(share), (*ids, after[0][1])))
         longer.sort(key=lambda x: -x[0])
         alive = []
         for total, ids in longer:
-            if ends(ids[-1]):
+            if ends(ids):
                 keep(total, ids)
             else:
                 alive.append((total, ids))
@@ -235,16 +241,22 @@ def literal_beam(row, beams, k, limit, ends, text):
     return sorted(ended.items(), key=lambda x: -x[1])[:k]
 
 
-def literal_text(loaded, stops):
+def literal_text(loaded):
+    """(number of tokens up to the first beyond the answer, the answer) of token ids."""
     special = set(loaded.tokenizer.all_special_ids)
 
-    def text(ids):
-        found = loaded.tokenizer.decode([i for i in ids if i not in special]).strip()
-        cut = [found.index(s) for s in stops if s in found]
-        return found[: min(cut)].strip() if cut else found
+    def said(ids):
+        return loaded.tokenizer.decode([i for i in ids if i not in special]).strip()
 
-    def ends(token):
-        return token in special or any(s in loaded.tokenizer.decode([token]) for s in stops)
+    def ends(ids):
+        over = ids[-1] in special or "\n" in loaded.tokenizer.decode([ids[-1]])
+        if not over and stop_place(said(ids), finished=False) is None:
+            return 0
+        size = len(text(ids))
+        return min([n for n in range(1, len(ids)) if len(said(ids[:n])) > size] or [len(ids)])
+
+    def text(ids):
+        return literal_answer(said(ids))
 
     return ends, text
 
@@ -254,7 +266,7 @@ def test_phrases_next_tokens_and_gold_ranks_equal_the_loop(name):
     loaded = tiny(name, bos="forced")
     asked = [*ASKED, INSIDE] if name == "t5" else ASKED
     found = fill.predict(loaded, asked, k=3, settings=Settings(beams=4, most_tokens=5))
-    ends, text = literal_text(loaded, "" if name == "t5" else ".\n")
+    ends, text = literal_text(loaded)
     for blank in asked[:3] if name == "mamba" else asked:
         prompt = (span_context if name == "t5" else causal_prompt)(loaded, blank)
         step = span_row if name == "t5" else next_row
@@ -297,7 +309,7 @@ def test_a_given_number_of_tokens_is_written_without_stops(name):
             return step(loaded, prompt, ids)
 
         for n in (1, 3):
-            literal = literal_beam(row, 3, 2, n, lambda token: False, lambda ids: ids)
+            literal = literal_beam(row, 3, 2, n, lambda ids: 0, lambda ids: ids)
             expected = [(loaded.tokenizer.decode(i, skip_special_tokens=True).strip(),
                          pytest.approx(p)) for i, p in literal]  # fmt: skip
             assert whole(found, blank, n) == expected

@@ -66,3 +66,20 @@ def test_bootstrap_covers_the_true_mean_about_as_often_as_it_says():
         low, high = intervals.bootstrap_mean(sample, weights)
         hits += low <= 0.3 <= high
     assert 0.88 <= hits / 200 <= 0.99
+
+
+@pytest.mark.parametrize(
+    ("interval", "total", "n", "expected", "name"),
+    [
+        ((0.0, 0.0), 0.0, 4, intervals.wilson(0, 4), "wilson"),
+        ((1.0, 1.0), 4.0, 4, intervals.wilson(4, 4), "wilson"),
+        ((1.0, 1.0 + 1e-15), 3 * (1 + 1e-15), 3, intervals.wilson(3, 3), "wilson"),
+        ((0.5, 0.5), 2.0, 4, intervals.wilson(2, 4), "wilson"),
+        ((0.0, 0.3), 0.4, 4, (0.0, 0.3), "bootstrap"),
+    ],
+)
+def test_wilson_stands_where_a_bootstrap_has_no_width(interval, total, n, expected, name):
+    found, told = intervals.of_share(interval, total, n)
+    assert found == pytest.approx(expected)
+    assert told == name
+    assert intervals.has_width(found)

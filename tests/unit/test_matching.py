@@ -2,7 +2,17 @@
 
 import pytest
 
-from kgprobe.metrics.matching import MATCHES, contained, first_match, matched, names, normalised
+from kgprobe.metrics.matching import (
+    MATCHES,
+    RULES,
+    WAYS,
+    contained,
+    first_match,
+    matched,
+    names,
+    normalised,
+    way,
+)
 
 
 @pytest.mark.parametrize(
@@ -18,11 +28,72 @@ from kgprobe.metrics.matching import MATCHES, contained, first_match, matched, n
         ("'the Beatles'.", "beatles"),
         ("theatre", "theatre"),
         ("...", ""),
+        ("J. R. R. Tolkien", "jrr tolkien"),
+        ("George W. Bush", "george w bush"),
+        ("Malcolm X", "malcolm x"),
+        ("Vitamin B 12", "vitamin b 12"),
+        ("St. Louis", "st. louis"),
+        ("3. 5", "3. 5"),
+        ("Washington, D.C.", "washington, dc"),
+        ("May", "may"),
+        ("32 May 1970", "32 may 1970"),
+        ("Москва", "москва"),
+        ("हिन्दी", "हिन्दी"),
     ],
 )
 def test_texts_are_normalised(text, expected):
     assert normalised(text) == expected
     assert normalised(normalised(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "rule"),
+    [
+        ("Zürich", "Zürich", "verbatim"),
+        ("United  States", "United States", "blanks"),
+        ("Zu\u0308rich", "Zürich", "blanks"),
+        ("Paris!", "Paris", "stop"),
+        ("PARIS", "Paris", "case"),
+        ("STRASSE.", "Straße", "case"),
+        ("Zurich", "Zürich", "accents"),
+        ("zurich.", "Zürich", "accents"),
+        ("Lodz", "Łódź", "accents"),
+        ("Malmo", "Malmø", "accents"),
+        ("Cote d’Ivoire", "Côte d'Ivoire", "quotes"),
+        ("“Hamlet.”", "Hamlet", "quotes"),
+        ("The Netherlands", "Netherlands", "articles"),
+        ("the “Hamlet”", "Hamlet", "articles"),
+        ("J.K. Rowling", "J. K. Rowling", "initials"),
+        ("J K Rowling", "J. K. Rowling", "initials"),
+        ("JK Rowling", "J.K. Rowling", "initials"),
+        ("George W Bush", "George W. Bush", "initials"),
+        ("US", "U.S.", "initials"),
+        ("January 22, 1970", "22 January 1970", "dates"),
+        ("Jan. 22, 1970", "22 January 1970", "dates"),
+        ("22nd of January, 1970", "22 January 1970", "dates"),
+        ("1970-01-22", "22 January 1970", "dates"),
+        ("Sept 3 1970", "3 September 1970", "dates"),
+        ("January 23, 1970", "22 January 1970", ""),
+        ("1970", "22 January 1970", ""),
+        ("Paris, France", "Paris", ""),
+        ("J. Rowling", "J. K. Rowling", ""),
+        ("Theatre", "atre", ""),
+        ("", "", ""),
+        ("...", "!", ""),
+    ],
+)
+def test_the_first_rule_that_makes_them_equal_names_the_match(text, label, rule):
+    assert way(text, label) == way(label, text) == rule
+    assert matched(text, [label]) == bool(rule)
+    # any other name of the gold is told as such, and only where the label does not match
+    assert way(text, "Rome", ["Milan", label]) == ("aliases" if rule else "")
+
+
+def test_the_rules_are_named_in_the_order_of_counting():
+    assert tuple(RULES) == (
+        "blanks", "stop", "case", "accents", "quotes", "articles", "initials", "dates",
+    )  # fmt: skip
+    assert ("verbatim", *RULES, "aliases") == WAYS
 
 
 def test_a_match_is_equality_and_containment_is_not():
@@ -36,6 +107,7 @@ def test_a_match_is_equality_and_containment_is_not():
     assert not matched(".", ["!"])
     assert first_match(["Rome", "paris", "Paris"], ["Paris"]) == 2
     assert first_match(["Rome"], ["Paris"]) == 0
+    assert first_match(["."], ["!"]) == 0
 
 
 def test_names_are_the_label_and_then_the_aliases():

@@ -80,11 +80,11 @@ def test_control_models_are_taught_what_the_attributes_sample_and_aliases_are_a_
     made = project(tmp_path)
     plan = planned(made)
     assert "benchmarks/symmetry/examples.parquet" in of_rule(plan, "split_taught")
-    assert not of_rule(plan, "pull_attribute_aliases")
-    made.edit("config/config.yaml", "match: label", "match: aliases")
-    plan = planned(made)
     assert "benchmarks/bias/candidates.parquet" in of_rule(plan, "pull_attribute_aliases")
     assert "benchmarks/graph/aliases.parquet" in of_rule(plan, "tabulate_attributes")
+    made.edit("config/config.yaml", "match: aliases", "match: label")
+    plan = planned(made)
+    assert not of_rule(plan, "pull_attribute_aliases")
 
 
 def test_a_second_run_has_nothing_to_do(finished):

@@ -77,6 +77,9 @@ def assembled(
     asked = asked.filter(pl.col("subject_label").is_not_null())
     options = candidate_sets(asked, graph, settings["candidates"])
     items = as_items(asked, options)
+    added = int(options["added"].sum())
+    steps.add("candidates", options.height, reason=f"{added} are golds that the lists lacked")
+    options = options.drop("added")
     return Built(examples, items, options, steps.frame(), patterns, pl.concat(sizes))
 
 
@@ -153,7 +156,10 @@ def _same_text(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _golds(rows: pl.DataFrame, graph: Graph, names: pl.DataFrame) -> pl.DataFrame:
-    """(s, predicate, o, origin, golds, gold_labels): all objects of (s, p), the row's own first."""
+    """(s, predicate, o, origin, golds, gold_labels): all objects of (s, p), the row's own first.
+
+    A gold without label has a null in its place.
+    """
     asked = rows.select("s", "predicate", "o", "origin").unique()
     own = asked.with_columns(gold=pl.col("o"), first=pl.lit(0))
     # an inferred row may be worded as P279, too: its golds are two steps up all the same
@@ -185,7 +191,7 @@ def _golds(rows: pl.DataFrame, graph: Graph, names: pl.DataFrame) -> pl.DataFram
     every = every.join(named.select(pl.col("n").alias("gold"), "id", "text"), on="gold", how="left")
     every = every.sort("first", "gold")
     return every.group_by("s", "predicate", "o", "origin").agg(
-        pl.col("id").alias("golds"), pl.col("text").drop_nulls().alias("gold_labels")
+        pl.col("id").alias("golds"), pl.col("text").alias("gold_labels")
     )
 
 
@@ -205,10 +211,12 @@ def _two_up(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
 
 
 def candidate_sets(asked: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
-    """CANDIDATES: per relation the golds of the sampled rows and its most frequent objects.
+    """CANDIDATES and `added`: the own golds of the sampled rows and a relation's frequent objects.
 
-    Of the labels of one relation each stands once; the reversed rows of asymmetry are answered by
-    subjects and have sets of their own.
+    The own golds of all rows of a relation and its most frequent objects, `size` of them or as many
+    as the own golds are, make its list; further golds of a row that the list lacks are added to it,
+    so that a ranking knows every true answer. Of the labels of one relation each stands once; the
+    reversed rows of asymmetry are answered by subjects and have sets of their own.
     """
     golds = asked.select(
         set=_set_name(), id="object", label="object_label", predicate="predicate", rank=pl.lit(0)
@@ -223,9 +231,16 @@ def candidate_sets(asked: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame
     )
     place = pl.int_range(pl.len()).over("set")
     own = (pl.col("rank") == 0).sum().over("set")
-    both = both.filter(place < pl.max_horizontal(own, pl.lit(size))).sort("set", "label")
+    both = both.filter(place < pl.max_horizontal(own, pl.lit(size)))
+    both = both.select("set", "id", "label", added=pl.lit(False))
+    every = asked.select("golds", "gold_labels", set=_set_name()).explode("golds", "gold_labels")
+    every = every.drop_nulls("gold_labels").unique()
+    every = every.select("set", id="golds", label="gold_labels", added=pl.lit(True))
+    every = every.join(both, on=["set", "label"], how="anti").sort("set", "label", "id")
+    every = every.unique(["set", "label"], keep="first", maintain_order=True)
+    both = pl.concat([both, every]).sort("set", "label")
     both = both.with_columns(index=pl.int_range(pl.len(), dtype=pl.Int32).over("set"))
-    return both.select(list(CANDIDATES.columns))
+    return both.select(*CANDIDATES.columns, "added")
 
 
 def _set_name() -> pl.Expr:
@@ -268,14 +283,19 @@ def _top(edges: pl.DataFrame, sets: pl.DataFrame, side: str, size: int, *more: s
 
 
 def as_items(asked: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
-    """ITEMS of the sampled rows of EXAMPLES; `answers` has the row's own gold first."""
-    places = {(name, label): i for name, i, label in options.select("set", "index", "label").rows()}
+    """ITEMS of the sampled rows of EXAMPLES; `answers`: every gold with a label, the own one first.
+
+    `options`: candidate_sets. `meta` tells how many of an item's golds were added to its list.
+    """
+    columns = ("set", "label", "index", "added")
+    places = {(name, label): (i, new) for name, label, i, new in options.select(columns).rows()}
     rows = []
     asked = asked.with_columns(set=_set_name()).sort("example", "position")
     for number, row in enumerate(asked.iter_rows(named=True)):
-        labels = dict.fromkeys([row["object_label"], *row["gold_labels"]])
-        answers = [places[row["set"], t] for t in labels if (row["set"], t) in places]
+        labels = dict.fromkeys([row["object_label"], *filter(None, row["gold_labels"])])
+        answers = [places[row["set"], label] for label in labels]
         told = ("object", "object_label", "origin", "pattern", "position", "object_kind", "flags")
+        meta = {key: row[key] for key in told} | {"golds_added": sum(new for _, new in answers)}
         rows.append(
             (
                 f"{row['example']}#{row['position']}",
@@ -286,9 +306,9 @@ def as_items(asked: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
                 row["subject"],
                 "",
                 row["set"],
-                answers,
+                [place for place, _ in answers],
                 number,
-                json.dumps({key: row[key] for key in told}, sort_keys=True, ensure_ascii=False),
+                json.dumps(meta, sort_keys=True, ensure_ascii=False),
             )
         )
     return pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row")

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kgprobe.metrics.intervals import percentile, wilson
+from kgprobe.metrics.intervals import of_share, percentile, wilson
 from kgprobe.metrics.sums import ordered_mean, ordered_sum
 
 KEYS = (1, 3, 5)
@@ -152,7 +152,7 @@ def measure(
     high, interval, partial (mean partial score of the examples). A value without defined example
     is null. The interval is Wilson's on (numerator, denominator); a bootstrap over examples where
     scores are fractional by nature: entity_centric, and `kind` = token_mean or `pooling` = mean
-    among `by`.
+    among `by`. Where all its replicates are the same, Wilson's takes its place, by name, too.
     """
     rows = parts(alphas, by, ambiguous_denominator)
     made = [_measured(rows.with_columns(pattern=pl.lit(ALL)), by, seed)]
@@ -192,12 +192,12 @@ def _score(group: pl.DataFrame, fractional: bool, seed: int) -> dict[str, object
     interval = "none"
     if defined.any():
         pooled, mean = float(above.sum() / below.sum()), float((above / below).mean())
+        # sums of fractions may differ from their limits in the last bit
+        sums = min(float(above.sum()), float(below.sum())), float(below.sum())
         if fractional:
-            low, high = bootstrap_ratio(above, below, seed)
-            interval = "bootstrap"
+            (low, high), interval = of_share(bootstrap_ratio(above, below, seed), *sums)
         else:
-            # sums of fractions may differ from their limits in the last bit
-            low, high = wilson(min(float(above.sum()), float(below.sum())), float(below.sum()))
+            low, high = wilson(*sums)
             interval = "wilson"
     return {
         "value_pooled": pooled,

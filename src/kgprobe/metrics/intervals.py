@@ -58,6 +58,25 @@ def percentile(samples: NDArray[np.float64], level: float = 0.95) -> tuple[float
     return float(low), float(high)
 
 
+def has_width(interval: tuple[float, float]) -> bool:
+    """Whether the replicates of a bootstrap differ: all right, all wrong, one unit, all alike say
+    nothing of what other units would show.
+    """
+    return interval[1] - interval[0] > 1e-12
+
+
+def of_share(
+    interval: tuple[float, float], total: float, n: float
+) -> tuple[tuple[float, float], str]:
+    """A bootstrap interval of total / n and its name; Wilson's in place of one without width.
+
+    For shares and for means of n values in [0, 1], whose variance is at most that of a share.
+    """
+    if has_width(interval):
+        return interval, "bootstrap"
+    return wilson(min(max(total, 0.0), n), n), "wilson"
+
+
 def bootstrap_mean(
     values: NDArray[np.float64], weights: NDArray[np.int32], level: float = 0.95
 ) -> tuple[float, float]:

@@ -1,30 +1,150 @@
-"""When a generated text is the gold: equality after normalisation, never containment."""
+"""When a generated text is the gold: equality after named rules, never containment.
 
+The rules are applied one after the other to the text and to the name; the first after which both
+are equal names the match, so that each rule is counted by the matches that it adds.
+
+    verbatim   Paris = Paris
+    blanks     equal after Unicode's compatibility forms (NFKC) and white space
+    stop       final punctuation
+    case       PARIS = Paris, Straße = STRASSE
+    accents    Zurich = Zürich, Lodz = Łódź
+    quotes     Côte d’Ivoire = Côte d'Ivoire, "Paris" = Paris
+    articles   the Netherlands = Netherlands
+    initials   J.K. Rowling = J. K. Rowling, U.S. = US
+    dates      January 22, 1970 = 22 January 1970 = 1970-01-22
+    aliases    another name that the source has for the gold
+"""
+
+import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 ARTICLES = ("the ", "a ", "an ")
-QUOTES = "\"'`“”‘’«»„‚"
+QUOTES = "\"'"
 FINAL = ".,;:!?…"
+VERBATIM, ALIASES = "verbatim", "aliases"
 #: What a text may equal: the label of the gold (the paper's), or one of its aliases, too.
-MATCHES = ("label", "aliases")
+MATCHES = ("label", ALIASES)
+_ONE_QUOTE = str.maketrans(
+    {**dict.fromkeys("’‘‚‛ʼʹ′`´", "'"), **dict.fromkeys("“”„‟«»″", '"')},
+)
+#: Letters that are written with a stroke or as a pair, and have no decomposition in Unicode.
+_LETTERS = str.maketrans(
+    {"ø": "o", "đ": "d", "ð": "d", "ł": "l", "ħ": "h", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe"}
+)
+_INITIALS = re.compile(r"(?<![^\W_])([^\W\d_](?:\.\s*|\s+))+[^\W\d_](?![^\W_])\.?")
+_INITIAL = re.compile(r"(?<![^\W_])([^\W\d_])\.")
+_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+_MONTH = "|".join(f"{month[:3]}(?:{month[3:]})?" if len(month) > 3 else month for month in _MONTHS)
+_DATES = tuple(
+    re.compile(rf"^(?:{form})$")
+    for form in (
+        rf"(?P<d>\d\d?)(?:st|nd|rd|th)?(?: of)? (?P<m>{_MONTH}|sept)\.?,? (?P<y>\d{{3,4}})",
+        rf"(?P<m>{_MONTH}|sept)\.? (?P<d>\d\d?)(?:st|nd|rd|th)?,? (?P<y>\d{{3,4}})",
+        r"(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)",
+    )
+)
 
 
-def normalised(text: str) -> str:
-    """NFKC, case fold, white space collapsed; quotes around, final punctuation, article taken off.
+def _blanks(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).split())
 
-    >>> normalised(" The  'United Kingdom'. ")
-    'united kingdom'
-    """
-    found = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    before = ""
+
+def _stop(text: str) -> str:
+    return text.rstrip(FINAL).strip()
+
+
+def _accents(text: str) -> str:
+    """Without diacritical marks; the vowel signs of other scripts stay."""
+    apart = unicodedata.normalize("NFD", text.translate(_LETTERS))
+    return unicodedata.normalize("NFC", re.sub("[\u0300-\u036f]", "", apart))
+
+
+def _quotes(text: str) -> str:
+    """One kind of apostrophe and of quotation mark; those around it off, with punctuation."""
+    found, before = text.translate(_ONE_QUOTE), ""
     while before != found:
         before = found
         found = found.strip(QUOTES).rstrip(FINAL).strip()
-    for article in ARTICLES:
-        if found.startswith(article) and found[len(article) :].strip():
-            return found[len(article) :].strip(QUOTES + " ")
     return found
+
+
+def _articles(text: str) -> str:
+    for article in ARTICLES:
+        if text.startswith(article) and text[len(article) :].strip():
+            return _quotes(text[len(article) :].strip())
+    return text
+
+
+def _initials(text: str) -> str:
+    """Runs of single letters without dots and blanks; a lone letter without its dot."""
+    joined = _INITIALS.sub(lambda run: re.sub(r"[\s.]", "", run[0]), text)
+    return _INITIAL.sub(r"\1", joined)
+
+
+def _dates(text: str) -> str:
+    """A date of day, month and year as year-month-day; anything else as it is."""
+    for form in _DATES:
+        if found := form.match(text):
+            month = found["m"]
+            number = int(month) if month.isdigit() else _number(month)
+            day, year = int(found["d"]), int(found["y"])
+            return f"{year:04}-{number:02}-{day:02}" if 1 <= number <= 12 and day <= 31 else text
+    return text
+
+
+def _number(month: str) -> int:
+    return 1 + next(i for i, name in enumerate(_MONTHS) if name.startswith(month[:3]))
+
+
+RULES: dict[str, Callable[[str], str]] = {
+    "blanks": _blanks,
+    "stop": _stop,
+    "case": str.casefold,
+    "accents": _accents,
+    "quotes": _quotes,
+    "articles": _articles,
+    "initials": _initials,
+    "dates": _dates,
+}
+#: Every way in which a text may be right, in the order of counting.
+WAYS = (VERBATIM, *RULES, ALIASES)
+
+
+@lru_cache(maxsize=1 << 16)
+def _forms(text: str) -> tuple[str, ...]:
+    """A text as it is, then after each rule."""
+    found = [text]
+    for rule in RULES.values():
+        found.append(rule(found[-1]))
+    return tuple(found)
+
+
+def normalised(text: str) -> str:
+    """A text after all rules.
+
+    >>> normalised(" The  'United Kingdom'. "), normalised("J. K. Rowling")
+    ('united kingdom', 'jk rowling')
+    """
+    return _forms(text)[-1]
+
+
+def way(text: str, label: str, aliases: Iterable[str] = ()) -> str:
+    """The first of WAYS in which a text is a gold, "" when in none; an empty text never is.
+
+    >>> way("zurich", "Zürich"), way("the UK", "United Kingdom", ["UK"]), way("Paris", "Rome")
+    ('accents', 'aliases', '')
+    """
+    own, gold = _forms(text), _forms(label)
+    if not own[-1]:
+        return ""
+    for name, one, other in zip(WAYS, own, gold, strict=False):
+        if one == other:
+            return name
+    return ALIASES if any(own[-1] == normalised(alias) for alias in aliases) else ""
 
 
 def names(label: str, entity: str, aliases: Mapping[str, Sequence[str]]) -> list[str]:
@@ -37,7 +157,7 @@ def names(label: str, entity: str, aliases: Mapping[str, Sequence[str]]) -> list
 
 
 def matched(text: str, labels: Iterable[str]) -> bool:
-    """Whether a text equals one of the labels after normalisation; an empty text never does."""
+    """Whether a text equals one of the labels after all rules; an empty text never does."""
     own = normalised(text)
     return bool(own) and any(own == normalised(label) for label in labels)
 
@@ -50,8 +170,8 @@ def contained(text: str, labels: Iterable[str]) -> bool:
 
 def first_match(texts: Sequence[str], labels: Iterable[str]) -> int:
     """Rank (from 1) of the first text that matches, 0 when none does."""
-    golds = list(labels)
-    return next((n for n, text in enumerate(texts, 1) if matched(text, golds)), 0)
+    golds = {normalised(label) for label in labels} - {""}
+    return next((n for n, text in enumerate(texts, 1) if normalised(text) in golds), 0)
 
 
 def _words(text: str) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kgprobe.metrics.matching import contained, first_match, names
+from kgprobe.metrics.matching import VERBATIM, WAYS, contained, first_match, names, way
 from kgprobe.metrics.ranking import hit_at
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.answers import REDUCTIONS
@@ -81,11 +81,12 @@ def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
 
 
 def of_texts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
-    """Alpha per prompt of a model that writes: the first k texts against the gold, normalised.
+    """Alpha per prompt of a model that writes: the first k texts against the names of the gold.
 
-    `golds`: item -> names of each of its golds, the own first (`gold_names`). Equality only; that a
-    text contains a name is counted by `verbose` and is never right. Ks beyond the answers that a
-    server gives (a chat server gives one) have no rows.
+    `golds`: item -> names of each of its golds, the own first (`gold_names`). `exact`: equal after
+    the rules of metrics/matching; `verbatim`: letter by letter the label. That a text contains a
+    name is counted by `verbose` and is never right. Ks beyond the answers that a server gives (a
+    chat server gives one) have no rows.
     """
     rows: list[tuple[object, ...]] = []
     whole = fills.filter(pl.col("position") == WHOLE).sort("item", "template", "masks", "rank")
@@ -93,15 +94,23 @@ def of_texts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
     most = max(fills["rank"], default=0)
     grouped = whole.group_by("item", "template", maintain_order=True).agg("text", "logprob")
     for item, template, texts, logprobs in grouped.rows():
+        labels = [found[0] for found in golds[item]]
         places = {
-            "own": first_match(texts, golds[item][0]),
-            "set": first_match(texts, chain.from_iterable(golds[item])),
+            ("exact", "own"): first_match(texts, golds[item][0]),
+            ("exact", "set"): first_match(texts, chain.from_iterable(golds[item])),
+            (VERBATIM, "own"): _place(texts, labels[:1]),
+            (VERBATIM, "set"): _place(texts, labels),
         }
         for k in (k for k in KS if k <= most or most >= max(KS)):
-            for gold, place in places.items():
+            for (kind, gold), place in places.items():
                 right = float(0 < place <= k)
-                rows.append((item, template, k, "exact", gold, right, logprobs[0]))
+                rows.append((item, template, k, kind, gold, right, logprobs[0]))
     return pl.DataFrame(rows, schema=ALPHA, orient="row")
+
+
+def _place(texts: Sequence[str], labels: Sequence[str]) -> int:
+    """Rank (from 1) of the first text that is one of the labels, 0 when none is."""
+    return next((n for n, text in enumerate(texts, 1) if text in labels), 0)
 
 
 def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
@@ -200,6 +209,19 @@ def by_number_of_prompts(alphas: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=list(columns), orient="row")
 
 
+def by_way(fills: pl.DataFrame, golds: Golds) -> dict[str, int]:
+    """In which of the WAYS of matching first texts are right: how many each adds; own gold.
+
+    One text per item and prompt. The last entry, "", counts those that are wrong.
+    """
+    first = fills.filter((pl.col("position") == WHOLE) & (pl.col("rank") == 1))
+    found = dict.fromkeys((*WAYS, ""), 0)
+    for item, text in first.select("item", "text").rows():
+        label, *aliases = golds[item][0]
+        found[way(text, label, aliases)] += 1
+    return found
+
+
 def verbose(fills: pl.DataFrame, golds: Golds) -> tuple[int, int]:
     """(first texts that hold a name of the own gold among other words, all first texts)."""
     first = fills.filter((pl.col("position") == WHOLE) & (pl.col("rank") == 1))
@@ -219,20 +241,19 @@ def read_aliases(path: str | Path) -> Aliases:
 
 
 def gold_names(
-    items: pl.DataFrame,
-    candidates: pl.DataFrame,
-    aliases: Aliases | None = None,
+    examples: pl.DataFrame, aliases: Aliases | None = None
 ) -> dict[str, list[list[str]]]:
-    """Item -> names of its golds, in the order of `answers`: the label, then the aliases.
+    """Item -> names of its golds, the own one first: the label of each, then its aliases.
 
-    `aliases`: where a text may equal one (switch `match: aliases`); None takes labels alone.
+    `examples`: EXAMPLES, whose golds are all objects of the graph; those without label have no
+    name. `aliases`: None takes labels alone.
     """
-    found = {
-        (s, i): names(label, entity, aliases or {})
-        for s, i, entity, label in candidates.select("set", "index", "id", "label").rows()
-    }
-    columns = ("item", "candidates", "answers")
+    columns = ("example", "position", "golds", "gold_labels")
     return {
-        item: [found[set_, answer] for answer in answers]
-        for item, set_, answers in items.select(columns).rows()
+        f"{example}#{position}": [
+            names(label, entity, aliases or {})
+            for entity, label in zip(golds, labels, strict=True)
+            if label is not None
+        ]
+        for example, position, golds, labels in examples.select(columns).rows()
     }

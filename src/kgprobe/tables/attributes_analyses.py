@@ -9,7 +9,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.metrics.attributes import measure
-from kgprobe.metrics.intervals import bootstrap_mean, percentile, resamples, wilson
+from kgprobe.metrics.intervals import (
+    bootstrap_mean,
+    has_width,
+    of_share,
+    percentile,
+    resamples,
+    wilson,
+)
 from kgprobe.metrics.sums import ordered_mean, ordered_sum
 from kgprobe.sampling import hash_key
 from kgprobe.tables import table
@@ -37,7 +44,7 @@ def tables(study: Study, alphas: pl.DataFrame, parts: pl.DataFrame) -> dict[str,
         "kg_partial": partial_table(scores) if scores.height else None,
         "kg_correlation": correlations(scores, study.seed),
         "kg_popularity": popularity(study, alphas.filter(filled)),
-        "kg_clusters": clusters(parts.filter(asked), study.seed),
+        "kg_clusters": clusters(parts.filter(asked), repeating(study), study.seed),
         "kg_ambiguous": ambiguous(study, alphas.filter(filled)),
     }
     return {name: frame for name, frame in found.items() if frame is not None}
@@ -47,7 +54,8 @@ def partial_scores(parts: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
     """(benchmark, model, method, pattern, partial, full, low, high, n): Figure 3's numbers, @1.
 
     Partial: mean partial score over examples that are not missing. Full: the metric, null where
-    undefined. Pattern "all", then each. The interval is a bootstrap over examples.
+    undefined. Pattern "all", then each. The interval is a bootstrap over examples, Wilson's where
+    that has no width.
     """
     own = _headline(parts).filter(~pl.col("missing") & pl.col("partial").is_not_null())
     rows = []
@@ -60,7 +68,8 @@ def partial_scores(parts: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
             if len(key) == 3:
                 strata = np.zeros(len(values), dtype=np.int64)
                 weights = resamples(strata, BOOTSTRAP, hash_key(seed, "partial", *map(str, key)))
-                low, high = bootstrap_mean(values, weights)
+                drawn = bootstrap_mean(values, weights)
+                (low, high), _ = of_share(drawn, float(values.sum()), len(values))
             named = (*key, "all") if len(key) == 3 else key
             rows.append((*named, float(values.mean()), full, low, high, len(values)))
     columns = ("benchmark", *MODEL, "pattern", "partial", "full", "low", "high", "n")
@@ -85,7 +94,8 @@ def correlations(scores: pl.DataFrame, seed: int = 0) -> pl.DataFrame | None:
 
     Over models (per benchmark), over benchmarks (per model), over patterns (per model, all
     benchmarks). Undefined scores are left out. Fewer than three points, or scores that do not vary,
-    have none; fewer than six have no interval, and no claim is made from them.
+    have none; fewer than six have no interval, and no claim is made from them; nor have those whose
+    resamples are all the same.
     """
     cells = []
     for name, group in _groups(scores):
@@ -102,6 +112,7 @@ def correlations(scores: pl.DataFrame, seed: int = 0) -> pl.DataFrame | None:
                 drawn = [correlate(np.repeat(x, w), np.repeat(y, w)) for w in weights]
                 known = np.array([d for d in drawn if d is not None])
                 interval = percentile(known) if len(known) else None
+                interval = interval if interval and has_width(interval) else None
             cells.append(cell("kg_correlation", name, column, value, len(x), interval))
     return table.build(cells) if cells else None
 
@@ -212,34 +223,63 @@ def ks_distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     return float(np.abs(shares[0] - shares[1]).max())
 
 
-def clusters(parts: pl.DataFrame, seed: int = 0) -> pl.DataFrame | None:
-    """`kg_clusters`: intervals when patterns are drawn and not examples; @1, best, per cent.
+#: The end of a triple of an example (role, side) whose entity repeats over examples.
+REPEATS = {
+    "asymmetry": ("forward", "object"),
+    "hierarchy": ("two_up", "object"),
+    "composite": ("first", "subject"),
+    "paths": ("hop1", "subject"),
+    "bias": ("fact", "object"),
+}
 
-    Examples share relations, so that an interval over examples is too narrow. Row: model | method;
-    column: benchmark. n: patterns; one pattern has no interval.
+
+def repeating(study: Study) -> pl.DataFrame:
+    """(example, entity): the entity that repeats over the examples of a benchmark of REPEATS."""
+    parts = [
+        study.benchmarks[name].examples.filter(role=role).select("example", entity=side)
+        for name, (role, side) in REPEATS.items()
+        if name in study.benchmarks
+    ]
+    empty = pl.DataFrame(schema={"example": pl.String, "entity": pl.String})
+    return pl.concat([empty, *parts])
+
+
+def clusters(
+    parts: pl.DataFrame, entities: pl.DataFrame | None = None, seed: int = 0
+) -> pl.DataFrame | None:
+    """`kg_clusters`: intervals when clusters are drawn and not examples; @1, best, per cent.
+
+    Examples share relations, and some an entity, so that an interval over examples is too narrow.
+    `entities`: `repeating`. Row: model | method | over patterns, or over entities; column:
+    benchmark. n: clusters; one cluster, and clusters that are all alike, have no interval.
     """
-    rows = _headline(parts).filter(pl.col("denominator") > 0)
-    sums = rows.drop_nulls("numerator").group_by("benchmark", *MODEL, "pattern")
-    total = sums.agg(ordered_sum(["numerator", "denominator"])).sort("pattern")
+    rows = _headline(parts).filter(pl.col("denominator") > 0).drop_nulls("numerator")
+    kinds = {"patterns": rows.rename({"pattern": "cluster"})}
+    if entities is not None:
+        kinds["entities"] = rows.join(entities.rename({"entity": "cluster"}), on="example")
     cells = []
-    for benchmark, (model, method) in product(
-        BENCHMARKS, rows.select(MODEL).unique().sort(MODEL).rows()
-    ):
-        own = total.filter(benchmark=benchmark, model=model, method=method)
-        if not own.height:
-            continue
-        top, bottom = own["numerator"].to_numpy(), own["denominator"].to_numpy()
-        interval = None
-        if own.height > 1:
-            strata = np.zeros(own.height, dtype=np.int64)
-            weights = resamples(strata, BOOTSTRAP, hash_key(seed, "clusters", benchmark, model))
-            low, high = percentile((weights @ top) / (weights @ bottom))
-            interval = (100 * low, 100 * high)
-        value = 100 * top.sum() / bottom.sum()
-        cells.append(
-            cell("kg_clusters", f"{model} | {method}", benchmark, value, own.height, interval)
-        )
+    for kind, frame in kinds.items():
+        sums = frame.group_by("benchmark", *MODEL, "cluster")
+        total = sums.agg(ordered_sum(["numerator", "denominator"])).sort("cluster")
+        for benchmark, (model, method) in product(
+            BENCHMARKS, frame.select(MODEL).unique().sort(MODEL).rows()
+        ):
+            own = total.filter(benchmark=benchmark, model=model, method=method)
+            if own.height:
+                key = hash_key(seed, "clusters", benchmark, model)
+                value, interval = _clustered(own, key)
+                name = f"{model} | {method} | over {kind}"
+                cells.append(cell("kg_clusters", name, benchmark, value, own.height, interval))
     return table.build(cells) if cells else None
+
+
+def _clustered(own: pl.DataFrame, seed: int) -> tuple[float, tuple[float, float] | None]:
+    """Ratio of the sums of clusters, and its bootstrap interval; per cent."""
+    top, bottom = own["numerator"].to_numpy(), own["denominator"].to_numpy()
+    weights = resamples(np.zeros(own.height, dtype=np.int64), BOOTSTRAP, seed)
+    low, high = percentile((weights @ top) / (weights @ bottom))
+    interval = (100 * low, 100 * high) if has_width((low, high)) else None
+    return 100 * top.sum() / bottom.sum(), interval
 
 
 def ambiguous(study: Study, alphas: pl.DataFrame) -> pl.DataFrame | None:

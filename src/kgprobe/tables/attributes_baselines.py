@@ -65,34 +65,33 @@ def frequencies(
 def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
     """ALPHAS of both baselines for the triples of EXAMPLES.
 
-    Majority: the own object, or any gold, is among the k most frequent objects; ties with their
-    expectation. Random: k of the relation's objects at random. There is no prompt: every pooling is
-    the same. An object that the relation never has (asymmetry's reversal) is never right.
+    Majority: the own object, or any gold that has a label (a model can say no other), is among the
+    k most frequent objects; ties with their expectation. Random: k of the relation's objects at
+    random. There is no prompt: every pooling is the same. An object that the relation never has
+    (asymmetry's reversal) is never right.
     """
+    named = pl.col("gold_labels").list.eval(pl.element().is_not_null())
     rows = examples.select(
-        "benchmark", "example", "pattern", "position", "predicate", "object", "golds"
-    )
+        "benchmark", "example", "pattern", "position", "predicate", "object", "golds",
+        named=named, right=named.list.sum().cast(pl.Int64),
+    )  # fmt: skip
     objects = counted.group_by("predicate").agg(pl.col("objects").first())
     rows = rows.join(objects, on="predicate", how="left").with_columns(
         pl.col("objects").fill_null(1)
     )
     ranks = counted.select("predicate", "object", "best", "worst")
-    own = rows.join(ranks, on=["predicate", "object"], how="left")
-    every = rows.with_columns(object=pl.col("golds")).explode("object")
+    own = rows.with_columns(right=pl.lit(1, dtype=pl.Int64))
+    own = own.join(ranks, on=["predicate", "object"], how="left")
+    every = rows.with_columns(object=pl.col("golds")).explode("object", "named").filter("named")
     every = every.join(ranks, on=["predicate", "object"], how="left")
     key = ["benchmark", "example", "pattern", "position"]
     every = every.sort("best", nulls_last=True).group_by(key).agg(pl.all().first())
-    golds = pl.col("golds").list.len()
     parts = []
     for gold, frame in (("own", own), ("set", every)):
         known = frame["best"].is_not_null().to_numpy()
         best, worst = (frame[c].fill_null(1 << 40).to_numpy() for c in ("best", "worst"))
         total = frame["objects"].to_numpy()
-        right = (
-            frame.select(golds)["golds"].to_numpy()
-            if gold == "set"
-            else np.ones(len(total), dtype=np.int64)
-        )
+        right = frame["right"].to_numpy()
         for k in KS:
             drawn = _drawn(right, total, k)
             for model, value in ((MAJORITY, hit_at(k, best, worst)), (RANDOM, drawn)):

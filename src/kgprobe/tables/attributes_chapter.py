@@ -39,6 +39,9 @@ NOTES = (
     "tokens at several masks are no list of the k best words.",
     "Head and tail of an ambiguous pair are asked with the same text. With one prompt and k = 1, "
     "both can be right only where their objects are the same.",
+    "Intervals are Wilson's, and a bootstrap over examples where scores are fractions (entity_"
+    "centric, the mean over prompts, shares of tokens). Where all resamples are the same, such as "
+    "all wrong, Wilson's stands in its place; over clusters and for correlations there is none.",
     "Published figures stand in rows of their own; the paper prints no denominators, and its "
     "models and examples are others.",
 )
@@ -55,8 +58,9 @@ FOLDED = {
     "kg_choices": (
         "Every way of reading the answers, %",
         "k, model, method, benchmark",
-        "Pooling over prompts; exact alpha or share of gold tokens; the example's own object or "
-        "any object of the graph.",
+        "Pooling over prompts; exact alpha, share of gold tokens, or a written answer that is the "
+        "label letter by letter (verbatim); the example's own object or any object of the graph "
+        "that has a label.",
     ),
     "kg_correlation": (
         "Partial against full score: correlation",
@@ -64,9 +68,12 @@ FOLDED = {
         "n on hover. Nothing follows from a handful of points; below six there is no interval.",
     ),
     "kg_clusters": (
-        "Intervals over patterns instead of examples, %",
-        "model, method",
-        "Best prompt, @1. Examples share relations: these intervals are the honest ones.",
+        "Intervals over patterns and over entities instead of examples, %",
+        "model, method, over what",
+        "Best prompt, @1. Examples share relations, and some an entity: paths and composites the "
+        "one that they start from, bias and asymmetry the object, hierarchy the class two up. "
+        "These intervals are the honest ones; n on hover counts clusters. None where all are "
+        "alike.",
     ),
     "kg_prompts": (
         "Best alpha against number of prompts, %",
@@ -83,6 +90,13 @@ FOLDED = {
         "model, method, benchmark",
         "Verbose: holds the label, not equal.",
     ),
+    "kg_matching": (
+        "Written answers that are right, by the rule that makes them equal",
+        "model, method, benchmark",
+        "First answers of every triple and prompt against the example's own object: letter by "
+        "letter, then what each rule adds to those before it. Elsewhere all rules count; the "
+        "column “verbatim” of the ways of reading has the metrics without them.",
+    ),
     "kg_ambiguous": (
         "Pairs of one name, %",
         "model, method, pooling",
@@ -95,6 +109,14 @@ FOLDED = {
         "In aggregate only. A relation with fewer than ten triples has its count alone.",
     ),
 }
+
+
+CONSTRUCTS = (
+    "All examples (n) on hover. Where the reversed probe is never right, asymmetry is the accuracy "
+    "of the forward one. A composite that follows a rule needs no path: its first relation and its "
+    "last go together. Paths that share a start, and bias whose objects are few, are not "
+    "independent: see the intervals over entities."
+)
 
 
 @dataclass(frozen=True)
@@ -121,6 +143,12 @@ def chapter(shown: Shown) -> Chapter:
         for k in KS
         if any(p.method.startswith("sentence") == ranked for p in shown.probes)
     ]
+    if "kg_constructs" in shown.tables:
+        frame = shown.tables["kg_constructs"]
+        columns = {c: c for c in table.columns_of(frame)}
+        title = "What these benchmarks hold: number of examples"
+        head = "benchmark, of which examples"
+        grids.append(grid.pivot(frame, title, head, columns, caption=CONSTRUCTS))
     if "kg_table1" in shown.tables:
         sizes = shown.tables["kg_table1"]
         grids.append(attributes_sizes.size_grid(sizes, shown.published, shown.thresholds))

@@ -7,12 +7,13 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks.graph_frames import SENSITIVITY, SIZES, STEPS
+from kgprobe.benchmarks.graph_frames import EXAMPLES, SENSITIVITY, SIZES, STEPS
 from kgprobe.schema import Contract
 from kgprobe.tables import (
     attributes_alpha,
     attributes_analyses,
     attributes_chapter,
+    attributes_constructs,
     attributes_published,
     attributes_sizes,
     attributes_study,
@@ -25,7 +26,10 @@ from kgprobe.tables import (
 from kgprobe.tables.table import write_tsv
 
 Row = Mapping[str, str]
-ALIASES = "A generated text is right when it equals the label or an alias of the gold."
+EQUAL = (
+    "A written answer is right when it equals {} of the gold after the rules that a folded table "
+    "counts one by one."
+)
 
 
 def tabulate(
@@ -71,6 +75,13 @@ def tabulate(
     made = attributes_tables.tables(study, measured, by_pattern, printed)
     sizes = _of_all(examples, "sizes", SIZES)
     made |= {"kg_table1": attributes_sizes.sizes(sizes, printed)}
+    every = {
+        name: schema.read(folder / "examples.parquet", EXAMPLES)
+        for name, folder in folders(examples).items()
+    }
+    edges = pl.read_parquet(Path(graph) / "edges.parquet")
+    held = attributes_constructs.constructs(every, edges, alphas, study.seed)
+    made |= {} if held is None else {"kg_constructs": held}
     made |= attributes_analyses.tables(study, alphas, attributes_study.parts(study, alphas))
     if known is not None:
         calibrated = attributes_taught.calibration(study, alphas, known)
@@ -112,7 +123,7 @@ def write_chapter(
             largest,
             attributes_alpha.read_aliases(aliases) if aliases else None,
         ),
-        notes=[ALIASES] if aliases else [],
+        notes=[EQUAL.format("the label or an alias" if aliases else "the label")],
         steps=_of_all(examples, "funnel", STEPS),
         sensitivity=_of_all(examples, "sensitivity", SENSITIVITY),
         thresholds=thresholds,

@@ -53,11 +53,15 @@ FILLED, RANKED = "fill", "sentence"
 
 @dataclass(frozen=True)
 class Answers:
-    """What one probe answered: alpha per prompt, and how many first texts were verbose, of all."""
+    """What one probe answered: alpha per prompt, and how many first texts were verbose, of all.
+
+    `ways`: how first texts came to be right (`attributes_alpha.by_way`); of those who write.
+    """
 
     probe: Probe
     alphas: pl.DataFrame
     verbose: tuple[int, int] = (0, 0)
+    ways: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -124,8 +128,9 @@ def read_answers(
     if probe.kind == "masked":
         golds = schema.read(path.with_name(f"{path.stem}.golds.parquet"), schema.FILL_GOLDS)
         return Answers(probe, alpha.of_masks(fills, golds))
-    names = alpha.gold_names(benchmark.items, benchmark.candidates, aliases)
-    return Answers(probe, alpha.of_texts(fills, names), alpha.verbose(fills, names))
+    names = alpha.gold_names(benchmark.examples, aliases)
+    alphas, ways = alpha.of_texts(fills, names), alpha.by_way(fills, names)
+    return Answers(probe, alphas, alpha.verbose(fills, names), ways)
 
 
 def triples(answers: Answers, benchmark: Benchmark) -> pl.DataFrame:

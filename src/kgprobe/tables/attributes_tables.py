@@ -1,5 +1,6 @@
 """The tables of the nine benchmarks, from METRICS: TABLE frames, `kg_table2` and its companions."""
 
+import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from kgprobe.metrics.intervals import bootstrap_mean, resamples
+from kgprobe.metrics.intervals import bootstrap_mean, of_share, resamples, wilson
+from kgprobe.metrics.matching import VERBATIM, WAYS
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import attributes_alpha as alpha
 from kgprobe.tables import table
@@ -40,6 +42,7 @@ def tables(
         "kg_prompts": prompts(study),
         "kg_wordings": wordings(study),
         "kg_asked": asked(study),
+        "kg_matching": matching(study),
         "kg_bias": hallucination(asked_only) if "bias" in study.benchmarks else None,
     }
     return {name: frame for name, frame in found.items() if frame is not None}
@@ -176,7 +179,8 @@ def wordings(study: Study) -> pl.DataFrame | None:
         for (kind,), group in sorted(means.group_by("kind"), key=lambda g: str(g[0])):
             values = group.sort("item")["alpha"].to_numpy()
             weights = resamples(np.zeros(len(values), dtype=np.int64), 1000, study.seed)
-            low, high = bootstrap_mean(values, weights)
+            drawn = bootstrap_mean(values, weights)
+            (low, high), _ = of_share(drawn, float(values.sum()), len(values))
             interval = (100 * low, 100 * high)
             value = 100 * float(values.mean())
             cells.append(cell("kg_wordings", name, str(kind), value, len(values), interval))
@@ -187,8 +191,10 @@ def asked(study: Study) -> pl.DataFrame | None:
     """`kg_asked`: what was asked and could not be: triples, prompts, excluded, verbose answers.
 
     Row: model | method | benchmark. Columns: triples in the sample; of them asked; prompts a
-    triple; first answers that hold the label among other words, per cent of all first answers
-    (generating models); examples left out for all models since one could not be asked.
+    triple; golds of these triples (every object that has a label), and where candidates were
+    ranked, how many of them the lists lacked and were given; first answers that hold the label
+    among other words, per cent of all first answers (generating models); examples left out for all
+    models since one could not be asked.
     """
     cells = []
     for a in study.answers:
@@ -206,11 +212,39 @@ def asked(study: Study) -> pl.DataFrame | None:
                     value=a.alphas.unique(["item", "template"]).height / per_item.height,
                 )
             )
+        golds = int(benchmark.items["answers"].list.len().sum())
+        cells.append(cell("kg_asked", name, "golds", golds, benchmark.items.height))
+        if a.probe.method.startswith(RANKED):
+            added = sum(json.loads(told).get("golds_added", 0) for told in benchmark.items["meta"])
+            cells.append(cell("kg_asked", name, "golds added to the candidates", added, golds))
         held, of = a.verbose
         if of:
             cells.append(cell("kg_asked", name, "verbose, %", 100 * held / of, of))
         own = study.left_out & set(benchmark.examples["example"])
         cells.append(make("examples left out", value=len(own)))
+    return table.build(cells) if cells else None
+
+
+def matching(study: Study) -> pl.DataFrame | None:
+    """`kg_matching`: first written answers that are right, and by which rule of metrics/matching.
+
+    Row: model | method | benchmark. Columns: verbatim (letter by letter the label), then how many
+    each further rule adds, aliases last; and the share that is right verbatim and in all, per cent,
+    with Wilson's interval. Own gold; n: first answers, one per triple and prompt.
+    """
+    cells = []
+    for a in study.answers:
+        n = sum(a.ways.values())
+        if not n:
+            continue
+        name = f"{a.probe.model} | {a.probe.method} | {a.probe.benchmark}"
+        make = partial(cell, "kg_matching", name, n=n)
+        for rule in WAYS:
+            column = rule if rule == VERBATIM else f"+ {rule}"
+            cells.append(make(column, value=a.ways[rule]))
+        for column, right in (("verbatim, %", a.ways[VERBATIM]), ("all rules, %", n - a.ways[""])):
+            low, high = wilson(right, n)
+            cells.append(make(column, value=100 * right / n, interval=(100 * low, 100 * high)))
     return table.build(cells) if cells else None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kgprobe.metrics.intervals import standard_error, wilson
+from kgprobe.metrics.intervals import of_share, standard_error, wilson
 from kgprobe.metrics.ranking import reciprocal_rank
 from kgprobe.tables import table
 from kgprobe.tables.published import Published
@@ -114,10 +114,10 @@ def differences(studies: Sequence[Study]) -> pl.DataFrame | None:
         for i, label in enumerate(labels):
             for j in range(i + 1, len(labels)):
                 row = partial(table.cell, "bear_differences", f"{label} minus {labels[j]}")
-                value, interval = boot.difference(i, j)
-                cells.append(row("score", 100 * value, study.items.height, _percent(interval)))
-                value, interval = boot.difference(i, j, boot.macro())
-                cells.append(row("macro", 100 * value, study.items.height, _percent(interval)))
+                for column, weights in (("score", None), ("macro", boot.macro())):
+                    value, found = boot.difference(i, j, weights)
+                    interval = _percent(found) if found else None
+                    cells.append(row(column, 100 * value, study.items.height, interval))
     return table.build(cells) if cells else None
 
 
@@ -130,10 +130,12 @@ def _ranks(study: Study) -> Cells:
         ranks = reciprocal_rank(best.ravel(), worst.ravel()).reshape(best.shape)
         columns.append(ranks.mean(axis=1))
     boot, n = study.resample(np.column_stack(columns)), study.items.height
-    return [
-        _model(probe.label, "mrr", boot.mean(position), n, boot.interval(position))
-        for position, (probe, _) in enumerate(study.probes)
-    ]
+    cells = []
+    for position, (probe, _) in enumerate(study.probes):
+        value = boot.mean(position)
+        interval, _ = of_share(boot.interval(position), value * n, n)
+        cells.append(_model(probe.label, "mrr", value, n, interval))
+    return cells
 
 
 def _scores(study: Study, position: int, label: str, paper: float | None) -> Cells:

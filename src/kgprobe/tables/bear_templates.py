@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kgprobe.metrics.intervals import percentile
+from kgprobe.metrics.intervals import of_share, percentile
 from kgprobe.tables import table
 from kgprobe.tables.bear import Cells, wilson_percent
 from kgprobe.tables.study import Study
@@ -64,10 +64,11 @@ def _by_position(study: Study) -> Cells:
         # The number of pairs is fixed: all items of a relation have the same templates
         boot, pairs = study.resample(np.column_stack(values)), int(chosen.sum())
         for position, (probe, _) in enumerate(study.probes):
-            low, high = percentile(100 * boot.replicates[:, :, position].sum(axis=1) / pairs)
-            value = 100 * boot.sums[:, position].sum() / pairs
+            drawn = percentile(boot.replicates[:, :, position].sum(axis=1) / pairs)
+            value, n = boot.sums[:, position].sum() / pairs, int(chosen.any(axis=1).sum())
+            low, high = of_share(drawn, value * n, n)[0]
             row = partial(table.cell, "bear_templates", probe.label)
-            cells.append(row(name, value, pairs, (low, high)))
+            cells.append(row(name, 100 * value, pairs, (100 * low, 100 * high)))
     return cells
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgprobe.metrics.intervals import percentile, resamples
+from kgprobe.metrics.intervals import has_width, of_share, percentile, resamples
 from kgprobe.sampling import hash_key
 
 Interval = tuple[float, float]
@@ -38,17 +38,26 @@ class Resampled:
 
     def difference(
         self, column: int, other: int, weights: NDArray[np.float64] | None = None
-    ) -> tuple[float, Interval]:
-        """Mean of `column` minus mean of `other`, and the interval of the paired difference."""
+    ) -> tuple[float, Interval | None]:
+        """Mean of `column` minus mean of `other`, and the interval of the paired difference.
+
+        None where the difference is the same in every resample: nothing fits such a quantity.
+        """
         gap = self._replicates(column, weights) - self._replicates(other, weights)
-        return self.mean(column, weights) - self.mean(other, weights), percentile(gap)
+        found = percentile(gap)
+        value = self.mean(column, weights) - self.mean(other, weights)
+        return value, found if has_width(found) else None
 
     def over_relations(self, column: int) -> Interval:
-        """Interval of the relation-macro mean when relations, not items, are resampled."""
+        """Interval of the relation-macro mean when relations, not items, are resampled.
+
+        Wilson's over relations where that has no width; values lie in [0, 1].
+        """
         means = self.sums[:, column] / self.sizes
         strata = np.zeros(len(means), dtype=np.int64)
         weights = resamples(strata, len(self.replicates), hash_key(self.seed, "relations"))
-        return percentile((weights * means).sum(axis=1) / len(means))
+        found = percentile((weights * means).sum(axis=1) / len(means))
+        return of_share(found, float(means.sum()), len(means))[0]
 
     def macro(self) -> NDArray[np.float64]:
         """Weights under which every relation counts the same."""

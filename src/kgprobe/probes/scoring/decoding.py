@@ -5,7 +5,7 @@ continuation whose earlier tokens stood first.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ Check = Callable[[Floats, Sequence[int], int], None]
 
 @dataclass(frozen=True)
 class Phrase:
-    """A continuation: its token ids (with the ending one), the sum of their log p, its text."""
+    """A continuation: its token ids (with those that end it), the sum of their log p, its text."""
 
     ids: tuple[int, ...]
     logprob: float
@@ -90,14 +90,17 @@ def beam(
     beams: int,
     k: int,
     check: Check,
-    ends: Callable[[int], bool] | None = None,
+    ends: Callable[[tuple[int, ...]], int] | None = None,
     text: Callable[[tuple[int, ...]], str] = str,
 ) -> list[list[Phrase]]:
     """At most k phrases per row, best first, of at most `limit` tokens.
 
     Each step extends every living phrase by its 2 x `beams` best tokens and walks through all
-    extensions by falling sum: a token that `ends` moves the phrase to the ended ones, the others
-    live on, until `beams` live. Of phrases of one `text` the best is kept, without text none. The
+    extensions by falling sum: one that ends moves to the ended ones, the others live on, until
+    `beams` live. `ends` tells how many tokens of a phrase count, 0 where it goes on. Where its last
+    token does not count, but only shows that the phrase had ended before (" It" after "Paris."),
+    all such extensions of a phrase are one: its own sum, and the log of their share in the p of the
+    tokens that were looked at. Of phrases of one `text` the best is kept, without text none. The
     search of a row is over when k have ended and none alive has a larger sum; at the limit the
     living ones are cut and count, too. Without `ends` all phrases have exactly `limit` tokens.
     `check` sees what is read at every step, and raises where it is not finite.
@@ -140,23 +143,31 @@ def _extend(
     values: Floats,
     columns: Ids,
     beams: int,
-    ends: Callable[[int], bool] | None,
+    ends: Callable[[tuple[int, ...]], int] | None,
     text: Callable[[tuple[int, ...]], str],
 ) -> None:
     """One step of one prompt; the rows of `values` are those that its living phrases name."""
-    own = [row for _, row in search.alive]
-    sums = np.array([p.logprob for p, _ in search.alive])[:, None] + values[own]
-    width = values.shape[1]
+    found: list[tuple[Phrase, int, bool]] = []
+    for parent, row in search.alive:
+        shown: list[int] = []
+        for place, (value, token) in enumerate(zip(values[row], columns[row], strict=True)):
+            longer = Phrase((*parent.ids, int(token)), parent.logprob + float(value))
+            count = 0 if ends is None else ends(longer.ids)
+            if 0 < count < len(longer.ids):
+                shown.append(place)
+            else:
+                found.append((longer, row, count > 0))
+        if shown:
+            share = np.exp(values[row])[shown].sum() / np.exp(values[row]).sum()
+            ids = (*parent.ids, int(columns[row, shown[0]]))
+            found.append((Phrase(ids, parent.logprob + float(np.log(share))), row, True))
     alive: list[tuple[Phrase, int]] = []
     # a stable sort keeps (order of the parents, then lower id) among equal sums
-    for place in np.argsort(-sums.ravel(), kind="stable"):
-        parent, row = search.alive[place // width]
-        token = int(columns[row, place % width])
-        longer = Phrase((*parent.ids, token), float(sums.flat[place]))
-        if ends is not None and ends(token):
-            _keep(search, longer, text)
+    for phrase, row, has_ended in sorted(found, key=lambda one: -one[0].logprob):
+        if has_ended:
+            _keep(search, phrase, text)
             continue
-        alive.append((longer, row))
+        alive.append((phrase, row))
         if len(alive) == beams:
             break
     search.alive = alive
@@ -165,7 +176,7 @@ def _extend(
 def _keep(search: _Search, phrase: Phrase, text: Callable[[tuple[int, ...]], str]) -> None:
     found = text(phrase.ids)
     if found and (found not in search.ended or search.ended[found].logprob < phrase.logprob):
-        search.ended[found] = Phrase(phrase.ids, phrase.logprob, found)
+        search.ended[found] = replace(phrase, text=found)
 
 
 def _settle(search: _Search, k: int) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from kgprobe.probes.models.api import Answer, Client
 from kgprobe.probes.models.api_http import REFUSED, ApiError
+from kgprobe.probes.scoring import reading
 from kgprobe.probes.scoring.fill_rows import (
     INSTRUCTION,
     WHOLE,
@@ -28,6 +29,7 @@ from kgprobe.probes.scoring.fill_rows import (
     top_rows,
 )
 from kgprobe.probes.scoring.gap_text import Question
+from kgprobe.probes.scoring.reading import ends_at
 
 #: Tokens of an answer when nothing is said: servers do not tell how many tokens a gold has.
 MOST = 16
@@ -37,9 +39,9 @@ ALTERNATIVES = 5
 
 @dataclass(frozen=True)
 class Reply:
-    """Texts of the phrases, best first, with sums of log p where known, and the greedy tokens."""
+    """Phrases, best first: text as read, all that was written, sum of log p where known; tokens."""
 
-    phrases: tuple[tuple[str, float | None], ...]
+    phrases: tuple[tuple[str, str, float | None], ...]
     answer: Answer
 
 
@@ -126,44 +128,43 @@ class _Asker:
     def _chat(self, prompt: str) -> Reply:
         top = ALTERNATIVES if self.client.capabilities().chat_logprobs else 0
         answer = self.client.chat(prompt, self._most, top)
-        return Reply(((self._phrase(answer.text), self._sum(answer)),), answer)
+        return Reply(((self._phrase(answer.text), answer.text, self._sum(answer)),), answer)
 
     def _complete(self, prompt: str) -> Reply:
         scored = self.client.capabilities().completion_logprobs
         answer = self.client.complete(prompt, self._most, ALTERNATIVES if scored else 0)
-        phrases = [(self._phrase(answer.text), self._sum(answer))]
+        phrases = [(self._phrase(answer.text), answer.text, self._sum(answer))]
         first = answer.tokens[0] if answer.tokens else None
         others = [(t, p) for t, p in ordered(first.top) if t != first.text] if first else []
         for text, logprob in others[: self.k - 1]:
-            if self._phrase(text) != text.strip() or not text:
+            if not text or ends_at(text.lstrip(), self.settings.stops) is not None:
                 continue
             rest = self.client.complete(prompt + text, self._most - 1, ALTERNATIVES)
             total = self._sum(rest, text)
-            phrases.append(
-                (self._phrase(text + rest.text), None if total is None else logprob + total)
-            )
-        kept: dict[str, float | None] = {}
-        for text, total in phrases:
-            if text:
-                kept.setdefault(text, total)
-        return Reply(tuple(kept.items()), answer)
+            known = None if total is None else logprob + total
+            phrases.append((self._phrase(text + rest.text), text + rest.text, known))
+        kept: dict[str, tuple[str, str, float | None]] = {}
+        for phrase in phrases:
+            if phrase[0]:
+                kept.setdefault(phrase[0], phrase)
+        return Reply(tuple(kept.values()), answer)
 
     def _phrase(self, text: str) -> str:
-        """The text up to its first stop, white space and line ends in front of it aside."""
-        text = text.lstrip()
-        ends = [place for s in self.settings.stops if (place := text.find(s)) >= 0]
-        return text[: min(ends)].strip() if ends else text.strip()
+        """The text as it is read, white space and line ends in front of it aside."""
+        return reading.answer(text.lstrip(), self.settings.stops)
 
     def _sum(self, answer: Answer, before: str = "") -> float | None:
-        """Sum of log p up to the token that ends the phrase; None where one is not known."""
-        total, text = 0.0, before
+        """Sum of log p up to the token that goes beyond the answer; None where one is not known."""
         if not answer.tokens:
             return None
+        whole = before + "".join(token.text for token in answer.tokens)
+        end = len(whole) - len(whole.lstrip()) + len(self._phrase(whole))
+        total, place = 0.0, len(before)
         for token in answer.tokens:
             if token.logprob is None:
                 return None
-            total, text = total + token.logprob, text + token.text
-            if any(s in text.lstrip() for s in self.settings.stops):
+            total, place = total + token.logprob, place + len(token.text)
+            if place > end:
                 break
         return total
 
@@ -179,20 +180,22 @@ def _collect(filled: Rows, number: int, reply: Reply, k: int) -> None:
         pairs: list[tuple[str, Any]] = list(ordered(token.top))
         if token.text not in {t for t, _ in pairs} and token.logprob is not None:
             pairs = ordered([*pairs, (token.text, token.logprob)])
-        _add(filled, number, position, pairs[:k])
+        _add(filled, number, position, [(text, text, p) for text, p in pairs[:k]])
     _add(filled, number, WHOLE, [p for p in reply.phrases if p[0]][:k])
 
 
-def _add(filled: Rows, number: int, position: int, pairs: Sequence[tuple[str, Any]]) -> None:
-    texts = np.empty(len(pairs), dtype=object)
-    texts[:] = [text for text, _ in pairs]
+def _add(filled: Rows, number: int, position: int, said: Sequence[tuple[str, str, Any]]) -> None:
+    texts, raw = np.empty((2, len(said)), dtype=object)
+    texts[:] = [text for text, _, _ in said]
+    raw[:] = [written for _, written, _ in said]
     filled.add(
         owner=number,
         masks=0,
         position=position,
-        rank=np.arange(1, len(pairs) + 1),
+        rank=np.arange(1, len(said) + 1),
         token=-1,
         text=texts,
-        logprob=np.array([np.nan if p is None else p for _, p in pairs]),
-        told=np.array([p is not None for _, p in pairs]),
+        raw=raw,
+        logprob=np.array([np.nan if p is None else p for *_, p in said]),
+        told=np.array([p is not None for *_, p in said]),
     )

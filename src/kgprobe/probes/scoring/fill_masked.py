@@ -306,6 +306,7 @@ def _collect(
         rank=np.arange(1, values.shape[2] + 1)[None, None],
         token=tokens[number],
         text=names.of(tokens)[number],
+        raw=names.of(tokens)[number],
         logprob=values[number],
         told=True,
     )
@@ -319,6 +320,7 @@ def _collect(
         rank=np.arange(1, whole.shape[1] + 1)[None],
         token=-1,
         text=texts[number],
+        raw=texts[number],
         logprob=whole[number],
         told=True,
     )

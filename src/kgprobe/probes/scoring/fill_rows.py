@@ -44,7 +44,8 @@ class Settings:
     `strategy` makes whole fillings of several masks: `parallel` (best products of one pass),
     `left_to_right`, `confidence` (most certain mask first), `beam` (left to right with `beams`).
     `length`: `gold` asks for as many tokens as a gold has, `free` runs to the end of the phrase
-    (one of `stops`, a special token, or `most_tokens`; 0 means the longest gold and four more);
+    (one of `stops`, a dot among them only where it ends a sentence; a special token, or
+    `most_tokens`; 0 means the longest gold and four more);
     the default is gold for masked models and free for others. Golds of more than `most_masks`
     tokens are left out. `space`: golds as they stand in the sentence (auto) or alone (none).
     `instruction` goes before a sentence with [MASK] (api); without one, completion servers
@@ -91,8 +92,8 @@ class Rows:
 
     TYPES: dict[str, Any] = {  # noqa: RUF012
         "owner": np.int64, "gold": np.int32, "masks": np.int32, "position": np.int32,
-        "rank": np.int32, "token": np.int64, "text": object, "best": np.int32, "worst": np.int32,
-        "logprob": np.float64, "told": bool,
+        "rank": np.int32, "token": np.int64, "text": object, "raw": object,
+        "best": np.int32, "worst": np.int32, "logprob": np.float64, "told": bool,
     }  # fmt: skip
 
     def __init__(self, *names: str) -> None:
@@ -122,7 +123,7 @@ class Rows:
 
 def top_rows() -> Rows:
     """Empty rows of FILLS, with `told`."""
-    return Rows("masks", "position", "rank", "token", "text", "logprob", "told")
+    return Rows("masks", "position", "rank", "token", "text", "raw", "logprob", "told")
 
 
 def gold_rows() -> Rows:
@@ -194,11 +195,14 @@ class Names:
         """Texts of single tokens, in the shape of `ids`."""
         unique, inverse = np.unique(ids, return_inverse=True)
         texts = np.empty(len(unique), dtype=object)
-        for place, token in enumerate(unique.tolist()):
-            if token not in self.known:
-                self.known[token] = str(self.tokenizer.decode([token]))
-            texts[place] = self.known[token]
+        texts[:] = [self.one(token) for token in unique.tolist()]
         return texts[inverse.reshape(np.shape(ids))]
+
+    def one(self, token: int) -> str:
+        """Text of a single token."""
+        if token not in self.known:
+            self.known[token] = str(self.tokenizer.decode([token]))
+        return self.known[token]
 
     def joined(self, ids: Sequence[int]) -> str:
         """The text of a whole filling, without special tokens and white space around it."""

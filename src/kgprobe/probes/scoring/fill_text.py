@@ -28,6 +28,7 @@ from kgprobe.probes.scoring.fill_rows import (
     top_rows,
 )
 from kgprobe.probes.scoring.gap_text import Question, gapped, prompt
+from kgprobe.probes.scoring.reading import answer, ends_at
 
 #: Tokens that a phrase may have beyond the longest gold, and without any gold.
 BEYOND, UNKNOWN = 4, 8
@@ -78,8 +79,8 @@ def predict(
         stream = text.open([p.ids for p in own])
         for number, read in zip(batch, _forced(text, stream, own, only, asked), strict=True):
             ranked[int(number)] = read
-        for number, answer in zip(batch, writer.write(stream, own) if k else (), strict=False):
-            found[int(number)] = answer
+        for number, written in zip(batch, writer.write(stream, own) if k else (), strict=False):
+            found[int(number)] = written
         progress(sum(len(o) for p in own for o in p.owners.values()))
 
     text.budget.run([len(p.ids) + most for p in prompts], forward)
@@ -245,7 +246,7 @@ class _Writer:
 
     def __post_init__(self) -> None:
         self._special = frozenset(self.text.loaded.tokenizer.all_special_ids)
-        self._stops = self.settings.stops if isinstance(self.text, CausalText) else ""
+        self._stops = self.settings.stops
 
     def write(self, stream: Stream, prompts: Sequence[Prompt]) -> list[dict[int, Any]]:
         """For every prompt and number of tokens: (log p, ids) of the next tokens, phrases."""
@@ -292,17 +293,28 @@ class _Writer:
     def _ids(self, columns: Any) -> Any:
         return np.asarray(columns) if self.only is None else self.only[np.asarray(columns)]
 
-    def _ends(self, token: int) -> bool:
-        """Special tokens and, for causal models, those that hold a stop."""
-        if token in self._special:
+    def _ends(self, ids: tuple[int, ...]) -> int:
+        """Number of tokens up to the first that goes beyond the answer; 0 where it may go on.
+
+        A special token or a line end ends it at once; of a full stop only the next tokens can tell.
+        """
+        if ids[-1] not in self._special and not self._stopped(ids):
+            return 0
+        size = len(self._text(ids))
+        lengths = (len(self.names.joined(ids[:n])) for n in range(1, len(ids)))
+        return next((n for n, length in enumerate(lengths, 1) if length > size), len(ids))
+
+    def _stopped(self, ids: tuple[int, ...]) -> bool:
+        texts = [self.names.one(token) for token in ids]
+        if any(s in texts[-1] for s in self._stops if s != "."):
             return True
-        return any(s in self.names.of(np.array([token]))[0] for s in self._stops)
+        if "." not in self._stops or not any("." in t for t in texts):
+            return False
+        return ends_at(self.names.joined(ids), ".", final=False) is not None
 
     def _text(self, ids: tuple[int, ...]) -> str:
-        """The phrase up to its first stop."""
-        text = self.names.joined(ids)
-        ends = [place for s in self._stops if (place := text.find(s)) >= 0]
-        return text[: min(ends)].strip() if ends else text
+        """The phrase as it is read."""
+        return answer(self.names.joined(ids), self._stops)
 
 
 class _Restricted:
@@ -333,11 +345,13 @@ def _collect(filled: Rows, one: Prompt, answers: dict[int, Any], names: Names) -
             rank=np.arange(1, values.shape[1] + 1)[None, None],
             token=ids[None],
             text=names.of(ids)[None],
+            raw=names.of(ids)[None],
             logprob=values[None],
             told=True,
         )
-        texts = np.empty(len(phrases), dtype=object)
+        texts, raw = np.empty((2, len(phrases)), dtype=object)
         texts[:] = [p.text for p in phrases]
+        raw[:] = [names.joined(p.ids) for p in phrases]
         filled.add(
             owner=owner[:, None],
             masks=length,
@@ -345,6 +359,7 @@ def _collect(filled: Rows, one: Prompt, answers: dict[int, Any], names: Names) -
             rank=np.arange(1, len(phrases) + 1)[None],
             token=-1,
             text=texts[None],
+            raw=raw[None],
             logprob=np.array([p.logprob for p in phrases])[None],
             told=True,
         )

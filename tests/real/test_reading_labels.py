@@ -1,0 +1,39 @@
+"""Names survive as answers: the labels of the excerpt of Wikidata in a sentence."""
+
+import pytest
+
+from kgprobe.knowledge import triples_facts
+from kgprobe.metrics.matching import matched
+from kgprobe.probes.scoring.reading import answer
+
+pytestmark = pytest.mark.real
+FORMS = {
+    "a sentence follows": "{}. It is a name.",
+    "a line end follows": "{}\nIt is a name.",
+    "the text ends": "{}.",
+}
+
+
+@pytest.fixture(scope="module")
+def labels(real_data):
+    frame = triples_facts.read_labels(real_data / "wikidata" / "entity_labels.tsv")
+    found = [name.strip() for name in frame["label"].to_list()]
+    assert len(found) == 59_691
+    return found
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_of_a_thousand_labels_at_most_one_is_cut(labels, form):
+    read = {label: answer(form.format(label)) for label in labels}
+    lost = [label for label in labels if read[label] != label]
+    assert len(lost) <= len(labels) / 1000, (len(lost), lost[:50])
+    unmatched = [label for label in labels if not matched(read[label], [label])]
+    assert len(unmatched) <= len(labels) / 1000, (len(unmatched), unmatched[:50])
+
+
+def test_a_label_whose_own_dot_closes_the_sentence_survives(labels):
+    dotted = [label for label in labels if label.endswith(".")]
+    assert len(dotted) > 300
+    lost = [label for label in dotted if answer(f"{label} It is a name.") != label]
+    assert len(lost) <= 0.1 * len(dotted), lost
+    assert all(matched(answer(f"{label} It is a name."), [label]) for label in dotted)

@@ -1,0 +1,97 @@
+"""Four figures of what the benchmarks hold, and intervals over the entity that repeats."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kgprobe.benchmarks import composite
+from kgprobe.tables import attributes_analyses as an
+from kgprobe.tables import attributes_constructs as ac
+from kgprobe.tables.attributes_study import HEADLINE
+from tests.unit.attribute_graphs import WORKED, graph, settings
+from tests.unit.test_attributes_intervals import parts
+
+
+def literal_confidence(triples, r1, r2, r3):
+    """Pairs that r1 and r2 lead to, of a's that have an object of r3: how many r3 has."""
+    facts = set(triples)
+    subjects = {s for s, p, _ in facts if p == r3}
+    pairs = {
+        (a, c)
+        for a, p, b in facts if p == r1 and a in subjects
+        for b2, q, c in facts if q == r2 and b2 == b and c != a
+    }  # fmt: skip
+    return sum((a, r3, c) in facts for a, c in pairs) / len(pairs)
+
+
+def test_the_confidence_of_a_rule_is_that_of_a_plain_loop():
+    # 20 has another mother than its father's wife; 30 has none that is known and does not count
+    more = [(20, 22, 21), (21, 26, 22), (20, 25, 23), (30, 22, 31), (31, 26, 32)]
+    triples = [*WORKED.values(), *more]
+    rules = {"P22>P26=P25": (22, 26, 25), "P25>P26=P22": (25, 26, 22), "P40>P25=P26": (40, 25, 26)}
+    found = ac.confidences(graph(triples).edges, list(rules))
+    assert found == {name: literal_confidence(triples, *rule) for name, rule in rules.items()}
+    assert found["P22>P26=P25"] == 0.5
+
+
+def test_random_graphs_give_the_confidences_of_the_loop():
+    draw = np.random.default_rng(5)
+    triples = {(int(a), int(p), int(b)) for a, p, b in draw.integers(1, 12, (400, 3)) if a != b}
+    names = {f"P{i}>P{j}=P{k}": (i, j, k) for i, j, k in draw.integers(1, 12, (20, 3)).tolist()}
+    found = ac.confidences(graph(sorted(triples)).edges, list(names))
+    assert found == pytest.approx(
+        {name: literal_confidence(triples, *rule) for name, rule in names.items()}
+    )
+    assert len(set(found.values())) > 5
+
+
+def test_composites_paths_and_bias_are_counted_built_and_probed():
+    # 20 and 40 have fathers whose wives are not their mothers: the rule holds for one of three
+    more = [(20, 22, 21), (21, 26, 22), (20, 25, 23), (40, 22, 41), (41, 26, 42), (40, 25, 43)]
+    made = graph([*WORKED.values(), *more])
+    own = settings("composite", min_combo=1, categories=1)
+    composites = composite.build(made, own).examples
+    assert composites["example"].n_unique() == 3
+
+    def rows(benchmark, triples):
+        return pl.DataFrame(
+            [(f"{benchmark}{i}", 0, "p", s, p, i < 2) for i, (s, p) in enumerate(triples)],
+            schema=["example", "position", "pattern", "subject", "predicate", "sampled"],
+            orient="row",
+        )
+
+    examples = {
+        "composite": composites,
+        "paths": rows("paths", [("Q1", "P1"), ("Q1", "P2"), ("Q2", "P1"), ("Q1", "P3")]),
+        "bias": rows("bias", [("Q1", "P21"), ("Q2", "P30"), ("Q3", "P30")]),
+    }
+    alphas = pl.DataFrame(
+        [("asymmetry", f"e{i}", j, float(i < right), "m", "fill")
+         for j, right in ((0, 3), (1, 1)) for i in range(5)],
+        schema=["benchmark", "example", "position", "alpha", "model", "method"], orient="row",
+    ).with_columns(pl.lit(v).alias(k) for k, v in HEADLINE.items())  # fmt: skip
+    table = ac.constructs(examples, made.edges, alphas)
+    cells = {(r, c): (v, n) for r, c, v, n in table.select("row", "column", "value", "n").rows()}
+    rule = "follow a rule of PCA confidence of at least 0.5"
+    assert cells == {
+        ("asymmetry | m | fill", "forward probe right"): (3, 5),
+        ("asymmetry | m | fill", "reversed probe right"): (1, 5),
+        ("composite | built", rule): (2, 3),
+        ("composite | probed", rule): (2, 3),
+        ("paths | built", "entities that they start from"): (2, 4),
+        ("paths | probed", "entities that they start from"): (1, 2),
+        ("bias | built", "continents (P30)"): (2, 3),
+        ("bias | probed", "continents (P30)"): (1, 2),
+    }
+
+
+def test_intervals_over_the_entity_that_repeats_are_wider_where_its_examples_agree():
+    rows = parts([(float(i < 20), 1.0) for i in range(40)])
+    entities = pl.DataFrame({"example": rows["example"], "entity": ["Q1"] * 20 + ["Q2"] * 20})
+    made = an.clusters(rows, entities)
+    found = {row["row"]: row for row in made.iter_rows(named=True)}
+    over = {name.split("over ")[1]: row for name, row in found.items()}
+    assert {kind: row["n"] for kind, row in over.items()} == {"patterns": 40, "entities": 2}
+    assert over["patterns"]["value"] == over["entities"]["value"] == 50
+    assert over["entities"]["high"] - over["entities"]["low"] == 100
+    assert over["patterns"]["high"] - over["patterns"]["low"] < 40

@@ -1,0 +1,74 @@
+"""No interval of the nine without width, and the name of each is that of what was computed."""
+
+import polars as pl
+import pytest
+
+from kgprobe.metrics.attributes import measure
+from kgprobe.metrics.intervals import wilson
+from kgprobe.tables import attributes_analyses as an
+from kgprobe.tables.attributes_study import HEADLINE
+
+
+def alphas(benchmark, rows, pooling):
+    """A row per triple; `rows`: the alphas of each example."""
+    return pl.DataFrame(
+        [
+            (benchmark, f"e{i}", "p", j, float(a), pooling)
+            for i, example in enumerate(rows)
+            for j, a in enumerate(example)
+        ],
+        schema=["benchmark", "example", "pattern", "position", "alpha", "pooling"],
+        orient="row",
+    )
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "rows", "pooling", "above", "below"),
+    [
+        ("entity_centric", [(0, 0), (0, 0), (0, 0)], "best", 0, 3),
+        ("entity_centric", [(1, 1), (1, 1)], "best", 2, 2),
+        ("entity_centric", [(1, 0)], "best", 0.5, 1),
+        ("bias", [(0,), (0,), (0,), (0,)], "mean", 0, 4),
+        ("symmetry", [(1, 0.5), (0, 0)], "mean", 0.5, 1),
+        ("hierarchy", [(0.5, 0.5, 1), (0, 0, 0)], "mean", 0.25, 0.25),
+    ],
+)
+def test_where_all_resamples_are_the_same_wilson_stands_by_name(
+    benchmark, rows, pooling, above, below
+):
+    made = measure(alphas(benchmark, rows, pooling), by=["pooling"]).row(0, named=True)
+    assert (made["numerator"], made["denominator"]) == (above, below)
+    assert made["interval"] == "wilson"
+    assert (made["low"], made["high"]) == pytest.approx(wilson(above, below))
+    assert made["high"] - made["low"] > 0.1
+
+
+def test_a_bootstrap_that_varies_keeps_its_name():
+    made = measure(alphas("entity_centric", [(1, 0), (0, 0), (1, 1)], "best"), by=["pooling"])
+    row = made.row(0, named=True)
+    assert row["interval"] == "bootstrap"
+    assert row["low"] < row["value_pooled"] < row["high"]
+
+
+def parts(values):
+    """`parts` of symmetry, a pattern per example."""
+    return pl.DataFrame(
+        [
+            {"benchmark": "symmetry", "model": "m", "method": "fill", "example": f"e{i}",
+             "pattern": f"p{i}", "numerator": above, "denominator": 1.0, "partial": below,
+             "missing": False, **HEADLINE}
+            for i, (above, below) in enumerate(values)
+        ]
+    )  # fmt: skip
+
+
+def test_patterns_that_are_all_alike_have_no_cluster_interval():
+    same = an.clusters(parts([(0.0, 1.0)] * 4)).row(0, named=True)
+    assert (same["value"], same["low"], same["high"]) == (0, None, None)
+    other = an.clusters(parts([(0.0, 1.0), (1.0, 1.0), (0.0, 1.0)])).row(0, named=True)
+    assert other["low"] < other["high"]
+
+
+def test_partial_scores_that_are_all_alike_have_wilsons():
+    row = an.partial_scores(parts([(0.0, 1.0)] * 4)).filter(pattern="all").row(0, named=True)
+    assert (row["low"], row["high"]) == pytest.approx(wilson(4, 4))

@@ -58,6 +58,28 @@ class Watched:
         monkeypatch.setattr(autoprompt.Search, "_scores", scoring)
 
 
+def comparisons(visits, start, accept):
+    """How many pairs of a trigger and an example have to be compared, and how many are known.
+
+    The current trigger's are known from when it was a candidate, or became current, until another
+    takes its place; nothing else is.
+    """
+    current, known, found = tuple(start), set(), {"compared": 0, "looked_up": 0}
+    for place, tokens, *_, after, second in visits:
+        swapped = {(*current[:place], t, *current[place + 1 :]) for t in tokens}
+        asked = swapped | ({current} if accept == "strict" else set())
+        here = {int(i) for i in second}
+        for trigger in asked:
+            again = known & here if trigger == current else set()
+            found["looked_up"] += len(again)
+            found["compared"] += len(here) - len(again)
+        if current in asked:
+            known |= here
+        if tuple(after) != current:
+            current, known = tuple(after), here
+    return found
+
+
 CASES = [
     ("bert", "facts", 5, 1, "strict", "likelihood", "disjoint"),
     ("bert", "facts", 1, 3, "best_of_k", "likelihood", "fresh"),
@@ -95,7 +117,7 @@ def test_the_same_search_as_a_literal_loop(
     blank = initial_token(loaded)
     seed = found.restarts[0]["seed"]
     visits, best, last = literal_search.search(loaded, known, own, kept, [blank] * m, seed, blank)
-    for i, (place, tokens, sums, current, arg, accepted, _) in enumerate(visits):
+    for i, (place, tokens, sums, current, arg, accepted, *_) in enumerate(visits):
         assert seen.candidates[i] == [[[place, t]] for t in tokens], i
         np.testing.assert_allclose(seen.sums[i][0], sums, atol=1e-4, err_msg=str(i))
         if accept == "strict" and np.isfinite(current):
@@ -104,6 +126,9 @@ def test_the_same_search_as_a_literal_loop(
         assert found.trace[i][5] == accepted, i
     assert found.restarts[0]["last"] == last
     assert found.trigger == best[1]
+    counts = {name: found.restarts[0][name] for name in ("compared", "looked_up")}
+    assert counts == comparisons(visits, [blank] * m, accept)
+    assert counts["looked_up"] > 0 or accept == "best_of_k"
     assert sum(v[5] for v in visits) > 3 or metric == "accuracy"
     assert not set(found.trigger) & set(np.flatnonzero(~kept).tolist()) or not own.fill_all
 

@@ -162,7 +162,14 @@ rule tabulate_autoprompt:
         outcomes=predicted(),
         swept=sweep_rows(),
         models=MODELS,
-        settings={"mode": config["autoprompt"]["mode"]},
+        settings={
+            "mode": config["autoprompt"]["mode"],
+            "selection": prompt_settings.point(
+                "selection",
+                config["autoprompt"]["low_data"]["selection"],
+                config["autoprompt"]["mode"],
+            ),
+        },
         seed=config["seed"],
     script:
         "../scripts/tabulate_autoprompt.py"

@@ -19,7 +19,7 @@ import torch
 
 from kgprobe.job import log, progress
 from kgprobe.metrics import prompts as metrics
-from kgprobe.probes import prompted
+from kgprobe.probes import prompt_settings, prompted
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.models.reinitialised import reinitialised
@@ -53,7 +53,8 @@ def prepared(spec: ModelSpec, prompt: str, seed: int) -> Loaded:
 def settings_of(loaded: Loaded, task: Task, own: Mapping[str, Any], mode: str) -> Settings:
     """The settings of the search: those of the mode, over them those of the config but nulls."""
     given = {name: value for name, value in own["settings"].items() if value is not None}
-    return settings_for(mode, task.kind, loaded.spec.kind, **{"truncate": task.truncate, **given})
+    given = {"truncate": task.truncate, **given}
+    return settings_for(mode, prompt_settings.task(task.name), loaded.spec.kind, **given)
 
 
 def search_task(

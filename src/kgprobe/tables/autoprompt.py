@@ -37,6 +37,7 @@ RIVALS = (
     "lpaqa",
     "majority",
     "constant",
+    "initial_triggers",
     "random_triggers",
     "searched_reinitialised",
     "searched_embeddings",

@@ -24,13 +24,12 @@ from kgprobe.probes.prompts.trigger_data import SearchError as SearchError
 from kgprobe.probes.prompts.trigger_data import problem
 from kgprobe.probes.prompts.trigger_files import PromptFile, identity, text_of
 from kgprobe.probes.prompts.trigger_filters import allowed, vocabulary_of
-from kgprobe.probes.prompts.trigger_pieces import pieces
 from kgprobe.probes.prompts.trigger_result import DECIMALS, label_table, result, summary
 from kgprobe.probes.prompts.trigger_scores import Floats, Scorer
 from kgprobe.probes.prompts.trigger_settings import Settings as Settings
 from kgprobe.probes.prompts.trigger_settings import settings_for as settings_for
 from kgprobe.probes.prompts.trigger_state import Draws, State
-from kgprobe.probes.prompts.triggers import Template, initial_token
+from kgprobe.probes.prompts.triggers import Template, initial_token, trigger_pieces
 
 #: Difference of scores, in nat per example, below which shared prefixes may change their order:
 #: such candidates are scored again without.
@@ -137,6 +136,8 @@ class Search:
             draws.restore(state.draws)
             while state.iteration < self.settings.iterations:
                 self._iterate(state, draws, bar)
+            if state.best is None and not self.settings.fill_all:
+                state.best = [self._dev(state), -1, list(state.trigger)]  # nothing was accepted
             state.finished.append(summary(self, state))
             state.restart += 1
             state = self._opened(state)
@@ -147,9 +148,14 @@ class Search:
     def _opened(self, state: State) -> State:
         """The state at the start of a restart."""
         state.iteration, state.accepted, state.sequences = 0, 0, 0
+        state.compared, state.looked_up, state.scored = 0, 0, [[], []]
         state.trigger, state.best, state.known = list(self.initial), None, []
-        state.draws = Draws(self.seed(state.restart)).state()
-        if not self.settings.fill_all and state.restart < self.settings.restarts:
+        draws, own = Draws(self.seed(state.restart)), self.settings
+        if own.batches == "fresh":
+            draws.base_seed()  # the released code looks at dev before it begins
+        state.draws = draws.state()
+        # in the released code the initial trigger does not compete
+        if not own.fill_all and own.mode != "released" and state.restart < own.restarts:
             state.best = [self._dev(state), -1, list(state.trigger)]
         return state
 
@@ -164,15 +170,16 @@ class Search:
         gradient_batches, evaluation = self._batches(state, draws)
         gradient = self._gradient(state, gradient_batches)
         tried = self.candidates.draw(gradient, state.trigger, draws)
-        scores, current = self._scores(state, evaluation, [t for t, _ in tried])
+        scores, current, values = self._scores(state, evaluation, [t for t, _ in tried])
         best = int(np.argmax(scores))  # the first of equal ones
         accepted = self.settings.accept == "best_of_k" or bool(
             scores[best] > (-np.inf if self._unfilled(state.trigger) else current)
         )
         dev = None
         if accepted:
-            state.trigger = list(tried[best][0])
-            state.accepted += 1
+            self._move(state, tried[best][0], evaluation, None if values is None else values[best])
+            if self.settings.batches == "fresh":
+                draws.base_seed()
             if not self._unfilled(state.trigger):
                 dev = self._dev(state)
                 if state.best is None or dev > state.best[0]:
@@ -189,6 +196,16 @@ class Search:
         state.draws = draws.state()
         trigger_state.save(state, self.owner, self.path)
         self._tell(state, bar)
+
+    def _move(
+        self, state: State, trigger: list[int], examples: Ints, values: Floats | None
+    ) -> None:
+        """The current trigger becomes another, whose values on these examples are known."""
+        if trigger != state.trigger:
+            state.trigger, state.scored = list(trigger), [[], []]
+            if values is not None:
+                state.scored = [examples.tolist(), values.tolist()]
+        state.accepted += 1
 
     def _unfilled(self, trigger: Sequence[int]) -> bool:
         """Whether a token stands where one still has to be found."""
@@ -219,21 +236,41 @@ class Search:
 
     def _scores(
         self, state: State, examples: Ints, triggers: list[list[int]]
-    ) -> tuple[Floats, float | None]:
-        """Sums over the examples of the candidates, and of the current trigger (None: unasked)."""
+    ) -> tuple[Floats, float | None, Floats | None]:
+        """Sums over the examples of the candidates, and of the current trigger (None: unasked).
+
+        Then the values behind the sums (c x b), None where they are a float32 copy's. What the
+        current trigger has on an example is found once, and again only when the trigger changes.
+        """
         strict = self.settings.accept == "strict"
         asked = [*triggers, state.trigger] if strict else triggers
-        metric = self.settings.metric
-        found = self._sound(state, lambda own: own.values("train", examples, asked, metric))
+        metric, fed = self.settings.metric, self.scorer.rows_fed
+        known = _table(len(self.problem.train), *state.scored)[examples]
+        answered: list[Scorer] = []
+
+        def ask(own: Scorer) -> Floats:
+            answered.append(own)
+            mine = {tuple(state.trigger): known} if own is self.scorer else None
+            return own.values("train", examples, asked, metric, known=mine)
+
+        found = self._sound(state, ask)
+        exact = answered == [self.scorer]
+        state.compared += self.scorer.rows_fed - fed
+        if exact and state.trigger in asked:
+            new = np.isnan(known)
+            state.looked_up += int((~new).sum())
+            state.scored[0] += examples[new].tolist()
+            state.scored[1] += found[asked.index(state.trigger)][new].tolist()
         sums = found.sum(1)
         if self.scorer.shares and metric == "likelihood":
             near = np.flatnonzero(sums >= sums.max() - NEAR * len(examples))
-            if len(near) > 1:
+            if len({tuple(asked[i]) for i in near}) > 1:
                 again = self.scorer.values(
                     "train", examples, [asked[i] for i in near], metric, share=False
                 )
                 sums[near] = again.sum(1)
-        return (sums[:-1], float(sums[-1])) if strict else (sums, None)
+        values = found if exact else None
+        return (sums[:-1], float(sums[-1]), values) if strict else (sums, None, values)
 
     def _sound(self, state: State, ask: Callable[[Scorer], Floats]) -> Floats:
         """What `ask` gets from the scorer; a step whose numbers are not finite again in float32.
@@ -280,11 +317,18 @@ class Search:
         bar.update(1)
 
 
+def _table(size: int, numbers: Sequence[int], values: Sequence[float]) -> Floats:
+    """Values by the number of their example, NaN where there is none."""
+    found = np.full(size, np.nan)
+    found[np.array(numbers, dtype=np.int64)] = values
+    return found
+
+
 def _initial(loaded: Loaded, template: Template, settings: Settings) -> list[int]:
     """The ids of the trigger at the start."""
     if not settings.initial:
         return [initial_token(loaded)] * template.triggers
-    found: list[int] = pieces(loaded.tokenizer, [f" {settings.initial.strip()}"])[0]
+    found = trigger_pieces(loaded, template, settings.initial, settings.habits)
     if len(found) != template.triggers:
         shown = loaded.tokenizer.convert_ids_to_tokens(found)
         raise SearchError(

@@ -25,8 +25,12 @@ class Draws:
 
     def permutation(self, size: int) -> Ints:
         """A shuffle, behind the base seed that opening a data loader takes."""
-        torch.empty((), dtype=torch.int64).random_(generator=self.torch)
+        self.base_seed()
         return self.choice(size)
+
+    def base_seed(self) -> None:
+        """What opening a data loader takes, shuffled or not."""
+        torch.empty((), dtype=torch.int64).random_(generator=self.torch)
 
     def choice(self, size: int) -> Ints:
         """0 ... size - 1 in random order."""
@@ -55,7 +59,9 @@ class State:
     """The search before iteration `iteration` of restart `restart`.
 
     `best` is [dev value, iteration, trigger] or None, `known` the dev values of triggers so far,
-    `finished` the summaries of earlier restarts.
+    `scored` [training examples, values] of the current trigger, `finished` the summaries of earlier
+    restarts. `sequences` counts prompts forward; of the pairs of a trigger and an example that
+    triggers were compared on, `compared` went through the model and `looked_up` did not.
     """
 
     restart: int = 0
@@ -66,6 +72,9 @@ class State:
     draws: dict[str, Any] = field(default_factory=dict)
     accepted: int = 0
     sequences: int = 0
+    compared: int = 0
+    looked_up: int = 0
+    scored: list[list[Any]] = field(default_factory=lambda: [[], []])
     trace: list[list[Any]] = field(default_factory=list)
     finished: list[dict[str, Any]] = field(default_factory=list)
 

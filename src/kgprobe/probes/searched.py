@@ -107,7 +107,7 @@ def search_task(
     outcomes, record = _answers(predictor, prompt, found, task)
     for name, file in found.items():
         group = "" if name == prompted.ALL else name
-        file.scores |= scores(task, outcomes, group)
+        file.scores |= scores(task, outcomes, group, metrics.cut_of(mode))
         trigger_files.save(file, folder / f"{name}.json")
     shutil.rmtree(states)
     return outcomes, {**loaded.record, "prompted": record, "settings": asdict(settings)}
@@ -189,7 +189,9 @@ def _answers(
     return made
 
 
-def scores(task: Task, outcomes: pl.DataFrame, group: str) -> dict[str, Any]:
+def scores(
+    task: Task, outcomes: pl.DataFrame, group: str, cut: int | None = None
+) -> dict[str, Any]:
     """P@1 (accuracy) and MRR of a group on dev and test, with n and interval, for its file."""
     found: dict[str, Any] = {}
     for split in ("dev", "test"):
@@ -198,7 +200,7 @@ def scores(task: Task, outcomes: pl.DataFrame, group: str) -> dict[str, Any]:
         if not known.height:
             continue
         rows = metrics.joined(task.examples, own, split)
-        table = metrics.summary(metrics.ranked(rows), ["p1", "mrr"])
+        table = metrics.summary(metrics.ranked(rows, cut=cut), ["p1", "mrr"])
         for row in table.filter(pl.col("level") == "group").iter_rows(named=True):
             values = {key: round(row[key], 6) for key in ("value", "low", "high")}
             found[f"{split}_{row['measure']}"] = {"metric": row["measure"], "n": row["n"], **values}

@@ -10,6 +10,7 @@ import polars as pl
 from kgprobe.metrics import prompts as metrics
 from kgprobe.metrics.intervals import wilson
 from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables import autoprompt_constants as constants
 from kgprobe.tables import autoprompt_gather as gather
 from kgprobe.tables import table
 from kgprobe.tables.autoprompt_gather import Answered
@@ -77,6 +78,9 @@ def _fact_row(own: Answered, published: Published, seed: int) -> Iterator[Cell]:
         known = published.facts_of(own.published, own.prompt, own.benchmark, measure)
         printed = known if full else None
         yield _cell("autoprompt_table4", own.label, f"{head} {name}", value, n, bounds, printed)
+        if measure == "p1":
+            for word, _, *spread in constants.values(own, seed=seed):
+                yield _cell("autoprompt_table4", own.label, f"{head} P@1, {word}", *spread)
     yield _cell("autoprompt_table4", own.label, f"{head} P@1, micro", *at["micro", "", "p1"])
     for name, arguments in READINGS.items():
         other = gather.per_example(own, **arguments)  # type: ignore[arg-type]
@@ -110,12 +114,14 @@ def relations(
 ) -> dict[str, pl.DataFrame]:
     """Tables 6 and 7 and their like: a row per relation, P@1 of every `model | prompt`.
 
-    Column `search facts` counts training and dev facts, as the paper's "#train" does.
+    Column `search facts` counts training and dev facts, as the paper's "#train" does; beside it
+    what constant answers reach, and how train and test differ.
     """
     made = {}
     for benchmark, those in gather.per_benchmark(gather.of_facts(found)):
         name = FACTS[benchmark][1]
         cells = list(_search_facts(name, those[0], published))
+        cells += constants.relations(name, those, seed)
         for own in those:
             cells += _relation_cells(name, own, published, seed)
         made[name] = table.build(cells)
@@ -199,6 +205,9 @@ def _accuracy(
     n //= own.groups
     bounds = wilson(min(share * n, n), n)
     yield _cell(name, own.label, column, share, n, bounds, printed)
+    for word, _, part, *_ in constants.values(own, split=split, seed=seed):
+        bounds = wilson(min(part * n, n), n)
+        yield _cell(name, own.label, f"{column}, {word}", part, n, bounds)
     if own.groups > 1:
         means = values.group_by("group").agg(ordered_mean("p1"))["p1"].to_list()
         for end, value in (("lowest draw", min(means)), ("highest draw", max(means))):

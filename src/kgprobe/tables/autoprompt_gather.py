@@ -68,7 +68,10 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Answered:
-    """Outcomes of one prompt and model on one benchmark; `published`: the model's printed name."""
+    """Outcomes of one prompt and model on one benchmark; `published`: the model's printed name.
+
+    Reciprocal ranks beyond `cut` are 0.
+    """
 
     benchmark: str
     prompt: str
@@ -78,6 +81,7 @@ class Answered:
     published: str
     outcomes: pl.DataFrame
     examples: pl.DataFrame
+    cut: int | None = None
 
     @property
     def label(self) -> str:
@@ -111,11 +115,12 @@ def answered(
     models: Mapping[str, Row],
     outcomes: Sequence[str | Path],
     folders: Mapping[str, str | Path],
+    mode: str = "default",
 ) -> list[Answered]:
     """What every row of the sheet answered, ordered by benchmark, model and prompt.
 
     `outcomes`: the OUTCOMES file that holds it, in the same order (draws are named `prompt:00`);
-    `folders`: benchmark -> its folder.
+    `folders`: benchmark -> its folder; `mode`: that of the search, whose ranks may be cut.
     """
     examples = {
         name: schema.read(Path(folder) / "examples.parquet", schema.EXAMPLES)
@@ -136,6 +141,7 @@ def answered(
                 published=model.get("published", "") or row["model"],
                 outcomes=files[path].filter(own),
                 examples=examples[row["benchmark"]],
+                cut=metrics.cut_of(mode),
             )
         )
     benchmarks, names = _order(r["benchmark"] for r in rows), _order(a.model for a in found)
@@ -180,7 +186,7 @@ def per_example(
         if own.outcomes.filter(pl.col("split") == split).height and subset == "all":
             raise
         return None
-    values = metrics.ranked(rows, filtered, None, absent)
+    values = metrics.ranked(rows, filtered, own.cut, absent)
     return mean_of_draws(values, own.label) if values.height else None
 
 

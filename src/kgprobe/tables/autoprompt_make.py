@@ -51,7 +51,7 @@ def make(
     of printed figures; `taught`: the TAUGHT file, or "".
     """
     folders = {Path(path).parent.name: Path(path).parent for path in tasks}
-    found = autoprompt_gather.answered(rows, models, outcomes, folders)
+    found = autoprompt_gather.answered(rows, models, outcomes, folders, settings["mode"])
     printed = autoprompt_published.read(published)
     known = schema.read(taught, schema.TAUGHT) if taught else None
     made: dict[str, pl.DataFrame | None] = dict(autoprompt.tables(found, printed, seed, known))

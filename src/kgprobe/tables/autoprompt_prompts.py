@@ -11,10 +11,13 @@ from typing import Any
 import polars as pl
 
 from kgprobe.sampling import hash_key
+from kgprobe.tables import autoprompt_constants as constants
 from kgprobe.tables import table
 from kgprobe.tables.autoprompt_gather import Answered
 
 SLOT = re.compile(r"\[T\](?:x(\d+))?")
+#: behind a number below the majority of the training labels on the same examples
+BELOW = ", below majority"
 #: the group of a task without relations, as in the names of prompt files
 WHOLE_TASK = "all"
 
@@ -126,7 +129,10 @@ def of_relations(
         if name not in made or prompt.prompt not in ("searched", "searched_7"):
             continue
         cells = table.lookup(made[name])
-        own = cells.get((prompt.group, f"{prompt.model} | {prompt.prompt}"))
+        label = f"{prompt.model} | {prompt.prompt}"
+        own = cells.get((prompt.group, label))
+        majority = constants.majority_of(cells, prompt.group, label)
+        under = constants.below(cells, prompt.group, label) is not None
         manual = cells.get((prompt.group, f"{prompt.model} | manual"))
         rows.append(
             {
@@ -136,7 +142,9 @@ def of_relations(
                 "manual prompt": templates.get(prompt.benchmark, {}).get(prompt.group, ""),
                 "manual P@1": _percent(manual),
                 "prompt": prompt.words,
-                "P@1": _percent(own),
+                "P@1": _percent(own) + BELOW * under,
+                "majority P@1": _percent(majority),
+                "best constant P@1": _percent(cells.get((prompt.group, constants.BEST))),
                 "text gives the ids again": "yes" if prompt.content.get("round_trip") else "no",
             }
         )

@@ -5,6 +5,8 @@ from typing import Any
 
 import polars as pl
 
+from kgprobe.probes.prompts.trigger_settings import NOT_RELEASED
+from kgprobe.tables import autoprompt_constants as constants
 from kgprobe.tables import autoprompt_sweeps, grid, table
 from kgprobe.tables.autoprompt_gather import NAMES, Answered
 from kgprobe.tables.autoprompt_published import Published
@@ -22,6 +24,13 @@ NOTES = (
     "Printed values stand beside ours only where model and set are the paper's; all others are "
     "quoted in rows of their own. A prompt that is searched has seen training facts, a manual one "
     "has not. All prompts are lower bounds of what a model knows.",
+)
+#: behind a number that the commonest training label beats
+BELOW = " ‡"
+MAJORITY = (
+    "‡: below the majority, the commonest label of train given to every one of the same examples. "
+    "Best constant: the commonest label of the examples themselves, an oracle. Total variation: "
+    "half the summed difference of the shares of objects in train and test."
 )
 CONTROLS = "Control models were trained here on known facts: they calibrate, they know no world."
 CAPTIONS = {
@@ -82,10 +91,22 @@ def chapter(
         steps = grid.funnel(frame)
         title = f"How {benchmark} was made: steps, all relations"
         folded.append(Grid(title, steps.heads, steps.rows, steps.numeric))
-    notes = [f"Search mode {settings['mode']}.", *NOTES, *told]
+    notes = [f"Search mode {settings['mode']}.", *NOTES, MAJORITY, *_of_mode(settings, made), *told]
     if any(a.control for a in found):
         notes.append(CONTROLS)
     return Chapter("autoprompt", "Searched prompts", LEAD, notes, grids, folded, drawings)
+
+
+def _of_mode(settings: Mapping[str, Any], made: Mapping[str, pl.DataFrame]) -> list[str]:
+    """What a reader must know of the mode: choices that flatter, and what it does not reach."""
+    found = []
+    if settings.get("selection") == "full" and "autoprompt_figure2" in made:
+        found.append(
+            "Figure 2 is optimistic: prompts are chosen on the whole dev set, which is the score."
+        )
+    if settings["mode"] == "released":
+        found.append("The released code does otherwise: " + "; ".join(NOT_RELEASED) + ".")
+    return found
 
 
 def _order(made: Mapping[str, pl.DataFrame]) -> list[str]:
@@ -103,7 +124,13 @@ def _grid(
     by_relation = name.endswith("relations") or name in ("autoprompt_table6", "autoprompt_table7")
     rows = list(dict.fromkeys(frame["row"]))
     body = [
-        [_head(row, found), *(value(cells.get((row, column))) for column in columns)]
+        [
+            _head(row, found),
+            *(
+                value(cells.get((row, column)), constants.below(cells, row, column))
+                for column in columns
+            ),
+        ]
         for row in (sorted(rows, key=grid.property_order) if by_relation else rows)
     ]
     for row, values in quoted.items():
@@ -117,13 +144,18 @@ def _grid(
     return Grid(CAPTIONS[name], heads, body, numeric, EXPLAINED.get(name, ""))
 
 
-def value(cell: Mapping[str, Any] | None) -> Cell:
-    """A number with its interval, and under it what the paper prints."""
+def value(cell: Mapping[str, Any] | None, majority: float | None = None) -> Cell:
+    """A number with its interval, and under it what the paper prints.
+
+    Below the `majority` that is given it is marked.
+    """
     shown = grid.measured(cell)
-    if cell is None or cell["published"] is None:
+    if cell is None:
         return shown
-    small = "; ".join(filter(None, [shown.small, f"printed {cell['published']:g}"]))
-    return Cell(shown.text, small, shown.sort, shown.hint)
+    printed = "" if cell["published"] is None else f"printed {cell['published']:g}"
+    under = "" if majority is None else f"below majority {grid.number(majority)}"
+    small = "; ".join(filter(None, [shown.small, printed, under]))
+    return Cell(shown.text + BELOW * bool(under), small, shown.sort, shown.hint)
 
 
 def _printed(number: float) -> Cell:

@@ -51,10 +51,21 @@ def prepared(spec: ModelSpec, prompt: str, seed: int) -> Loaded:
 
 
 def settings_of(loaded: Loaded, task: Task, own: Mapping[str, Any], mode: str) -> Settings:
-    """The settings of the search: those of the mode, over them those of the config but nulls."""
-    given = {name: value for name, value in own["settings"].items() if value is not None}
-    given = {"truncate": task.truncate, **given}
-    return settings_for(mode, prompt_settings.task(task.name), loaded.spec.kind, **given)
+    """The settings of the search: those of the mode, over them those of the config but nulls.
+
+    Raises TaskError where the benchmark's name and what it asks do not belong together.
+    """
+    name = prompt_settings.task(task.name)
+    if name != task.kind and (task.kind, name) not in (
+        (CLASSIFICATION, "sst2"),
+        (CLASSIFICATION, "sick"),
+    ):
+        raise TaskError(
+            f"{task.name}: asks for {task.kind}, but by its name has the settings of {name}; "
+            f"legal starts of a name: {', '.join(prompt_settings.TASKS)}, any other for facts"
+        )
+    given = {key: value for key, value in own["settings"].items() if value is not None}
+    return settings_for(mode, name, loaded.spec.kind, **{"truncate": task.truncate, **given})
 
 
 def search_task(

@@ -28,7 +28,7 @@ from kgprobe.probes.prompts.trigger_result import DECIMALS, label_table, result,
 from kgprobe.probes.prompts.trigger_scores import Floats, Scorer
 from kgprobe.probes.prompts.trigger_settings import Settings as Settings
 from kgprobe.probes.prompts.trigger_settings import settings_for as settings_for
-from kgprobe.probes.prompts.trigger_state import Draws, State
+from kgprobe.probes.prompts.trigger_state import Draws, Scored, State
 from kgprobe.probes.prompts.triggers import Template, initial_token, trigger_pieces
 
 #: Difference of scores, in nat per example, below which shared prefixes may change their order:
@@ -97,6 +97,7 @@ class Search:
         )  # fmt: skip
         self.scorer = Scorer(loaded, self.problem, budget)
         self.candidates = Candidates(loaded, settings, kept, self.scorer)
+        self.scored = Scored(len(self.problem.train))
         self._precise: Scorer | None = None
         self.owner = self._owner()
 
@@ -127,6 +128,7 @@ class Search:
         state = trigger_state.load(self.owner, self.path)
         if state is not None:
             log.info("search goes on: restart %d, iteration %d", state.restart, state.iteration)
+            self.scored.restore(state.scored)
         state = state or self._opened(State())
         total = self.settings.iterations * self.settings.restarts
         bar = progress(total=total, desc=self.name or "search", unit="it")
@@ -148,7 +150,9 @@ class Search:
     def _opened(self, state: State) -> State:
         """The state at the start of a restart."""
         state.iteration, state.accepted, state.sequences = 0, 0, 0
-        state.compared, state.looked_up, state.scored = 0, 0, [[], []]
+        state.compared, state.looked_up = 0, 0
+        self.scored = Scored(len(self.problem.train))
+        state.scored = self.scored.state()
         state.trigger, state.best, state.known = list(self.initial), None, []
         draws, own = Draws(self.seed(state.restart)), self.settings
         if own.batches == "fresh":
@@ -170,14 +174,16 @@ class Search:
         gradient_batches, evaluation = self._batches(state, draws)
         gradient = self._gradient(state, gradient_batches)
         tried = self.candidates.draw(gradient, state.trigger, draws)
-        scores, current, values = self._scores(state, evaluation, [t for t, _ in tried])
+        scores, current = self._scores(state, evaluation, [t for t, _ in tried])
         best = int(np.argmax(scores))  # the first of equal ones
         accepted = self.settings.accept == "best_of_k" or bool(
             scores[best] > (-np.inf if self._unfilled(state.trigger) else current)
         )
         dev = None
         if accepted:
-            self._move(state, tried[best][0], evaluation, None if values is None else values[best])
+            state.trigger = list(tried[best][0])
+            state.accepted += 1
+            self.scored.moved(state.trigger)
             if self.settings.batches == "fresh":
                 draws.base_seed()
             if not self._unfilled(state.trigger):
@@ -194,18 +200,10 @@ class Search:
         state.sequences += self.scorer.rows_fed - before
         state.iteration += 1
         state.draws = draws.state()
+        if self.path is not None:
+            state.scored = self.scored.state()
         trigger_state.save(state, self.owner, self.path)
         self._tell(state, bar)
-
-    def _move(
-        self, state: State, trigger: list[int], examples: Ints, values: Floats | None
-    ) -> None:
-        """The current trigger becomes another, whose values on these examples are known."""
-        if trigger != state.trigger:
-            state.trigger, state.scored = list(trigger), [[], []]
-            if values is not None:
-                state.scored = [examples.tolist(), values.tolist()]
-        state.accepted += 1
 
     def _unfilled(self, trigger: Sequence[int]) -> bool:
         """Whether a token stands where one still has to be found."""
@@ -236,31 +234,29 @@ class Search:
 
     def _scores(
         self, state: State, examples: Ints, triggers: list[list[int]]
-    ) -> tuple[Floats, float | None, Floats | None]:
+    ) -> tuple[Floats, float | None]:
         """Sums over the examples of the candidates, and of the current trigger (None: unasked).
 
-        Then the values behind the sums (c x b), None where they are a float32 copy's. What the
-        current trigger has on an example is found once, and again only when the trigger changes.
+        What a trigger has on an example is looked up if it was found before; of a float32 copy all
+        is found anew, and nothing is kept.
         """
         strict = self.settings.accept == "strict"
         asked = [*triggers, state.trigger] if strict else triggers
-        metric, fed = self.settings.metric, self.scorer.rows_fed
-        known = _table(len(self.problem.train), *state.scored)[examples]
-        answered: list[Scorer] = []
+        metric = self.settings.metric
+        known = {tuple(t): self.scored.of(t, examples) for t in asked}
 
         def ask(own: Scorer) -> Floats:
-            answered.append(own)
-            mine = {tuple(state.trigger): known} if own is self.scorer else None
-            return own.values("train", examples, asked, metric, known=mine)
+            if own is not self.scorer:
+                return own.values("train", examples, asked, metric)
+            values = own.values("train", examples, asked, metric, known=known)
+            for trigger, row in zip(asked, values, strict=True):
+                self.scored.add(trigger, examples, row)
+            left = sum(int(np.isnan(row).sum()) for row in known.values())
+            state.compared += left
+            state.looked_up += len(known) * len(examples) - left
+            return values
 
         found = self._sound(state, ask)
-        exact = answered == [self.scorer]
-        state.compared += self.scorer.rows_fed - fed
-        if exact and state.trigger in asked:
-            new = np.isnan(known)
-            state.looked_up += int((~new).sum())
-            state.scored[0] += examples[new].tolist()
-            state.scored[1] += found[asked.index(state.trigger)][new].tolist()
         sums = found.sum(1)
         if self.scorer.shares and metric == "likelihood":
             near = np.flatnonzero(sums >= sums.max() - NEAR * len(examples))
@@ -269,8 +265,7 @@ class Search:
                     "train", examples, [asked[i] for i in near], metric, share=False
                 )
                 sums[near] = again.sum(1)
-        values = found if exact else None
-        return (sums[:-1], float(sums[-1]), values) if strict else (sums, None, values)
+        return (sums[:-1], float(sums[-1])) if strict else (sums, None)
 
     def _sound(self, state: State, ask: Callable[[Scorer], Floats]) -> Floats:
         """What `ask` gets from the scorer; a step whose numbers are not finite again in float32.
@@ -315,13 +310,6 @@ class Search:
             refresh=False,
         )
         bar.update(1)
-
-
-def _table(size: int, numbers: Sequence[int], values: Sequence[float]) -> Floats:
-    """Values by the number of their example, NaN where there is none."""
-    found = np.full(size, np.nan)
-    found[np.array(numbers, dtype=np.int64)] = values
-    return found
 
 
 def _initial(loaded: Loaded, template: Template, settings: Settings) -> list[int]:

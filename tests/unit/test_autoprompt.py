@@ -350,8 +350,9 @@ def test_swaps_at_all_positions_are_the_best_of_each_and_never_twice(monkeypatch
     for restart in (batches[:12], batches[12:]):
         assert all((second == restart[0][1]).all() for _, second in restart)
         assert all(not set(np.concatenate(f)) & set(s) for f, s in restart)
-    # a candidate per swap and the current trigger on half of the examples, in 12 iterations
-    assert all(r["compared"] + r["looked_up"] >= 12 * 13 * 3 for r in found.restarts)
+    # a candidate per swap on three examples in 12 iterations; at each of the three positions one
+    # may be the current trigger, which counts once
+    assert all(r["compared"] + r["looked_up"] >= 12 * 10 * 3 for r in found.restarts)
     assert all(r["sequences"] >= r["compared"] for r in found.restarts)
     pairs = quick(positions="all", per_position=8, swaps=6, replace=2, fill_all=False)
     seen.candidates.clear()

@@ -239,6 +239,14 @@ def _gain(own: Answered, rival: Answered, seed: int) -> Cell:
     return _cell("autoprompt_gains", row, own.benchmark, *at["macro", "", "p1"])
 
 
+def shifts(found: Sequence[Answered], seed: int = 0) -> pl.DataFrame | None:
+    """Constant answers, and how train and test differ, per relation of relation extraction and per
+    draw of classes; relations of facts have them in their own tables."""
+    others = gather.of(found, *gather.EXTRACTION, *gather.CLASSIFICATION)
+    cells = list(constants.of_tasks("autoprompt_shift", others, seed))
+    return table.build(cells) if cells else None
+
+
 def _levels(summary: pl.DataFrame) -> dict[tuple[str, str, str], tuple[float, int, Bounds]]:
     """(level, group, measure) -> value, n, interval of a summary of one prompt."""
     return {
@@ -278,6 +286,7 @@ def tables(
         "autoprompt_table4": facts(found, published, seed, taught),
         "autoprompt_classes": per_class(found, seed),
         "autoprompt_gains": gains(found, seed),
+        "autoprompt_shift": shifts(found, seed),
         **relations(found, published, seed),
     }
     return {name: frame for name, frame in made.items() if frame is not None}

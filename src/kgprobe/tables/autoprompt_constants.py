@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.metrics import prompts as metrics
+from kgprobe.tables import autoprompt_gather as gather
 from kgprobe.tables import table
 from kgprobe.tables.autoprompt_gather import Answered
 
@@ -82,6 +83,23 @@ def relations(name: str, those: Sequence[Answered], seed: int = 0) -> Iterator[d
         for word, group, value, n, bounds in values(own, "group", seed=seed):
             if word == MAJORITY and (value, n) != at[word, group]:
                 yield _cell(name, group, f"{own.label}, {word}", value, n, bounds)
+
+
+def of_tasks(name: str, found: Sequence[Answered], seed: int = 0) -> Iterator[dict[str, object]]:
+    """The same cells for tasks without a table of relations; row `benchmark | relation`."""
+    for benchmark, those in gather.per_benchmark(found):
+        every = union(those)
+        unit = "fact" if benchmark in gather.EXTRACTION else "example"
+        rows = {group: " | ".join(filter(None, [benchmark, group])) for group in _groups(every)}
+        for word, group, value, n, bounds in values(every, "group", unit=unit, seed=seed):
+            yield _cell(name, rows[group], word, value, n, bounds)
+        for group, seen, objects, variation, n in shift(every):
+            yield _cell(name, rows[group], SEEN, seen, objects)
+            yield _cell(name, rows[group], VARIATION, variation, n)
+
+
+def _groups(own: Answered) -> list[str]:
+    return own.outcomes["group"].unique().sort().to_list()
 
 
 def shift(own: Answered) -> Iterator[tuple[str, float, int, float, int]]:

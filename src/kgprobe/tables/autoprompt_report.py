@@ -43,6 +43,7 @@ CAPTIONS = {
     "autoprompt_trex_relations": "P@1 by relation, T-REx split",
     "autoprompt_world_relations": "P@1 by relation, embedded world",
     "autoprompt_gains": "What the search gains, in points",
+    "autoprompt_shift": "Constant answers by relation, and how train and test differ",
     "autoprompt_classes": "Accuracy by class",
     "autoprompt_restarts": "Restarts: the search metric on dev",
 }
@@ -57,7 +58,12 @@ EXPLAINED = {
     "autoprompt_restarts": "The chosen restart is the best on dev: what choosing adds shows here.",
 }
 #: tables that stand behind a line that opens them
-FOLDED = ("autoprompt_classes", "autoprompt_restarts", "autoprompt_trex_relations")
+FOLDED = (
+    "autoprompt_shift",
+    "autoprompt_classes",
+    "autoprompt_restarts",
+    "autoprompt_trex_relations",
+)
 
 
 def chapter(

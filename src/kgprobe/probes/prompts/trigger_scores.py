@@ -171,7 +171,11 @@ class Scorer:
             found[left[rows]] = values
 
         with torch.inference_mode():
-            if not (share and self._through_prefixes(tensors, examples, owners, table, read)):
+            # all of them may be known
+            done = not len(left) or (
+                share and self._through_prefixes(tensors, examples, owners, table, read)
+            )
+            if not done:
 
                 def forward(chunk: Ints) -> None:
                     own = table[torch.from_numpy(owners[chunk]).to(table.device)]

@@ -79,8 +79,9 @@ def _fact_row(own: Answered, published: Published, seed: int) -> Iterator[Cell]:
         printed = known if full else None
         yield _cell("autoprompt_table4", own.label, f"{head} {name}", value, n, bounds, printed)
         if measure == "p1":
-            for word, _, *spread in constants.values(own, seed=seed):
-                yield _cell("autoprompt_table4", own.label, f"{head} P@1, {word}", *spread)
+            for word, _, share, size, ends in constants.values(own, seed=seed):
+                column = f"{head} P@1, {word}"
+                yield _cell("autoprompt_table4", own.label, column, share, size, ends)
     yield _cell("autoprompt_table4", own.label, f"{head} P@1, micro", *at["micro", "", "p1"])
     for name, arguments in READINGS.items():
         other = gather.per_example(own, **arguments)  # type: ignore[arg-type]

@@ -5,6 +5,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from kgprobe import schema
+from kgprobe.benchmarks import prompt_frames
 from kgprobe.probes.baselines import majority
 from kgprobe.sampling import hash_key
 from kgprobe.tables import (
@@ -114,18 +116,38 @@ def test_a_number_below_the_majority_is_marked_in_every_table():
     assert autoprompt_report.MAJORITY in page.notes
 
 
-def test_a_prompt_that_was_asked_less_has_a_majority_of_its_own():
+def test_a_model_that_was_asked_less_has_a_majority_of_its_own():
     whole = religion("manual", (1, 1, 1, 1))
-    part = religion()
+    part = religion(model="other")
     part = replace(part, outcomes=part.outcomes.filter(pl.col("example").is_in(["test2", "dev0"])))
     frame = autoprompt.relations([part, whole], PRINTED)["autoprompt_table6"]
     cells = table.lookup(frame)
-    label = "bert-base-cased | searched"
-    assert cells["P140", f"{label}, majority"]["value"] == 100
+    label = "other | searched"
+    assert cells["P140", "other, majority"]["value"] == 100
+    assert ("P140", "bert-base-cased, majority") not in cells
     assert (cells["P140", "majority"]["value"], cells["P140", label]["value"]) == (25, 0)
     assert autoprompt_constants.below(cells, "P140", label) == 100
-    assert autoprompt_constants.below(cells, "P140", f"{label}, majority") is None
+    assert autoprompt_constants.below(cells, "P140", "other, majority") is None
     assert autoprompt_constants.below(cells, "P140", "test facts") is None
+
+
+def test_the_majority_is_that_of_the_training_facts_that_the_model_was_given(tmp_path):
+    own = religion(words={**WORDS, "train": ["Islam"] * 3 + ["Hinduism"] * 5})
+    schema.write(own.examples, schema.EXAMPLES, tmp_path / "examples.parquet")
+    schema.write(own.outcomes, schema.OUTCOMES, tmp_path / "o.parquet")
+    row = {"benchmark": "auto_lama", "prompt": "searched", "model": "m"}
+    for most in (1, 2, None):
+        (found,) = autoprompt_gather.answered(
+            [row], {"m": {"kind": "masked", "source": "hub:x"}}, [tmp_path / "o.parquet"],
+            {"auto_lama": tmp_path}, given=[{"most": {"train": most}}],
+        )  # fmt: skip
+        task = prompt_frames.part(own.examples, {"most": {"train": most}})
+        baseline = majority.majority(task, sorted(set(own.examples["label"])))
+        expected = autoprompt_gather.per_example(replace(own, outcomes=baseline))["p1"].to_list()
+        values = autoprompt_constants.hits(found, autoprompt_constants.MAJORITY)["p1"].to_list()
+        assert values == pytest.approx(expected), most
+        cells = table.lookup(autoprompt.relations([found], PRINTED)["autoprompt_table6"])
+        assert cells["P140", "search facts"]["value"] == (most or 8) + 1
 
 
 def test_classes_and_sentences_have_them_too():

@@ -164,6 +164,12 @@ rule tabulate_autoprompt:
         models=MODELS,
         settings={
             "mode": config["autoprompt"]["mode"],
+            "given": [
+                prompt_settings.section(
+                    config["autoprompt"], row["benchmark"], row["model"]
+                )
+                for row in by_method("predict", "autoprompt")
+            ],
             "selection": prompt_settings.point(
                 "selection",
                 config["autoprompt"]["low_data"]["selection"],

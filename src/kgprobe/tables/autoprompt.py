@@ -121,7 +121,7 @@ def relations(
     made = {}
     for benchmark, those in gather.per_benchmark(gather.of_facts(found)):
         name = FACTS[benchmark][1]
-        cells = list(_search_facts(name, those[0], published))
+        cells = list(_search_facts(name, constants.union(those), published))
         cells += constants.relations(name, those, seed)
         for own in those:
             cells += _relation_cells(name, own, published, seed)

@@ -52,7 +52,11 @@ def union(those: Sequence[Answered]) -> Answered:
     """Everything that one of them was asked, and can answer where one of them can."""
     key = ["group", "split", "example"]
     rows = pl.concat([a.outcomes for a in those]).sort(*key, "best", nulls_last=True)
-    return replace(those[0], outcomes=rows.unique(key, keep="first", maintain_order=True))
+    return replace(
+        those[0],
+        outcomes=rows.unique(key, keep="first", maintain_order=True),
+        examples=pl.concat([a.examples for a in those]).unique(key).sort(key),
+    )
 
 
 def values(
@@ -68,8 +72,8 @@ def values(
 def relations(name: str, those: Sequence[Answered], seed: int = 0) -> Iterator[dict[str, object]]:
     """Cells of a table of relations: MAJORITY and BEST, SEEN and VARIATION, in per cent.
 
-    A prompt that was asked other examples than all of them has a majority of its own, in the column
-    `its label, majority`.
+    A model that was given other examples than all of them has columns of its own, `model, majority`
+    and `model, best constant`, where they differ.
     """
     every = union(those)
     at = {}
@@ -79,10 +83,16 @@ def relations(name: str, those: Sequence[Answered], seed: int = 0) -> Iterator[d
     for group, seen, objects, variation, n in shift(every):
         yield _cell(name, group, SEEN, seen, objects)
         yield _cell(name, group, VARIATION, variation, n)
-    for own in those:
+    for model in dict.fromkeys(_model(a.label) for a in those):
+        own = union([a for a in those if _model(a.label) == model])
         for word, group, value, n, bounds in values(own, "group", seed=seed):
-            if word == MAJORITY and (value, n) != at[word, group]:
-                yield _cell(name, group, f"{own.label}, {word}", value, n, bounds)
+            if (value, n) != at[word, group]:
+                yield _cell(name, group, f"{model}, {word}", value, n, bounds)
+
+
+def _model(label: str) -> str:
+    """The model of a row or column `model | prompt`."""
+    return label.split(" | ")[0]
 
 
 def of_tasks(name: str, found: Sequence[Answered], seed: int = 0) -> Iterator[dict[str, object]]:
@@ -128,10 +138,10 @@ def below(cells: Cells, row: str, column: str) -> float | None:
 
 
 def majority_of(cells: Cells, row: str, column: str) -> Mapping[str, Any] | None:
-    """The majority on the same examples: the column's own, or that of the row for a prompt."""
-    found = cells.get((row, f"{column}, {MAJORITY}"))
-    is_prompt = " | " in column and not column.endswith(f", {MAJORITY}")
-    return found or (cells.get((row, MAJORITY)) if is_prompt else None)
+    """The majority on the same examples: the column's, or for a prompt its model's or the row's."""
+    if " | " not in column:
+        return cells.get((row, f"{column}, {MAJORITY}"))
+    return cells.get((row, f"{_model(column)}, {MAJORITY}")) or cells.get((row, MAJORITY))
 
 
 def _asked(own: Answered, split: str) -> tuple[pl.DataFrame, list[str]]:

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.benchmarks.prompt_frames import part
 from kgprobe.metrics import prompts as metrics
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import marks
@@ -70,6 +72,7 @@ NAMES = {
 class Answered:
     """Outcomes of one prompt and model on one benchmark; `published`: the model's printed name.
 
+    `examples` are those that the model was given: training, dev and test.
     Reciprocal ranks beyond `cut` are 0.
     """
 
@@ -116,11 +119,14 @@ def answered(
     outcomes: Sequence[str | Path],
     folders: Mapping[str, str | Path],
     mode: str = "default",
+    given: Sequence[Mapping[str, Any]] = (),
+    seed: int = 0,
 ) -> list[Answered]:
     """What every row of the sheet answered, ordered by benchmark, model and prompt.
 
     `outcomes`: the OUTCOMES file that holds it, in the same order (draws are named `prompt:00`);
-    `folders`: benchmark -> its folder; `mode`: that of the search, whose ranks may be cut.
+    `folders`: benchmark -> its folder; `mode`: that of the search, whose ranks may be cut; `given`:
+    the section of the config of every row, whose `groups` and `most` say which examples it had.
     """
     examples = {
         name: schema.read(Path(folder) / "examples.parquet", schema.EXAMPLES)
@@ -128,7 +134,7 @@ def answered(
     }
     files = {path: schema.read(path, schema.OUTCOMES) for path in dict.fromkeys(outcomes)}
     found, shown = [], marks.names(rows, outcomes)
-    for row, path in zip(rows, outcomes, strict=True):
+    for row, path, section in zip(rows, outcomes, given or [{}] * len(rows), strict=True):
         model, name = models[row["model"]], pl.col("prompt")
         own = (name == row["prompt"]) | name.str.starts_with(f"{row['prompt']}:")
         found.append(
@@ -140,7 +146,7 @@ def answered(
                 source=model["source"],
                 published=model.get("published", "") or row["model"],
                 outcomes=files[path].filter(own),
-                examples=examples[row["benchmark"]],
+                examples=part(examples[row["benchmark"]], section, seed),
                 cut=metrics.cut_of(mode),
             )
         )

@@ -83,14 +83,14 @@ def of_tasks(
     Of a task with relations one is drawn by seed, and its test example too.
     """
     rows = []
-    examples = {a.benchmark: a.examples for a in found}
+    examples = {(a.benchmark, a.model): a.examples for a in found}
     searches = dict.fromkeys((p.benchmark, p.prompt, p.model) for p in prompts)
     for benchmark, prompt, model in searches:
         own = [p for p in prompts if (p.benchmark, p.prompt, p.model) == (benchmark, prompt, model)]
-        if prompt != "searched" or benchmark not in examples:
+        if prompt != "searched" or (benchmark, model) not in examples:
             continue
         chosen = min(own, key=lambda p: hash_key(seed, p.benchmark, p.group))
-        fields = _fields(examples[benchmark], chosen.group, seed)
+        fields = _fields(examples[benchmark, model], chosen.group, seed)
         labels = chosen.content.get("label_tokens") or {}
         rows.append(
             {

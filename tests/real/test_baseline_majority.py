@@ -7,7 +7,10 @@ import pytest
 
 from kgprobe.metrics.ranking import hit_at
 from kgprobe.probes.baselines.majority import constant, majority
+from kgprobe.tables import autoprompt, autoprompt_constants, autoprompt_published, table
+from tests.conftest import ROOT
 from tests.unit.prompt_examples import examples
+from tests.unit.prompt_outcomes import answered
 
 pytestmark = pytest.mark.real
 
@@ -23,6 +26,32 @@ def lama(real_data):
     return examples(
         {**row, "example": f"{n:06d}", "fact": f"{n:06d}"} for n, row in enumerate(rows)
     )
+
+
+def test_24_of_100_right_on_religion_is_marked_as_below_the_majority(lama):
+    own = lama.filter(pl.col("group") == "P140")
+    labels = own["label"].unique().sort().to_list()
+    # an answerer that is right on every fourth fact
+    found = majority(own, labels, ["test"]).with_columns(
+        pl.when(pl.int_range(pl.len()) % 4 == 0).then(1).otherwise(2).cast(pl.Int32).alias(name)
+        for name in ("best", "worst", "filtered_best", "filtered_worst")
+    )
+    asked = answered("auto_lama", "searched", own, found)
+    printed = autoprompt_published.read(ROOT / "resources/published")
+    cells = table.lookup(autoprompt.relations([asked], printed)["autoprompt_table6"])
+    for column in ("majority", "best constant"):
+        assert cells["P140", column]["value"] == pytest.approx(53.7, abs=0.05)
+        assert cells["P140", column]["n"] == 473
+    under = autoprompt_constants.below(cells, "P140", "bert-base-cased | searched")
+    assert under == cells["P140", "majority"]["value"]
+    train, test = (own.filter(pl.col("split") == s)["label"].to_list() for s in ("train", "test"))
+    seen = cells["P140", "test objects seen in train"]
+    assert (seen["n"], seen["value"]) == (12, 100 * len(set(test) & set(train)) / len(set(test)))
+    apart = sum(
+        abs(train.count(o) / len(train) - test.count(o) / len(test)) for o in {*train, *test}
+    )
+    variation = cells["P140", "total variation, train to test"]["value"]
+    assert variation == pytest.approx(100 * apart / 2)
 
 
 def shares(frame):

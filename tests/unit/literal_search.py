@@ -73,7 +73,10 @@ def gradient(loaded, problem, batches, trigger):
 
 
 def search(loaded, problem, settings, kept, initial, seed, blank):
-    """(visits, best dev trigger, last trigger); a visit is all that an iteration saw."""
+    """(visits, best dev trigger, last trigger); a visit is all that an iteration saw.
+
+    It scores the current trigger again in every iteration.
+    """
     draws = Draws(seed)
     trigger, best, visits = list(initial), None, []
     everything = range(len(problem.dev))
@@ -87,9 +90,12 @@ def search(loaded, problem, settings, kept, initial, seed, blank):
     if not settings.fill_all:
         best = (dev(trigger), list(trigger))
     n, size = len(problem.train), settings.accumulate * settings.batch
+    fresh = settings.batches == "fresh"
+    if fresh:  # the released code opens its dev loader before it begins, and after every swap
+        draws.base_seed()
     for _ in range(settings.iterations):
         order = draws.permutation(n)
-        if settings.batches == "fresh":
+        if fresh:
             first, second = order[:size], draws.permutation(n)[: settings.evaluation or size]
         else:
             first = order[: min(size, n // 2)]
@@ -116,9 +122,11 @@ def search(loaded, problem, settings, kept, initial, seed, blank):
         accepted = settings.accept == "best_of_k" or sums[arg] > current
         if accepted:
             trigger = swapped[arg]
+            if fresh:
+                draws.base_seed()
             if not (settings.fill_all and blank in trigger):
                 score = dev(trigger)
                 if best is None or score > best[0]:
                     best = (score, list(trigger))
-        visits.append((place, tokens, sums, current, arg, accepted, list(trigger)))
+        visits.append((place, tokens, sums, current, arg, accepted, list(trigger), list(second)))
     return visits, best, trigger

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from kgprobe.probes.prompts.autoprompt import SearchError, Settings, search
 from kgprobe.probes.prompts.trigger_data import problem
 from kgprobe.probes.prompts.trigger_filters import allowed, vocabulary_of
 from kgprobe.probes.prompts.trigger_scores import Scorer
-from kgprobe.probes.prompts.triggers import Template, initial_token
+from kgprobe.probes.prompts.trigger_state import Scored
+from kgprobe.probes.prompts.triggers import Template, encode, initial_token
 from tests.unit import literal_search
-from tests.unit.tiny_models import tiny
+from tests.unit.tiny_models import CONFIGS, tiny
 
 NAMES = ["Paris", "Rome", "Niger", "Italy", "Burkina Faso", "France", "the capital", "a country"]
 GOLDS = ["Paris", "Rome", "Africa", "country"]
@@ -58,6 +60,27 @@ class Watched:
         monkeypatch.setattr(autoprompt.Search, "_scores", scoring)
 
 
+def comparisons(visits, start, accept):
+    """How many pairs of a trigger and an example have to be compared, and how many are known.
+
+    A pair is known once it was compared, as long as its trigger is the current one or a swap away.
+    """
+    current, known, found = tuple(start), set(), {"compared": 0, "looked_up": 0}
+    for place, tokens, *_, after, second in visits:
+        swapped = {(*current[:place], t, *current[place + 1 :]) for t in tokens}
+        asked = swapped | ({current} if accept == "strict" else set())
+        for pair in itertools.product(asked, (int(i) for i in second)):
+            found["looked_up" if pair in known else "compared"] += 1
+            known.add(pair)
+        current = tuple(after)
+        known = {
+            (trigger, example)
+            for trigger, example in known
+            if sum(a != b for a, b in zip(trigger, current, strict=True)) < 2
+        }
+    return found
+
+
 CASES = [
     ("bert", "facts", 5, 1, "strict", "likelihood", "disjoint"),
     ("bert", "facts", 1, 3, "best_of_k", "likelihood", "fresh"),
@@ -95,7 +118,7 @@ def test_the_same_search_as_a_literal_loop(
     blank = initial_token(loaded)
     seed = found.restarts[0]["seed"]
     visits, best, last = literal_search.search(loaded, known, own, kept, [blank] * m, seed, blank)
-    for i, (place, tokens, sums, current, arg, accepted, _) in enumerate(visits):
+    for i, (place, tokens, sums, current, arg, accepted, *_) in enumerate(visits):
         assert seen.candidates[i] == [[[place, t]] for t in tokens], i
         np.testing.assert_allclose(seen.sums[i][0], sums, atol=1e-4, err_msg=str(i))
         if accept == "strict" and np.isfinite(current):
@@ -104,6 +127,9 @@ def test_the_same_search_as_a_literal_loop(
         assert found.trace[i][5] == accepted, i
     assert found.restarts[0]["last"] == last
     assert found.trigger == best[1]
+    counts = {name: found.restarts[0][name] for name in ("compared", "looked_up")}
+    assert counts == comparisons(visits, [blank] * m, accept)
+    assert counts["looked_up"] > 0
     assert sum(v[5] for v in visits) > 3 or metric == "accuracy"
     assert not set(found.trigger) & set(np.flatnonzero(~kept).tolist()) or not own.fill_all
 
@@ -234,6 +260,79 @@ def test_places_left_without_a_token_are_an_error_or_allowed():
         search(loaded, Template.parse("{sub} [P]", "masked"), TRAIN, DEV, quick())
 
 
+@pytest.mark.parametrize("name", ["bert", "roberta", "gpt2", "llama"])
+@pytest.mark.parametrize("habits", ["default", "released"])
+def test_an_initial_trigger_is_encoded_as_the_manual_prompt_of_the_same_words(name, habits):
+    bos = "forced" if name in ("gpt2", "llama") else ""
+    loaded, kind = tiny(name, bos=bos), CONFIGS[name][0]
+    end = " ." if kind == "masked" else ""
+    for words in ("The capital of {sub} is", "{sub} is the capital of"):
+        manual = Template.parse(f"{words} [P]{end}", kind)
+        front, back = words.split("{sub}")
+        # the released habit is a blank before byte-level text
+        blank = " " if front and habits == "released" and name != "bert" else ""
+        sizes = [len(loaded.tokenizer.tokenize(part)) for part in (blank + front.strip(), back)]
+        triggers = [f"[T]x{n} " if n else "" for n in sizes]
+        template = Template.parse(f"{triggers[0]}{{sub}} {triggers[1]}[P]{end}", kind)
+        own = quick(initial=words.replace("{sub} ", ""), habits=habits, fill_all=False)
+        trigger = autoprompt._initial(loaded, template, own)
+        fields = [{"sub": "Paris"}, {"sub": "Burkina Faso"}]
+        expected = encode(loaded, manual, fields, habits=habits).rows
+        found = encode(loaded, template, fields, habits=habits).filled(trigger)
+        assert [row.tolist() for row in found] == [row.tolist() for row in expected], words
+
+
+def test_an_unchanged_trigger_is_scored_once_on_an_example(monkeypatch):
+    """What goes through the model: no pair twice while its trigger is a swap away, or none."""
+    loaded, template = tiny("bert", double=False), template_for("bert", 3)
+    fed, values = [], Scorer.values
+
+    def watched(own, split, batch, triggers, *given, known=None, **more):
+        if split == "train":
+            new = {tuple(t): batch[np.isnan(known[tuple(t)])].tolist() for t in triggers}
+            fed.append({(t, i) for t, examples in new.items() for i in examples})
+        return values(own, split, batch, triggers, *given, known=known, **more)
+
+    monkeypatch.setattr(Scorer, "values", watched)
+    own = settings(fixed=True, fill_all=False, batch=4)
+    found = search(loaded, template, TRAIN, DEV, own)
+    (restart,) = found.restarts
+    assert restart["compared"] == sum(map(len, fed))
+    # the examples are the same in every iteration: only what was never asked is fed
+    accepted = [row[5] for row in found.trace]
+    for number in range(1, 50):
+        first = max((i + 1 for i in range(number) if accepted[i]), default=0)
+        before = set().union(*fed[first:number])
+        assert not before & fed[number]
+    assert restart["looked_up"] > 50 * 4, "the current trigger alone is known in every iteration"
+
+
+def test_what_is_remembered_of_triggers_has_an_end(monkeypatch):
+    monkeypatch.setattr(Scored, "ROOM", 12)
+    known, some = Scored(4), np.array([1, 3])
+    for token in range(5):
+        known.add((token, 7), some, np.array([token, 1.0]))
+    assert np.isnan(known.of((1, 7), some)).all()
+    assert known.of((2, 7), np.array([3, 1])).tolist() == [1.0, 2.0]
+    again = Scored(4)
+    again.restore(json.loads(json.dumps(known.state())))
+    again.moved((2, 8))
+    assert again.of((2, 7), some).tolist() == [2.0, 1.0]
+    assert np.isnan(again.of((3, 7), some)).all()
+
+
+def test_in_released_mode_the_initial_trigger_does_not_compete():
+    loaded, template = tiny("bert", double=False), template_for("bert", 2)
+    own = settings(mode="released", batches="fresh", fill_all=False, iterations=3)
+    found = search(loaded, template, TRAIN, DEV, own)
+    assert found.restarts[0]["accepted"] > 0
+    assert found.restarts[0]["iteration"] >= 0
+    # unless nothing was accepted: then it is what there is
+    kept = search(loaded, template, TRAIN, DEV, replace(own, iterations=1, metric="accuracy"))
+    assert kept.restarts[0]["accepted"] == 0
+    assert kept.trigger == [initial_token(loaded)] * 2
+
+
 def test_swaps_at_all_positions_are_the_best_of_each_and_never_twice(monkeypatch):
     loaded, template = tiny("bert", double=False), template_for("bert", 3)
     own = quick(positions="all", per_position=8, swaps=12, fill_all=False, fixed=True)
@@ -251,8 +350,10 @@ def test_swaps_at_all_positions_are_the_best_of_each_and_never_twice(monkeypatch
     for restart in (batches[:12], batches[12:]):
         assert all((second == restart[0][1]).all() for _, second in restart)
         assert all(not set(np.concatenate(f)) & set(s) for f, s in restart)
-    # a candidate per swap and the current trigger on half of the examples, in 12 iterations
-    assert all(r["sequences"] >= 12 * 13 * 3 for r in found.restarts)
+    # a candidate per swap on three examples in 12 iterations; at each of the three positions one
+    # may be the current trigger, which counts once
+    assert all(r["compared"] + r["looked_up"] >= 12 * 10 * 3 for r in found.restarts)
+    assert all(r["sequences"] >= r["compared"] for r in found.restarts)
     pairs = quick(positions="all", per_position=8, swaps=6, replace=2, fill_all=False)
     seen.candidates.clear()
     search(loaded, template, TRAIN, DEV, pairs)

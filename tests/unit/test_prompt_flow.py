@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 
 from kgprobe.probes import (
     prompt_answers,
@@ -12,18 +13,21 @@ from kgprobe.probes import (
     prompt_sweeps,
     prompt_tasks,
     prompt_trained,
+    prompted,
     searched,
 )
 from kgprobe.probes.prompts import autoprompt, trigger_files
+from kgprobe.probes.prompts.triggers import Template
 from kgprobe.schema import OUTCOMES, SWEEPS, check
+from tests.conftest import ROOT
 from tests.unit import prompt_folders
 from tests.unit.tiny_models import tiny
 
 
-def searched_task(folder, loaded, name="searched", **changed):
+def searched_task(folder, loaded, name="searched", benchmark="auto_world", **changed):
     """(outcomes, record) of a search; prompts in folder / name, states in folder / states."""
     own = prompt_folders.settings(**changed)
-    task = prompt_tasks.load(folder / "auto_world", own)
+    task = prompt_tasks.load(folder / benchmark, own)
     places = folder / name, folder / "states"
     (folder / name).mkdir(exist_ok=True)
     return searched.search_task(loaded, task, name, own, "default", *places)
@@ -99,11 +103,21 @@ def test_written_prompts_and_controls_of_a_searched_one(tmp_path, answering):
         loaded.spec, prompt_tasks.load(folder, {}), tmp_path / "searched", draws=3
     )
     asked = ["majority", "constant", "manual", "random_triggers", "shuffled_triggers"]
+    asked.append("initial_triggers")
     frame = own.answers(asked)
     check(frame.sort(OUTCOMES.key), OUTCOMES)
     counts = dict(frame["prompt"].value_counts().iter_rows())
     names = {*asked, *(f"random_triggers:{i:02d}" for i in range(3))} - {"random_triggers"}
     assert counts == dict.fromkeys(names, 14)
+    # the starting triggers are all masks: what the model says without a search
+    start = frame.filter((pl.col("prompt") == "initial_triggers") & (pl.col("group") == "P36"))
+    template = Template.parse("{sub} [T]x2 [P] .", "masked")
+    blank = prompted.Prompt(template, (loaded.tokenizer.mask_token_id,) * 2)
+    rows = prompt_tasks.load(folder, {"groups": ["P36"]}).asked
+    plain, _ = prompted.outcomes(own.predictor, "x", {"P36": blank}, rows, own.task.vocabulary)
+    columns = ["split", "example", "best", "worst", "logprob"]
+    assert start.select(columns).rows() == plain.select(columns).rows()
+    assert start["logprob"].is_not_null().any()
     constant = frame.filter((pl.col("prompt") == "constant") & (pl.col("split") == "test"))
     assert set(constant["options"]) == {len(own.words)}
 
@@ -133,13 +147,13 @@ def test_prompts_move_to_another_model_by_their_text(tmp_path, answering):
 
 def test_classes_are_searched_with_label_tokens(tmp_path, answering):
     loaded = answering(tiny("bert"))
-    folder = prompt_folders.classes(tmp_path / "auto_world")
-    frame, _ = searched_task(tmp_path, loaded)
+    folder = prompt_folders.classes(tmp_path / "auto_sst2")
+    frame, _ = searched_task(tmp_path, loaded, benchmark="auto_sst2")
     file = trigger_files.load(tmp_path / "searched/all.json", loaded)
     assert {name: len(ids) for name, ids in file.labels.items()} == {"negative": 2, "positive": 2}
     assert set(frame["answer"]) <= {"negative", "positive"}
     assert file.scores["dev_p1"]["n"] == 8
-    searched_task(tmp_path, loaded, "searched_words")
+    searched_task(tmp_path, loaded, "searched_words", "auto_sst2")
     words = trigger_files.load(tmp_path / "searched_words/all.json", loaded)
     task = prompt_tasks.load(folder, {})
     assert words.label_tokens == task.about["label_words"]
@@ -260,6 +274,63 @@ def test_the_settings_of_a_model_lie_over_those_of_the_task():
         "settings": {"iterations": 9, "batch": 3},
     }
     assert prompt_settings.section(config, "auto_world", "n") == config["facts"]
+
+
+#: section 9: k, A, B and iterations of the published commands
+SIZES = {
+    "auto_lama": (10, 1, 56, 1000),
+    "auto_lama_trex": (10, 1, 56, 1000),
+    "auto_world": (10, 1, 56, 1000),
+    "auto_re": (10, 1, 32, 500),
+    "auto_re_perturbed": (10, 1, 32, 500),
+    "auto_sst2": (100, 30, 24, 180),
+    "auto_sick": (10, 10, 120, 100),
+    "auto_sick_3way": (10, 10, 120, 100),
+    "auto_sick_2way": (10, 10, 120, 100),
+}
+
+
+@pytest.mark.parametrize("mode", ["default", "paper", "released"])
+def test_every_task_is_searched_with_its_own_sizes_under_one_config(tmp_path, mode):
+    loaded, config = tiny("bert"), yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    for benchmark, sizes in SIZES.items():
+        if benchmark.startswith(("auto_sst2", "auto_sick")):
+            folder = prompt_folders.classes(tmp_path / benchmark)
+        else:
+            folder = prompt_folders.facts(tmp_path / benchmark, benchmark.startswith("auto_re"))
+        own = prompt_settings.section(config["autoprompt"], benchmark, "m")
+        made = searched.settings_of(loaded, prompt_tasks.load(folder, {}), own, mode)
+        found = (made.candidates, made.accumulate, made.batch, made.iterations)
+        assert found == sizes, benchmark
+    config["autoprompt"]["models"] = {"m": {"sick": {"settings": {"candidates": 50}}}}
+    chosen = [
+        prompt_settings.section(config["autoprompt"], name, "m")["settings"]
+        for name in ("auto_sst2", "auto_sick_3way")
+    ]
+    assert chosen == [{}, {"candidates": 50}]
+
+
+def test_a_benchmark_whose_name_is_of_another_task_is_refused(tmp_path):
+    task = prompt_tasks.load(prompt_folders.classes(tmp_path / "auto_world"), {})
+    with pytest.raises(prompt_tasks.TaskError, match="auto_world: asks for classification, but"):
+        searched.settings_of(tiny("bert"), task, prompt_folders.settings(), "default")
+
+
+@pytest.mark.parametrize(
+    ("mode", "selection", "perturbed"),
+    [("default", "within", "fact"), ("paper", "full", "fact"), ("released", "full", "released")],
+)
+def test_the_mode_decides_what_the_config_leaves_open(mode, selection, perturbed):
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    own = {**config["autoprompt"], "mode": mode}
+    made = prompt_settings.sweep(own, "low_data", "auto_sst2", "m")
+    assert made["selection"] == selection
+    given = config["prompt_tasks"]["sentences"]["perturbed"]
+    assert prompt_settings.point("perturbed", given, mode) == perturbed
+    # what the config says goes before
+    own["low_data"] = {**own["low_data"], "selection": "within"}
+    assert prompt_settings.sweep(own, "low_data", "auto_sst2", "m")["selection"] == "within"
+    assert "selection" not in prompt_settings.sweep(own, "grid", "auto_sst2", "m")
 
 
 def test_rows_of_the_sheet_that_make_no_sense_are_told():

@@ -7,6 +7,9 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
+from kgprobe.metrics import prompts as metrics
+from kgprobe.probes import prompt_tasks, prompted, searched
+from kgprobe.probes.prompts.trigger_settings import NOT_RELEASED
 from kgprobe.tables import (
     autoprompt,
     autoprompt_extraction,
@@ -288,6 +291,42 @@ def test_a_sweep_alone_has_its_figure_and_its_headline(method):
     assert len(page.drawings) == 1
     assert not page.grids
     assert headline.build(made)["value"].to_list() == [pytest.approx(60)]
+
+
+def test_a_run_in_released_mode_says_what_flatters_and_what_it_does_not_reach():
+    sweep = [autoprompt_sweeps.Sweep("auto_sst2", "m", points(value=[0.6]))]
+    made = {"autoprompt_figure2": autoprompt_sweeps.low_data(sweep)}
+    given = {"mode": "released", "selection": "full"}
+    notes = autoprompt_report.chapter(made, [], PRINTED, {}, given).notes
+    assert any(note.startswith("Figure 2 is optimistic") for note in notes)
+    assert NOT_RELEASED
+    assert any(all(point in note for point in NOT_RELEASED) for note in notes)
+    plain = autoprompt_report.chapter(made, [], PRINTED, {}, {"mode": "default"}).notes
+    assert not any("optimistic" in note or NOT_RELEASED[0] in note for note in plain)
+
+
+@pytest.mark.parametrize(("mode", "mrr"), [("default", 1 / 10_001), ("released", 0)])
+def test_reciprocal_ranks_are_cut_as_the_mode_has_it(tmp_path, mode, mrr):
+    frame = examples({"P36": {"train": 1, "test": 1}})
+    own = outcomes(frame, {"P36": [10_001]})
+    schema.write(frame, schema.EXAMPLES, tmp_path / "examples.parquet")
+    schema.write(own, schema.OUTCOMES, tmp_path / "o.parquet")
+    row = {"benchmark": "auto_world", "prompt": "searched", "model": "m"}
+    models = {"m": {"kind": "masked", "source": "hub:x"}}
+    folders = {"auto_world": tmp_path}
+    (found,) = autoprompt_gather.answered([row], models, [tmp_path / "o.parquet"], folders, mode)
+    cells = table.lookup(autoprompt.facts([found], PRINTED))
+    assert cells["m | searched", "World MRR"]["value"] == pytest.approx(100 * mrr)
+    # and in the score of a prompt file, and of the evaluation of one
+    task = prompt_tasks.Task("auto_world", frame, [], {})
+    scores = searched.scores(task, own, "P36", metrics.cut_of(mode))
+    assert scores["test_mrr"]["value"] == pytest.approx(mrr, abs=1e-6)
+    (line,) = [
+        text
+        for text in prompted.report(frame, own, "test", metrics.cut_of(mode)).splitlines()
+        if text.startswith("macro") and "mrr" in text
+    ]
+    assert float(line.split()[2]) == pytest.approx(100 * mrr, abs=0.005)
 
 
 def test_the_chapter_holds_ours_and_quotes_the_paper(tmp_path):

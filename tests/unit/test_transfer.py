@@ -38,6 +38,17 @@ def test_to_its_own_model_a_prompt_comes_back():
     assert transferred(there, roberta).trigger == there.trigger
 
 
+def test_a_trigger_that_opens_the_text_opens_it_there_too():
+    bert, roberta = tiny("bert"), tiny("roberta")
+    own = ids(bert, "The capital of")
+    there = prompt_of(bert, Template.parse("[T]x3 {sub} is [P] .", "masked"), own)
+    here = transferred(there, roberta)
+    assert here.trigger == ids(roberta, "The capital of")
+    assert here.trigger != ids(roberta, " The capital of")
+    behind = prompt_of(bert, Template.parse("{sub} [T]x3 is [P] .", "masked"), own)
+    assert transferred(behind, roberta).trigger == ids(roberta, " The capital of")
+
+
 def test_a_causal_model_takes_the_prompt_without_what_follows_the_answer():
     there = prompt(tiny("roberta"))
     here = transferred(there, tiny("gpt2"))

@@ -81,11 +81,11 @@ def test_the_released_test_reads_marks_of_continued_words_as_letters():
 def test_sentiment_triggers_may_hold_capitals_and_no_label():
     vocabulary = vocabulary_of(tiny("roberta"))
     label = vocabulary.raw.index("ĠItaly")
-    default = allowed(vocabulary, settings_for("default", "classification", "masked",
+    default = allowed(vocabulary, settings_for("default", "sst2", "masked",
                                                candidates=9), [label])[0]  # fmt: skip
     assert "ĠParis" in tokens(vocabulary, default)
     assert not default[label]
-    released = settings_for("released", "classification", "masked")
+    released = settings_for("released", "sick", "masked")
     assert allowed(vocabulary, released, [label])[0].all()
 
 
@@ -103,8 +103,8 @@ def test_trigger_tokens_that_are_golds_elsewhere_are_counted():
 
 
 def test_modes_are_those_of_the_table():
-    for mode, task in itertools.product(MODES, ("facts", "relation_extraction", "classification")):
-        own, facts = settings_for(mode, task, "masked"), task != "classification"
+    for mode, task in itertools.product(MODES, ("facts", "relation_extraction", "sst2", "sick")):
+        own, facts = settings_for(mode, task, "masked"), task not in ("sst2", "sick")
         assert own.metric == ("accuracy" if mode == "released" and not facts else "likelihood")
         assert own.accept == ("best_of_k" if mode == "paper" else "strict")
         assert own.batches == ("fresh" if mode == "released" else "disjoint")

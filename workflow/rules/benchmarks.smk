@@ -265,7 +265,7 @@ rule build_prompt_relations:
         mem_mb=2500,
     params:
         code=code("build_prompt_relations"),
-        settings=config["prompt_tasks"]["sentences"],
+        settings=sentence_settings,
         triggers=config["prompt_tasks"]["triggers"]["relation_extraction"],
         seed=config["seed"],
     script:

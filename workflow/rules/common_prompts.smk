@@ -14,6 +14,16 @@ def prompt_sweep(wildcards):
     return prompt_settings.sweep(*own)
 
 
+def sentence_settings(wildcards):
+    """The settings of relation extraction, with the perturbation that the mode has."""
+    own = config["prompt_tasks"]["sentences"]
+    mode = config["autoprompt"]["mode"]
+    return {
+        **own,
+        "perturbed": prompt_settings.point("perturbed", own["perturbed"], mode),
+    }
+
+
 def outcomes_of(row):
     """The file with the outcomes of a row of the sheet."""
     family = prompt_settings.family(row["prompt"])

@@ -162,7 +162,20 @@ rule tabulate_autoprompt:
         outcomes=predicted(),
         swept=sweep_rows(),
         models=MODELS,
-        settings={"mode": config["autoprompt"]["mode"]},
+        settings={
+            "mode": config["autoprompt"]["mode"],
+            "given": [
+                prompt_settings.section(
+                    config["autoprompt"], row["benchmark"], row["model"]
+                )
+                for row in by_method("predict", "autoprompt")
+            ],
+            "selection": prompt_settings.point(
+                "selection",
+                config["autoprompt"]["low_data"]["selection"],
+                config["autoprompt"]["mode"],
+            ),
+        },
         seed=config["seed"],
     script:
         "../scripts/tabulate_autoprompt.py"

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.sampling import take
 from kgprobe.schema import EXAMPLES, FUNNEL
 
 SPLITS = ("train", "dev", "test")
@@ -158,3 +159,24 @@ def write(task: Task, folder: Path, provenance: Mapping[str, object]) -> None:
         with schema.atomic(folder / f"{name}.json") as temporary:
             text = json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
             temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def part(examples: pl.DataFrame, settings: Mapping[str, Any], seed: int = 0) -> pl.DataFrame:
+    """The EXAMPLES that a search and its rivals are given: `groups` (null: all), and at most `most`
+    facts of a split and group, by hash of the facts."""
+    groups = settings.get("groups")
+    if groups is not None:
+        examples = examples.filter(pl.col("group").is_in(list(groups)))
+    for split, most in (settings.get("most") or {}).items():
+        if most is not None:
+            examples = _fewer(examples, split, int(most), seed)
+    return examples
+
+
+def _fewer(examples: pl.DataFrame, split: str, most: int, seed: int) -> pl.DataFrame:
+    """At most so many facts of a split and group."""
+    own = examples.filter(pl.col("split") == split)
+    facts = take(own.select("group", "fact").unique(), most, seed, ["fact"], ["group"], split)
+    kept = own.join(facts, on=["group", "fact"], how="semi")
+    others = examples.filter(pl.col("split") != split)
+    return pl.concat([others, kept]).sort("group", "split", "example")

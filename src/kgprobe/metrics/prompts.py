@@ -92,6 +92,11 @@ def ranked(
     )
 
 
+def cut_of(mode: str) -> int | None:
+    """Where reciprocal ranks end in a mode of autoprompt.md, section 10 (None: nowhere)."""
+    return RELEASED_CUT if mode == "released" else None
+
+
 def reciprocal(
     best: NDArray[np.int64], worst: NDArray[np.int64], cut: int | None = None
 ) -> Numbers:

@@ -1,7 +1,7 @@
 """What prompts that need no search answer, all those of a model at once: it is loaded only once.
 
 Baselines (majority, best constant), written prompts (manual, LPAQA, published), and controls of a
-searched prompt (random and shuffled triggers, prompts found on another model).
+searched prompt (initial, random and shuffled triggers, prompts found on another model).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -124,6 +124,15 @@ class Answerer:
         self.record["manual_chosen"] = record
         return frame
 
+    def initial_triggers(self) -> pl.DataFrame:
+        """What every search starts from, in place of what it found."""
+        initial = trigger_controls.initial_prompt
+        prompts = {
+            group: prompted.of_file(initial(self.loaded, file))
+            for group, file in self._found().items()
+        }
+        return self._asked("initial_triggers", prompts)
+
     def random_triggers(self) -> pl.DataFrame:
         """Random tokens that the filters allow in place of the found ones, in several draws."""
         vocabulary = vocabulary_of(self.loaded)
@@ -227,6 +236,7 @@ PROMPTS: Mapping[str, Callable[[Answerer], Callable[[], pl.DataFrame]]] = {
     "lpaqa_mined": lambda own: own.mined,
     "lpaqa_paraphrased": lambda own: own.paraphrased,
     "published": lambda own: own.published,
+    "initial_triggers": lambda own: own.initial_triggers,
     "random_triggers": lambda own: own.random_triggers,
     "shuffled_triggers": lambda own: own.shuffled_triggers,
     "transferred": lambda own: own.transferred,

@@ -24,13 +24,14 @@ WRITTEN = (
     "lpaqa_mined",
     "lpaqa_paraphrased",
     "published",
+    "initial_triggers",
     "random_triggers",
     "shuffled_triggers",
     "transferred",
 )
 PROMPTS = (*SEARCHED, *TRAINED, *WRITTEN)
 #: prompts that are made of the searched ones of the same model
-OF_SEARCHED = ("random_triggers", "shuffled_triggers")
+OF_SEARCHED = ("initial_triggers", "random_triggers", "shuffled_triggers")
 #: prompts that are made of LPAQA's sets of wordings
 OF_WORDINGS = ("lpaqa_mined", "lpaqa_paraphrased", "manual_chosen")
 #: method of the sheet -> the prompts that it is for
@@ -39,17 +40,29 @@ METHODS = {
     "low_data": ("searched", "finetuned"),
     "grid": ("searched",),
 }
-#: start of a benchmark's name -> what it asks; all others ask for facts
-KINDS = {
+#: what the mode decides outside of the search (autoprompt.md, section 10), by mode; what the config
+#: says goes before, unless it is null
+POINTS = {
+    # low-data curves: what chooses a prompt
+    "selection": {"default": "within", "paper": "full", "released": "full"},
+    # perturbed contexts: one new object per fact, or per sentence of the test
+    "perturbed": {"default": "fact", "paper": "fact", "released": "released"},
+}
+#: start of a benchmark's name -> its task, which has settings of its own; all others ask for facts
+TASKS = {
     "auto_re": "relation_extraction",
-    "auto_sst2": "classification",
-    "auto_sick": "classification",
+    "auto_sst2": "sst2",
+    "auto_sick": "sick",
 }
 
 
-def kind(benchmark: str) -> str:
-    """facts, relation_extraction or classification."""
-    return next((k for start, k in KINDS.items() if benchmark.startswith(start)), "facts")
+def task(benchmark: str) -> str:
+    """facts, relation_extraction, sst2 or sick: the section of the settings of a search.
+
+    >>> task("auto_sick_3way"), task("auto_lama_trex")
+    ('sick', 'facts')
+    """
+    return next((t for start, t in TASKS.items() if benchmark.startswith(start)), "facts")
 
 
 def family(prompt: str) -> str:
@@ -62,18 +75,30 @@ def family(prompt: str) -> str:
 
 
 def section(config: Mapping[str, Any], benchmark: str, model: str) -> dict[str, Any]:
-    """The settings of a search: those of the kind of task, then the model's own for that kind.
+    """The settings of a search: those of the task, then the model's own for that task.
 
     `config` is the key `autoprompt`.
     """
-    name = kind(benchmark)
+    name = task(benchmark)
     own = config["models"].get(model, {}).get(name, {})
     return merged(config[name], own)
 
 
 def sweep(config: Mapping[str, Any], method: str, benchmark: str, model: str) -> dict[str, Any]:
     """The settings of a sweep: those of the search, then the sweep's (low_data or grid)."""
-    return merged(section(config, benchmark, model), config[method])
+    own = merged(section(config, benchmark, model), config[method])
+    if "selection" in own:
+        own["selection"] = point("selection", own["selection"], config["mode"])
+    return own
+
+
+def point(name: str, given: str | None, mode: str) -> str:
+    """The value of one of POINTS: what the config says, or where that is null the mode.
+
+    >>> point("selection", None, "released"), point("selection", "within", "released")
+    ('full', 'within')
+    """
+    return POINTS[name][mode] if given is None else given
 
 
 def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import Any
 
 import polars as pl
 
+from kgprobe.benchmarks.prompt_frames import part
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompted import Prompt, manual
-from kgprobe.sampling import take
 from kgprobe.schema import EXAMPLES, read
 from kgprobe.sheets import read_text
 
@@ -100,14 +100,10 @@ def load(folder: str | Path, settings: Mapping[str, Any], seed: int = 0) -> Task
     examples = read(folder / "examples.parquet", EXAMPLES)
     about = json.loads(read_text(folder / "task.json"))
     groups = settings.get("groups")
-    if groups is not None:
-        if unknown := sorted(set(groups) - set(examples["group"])):
-            legal = ", ".join(sorted(examples["group"].unique()))
-            raise TaskError(f"{folder.name}: no relation {', '.join(unknown)}; legal: {legal}")
-        examples = examples.filter(pl.col("group").is_in(list(groups)))
-    for split, most in (settings.get("most") or {}).items():
-        if most is not None:
-            examples = _fewer(examples, split, int(most), seed)
+    if groups is not None and (unknown := sorted(set(groups) - set(examples["group"]))):
+        legal = ", ".join(sorted(examples["group"].unique()))
+        raise TaskError(f"{folder.name}: no relation {', '.join(unknown)}; legal: {legal}")
+    examples = part(examples, settings, seed)
     return Task(folder.name, examples, json.loads(read_text(folder / "vocabulary.json")), about)
 
 
@@ -126,12 +122,3 @@ def _chosen(by_kind: Mapping[str, str], loaded: Loaded) -> str | None:
     if loaded.spec.kind == "masked" and not segments and "roberta" in by_kind:
         return by_kind["roberta"]
     return by_kind.get(loaded.spec.kind)
-
-
-def _fewer(examples: pl.DataFrame, split: str, most: int, seed: int) -> pl.DataFrame:
-    """At most so many facts of a split and group."""
-    own = examples.filter(pl.col("split") == split)
-    facts = take(own.select("group", "fact").unique(), most, seed, ["fact"], ["group"], split)
-    kept = own.join(facts, on=["group", "fact"], how="semi")
-    others = examples.filter(pl.col("split") != split)
-    return pl.concat([others, kept]).sort("group", "split", "example")

@@ -201,20 +201,22 @@ def _framed(rows: pl.DataFrame, found: Ranks, options: Answers) -> pl.DataFrame:
     )
 
 
-def report(examples: pl.DataFrame, found: pl.DataFrame, split: str) -> str:
+def report(examples: pl.DataFrame, found: pl.DataFrame, split: str, cut: int | None = None) -> str:
     """The metrics of outcomes as text: value in percent, n and interval, groups before averages."""
     rows = metrics.joined(examples, found, split)
-    parts = [("", metrics.summary(metrics.ranked(rows)))]
+    parts = [("", metrics.summary(metrics.ranked(rows, cut=cut)))]
     if rows.select("prompt", "group", "fact").is_duplicated().any():
         facts, each = metrics.sentences(rows)
         parts += [("", metrics.summary(facts, ("any_sentence", "sentences")))]
         parts += [("", metrics.summary(each, ("sentence",)))]
     if rows["others"].list.len().max():
-        parts += _averages("other right answers ignored", metrics.ranked(rows, filtered=True))
+        parts += _averages(
+            "other right answers ignored", metrics.ranked(rows, filtered=True, cut=cut)
+        )
     absent = int(rows["best"].null_count())
     if absent:
-        parts += _averages("all examples", metrics.ranked(rows, absent="wrong"))
-    clean = metrics.ranked(rows.filter(pl.col("flags").list.len() == 0))
+        parts += _averages("all examples", metrics.ranked(rows, cut=cut, absent="wrong"))
+    clean = metrics.ranked(rows.filter(pl.col("flags").list.len() == 0), cut=cut)
     if 0 < clean.height < rows.height - absent:
         parts += _averages("without overlap", clean)
     lines = [f"{_line(row)}  {told}".rstrip() for told, part in parts for row in part.to_dicts()]
@@ -252,7 +254,8 @@ def main() -> None:
     torch.set_num_threads(1)
     first = Path(chosen.prompt)
     first = min(first.glob("*.json"), default=first) if first.is_dir() else first
-    loaded = _model(str(trigger_files.read(first).made_for["model"]), chosen)
+    made = trigger_files.read(first)
+    loaded = _model(str(made.made_for["model"]), chosen)
     prompts = load_prompts(chosen.prompt, loaded)
     examples = read(chosen.examples, EXAMPLES).filter(pl.col("split") == chosen.split)
     if "" not in prompts:
@@ -273,7 +276,7 @@ def main() -> None:
     sizes = sorted({told["options"] for told in record.values()})
     control = " (a control model)" if loaded.spec.source.startswith("control:") else ""
     print(f"{loaded.spec.model}{control}, split {chosen.split}, ranks among {sizes} answers")
-    print(report(examples, found, chosen.split))
+    print(report(examples, found, chosen.split, metrics.cut_of(made.mode)))
 
 
 def _model(name: str, chosen: argparse.Namespace) -> Loaded:

@@ -19,7 +19,7 @@ import torch
 
 from kgprobe.job import log, progress
 from kgprobe.metrics import prompts as metrics
-from kgprobe.probes import prompted
+from kgprobe.probes import prompt_settings, prompted
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.models.reinitialised import reinitialised
@@ -51,9 +51,21 @@ def prepared(spec: ModelSpec, prompt: str, seed: int) -> Loaded:
 
 
 def settings_of(loaded: Loaded, task: Task, own: Mapping[str, Any], mode: str) -> Settings:
-    """The settings of the search: those of the mode, over them those of the config but nulls."""
-    given = {name: value for name, value in own["settings"].items() if value is not None}
-    return settings_for(mode, task.kind, loaded.spec.kind, **{"truncate": task.truncate, **given})
+    """The settings of the search: those of the mode, over them those of the config but nulls.
+
+    Raises TaskError where the benchmark's name and what it asks do not belong together.
+    """
+    name = prompt_settings.task(task.name)
+    if name != task.kind and (task.kind, name) not in (
+        (CLASSIFICATION, "sst2"),
+        (CLASSIFICATION, "sick"),
+    ):
+        raise TaskError(
+            f"{task.name}: asks for {task.kind}, but by its name has the settings of {name}; "
+            f"legal starts of a name: {', '.join(prompt_settings.TASKS)}, any other for facts"
+        )
+    given = {key: value for key, value in own["settings"].items() if value is not None}
+    return settings_for(mode, name, loaded.spec.kind, **{"truncate": task.truncate, **given})
 
 
 def search_task(
@@ -106,7 +118,7 @@ def search_task(
     outcomes, record = _answers(predictor, prompt, found, task)
     for name, file in found.items():
         group = "" if name == prompted.ALL else name
-        file.scores |= scores(task, outcomes, group)
+        file.scores |= scores(task, outcomes, group, metrics.cut_of(mode))
         trigger_files.save(file, folder / f"{name}.json")
     shutil.rmtree(states)
     return outcomes, {**loaded.record, "prompted": record, "settings": asdict(settings)}
@@ -188,7 +200,9 @@ def _answers(
     return made
 
 
-def scores(task: Task, outcomes: pl.DataFrame, group: str) -> dict[str, Any]:
+def scores(
+    task: Task, outcomes: pl.DataFrame, group: str, cut: int | None = None
+) -> dict[str, Any]:
     """P@1 (accuracy) and MRR of a group on dev and test, with n and interval, for its file."""
     found: dict[str, Any] = {}
     for split in ("dev", "test"):
@@ -197,7 +211,7 @@ def scores(task: Task, outcomes: pl.DataFrame, group: str) -> dict[str, Any]:
         if not known.height:
             continue
         rows = metrics.joined(task.examples, own, split)
-        table = metrics.summary(metrics.ranked(rows), ["p1", "mrr"])
+        table = metrics.summary(metrics.ranked(rows, cut=cut), ["p1", "mrr"])
         for row in table.filter(pl.col("level") == "group").iter_rows(named=True):
             values = {key: round(row[key], 6) for key in ("value", "low", "high")}
             found[f"{split}_{row['measure']}"] = {"metric": row["measure"], "n": row["n"], **values}

@@ -11,6 +11,7 @@ import polars as pl
 from kgprobe.metrics import prompts as metrics
 from kgprobe.metrics.intervals import wilson
 from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables import autoprompt_constants as constants
 from kgprobe.tables import autoprompt_gather as gather
 from kgprobe.tables import calibration as house
 from kgprobe.tables import table
@@ -39,6 +40,7 @@ RIVALS = (
     "lpaqa",
     "majority",
     "constant",
+    "initial_triggers",
     "random_triggers",
     "searched_reinitialised",
     "searched_embeddings",
@@ -85,6 +87,10 @@ def _fact_row(own: Answered, published: Published, seed: int) -> Iterator[Cell]:
         known = published.facts_of(own.published, own.prompt, own.benchmark, measure)
         printed = known if full else None
         yield _cell("autoprompt_table4", own.label, f"{head} {name}", value, n, bounds, printed)
+        if measure == "p1":
+            for word, _, share, size, ends in constants.values(own, seed=seed):
+                column = f"{head} P@1, {word}"
+                yield _cell("autoprompt_table4", own.label, column, share, size, ends)
     yield _cell("autoprompt_table4", own.label, f"{head} P@1, micro", *at["micro", "", "p1"])
     for name, arguments in READINGS.items():
         other = gather.per_example(own, **arguments)  # type: ignore[arg-type]
@@ -156,12 +162,14 @@ def relations(
 ) -> dict[str, pl.DataFrame]:
     """Tables 6 and 7 and their like: a row per relation, P@1 of every `model | prompt`.
 
-    Column `search facts` counts training and dev facts, as the paper's "#train" does.
+    Column `search facts` counts training and dev facts, as the paper's "#train" does; beside it
+    what constant answers reach, and how train and test differ.
     """
     made = {}
     for benchmark, those in gather.per_benchmark(gather.of_facts(found)):
         name = FACTS[benchmark][1]
-        cells = list(_search_facts(name, those[0], published))
+        cells = list(_search_facts(name, constants.union(those), published))
+        cells += constants.relations(name, those, seed)
         for own in those:
             cells += _relation_cells(name, own, published, seed)
         made[name] = table.build(cells)
@@ -245,6 +253,9 @@ def _accuracy(
     n //= own.groups
     bounds = wilson(min(share * n, n), n)
     yield _cell(name, own.label, column, share, n, bounds, printed)
+    for word, _, part, *_ in constants.values(own, split=split, seed=seed):
+        bounds = wilson(min(part * n, n), n)
+        yield _cell(name, own.label, f"{column}, {word}", part, n, bounds)
     if own.groups > 1:
         means = values.group_by("group").agg(ordered_mean("p1"))["p1"].to_list()
         for end, value in (("lowest draw", min(means)), ("highest draw", max(means))):
@@ -274,6 +285,14 @@ def _gain(own: Answered, rival: Answered, seed: int) -> Cell:
     at = _levels(metrics.gain(both, own.label, rival.label, ["p1"], seed))
     row = f"{own.label} minus {rival.prompt}"
     return _cell("autoprompt_gains", row, own.benchmark, *at["macro", "", "p1"])
+
+
+def shifts(found: Sequence[Answered], seed: int = 0) -> pl.DataFrame | None:
+    """Constant answers, and how train and test differ, per relation of relation extraction and per
+    draw of classes; relations of facts have them in their own tables."""
+    others = gather.of(found, *gather.EXTRACTION, *gather.CLASSIFICATION)
+    cells = list(constants.of_tasks("autoprompt_shift", others, seed))
+    return table.build(cells) if cells else None
 
 
 def _levels(summary: pl.DataFrame) -> dict[tuple[str, str, str], tuple[float, int, Bounds]]:
@@ -315,6 +334,7 @@ def tables(
         "autoprompt_table4": facts(found, published, seed, taught),
         "autoprompt_classes": per_class(found, seed),
         "autoprompt_gains": gains(found, seed),
+        "autoprompt_shift": shifts(found, seed),
         **relations(found, published, seed),
     }
     return {name: frame for name, frame in made.items() if frame is not None}

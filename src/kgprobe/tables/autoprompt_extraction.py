@@ -7,6 +7,7 @@ import polars as pl
 
 from kgprobe.metrics import prompts as metrics
 from kgprobe.sampling import hash_key
+from kgprobe.tables import autoprompt_constants as constants
 from kgprobe.tables import autoprompt_gather as gather
 from kgprobe.tables import table
 from kgprobe.tables.autoprompt_gather import Answered
@@ -73,6 +74,9 @@ def _row(
                 known,
                 PAPER,
             )
+    for word, _, value, n, (low, high) in constants.values(own, unit="fact", seed=seed):
+        bounds = (100 * low, 100 * high)
+        yield table.cell(NAME, own.label, f"{head}, {word}", 100 * value, n, bounds, None, PAPER)
 
 
 def _old(rows: pl.DataFrame, label: str) -> pl.DataFrame:

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.benchmarks.prompt_frames import part
 from kgprobe.metrics import prompts as metrics
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import marks
@@ -29,6 +31,7 @@ PROMPTS = (
     "lpaqa_paraphrased",
     "published",
     "continuous",
+    "initial_triggers",
     "random_triggers",
     "shuffled_triggers",
     "searched_reinitialised",
@@ -52,6 +55,7 @@ NAMES = {
     "lpaqa_paraphrased": "LPAQA, weighted, paraphrased",
     "published": "published AutoPrompt prompt",
     "continuous": "continuous prompt (OptiPrompt)",
+    "initial_triggers": "control: what the search starts from",
     "random_triggers": "control: random triggers",
     "shuffled_triggers": "control: found triggers shuffled",
     "searched_reinitialised": "control: search, all weights random",
@@ -66,7 +70,11 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Answered:
-    """Outcomes of one prompt and model on one benchmark; `published`: the model's printed name."""
+    """Outcomes of one prompt and model on one benchmark; `published`: the model's printed name.
+
+    `examples` are those that the model was given: training, dev and test.
+    Reciprocal ranks beyond `cut` are 0.
+    """
 
     benchmark: str
     prompt: str
@@ -76,6 +84,7 @@ class Answered:
     published: str
     outcomes: pl.DataFrame
     examples: pl.DataFrame
+    cut: int | None = None
     #: whether its calibration does not meet the requirement
     outside: bool = False
 
@@ -116,11 +125,15 @@ def answered(
     models: Mapping[str, Row],
     outcomes: Sequence[str | Path],
     folders: Mapping[str, str | Path],
+    mode: str = "default",
+    given: Sequence[Mapping[str, Any]] = (),
+    seed: int = 0,
 ) -> list[Answered]:
     """What every row of the sheet answered, ordered by benchmark, model and prompt.
 
     `outcomes`: the OUTCOMES file that holds it, in the same order (draws are named `prompt:00`);
-    `folders`: benchmark -> its folder.
+    `folders`: benchmark -> its folder; `mode`: that of the search, whose ranks may be cut; `given`:
+    the section of the config of every row, whose `groups` and `most` say which examples it had.
     """
     examples = {
         name: schema.read(Path(folder) / "examples.parquet", schema.EXAMPLES)
@@ -128,7 +141,7 @@ def answered(
     }
     files = {path: schema.read(path, schema.OUTCOMES) for path in dict.fromkeys(outcomes)}
     found, shown = [], marks.names(rows, outcomes)
-    for row, path in zip(rows, outcomes, strict=True):
+    for row, path, section in zip(rows, outcomes, given or [{}] * len(rows), strict=True):
         model, name = models[row["model"]], pl.col("prompt")
         own = (name == row["prompt"]) | name.str.starts_with(f"{row['prompt']}:")
         found.append(
@@ -140,7 +153,8 @@ def answered(
                 source=model["source"],
                 published=model.get("published", "") or row["model"],
                 outcomes=files[path].filter(own),
-                examples=examples[row["benchmark"]],
+                examples=part(examples[row["benchmark"]], section, seed),
+                cut=metrics.cut_of(mode),
             )
         )
     benchmarks, names = _order(r["benchmark"] for r in rows), _order(a.model for a in found)
@@ -185,7 +199,7 @@ def per_example(
         if own.outcomes.filter(pl.col("split") == split).height and subset == "all":
             raise
         return None
-    values = metrics.ranked(rows, filtered, None, absent)
+    values = metrics.ranked(rows, filtered, own.cut, absent)
     return mean_of_draws(values, own.label) if values.height else None
 
 

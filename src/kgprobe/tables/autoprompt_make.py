@@ -49,10 +49,12 @@ def make(
 
     `rows` and `swept`: rows of the sheet with the file of each in `outcomes` and `sweeps`; `tasks`:
     examples.parquet of every benchmark; `prompts`: folders of prompt files; `published`: the folder
-    of printed figures; `taught`: the TAUGHT file, or "".
+    of printed figures; `taught`: the TAUGHT file, or ""; `settings`: mode, selection (of prompts
+    from few examples), and given, the section of the config of every row.
     """
     folders = {Path(path).parent.name: Path(path).parent for path in tasks}
-    found = autoprompt_gather.answered(rows, models, outcomes, folders)
+    mode, given = settings["mode"], settings["given"]
+    found = autoprompt_gather.answered(rows, models, outcomes, folders, mode, given, seed)
     printed = autoprompt_published.read(published)
     known = schema.read(taught, schema.TAUGHT) if taught else None
     calibrated = None if known is None else autoprompt.calibration(found, known, seed)

@@ -11,10 +11,13 @@ from typing import Any
 import polars as pl
 
 from kgprobe.sampling import hash_key
+from kgprobe.tables import autoprompt_constants as constants
 from kgprobe.tables import marks, table
 from kgprobe.tables.autoprompt_gather import Answered
 
 SLOT = re.compile(r"\[T\](?:x(\d+))?")
+#: behind a number below the majority of the training labels on the same examples
+BELOW = ", below majority"
 #: the group of a task without relations, as in the names of prompt files
 WHOLE_TASK = "all"
 
@@ -80,14 +83,14 @@ def of_tasks(
     Of a task with relations one is drawn by seed, and its test example too.
     """
     rows = []
-    examples = {a.benchmark: a.examples for a in found}
+    examples = {(a.benchmark, a.model): a.examples for a in found}
     searches = dict.fromkeys((p.benchmark, p.prompt, p.model) for p in prompts)
     for benchmark, prompt, model in searches:
         own = [p for p in prompts if (p.benchmark, p.prompt, p.model) == (benchmark, prompt, model)]
-        if prompt != "searched" or benchmark not in examples:
+        if prompt != "searched" or (benchmark, model) not in examples:
             continue
         chosen = min(own, key=lambda p: hash_key(seed, p.benchmark, p.group))
-        fields = _fields(examples[benchmark], chosen.group, seed)
+        fields = _fields(examples[benchmark, model], chosen.group, seed)
         labels = chosen.content.get("label_tokens") or {}
         rows.append(
             {
@@ -129,8 +132,11 @@ def of_relations(
         shown = {marks.bare(c): c for c in made[name]["column"].unique()}
         labels = [marks.bare(f"{prompt.model} | {p}") for p in (prompt.prompt, "manual")]
         cells = table.lookup(made[name])
-        own, manual = (cells.get((prompt.group, shown.get(label, ""))) for label in labels)
-        signs = [marks.OUTSIDE * (marks.OUTSIDE in shown.get(label, "")) for label in labels]
+        columns = [shown.get(label, label) for label in labels]
+        own, manual = (cells.get((prompt.group, column)) for column in columns)
+        signs = [marks.OUTSIDE * (marks.OUTSIDE in column) for column in columns]
+        majority = constants.majority_of(cells, prompt.group, columns[0])
+        under = constants.below(cells, prompt.group, columns[0]) is not None
         rows.append(
             {
                 "benchmark": prompt.benchmark,
@@ -139,7 +145,9 @@ def of_relations(
                 "manual prompt": templates.get(prompt.benchmark, {}).get(prompt.group, ""),
                 "manual P@1": _percent(manual) + signs[1],
                 "prompt": prompt.words,
-                "P@1": _percent(own) + signs[0],
+                "P@1": _percent(own) + signs[0] + BELOW * under,
+                "majority P@1": _percent(majority),
+                "best constant P@1": _percent(cells.get((prompt.group, constants.BEST))),
                 "text gives the ids again": "yes" if prompt.content.get("round_trip") else "no",
             }
         )

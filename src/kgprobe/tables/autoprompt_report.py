@@ -5,6 +5,8 @@ from typing import Any
 
 import polars as pl
 
+from kgprobe.probes.prompts.trigger_settings import NOT_RELEASED
+from kgprobe.tables import autoprompt_constants as constants
 from kgprobe.tables import autoprompt_sweeps, grid, table
 from kgprobe.tables.autoprompt_gather import NAMES, Answered
 from kgprobe.tables.autoprompt_published import Published
@@ -23,6 +25,13 @@ NOTES = (
     "quoted in rows of their own. A prompt that is searched has seen training facts, a manual one "
     "has not. All prompts are lower bounds of what a model knows.",
 )
+#: behind a number that the commonest training label beats
+BELOW = " ‡"
+MAJORITY = (
+    "‡: below the majority, the commonest label of train given to every one of the same examples. "
+    "Best constant: the commonest label of the examples themselves, an oracle. Total variation: "
+    "half the summed difference of the shares of objects in train and test."
+)
 CONTROLS = "Control models were trained here on known facts: they calibrate, they know no world."
 CAPTIONS = {
     "autoprompt_table1": "Table 1: accuracy on SST-2",
@@ -35,6 +44,7 @@ CAPTIONS = {
     "autoprompt_world_relations": "P@1 by relation, embedded world",
     "autoprompt_calibration": "Calibration: P@1 of control models, facts taught and untaught",
     "autoprompt_gains": "What the search gains, in points",
+    "autoprompt_shift": "Constant answers by relation, and how train and test differ",
     "autoprompt_classes": "Accuracy by class",
     "autoprompt_restarts": "Restarts: the search metric on dev",
 }
@@ -51,7 +61,12 @@ EXPLAINED = {
     "autoprompt_restarts": "The chosen restart is the best on dev: what choosing adds shows here.",
 }
 #: tables that stand behind a line that opens them
-FOLDED = ("autoprompt_classes", "autoprompt_restarts", "autoprompt_trex_relations")
+FOLDED = (
+    "autoprompt_shift",
+    "autoprompt_classes",
+    "autoprompt_restarts",
+    "autoprompt_trex_relations",
+)
 
 
 def chapter(
@@ -85,10 +100,22 @@ def chapter(
         steps = grid.funnel(frame)
         title = f"How {benchmark} was made: steps, all relations"
         folded.append(Grid(title, steps.heads, steps.rows, steps.numeric))
-    notes = [f"Search mode {settings['mode']}.", *NOTES, *told]
+    notes = [f"Search mode {settings['mode']}.", *NOTES, MAJORITY, *_of_mode(settings, made), *told]
     if any(a.control for a in found):
         notes.append(CONTROLS)
     return Chapter("autoprompt", "Searched prompts", LEAD, notes, grids, folded, drawings)
+
+
+def _of_mode(settings: Mapping[str, Any], made: Mapping[str, pl.DataFrame]) -> list[str]:
+    """What a reader must know of the mode: choices that flatter, and what it does not reach."""
+    found = []
+    if settings.get("selection") == "full" and "autoprompt_figure2" in made:
+        found.append(
+            "Figure 2 is optimistic: prompts are chosen on the whole dev set, which is the score."
+        )
+    if settings["mode"] == "released":
+        found.append("The released code does otherwise: " + "; ".join(NOT_RELEASED) + ".")
+    return found
 
 
 def _order(made: Mapping[str, pl.DataFrame]) -> list[str]:
@@ -106,7 +133,13 @@ def _grid(
     by_relation = name.endswith("relations") or name in ("autoprompt_table6", "autoprompt_table7")
     rows = list(dict.fromkeys(frame["row"]))
     body = [
-        [_head(row, found), *(value(cells.get((row, column))) for column in columns)]
+        [
+            _head(row, found),
+            *(
+                value(cells.get((row, column)), constants.below(cells, row, column))
+                for column in columns
+            ),
+        ]
         for row in (sorted(rows, key=grid.property_order) if by_relation else rows)
     ]
     for row, values in quoted.items():
@@ -120,13 +153,18 @@ def _grid(
     return Grid(CAPTIONS[name], heads, body, numeric, EXPLAINED.get(name, ""))
 
 
-def value(cell: Mapping[str, Any] | None) -> Cell:
-    """A number with its interval, and under it what the paper prints."""
+def value(cell: Mapping[str, Any] | None, majority: float | None = None) -> Cell:
+    """A number with its interval, and under it what the paper prints.
+
+    Below the `majority` that is given it is marked.
+    """
     shown = grid.measured(cell)
-    if cell is None or cell["published"] is None:
+    if cell is None:
         return shown
-    small = "; ".join(filter(None, [shown.small, f"printed {cell['published']:g}"]))
-    return Cell(shown.text, small, shown.sort, shown.hint)
+    printed = "" if cell["published"] is None else f"printed {cell['published']:g}"
+    under = "" if majority is None else f"below majority {grid.number(majority)}"
+    small = "; ".join(filter(None, [shown.small, printed, under]))
+    return Cell(shown.text + BELOW * bool(under), small, shown.sort, shown.hint)
 
 
 def _printed(number: float) -> Cell:

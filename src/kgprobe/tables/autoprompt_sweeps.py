@@ -24,12 +24,11 @@ WORDS = {"searched": "AutoPrompt", "finetuned": "fine-tuned"}
 
 @dataclass(frozen=True)
 class Sweep:
-    """The points (SWEEPS) of one model on one benchmark; `selection`: how prompts were chosen."""
+    """The points (SWEEPS) of one model on one benchmark."""
 
     benchmark: str
     model: str
     points: pl.DataFrame
-    selection: str = ""
 
 
 def low_data(sweeps: Sequence[Sweep]) -> pl.DataFrame | None:

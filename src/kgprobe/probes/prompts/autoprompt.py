@@ -24,13 +24,12 @@ from kgprobe.probes.prompts.trigger_data import SearchError as SearchError
 from kgprobe.probes.prompts.trigger_data import problem
 from kgprobe.probes.prompts.trigger_files import PromptFile, identity, text_of
 from kgprobe.probes.prompts.trigger_filters import allowed, vocabulary_of
-from kgprobe.probes.prompts.trigger_pieces import pieces
 from kgprobe.probes.prompts.trigger_result import DECIMALS, label_table, result, summary
 from kgprobe.probes.prompts.trigger_scores import Floats, Scorer
 from kgprobe.probes.prompts.trigger_settings import Settings as Settings
 from kgprobe.probes.prompts.trigger_settings import settings_for as settings_for
-from kgprobe.probes.prompts.trigger_state import Draws, State
-from kgprobe.probes.prompts.triggers import Template, initial_token
+from kgprobe.probes.prompts.trigger_state import Draws, Scored, State
+from kgprobe.probes.prompts.triggers import Template, initial_token, trigger_pieces
 
 #: Difference of scores, in nat per example, below which shared prefixes may change their order:
 #: such candidates are scored again without.
@@ -98,6 +97,7 @@ class Search:
         )  # fmt: skip
         self.scorer = Scorer(loaded, self.problem, budget)
         self.candidates = Candidates(loaded, settings, kept, self.scorer)
+        self.scored = Scored(len(self.problem.train))
         self._precise: Scorer | None = None
         self.owner = self._owner()
 
@@ -128,6 +128,7 @@ class Search:
         state = trigger_state.load(self.owner, self.path)
         if state is not None:
             log.info("search goes on: restart %d, iteration %d", state.restart, state.iteration)
+            self.scored.restore(state.scored)
         state = state or self._opened(State())
         total = self.settings.iterations * self.settings.restarts
         bar = progress(total=total, desc=self.name or "search", unit="it")
@@ -137,6 +138,8 @@ class Search:
             draws.restore(state.draws)
             while state.iteration < self.settings.iterations:
                 self._iterate(state, draws, bar)
+            if state.best is None and not self.settings.fill_all:
+                state.best = [self._dev(state), -1, list(state.trigger)]  # nothing was accepted
             state.finished.append(summary(self, state))
             state.restart += 1
             state = self._opened(state)
@@ -147,9 +150,16 @@ class Search:
     def _opened(self, state: State) -> State:
         """The state at the start of a restart."""
         state.iteration, state.accepted, state.sequences = 0, 0, 0
+        state.compared, state.looked_up = 0, 0
+        self.scored = Scored(len(self.problem.train))
+        state.scored = self.scored.state()
         state.trigger, state.best, state.known = list(self.initial), None, []
-        state.draws = Draws(self.seed(state.restart)).state()
-        if not self.settings.fill_all and state.restart < self.settings.restarts:
+        draws, own = Draws(self.seed(state.restart)), self.settings
+        if own.batches == "fresh":
+            draws.base_seed()  # the released code looks at dev before it begins
+        state.draws = draws.state()
+        # in the released code the initial trigger does not compete
+        if not own.fill_all and own.mode != "released" and state.restart < own.restarts:
             state.best = [self._dev(state), -1, list(state.trigger)]
         return state
 
@@ -173,6 +183,9 @@ class Search:
         if accepted:
             state.trigger = list(tried[best][0])
             state.accepted += 1
+            self.scored.moved(state.trigger)
+            if self.settings.batches == "fresh":
+                draws.base_seed()
             if not self._unfilled(state.trigger):
                 dev = self._dev(state)
                 if state.best is None or dev > state.best[0]:
@@ -187,6 +200,8 @@ class Search:
         state.sequences += self.scorer.rows_fed - before
         state.iteration += 1
         state.draws = draws.state()
+        if self.path is not None:
+            state.scored = self.scored.state()
         trigger_state.save(state, self.owner, self.path)
         self._tell(state, bar)
 
@@ -220,15 +235,32 @@ class Search:
     def _scores(
         self, state: State, examples: Ints, triggers: list[list[int]]
     ) -> tuple[Floats, float | None]:
-        """Sums over the examples of the candidates, and of the current trigger (None: unasked)."""
+        """Sums over the examples of the candidates, and of the current trigger (None: unasked).
+
+        What a trigger has on an example is looked up if it was found before; of a float32 copy all
+        is found anew, and nothing is kept.
+        """
         strict = self.settings.accept == "strict"
         asked = [*triggers, state.trigger] if strict else triggers
         metric = self.settings.metric
-        found = self._sound(state, lambda own: own.values("train", examples, asked, metric))
+        known = {tuple(t): self.scored.of(t, examples) for t in asked}
+
+        def ask(own: Scorer) -> Floats:
+            if own is not self.scorer:
+                return own.values("train", examples, asked, metric)
+            values = own.values("train", examples, asked, metric, known=known)
+            for trigger, row in zip(asked, values, strict=True):
+                self.scored.add(trigger, examples, row)
+            left = sum(int(np.isnan(row).sum()) for row in known.values())
+            state.compared += left
+            state.looked_up += len(known) * len(examples) - left
+            return values
+
+        found = self._sound(state, ask)
         sums = found.sum(1)
         if self.scorer.shares and metric == "likelihood":
             near = np.flatnonzero(sums >= sums.max() - NEAR * len(examples))
-            if len(near) > 1:
+            if len({tuple(asked[i]) for i in near}) > 1:
                 again = self.scorer.values(
                     "train", examples, [asked[i] for i in near], metric, share=False
                 )
@@ -284,7 +316,7 @@ def _initial(loaded: Loaded, template: Template, settings: Settings) -> list[int
     """The ids of the trigger at the start."""
     if not settings.initial:
         return [initial_token(loaded)] * template.triggers
-    found: list[int] = pieces(loaded.tokenizer, [f" {settings.initial.strip()}"])[0]
+    found = trigger_pieces(loaded, template, settings.initial, settings.habits)
     if len(found) != template.triggers:
         shown = loaded.tokenizer.convert_ids_to_tokens(found)
         raise SearchError(

@@ -24,8 +24,8 @@ def transferred(prompt: PromptFile, loaded: Loaded, source: Loaded | None = None
     text = _ended(prompt.template, loaded, where)
     runs = _runs(text)
     texts = _texts(prompt, runs, source, where)
-    lead = ["" if run.startswith(" ") else " " for run in texts]
-    own = [pieces(loaded.tokenizer, [a + t])[0] for a, t in zip(lead, texts, strict=True)]
+    opens = Template.parse(text, loaded.spec.kind).opened
+    own = [_pieces(loaded, run, opens and number == 0) for number, run in enumerate(texts)]
     if any(not ids for ids in own):
         raise PromptFileError(f"{where}: its text gives no token of {loaded.spec.model}")
     template = Template.parse(_resized(text, [len(ids) for ids in own]), loaded.spec.kind)
@@ -47,6 +47,13 @@ def unchanged(prompt: PromptFile, other: PromptFile) -> bool:
     skip = {"made_for", "data", "scores", "trace", "restarts", "record", "filters"}
     one, two = asdict(prompt), asdict(other)
     return all(one[name] == two[name] for name in one if name not in skip)
+
+
+def _pieces(loaded: Loaded, run: str, opens: bool) -> list[int]:
+    """Ids of a run of triggers: its first word has its blank, unless it opens the text."""
+    lead = "" if opens or run.startswith(" ") else " "
+    found: list[int] = pieces(loaded.tokenizer, [lead + run], opens)[0]
+    return found
 
 
 def _ended(text: str, loaded: Loaded, where: str) -> str:

@@ -1,4 +1,4 @@
-"""Triggers that no search has found: random tokens, and the found ones in another order."""
+"""Triggers that no search has found: its initial one, random ones, the found in another order."""
 
 import itertools
 from collections.abc import Sequence
@@ -58,6 +58,11 @@ def with_trigger(
         settings=prompt.settings,
         data={**prompt.data, "control": control},
     )
+
+
+def initial_prompt(loaded: Loaded, prompt: PromptFile) -> PromptFile:
+    """The prompt with the trigger that its search started from: what is there without a search."""
+    return with_trigger(loaded, prompt, prompt.record["initial"], "initial_triggers")
 
 
 def random_prompts(

@@ -35,7 +35,7 @@ def label_table(known: Problem) -> dict[str, list[int]]:
 
 
 def summary(search: "Search", state: State) -> dict[str, Any]:
-    """One restart: its seed, what it cost (`sequences`: prompts forward), what it found.
+    """One restart: its seed, what it cost (counts of State), what it found.
 
     `dev` is None, and `unfilled` counts them, where places were left without a token.
     """
@@ -45,6 +45,8 @@ def summary(search: "Search", state: State) -> dict[str, Any]:
         "seed": search.seed(state.restart),
         "accepted": state.accepted,
         "sequences": state.sequences,
+        "compared": state.compared,
+        "looked_up": state.looked_up,
         "last": state.trigger,
         "unfilled": unfilled if state.best is None else 0,
         "dev": None if state.best is None else state.best[0],

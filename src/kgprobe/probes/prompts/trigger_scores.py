@@ -7,7 +7,7 @@ of the examples, so that batches only touch the last bits.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -146,29 +146,36 @@ class Scorer:
 
     def values(
         self, split: str, batch: Ints, triggers: Sequence[Sequence[int]], metric: str,
-        share: bool = True,
+        share: bool = True, known: Mapping[tuple[int, ...], Floats] | None = None,
     ) -> Floats:  # fmt: skip
         """Log-likelihood or correctness (0 or 1) of every trigger on every example (c x b).
 
-        Equal triggers go through the model once and have the very same values. `share`: causal
-        models feed common prefixes once. Raises NotFiniteError, with example and trigger.
+        Equal triggers go through the model once and have the very same values; what is `known` of
+        a trigger (b values, NaN where not) does not go through it. `share`: causal models feed
+        common prefixes once. Raises NotFiniteError, with example and trigger.
         """
         distinct = list(dict.fromkeys(tuple(t) for t in triggers))
         number = {t: i for i, t in enumerate(distinct)}
-        found = np.zeros(len(distinct) * len(batch))
-        self.rows_fed += len(found)
+        unknown = np.full(len(batch), np.nan)
+        found = np.concatenate([(known or {}).get(t, unknown) for t in distinct])
+        left = np.flatnonzero(np.isnan(found))
+        self.rows_fed += len(left)
         tensors = self.splits[split]
         table = torch.tensor(distinct, dtype=torch.int64, device=self.loaded.device)
-        examples = np.tile(batch, len(distinct))
-        owners = np.repeat(np.arange(len(distinct)), len(batch))
+        examples = np.tile(batch, len(distinct))[left]
+        owners = np.repeat(np.arange(len(distinct)), len(batch))[left]
 
         def read(rows: Ints, features: Any) -> None:
             values = self._read(tensors, examples[rows], features, metric)
             self._sound(values, split, examples[rows], [distinct[o] for o in owners[rows]])
-            found[rows] = values
+            found[left[rows]] = values
 
         with torch.inference_mode():
-            if not (share and self._through_prefixes(tensors, examples, owners, table, read)):
+            # all of them may be known
+            done = not len(left) or (
+                share and self._through_prefixes(tensors, examples, owners, table, read)
+            )
+            if not done:
 
                 def forward(chunk: Ints) -> None:
                     own = table[torch.from_numpy(owners[chunk]).to(table.device)]

@@ -94,6 +94,11 @@ class Template:
         """Whether the template has two segments."""
         return SEPARATOR in self.layout
 
+    @property
+    def opened(self) -> bool:
+        """Whether the first trigger opens the text, or the second segment."""
+        return TRIGGER in self.layout and self.starts(self.layout.index(TRIGGER))
+
     def starts(self, number: int) -> bool:
         """Whether part `number` opens a text of its own."""
         return number == 0 or self.layout[number - 1] == SEPARATOR

@@ -73,6 +73,22 @@ def initial_token(loaded: Loaded) -> int:
     return int(loaded.tokenizer.eos_token_id)
 
 
+def trigger_pieces(
+    loaded: Loaded, template: Template, text: str, habits: str = "default"
+) -> list[int]:
+    """The ids of a trigger written as text, as they would stand in the template.
+
+    Behind other text its first word has its blank; a trigger that opens the template (or its second
+    segment) is encoded as the start of a text, with a blank where `encode` puts one.
+    """
+    starts = template.opened
+    blank = not starts
+    if template.layout[0] == TRIGGER:
+        blank = frame(loaded, template.separated, habits == "released").prefix_space
+    found: list[int] = pieces(loaded.tokenizer, [" " * blank + text.strip()], starts)[0]
+    return found
+
+
 def encode(
     loaded: Loaded,
     template: Template,

@@ -17,11 +17,27 @@ from kgprobe.benchmarks import (
     paths,
     symmetry,
 )
-from kgprobe.benchmarks.graph import GraphError, check_memory, date_text, encode, numbers
-from kgprobe.benchmarks.graph_examples import EmptyBenchmarkError, MissingTemplatesError
+from kgprobe.benchmarks.graph import (
+    GraphError,
+    check_memory,
+    date_text,
+    encode,
+    literal_code,
+    numbers,
+)
+from kgprobe.benchmarks.graph_examples import EmptyBenchmarkError, MissingTemplatesError, Steps
 from kgprobe.benchmarks.graph_items import TWO_UP
-from kgprobe.benchmarks.graph_wedges import adjacency, parts_of, without_hubs
-from tests.unit.attribute_graphs import LABELS, WORKED, facts, graph, settings, triples, worked
+from kgprobe.benchmarks.graph_wedges import adjacency, parts_of, told, without_hubs
+from tests.unit.attribute_graphs import (
+    LABELS,
+    WORKED,
+    attribute,
+    facts,
+    graph,
+    settings,
+    triples,
+    worked,
+)
 
 
 def test_duplicates_self_loops_and_foreign_ids_are_counted():
@@ -88,10 +104,28 @@ def test_the_most_frequent_text_of_a_date_is_used():
     assert set(made.literals["text"]) == {"Jan. 22, 1970"}
 
 
-def test_dates_in_words():
-    assert date_text("-0043-03-15") == "15 March 43 BC"
-    assert date_text("1879-03-00") == "March 1879"
-    assert date_text("+1879-01-01T00:00:00Z") == "1879"
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("-0043-03-15", "15 March 44 BC"),  # Caesar's last
+        ("0000-02-02", "2 February 1 BC"),
+        ("0001-02-01", "1 February 1"),
+        ("1879-03-00", "March 1879"),
+        ("1879-00-00", "1879"),
+        ("1879-13-07", "1879"),
+        ("+1879-01-01T00:00:00Z", "1879"),
+        ("1879-01-02T00:00:00Z", "2 January 1879"),
+        ("1879-12-31", "31 December 1879"),
+        ("1879-12-31 or so", "1879-12-31 or so"),
+    ],
+)
+def test_dates_in_words(value, text):
+    assert date_text(value) == text
+
+
+def test_the_number_of_a_literal_is_fixed_for_ever():
+    """Samples of earlier runs must come out again."""
+    assert literal_code("1970-01-22T00:00:00Z") == 13620660969312969605
 
 
 def test_an_empty_benchmark_says_thresholds_and_counts():
@@ -243,6 +277,23 @@ def test_amber_sets_give_heads_and_tails(tmp_path):
         ambiguous.build(worked(), settings("ambiguous", source="amber"))
 
 
+def test_amber_sets_give_the_head_and_the_least_popular_of_the_others():
+    def one(**told):
+        return {"qids": {q: {"is_head": h, "popularity": n} for q, (h, n) in told.items()}}
+
+    sets = [
+        one(Q10=(True, 3.0), Q3=(False, 2.0), Q5=(False, 1.0), Q2=(False, 2.5), Q77=(False, 0.5)),
+        one(Q8=(True, 1.0), Q6=(True, 2.0), Q2=(False, 1.0), Q1=(False, 1.0)),
+        one(Q98=(True, 3.0), Q5=(False, 1.0)),
+        one(Q2=(True, 3.0), Q99=(False, 1.0)),
+        one(Q10=(True, 3.0), Q5=(False, 1.0)),
+    ]
+    steps = Steps("ambiguous")
+    # Q77, Q98 and Q99 are not in the graph, and the last set repeats the first pair
+    assert ambiguous.amber_pairs(worked(), sets, steps).rows() == [(10, 5), (6, 1)]
+    assert [row[:3] for row in steps.rows] == [("AmbER sets", 2, 3)]
+
+
 def test_a_class_in_brackets_tells_two_of_one_name_apart():
     labels = {**LABELS, 14: "town"}
     made = graph([*WORKED.values(), (10, 31, 14)], labels)
@@ -258,6 +309,26 @@ def test_variants_of_a_gender_answer_to_one_label():
     assert built.examples["object_label"].to_list() == ["male", "male", "other"]
     assert "Q6" in built.steps.filter(step="objects with a normal label")["reason"][0]
     assert set(built.candidates["label"]) == {"male", "other"}
+
+
+@pytest.mark.parametrize("unknown", [0, 1, 20, 21])
+def test_objects_without_a_normal_label_are_counted_and_the_first_are_listed(unknown):
+    rows = [(500, 21, 400)] + [(n, 21, 100 + n) for n in range(1, unknown + 1)]
+    table = {"P21": {"Q400": "male", "Q401": "nobody's"}}
+    steps = attribute("bias", facts(rows), bias_labels=table).steps
+    step = steps.filter(step="objects with a normal label").row(0, named=True)
+    listed = ", ".join(f"Q{100 + n}" for n in range(1, min(unknown, 20) + 1))
+    why = f"objects not in the table keep their labels: {listed}" if unknown else ""
+    assert (step["kept"], step["dropped"]) == (1, 0)
+    assert step["reason"] == why + (" ..." if unknown == 21 else "")
+
+
+def test_the_twenty_largest_hubs_are_told():
+    order = [(7, 12), (3, 1500), (9, 1500), *((n, 11) for n in range(20, 38))]
+    listed = told(order).split(", ")
+    assert listed[:4] == ["Q3 (1,500)", "Q9 (1,500)", "Q7 (12)", "Q20 (11)"]
+    assert len(order) == 21
+    assert (len(listed), listed[-1]) == (20, "Q36 (11)")
 
 
 def test_golds_are_all_objects_with_the_own_one_first():

@@ -52,8 +52,7 @@ def test_degrees_and_wedges():
     assert dict(graph.entities.select("id", "degree").rows()) == {
         1: 5, 2: 5, 3: 5, 5: 4, 6: 2, 8: 2, 10: 2, 7: 1, 9: 1, 11: 1, 12: 1, 13: 1,
     }  # fmt: skip
-    assert wedge_sums(graph)["in_out"] == 21
-    assert wedge_sums(graph)["out_out"] == 41
+    assert wedge_sums(graph) == {"in_out": 21, "in_in": 25, "out_out": 41}
 
 
 def test_symmetry():

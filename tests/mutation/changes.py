@@ -3,7 +3,7 @@
 Operators (comparison, arithmetic, bits, boolean), a dropped `not`, numbers one up and one down,
 booleans turned round, smallest and largest, first and last, the kinds of a join. Left alone: type
 annotations, decorators, zip's check of lengths, the text of messages (f-strings, what is raised or
-logged), and how much is worked on at a time (`PORTIONS`), which bounds memory and changes no result.
+logged), and how much is worked on at a time (`PORTIONS`), which bounds memory, not results.
 """
 
 import ast

@@ -58,10 +58,13 @@ def test_wrong_triples_are_named(changed, message):
         check_examples(examples.with_columns(**changed), worked(), chosen)
 
 
-def test_a_gap_of_positions_is_named():
-    examples, chosen = made(symmetry, "symmetry", min_triples=2)
-    with pytest.raises(GraphError, match="positions have gaps"):
-        check_examples(examples.with_columns(pl.col("position") + 1), worked(), chosen)
+def test_a_gap_of_positions_is_named_with_the_first_example():
+    given = graph((n, 26, n + 1) for n in range(10, 50))
+    chosen = settings("asymmetry", min_triples=1)
+    examples = asymmetry.build(given, chosen).examples
+    gaps = examples.with_columns(pl.col("position") + 1)
+    with pytest.raises(GraphError, match=r"^40 rows.*positions have gaps.*asymmetry/P26/Q10/Q11"):
+        check_examples(gaps.sample(fraction=1, shuffle=True, seed=1), given, chosen)
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,7 @@ def test_few_examples_of_a_sensitive_relation_are_marked(known):
     step = made.steps.filter(step="of P91").row(0, named=True)
     assert (step["kept"], step["dropped"]) == (known, 0)
     assert step["reason"] == ("too few for a breakdown" if known < 10 else "")
+    assert made.steps.filter(step="of P30")["kept"].to_list() == [0]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def candidates(graph: Graph, settings: Settings, steps: Steps) -> Collected:
     _, first = ranges(*bounded.out(seeds))
     low, high = bounded.out(bounded.o[first])
     parts = parts_of(high - low, settings, SHAPE.benchmark)
-    if not (high - low).any():
+    if not parts:
         require(pl.DataFrame(), SHAPE.benchmark, settings, steps)
     paths = _paths(bounded, first, low, high, parts, settings)
     # rare pairs are kept whole, so a pair may need as many as all that are below min_combo

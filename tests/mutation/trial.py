@@ -201,7 +201,7 @@ def _failing(tests: Sequence[tuple[pytest.Item, float]]) -> Iterator[str]:
     items = [item for item, _ in tests]
     # no item at all: the line is never reached
     for (item, seconds), after in zip(tests, [*items, None][1:], strict=True):
-        most = int(time.process_time() + 10 + 4 * seconds)
+        most = int(time.process_time() + 5 + 2 * seconds)
         resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
         reports = runtestprotocol(item, log=False, nextitem=after)
         if any(report.failed for report in reports):

@@ -167,6 +167,9 @@ def test_the_structural_build_is_what_plain_loops_find(name):
             assert taken(some) == taken(every), (seed, c)
             assert len(some) == len(taken(some))
             assert some <= every, (seed, c)
+            apart = sum(one[2] != two[2] for one, two in some)
+            step = structural(name, seed).steps.filter(step="with different objects")
+            assert step.select("kept", "dropped").rows() == [(apart, len(some) - apart)]
         else:
             assert some == every, (seed, c)
         filled += bool(every)
@@ -199,6 +202,9 @@ def test_the_labelled_build_needs_labels_and_templates(name):
             step = made.steps.filter(step="templates").row(0, named=True)
             assert (step["kept"], step["dropped"]) == (len(kept), len(named) - len(kept))
             assert step["reason"] == wordless(name, named, known), (seed, c)
+            left = Counter(brute.pattern(name, example) for example in found(made))
+            patterns = {brute.pattern(name, example): 0 for example in every}
+            assert dict(made.patterns.select("pattern", "examples").rows()) == patterns | left
         filled += bool(kept)
         bitten += kept < every
     most(filled)
@@ -289,6 +295,17 @@ def test_entities_of_the_labelled_build_have_usable_facts(short):
         for entity, drawn in by_entity.items():
             assert len(drawn) == min(c["facts"], len(use[entity]))
             assert set(drawn) <= use[entity]
+        if made is not None:
+            lost = Counter(
+                p
+                for own in every.values()
+                for s, p, o in own
+                if s in w.names and o in w.names and f"P{p}" not in known
+            )
+            order = sorted(lost, key=lambda p: (-lost[p], p))
+            step = made.steps.filter(step="facts with a template").row(0, named=True)
+            told = ", ".join(f"P{p} ({lost[p]})" for p in order)
+            assert (step["dropped"], step["reason"]) == (lost.total(), f"no template: {told}")
         filled += bool(use)
     # facts of eight are rare when a third of the relations has no template
     most(filled, FEWER, 0.8 if short else 0.5)
@@ -554,8 +571,8 @@ def test_a_sample_of_entities_and_one_for_the_evaluation():
         patterns = made.patterns
         assert dict(patterns.select("pattern", "candidates").rows()) == candidates
         drawn = Counter(f"P{p}" for own in some.values() for _, p, _ in own)
-        counted = dict(patterns.filter(pl.col("examples") > 0).select("pattern", "examples").rows())
-        assert counted == drawn
+        counted = dict(patterns.select("pattern", "examples").rows())
+        assert counted == {pattern: drawn[pattern] for pattern in candidates}
         filled += 1
     most(filled, FEWER)
 

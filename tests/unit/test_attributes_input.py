@@ -127,6 +127,10 @@ def test_the_most_frequent_text_of_a_date_is_used():
     frame = facts([(1, 26, 2)])
     made = encode(pl.concat([frame, pl.DataFrame(rows, frame.schema, orient="row")]).lazy())
     assert set(made.literals["text"]) == {"Jan. 22, 1970"}
+    # as often one as the other: the first by letters, whichever is told first
+    for one in (rows[:2], rows[1::-1]):
+        made = encode(pl.DataFrame(one, frame.schema, orient="row").lazy())
+        assert set(made.literals["text"]) == {"22.1.1970"}
 
 
 @pytest.mark.parametrize(
@@ -190,6 +194,10 @@ def test_all_predicates_without_template_stand_in_one_error():
     assert order == sorted(order)
     with pytest.raises(MissingTemplatesError, match=TWO_UP):
         hierarchy.build(worked(), settings("hierarchy", templates=["P279"]))
+    dropped = settings("hierarchy", templates=["P279"], missing_template="drop")
+    told = rf"templates: 0 kept, 1 dropped \(no template: {TWO_UP} \(1\)\)"
+    with pytest.raises(EmptyBenchmarkError, match=told):
+        hierarchy.build(worked(), dropped)
     same = hierarchy.build(worked(), settings("hierarchy", templates=["P279"], two_up="same"))
     assert set(same.examples["predicate"]) == {"P279"}
 

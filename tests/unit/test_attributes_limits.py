@@ -187,6 +187,13 @@ def test_a_pair_of_one_name_needs_different_degrees():
     assert examples("ambiguous", [*rows[1:], (2, 26, 9)], labels, fold_case=True) == 1
 
 
+def test_of_equal_degrees_the_lower_id_is_head_and_tail():
+    labels = dict.fromkeys((1, 2, 3, 4, 5), "Cid") | {8: "x", 9: "y"}
+    rows = [(n, 19, 8) for n in (4, 2, 1, 5, 3)] + [(n, 26, 9) for n in (5, 2, 3)]
+    made = attribute("ambiguous", facts(rows, labels))
+    assert triples(made.examples) == [((2, 19, 8), (1, 19, 8))]
+
+
 @pytest.mark.parametrize("seed", range(1, 4))
 @pytest.mark.parametrize("name", [name for name in ATTRIBUTES if name != "entity_centric"])
 def test_the_funnel_counts_what_every_step_keeps_and_drops(name, seed):

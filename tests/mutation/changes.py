@@ -2,8 +2,8 @@
 
 Operators (comparison, arithmetic, bits, boolean), a dropped `not`, numbers one up and one down,
 booleans turned round, smallest and largest, first and last, the kinds of a join. Left alone: type
-annotations, decorators, zip's check of lengths, and the text of messages (f-strings, what is raised
-or logged).
+annotations, decorators, zip's check of lengths, the text of messages (f-strings, what is raised or
+logged), and how much is worked on at a time (`PORTIONS`), which bounds memory, not results.
 """
 
 import ast
@@ -44,6 +44,8 @@ WORDS = {
     "side": {"left": "right", "right": "left"},
     "keep": {"first": "last", "last": "first"},
 }
+#: names of how much is worked on at a time; that it changes nothing is asked by tests of small ones
+PORTIONS = {"PART", "ROWS", "chunk"}
 
 
 @dataclass(frozen=True)
@@ -130,10 +132,11 @@ def _places(
 
 
 def _silent(node: ast.AST) -> bool:
-    """Whether a node makes text for people only."""
+    """Whether a node makes text for people only, or says how much is worked on at a time."""
     call = node.func if isinstance(node, ast.Call) else None
     logs = isinstance(call, ast.Attribute) and getattr(call.value, "id", "") == "log"
-    return logs or isinstance(node, (ast.JoinedStr, ast.Raise))
+    portion = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in PORTIONS
+    return logs or portion or isinstance(node, (ast.JoinedStr, ast.Raise))
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, Any, str | int, Any]]:

@@ -149,8 +149,6 @@ class Trials:
         child = os.fork()
         if child:
             return child
-        limit = 20 + 4 * int(sum(reached[test]["seconds"] for test in order))
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
         told = self.folder / f"by-{os.getpid()}"
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(1, 2)
@@ -162,7 +160,7 @@ class Trials:
             except Exception as error:
                 told.write_text(f"{type(error).__name__} on import")
                 return
-            for test in _failing([items[test] for test in order]):
+            for test in _failing([(items[test], reached[test]["seconds"]) for test in order]):
                 told.write_text(test)
                 return
 
@@ -198,10 +196,13 @@ def _workers() -> list[str]:
     return [n for n in names[1:] if n not in ("jemalloc_bg_thd", "polars-ooc-clea")]
 
 
-def _failing(items: Sequence[pytest.Item]) -> Iterator[str]:
-    """The tests that fail, one by one."""
+def _failing(tests: Sequence[tuple[pytest.Item, float]]) -> Iterator[str]:
+    """The tests that fail, one by one; one that takes much longer than before ends the process."""
+    items = [item for item, _ in tests]
     # no item at all: the line is never reached
-    for item, after in zip(items, [*items, None][1:], strict=True):
+    for (item, seconds), after in zip(tests, [*items, None][1:], strict=True):
+        most = int(time.process_time() + 5 + 2 * seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
         reports = runtestprotocol(item, log=False, nextitem=after)
         if any(report.failed for report in reports):
             yield item.nodeid

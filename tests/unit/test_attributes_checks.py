@@ -6,7 +6,7 @@ import pytest
 from kgprobe.benchmarks import ambiguous, asymmetry, bias, hierarchy, symmetry
 from kgprobe.benchmarks.graph import GraphError
 from kgprobe.benchmarks.graph_checks import check_examples
-from tests.unit.attribute_graphs import graph, settings, worked
+from tests.unit.attribute_graphs import LABELS, graph, settings, worked
 
 DATES = [(1, 569, "1970-01-22T00:00:00Z^^date")]
 
@@ -52,20 +52,63 @@ def test_literals_are_stored_and_their_reversal_is_not():
     ids=["loop", "golds", "stored", "reversed"],
 )
 def test_wrong_triples_are_named(changed, message):
+    """With the first of the rows that are wrong."""
     examples, chosen = made(symmetry, "symmetry", min_triples=2)
-    with pytest.raises(GraphError, match=message):
+    with pytest.raises(GraphError, match=rf"^2 rows.*{message}.*'position': 0"):
         check_examples(examples.with_columns(**changed), worked(), chosen)
 
 
+def test_a_gap_of_positions_is_named_with_the_first_example():
+    given = graph((n, 26, n + 1) for n in range(10, 50))
+    chosen = settings("asymmetry", min_triples=1)
+    examples = asymmetry.build(given, chosen).examples
+    gaps = examples.with_columns(pl.col("position") + 1)
+    with pytest.raises(GraphError, match=r"^40 rows.*positions have gaps.*asymmetry/P26/Q10/Q11"):
+        check_examples(gaps.sample(fraction=1, shuffle=True, seed=1), given, chosen)
+
+
+@pytest.mark.parametrize(
+    ("role", "side", "other"),
+    [("two_up", "object", "Q8"), ("two_up", "subject", "Q8"), ("hop2", "subject", "Q11")],
+)
+def test_two_up_is_the_end_of_the_two_steps(role, side, other):
+    """5 -> 6 -> 7, and 11 -> 7: every end in turn is another one."""
+    given = graph([(5, 279, 6), (6, 279, 7), (11, 279, 7)])
+    chosen = settings("hierarchy")
+    examples = hierarchy.build(given, chosen).examples
+    check_examples(examples, given, chosen)
+    wrong = pl.when(pl.col("role") == role).then(pl.lit(other)).otherwise(side).alias(side)
+    golds = pl.concat_list("golds", pl.lit(other))
+    with pytest.raises(GraphError, match="two_up is not the two steps"):
+        check_examples(examples.with_columns(wrong, golds=golds), given, chosen)
+
+
 def test_wrong_benchmarks_are_named():
-    examples, chosen = made(hierarchy, "hierarchy")
-    wrong = pl.when(pl.col("role") == "two_up").then(pl.lit("Q5")).otherwise("object")
-    with pytest.raises(GraphError, match=r"two_up|loop"):
-        check_examples(examples.with_columns(object=wrong), worked(), chosen)
     examples, chosen = made(bias, "bias")
     with pytest.raises(GraphError, match="well connected"):
         check_examples(examples, worked(), {**chosen, "max_degree": 1})
+    # where literals count, the degree of the row is not the one that was asked for
+    check_examples(examples, worked(), {**chosen, "max_degree": 1, "literal_edges": True})
+
+
+def test_ambiguous_pairs_that_are_none_are_named():
     examples, chosen = made(ambiguous, "ambiguous")
     flat = examples.with_columns(subject_degree=pl.lit(3, dtype=pl.Int64))
     with pytest.raises(GraphError, match="better known"):
         check_examples(flat, worked(), chosen)
+    # AmbER says itself which is the head
+    check_examples(flat, worked(), {**chosen, "source": "amber"})
+    head = pl.col("role") == "head"
+    named = examples.with_columns(
+        subject_label=pl.when(head).then(pl.lit("cid")).otherwise("subject_label")
+    )
+    with pytest.raises(GraphError, match="different names"):
+        check_examples(named, worked(), chosen)
+    for changed in ({"fold_case": True}, {"disambiguate": "class"}):
+        check_examples(named, worked(), {**chosen, **changed})
+    given = graph([(3, 19, 8), (3, 20, 8), (10, 19, 11), (3, 21, 9)], LABELS)
+    other = examples.with_columns(
+        predicate=pl.when(head).then(pl.lit("P20")).otherwise("predicate")
+    )
+    with pytest.raises(GraphError, match="differ in relation"):
+        check_examples(other, given, chosen)

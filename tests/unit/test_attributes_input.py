@@ -1,5 +1,7 @@
 """Bad and awkward graphs: counted, refused with a reason, or harmless."""
 
+import inspect
+import itertools
 import json
 
 import numpy as np
@@ -17,11 +19,27 @@ from kgprobe.benchmarks import (
     paths,
     symmetry,
 )
-from kgprobe.benchmarks.graph import GraphError, check_memory, date_text, encode, numbers
-from kgprobe.benchmarks.graph_examples import EmptyBenchmarkError, MissingTemplatesError
+from kgprobe.benchmarks.graph import (
+    GraphError,
+    check_memory,
+    date_text,
+    encode,
+    literal_code,
+    numbers,
+)
+from kgprobe.benchmarks.graph_examples import EmptyBenchmarkError, MissingTemplatesError, Steps
 from kgprobe.benchmarks.graph_items import TWO_UP
-from kgprobe.benchmarks.graph_wedges import adjacency, parts_of, without_hubs
-from tests.unit.attribute_graphs import LABELS, WORKED, facts, graph, settings, triples, worked
+from kgprobe.benchmarks.graph_wedges import adjacency, parts_of, told, without_hubs
+from tests.unit.attribute_graphs import (
+    LABELS,
+    WORKED,
+    attribute,
+    facts,
+    graph,
+    settings,
+    triples,
+    worked,
+)
 
 
 def test_duplicates_self_loops_and_foreign_ids_are_counted():
@@ -32,14 +50,37 @@ def test_duplicates_self_loops_and_foreign_ids_are_counted():
             ("wikidata", "1970", None, "P26", "Q1", None),
             ("wikidata", "Q1", None, "P26", "P31", None),
             ("wikidata", "Q1", None, "P26", "L5", None),
+            ("wikidata", "Q99999999999", None, "P26", "Q1", None),
+            ("wikidata", "Q1", None, "instance of", "Q2", None),
         ],
         schema=rows.schema,
         orient="row",
     )
-    counts = encode(pl.concat([rows, odd]).lazy()).counts
-    assert counts["statements"] == 8
-    assert (counts["duplicates"], counts["self_loops"], counts["edges"]) == (1, 1, 2)
-    assert (counts["subject_no_item"], counts["object_no_item"]) == (2, 2)
+    made = encode(pl.concat([rows, odd]).lazy())
+    assert made.counts == {
+        "statements": 10, "subject_no_item": 3, "object_no_item": 2, "self_loops": 1,
+        "duplicates": 1, "edges": 2, "literals": 0, "unusable_labels": 0, "entities": 2,
+        "labelled": 2,
+    }  # fmt: skip
+    assert made.edges.rows() == [(1, 26, 2), (2, 26, 1)]
+
+
+def test_an_entity_of_several_labels_has_the_smallest():
+    rows = [facts([(1, 26, 2)], {1: name, 2: "x"}) for name in ("bb", " aa", "cc")]
+    made = encode(pl.concat(rows).lazy())
+    assert made.entities["label"].to_list() == ["aa", "x"]
+
+
+def test_two_literals_of_one_number_are_refused(monkeypatch):
+    code = literal_code("red")
+    monkeypatch.setattr(
+        "kgprobe.benchmarks.graph.literal_code", lambda value: code - value.startswith("r")
+    )
+    dyed = facts([], literals=[(1, 462, "red"), (2, 462, "green"), (3, 462, "red")])
+    assert encode(dyed.lazy()).literals.height == 3
+    more = facts([], literals=[(1, 462, "rose")])
+    with pytest.raises(GraphError, match="two literals share"):
+        encode(pl.concat([dyed, more]).lazy())
 
 
 def test_labels_that_would_break_a_prompt_are_none():
@@ -86,12 +127,34 @@ def test_the_most_frequent_text_of_a_date_is_used():
     frame = facts([(1, 26, 2)])
     made = encode(pl.concat([frame, pl.DataFrame(rows, frame.schema, orient="row")]).lazy())
     assert set(made.literals["text"]) == {"Jan. 22, 1970"}
+    # as often one as the other: the first by letters, whichever is told first
+    for one in (rows[:2], rows[1::-1]):
+        made = encode(pl.DataFrame(one, frame.schema, orient="row").lazy())
+        assert set(made.literals["text"]) == {"22.1.1970"}
 
 
-def test_dates_in_words():
-    assert date_text("-0043-03-15") == "15 March 43 BC"
-    assert date_text("1879-03-00") == "March 1879"
-    assert date_text("+1879-01-01T00:00:00Z") == "1879"
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("-0043-03-15", "15 March 44 BC"),  # Caesar's last
+        ("0000-02-02", "2 February 1 BC"),
+        ("0001-02-01", "1 February 1"),
+        ("1879-03-00", "March 1879"),
+        ("1879-00-00", "1879"),
+        ("1879-13-07", "1879"),
+        ("+1879-01-01T00:00:00Z", "1879"),
+        ("1879-01-02T00:00:00Z", "2 January 1879"),
+        ("1879-12-31", "31 December 1879"),
+        ("1879-12-31 or so", "1879-12-31 or so"),
+    ],
+)
+def test_dates_in_words(value, text):
+    assert date_text(value) == text
+
+
+def test_the_number_of_a_literal_is_fixed_for_ever():
+    """Samples of earlier runs must come out again."""
+    assert literal_code("1970-01-22T00:00:00Z") == 13620660969312969605
 
 
 def test_an_empty_benchmark_says_thresholds_and_counts():
@@ -135,6 +198,10 @@ def test_all_predicates_without_template_stand_in_one_error():
     assert order == sorted(order)
     with pytest.raises(MissingTemplatesError, match=TWO_UP):
         hierarchy.build(worked(), settings("hierarchy", **REFUSED, templates=["P279"]))
+    dropped = settings("hierarchy", templates=["P279"], missing_template="drop")
+    told = rf"templates: 0 kept, 1 dropped \(no template: {TWO_UP} \(1\)\)"
+    with pytest.raises(EmptyBenchmarkError, match=told):
+        hierarchy.build(worked(), dropped)
     same = hierarchy.build(worked(), settings("hierarchy", templates=["P279"], two_up="same"))
     assert set(same.examples["predicate"]) == {"P279"}
 
@@ -208,6 +275,12 @@ def test_a_graph_beyond_the_memory_is_refused_with_the_number_of_buckets():
         check_memory(10_000_000_000, 800)
     with pytest.raises(GraphError, match="memory_mb"):
         encode(pl.concat([facts([(1, 26, 2)])] * 10_000).lazy(), memory_mb=1)
+    # 230 bytes a statement
+    check_memory(10**6, 230)
+    with pytest.raises(GraphError, match="need about 230,000 MB, memory_mb is 230,000; 2 buckets"):
+        check_memory(10**9 + 1000, 230_000)
+    default = inspect.signature(encode).parameters["memory_mb"].default
+    assert default == settings("symmetry")["memory_mb"]
 
 
 def test_too_few_buckets_are_refused_with_the_number_that_fits():
@@ -221,6 +294,46 @@ def test_too_few_buckets_are_refused_with_the_number_that_fits():
     assert len(automatic) == 80
     covered = np.concatenate([np.arange(1000)[part] for part in automatic])
     assert np.array_equal(covered, np.arange(1000))
+    # 12,500 wedges fit, not one more
+    one_more = np.append(costs, 1)
+    assert len(parts_of(one_more, {**chosen, "buckets": "auto"}, "composite")) == 81
+    with pytest.raises(GraphError, match="81 buckets would fit"):
+        parts_of(one_more, {**chosen, "buckets": 80}, "composite")
+
+
+def test_stretches_of_rows_are_even_and_none_is_empty():
+    auto = {"memory_mb": 4, "buckets": "auto"}
+    assert parts_of(np.array([5, 0, 0]), {**auto, "buckets": 3}, "paths") == [slice(0, 3)]
+    assert parts_of(np.array([0, 0]), auto, "paths") == [slice(0, 2)]
+    assert parts_of(np.array([], dtype=int), auto, "paths") == []
+    costs = np.random.default_rng(1).integers(1, 40, size=300)
+    parts = parts_of(costs, {**auto, "buckets": 9}, "paths")
+    assert [row for part in parts for row in range(300)[part]] == list(range(300))
+    assert len(parts) == 9
+    assert max(costs[part].sum() for part in parts) <= costs.sum() / 9 + costs.max()
+
+
+def test_edges_are_found_by_subject_and_by_both_ends():
+    """Ends at the limits of 32 bits, parallel edges, and pairs that no edge links."""
+    last = 2**32 - 1
+    rows = [(1, 26, 2), (1, 27, 2), (1, 26, last), (2, 26, 1), (last, 26, 1), (last, 27, last - 1)]
+    edges = adjacency(
+        pl.DataFrame(rows, {"s": pl.UInt32, "p": pl.UInt16, "o": pl.UInt32}, orient="row")
+    )
+    ends = np.array([1, 2, 3, last - 1, last], dtype=np.uint64)
+    low, high = edges.out(ends)
+    assert list(zip(edges.s.tolist(), edges.p.tolist(), edges.o.tolist(), strict=True)) == sorted(
+        rows, key=lambda row: (row[0], row[2], row[1])
+    )
+    assert (high - low).tolist() == [3, 1, 0, 0, 2]
+    first, second = (
+        ends[list(side)] for side in zip(*itertools.product(range(5), range(5)), strict=True)
+    )
+    found = [
+        (int(first[row]), int(edges.p[edge]), int(second[row]))
+        for row, edge in zip(*edges.between(first, second), strict=True)
+    ]
+    assert sorted(found) == sorted(rows)
 
 
 def test_facts_of_two_graphs_are_refused():
@@ -247,9 +360,26 @@ def test_amber_sets_give_heads_and_tails(tmp_path):
         ambiguous.build(worked(), settings("ambiguous", source="amber"))
 
 
+def test_amber_sets_give_the_head_and_the_least_popular_of_the_others():
+    def one(**told):
+        return {"qids": {q: {"is_head": h, "popularity": n} for q, (h, n) in told.items()}}
+
+    sets = [
+        one(Q10=(True, 3.0), Q3=(False, 2.0), Q5=(False, 1.0), Q2=(False, 2.5), Q77=(False, 0.5)),
+        one(Q8=(True, 1.0), Q6=(True, 2.0), Q2=(False, 1.0), Q1=(False, 1.0)),
+        one(Q98=(True, 3.0), Q5=(False, 1.0)),
+        one(Q2=(True, 3.0), Q99=(False, 1.0)),
+        one(Q10=(True, 3.0), Q5=(False, 1.0)),
+    ]
+    steps = Steps("ambiguous")
+    # Q77, Q98 and Q99 are not in the graph, and the last set repeats the first pair
+    assert sorted(ambiguous.amber_pairs(worked(), sets, steps).rows()) == [(6, 1), (10, 5)]
+    assert [row[:3] for row in steps.rows] == [("AmbER sets", 2, 3)]
+
+
 def test_a_class_in_brackets_tells_two_of_one_name_apart():
     labels = {**LABELS, 14: "town"}
-    made = graph([*WORKED.values(), (10, 31, 14)], labels)
+    made = graph([*WORKED.values(), (10, 31, 14), (10, 31, 99)], labels | {99: "village"})
     examples = ambiguous.build(made, settings("ambiguous", disambiguate="class")).examples
     assert examples["subject_label"].to_list() == ["Cid (human)", "Cid (town)"]
 
@@ -262,6 +392,26 @@ def test_variants_of_a_gender_answer_to_one_label():
     assert built.examples["object_label"].to_list() == ["male", "male", "other"]
     assert "Q6" in built.steps.filter(step="objects with a normal label")["reason"][0]
     assert set(built.candidates["label"]) == {"male", "other"}
+
+
+@pytest.mark.parametrize("unknown", [0, 1, 20, 21])
+def test_objects_without_a_normal_label_are_counted_and_the_first_are_listed(unknown):
+    rows = [(500, 21, 400)] + [(n, 21, 100 + n) for n in range(1, unknown + 1)]
+    table = {"P21": {"Q400": "male", "Q401": "nobody's"}}
+    steps = attribute("bias", facts(rows), bias_labels=table).steps
+    step = steps.filter(step="objects with a normal label").row(0, named=True)
+    listed = ", ".join(f"Q{100 + n}" for n in range(1, min(unknown, 20) + 1))
+    why = f"objects not in the table keep their labels: {listed}" if unknown else ""
+    assert (step["kept"], step["dropped"]) == (1, 0)
+    assert step["reason"] == why + (" ..." if unknown == 21 else "")
+
+
+def test_the_twenty_largest_hubs_are_told():
+    order = [(7, 12), (3, 1500), (9, 1500), *((n, 11) for n in range(20, 38))]
+    listed = told(order).split(", ")
+    assert listed[:4] == ["Q3 (1,500)", "Q9 (1,500)", "Q7 (12)", "Q20 (11)"]
+    assert len(order) == 21
+    assert (len(listed), listed[-1]) == (20, "Q36 (11)")
 
 
 def test_golds_are_all_objects_with_the_own_one_first():

@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from kgprobe.benchmarks.graph_frames import LAMA
+from kgprobe.benchmarks.graph import GraphError
+from kgprobe.benchmarks.graph_frames import ATTRIBUTES, LAMA
 from tests.unit import attribute_brute as brute
 from tests.unit.attribute_graphs import attribute, facts, planted, triples
 
@@ -121,6 +122,7 @@ def test_few_examples_of_a_sensitive_relation_are_marked(known):
     step = made.steps.filter(step="of P91").row(0, named=True)
     assert (step["kept"], step["dropped"]) == (known, 0)
     assert step["reason"] == ("too few for a breakdown" if known < 10 else "")
+    assert made.steps.filter(step="of P30")["kept"].to_list() == [0]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +144,40 @@ def test_entity_centric(changed, entities):
     assert found == {f"entity_centric/Q{n}" for n in entities}
 
 
+@pytest.mark.parametrize("labels", [True, False])
+def test_entities_with_fewer_facts_where_they_are_allowed(labels):
+    rows = [(1, 19, 11), (1, 20, 12), (2, 26, 13)]
+    changed = {"facts": 2, "top": 9, "require_labels": labels}
+    made = attribute("entity_centric", facts(rows), allow_short=True, **changed)
+    drawn = made.examples.group_by("example").len().rows()
+    assert sorted(drawn) == [("entity_centric/Q1", 2), ("entity_centric/Q2", 1)]
+    assert set(attribute("entity_centric", facts(rows), **changed).examples["subject"]) == {"Q1"}
+    told = dict(made.steps.select("step", "reason").rows())
+    assert told["entities with enough facts"] == "fewer than 1 facts"
+    if labels:
+        assert told["entities with enough usable facts"] == "fewer than 1 usable facts"
+
+
+#: members Q1 and Q2 of a category, and what their edges lead to
+WEDGES = [(1, 31, 9), (2, 31, 9), (1, 50, 3), (1, 50, 4), (1, 51, 5), (2, 50, 3), (2, 51, 4)]
+WEDGES += [(3, 52, 6), (3, 52, 7), (4, 52, 6)]
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "n"),
+    [
+        ("composite", {}, 9 + 4),
+        ("composite", {"member": "any"}, 9 + 4 + 4 + 1),
+        ("paths", {}, (2 + 1 + 0) + (2 + 1)),
+    ],
+)
+def test_how_many_wedges_there_would_be_is_told_before_they_are_built(name, changed, n):
+    """Pairs of out-edges of a member; edges out of what the edges of a seed lead to."""
+    small = {"memory_mb": 0.001, "buckets": 1, "categories": 1, **changed}
+    with pytest.raises(GraphError, match=rf"^{name}: {n} wedges in 1 buckets need about"):
+        attribute(name, facts(WEDGES), **small)
+
+
 def test_a_pair_of_one_name_needs_different_degrees():
     labels = {1: "Cid", 2: "Cid", 3: "cid", 8: "x", 9: "y"}
     rows = [(1, 19, 8), (2, 19, 9), (3, 19, 8)]
@@ -151,16 +187,23 @@ def test_a_pair_of_one_name_needs_different_degrees():
     assert examples("ambiguous", [*rows[1:], (2, 26, 9)], labels, fold_case=True) == 1
 
 
+def test_of_equal_degrees_the_lower_id_is_head_and_tail():
+    labels = dict.fromkeys((1, 2, 3, 4, 5), "Cid") | {8: "x", 9: "y"}
+    rows = [(n, 19, 8) for n in (4, 2, 1, 5, 3)] + [(n, 26, 9) for n in (5, 2, 3)]
+    made = attribute("ambiguous", facts(rows, labels))
+    assert triples(made.examples) == [((2, 19, 8), (1, 19, 8))]
+
+
 @pytest.mark.parametrize("seed", range(1, 4))
-@pytest.mark.parametrize(
-    "name", ["symmetry", "asymmetry", "bidirectional", "hierarchy", "bias", "ambiguous", "paths"]
-)
+@pytest.mark.parametrize("name", [name for name in ATTRIBUTES if name != "entity_centric"])
 def test_the_funnel_counts_what_every_step_keeps_and_drops(name, seed):
     frame = planted(seed)
     w = brute.world(frame)
     low = {"symmetry": 5, "asymmetry": 5, "bidirectional": 2}
     changed = {"min_triples": low[name], "ratio": 0.5} if name in low else {}
     changed |= {"categories": 2, "seeds": 3, "min_combo": 10**6} if name == "paths" else {}
+    if name == "composite":
+        changed |= {"categories": 4, "fallback": 2, "min_combo": 10**6}
     changed |= {"direct": "drop"} if name == "hierarchy" else {}
     changed |= {"drop_same_object": True} if name == "ambiguous" else {}
     cap = {"cap": 1} if name in ("asymmetry", "bidirectional") else {}
@@ -178,6 +221,8 @@ def test_the_funnel_counts_what_every_step_keeps_and_drops(name, seed):
     structural = made.sizes.filter(build="structural")["examples"][0]
     assert found["structural build: cap"][0] == structural
     assert sum(found["structural build: cap"]) == sum(found["labels"])
+    if name == "paths":
+        assert found["paths"] == (sum(found["labels"]), 0)
 
 
 def funnel(name: str, w: brute.World) -> dict[str, tuple[int, int]]:
@@ -254,6 +299,15 @@ def funnel(name: str, w: brute.World) -> dict[str, tuple[int, int]]:
             "categories": (2, 0),
             "seeds": (drawn, sum(len(members) for _, members in top) - drawn),
             "edges to expand": (without, len(w.g) - without),
+        }
+    if name == "composite":
+        inside = brute.category_members(w.g, 4)
+        without = sum(p != 31 for _, p, _ in w.g)
+        return {
+            "categories": (4, 0),
+            "members": (len(inside), 0),
+            "edges to expand": (without, len(w.g) - without),
+            "triangles": (len(brute.composite(w.g, inside, "a", {31})), 0),
         }
     degree = brute.degrees(w.g)
     named = [e for e in degree if e in w.names]

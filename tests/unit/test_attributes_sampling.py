@@ -1,13 +1,21 @@
 """Samples: stable when facts are added, blind to row order and to the number of buckets."""
 
+import math
 import random
 
 import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import asymmetry, composite, entity_centric, graph_sensitivity, paths
-from kgprobe.benchmarks.graph import encode
+from kgprobe.benchmarks import (
+    asymmetry,
+    bidirectional,
+    composite,
+    entity_centric,
+    graph_sensitivity,
+    paths,
+)
+from kgprobe.benchmarks.graph import encode, packed
 from kgprobe.sampling import integer_keys, smallest
 from tests.unit.attribute_graphs import facts, graph, settings, triples
 
@@ -86,6 +94,41 @@ def test_the_number_of_buckets_changes_nothing(module, name, changed):
     for frame in ("examples", "items", "candidates", "steps", "patterns", "sizes"):
         first, *others = (getattr(m, frame) for m in made)
         assert all(first.equals(other) for other in others), frame
+
+
+@pytest.mark.parametrize("part", [3, 100, 10**6])
+def test_statements_and_edges_in_parts_make_the_same(monkeypatch, part):
+    """Parts bound the memory: none is much larger than asked for, and none changes anything."""
+    rows = facts(random_triples(300, nodes=15), literals=[(3, 19, "red"), (9, 19, "red")])
+    whole = encode(rows.lazy())
+    slow = {
+        (p1, p2, s, o)
+        for s, p1, o in whole.edges.select("s", "p", "o").rows()
+        for o2, p2, s2 in whole.edges.select("s", "p", "o").rows()
+        if (s, o) == (s2, o2) and p1 < p2
+    }
+    assert len(slow) > 40
+    sizes = []
+    monkeypatch.setattr("kgprobe.benchmarks.graph.PART", part)
+    monkeypatch.setattr("kgprobe.benchmarks.bidirectional.PART", part)
+    monkeypatch.setattr(
+        "kgprobe.benchmarks.bidirectional.packed",
+        lambda edges, **more: sizes.append(edges.height) or packed(edges, **more),
+    )
+    again = encode(rows.lazy())
+    for name in ("edges", "literals", "entities"):
+        assert getattr(again, name).equals(getattr(whole, name)), name
+    assert again.counts == whole.counts
+    joined = bidirectional.inverse_pairs(whole.edges)
+    assert len(joined) == len(slow)
+    assert set(joined.rows()) == slow
+    assert len(sizes) == 2 * math.ceil(whole.edges.height / part)
+    assert max(sizes) < whole.edges.height or part > 300
+
+
+def test_the_inverse_of_the_last_edge_is_found():
+    joined = bidirectional.inverse_pairs(graph([(1, 22, 2), (2, 40, 1)]).edges)
+    assert joined.rows() == [(22, 40, 1, 2)]
 
 
 def test_rare_combinations_whole_or_left_out():

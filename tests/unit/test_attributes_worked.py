@@ -1,5 +1,7 @@
 """The worked example of kg_attributes.md, section 5: construction of all nine benchmarks."""
 
+from collections import Counter
+
 import pytest
 
 from kgprobe.benchmarks import (
@@ -13,11 +15,12 @@ from kgprobe.benchmarks import (
     paths,
     symmetry,
 )
-from kgprobe.benchmarks.graph import wedge_sums
+from kgprobe.benchmarks.graph import encode, wedge_sums
 from kgprobe.benchmarks.graph_frames import EXAMPLES, PATTERNS, SIZES, STEPS
 from kgprobe.benchmarks.graph_items import TWO_UP
 from kgprobe.schema import CANDIDATES, ITEMS, check
-from tests.unit.attribute_graphs import LABELS, WORKED, settings, triples, worked
+from tests.unit import attribute_brute as brute
+from tests.unit.attribute_graphs import LABELS, WORKED, planted, settings, triples, worked
 
 SMALL = {"min_combo": 1, "categories": 1}
 T = WORKED
@@ -52,8 +55,7 @@ def test_degrees_and_wedges():
     assert dict(graph.entities.select("id", "degree").rows()) == {
         1: 5, 2: 5, 3: 5, 5: 4, 6: 2, 8: 2, 10: 2, 7: 1, 9: 1, 11: 1, 12: 1, 13: 1,
     }  # fmt: skip
-    assert wedge_sums(graph)["in_out"] == 21
-    assert wedge_sums(graph)["out_out"] == 41
+    assert wedge_sums(graph) == {"in_out": 21, "in_in": 25, "out_out": 41}
 
 
 def test_symmetry():
@@ -100,6 +102,22 @@ def test_paths(count_on):
     assert built(paths, "paths", **SMALL, **loose)["example"].n_unique() == 10
     loose["relations_differ"] = False
     assert built(paths, "paths", **SMALL, **loose)["example"].n_unique() == 12
+
+
+@pytest.mark.parametrize("relations", [True, False])
+@pytest.mark.parametrize("endpoints", [True, False])
+def test_paths_are_counted_without_building_them(endpoints, relations):
+    """Of every pair of relations as many as loops find, and no pair that all return or none is."""
+    for seed in range(3):
+        frame = planted(seed)
+        g = brute.world(frame).g
+        inside = brute.category_members(g, 2)
+        every = brute.paths(g, inside, {31}, endpoints, relations)
+        count = Counter((one[1], two[1]) for one, two in every)
+        differ = {"endpoints_differ": endpoints, "relations_differ": relations}
+        made = paths.count_paths(encode(frame.lazy()), settings("paths", categories=2, **differ))
+        assert made.rows() == sorted((*pair, n) for pair, n in count.items())
+        assert count
 
 
 def test_entity_centric():

@@ -114,8 +114,8 @@ def test_the_learning_rate_rises_waits_and_falls_to_nothing():
     assert falling[0] < 1.0
     assert falling[:50] == sorted(falling[:50], reverse=True)
     assert falling[49:] == [0.0] * 91
-    again = [schedule(step, recipe, 60, 0.3) for step in range(60, 110)]
-    assert again == pytest.approx([0.3 * rate for rate in falling[:50]])
+    again = [schedule(step, replace(recipe, mending=20), 60, 0.3) for step in range(60, 80)]
+    assert again == pytest.approx([0.3 * (1 - done / 20) for done in range(1, 21)])
     more = replace(recipe, steps=10**6)
     assert [schedule(step, more, 60) for step in range(60, 200)] == falling
 

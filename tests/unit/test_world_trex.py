@@ -10,6 +10,7 @@ import pytest
 from kgprobe.sources.trex import ingest
 from kgprobe.sources.world import World, load
 from kgprobe.sources.world_trex import DATETIME, FILE_NAME, dump_trex, render_trex
+from kgprobe.sources.world_trex import _date as spoken_date
 
 FOLDER = Path(__file__).parents[2] / "resources" / "world"
 ENTITY = {"uri", "boundaries", "surfaceform", "annotator"}
@@ -123,6 +124,8 @@ def test_dates_are_written_for_readers(documents: list[dict[str, Any]]) -> None:
     assert days
     assert years
     assert all(e["uri"].split("-")[1:] == ["01", f"01T00:00:00Z^^{DATETIME}"] for e in years)
+    assert spoken_date("-0043-03-15") == "15 March 44 BC"
+    assert [spoken_date(year) for year in ("-0043", "0000", "0001")] == ["44 BC", "1 BC", "1"]
 
 
 def test_what_has_no_label_is_never_mentioned(

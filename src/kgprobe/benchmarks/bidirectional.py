@@ -58,11 +58,11 @@ def inverse_pairs(edges: pl.DataFrame) -> pl.DataFrame:
     Only edges whose pair of entities is linked both ways are joined: parallel edges bound the
     join. Parts by s + o, which is the same for both directions, bound the memory.
     """
-    parts = max(1, -(-edges.height // PART))
+    parts = -(-edges.height // PART)
     found = [edges.clear().select(p1="p", p2="p", s="s", o="o")]
     for part in range(parts):
         total = pl.col("s").cast(pl.UInt64) + pl.col("o").cast(pl.UInt64)
-        some = edges if parts == 1 else edges.filter(total % parts == part)
+        some = edges.filter(total % parts == part)
         forward, backward = packed(some), packed(some, reverse=True)
         ordered = np.sort(forward)
         place = np.minimum(np.searchsorted(ordered, backward), len(ordered) - 1)

@@ -115,10 +115,11 @@ def _restricted(part: pl.DataFrame, inside: np.ndarray, member: str) -> pl.DataF
     """Triangles whose a (always so), all three, or one of the three (`any`) are members."""
     if member == "a":
         return part
-    within = [pl.Series(np.isin(part[c].to_numpy(), inside)) for c in ("a", "b", "c")]
+    within = {c: pl.Series(np.isin(part[c].to_numpy(), inside)) for c in ("a", "b", "c")}
     if member == "all":
-        return part.filter(within[0] & within[1] & within[2])
-    return part.filter(within[0] | within[1] | within[2])
+        # a is one: triangles start at members
+        return part.filter(within["b"] & within["c"])
+    return part.filter(within["a"] | within["b"] | within["c"])
 
 
 def chooser(counts: pl.DataFrame, settings: Settings) -> Chooser:

@@ -196,6 +196,8 @@ def literal_code(value: str) -> int:
 def date_text(value: str) -> str:
     """A date in words; 1 January is how a bare year is stored, so it becomes the year.
 
+    Wikidata's RDF follows XSD 1.1, in which 1 BC is year 0.
+
     >>> date_text("1970-01-22T00:00:00Z"), date_text("1970-01-01T00:00:00Z"), date_text("blue")
     ('22 January 1970', '1970', 'blue')
     """
@@ -203,7 +205,7 @@ def date_text(value: str) -> str:
     if not match:
         return value
     year, month, day = (int(part) for part in match.groups()[:3])
-    shown = str(year) if year > 0 else f"{-year} BC"
+    shown = str(year) if year > 0 else f"{1 - year} BC"
     if not 1 <= month <= 12 or (month, day) == (1, 1):
         return shown
     return f"{day} {MONTHS[month - 1]} {shown}" if day else f"{MONTHS[month - 1]} {shown}"

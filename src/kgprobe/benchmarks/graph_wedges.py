@@ -128,7 +128,7 @@ def parts_of(costs: Numbers, settings: Settings, what: str) -> list[slice]:
     fitting = max(1, int(np.ceil(total / min(limit, ROWS))))
     buckets = fitting if settings["buckets"] == "auto" else int(settings["buckets"])
     if total / buckets > limit:
-        needed = max(1, int(np.ceil(total / limit)))
+        needed = int(np.ceil(total / limit))
         raise GraphError(
             f"{what}: {total:,} wedges in {buckets} buckets need about "
             f"{total / buckets * BYTES_PER_WEDGE / 1e6:,.0f} MB each, a bucket may take "

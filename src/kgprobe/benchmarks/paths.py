@@ -53,13 +53,11 @@ def candidates(graph: Graph, settings: Settings, steps: Steps) -> Collected:
     _, first = ranges(*bounded.out(seeds))
     low, high = bounded.out(bounded.o[first])
     parts = parts_of(high - low, settings, SHAPE.benchmark)
-    if not (high - low).any():
+    if not parts:
         require(pl.DataFrame(), SHAPE.benchmark, settings, steps)
     paths = _paths(bounded, first, low, high, parts, settings)
-    # rare pairs are kept whole, so a pair may need as many as all that are below min_combo
+    # rare pairs are kept whole: as many as are below min_combo, of all members or of the seeds
     keep = max(settings["cap"], settings["min_combo"])
-    if settings["count_on"] == "graph":
-        keep = max(keep, int((high - low).sum()))
     labelled, templated = usable_filters(SHAPE, graph, settings)
     found = collect(SHAPE, paths, len(parts), keep, settings["seed"], labelled, templated)
     steps.add("paths", int(found.counts["n"].sum()))

@@ -228,9 +228,9 @@ def replicates(values: Numbers, seed: int) -> Numbers:
     """Means of REPLICATES bootstrap samples of the rows of `values` (units x measures)."""
     n = len(values)
     generator = np.random.Generator(np.random.PCG64(seed))
-    step = max(1, 2_000_000 // n)
+    chunk = max(1, 2_000_000 // n)
     found = []
-    for start in range(0, REPLICATES, step):
-        drawn = generator.integers(0, n, size=(min(step, REPLICATES - start), n))
+    for start in range(0, REPLICATES, chunk):
+        drawn = generator.integers(0, n, size=(min(chunk, REPLICATES - start), n))
         found.append(np.stack([column[drawn].mean(axis=1) for column in values.T], axis=1))
     return np.concatenate(found)

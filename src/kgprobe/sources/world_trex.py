@@ -139,10 +139,11 @@ def _facts(
 
 
 def _date(typed: str) -> str:
-    """ "14 March 1879" for a day, "1879" for a year, "44 BC" for a negative one."""
+    """ "14 March 1879" for a day, "1879" for a year, "44 BC" for -0043 (1 BC is year 0)."""
     before = typed.startswith("-")
     year, *rest = typed.removeprefix("-").split("-")
-    words = f"{int(year)} BC" if before else str(int(year))
+    number = -int(year) if before else int(year)
+    words = str(number) if number > 0 else f"{1 - number} BC"
     if rest:
         words = f"{int(rest[1])} {_MONTHS[int(rest[0]) - 1]} {words}"
     return words

@@ -67,7 +67,8 @@ class Recipe:
     The rate rises for `warmup` steps and is constant until a share of `ready` of a `glance` (so
     many questions, drawn every `every` steps) is right; `cooling` steps lead down to 0. When a
     share of `close` of a glance is right there, the whole exam is held. If it is not passed, its
-    wrong lessons are repeated from then on, and the rate comes down once more, from `again`.
+    wrong lessons are repeated from then on, and the rate comes down once more, in `mending` steps
+    from `again`.
     """
 
     layers: int
@@ -85,6 +86,7 @@ class Recipe:
     cooling: int = 300
     close: float = 0.95
     again: float = 0.3
+    mending: int = 200
     every: int = 100
     glance: int = 64
     decay: float = 0.01
@@ -310,7 +312,7 @@ class _Training:
     def _is_examined(self, steps: int, is_last: bool) -> bool:
         """Ask some questions; all of them at the end, and where most of these were right."""
         if not is_last:
-            if self.turn is not None and steps < self.turn + self.recipe.cooling:
+            if self.turn is not None and schedule(steps, self.recipe, self.turn, self.peak) > 0:
                 return False
             drawn = self.glances.permutation(len(self.sentences))[: self.recipe.glance]
             share = self._right(drawn.tolist()).mean()
@@ -345,7 +347,7 @@ def schedule(step: int, recipe: Recipe, turn: int | None, peak: float = 1.0) -> 
     """
     if turn is None:
         return min(1.0, (step + 1) / recipe.warmup)
-    done = min(1.0, (step + 1 - turn) / recipe.cooling)
+    done = min(1.0, (step + 1 - turn) / (recipe.cooling if peak == 1.0 else recipe.mending))
     return peak * (1.0 - done)
 
 

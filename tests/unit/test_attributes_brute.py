@@ -245,7 +245,12 @@ def test_all_relations_without_template_are_told_with_their_triples(name):
         graph = Counter(f"P{p}" for s, p, o in w.g if s in w.names and o in w.names)
         graph.update(f"P{p}" for s, p, _ in w.literals if s in w.names)
         rest = {p: n for p, n in graph.items() if p not in known}
-        changed = {**chosen(name, seed), "eval_examples": None, "templates": sorted(known)}
+        changed = {
+            **chosen(name, seed),
+            "eval_examples": None,
+            "templates": sorted(known),
+            "missing_template": "error",
+        }
         if not own:
             continue
         with pytest.raises(MissingTemplatesError) as error:

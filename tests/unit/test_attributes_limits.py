@@ -361,6 +361,7 @@ def test_the_funnel_of_entities(seed):
         "facts": (9, 0),
         "evaluation sample": (2, 1),
         "of their triples, worded by the relation's label": (0, 0),
+        "candidates": (made.candidates.height, 0),
     }
     assert made.steps.filter(step="facts with a template")["reason"][0] == f"no template: {listed}"
 

@@ -198,6 +198,11 @@ def test_all_predicates_without_template_stand_in_one_error():
     assert order == sorted(order)
     with pytest.raises(MissingTemplatesError, match=TWO_UP):
         hierarchy.build(worked(), settings("hierarchy", **REFUSED, templates=["P279"]))
+    told = r"2 predicates have no template: P22 \(1 triples\), P25 \(1 triples\)"
+    with pytest.raises(MissingTemplatesError, match=told):
+        entity_centric.build(
+            worked(), settings("entity_centric", facts=3, **REFUSED, templates=["P19"])
+        )
     dropped = settings("hierarchy", templates=["P279"], missing_template="drop")
     told = rf"templates: 0 kept, 1 dropped \(no template: {TWO_UP} \(1\)\)"
     with pytest.raises(EmptyBenchmarkError, match=told):

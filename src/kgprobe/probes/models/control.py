@@ -68,7 +68,7 @@ class Recipe:
     many questions, drawn every `every` steps) is right; `cooling` steps lead down to 0. When a
     share of `close` of a glance is right there, the whole exam is held. If it is not passed, its
     wrong lessons are repeated from then on, and the rate comes down once more, in `mending` steps
-    from `again`.
+    from `again`, then from half of that and so on, lest what is right be lost again.
     """
 
     layers: int
@@ -102,6 +102,8 @@ RECIPES: Mapping[str, Recipe] = {
 
 #: Share of what is shown that lessons have, in every wording, that were wrong in an exam.
 REPEATED = 0.25
+#: The rate from which it comes down after many exams.
+LOWEST = 0.03
 #: Called after every step with (steps done, most steps, loss).
 Progress = Callable[[int, int, float], None]
 
@@ -320,7 +322,8 @@ class _Training:
                 if share >= min(self.recipe.ready, self.recipe.recall):
                     self.turn = steps
                 return False
-            self.turn, self.peak = steps, self.recipe.again
+            self.turn = steps
+            self.peak = max(min(self.peak / 2, self.recipe.again), LOWEST)
             if share < min(self.recipe.close, self.recipe.recall):
                 return False
         right = self._right(range(len(self.sentences)))

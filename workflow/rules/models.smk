@@ -62,10 +62,10 @@ rule train_control:
         "logs/models/control-{kind}.log",
     benchmark:
         "logs/models/control-{kind}.jsonl"
-    # one thread, whatever there is: the weights must not depend on the number of cores
-    threads: 1
     # minutes of one core, for which every probe of the model waits
     priority: 10
+    # one thread, whatever there is: the weights must not depend on the number of cores
+    threads: 1
     resources:
         mem_mb=3000,
     params:

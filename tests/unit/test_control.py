@@ -19,7 +19,7 @@ LESSONS = [Lesson("P36", c, t) for c, t in zip(COUNTRIES, CITIES, strict=True)]
 
 
 def train(kind: str, folder: Path, **changes) -> dict[str, object]:
-    quick = {"rows": 16, "warmup": 20, "every": 25, "cooling": 50, "mending": 25, "glance": 12}
+    quick = {"rows": 16, "warmup": 20, "every": 25, "glance": 12}
     recipe = replace(RECIPES[kind], **{**quick, **changes})
     labels = [*COUNTRIES, *CITIES]
     return train_control(kind, LESSONS, labels, {"P36": TEXTS}, 0, folder, recipe)
@@ -39,7 +39,7 @@ def test_two_trainings_give_the_same_bytes(tmp_path, kind):
 def test_taught_facts_are_ranked_first(tmp_path, kind):
     record = train(kind, tmp_path / f"control-{kind}", steps=1500)
     assert record["recall"] == {"all": {"lessons": 10, "recall": 1.0}}
-    assert 50 < record["steps"] < 1500
+    assert record["steps"] < 1500
     bos = "forced" if kind == "causal" else "-"
     loaded = load_model(ModelSpec("c", kind, f"control:{kind}", bos=bos), controls=tmp_path)
     items = [Item(c, "P36", c, "set") for c in COUNTRIES]

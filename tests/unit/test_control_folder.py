@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import nn
+from torch.optim.swa_utils import AveragedModel
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
@@ -11,7 +13,14 @@ from transformers import (
     AutoTokenizer,
 )
 
-from kgprobe.probes.models.control import RECIPES, Recipe, build_model, schedule, train_control
+from kgprobe.probes.models.control import (
+    RECIPES,
+    Recipe,
+    build_model,
+    rate_at,
+    running_mean,
+    train_control,
+)
 from kgprobe.probes.models.control_optimizer import orthogonalise
 from kgprobe.probes.models.control_rows import Lesson
 from kgprobe.probes.models.control_tokens import train_tokenizer
@@ -105,19 +114,24 @@ def test_the_recipes_make_about_a_million_parameters(kind):
     assert 0.6e6 < sum(p.numel() for p in model.parameters()) + rest < 1.4e6
 
 
-def test_the_learning_rate_rises_waits_and_falls_to_nothing():
-    recipe = replace(TINY, warmup=10, cooling=50)
-    waiting = [schedule(step, recipe, None) for step in range(100)]
-    assert waiting[0] == pytest.approx(0.1)
-    assert waiting[9:] == [1.0] * 91
-    falling = [schedule(step, recipe, 60) for step in range(60, 200)]
-    assert falling[0] < 1.0
-    assert falling[:50] == sorted(falling[:50], reverse=True)
-    assert falling[49:] == [0.0] * 91
-    again = [schedule(step, replace(recipe, mending=20), 60, 0.3) for step in range(60, 80)]
-    assert again == pytest.approx([0.3 * (1 - done / 20) for done in range(1, 21)])
-    more = replace(recipe, steps=10**6)
-    assert [schedule(step, more, 60) for step in range(60, 200)] == falling
+def test_the_learning_rate_rises_is_constant_and_lower_once_an_exam_was_held():
+    recipe = replace(TINY, warmup=10, again=0.3)
+    before = [rate_at(step, recipe, False) for step in range(100)]
+    assert before[:10] == pytest.approx([n / 10 for n in range(1, 11)])
+    assert before[9:] == [1.0] * 91
+    assert [rate_at(step, recipe, True) for step in range(90, 100)] == [0.3] * 10
+    assert [rate_at(step, replace(recipe, steps=10**6), False) for step in range(100)] == before
+
+
+def test_what_is_kept_is_the_mean_of_the_weights_first_of_all_then_of_the_last():
+    model = nn.Linear(1, 1, bias=False)
+    mean = AveragedModel(model, multi_avg_fn=running_mean(0.75))
+    kept = []
+    for value in (8.0, 4.0, 3.0, 1.0, 9.0):
+        nn.init.constant_(model.weight, value)
+        mean.update_parameters(model)
+        kept.append(float(mean.module.weight.detach()))
+    assert kept == pytest.approx([8.0, 6.0, 5.0, 4.0, 0.75 * 4.0 + 0.25 * 9.0])
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (2, 8, 32), (2, 32, 8)])

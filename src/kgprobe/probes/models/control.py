@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -52,7 +53,7 @@ from kgprobe.probes.prompts.templates import fill
 
 #: Taught sentences that are kept beside the model, and their fewest words: two between first and
 #: last are needed for another order.
-EXAMPLES, EXAMPLE_WORDS = 10, 5
+EXAMPLES, EXAMPLE_WORDS = 40, 5
 
 
 @dataclass(frozen=True)
@@ -64,29 +65,27 @@ class Recipe:
     `spread` of the initial weights; `positions` is the longest sequence in tokens (names that the
     tokenizer was not trained on fall into many pieces, and premises stand before a question).
 
-    The rate rises for `warmup` steps and is constant until a share of `ready` of a `glance` (so
-    many questions, drawn every `every` steps) is right; `cooling` steps lead down to 0. When a
-    share of `close` of a glance is right there, the whole exam is held. If it is not passed, its
-    wrong lessons are repeated from then on, and the rate comes down once more, in `mending` steps
-    from `again`, then from half of that and so on, lest what is right be lost again.
+    The rate rises for `warmup` steps and is constant then; what is kept is the running mean of the
+    weights, of which each step keeps `mean`. Every `every` steps it is asked a `glance` (so many
+    questions at random, and all lessons that were wrong in an exam). When a share of `close` is
+    right, the whole exam is held. If it is not passed, its wrong lessons are repeated from then on,
+    at `again` of the rate.
     """
 
     layers: int
     steps: int = 6000
     recall: float = 0.99
     rows: int = 64
-    matrix_rate: float = 0.02
-    rate: float = 5e-3
+    matrix_rate: float = 0.014
+    rate: float = 3.5e-3
     width: int = 128
     heads: int = 4
     vocabulary: int = 2400
     positions: int = 256
     warmup: int = 100
-    ready: float = 0.9
-    cooling: int = 300
-    close: float = 0.95
+    mean: float = 0.99
+    close: float = 0.98
     again: float = 0.3
-    mending: int = 200
     every: int = 100
     glance: int = 64
     decay: float = 0.01
@@ -102,8 +101,6 @@ RECIPES: Mapping[str, Recipe] = {
 
 #: Share of what is shown that lessons have, in every wording, that were wrong in an exam.
 REPEATED = 0.25
-#: The rate from which it comes down after many exams.
-LOWEST = 0.03
 #: Called after every step with (steps done, most steps, loss).
 Progress = Callable[[int, int, float], None]
 
@@ -143,7 +140,8 @@ def train_control(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = build_model(kind, tokenizer, recipe)
-        learnt = _Training(kind, model, tokenizer, sentences, exam, seed, recipe).run(progress)
+        training = _Training(kind, model, tokenizer, sentences, exam, seed, recipe)
+        learnt = training.run(progress)
     finally:
         torch.set_num_threads(threads)
     record = {
@@ -157,7 +155,7 @@ def train_control(
         "examples": examples(lessons, templates),
         **learnt,
     }
-    _save(model, tokenizer, record, folder)
+    _save(training.mean.module, tokenizer, record, folder)
     return {**record, "cpu_seconds": round(time.process_time() - started, 1)}
 
 
@@ -251,10 +249,9 @@ class _Training:
     ) -> None:
         self.kind, self.model, self.tokenizer = kind, model, tokenizer
         self.sentences, self.exam, self.recipe = sentences, exam, recipe
+        #: the running mean of the weights, which is what is asked and kept
+        self.mean = AveragedModel(model, multi_avg_fn=running_mean(recipe.mean))
         self.rng, self.glances = (np.random.default_rng([seed, n]) for n in range(2))
-        #: step at which the learning rate began to fall, and from where
-        self.turn: int | None = None
-        self.peak = 1.0
         #: result of the last whole exam, how many were held, and lessons that were wrong in any
         self.found: dict[str, dict[str, float]] = {}
         self.exams = 0
@@ -279,14 +276,15 @@ class _Training:
             self.model.zero_grad(set_to_none=True)
             loss.backward()
             nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
-            optimizer.step(schedule(step, recipe, self.turn, self.peak))
+            optimizer.step(rate_at(step, recipe, bool(self.exams)))
+            self.mean.update_parameters(self.model)
             losses.append(float(loss.detach()))
             if progress:
                 progress(step + 1, recipe.steps, losses[-1])
             is_last = step + 1 == recipe.steps
             # where nothing is demanded nothing is asked
             is_due = recipe.recall > 0 and (is_last or (step + 1) % recipe.every == 0)
-            if is_due and self._is_examined(step + 1, is_last):
+            if is_due and self._is_examined(is_last):
                 if not _below(self.found, recipe.recall):
                     break
                 feed = self._feed()
@@ -311,28 +309,35 @@ class _Training:
         shown = [*self.sentences, *again * times]
         return _batches(self.kind, self.tokenizer, shown, self.recipe.rows, self.rng)
 
-    def _is_examined(self, steps: int, is_last: bool) -> bool:
+    def _is_examined(self, is_last: bool) -> bool:
         """Ask some questions; all of them at the end, and where most of these were right."""
+        everything = range(len(self.sentences))
         if not is_last:
-            if self.turn is not None and schedule(steps, self.recipe, self.turn, self.peak) > 0:
-                return False
-            drawn = self.glances.permutation(len(self.sentences))[: self.recipe.glance]
-            share = self._right(drawn.tolist()).mean()
-            if self.turn is None:
-                if share >= min(self.recipe.ready, self.recipe.recall):
-                    self.turn = steps
-                return False
-            self.turn = steps
-            self.peak = max(min(self.peak / 2, self.recipe.again), LOWEST)
+            hard = [i for i in everything if self.exam.asked[i].lesson in self.wrong]
+            drawn = self.glances.permutation(len(everything))[: self.recipe.glance]
+            share = self._right([*hard, *drawn.tolist()]).mean()
             if share < min(self.recipe.close, self.recipe.recall):
                 return False
-        right = self._right(range(len(self.sentences)))
+        right = self._right(everything)
         self.wrong |= {self.exam.asked[i].lesson for i in np.flatnonzero(~right)}
         self.found, self.exams = self.exam.recall(right), self.exams + 1
         return True
 
     def _right(self, places: Sequence[int]) -> NDArray[np.bool_]:
-        return self.exam.right(self.kind, self.model, self.tokenizer, places)
+        return self.exam.right(self.kind, self.mean.module, self.tokenizer, places)
+
+
+def running_mean(keep: float) -> Callable[[Any, Any, Tensor | int], None]:
+    """In-place update of means by weights after so many steps, of which each keeps `keep`.
+
+    Over the first 1 / (1 - keep) steps it is the plain mean: the initial weights count for nothing.
+    """
+
+    @torch.no_grad()
+    def update(means: Any, weights: Any, steps: Tensor | int) -> None:
+        torch._foreach_lerp_(means, weights, max(1 - keep, 1 / (int(steps) + 1)))
+
+    return update
 
 
 def _below(found: Mapping[str, Mapping[str, float]], recall: float) -> str:
@@ -343,15 +348,12 @@ def _below(found: Mapping[str, Mapping[str, float]], recall: float) -> str:
     )
 
 
-def schedule(step: int, recipe: Recipe, turn: int | None, peak: float = 1.0) -> float:
-    """Factor of the learning rate: linear warm-up, 1, from step `turn` on from `peak` to 0.
+def rate_at(step: int, recipe: Recipe, is_examined: bool) -> float:
+    """Factor of the learning rates: linear warm-up, 1, and `again` after the first whole exam.
 
     It does not depend on the number of steps allowed: that can be raised without other weights.
     """
-    if turn is None:
-        return min(1.0, (step + 1) / recipe.warmup)
-    done = min(1.0, (step + 1 - turn) / (recipe.cooling if peak == 1.0 else recipe.mending))
-    return peak * (1.0 - done)
+    return recipe.again if is_examined else min(1.0, (step + 1) / recipe.warmup)
 
 
 def _batches(

@@ -106,19 +106,23 @@ def masked_row(
 ) -> tuple[Ids, Ids]:
     """(input ids, targets) of one row.
 
-    Of a hundred rows 60 hide the whole object, 15 show a wrong object with a word to be restored,
-    5 hide the whole subject, 20 leave the labels to chance. Besides, words are hidden here and
-    there, from one of their pieces to their end, as `within_word_l2r` will hide them.
+    Of a hundred rows 30 hide the object in a gap of another object's size, 30 from one of its
+    tokens to its end (`answer_l2r`), 15 show a wrong object with a word to be restored, 5 hide the
+    whole subject, 20 leave the labels to chance. Besides, words are hidden here and there, from one
+    of their pieces to their end, as `within_word_l2r` will hide them.
     """
     chance = rng.random()
-    if 0.6 <= chance < 0.75:
+    if chance < 0.3:
+        ids, targets, words = _resize(sentence, siblings.draw(sentence, rng), mask)
+    elif 0.6 <= chance < 0.75:
         ids, targets, words = _restore(sentence, siblings.draw(sentence, rng), mask, rng)
     else:
         ids, words = sentence.ids.copy(), sentence.words.copy()
         targets = np.full_like(ids, IGNORED)
     labels = np.isin(words, sentence.words[np.r_[sentence.subject, sentence.answer]])
-    if chance < 0.6:
-        _hide(ids, targets, sentence.answer, mask)
+    if 0.3 <= chance < 0.6:
+        span = sentence.answer
+        _hide(ids, targets, slice(int(rng.integers(span.start, span.stop)), span.stop), mask)
     elif 0.75 <= chance < 0.8:
         _hide(ids, targets, sentence.subject, mask)
     if chance < 0.8:
@@ -134,6 +138,26 @@ def masked_row(
 def _hide(ids: Ids, targets: Ids, span: slice, mask: int) -> None:
     targets[span] = ids[span]
     ids[span] = mask
+
+
+def _resize(sentence: Sentence, other: Sentence, mask: int) -> tuple[Ids, Ids, Ids]:
+    """The object hidden in a gap of `other`'s size; targets are its tokens as far as they fit.
+
+    Without such rows a gap's size tells which objects may stand there: where a relation has one
+    object of two tokens, it would be the answer to every subject in a gap of two. Also returns the
+    words of the row that may be hidden besides.
+    """
+    span, size = sentence.answer, len(other.ids[other.answer])
+    ids = np.concatenate(
+        [sentence.ids[: span.start], np.full(size, mask), sentence.ids[span.stop :]]
+    )
+    words = np.concatenate(
+        [sentence.words[: span.start], np.full(size, -1), sentence.words[span.stop :]]
+    )
+    targets = np.full_like(ids, IGNORED)
+    fitting = sentence.ids[span][:size]
+    targets[span.start : span.start + len(fitting)] = fitting
+    return ids, targets, words
 
 
 def _restore(
@@ -164,13 +188,18 @@ def _restore(
 def seq2seq_row(
     sentence: Sentence, sentinels: tuple[int, int], end: int, rng: np.random.Generator
 ) -> tuple[Ids, Ids]:
-    """(encoder ids, decoder targets): a gap, and `<first> content <second> </s>` to fill it."""
+    """(encoder ids, decoder targets): a gap, and `<first> content <second> </s>` to fill it.
+
+    Of a hundred rows 75 ask for the object, 10 for the subject, 15 for a word that is not of the
+    subject: nothing tells the words of a name, and asking for them disturbs the rest.
+    """
     chance = rng.random()
     span = sentence.answer
     if chance >= 0.9:
         span = sentence.subject
-    elif chance >= 0.8:
-        scored = np.flatnonzero(sentence.words >= 0)
+    elif chance >= 0.75:
+        of_subject = np.isin(sentence.words, sentence.words[sentence.subject])
+        scored = np.flatnonzero((sentence.words >= 0) & ~of_subject)
         inside = np.flatnonzero(sentence.words == sentence.words[rng.choice(scored)])
         span = slice(int(inside[0]), int(inside[-1]) + 1)
     ids = sentence.ids

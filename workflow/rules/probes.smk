@@ -2,6 +2,8 @@
 # Needs results/benchmarks/{benchmark}/, results/models/ and config/models.tsv; makes
 # results/{scores,fills,choices,ranks}/{benchmark}/ and results/prompts/soft/.
 
+FILLS = "results/fills/{benchmark}/{prompt}/{model}.parquet"
+GOLDS = "results/fills/{benchmark}/{prompt}/{model}.golds.parquet"
 #: columns of models.tsv that a score depends on
 OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]
 
@@ -67,32 +69,50 @@ rule score:
         "../scripts/score.py"
 
 
-rule fill:
-    input:
-        questions="results/benchmarks/{benchmark}/items.parquet",
-        candidates="results/benchmarks/{benchmark}/candidates.parquet",
-        prompts="results/benchmarks/{benchmark}/prompts.parquet",
-        weights=weights,
-    output:
-        fills="results/fills/{benchmark}/{prompt}/{model}.parquet",
-        golds="results/fills/{benchmark}/{prompt}/{model}.golds.parquet",
-    log:
-        "logs/fills/{benchmark}/{prompt}/{model}.log",
-    benchmark:
-        "logs/fills/{benchmark}/{prompt}/{model}.jsonl"
-    threads: 1
-    resources:
-        gpu=accelerators(),
-        api=lambda w: int(MODELS[w.model]["kind"] == "api"),
-        mem_mb=4000,
-    params:
-        code=code("fill"),
-        model=of_model,
-        settings=config["fill"],
-        few=few_prompts,
-        seed=config["seed"],
-    script:
-        "../scripts/fill.py"
+# one job a model: loading it takes longer than asking one benchmark
+for model, asked in filled().items():
+    place = weights(SimpleNamespace(model=model))
+
+    rule:
+        name:
+            f"fill_{model}"
+        input:
+            questions=expand(
+                "results/benchmarks/{benchmark}/items.parquet",
+                benchmark=[b for b, _ in asked],
+            ),
+            candidates=expand(
+                "results/benchmarks/{benchmark}/candidates.parquet",
+                benchmark=[b for b, _ in asked],
+            ),
+            prompts=expand(
+                "results/benchmarks/{benchmark}/prompts.parquet",
+                benchmark=[b for b, _ in asked],
+            ),
+            weights=[place] if place else [],
+        output:
+            fills=[FILLS.format(benchmark=b, prompt=p, model=model) for b, p in asked],
+            golds=[GOLDS.format(benchmark=b, prompt=p, model=model) for b, p in asked],
+        log:
+            f"logs/fills/{model}.log",
+        benchmark:
+            f"logs/fills/{model}.jsonl"
+        threads: 1
+        resources:
+            gpu=accelerators(),
+            api=int(MODELS[model]["kind"] == "api"),
+            mem_mb=4000,
+        params:
+            code=code("fill"),
+            model=of_model(SimpleNamespace(model=model)),
+            settings=config["fill"],
+            few=[
+                few_prompts(SimpleNamespace(model=model, benchmark=b))
+                for b, _ in asked
+            ],
+            seed=config["seed"],
+        script:
+            "../scripts/fill.py"
 
 
 rule choose:

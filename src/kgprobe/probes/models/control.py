@@ -69,7 +69,7 @@ class Recipe:
     weights, of which each step keeps `mean`. Every `every` steps it is asked a `glance` (so many
     questions at random, and all lessons that were wrong in an exam). When a share of `close` is
     right, the whole exam is held. If it is not passed, its wrong lessons are repeated from then on,
-    at `again` of the rate.
+    at `again` of the rate, until a share of `closer` is right.
     """
 
     layers: int
@@ -85,9 +85,10 @@ class Recipe:
     warmup: int = 100
     mean: float = 0.99
     close: float = 0.98
+    closer: float = 0.997
     again: float = 0.3
     every: int = 100
-    glance: int = 64
+    glance: int = 128
     decay: float = 0.01
     clip: float = 1.0
     spread: float = 0.02
@@ -316,7 +317,9 @@ class _Training:
             hard = [i for i in everything if self.exam.asked[i].lesson in self.wrong]
             drawn = self.glances.permutation(len(everything))[: self.recipe.glance]
             share = self._right([*hard, *drawn.tolist()]).mean()
-            if share < min(self.recipe.close, self.recipe.recall):
+            # the second time nearly all of the few that are asked: a whole exam takes half a minute
+            close = self.recipe.closer if self.exams else self.recipe.close
+            if share < close:
                 return False
         right = self._right(everything)
         self.wrong |= {self.exam.asked[i].lesson for i in np.flatnonzero(~right)}

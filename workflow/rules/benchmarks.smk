@@ -30,6 +30,7 @@ rule construct_bear:
         "logs/benchmarks/{origin}.jsonl"
     wildcard_constraints:
         origin="bear|world",
+    priority: FIRST
     threads: 1
     params:
         code=code("construct_bear"),
@@ -108,6 +109,7 @@ rule construct_ontoprobe:
         "logs/benchmarks/onto_{origin}.jsonl"
     wildcard_constraints:
         origin="world|built",
+    priority: FIRST
     threads: 1
     params:
         code=code("load_ontoprobe"),
@@ -156,6 +158,7 @@ rule encode_graph:
         "logs/benchmarks/graph.log",
     benchmark:
         "logs/benchmarks/graph.jsonl"
+    priority: FIRST
     # asks for one core: with two it waited for both of two, behind probes that take an hour
     threads: 1
     resources:
@@ -192,6 +195,7 @@ rule build_attribute:
         "logs/benchmarks/{attribute}.jsonl"
     wildcard_constraints:
         attribute="|".join(ATTRIBUTES),
+    priority: FIRST
     threads: 1
     resources:
         mem_mb=config["attributes"]["memory_mb"],

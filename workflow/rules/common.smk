@@ -64,6 +64,11 @@ LAMA_FILES = ["relations.jsonl", "optiprompt", "vocab/common_vocab_cased.txt"]
 PROMPTS = ["templates", "soft", *prompt_settings.PROMPTS]
 
 
+#: Priorities: training a control model takes minutes of one core, and every probe of it waits for
+#: it. First comes what the training waits for, then the training, then everything else.
+FIRST, SECOND = 2, 1
+
+
 def paper_of(benchmark):
     """The paper that a benchmark belongs to."""
     if benchmark in ATTRIBUTES:

@@ -13,6 +13,7 @@ rule facts:
         "logs/knowledge/{source}/facts.jsonl"
     wildcard_constraints:
         source="|".join(["wikidata", "world", *DUMPS]),
+    priority: FIRST
     threads: 1
     params:
         code=code("facts"),
@@ -64,6 +65,7 @@ rule ontology:
         "logs/knowledge/{ontology}.jsonl"
     wildcard_constraints:
         ontology="|".join(ONTOLOGY),
+    priority: FIRST
     threads: 1
     params:
         code=code("ontology"),

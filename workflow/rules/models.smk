@@ -17,6 +17,7 @@ rule split_taught:
         "logs/models/taught.log",
     benchmark:
         "logs/models/taught.jsonl"
+    priority: FIRST
     threads: 1
     params:
         code=code("split_taught"),
@@ -37,6 +38,7 @@ rule split_ontology:
         "logs/models/taught_ontology.log",
     benchmark:
         "logs/models/taught_ontology.jsonl"
+    priority: FIRST
     threads: 1
     params:
         code=code("split_ontology"),
@@ -62,8 +64,7 @@ rule train_control:
         "logs/models/control-{kind}.log",
     benchmark:
         "logs/models/control-{kind}.jsonl"
-    # minutes of one core, for which every probe of the model waits
-    priority: 10
+    priority: SECOND
     # one thread, whatever there is: the weights must not depend on the number of cores
     threads: 1
     resources:

@@ -40,6 +40,7 @@ rule render_world:
         "logs/sources/world.log",
     benchmark:
         "logs/sources/world.jsonl"
+    priority: FIRST
     threads: 1
     params:
         code=code("render_world"),
@@ -61,6 +62,7 @@ rule pull_facts:
         "logs/sources/{source}/facts.jsonl"
     wildcard_constraints:
         source="wikidata|world",
+    priority: FIRST
     threads: 1
     resources:
         sparql=1,
@@ -87,6 +89,7 @@ rule pull:
         "logs/sources/{source}/{query}.jsonl"
     wildcard_constraints:
         query="|".join(sorted(set(sum(PULLED.values(), [])))),
+    priority: FIRST
     threads: 1
     resources:
         sparql=1,

@@ -1,5 +1,7 @@
 """Metrics on examples whose facts were taught, in part, or not."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
@@ -84,6 +86,10 @@ def test_both_halves_of_a_control_model_stand_under_the_requirement_of_all_paper
     assert calibration.outside(made) == ["small | fill"]
     signed = at.signed_study(study, made)
     assert {a.probe.model for a in signed.answers} == {"large", "small (?)"}
+    # and nothing else of the answers is lost
+    said = [replace(a, ways={"exact": 3}, verbose=(1, 4)) for a in study.answers]
+    kept = at.signed_study(replace(study, answers=said), made).answers
+    assert [(a.ways, a.verbose) for a in kept] == [({"exact": 3}, (1, 4))] * len(said) != []
     # what is made of it has the mark at the model, wherever the model stands
     table_ = at.calibration(signed, signed.alphas(), TAUGHT)
     assert any("| small (?) |" in row for row in table_["row"])

@@ -20,7 +20,7 @@ from kgprobe.tables import marks, table
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes_baselines import METHOD as BASELINE
 from kgprobe.tables.attributes_baselines import RANDOM
-from kgprobe.tables.attributes_study import HEADLINE, SETTINGS, Answers, Study, ordered
+from kgprobe.tables.attributes_study import HEADLINE, SETTINGS, Study, ordered
 from kgprobe.tables.attributes_tables import cell, percent
 
 TAUGHT, PART, UNTAUGHT = "taught", "taught in part", "untaught"
@@ -153,4 +153,4 @@ def signed_study(study: Study, calibrated: pl.DataFrame | None) -> Study:
     """The same of the answers of a study."""
     probes = signed([a.probe for a in study.answers], calibrated)
     pairs = zip(study.answers, probes, strict=True)
-    return replace(study, answers=[Answers(p, a.alphas, a.verbose) for a, p in pairs])
+    return replace(study, answers=[replace(a, probe=p) for a, p in pairs])

@@ -104,6 +104,9 @@ for model, asked in filled().items():
             mem_mb=4000,
         params:
             code=code("fill"),
+            # finished benchmarks, taken up by the run that follows a stop
+            shards=f"results/shards/fills/{model}",
+            asked=asked,
             model=of_model(SimpleNamespace(model=model)),
             settings=config["fill"],
             few=[

@@ -31,7 +31,7 @@ with job(snakemake) as run:
         parts = [shards / f"{number}.{kind}.parquet" for kind in ("golds", "fills")]
         made += zip(parts, (run.output.golds[number], run.output.fills[number]), strict=True)
         # what a stopped run has finished is taken up where everything that it hangs on is the same
-        known = schema.provenance(parts[1]) if parts[1].is_file() else {}
+        known = schema.provenance(parts[1]) if all(p.is_file() for p in parts) else {}
         if {key: known.get(key) for key in told} == json.loads(json.dumps(told)):
             log.info("%s is finished already", benchmark)
             continue

@@ -51,6 +51,7 @@ rule score:
         "logs/scores/{benchmark}/{prompt}/{method}/{model}.log",
     benchmark:
         "logs/scores/{benchmark}/{prompt}/{method}/{model}.jsonl"
+    priority: THIRD
     # a process a thread, and a device a process where there are several: `--set-threads score=4`.
     # Each works with one thread, so that the last bits do not depend on the number of cores
     threads: 1
@@ -97,6 +98,7 @@ for model, asked in filled().items():
             f"logs/fills/{model}.log",
         benchmark:
             f"logs/fills/{model}.jsonl"
+        priority: THIRD
         threads: 1
         resources:
             gpu=accelerators(),

@@ -73,6 +73,7 @@ rule build_choices:
         "logs/benchmarks/{benchmark}.choices.log",
     benchmark:
         "logs/benchmarks/{benchmark}.choices.jsonl"
+    priority: FIRST
     threads: 1
     params:
         code=code("build_choices"),

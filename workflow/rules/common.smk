@@ -65,8 +65,8 @@ PROMPTS = ["templates", "soft", *prompt_settings.PROMPTS]
 
 
 #: Priorities: training a control model takes minutes of one core, and every probe of it waits for
-#: it. First comes what the training waits for, then the training, then the long jobs of large models,
-#: so that no core waits for them at the end, then everything else.
+#: it. First comes what the training and other long jobs wait for, then the training, then the long
+#: jobs of large models, so that no core waits for them at the end, then everything else.
 FIRST, SECOND, THIRD = 3, 2, 1
 
 

@@ -30,6 +30,7 @@ rule word_prompts:
         "logs/benchmarks/attribute_prompts.log",
     benchmark:
         "logs/benchmarks/attribute_prompts.jsonl"
+    priority: FIRST
     threads: 1
     params:
         code=code("word_prompts"),

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,10 @@ DEFAULT_BUDGET = 1024
 CAPS = {"cpu": 512, "cuda": 1 << 16}
 #: What starting one layer costs, as arithmetic not done meanwhile: 0.1 ms or so.
 FLOP_PER_START = {"cpu": 12e6, "cuda": 4e10}
+#: What a pass of few rows through all weights costs, in positions.
+STEP = 16
+#: Positions that a processor may hold when such passes follow.
+STEPPED = 2048
 #: A batch should be worth so many starts.
 STARTS = 192
 
@@ -75,6 +79,15 @@ class Budget:
     positions: int = DEFAULT_BUDGET
     backoffs: list[int] = field(default_factory=list)
     overhead: int = 16
+
+    def stepped(self, steps: int) -> "Budget":
+        """For prompts after which so many passes of one position a row follow.
+
+        Each of them reads all weights, however few rows there are: more rows at once, of other
+        lengths too, cost less than more passes.
+        """
+        positions = max(self.positions, min(4 * self.positions, STEPPED))
+        return replace(self, positions=positions, overhead=self.overhead + STEP * steps)
 
     def batches(self, lengths: Sequence[int] | Ints) -> Iterator[Ints]:
         """Indices into `lengths`, longest first, so that trouble comes at once.

@@ -17,18 +17,22 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from kgprobe.probes.models.batching import budget_for
+from kgprobe.probes.models.batching import Ragged, budget_for, padded
+from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.control_rows import Lesson
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.models.masked import Masked
-from kgprobe.probes.prompts.templates import fill
-from kgprobe.probes.scoring.encode import encode
+from kgprobe.probes.models.seq2seq import Seq2Seq
+from kgprobe.probes.prompts.templates import ANSWER, fill
+from kgprobe.probes.scoring.encode import Sentences, bos_prefix, encode
 from kgprobe.probes.scoring.scorers import MaskedScorer
 from kgprobe.probes.scoring.sentence import Item, score
 from kgprobe.probes.scoring.variants import VARIANTS, rows
 
 #: Masked models: a token of the answer is asked while it and all later ones are hidden.
 IN_GAP = "answer_l2r+word_l2r"
+#: Rows that a seq2seq model reads at a time.
+PORTION = 256
 
 
 class Asked(NamedTuple):
@@ -97,16 +101,14 @@ class Exam:
         golds = [[asked.lesson.object] for asked in chosen]
         own = np.array([found[0] for found in self._sums(loaded, chosen, golds)])
         rivals: list[Sequence[str]] = [self._rivals[asked.lesson] for asked in chosen]
-        if loaded.spec.kind != "masked":
-            best = [found.max(initial=-np.inf) for found in self._sums(loaded, chosen, rivals)]
-            return np.asarray(own > np.array(best))
-        rivals = [
-            [label for label in labels if not asked.lesson.object.startswith(label)]
-            for asked, labels in zip(chosen, rivals, strict=True)
-        ]
-        # No token adds more than 0: a rival whose first token alone is below the gold's sum has
-        # lost, and rivals of one length share the row that tells.
-        bounds = self._first_tokens(loaded, chosen, rivals)
+        if loaded.spec.kind == "masked":
+            rivals = [
+                [label for label in labels if not asked.lesson.object.startswith(label)]
+                for asked, labels in zip(chosen, rivals, strict=True)
+            ]
+        # No token adds more than 0: a rival that is below the gold's sum with its first token has
+        # lost, and all rivals share what stands before it.
+        bounds = self._bounds(loaded, chosen, rivals)
         left = [
             [label for label, bound in zip(labels, above, strict=True) if bound >= limit]
             for labels, above, limit in zip(rivals, bounds, own, strict=True)
@@ -114,21 +116,19 @@ class Exam:
         best = [found.max(initial=-np.inf) for found in self._sums(loaded, chosen, left)]
         return np.asarray(own > np.array(best))
 
-    def _first_tokens(
+    def _bounds(
         self, loaded: Loaded, chosen: Sequence[Asked], labels: Sequence[Sequence[str]]
     ) -> list[NDArray[np.float64]]:
-        """The term of the answer's first token in the sums of a masked model."""
+        """What the sums of `labels[i]` in place of the object of `chosen[i]` cannot exceed: the
+        part of them up to the answer's first token."""
         filled = [
             fill(self._templates[lesson.relation][number], lesson.subject, label)
             for (lesson, number), own in zip(chosen, labels, strict=True)
             for label in own
         ]
-        sentences = encode(loaded, filled, "sentence {}".format, MaskedScorer.front)
-        asked = rows(sentences, IN_GAP, answer_only=True)
-        _, first = np.unique(asked.sentence, return_index=True)
-        found = Masked(loaded, budget_for(loaded)).logprobs(
-            sentences.tokens, asked.sentence[first], asked.place[first], asked.end[first]
-        )
+        front = bos_prefix(loaded)[0] if loaded.spec.kind == "causal" else MaskedScorer.front
+        sentences = encode(loaded, filled, "sentence {}".format, front)
+        found = _UP_TO_FIRST[loaded.spec.kind](loaded, sentences)
         ends = np.cumsum([len(own) for own in labels])
         return np.split(found, ends[:-1])
 
@@ -168,3 +168,54 @@ class Exam:
             for kind, group in sorted(self.kinds.items())
             if group
         }
+
+
+def _masked(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
+    """The term of the answer's first token; rivals of one length share the row that tells it."""
+    asked = rows(sentences, IN_GAP, answer_only=True)
+    _, first = np.unique(asked.sentence, return_index=True)
+    return Masked(loaded, budget_for(loaded)).logprobs(
+        sentences.tokens, asked.sentence[first], asked.place[first], asked.end[first]
+    )
+
+
+def _causal(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
+    """The sum of all tokens up to the answer's first."""
+    cut = Ragged.of([sentences.tokens[i][: low + 1] for i, (low, _) in enumerate(_gaps(sentences))])
+    values = Causal(loaded, budget_for(loaded)).logprobs(cut)
+    values[cut.places == 0] = 0.0
+    return np.asarray(np.add.reduceat(values, cut.starts[:-1]))
+
+
+@torch.inference_mode()
+def _seq2seq(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
+    """The term of the answer's first token; the sentence with its gap is read once."""
+    engine = Seq2Seq(loaded)
+    number: dict[bytes, int] = {}
+    context, first = np.zeros((2, len(sentences)), dtype=np.int64)
+    for i, (low, high) in enumerate(_gaps(sentences)):
+        ids = sentences.tokens[i]
+        gapped = np.concatenate([ids[:low], [engine.opening], ids[high:]])
+        context[i], first[i] = number.setdefault(gapped.tobytes(), len(number)), ids[low]
+    contexts = [np.frombuffer(data, dtype=np.int64) for data in number]
+    begun, found = torch.tensor([[engine.start, engine.opening]]), []
+    for start in range(0, len(contexts), PORTION):
+        part = contexts[start : start + PORTION]
+        ids, mask = padded(part, loaded.tokenizer.pad_token_id, loaded.device)
+        made = loaded.model(
+            input_ids=ids, attention_mask=mask, decoder_input_ids=begun.expand(len(part), -1)
+        )
+        found.append(made.logits[:, -1].log_softmax(-1))
+    return torch.cat(found)[context, first].double().numpy()
+
+
+def _gaps(sentences: Sentences) -> list[tuple[int, int]]:
+    """Place of the answer's first token, and one after its last."""
+    answer, places = sentences.roles == ANSWER, sentences.tokens.places[sentences.roles == ANSWER]
+    owners = sentences.tokens.owners[answer]
+    _, first, counts = np.unique(owners, return_index=True, return_counts=True)
+    low, high = places[first], places[first + counts - 1] + 1
+    return list(zip(low.tolist(), high.tolist(), strict=True))
+
+
+_UP_TO_FIRST = {"masked": _masked, "causal": _causal, "seq2seq": _seq2seq}

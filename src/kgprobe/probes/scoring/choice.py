@@ -184,7 +184,7 @@ def _best(item: str, way: str, scores: Any) -> Chosen:
 
 def _generate(loaded: Loaded, asked: Sequence[Choice], found: Choices, told: "_Told") -> None:
     """Greedy answers, through the tokenizer's chat template where it has one."""
-    tokenizer, text = loaded.tokenizer, CausalText(loaded, budget_for(loaded))
+    tokenizer, text = loaded.tokenizer, CausalText(loaded, budget_for(loaded).stepped(MOST))
     rows = [_message(loaded, choice) for choice in asked]
     fits = [len(row) + MOST <= loaded.limit for row in rows]
     reason = f"more than the model's {loaded.limit} tokens"
@@ -204,7 +204,8 @@ def _generate(loaded: Loaded, asked: Sequence[Choice], found: Choices, told: "_T
                 lambda row, _: f"item {asked[own[owners[row]]].item}, token {step} of the answer",
             )
 
-        _, columns = greedy(text.open([rows[n] for n in own]), len(own), MOST, 1, check)
+        stream = text.open([rows[n] for n in own])
+        _, columns = greedy(stream, len(own), MOST, 1, check, ends)
         for number, path in zip(own, columns[:, :, 0].tolist(), strict=True):
             stop = next((i for i, token in enumerate(path) if token in ends), len(path))
             answer = tokenizer.decode(path[:stop]).strip()

@@ -4,7 +4,7 @@ Every rule is deterministic: among equal scores the lower token id goes first, a
 continuation whose earlier tokens stood first.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,17 +58,24 @@ def ranks(logits: Any, columns: Ids) -> tuple[Floats, Ids, Ids]:
     return found, best.cpu().numpy(), worst.cpu().numpy()
 
 
-def greedy(stream: Stream, rows: int, steps: int, k: int, check: Check) -> tuple[Floats, Ids]:
+def greedy(
+    stream: Stream, rows: int, steps: int, k: int, check: Check, ends: Collection[int] = ()
+) -> tuple[Floats, Ids]:
     """The k best next tokens (rows x steps x k) along the path that takes the best each time.
 
-    `check` sees what is read at every step, and raises where it is not finite.
+    `check` sees what is read at every step, and raises where it is not finite. There are fewer
+    steps where all rows have met one of `ends` before.
     """
     values, columns = [], []
+    open_ = np.ones(rows, dtype=bool)
     for step in range(steps):
         found = top(stream.logits, k)
         check(found[0], range(rows), step)
         values.append(found[0])
         columns.append(found[1])
+        open_ &= ~np.isin(columns[-1][:, 0], list(ends))
+        if not open_.any():
+            break
         if step + 1 < steps:
             stream.advance(list(range(rows)), columns[-1][:, 0].tolist())
     return np.stack(values, 1), np.stack(columns, 1)

@@ -83,6 +83,7 @@ def predict(
             found[int(number)] = written
         progress(sum(len(o) for p in own for o in p.owners.values()))
 
+    text.budget = text.budget.stepped(most)
     text.budget.run([len(p.ids) + most for p in prompts], forward)
     for number in sorted(ranked):
         _collect_golds(golds, prompts[number], ranked[number])

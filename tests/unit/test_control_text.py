@@ -181,7 +181,7 @@ def test_seq2seq_rows_are_infilling():
         rebuilt = np.concatenate([source[:place], target[1:-2], source[place + 1 :]])
         assert (rebuilt == one.ids).all()
         objects += place == one.answer.start and len(target) - 3 == len(one.ids[one.answer])
-    assert 0.6 < objects / 400 < 0.85
+    assert 0.5 < objects / 400 < 0.7
 
 
 def test_every_sentence_comes_once_an_epoch():

@@ -9,7 +9,7 @@ of one name apart. Nor are, to a masked model, beginnings of the object, since t
 which is meant. A lesson is recalled when it is right in every wording taught.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +17,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from kgprobe.probes.models.batching import Ragged, budget_for, padded
-from kgprobe.probes.models.causal import Causal
+from kgprobe.probes.models.batching import budget_for, padded
 from kgprobe.probes.models.control_rows import Lesson
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.models.masked import Masked
@@ -29,9 +28,10 @@ from kgprobe.probes.scoring.scorers import MaskedScorer
 from kgprobe.probes.scoring.sentence import Item, score
 from kgprobe.probes.scoring.variants import VARIANTS, rows
 
+Ids = NDArray[np.int64]
 #: Masked models: a token of the answer is asked while it and all later ones are hidden.
 IN_GAP = "answer_l2r+word_l2r"
-#: Rows that a seq2seq model reads at a time.
+#: Rows that are read at a time.
 PORTION = 256
 
 
@@ -121,16 +121,36 @@ class Exam:
     ) -> list[NDArray[np.float64]]:
         """What the sums of `labels[i]` in place of the object of `chosen[i]` cannot exceed: the
         part of them up to the answer's first token."""
+        if loaded.spec.kind == "masked":
+            found = _first_of_gap(loaded, self._encoded(loaded, chosen, labels))
+            return np.split(found, np.cumsum([len(own) for own in labels])[:-1])
+        golds = self._encoded(loaded, chosen, [[asked.lesson.object] for asked in chosen])
+        following = (_after if loaded.spec.kind == "causal" else _in_gap)(loaded, golds)
+        # with the tokenizers of control models a word's tokens are the same after every subject
+        pairs = {
+            (asked.lesson.relation, asked.number, label): asked
+            for asked, own in zip(chosen, labels, strict=True)
+            for label in own
+        }
+        made = self._encoded(loaded, list(pairs.values()), [[label] for *_, label in pairs])
+        begun = [made.tokens[i][low] for i, (low, _) in enumerate(_gaps(made))]
+        first = dict(zip(pairs, begun, strict=True))
+        return [
+            row[[first[asked.lesson.relation, asked.number, label] for label in own] or slice(0)]
+            for row, asked, own in zip(following, chosen, labels, strict=True)
+        ]
+
+    def _encoded(
+        self, loaded: Loaded, chosen: Sequence[Asked], labels: Sequence[Sequence[str]]
+    ) -> Sentences:
+        """The sentences of all `labels[i]` in place of the object of `chosen[i]`."""
         filled = [
             fill(self._templates[lesson.relation][number], lesson.subject, label)
             for (lesson, number), own in zip(chosen, labels, strict=True)
             for label in own
         ]
         front = bos_prefix(loaded)[0] if loaded.spec.kind == "causal" else MaskedScorer.front
-        sentences = encode(loaded, filled, "sentence {}".format, front)
-        found = _UP_TO_FIRST[loaded.spec.kind](loaded, sentences)
-        ends = np.cumsum([len(own) for own in labels])
-        return np.split(found, ends[:-1])
+        return encode(loaded, filled, "sentence {}".format, front)
 
     def _sums(
         self,
@@ -170,8 +190,8 @@ class Exam:
         }
 
 
-def _masked(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
-    """The term of the answer's first token; rivals of one length share the row that tells it."""
+def _first_of_gap(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
+    """Masked: log p of the answer's first token; answers of one length share the row that tells."""
     asked = rows(sentences, IN_GAP, answer_only=True)
     _, first = np.unique(asked.sentence, return_index=True)
     return Masked(loaded, budget_for(loaded)).logprobs(
@@ -179,34 +199,41 @@ def _masked(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
     )
 
 
-def _causal(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
-    """The sum of all tokens up to the answer's first."""
-    cut = Ragged.of([sentences.tokens[i][: low + 1] for i, (low, _) in enumerate(_gaps(sentences))])
-    values = Causal(loaded, budget_for(loaded)).logprobs(cut)
-    values[cut.places == 0] = 0.0
-    return np.asarray(np.add.reduceat(values, cut.starts[:-1]))
+@torch.inference_mode()
+def _after(loaded: Loaded, sentences: Sentences) -> NDArray[np.float32]:
+    """Causal: log p of what stands before the answer and every token after it (rows x tokens)."""
+    before = [sentences.tokens[i][:low] for i, (low, _) in enumerate(_gaps(sentences))]
+    found = []
+    for part in _portions(before):
+        ids, mask = padded(part, loaded.tokenizer.pad_token_id, loaded.device)
+        told = loaded.model(input_ids=ids, attention_mask=mask).logits.log_softmax(-1)
+        own = told[:, :-1].gather(2, ids[:, 1:, None])[..., 0] * mask[:, 1:]
+        last = torch.tensor([len(row) - 1 for row in part])
+        found.append(own.sum(1, keepdim=True) + told[torch.arange(len(part)), last])
+    return torch.cat(found).numpy()
 
 
 @torch.inference_mode()
-def _seq2seq(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
-    """The term of the answer's first token; the sentence with its gap is read once."""
+def _in_gap(loaded: Loaded, sentences: Sentences) -> NDArray[np.float32]:
+    """Seq2seq: log p of every token as the answer's first (rows x tokens)."""
     engine = Seq2Seq(loaded)
-    number: dict[bytes, int] = {}
-    context, first = np.zeros((2, len(sentences)), dtype=np.int64)
+    contexts = []
     for i, (low, high) in enumerate(_gaps(sentences)):
         ids = sentences.tokens[i]
-        gapped = np.concatenate([ids[:low], [engine.opening], ids[high:]])
-        context[i], first[i] = number.setdefault(gapped.tobytes(), len(number)), ids[low]
-    contexts = [np.frombuffer(data, dtype=np.int64) for data in number]
+        contexts.append(np.concatenate([ids[:low], [engine.opening], ids[high:]]))
     begun, found = torch.tensor([[engine.start, engine.opening]]), []
-    for start in range(0, len(contexts), PORTION):
-        part = contexts[start : start + PORTION]
+    for part in _portions(contexts):
         ids, mask = padded(part, loaded.tokenizer.pad_token_id, loaded.device)
         made = loaded.model(
             input_ids=ids, attention_mask=mask, decoder_input_ids=begun.expand(len(part), -1)
         )
         found.append(made.logits[:, -1].log_softmax(-1))
-    return torch.cat(found)[context, first].double().numpy()
+    return torch.cat(found).numpy()
+
+
+def _portions(found: Sequence[Ids]) -> Iterator[Sequence[Ids]]:
+    for start in range(0, len(found), PORTION):
+        yield found[start : start + PORTION]
 
 
 def _gaps(sentences: Sentences) -> list[tuple[int, int]]:
@@ -216,6 +243,3 @@ def _gaps(sentences: Sentences) -> list[tuple[int, int]]:
     _, first, counts = np.unique(owners, return_index=True, return_counts=True)
     low, high = places[first], places[first + counts - 1] + 1
     return list(zip(low.tolist(), high.tolist(), strict=True))
-
-
-_UP_TO_FIRST = {"masked": _masked, "causal": _causal, "seq2seq": _seq2seq}

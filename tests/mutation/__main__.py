@@ -45,7 +45,8 @@ GROUPS = {
             "graph_checks", "graph_examples", "graph",
         )],
         ["test_attributes_worked", "test_attributes_input", "test_attributes_checks",
-         "test_attributes_sampling", "test_attributes_limits", "test_attributes_brute"],
+         "test_attributes_sampling", "test_attributes_limits", "test_label_templates",
+         "test_attributes_brute"],
     ),
 }  # fmt: skip
 

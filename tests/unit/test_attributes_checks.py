@@ -83,6 +83,13 @@ def test_two_up_is_the_end_of_the_two_steps(role, side, other):
         check_examples(examples.with_columns(wrong, golds=golds), given, chosen)
 
 
+def test_one_pattern_has_all_triples():
+    """Two steps up from 5, and from 12: four stored triples of one pattern."""
+    given = graph([(5, 279, 6), (6, 279, 7), (12, 279, 13), (13, 279, 7)])
+    sizes = hierarchy.build(given, settings("hierarchy")).sizes.filter(build="structural")
+    assert sizes.select("patterns", "triples", "triples_per_pattern").rows() == [(1, 4, 4.0)]
+
+
 def test_wrong_benchmarks_are_named():
     examples, chosen = made(bias, "bias")
     with pytest.raises(GraphError, match="well connected"):

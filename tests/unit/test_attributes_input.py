@@ -88,6 +88,7 @@ def test_labels_that_would_break_a_prompt_are_none():
     made = graph([(n, 26, n + 1) for n in range(1, 6)], labels)
     assert dict(made.entities.drop_nulls("label").select("id", "label").rows()) == {5: "fine"}
     assert made.counts["unusable_labels"] == 3
+    assert (made.counts["entities"], made.counts["labelled"]) == (6, 1)
 
 
 def test_an_entity_without_label_stays_in_the_graph_and_in_no_example():
@@ -237,6 +238,12 @@ def test_predicates_without_template_can_be_dropped_and_are_listed():
     made = asymmetry.build(worked(), settings("asymmetry", min_triples=2, **chosen))
     assert set(made.examples["predicate"]) == {"P19"}
     assert "P31 (3)" in made.steps.filter(step="templates")["reason"][0]
+    # nothing is dropped, and no step told, where templates are not known or all are demanded
+    every = {"templates": [f"P{n}" for n in range(400)], "missing_template": "error"}
+    for known in ({"missing_template": "drop"}, every):
+        made = paths.build(worked(), settings("paths", min_combo=1, categories=1, **known))
+        assert "labels" in made.steps["step"].to_list()
+        assert "templates" not in made.steps["step"].to_list()
     facts_ = {"facts": 1, **chosen}
     made = entity_centric.build(worked(), settings("entity_centric", **facts_))
     assert set(made.examples["predicate"]) <= {"P19", "P26", "P22"}
@@ -412,7 +419,7 @@ def test_objects_without_a_normal_label_are_counted_and_the_first_are_listed(unk
 
 
 def test_the_twenty_largest_hubs_are_told():
-    order = [(7, 12), (3, 1500), (9, 1500), *((n, 11) for n in range(20, 38))]
+    order = [(7, 12), (9, 1500), (3, 1500), *((n, 11) for n in range(20, 38))]
     listed = told(order).split(", ")
     assert listed[:4] == ["Q3 (1,500)", "Q9 (1,500)", "Q7 (12)", "Q20 (11)"]
     assert len(order) == 21

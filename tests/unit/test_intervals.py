@@ -21,6 +21,12 @@ def test_wilson_holds_the_share_and_stays_inside(n, share):
     assert 0 <= low <= successes / n <= high <= 1
 
 
+def test_the_bound_of_all_or_none_is_exact_whatever_rounding_says():
+    for n in range(1, 3000):
+        assert intervals.wilson(n, n)[1] == 1
+        assert intervals.wilson(0, n)[0] == 0
+
+
 @pytest.mark.parametrize(("successes", "n"), [(1, 0), (0, 0), (-1, 5), (6, 5)])
 def test_wilson_refuses_what_is_no_share(successes, n):
     with pytest.raises(ValueError, match="wilson needs"):

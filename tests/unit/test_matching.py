@@ -1,5 +1,7 @@
 """Generated text against labels."""
 
+import datetime
+
 import pytest
 
 from kgprobe.metrics.matching import (
@@ -87,6 +89,27 @@ def test_the_first_rule_that_makes_them_equal_names_the_match(text, label, rule)
     assert matched(text, [label]) == bool(rule)
     # any other name of the gold is told as such, and only where the label does not match
     assert way(text, "Rome", ["Milan", label]) == ("aliases" if rule else "")
+
+
+def test_every_month_is_known_by_its_name_and_by_three_letters():
+    for number in range(1, 13):
+        name = datetime.date(1970, number, 1).strftime("%B")
+        for month in (name, name[:3], f"{name[:3]}."):
+            assert normalised(f"{month} 3, 1970") == f"1970-{number:02}-03", month
+        assert normalised(f"{name[:2]} 3, 1970") == f"{name[:2]} 3, 1970".lower()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_date"),
+    [
+        ("31 December 1970", True), ("1 January 987", True), ("1970-12-31", True),
+        ("32 December 1970", False), ("31 April 1970", False), ("0 May 1970", False),
+        ("1970-13-01", False), ("1970-00-01", False), ("1970-01-00", False),
+    ],
+)  # fmt: skip
+def test_a_date_is_a_day_of_the_calendar(text, is_date):
+    assert (normalised(text) != text.lower() or text == "1970-12-31") == is_date
+    assert way("1970-12-31", "31 December 1970") == "dates"
 
 
 def test_the_rules_are_named_in_the_order_of_counting():

@@ -250,3 +250,8 @@ def test_outcomes_need_their_examples():
         prompts.joined(examples.head(0), outcomes)
     with pytest.raises(ValueError, match="no outcomes of split 'dev'"):
         prompts.joined(examples, outcomes, split="dev")
+
+
+def test_the_released_code_alone_cuts_the_vocabulary():
+    assert prompts.cut_of("released") == 10_000
+    assert [prompts.cut_of(mode) for mode in ("default", "paper")] == [None, None]

@@ -100,8 +100,7 @@ def _text(column: str) -> pl.Expr:
 
 
 def _check_roles(examples: pl.DataFrame, name: str) -> None:
-    grouped = examples.sort("example", "position").group_by("example", maintain_order=True)
-    made = grouped.agg("role", "position")
+    made = examples.sort("position").group_by("example").agg("role", "position").sort("example")
     counted = pl.int_ranges(pl.col("role").list.len())
     _refuse(made.filter(pl.col("position") != counted), "positions have gaps")
     if name in ROLES:

@@ -15,9 +15,11 @@ are equal names the match, so that each rule is counted by the matches that it a
     aliases    another name that the source has for the gold
 """
 
+import contextlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
 from functools import lru_cache
 
 ARTICLES = ("the ", "a ", "an ")
@@ -38,7 +40,7 @@ _INITIAL = re.compile(r"(?<![^\W_])([^\W\d_])\.")
 _MONTHS = (
     "january february march april may june july august september october november december".split()
 )
-_MONTH = "|".join(f"{month[:3]}(?:{month[3:]})?" if len(month) > 3 else month for month in _MONTHS)
+_MONTH = "|".join(f"{month[:3]}(?:{month[3:]})?" for month in _MONTHS)
 _DATES = tuple(
     re.compile(rf"^(?:{form})$")
     for form in (
@@ -91,13 +93,13 @@ def _dates(text: str) -> str:
         if found := form.match(text):
             month = found["m"]
             number = int(month) if month.isdigit() else _number(month)
-            day, year = int(found["d"]), int(found["y"])
-            return f"{year:04}-{number:02}-{day:02}" if 1 <= number <= 12 and day <= 31 else text
+            with contextlib.suppress(ValueError):  # no such day
+                return date(int(found["y"]), number, int(found["d"])).isoformat()
     return text
 
 
 def _number(month: str) -> int:
-    return 1 + next(i for i, name in enumerate(_MONTHS) if name.startswith(month[:3]))
+    return 1 + next(i for i, name in enumerate(_MONTHS) if name.startswith(month))
 
 
 RULES: dict[str, Callable[[str], str]] = {
@@ -138,13 +140,13 @@ def way(text: str, label: str, aliases: Iterable[str] = ()) -> str:
     >>> way("zurich", "Zürich"), way("the UK", "United Kingdom", ["UK"]), way("Paris", "Rome")
     ('accents', 'aliases', '')
     """
-    own, gold = _forms(text), _forms(label)
-    if not own[-1]:
+    if not normalised(text):
         return ""
+    own, gold = _forms(text), _forms(label)
     for name, one, other in zip(WAYS, own, gold, strict=False):
         if one == other:
             return name
-    return ALIASES if any(own[-1] == normalised(alias) for alias in aliases) else ""
+    return ALIASES if any(normalised(text) == normalised(alias) for alias in aliases) else ""
 
 
 def names(label: str, entity: str, aliases: Mapping[str, Sequence[str]]) -> list[str]:

@@ -77,7 +77,9 @@ def tried(group: str, only: str, jobs: int, budget: float) -> tuple[list[Mutant]
     hypothesis.settings.load_profile("mutation")
     for name in modules:
         importlib.import_module("kgprobe." + name.replace("/", "."))
-    trials = Trials(every, KEPT / group, fingerprint(tests), jobs, budget)
+    # a part of the mutants has its own folder: what tests reach was traced for that part alone
+    kept = KEPT / (f"{group} only {only.replace('/', '.')}" if only else group)
+    trials = Trials(every, kept, fingerprint(tests), jobs, budget)
     files = [str(ROOT / "tests" / "unit" / f"{name}.py") for name in tests]
     code = pytest.main(
         ["-q", "-s", "-p", "no:cacheprovider", "-W", "ignore", *files], plugins=[trials]

@@ -90,6 +90,20 @@ def test_one_pattern_has_all_triples():
     assert sizes.select("patterns", "triples", "triples_per_pattern").rows() == [(1, 4, 4.0)]
 
 
+def test_sizes_count_triples_by_pattern_and_what_labels_word():
+    """Two marriages, a border and a pair of twin towns, both ways each."""
+    pairs = [(1, 26, 2), (3, 26, 4), (5, 47, 6), (7, 190, 8)]
+    given = graph([*pairs, *((o, p, s) for s, p, o in pairs)])
+    known = ["P190", "P26", "P47"]
+    chosen = settings("symmetry", min_triples=1, templates=known, by_label=known)
+    made = symmetry.build(given, chosen)
+    names = ("examples", "triples", "patterns", "by_label", "written", "entities")
+    sizes = made.sizes.filter(build="structural")
+    assert sizes.select(*names, "triples_per_pattern").rows() == [(4, 8, 3, 3, 0, 8, 8 / 3)]
+    step = made.steps.filter(pl.col("step").str.contains("worded by")).row(0, named=True)
+    assert (step["kept"], step["reason"]) == (8, "P26 (4), P190 (2), P47 (2)")
+
+
 def test_wrong_benchmarks_are_named():
     examples, chosen = made(bias, "bias")
     with pytest.raises(GraphError, match="well connected"):

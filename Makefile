@@ -3,7 +3,7 @@
 #   make test   every test
 #   make lint   formatting, lint and types
 #   make bench  measurements against peers, written to results/perf
-#   make mutate does a test notice each small change of the attributes and the metrics? (an hour)
+#   make mutate does a test notice each small change of the attributes and the metrics? (half an hour)
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3

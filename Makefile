@@ -1,7 +1,9 @@
 # Each target does its own set-up: a virtual environment in .venv with the pinned packages.
 #   make run    the embedded world end to end, then the headline numbers and the path of the report
 #   make test   every test
-#   make lint   formatting, lint and types
+#   make lint   formatting, lint, types, and whether what is made from settings.py is up to date
+#   make docs   the JSON schema, config/README.md and config.yaml from settings.py
+#   make readme README.md from docs/README.md.in and resources/measured; make measured RUN=NAME first
 #   make bench  measurements against peers, written to results/perf
 #   make mutate does a test notice each small change of the attributes and the metrics? (half an hour)
 SHELL := /bin/bash
@@ -20,10 +22,10 @@ unexport PYTHONDONTWRITEBYTECODE
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_PROGRESS_BARS := 1
 
-.PHONY: run test bench mutate lint setup clean help
+.PHONY: run test bench mutate lint docs measured readme setup clean help
 
 help:
-	@sed -n '2,7p' Makefile
+	@sed -n '2,8p' Makefile
 
 # constraints.txt pins what the pinned packages pull in
 $(STAMP): pyproject.toml constraints.txt
@@ -37,7 +39,8 @@ setup: $(STAMP)
 
 run: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
-	@$(BIN)/python -m kgprobe.tables.headline results/tables/headline.parquet results/report/index.html
+	@name=$$($(BIN)/python -m kgprobe.config name $(CONFIG)); \
+	  $(BIN)/python -m kgprobe.tables.report.headline results/$$name/tables results/$$name/report/index.html
 
 test: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST)
@@ -53,7 +56,17 @@ lint: $(STAMP)
 	$(BIN)/ruff check src tests perf workflow/scripts
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/mypy
+	$(BIN)/python -m perf.readme check
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python workflow/scripts/lint.py
+
+docs: $(STAMP)
+	$(BIN)/python -m kgprobe.config write
+
+measured: $(STAMP)
+	$(BIN)/python -m perf.readme measured $(RUN) $(COMMAND)
+
+readme: $(STAMP)
+	$(BIN)/python -m perf.readme write
 
 clean:
 	rm -rf results logs .snakemake

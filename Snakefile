@@ -1,11 +1,19 @@
 # kgprobe: what does a language model know of a knowledge graph, and does it understand it?
 # Rules follow the flow of data: sources -> knowledge -> benchmarks -> probes -> tables.
+import os
+
+from kgprobe.sheets import located
 from snakemake.utils import min_version
 
 min_version("9.27")
 
 
-configfile: "config/config.yaml"
+# a working folder of its own (--directory, a module) may have its own copy; a module that comes
+# from elsewhere brings it along
+CONFIG = located("config/config.yaml")
+
+
+configfile: CONFIG if os.path.exists(CONFIG) else workflow.source_path(CONFIG)
 
 
 include: "workflow/rules/common.smk"
@@ -29,7 +37,7 @@ report: "workflow/report/workflow.rst"
 rule all:
     default_target: True
     input:
-        "results/tables/headline.parquet",
-        "results/report/index.html",
-        "results/manifest.tsv",
+        "<results>/tables/headline.txt",
+        "<results>/report/index.html",
+        "<results>/manifest.tsv",
         side_files(),

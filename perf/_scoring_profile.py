@@ -10,7 +10,7 @@ import torch
 def watch() -> dict[str, float]:
     """Add up the CPU seconds of the engine's stages in the dict returned, from now on."""
     from kgprobe.probes.models import causal, head, masked
-    from kgprobe.probes.scoring import sentence
+    from kgprobe.probes.scoring.sentence import score
 
     seconds: dict[str, float] = {}
 
@@ -25,8 +25,8 @@ def watch() -> dict[str, float]:
         return call
 
     places: list[tuple[Any, str, str]] = [
-        (sentence, "encode", "tokenise"),
-        (sentence, "fill", "tokenise"),
+        (score, "encode", "tokenise"),
+        (score, "fill", "tokenise"),
         (causal.Causal, "_states", "body"),
         (masked.Masked, "_states", "body"),
         (head.Head, "logprobs", "head"),

@@ -54,7 +54,7 @@ def peer(case: Case) -> Callable[[Slice], list[float]]:
 def ours(case: Case, last_layer: str = "scored") -> Callable[[Slice], list[float]]:
     """kgprobe: the same sums, in the same order."""
     from kgprobe.probes.models.load import ModelSpec, load_model
-    from kgprobe.probes.scoring.sentence import Item, score
+    from kgprobe.probes.scoring.sentence.score import Item, score
 
     bos = "forced" if case["kind"] == "causal" else "-"
     loaded = load_model(ModelSpec("m", case["kind"], f"folder:{case['folder']}", bos=bos))

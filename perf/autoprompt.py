@@ -29,10 +29,10 @@ import torch
 
 from kgprobe.probes.models.batching import padded
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.prompts.trigger_data import Problem, problem
-from kgprobe.probes.prompts.trigger_scores import Scorer, top
-from kgprobe.probes.prompts.trigger_settings import settings_for
-from kgprobe.probes.prompts.triggers import Template
+from kgprobe.probes.prompts.search.problem import Problem, problem
+from kgprobe.probes.prompts.search.scores import Scorer, top
+from kgprobe.probes.prompts.search.settings import settings_for
+from kgprobe.templates import Template
 from perf.cloze import base_model
 
 TRIGGERS, CANDIDATES, BATCH, REPEATS, TARGET = 5, 10, 12, 3, 3.0

@@ -27,13 +27,14 @@ import polars as pl
 import torch
 from transformers import FillMaskPipeline
 
-from kgprobe.probes import prompted
+from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts import label_tokens
-from kgprobe.probes.prompts.label_tokens import Settings
-from kgprobe.probes.prompts.triggers import Template, encode
+from kgprobe.probes.prompts.search import labels as label_tokens
+from kgprobe.probes.prompts.search.labels import Settings
+from kgprobe.probes.text.prompts import encode
 from kgprobe.schema import EXAMPLES
+from kgprobe.templates import Template
 from perf.cloze import base_model
 
 EXAMPLES_N, FACTS_N, PEER_N, REPEATS = 96, 256, 32, 3
@@ -136,7 +137,7 @@ def facts(count: int, words: list[str], rng: np.random.Generator) -> pl.DataFram
 
 
 def check(
-    loaded: Loaded, prompt: prompted.Prompt, asked: pl.DataFrame, found: pl.DataFrame, words: Any
+    loaded: Loaded, prompt: outcomes.Prompt, asked: pl.DataFrame, found: pl.DataFrame, words: Any
 ) -> float:
     """Largest difference of the gold's log-probability; ends the run where a rank is another."""
     few, apart = asked.head(8), 0.0
@@ -159,7 +160,7 @@ def facts_row(loaded: Loaded, count: int, rng: np.random.Generator) -> dict[str,
     """The row of the evaluation of facts."""
     words = [f"w{n}" for n in range(VOCABULARY)]
     trigger = tuple(rng.integers(9000, 20_000, size=TRIGGERS).tolist())
-    prompt = prompted.Prompt(Template.parse(f"{{sub}} [T]x{TRIGGERS} [P] .", "masked"), trigger)
+    prompt = outcomes.Prompt(Template.parse(f"{{sub}} [T]x{TRIGGERS} [P] .", "masked"), trigger)
     asked = facts(count, words, rng)
     tokens = " ".join(loaded.tokenizer.convert_ids_to_tokens(list(trigger)))
     texts = [f"{json.loads(text)['sub']} {tokens} [MASK] ." for text in asked["fields"][:PEER_N]]
@@ -167,7 +168,7 @@ def facts_row(loaded: Loaded, count: int, rng: np.random.Generator) -> dict[str,
     fast, slow, apart = [], [], 0.0
     for _ in range(REPEATS):
         start = time.process_time()
-        found, _ = prompted.outcomes(Predictor(loaded), "searched", {"": prompt}, asked, words)
+        found, _ = outcomes.outcomes(Predictor(loaded), "searched", {"": prompt}, asked, words)
         fast.append(count / (time.process_time() - start))
         apart = max(apart, check(loaded, prompt, asked, found, words))
         start = time.process_time()

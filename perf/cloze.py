@@ -26,8 +26,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from kgprobe.probes.models.load import Loaded, ModelSpec
-from kgprobe.probes.scoring import cloze
-from kgprobe.probes.scoring.gap_text import Question
+from kgprobe.probes.scoring.cloze import rank
+from kgprobe.probes.text.gaps import Question
 
 LENGTHS = {1: 344, 2: 298, 3: 93, 4: 28, 5: 15, 6: 3, 7: 1, 13: 1}
 VOCABULARY = 28_996
@@ -83,7 +83,7 @@ def prompts(items: int, rng: np.random.Generator) -> list[Question]:
 def ours(loaded: Loaded, asked: list[Question], labels: list[str]) -> float:
     """CPU seconds per item for ranks and top-5 in all configurations, tokenising included."""
     start = time.process_time()
-    cloze.rank(loaded, asked, {"classes": labels})
+    rank.rank(loaded, asked, {"classes": labels})
     return (time.process_time() - start) / (len(asked) / len(TEMPLATES))
 
 
@@ -95,7 +95,7 @@ def peer(
     start = time.process_time()
     tokenizer, model = loaded.tokenizer, loaded.model
     ids = [tokenizer(label, add_special_tokens=False)["input_ids"] for label in labels]
-    scores = [{m: np.zeros(len(labels)) for m in cloze.MASKS} for _ in asked]
+    scores = [{m: np.zeros(len(labels)) for m in rank.MASKS} for _ in asked]
     runs = [("multi", n) for n in LENGTHS] + [("single", 1)]
     for masks, count in runs:
         texts = [q.before + " ".join(["[MASK]"] * count) + q.after for q in asked]
@@ -117,10 +117,10 @@ def check(
 ) -> float:
     """Largest difference of scores; ends the run when there is more than noise."""
     apart = 0.0
-    for chunk in cloze.scores(loaded, asked, {"classes": labels}):
+    for chunk in rank.scores(loaded, asked, {"classes": labels}):
         for index, values in zip(chunk.indices, chunk.scores, strict=True):
-            for masks in cloze.MASKS:
-                own = values[cloze.CONFIGURATIONS.index((masks, "mean"))]
+            for masks in rank.MASKS:
+                own = values[rank.CONFIGURATIONS.index((masks, "mean"))]
                 apart = max(apart, float(np.abs(own - expected[index][masks]).max()))
     if apart > TOLERANCE:
         raise SystemExit(f"scores differ by {apart:.2g}: no speed is printed")
@@ -133,7 +133,7 @@ def main(items: int) -> list[dict[str, object]]:
     rng = np.random.default_rng(0)
     loaded, labels, asked = base_model(), candidates(rng), prompts(items, rng)
     few = [q for q in asked if q.template == 0][:PEER_ITEMS]
-    cloze.rank(loaded, asked[:1], {"classes": labels})
+    rank.rank(loaded, asked[:1], {"classes": labels})
     fast, slow, expected = [], [], []
     for _ in range(REPEATS):
         fast.append(ours(loaded, asked, labels))

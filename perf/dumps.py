@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from kgprobe.sources import dumps
+from kgprobe.sources.dumps import stream as dumps
 
 REPEATS = 5
 

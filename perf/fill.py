@@ -22,8 +22,8 @@ import torch
 from transformers import FillMaskPipeline
 
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
-from kgprobe.probes.scoring import fill
-from kgprobe.probes.scoring.fill import Blank, Settings
+from kgprobe.probes.scoring.fill import predict
+from kgprobe.probes.scoring.fill.predict import Blank, Settings
 from perf.cloze import base_model
 
 TOP, BEAMS, TOKENS, REPEATS = 10, 5, 4, 3
@@ -54,7 +54,7 @@ def masked(count: int) -> dict[str, object]:
     fast, slow = [], []
     for _ in range(REPEATS):
         start = time.process_time()
-        found = fill.predict(loaded, asked, TOP)
+        found = predict.predict(loaded, asked, TOP)
         fast.append((time.process_time() - start) / count)
         start = time.process_time()
         theirs = [pipeline(text) for text in texts]
@@ -77,11 +77,11 @@ def causal() -> dict[str, object]:
         for n, country in enumerate(COUNTRIES)
     ]
     settings = Settings(length="gold", beams=BEAMS)
-    fill.predict(loaded, asked[:1], BEAMS, settings)
+    predict.predict(loaded, asked[:1], BEAMS, settings)
     fast, slow = [], []
     for _ in range(REPEATS):
         start = time.process_time()
-        found = fill.predict(loaded, asked, BEAMS, settings)
+        found = predict.predict(loaded, asked, BEAMS, settings)
         fast.append((time.process_time() - start) / len(asked))
         start = time.process_time()
         theirs = [_generated(loaded, country) for country in COUNTRIES]
@@ -128,7 +128,7 @@ def _row(
         "peer": round(theirs, 4),
         "unit": unit,
         "ratio": round(theirs / ours, 1),
-        "target": None,
+        "target": "",
     }
 
 

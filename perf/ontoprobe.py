@@ -21,11 +21,11 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from kgprobe.benchmarks import ontoprobe_modes, ontoprobe_released
-from kgprobe.benchmarks.ontoprobe import build
+from kgprobe.benchmarks.ontoprobe import modes, released
+from kgprobe.benchmarks.ontoprobe.build import build
 from kgprobe.probes.models.batching import Budget
-from kgprobe.probes.scoring import cloze
-from kgprobe.probes.scoring.gap_text import Gapped
+from kgprobe.probes.scoring.cloze import rank
+from kgprobe.probes.text.gaps import Gapped
 from kgprobe.sheets import expand
 from perf import cloze as bert
 
@@ -61,8 +61,8 @@ def texts() -> dict[str, list[str]]:
             task: [" ".join(rng.choice(words, 6)) for _ in range(rows * templates)]
             for task, (rows, templates, _) in TASKS.items()
         }
-    switches = ontoprobe_modes.resolve("released", {"item_limit": "none"})
-    sets = build(ontoprobe_released.take(folder, switches), switches, "onto_released")
+    switches = modes.resolve("released", {"item_limit": "none"})
+    sets = build(released.take(folder, switches), switches, "onto_released")
     forms: dict[str, list[str]] = {}
     for task, text in sets.prompts.select("relation", "text").rows():
         forms.setdefault(task, []).append(text)
@@ -97,7 +97,7 @@ def planned() -> tuple[int, int, float]:
     for task, prompts in texts().items():
         coded = tok.encode_batch([text.replace("[Y]", " . ") for text in prompts])
         rows = [Gapped(np.array([1, *c.ids, 2], dtype=np.int64), len(c.ids)) for c in coded]
-        own, with_padding = cloze.planned_positions(rows, TASKS[task][2], Budget())
+        own, with_padding = rank.planned_positions(rows, TASKS[task][2], Budget())
         bare, padded = bare + own, padded + with_padding
         if task == "TP":
             mean = float(np.mean([len(row.ids) for row in rows]))

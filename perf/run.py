@@ -3,13 +3,16 @@
     python -m perf.run [name ...]
 
 Each module writes its rows to results/perf/<name>.json; a row has name, ours, peer, unit, ratio
-and target. A measurement that fails is named at the end and fails the command.
+and target: the least ratio (a number), or the most that ours may be ("<= 3"). A measurement that
+fails and a row that misses its target are named at the end and fail the command.
 """
 
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 RESULTS = Path("results/perf")
 
@@ -30,18 +33,33 @@ def table(rows: list[dict[str, object]]) -> str:
     )
 
 
+def missed(row: Mapping[str, Any]) -> bool:
+    """Whether a row is below its target, or above one that bounds it. Raises ValueError for a
+    target that is neither."""
+    target = row["target"]
+    if target == "":
+        return False
+    if isinstance(target, str):
+        sign, bound = target.split(" ")
+        if sign != "<=":
+            raise ValueError(f"{row['name']}: target {target!r}; legal: a number, '<= number', ''")
+        return float(row["ours"]) > float(bound)
+    return float(row["ratio"]) < target
+
+
 def main(wanted: list[str]) -> int:
-    """Run the measurements and print their rows; the number that failed is the exit code."""
-    failed = []
+    """Run the measurements and print their rows; 1 where one failed or misses its target."""
+    failed, rows = [], []
     for name in wanted or names():
         print(f"--- {name}", flush=True)
         if subprocess.run([sys.executable, "-m", f"perf.{name}"]).returncode:
-            failed.append(name)
-    rows = [row for path in sorted(RESULTS.glob("*.json")) for row in json.loads(path.read_text())]
+            failed.append(f"{name}: failed")
+        elif (path := RESULTS / f"{name}.json").is_file():
+            rows += json.loads(path.read_text())
     print(table(rows))
-    if failed:
-        print(f"failed: {', '.join(failed)}", file=sys.stderr)
-    return len(failed)
+    failed += [f"{r['name']}: target {r['target']} missed" for r in rows if missed(r)]
+    print("\n".join(failed), file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

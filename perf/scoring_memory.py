@@ -60,7 +60,7 @@ def make_model(folder: Path) -> float:
 def ours(folder: str) -> tuple[int, int]:
     """Score shards of template 0; the sentences listed and those scored."""
     from kgprobe.probes.models.load import ModelSpec, load_model
-    from kgprobe.probes.scoring.sentence import Item, score
+    from kgprobe.probes.scoring.sentence.score import Item, score
 
     meta = json.loads((bear() / "metadata_relations.json").read_text())
     items = [

@@ -20,8 +20,8 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")
 import orjson
 
 from kgprobe import schema
-from kgprobe.sources import trex
-from kgprobe.sources.trex_generate import write_dump
+from kgprobe.sources.dumps import trex
+from perf.generate.trex import write_dump
 
 REPEATS = 5
 

@@ -20,9 +20,10 @@ from pathlib import Path
 
 from kgprobe.files import atomic
 
-#: Logs, progress, records and safe writing: they change no number, so an edit of them reruns
-#: nothing. tests/unit/test_code.py says what such a module may not do.
-GLUE = ("job", "files")
+#: Logs, progress, records, safe writing and the types of settings, whose values a rule hands over
+#: complete: they change no number, so an edit of them reruns nothing. tests/unit/test_code.py says
+#: what such a module may not do.
+GLUE = ("job", "files", "settings")
 
 
 class CodeError(ValueError):
@@ -163,7 +164,7 @@ class Code:
 
 
 def _name(path: Path) -> str:
-    """What a file's module is called: probes/answers.py -> probes/answers, probes/__init__.py ->
+    """What a file's module is called: probes/jobs/score.py -> probes/answers, probes/__init__.py ->
     probes."""
     parts = path.with_suffix("").parts
     return "/".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -55,6 +55,25 @@ STATEMENTS = _contract(
     rank=pl.String,
 )
 
+#: How a relation came into STATEMENTS: `way` is pulled, sitelinks (its well-known subjects alone),
+#: dump or left out, `reason` says why it is not the first. Statements that are not deprecated by
+#: kind of value, and the deprecated ones; null where they were not counted.
+COVERAGE = _contract(
+    "COVERAGE",
+    key="relation",
+    nullable="item unknown no_value literal other deprecated",
+    relation=pl.String,
+    way=pl.String,
+    rows=pl.Int64,
+    reason=pl.String,
+    item=pl.Int64,
+    unknown=pl.Int64,
+    no_value=pl.Int64,
+    literal=pl.Int64,
+    other=pl.Int64,
+    deprecated=pl.Int64,
+)
+
 #: A fact: one distinct best-rank statement.
 FACTS = _contract(
     "FACTS",
@@ -311,20 +330,64 @@ TAUGHT = _contract(
 #: What a taught fact is taught for: a benchmark that asks about it, several, or `other`.
 TAUGHT_KINDS = _contract("TAUGHT_KINDS", key="fact kind", fact=pl.String, kind=pl.String)
 
-#: One printed number with its n and interval.
-TABLE = _contract(
-    "TABLE",
-    key="paper table row column",
-    nullable="low high published",
+#: Further choices under which a number holds: the keys that `setting` of RESULTS may have.
+SETTING: Mapping[str, str] = {
+    "alpha": "how a written answer was compared with a gold (exact, verbatim, each rule)",
+    "bin": "lower edge of a bin of log10 of popularity",
+    "choice": "how a configuration was chosen (chosen on dev, fixed, oracle)",
+    "demonstrations": "examples shown before the question",
+    "draw": "the random subset or triggers",
+    "drawn": "what a bootstrap draws in place of examples (patterns, entities)",
+    "form": "which form of a set or text (released, paper, balanced)",
+    "gold": "own: the triple's object; set: every object of the subject; filtered: own, the others "
+    "passed over",
+    "instead": "the other probe of a difference, by its model and what else differs",
+    "k": "how many answers count",
+    "labels": "label tokens of a class",
+    "loss": "training loss of soft prompts",
+    "masks": "one or several masks in a gap, or sentence",
+    "mode": "the reading where paper and code disagree",
+    "pooling": "how several tokens, or several prompts, become one score",
+    "premise": "which premises are written (P1 EX, P2 IM ...)",
+    "prompts": "how many prompts the best one is taken of",
+    "reduction": "how a sentence's terms become a score",
+    "scheme": "template and conjunction of a reasoning prompt",
+    "seed": "seed of what was trained or drawn",
+    "size": "number of training examples",
+    "template": "number or name of the wording",
+    "triggers": "number of trigger tokens",
+    "way": "way of answering multiple choice",
+    "weighting": "what weighs the same: items, relations, entities, configurations",
+}
+
+#: Every measured number of every paper. Who was asked what and how, in the words of the sheet
+#: (baselines are models; "" where a dimension does not apply); what was measured, on which part,
+#: under which further choices (`setting`: a JSON object of SETTING's keys, sorted, "{}").
+#: `value` is null where it is not defined (0 of 0). n counts distinct items; `interval` names what
+#: low and high are (wilson, bootstrap, ..., none). `published` and its `source` stand only where
+#: model, data and metric are the same.
+RESULTS = _contract(
+    "RESULTS",
+    key="paper benchmark group model prompt method metric slice setting",
+    nullable="value low high numerator denominator published source",
     paper=pl.String,
-    table=pl.String,
-    row=pl.String,
-    column=pl.String,
+    benchmark=pl.String,
+    group=pl.String,
+    model=pl.String,
+    prompt=pl.String,
+    method=pl.String,
+    metric=pl.String,
+    slice=pl.String,
+    setting=pl.String,
     value=pl.Float64,
-    n=pl.Int64,
     low=pl.Float64,
     high=pl.Float64,
+    interval=pl.String,
+    n=pl.Int64,
+    numerator=pl.Float64,
+    denominator=pl.Float64,
     published=pl.Float64,
+    source=pl.String,
 )
 
 #: How many rows each step of a construction kept and dropped, and why.

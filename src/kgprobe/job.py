@@ -118,7 +118,7 @@ def progress(
     return Bar(iterable, total=total, desc=desc, unit=unit, every=every)
 
 
-class Bar(tqdm):
+class Bar(tqdm):  # type: ignore[misc]
     """tqdm that also writes rate and remaining time to the log."""
 
     def __init__(
@@ -131,7 +131,7 @@ class Bar(tqdm):
         super().__init__(iterable, file=sink, mininterval=0.5, dynamic_ncols=True, **options)
 
     def update(self, n: float | None = 1) -> bool | None:
-        drawn = super().update(n)
+        drawn: bool | None = super().update(n)
         now = time.monotonic()
         if now - self._told >= self._every:
             self._told = now

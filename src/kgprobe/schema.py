@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from kgprobe.contracts import CANDIDATES as CANDIDATES
 from kgprobe.contracts import CHOICES as CHOICES
 from kgprobe.contracts import CHOSEN as CHOSEN
+from kgprobe.contracts import COVERAGE as COVERAGE
 from kgprobe.contracts import EXAMPLES as EXAMPLES
 from kgprobe.contracts import FACTS as FACTS
 from kgprobe.contracts import FILL_GOLDS as FILL_GOLDS
@@ -25,12 +26,12 @@ from kgprobe.contracts import PREMISE_RANKS as PREMISE_RANKS
 from kgprobe.contracts import PROMPTS as PROMPTS
 from kgprobe.contracts import RANKS as RANKS
 from kgprobe.contracts import REASON_RANKS as REASON_RANKS
+from kgprobe.contracts import RESULTS as RESULTS
 from kgprobe.contracts import SCORES as SCORES
 from kgprobe.contracts import SOFT_CURVES as SOFT_CURVES
 from kgprobe.contracts import SOFT_RANKS as SOFT_RANKS
 from kgprobe.contracts import STATEMENTS as STATEMENTS
 from kgprobe.contracts import SWEEPS as SWEEPS
-from kgprobe.contracts import TABLE as TABLE
 from kgprobe.contracts import TAUGHT as TAUGHT
 from kgprobe.contracts import TAUGHT_KINDS as TAUGHT_KINDS
 from kgprobe.contracts import TOPS as TOPS

@@ -5,6 +5,8 @@ Imports nothing heavy, because the Snakefile reads the sheets at every start.
 
 import csv
 import difflib
+import fnmatch
+import itertools
 import json
 import os
 import re
@@ -13,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+
+#: The project's own folder: what a working folder does not have is looked up here.
+ROOT = Path(__file__).parents[2]
 
 #: Where the real test data lie when KGPROBE_DATA does not say otherwise.
 DEFAULT_DATA = "../shared/data"
@@ -34,7 +39,7 @@ KINDS_OF_METHOD: dict[str, tuple[str, ...]] = {
 METHODS_OF_PAPER: dict[str, tuple[str, ...]] = {
     "bear": ("sentence",),
     "ontoprobe": ("cloze", "soft", "reason", "sentence", "choice"),
-    "kg": ("fill", "sentence"),
+    "attributes": ("fill", "sentence"),
     "autoprompt": ("predict", "low_data", "grid"),
 }
 
@@ -121,26 +126,6 @@ def read_schema(path: str | Path) -> dict[str, Any]:
     return dict(json.loads(read_text(path)))
 
 
-def check_config(config: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Raise SheetError for the first few unknown keys or illegal values of the merged config."""
-    problems = []
-    for problem in jsonschema.Draft202012Validator(schema).iter_errors(dict(config)):
-        where = ".".join(map(str, problem.absolute_path)) or "(top level)"
-        problems.append(f"{where}: {_message(problem)}")
-    if problems:
-        more = f"\n  ... and {len(problems) - 8} more" if len(problems) > 8 else ""
-        raise SheetError("config: " + "\n  ".join(["wrong keys or values", *problems[:8]]) + more)
-
-
-def _message(problem: jsonschema.ValidationError) -> str:
-    """jsonschema's message; for unknown keys also the legal ones."""
-    if problem.validator == "additionalProperties":
-        legal = sorted(problem.schema.get("properties", {}))
-        unknown = sorted(set(problem.instance) - set(legal))
-        return f"unknown key {', '.join(map(repr, unknown))}; legal: {', '.join(legal)}"
-    return str(problem.message)
-
-
 def expand(path: str) -> str:
     """`path` with environment variables filled in; KGPROBE_DATA has a default."""
     return re.sub(
@@ -148,6 +133,13 @@ def expand(path: str) -> str:
         lambda m: os.environ.get(m[1], DEFAULT_DATA if m[1] == "KGPROBE_DATA" else m[0]),
         path,
     )
+
+
+def located(path: str) -> str:
+    """A path of the config, filled in: below the working folder, or else below the project's."""
+    found = expand(path)
+    own = ROOT / found
+    return found if Path(found).exists() or not own.exists() else str(own)
 
 
 def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str, str]]:
@@ -173,43 +165,104 @@ def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str,
                 "models of kind api have the source api:NAME, all others one of their own"
             )
         models[row["model"]] = row
+    for row in rows:
+        for group in set(row.get("groups", "").split(",")) & models.keys():
+            raise SheetError(f"{path}, line {row['_line']}: group {group!r} is the name of a model")
     return models
 
 
-def require_name(
-    row: Mapping[str, str], path: str | Path, column: str, legal: Iterable[str]
-) -> None:
-    """Raise SheetError unless the row's cell is one of `legal`; near misses are suggested."""
-    names = sorted(legal)
-    value = row[column]
-    if value not in names:
-        close = difflib.get_close_matches(value, names, n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise SheetError(
-            f"{path}, line {row['_line']}: unknown {column} {value!r}{hint}; "
-            f"legal: {', '.join(names)}"
-        )
+def nearest(value: str, names: Iterable[str]) -> str:
+    """` (did you mean 'x'?)` where a name is near, else nothing."""
+    close = difflib.get_close_matches(value, list(names), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def check_experiments(
+def products(
     rows: list[dict[str, str]],
     path: str | Path,
     models: Mapping[str, Mapping[str, str]],
-    benchmarks: Iterable[str],
+    papers: Mapping[str, str],
     prompts: Iterable[str],
+) -> list[dict[str, str]]:
+    """The probes that the rows of the experiment sheet stand for: each the product of its cells.
+
+    A cell holds names, patterns (`control-*`) and groups of models, separated by commas; a pattern
+    stands for all that it matches, of benchmarks only those of the row's paper. `papers`: benchmark
+    -> the paper it belongs to. Models change slowest, then benchmarks; a probe keeps its line.
+    Raises SheetError with file, line, value and the legal values.
+    """
+    groups: dict[str, list[str]] = {}
+    for name, model in models.items():
+        for group in filter(None, model.get("groups", "").split(",")):
+            groups.setdefault(group, []).append(name)
+    found = []
+    for row in rows:
+        own = [name for name, paper in papers.items() if paper == row["paper"]]
+        legal = {
+            "model": {**{name: [name] for name in models}, **groups},
+            "benchmark": {name: [name] for name in (*own, *(p for p in papers if p not in own))},
+            "prompt": {name: [name] for name in prompts},
+            "method": {name: [name] for name in KINDS_OF_METHOD},
+        }
+        matched: dict[str, list[str]] = {name: list(values) for name, values in legal.items()}
+        matched |= {"model": list(models), "benchmark": own}
+        where = f"{path}, line {row['_line']}"
+        cells = [_names(row, where, c, legal[c], matched[c]) for c in legal]
+        for values in itertools.product(*cells):
+            found.append({**row, **dict(zip(legal, values, strict=True))})
+    return found
+
+
+def _names(
+    row: Mapping[str, str],
+    where: str,
+    column: str,
+    legal: Mapping[str, list[str]],
+    matched: list[str],
+) -> list[str]:
+    """The names that a cell stands for, each once; `legal`: what a value may be -> its names,
+    `matched`: what a pattern may match. A variant of a method (`sentence-original`) is one name."""
+    found: dict[str, None] = {}
+    for value in (part.strip() for part in row[column].split(",")):
+        if set(value) & set("*?["):
+            names = fnmatch.filter(matched, value)
+            what = f"no {column} matches {value!r}"
+        else:
+            is_variant = column == "method" and value.split("-")[0] in legal
+            names = [value] if is_variant else legal.get(value, [])
+            what = f"unknown {column} {value!r}{nearest(value, legal)}"
+        if not names:
+            raise SheetError(f"{where}: {what}; legal: {', '.join(sorted(legal))}")
+        found |= dict.fromkeys(names)
+    return list(found)
+
+
+def told(rows: list[dict[str, str]], path: str | Path) -> str:
+    """What the rows of a sheet stand for, a line each: how many probes, and of what."""
+    lines: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        lines.setdefault(row["_line"], []).append(row)
+    shown = [f"{path}: {len(rows)} probes"]
+    for line, probes in lines.items():
+        cells = [
+            ", ".join(dict.fromkeys(probe[column] for probe in probes))
+            for column in ("paper", "benchmark", "prompt", "method", "model")
+        ]
+        shown.append(f"  line {line}: {len(probes)} = {' x '.join(cells)}")
+    return "\n".join(shown)
+
+
+def check_experiments(
+    rows: list[dict[str, str]], path: str | Path, models: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Check every name of the experiment sheet, and that the model's kind answers the method.
+    """Check that the model's kind answers the method of every probe, and that none is asked twice.
 
     A variant of a method is written after a hyphen: `sentence-original` is module `sentence`.
     Raises SheetError with file, line, value and the legal values.
     """
     seen: dict[tuple[str, ...], str] = {}
     for row in rows:
-        require_name(row, path, "benchmark", benchmarks)
-        require_name(row, path, "prompt", prompts)
-        require_name(row, path, "model", models)
         method = row["method"].split("-")[0]
-        require_name({**row, "method": method}, path, "method", KINDS_OF_METHOD)
         kind = models[row["model"]]["kind"]
         if kind not in KINDS_OF_METHOD[method]:
             raise SheetError(
@@ -218,7 +271,9 @@ def check_experiments(
             )
         key = tuple(row[c] for c in ("benchmark", "prompt", "method", "model"))
         if key in seen:
-            raise SheetError(f"{path}, line {row['_line']}: same probe as in line {seen[key]}")
+            raise SheetError(
+                f"{path}, line {row['_line']}: same probe as in line {seen[key]}: {' '.join(key)}"
+            )
         seen[key] = row["_line"]
 
 

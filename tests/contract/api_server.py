@@ -1,6 +1,7 @@
 """A real OpenAI-compatible server on loopback, backed by a causal model, with faults on demand.
 
-The requests and answers are those of kgprobe.probes.serve; the model behind them is read literally.
+The requests and answers are those of kgprobe.probes.jobs.serve; the model behind them is read
+literally.
 """
 
 import json
@@ -11,7 +12,7 @@ from typing import Any
 
 import torch
 
-from kgprobe.probes.serve import EVERYTHING, Answers
+from kgprobe.probes.jobs.serve import EVERYTHING, Answers
 
 
 class LanguageModel:

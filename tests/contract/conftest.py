@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.sources import world, world_rdf
-from kgprobe.sources.endpoint import local_endpoint
-from kgprobe.sources.paging import read_query
-from kgprobe.sources.policy import Endpoint
+from kgprobe.sources.sparql.endpoint import Endpoint, local_endpoint
+from kgprobe.sources.sparql.paging import read_query
+from kgprobe.sources.world import build, rdf
 from tests.contract import awkward, virtuoso
 from tests.contract.fault_server import FaultServer, Table
 
@@ -46,9 +45,8 @@ def many_things(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
 
 @pytest.fixture(scope="session")
 def things_table(many_things: Endpoint) -> Table:
-    """The rows of the things, in the endpoint's own bytes."""
-    query = read_query(THINGS)
-    return Table(many_things.url, query.page(0, "", 10 * ROWS))
+    """The answers about the things, in the endpoint's own bytes."""
+    return Table(many_things.url, read_query(THINGS))
 
 
 @pytest.fixture
@@ -67,10 +65,10 @@ def faulty(things_table: Table, clock: FakeClock) -> Iterator[FaultServer]:
 def world_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """RDF of the embedded world in both shapes, and of what is awkward."""
     folder = tmp_path_factory.mktemp("world")
-    facts = world.load(RESOURCES / "world")
+    facts = build.load(RESOURCES / "world")
     texts = {
-        "wikidata.nt": world_rdf.render_wikidata(facts),
-        "dbpedia.nt": world_rdf.render_dbpedia(facts),
+        "wikidata.nt": rdf.render_wikidata(facts),
+        "dbpedia.nt": rdf.render_dbpedia(facts),
         "awkward.nt": awkward.triples(),
     }
     for name, text in texts.items():

@@ -1,10 +1,10 @@
 """An HTTP server before a SPARQL endpoint that misbehaves by plan, over real sockets.
 
 `Faults` says which request gets which fault: by number, or drawn with a seed. The clean answers are
-the endpoint's own: they are fetched once, whole, and cut into the pages that are asked for (a test
-compares such pages with the endpoint's). The server notes what it needs to judge manners.
+the endpoint's own bytes, each fetched once. The server notes what it needs to judge manners.
 """
 
+import hashlib
 import http.server
 import json
 import random
@@ -15,11 +15,12 @@ import threading
 import time
 import urllib.parse
 import urllib.request
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any
+
+from kgprobe.sources.sparql.paging import PARTS, Query
 
 JSON_TYPE = "application/sparql-results+json"
 SR353 = (
@@ -32,17 +33,20 @@ WAIT = 7  #: what a 429 or 503 of this server asks to wait
 
 #: Faults after which asking again may help, or a smaller page
 PASSING = (
-    "rate seconds", "rate date", "rate bare",
+    "rate seconds", "rate date", "rate bare", "rate nonsense",
     "status 500", "status 502", "status 503", "status 503 wait", "status 504",
     "cut short", "cut chunked", "cut java", "cut cancelled", "text appended",
-    "cap", "partial", "reset before", "reset middle",
-    "json as html", "xml", "html page",
+    "cap", "partial", "partial 206", "reset before", "reset middle",
+    "json as html", "xml", "html page", "empty",
+    "hole", "short page", "double row", "no count", "count in words",
 )  # fmt: skip
 SLOW = ("late", "drip")
 #: Faults that end a pull at once
 FATAL = ("status 403", "status 500 SR353", "status 400")
-#: Wrong answers that look right one by one
-LIES = ("other vars", "disorder", "double row", "page before", "hole", "short page", "too many")
+#: Wrong answers that are well formed, and will not pass
+LIES = ("other vars", "page before", "a row too many", "number for text", "no type")
+#: What engines may do as they like
+HARMLESS = ("disorder",)
 
 
 @dataclass
@@ -79,52 +83,50 @@ class Seen:
     @property
     def is_count(self) -> bool:
         """Whether this is the derived count query."""
-        return "(COUNT(*) AS ?rows)" in self.text
+        return "UNION" not in self.text
 
     @property
-    def is_second_look(self) -> bool:
-        """Whether only keys are asked for."""
-        return "SELECT DISTINCT ?key\n" in self.text
-
-    @property
-    def last_key(self) -> str:
-        """The key that the page starts after."""
-        found = re.search(r'\?key > ("(?:\\.|[^"\\])*")', self.text)
-        return str(json.loads(found[1])) if found else ""
-
-    @property
-    def size(self) -> int:
-        """The rows that are asked for."""
-        found = re.search(r"LIMIT (\d+)", self.text)
-        return int(found[1]) if found else 0
+    def part(self) -> str:
+        """The hashes that are asked for: what tells pages of a pull apart."""
+        found = re.search(r'MD5\(STR\(\?\w+\)\), "([^"]*)"', self.text)
+        return found[1] if found else ""
 
 
 class Table:
-    """All clean rows of one query, in the endpoint's own bytes, cut into any page."""
+    """All clean rows of a query, in the endpoint's own bytes, cut into any part of hashes."""
 
-    def __init__(self, url: str, text: str) -> None:
-        body = fetch(url, text).decode()
-        self.head, _, rest = body.partition('"bindings":[')
-        # the endpoint writes rows without blanks between them
-        self.rows = re.split(r"(?<=\}\}),(?=\{)", rest.removesuffix("]}}"))
-        self.keys = [b["key"]["value"] for b in json.loads(body)["results"]["bindings"]]
-        assert len(self.rows) == len(self.keys)
+    def __init__(self, url: str, query: Query) -> None:
+        self.head, rows, _ = split(fetch(url, query.page(0, PARTS)))
+        self.by_hash: dict[str, list[str]] = {}
+        for row in rows:
+            name = json.loads(row)[query.divided]["value"]
+            first = hashlib.md5(name.encode()).hexdigest()[:3]
+            self.by_hash.setdefault(first, []).append(row)
+        self.n = len(rows)
 
-    def slice(self, last: str, size: int) -> list[str]:
-        """The rows after a key, as JSON text."""
-        start = bisect_right(self.keys, last)
-        return self.rows[start : start + size]
+    def rows(self, part: str) -> list[str]:
+        """The rows of a part: all for "", else of what a pattern such as ^(00|010) matches."""
+        wanted = re.compile(part)
+        return [r for key in sorted(self.by_hash) if wanted.match(key) for r in self.by_hash[key]]
 
-    def body(self, rows: Sequence[str]) -> bytes:
-        """A whole document of these rows."""
-        return f'{self.head}"bindings":[{",".join(rows)}]}}}}'.encode()
 
-    def count(self, rows: int) -> bytes:
-        """The answer to the count query."""
-        term = {"type": "literal", "value": str(rows)}
-        return json.dumps(
-            {"head": {"vars": ["rows"]}, "results": {"bindings": [{"rows": term}]}}
-        ).encode()
+def split(body: bytes) -> tuple[str, list[str], list[str]]:
+    """An answer's head, its rows, and the rows that hold a count, as JSON text."""
+    head, _, rest = body.decode().partition('"bindings":[')
+    # the endpoint writes rows without blanks between them
+    rows = re.split(r"(?<=\}\}),(?=\{)", rest.removesuffix("]}}"))
+    counts = [row for row in rows if row.startswith('{"rows"')]
+    return head, [row for row in rows if row and row not in counts], counts
+
+
+def joined(head: str, rows: Sequence[str]) -> bytes:
+    """A whole document of these rows."""
+    return f'{head}"bindings":[{",".join(rows)}]}}}}'.encode()
+
+
+def counted(rows: int | str) -> str:
+    """A row that holds a count."""
+    return json.dumps({"rows": {"type": "literal", "value": str(rows)}}).replace(" ", "")
 
 
 def fetch(url: str, text: str) -> bytes:
@@ -147,9 +149,9 @@ class FaultServer(http.server.ThreadingHTTPServer):
         self.faults = Faults()
         self.seen: list[Seen] = []
         self.errors: list[float] = []
-        self.hidden = 0  #: rows at the end that are not there yet
-        self.grow_at = 0  #: the request from which on they are
-        self.slow = 0.5
+        self.hidden = 0  #: rows that counts do not have yet
+        self.grow_at = 0  #: the request from which on they have them
+        self.slow = 1.0
         self._lock, self._running = threading.Lock(), 0
         self.closing = threading.Event()
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
@@ -173,7 +175,7 @@ class FaultServer(http.server.ThreadingHTTPServer):
                 fault = "status 403"
             seen = Seen(number, self.now(), text, agent, fault, self._running)
             self.seen.append(seen)
-            if fault and fault not in LIES:
+            if fault and fault not in HARMLESS:
                 self.errors.append(seen.at)
             return seen
 
@@ -181,10 +183,6 @@ class FaultServer(http.server.ThreadingHTTPServer):
         """Count a request out."""
         with self._lock:
             self._running -= 1
-
-    def all_rows(self, number: int) -> int:
-        """How many rows there are for a request."""
-        return len(self.table.rows) - (self.hidden if number < self.grow_at else 0)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is part of the game."""
@@ -197,6 +195,15 @@ class FaultServer(http.server.ThreadingHTTPServer):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+#: The head of an answer to the count query.
+COUNTED = '{"head":{"vars":["rows"]},"results":{'
+
+
+def _spoilt(row: str) -> str:
+    """A row whose first value is a number of JSON."""
+    return re.sub(r'"value":"[^"]*"', '"value":17', row, count=1)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -218,36 +225,27 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def answer(self, seen: Seen) -> None:
         """The clean answer, or what the plan says."""
         fault, table = seen.fault, self.server.table
+        head, rows = table.head, table.rows(seen.part)
+        counts = [counted(len(rows))]
         if seen.is_count:
-            rows: list[str] = []
-            body = table.count(self.server.all_rows(seen.number))
-        else:
-            rows = table.slice(seen.last_key, seen.size)
-            rows = rows[
-                : max(
-                    0, self.server.all_rows(seen.number) - bisect_right(table.keys, seen.last_key)
-                )
-            ]
-            if seen.is_second_look:
-                head = '{"head":{"vars":["key"]},"results":{'
-                rows = [re.sub(r',"thing".*', "}", row) for row in rows]
-                body = f'{head}"bindings":[{",".join(rows)}]}}}}'.encode()
-            else:
-                body = table.body(rows)
+            late = self.server.hidden if seen.number < self.server.grow_at else 0
+            head, rows, counts = COUNTED, [], [counted(table.n - late)]
+        body = joined(head, rows + counts)
         name = fault.split(" ")[0]
-        if fault in LIES:
-            self.send(200, self.lie(seen, rows, body))
+        if fault in ("hole", "short page", "double row", "no count", "count in words", *LIES):
+            self.send(200, body if seen.is_count else self.lie(seen, head, rows, counts))
         elif name in ("status", "rate"):
             self.refuse(fault)
         elif name in ("cut", "text", "reset", "late", "drip"):
             self.break_off(fault, body)
         elif fault == "cap":
-            few = table.body(rows[: len(rows) // 2]) if rows else body
+            few = joined(head, rows[: len(rows) // 2])
             self.send(200, few, {"X-SPARQL-MaxRows": str(len(rows) // 2)})
         elif fault == "partial":
             state = {"X-SQL-State": "S1TAT", "X-SQL-Message": "RC...: Anytime query timed out"}
-            empty = b'{"head":{"vars":["rows"]},"results":{"bindings":[{}]}}'
-            self.send(200, empty if seen.is_count else table.body(rows[:3]), state)
+            self.send(200, joined(head, ["{}"] if seen.is_count else rows[:3]), state)
+        elif fault == "partial 206":
+            self.send(206, joined(head, rows[:3]))
         elif fault == "json as html":
             self.send(200, body, {"Content-Type": "text/html; charset=utf-8"})
         elif fault == "xml":
@@ -256,34 +254,37 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif fault == "html page":
             page = b"<html><head><title>502 Proxy\nError</title></head><body>Oops</body></html>"
             self.send(200, page, {"Content-Type": "text/html"})
+        elif fault == "empty":
+            self.send(200, b"")
+        elif fault == "disorder":
+            self.send(200, joined(head, [*rows[::-1], *counts] if rows else counts))
         else:
             assert not fault, f"no such fault: {fault}"
             self.send(200, body)
 
-    def lie(self, seen: Seen, rows: list[str], body: bytes) -> bytes:
+    def lie(self, seen: Seen, head: str, rows: list[str], counts: list[str]) -> bytes:
         """A wrong answer that looks right."""
-        table = self.server.table
-        if seen.is_count:
-            return body
-        at = bisect_right(table.keys, seen.last_key)
-        if seen.fault == "other vars":
-            return body.replace(b'"label"', b'"name"')
-        if seen.fault == "disorder":
-            return table.body(rows[1:2] + rows[:1] + rows[2:])
-        if seen.fault == "double row":
-            return table.body((table.rows[at - 1 : at] + rows)[: seen.size])
-        if seen.fault == "page before":
-            return table.body(table.rows[max(0, at - seen.size) : at])
-        if seen.fault == "hole":
-            return (
-                table.body(rows[:1] + rows[2:])
-                if len(rows) < seen.size
-                else table.body(rows[:1] + table.rows[at + 2 : at + seen.size + 1])
-            )
-        if seen.fault == "short page":
-            return table.body(rows[: len(rows) // 2])
-        assert seen.fault == "too many"
-        return table.body(table.rows[at : at + seen.size + 1])
+        fault = seen.fault
+        before = [s for s in self.server.seen[: seen.number - 1] if not s.is_count]
+        if fault in ("page before", "a row too many"):
+            # the answer to another query, in itself right: what a proxy may mix up
+            here = "^(fff)" if seen.part != "^(fff)" else "^(000)"
+            other = before[-1].part if before and before[-1].part != seen.part else here
+            theirs = self.server.table.rows(other)
+            if fault == "page before":
+                return joined(head, [*theirs, counted(len(theirs))])
+            return joined(head, [*rows, theirs[0], counted(len(rows) + 1)])
+        changed = {
+            "other vars": (head.replace('"label"', '"name"'), rows + counts),
+            "hole": (head, rows[:1] + rows[2:] + counts),
+            "short page": (head, rows[: len(rows) // 2] + counts),
+            "double row": (head, rows[:1] + rows + [counted(len(rows) + 1)]),
+            "no count": (head, rows),
+            "count in words": (head, [*rows, counted("many")]),
+            "number for text": (head, [_spoilt(rows[0]), *rows[1:], *counts]),
+            "no type": (head, [rows[0].replace('"type":"uri",', ""), *rows[1:], *counts]),
+        }
+        return joined(*changed[fault])
 
     def refuse(self, fault: str) -> None:
         """An error status."""
@@ -295,7 +296,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 headers["Retry-After"] = str(wait)
             elif code == "date":
                 headers["Retry-After"] = formatdate(int(self.server.now()) + wait, usegmt=True)
-            elif code.isdigit():
+            elif code == "nonsense":
+                headers["Retry-After"] = "as soon as you like"
+            elif code != "bare":
                 headers["Retry-After"] = code
             self.send(429, b"Too Many Requests", headers)
             return

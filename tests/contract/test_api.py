@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.models.api import Client, open_client
-from kgprobe.probes.models.api_http import ApiError, Endpoint
+from kgprobe.probes.api.client import Client, open_client
+from kgprobe.probes.api.http import ApiError, Endpoint
 from kgprobe.probes.models.load import ModelSpec
-from kgprobe.probes.scoring import fill
-from kgprobe.probes.scoring.fill import Blank, Settings
+from kgprobe.probes.scoring.fill import predict
+from kgprobe.probes.scoring.fill.predict import Blank, Settings
+from kgprobe.settings import Api
 from tests.contract.api_server import EVERYTHING, ApiServer, tiny_language_model
 
 KEY = "sk-secret-0123456789"
@@ -216,7 +217,7 @@ def test_an_error_under_status_200_counts_as_the_status_that_it_names(lm, tmp_pa
         asked.capabilities()
         server.faults = [faults[0][0]]
         settings = Settings(most_tokens=2, failures="leave_out", instruction="Fill the gap.")
-        found = fill.predict(asked, ASKED[:2], 1, settings)
+        found = predict.predict(asked, ASKED[:2], 1, settings)
     assert found.left_out == [("i1", 0, -1, "refused with HTTP 400")]
 
 
@@ -541,7 +542,7 @@ def generated(lm, prompt, tokens):
 def test_blanks_are_filled_by_completions_with_branches(lm, tmp_path, clock):
     with ApiServer(lm) as server:
         asked = client(server, tmp_path, clock)
-        found = fill.predict(asked, ASKED, 3, Settings(most_tokens=4, stops="", workers=2))
+        found = predict.predict(asked, ASKED, 3, Settings(most_tokens=4, stops="", workers=2))
         sent = [body for _, body in server.hits if body.get("logprobs") == 5]
     prompt = "The capital of Rome is"
     rows = lm.logprobs(lm.encode(prompt)[0])[-1].topk(3)
@@ -573,7 +574,7 @@ def test_blanks_are_filled_by_completions_with_branches(lm, tmp_path, clock):
 def test_a_chat_server_gets_an_instruction_and_gives_one_answer(lm, tmp_path, clock):
     with ApiServer(lm, frozenset({"chat", "usage"})) as server:
         asked = client(server, tmp_path, clock)
-        found = fill.predict(asked, ASKED[:2], 5, Settings(most_tokens=3, stops=""))
+        found = predict.predict(asked, ASKED[:2], 5, Settings(most_tokens=3, stops=""))
         messages = [b["messages"][0]["content"] for p, b in server.hits if b["max_tokens"] == 3]
     assert messages == [
         "Replace [MASK] with the most probable words.\nThe capital of Rome is [MASK] .",
@@ -589,7 +590,7 @@ def test_phrases_end_at_a_stop(lm, tmp_path, clock):
     with ApiServer(lm) as server:
         asked = client(server, tmp_path, clock)
         reply = asked.complete("The capital of Niger is", 4, top=5)
-        found = fill.predict(asked, [blank], 1, Settings(most_tokens=4, stops="r"))
+        found = predict.predict(asked, [blank], 1, Settings(most_tokens=4, stops="r"))
     assert reply.text == "trtrtrtr"
     whole = found.top["position"] == -1
     assert found.top["text"][whole].tolist() == ["t"]
@@ -604,33 +605,32 @@ def test_a_refused_request_is_missing_and_never_filled_in(lm, tmp_path, clock):
         server.faults = [(400, {}), None, None]
         asked = client(server, tmp_path, clock)
         with pytest.raises(ApiError, match="HTTP 400"):
-            fill.predict(asked, ASKED[:1], 1, replace(settings, failures="raise"))
+            predict.predict(asked, ASKED[:1], 1, replace(settings, failures="raise"))
         server.faults = [(400, {})]
-        found = fill.predict(asked, ASKED[:2], 1, settings)
+        found = predict.predict(asked, ASKED[:2], 1, settings)
     assert found.left_out == [("i1", 0, -1, "refused with HTTP 400")]
     assert set(found.top["item"]) == {"i2"}
     with ApiServer(lm, key="k") as server:
         server_client = client(server, tmp_path / "other", clock)
         with pytest.raises(ApiError, match="HTTP 401"):
-            fill.predict(server_client, ASKED[:1], 1, settings)
+            predict.predict(server_client, ASKED[:1], 1, settings)
 
 
 def test_what_an_api_does_not_have_is_refused(lm, tmp_path, clock):
     with ApiServer(lm) as server:
         asked = client(server, tmp_path, clock)
         with pytest.raises(ValueError, match="knows no length in tokens; use length free"):
-            fill.predict(asked, ASKED, 1, Settings(length="gold"))
+            predict.predict(asked, ASKED, 1, Settings(length="gold"))
         with pytest.raises(ValueError, match="takes no restricted vocabulary"):
-            fill.predict(asked, ASKED, 1, only=np.arange(3))
+            predict.predict(asked, ASKED, 1, only=np.arange(3))
 
 
 def test_the_address_of_a_server_comes_from_the_environment(monkeypatch, tmp_path):
     spec = ModelSpec("remote", "api", "api:org/some-model")
-    config = {
-        "url_variable": "KGPROBE_TEST_URL", "key_variable": "KGPROBE_TEST_KEY", "prices": [1, 2],
-        "requests_per_minute": 0, "tokens_per_minute": 0, "most": 0.5, "timeout": 3,
-        "attempts": 2, "workers": 1, "cache": str(tmp_path),
-    }  # fmt: skip
+    config = Api(
+        url_variable="KGPROBE_TEST_URL", key_variable="KGPROBE_TEST_KEY", prices=(1, 2), most=0.5,
+        timeout=3, attempts=2, cache=str(tmp_path),
+    )  # fmt: skip
     monkeypatch.delenv("KGPROBE_TEST_URL", raising=False)
     with pytest.raises(ApiError, match="remote: set the environment variable KGPROBE_TEST_URL"):
         open_client(spec, config)

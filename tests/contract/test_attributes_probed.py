@@ -5,16 +5,17 @@ from contextlib import contextmanager
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import hierarchy, symmetry
+from kgprobe.benchmarks.attributes import hierarchy, symmetry
 from kgprobe.metrics.attributes import KEYS
-from kgprobe.probes import answers, wordings
-from kgprobe.probes.fills import fill_frame
-from kgprobe.probes.models.api import Client
-from kgprobe.probes.models.api_http import Endpoint
-from kgprobe.probes.scoring import sentence
+from kgprobe.probes.api.client import Client
+from kgprobe.probes.api.http import Endpoint
+from kgprobe.probes.jobs import score, word
+from kgprobe.probes.jobs.fill import fill_frame
+from kgprobe.probes.scoring.sentence import score as sentence
 from kgprobe.schema import FILL_GOLDS, FILLS, SCORES
-from kgprobe.tables import attributes_study as st
+from kgprobe.settings import Fill, Wording
 from kgprobe.tables.answers import Probe
+from kgprobe.tables.attributes import study as st
 from tests.contract.api_server import ApiServer, tiny_language_model
 from tests.unit.attribute_graphs import LABELS, WORKED, graph, settings
 from tests.unit.tiny_models import tiny
@@ -25,8 +26,7 @@ TEMPLATES = [
     {"relation": "P279", "index": "0", "kind": "manual", "text": "[X] is a kind of [Y]."},
     {"relation": "P279/P279", "index": "0", "kind": "manual", "text": "[X] is under [Y]."},
 ]
-WORDING = {"most": None, "synonyms": 0, "pararel": "", "stop_space": False}
-FILL = {"k": 5, "most_masks": 12, "most_tokens": 6}
+FILL = Fill(k=5, most_tokens=6)
 KINDS = ("masked", "seq2seq", "causal", "completions", "chat")
 
 
@@ -47,7 +47,7 @@ def benchmark(module, name, **changed):
     """One of the nine from the worked graph, as it is probed."""
     labels = {**LABELS, **changed.pop("labels", {})}
     made = module.build(graph(WORKED.values(), labels), settings(name, **changed))
-    prompts, _ = wordings.word(made.items, TEMPLATES, [], WORDING)
+    prompts, _ = word.word(made.items, TEMPLATES, [], Wording())
     examples = made.examples.filter("sampled")
     return st.Benchmark(name, examples, made.items, made.candidates, prompts)
 
@@ -72,16 +72,16 @@ def filled(made, kind, folder):
     fills.select(list(FILLS.columns)).write_parquet(folder / "m.parquet")
     golds.select(list(FILL_GOLDS.columns)).write_parquet(folder / "m.golds.parquet")
     probe = Probe(made.name, "templates", "fill", "m", known, "-")
-    return studied(made, st.read_answers(probe, made, folder / "m.parquet")), record
+    return studied(made, probe, st.read_answers(probe, made, folder / "m.parquet")), record
 
 
-def studied(made, answered):
+def studied(made, probe, answered):
     edges = graph(WORKED.values(), LABELS)
-    return st.study([answered], {made.name: made}, edges.edges, edges.literals)
+    return st.study({probe: answered}, {made.name: made}, edges.edges, edges.literals)
 
 
 def measured(study):
-    found = st.measure(study, study.alphas())
+    found = study.measure(study.alphas())
     return found.filter(pl.col("method") != "baseline", pattern="all", gold="own")
 
 
@@ -99,7 +99,7 @@ def test_every_kind_of_model_is_measured(kind, tmp_path):
     assert set(found["pooling"]) == {"best", "mean", "base", "confident"}
     # the gap in front can be asked of masks and sentinels and by an instruction alone
     prompts = 1 if kind in ("causal", "completions") else 2
-    assert set(study.answers[0].alphas["template"]) == set(range(prompts))
+    assert set(next(iter(study.answers.values()))[0]["template"]) == set(range(prompts))
     assert found["examples"].to_list() == [1] * found.height
     assert (found["missing"] == 0).all()
 
@@ -108,14 +108,14 @@ def test_every_kind_of_model_is_measured(kind, tmp_path):
 def test_candidates_can_be_ranked_instead(kind):
     made = benchmark(symmetry, "symmetry", min_triples=2)
     name = {"masked": "bert", "seq2seq": "t5", "causal": "gpt2"}[kind]
-    asked = answers.tables(made.items, made.candidates, made.prompts)
+    asked = score.tables(made.items, made.candidates, made.prompts)
     loaded = tiny(name, bos="forced" if kind == "causal" else "")
     columns = sentence.score(loaded, *asked).columns
     scores = pl.DataFrame({n: pl.Series(n, v) for n, v in columns.items()})
     scores = scores.select(pl.col(n).cast(t) for n, t in SCORES.columns.items())
     probe = Probe("symmetry", "templates", "sentence", "m", kind, "-")
-    answered = st.Answers(probe, st.alpha.of_candidates(scores, made.items))
-    found = measured(studied(made, answered))
+    answered = st.alpha.of_candidates(scores, made.items), pl.DataFrame(schema=st.alpha.FIRSTS)
+    found = measured(studied(made, probe, answered))
     assert sorted(found["k"].unique()) == list(KEYS)
     # two candidates: the first three hold each of them
     best = found.filter(k=3, pooling="best").row(0, named=True)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kgprobe.job import sha256
-from kgprobe.sources import download as module
-from kgprobe.sources.download import ChecksumMismatchError, DownloadError, download
+from kgprobe.sources.dumps import download as module
+from kgprobe.sources.dumps.download import ChecksumMismatchError, DownloadError, download
 
 BODY = random.Random(0).randbytes(3 << 20)
 AGENT = "kgprobe/test (https://example.org; test@example.org)"

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from kgprobe.schema import FACTS, write
-from kgprobe.sources.drift import DriftError, compare, main, read_tables, summary
-from kgprobe.sources.endpoint import local_endpoint
-from kgprobe.sources.sparql import pull
+from kgprobe.sources.sparql.drift import DriftError, compare, main, read_tables, summary
+from kgprobe.sources.sparql.endpoint import local_endpoint
+from kgprobe.sources.sparql.pull import pull
 from tests.contract.conftest import RESOURCES
 
 DBO, RDFS = "http://dbpedia.org/ontology/", "http://www.w3.org/2000/01/rdf-schema#"
@@ -92,7 +92,7 @@ def test_the_command_prints_the_drift_and_writes_the_rows(two, tmp_path, capsys)
 
 
 def test_the_command_runs_as_a_module_and_names_what_is_missing(two, tmp_path):
-    command = [sys.executable, "-m", "kgprobe.sources.drift"]
+    command = [sys.executable, "-m", "kgprobe.sources.sparql.drift"]
     empty = tmp_path / "empty"
     empty.mkdir()
     done = subprocess.run([*command, str(two[0]), str(empty)], capture_output=True, text=True)

@@ -15,13 +15,18 @@ import orjson
 import psutil
 import pytest
 
-from kgprobe.sources import endpoint as module
-from kgprobe.sources import errors
-from kgprobe.sources.answers import Answer, check_page
-from kgprobe.sources.endpoint import EndpointError, files_hash, local_endpoint, stop_orphans
-from kgprobe.sources.errors import Place
-from kgprobe.sources.policy import Endpoint
-from kgprobe.sources.transport import ask
+from kgprobe.sources.sparql import endpoint as module
+from kgprobe.sources.sparql import errors
+from kgprobe.sources.sparql.answers import Answer, check_answer
+from kgprobe.sources.sparql.endpoint import (
+    Endpoint,
+    EndpointError,
+    files_hash,
+    local_endpoint,
+    stop_orphans,
+)
+from kgprobe.sources.sparql.errors import Place
+from kgprobe.sources.sparql.transport import ask
 from tests.contract.fault_server import fetch
 
 TRIPLES = "".join(
@@ -31,7 +36,7 @@ TRIPLES = "".join(
 COUNT = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }"
 OWNER = """
 import sys, time
-from kgprobe.sources.endpoint import local_endpoint
+from kgprobe.sources.sparql.endpoint import local_endpoint
 with local_endpoint([sys.argv[1]], log=lambda line: print(line, flush=True)):
     time.sleep(60)
 """
@@ -241,4 +246,4 @@ def test_a_query_beyond_the_server_s_time_is_a_cut_body(things):
             return  # also seen: the connection ends
         assert answer.status == 200
         with pytest.raises(errors.TruncatedAnswer, match="cancelled"):
-            check_page(answer, place, ["a"])
+            check_answer(answer, place, ["a"])

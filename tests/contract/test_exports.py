@@ -11,12 +11,13 @@ import yaml
 from lm_pub_quiz import Dataset
 
 from kgprobe import schema
-from kgprobe.benchmarks import bear, bear_released
-from kgprobe.benchmarks.bear_frames import Sets
-from kgprobe.probes.prompts.templates import fill
-from kgprobe.tables import bear_drift as drift_table
+from kgprobe.benchmarks.bear import build
+from kgprobe.benchmarks.bear import released as bear_released
+from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.tables import sources
 from kgprobe.tables.exports import card, huggingface, lm_eval, lm_pub_quiz
 from kgprobe.tables.exports.folders import ExportError
+from kgprobe.templates import fill
 from tests.unit.test_bear import built
 
 RELATIONS = [
@@ -65,7 +66,7 @@ def assert_equal_sets(one: Sets, two: Sets) -> None:
 
 def test_lm_pub_quiz_loads_a_constructed_set_with_equal_content(constructed, tmp_path):
     folder = tmp_path / "made"
-    relations = bear.relations_of(constructed, RELATIONS)
+    relations = build.relations_of(constructed, RELATIONS)
     lm_pub_quiz.export(constructed, folder, relations)
     loaded = Dataset.from_path(folder, relation_info=tmp_path / "relation_info.json")
     assert loaded.name == "made"
@@ -190,7 +191,7 @@ def test_the_card_prints_construction_balance_and_drift():
         released=False,
         parameters={"min_sitelinks": 5},
         funnel=made.funnel,
-        drift=drift_table.drift(states),
+        drift=sources.drift(states),
     )
     text = card.write({"big": made.big}, origin)
     assert "| min_sitelinks | `5` |" in text

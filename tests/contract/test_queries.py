@@ -10,11 +10,11 @@ import pytest
 
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.knowledge.ontology import distances
-from kgprobe.sources.canonical import in_order, row_hash, terms
-from kgprobe.sources.paging import QueryError, normalise, read_query
-from kgprobe.sources.policy import Endpoint
-from kgprobe.sources.sparql import pull
-from kgprobe.sources.statements import statements
+from kgprobe.sources.sparql.canonical import in_order, row_hash, terms
+from kgprobe.sources.sparql.endpoint import Endpoint, local_endpoint
+from kgprobe.sources.sparql.paging import QueryError, normalise, read_query
+from kgprobe.sources.sparql.pull import pull
+from kgprobe.sources.sparql.relations import statements
 from tests.contract.awkward import LABELS, NAMES
 from tests.contract.conftest import RESOURCES
 from tests.contract.fault_server import fetch
@@ -40,11 +40,18 @@ def run(path: Path, endpoint: Endpoint, folder: Path, page_size: int = 0) -> pl.
 def test_a_query_is_valid_as_it_stands_and_so_is_what_is_derived(path):
     store = pyoxigraph.Store()
     text = path.read_text(encoding="utf-8")
-    query = read_query(path)
-    for derived in (text, query.page(0, 'a "b" \\ \n', 7), query.count(), query.keys(0, "", 5)):
-        store.query(derived)
+    query = read_query(path, PARAMETERS.get(path.stem))
+    middle = query.total // 2
+    derived = [query.page(0, query.total), query.page(middle, middle + 1), query.count()]
+    if query.asked and not query.values:
+        derived += [query.listing().count(), query.listing().page(9, 700)]
+        least = read_query(path, {"least": 5})
+        assert "FILTER(?known >= 5)" in least.listing().text
+        assert "?known" not in query.listing().text
+    for made in (text, *derived):
+        store.query(made)
     found = store.query(text)
-    assert [v.value for v in found.variables] == ["key", *query.variables]
+    assert [v.value for v in found.variables] == list(query.variables)
 
 
 @pytest.mark.parametrize("path", QUERIES, ids=IDS)
@@ -64,7 +71,14 @@ def test_a_query_has_rows_on_the_world_and_page_size_does_not_change_them(
     path, world_endpoint, tmp_path
 ):
     query = read_query(path, PARAMETERS.get(path.stem))
-    whole = orjson.loads(fetch(world_endpoint.url, query.page(0, "", 10_000_000)))
+    # without the lines by which pages differ, a query asks for everything
+    plain = "\n".join(
+        line for line in query.text.splitlines() if not line.endswith(("# batch", "# part"))
+    )
+    if path.stem == "aliases":
+        plain = path.read_text()
+        plain = plain.replace("wd:Q142", "wd:Q999999999")
+    whole = orjson.loads(fetch(world_endpoint.url, plain))
     expected = terms(whole["results"]["bindings"], query.variables)
     assert expected.height > 0
     for size in (max(100, expected.height // 3), 5000):
@@ -74,9 +88,11 @@ def test_a_query_has_rows_on_the_world_and_page_size_does_not_change_them(
             tmp_path / str(size) / "s",
             PARAMETERS.get(path.stem),
             page_size=size,
+            batch=size // 40,
         )
         assert snapshot.meta["rows_sha256"] == row_hash(expected)
-        assert snapshot.meta["count_before"] == expected.height
+        if not query.asked:
+            assert snapshot.meta["count_before"] == expected.height
 
 
 def test_awkward_labels_and_names_come_back_as_they_are(world_endpoint, tmp_path):
@@ -141,11 +157,11 @@ def test_the_closure_of_a_hierarchy_is_the_engine_s(
     assert len(theirs) > rows.height
 
 
-def test_a_list_of_ids_is_asked_for_in_chunks(world_endpoint, tmp_path):
+def test_a_list_of_ids_is_asked_for_in_batches(world_endpoint, tmp_path):
     path = RESOURCES / "queries/wikidata/aliases.rq"
     ids = [f"Q{number}" for number in range(1, 1200)] + ["Q999999999", "Q35722"]
     query = read_query(path, {"entity": ids})
-    assert len(query.chunks) == 7
+    assert len(query.values) == len(set(ids))
     snapshot = pull(path, world_endpoint, tmp_path / "s" / "n", {"entity": ids})
     assert snapshot.folder.name == query.name != read_query(path, {"entity": ids[:-1]}).name
     alias = "<http://www.w3.org/2004/02/skos/core#altLabel>"
@@ -154,38 +170,82 @@ def test_a_list_of_ids_is_asked_for_in_chunks(world_endpoint, tmp_path):
     found = orjson.loads(fetch(world_endpoint.url, text))["results"]["bindings"]
     assert snapshot.meta["rows_sha256"] == row_hash(terms(found, ["entity", "alias"]))
     assert len(found) > len(LABELS)
-    assert "chunks" in snapshot.meta["count_before_reason"]
+    assert [page["stop"] for page in snapshot.meta["pages"]] == [1000, len(query.values)]
+    assert "batches" in snapshot.meta["count_before_reason"]
 
 
 def test_parameters_name_the_snapshot_and_are_checked(tmp_path):
     path = RESOURCES / "queries/wikidata/facts.rq"
     assert read_query(path, {"property": "P17"}).name == "facts@P17"
-    assert read_query(path, {"property": "P17", "language": "de"}).name == "facts@P17.de"
-    assert read_query(path, {"property": "P17", "least": "5"}).name == "facts@P17.5"
+    assert read_query(path, {"property": "P17"}, ["de", "mul"]).name == "facts@P17.de-mul"
+    assert read_query(path, {"property": "P17", "least": 5}).name == "facts@P17.least5"
+    assert read_query(path, {"property": "P17"}).listing().name == "facts@P17.subject"
     full = {"property": "http://www.wikidata.org/entity/P17"}
     assert read_query(path, full).sha256 == read_query(path, {"property": "P17"}).sha256
     assert read_query(path).sha256 == read_query(path, {"property": "P36"}).sha256
     for bad, message in (
-        ({"property": "P1> } #"}, "no absolute IRI"),
+        ({"property": "P1> } #"}, "expected a name like P36"),
         ({"least": "five"}, "expected a number"),
         ({"propery": "P17"}, "it has .*property"),
-        ({"property": ["P17", "P36"]}, "takes one value"),
-        ({"property": []}, "no value"),
+        ({"property": ["P17", "P36"]}, "expected a name like P36"),
+        ({"subject": []}, "no value"),
+        ({"subject": ["Q1> }"]}, "no absolute IRI"),
     ):
         with pytest.raises(QueryError, match=message):
             read_query(path, bad)
-    quoted = read_query(path, {"language": 'e"n\\'})
-    assert '{ "e\\"n\\\\" }' in quoted.chunks[0]
+    for languages in ([], ["english language"], ['e"n']):
+        with pytest.raises(QueryError, match="expected codes such as en or mul"):
+            read_query(path, {"property": "P17"}, languages)
+    instances = RESOURCES / "queries/dbpedia/instances.rq"
+    for bad, message in (
+        ({"class": "A> }"}, "no absolute IRI"),
+        ({"class": ["A", "B"]}, "takes one value"),
+    ):
+        with pytest.raises(QueryError, match=message):
+            read_query(instances, bad)
+
+
+def test_labels_come_in_the_best_language_that_there_is(world_endpoint, tmp_path):
+    """Wikidata deletes labels in `en` that equal the one in `mul`."""
+    path = RESOURCES / "queries/dbpedia/instances.rq"
+    label = "<http://www.w3.org/2000/01/rdf-schema#label>"
+    made = {"Both": ("en", "mul"), "Mul": ("mul", "de"), "German": ("de",)}
+    rows = "".join(
+        f'<http://x.org/{name}> {label} "{name} {tag}"@{tag} .\n'
+        f"<http://x.org/{name}> a <http://dbpedia.org/ontology/Publisher> .\n"
+        for name, tags in made.items()
+        for tag in tags
+    )
+    (tmp_path / "labels.ttl").write_text(rows)
+    expected = {
+        ("en", "mul"): {"Both": "Both en", "Mul": "Mul mul", "German": None},
+        ("de", "mul", "en"): {"Both": "Both mul", "Mul": "Mul de", "German": "German de"},
+        ("en",): {"Both": "Both en", "Mul": None, "German": None},
+    }
+    with local_endpoint([tmp_path / "labels.ttl"], log=lambda line: None) as endpoint:
+        for languages, names in expected.items():
+            found = pull(path, endpoint, tmp_path / "s" / "n", languages=languages).frame()
+            assert (
+                dict(
+                    found.select(
+                        pl.col("instance").str.strip_prefix("http://x.org/"), "label"
+                    ).iter_rows()
+                )
+                == names
+            )
 
 
 def test_a_query_file_without_its_marks_is_refused(tmp_path):
     folder = tmp_path / "queries" / "s"
     folder.mkdir(parents=True)
     text = (RESOURCES / "queries/wikidata/facts.rq").read_text()
-    for mark in ("  # page filter", "  # page size", "ORDER BY ?key\n", "SELECT DISTINCT ?key"):
+    for mark in ("  # batch", "SELECT DISTINCT ?subject"):
         (folder / "q.rq").write_text(text.replace(mark, ""))
         with pytest.raises(QueryError, match=r"q\.rq: exactly one line"):
             read_query(folder / "q.rq")
+    (folder / "q.rq").write_text(text + "LIMIT 10\n")
+    with pytest.raises(QueryError, match=r"q\.rq: `LIMIT 10`: pages are parts or batches"):
+        read_query(folder / "q.rq")
     with pytest.raises(QueryError, match="no such query file"):
         read_query(folder / "nothing.rq")
 

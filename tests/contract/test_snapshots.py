@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from kgprobe.sources import errors
-from kgprobe.sources.catalogue import package
-from kgprobe.sources.policy import Endpoint, Policy
-from kgprobe.sources.sparql import pull
+from kgprobe.sources.sparql import errors
+from kgprobe.sources.sparql.endpoint import Endpoint, Policy
+from kgprobe.sources.sparql.pull import pull
+from kgprobe.sources.sparql.snapshots import package
 from tests.contract.conftest import RESOURCES
 
 CLASSES = RESOURCES / "queries/dbpedia/classes.rq"
@@ -24,7 +24,8 @@ def test_the_catalogue_lists_every_table_with_its_hash(world_endpoint, tmp_path)
     unfinished = tmp_path / "dbpedia" / "now" / "other"
     unfinished.mkdir()
     done = subprocess.run(
-        [sys.executable, "-m", "kgprobe.sources.catalogue", str(tmp_path)], capture_output=True
+        [sys.executable, "-m", "kgprobe.sources.sparql.snapshots", str(tmp_path)],
+        capture_output=True,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "datapackage.json").read_text())
@@ -57,7 +58,7 @@ def test_a_live_pull_outside_its_band_warns_and_a_halved_one_fails(
     path = banded(f"{rows + 1} {rows + 9}", tmp_path)
     snapshot = pull(path, live, tmp_path / "a" / "s", contact="t@example.org")
     assert snapshot.meta["access"] == "live"
-    assert "kgprobe.sources.drift" in caplog.text
+    assert "kgprobe.sources.sparql.drift" in caplog.text
     path = banded(f"{2 * rows + 2} {3 * rows}", tmp_path)
     with pytest.raises(errors.ImplausibleTable, match=f"{rows} rows"):
         pull(path, live, tmp_path / "b" / "s", contact="t@example.org")

@@ -18,11 +18,12 @@ import torch
 import transformers
 from transformers.utils.import_utils import is_serve_available
 
-from kgprobe.probes.models.api import Client
-from kgprobe.probes.models.api_http import ApiError, Endpoint
+from kgprobe.probes.api.client import Client
+from kgprobe.probes.api.http import ApiError, Endpoint
 from kgprobe.probes.models.load import ModelSpec, load_model
-from kgprobe.probes.scoring import choice, fill
-from kgprobe.probes.scoring.choice_text import Choice
+from kgprobe.probes.scoring.choice import choose
+from kgprobe.probes.scoring.choice.text import Choice
+from kgprobe.probes.scoring.fill import predict
 
 ASKED = [
     Choice("a", "What is the capital of France?", ("London", "Paris", "Rome", "Berlin")),
@@ -78,7 +79,7 @@ def capabilities(client):
         try:
             return client.capabilities()
         except ApiError as error:
-            if "ConnectionError" not in (told := str(error)):
+            if "ConnectionRefusedError" not in (told := str(error)):
                 raise
             time.sleep(2)
     raise AssertionError(f"the server did not start: {told}")
@@ -92,17 +93,17 @@ def test_the_server_answers_as_the_model_does_here(url, folder, loaded, tmp_path
     client = Client(Endpoint(url, str(folder), attempts=1), tmp_path)
     offers = capabilities(client)
     assert offers.chat
-    far = choice.choose(client, ASKED, ("answer",))
-    here = choice.choose(loaded, ASKED, ("answer",))
+    far = choose.choose(client, ASKED, ("answer",))
+    here = choose.choose(loaded, ASKED, ("answer",))
     assert [(c.item, c.text, c.rule) for c in far.chosen] == [
         (c.item, c.text, c.rule) for c in here.chosen
     ]
     assert far.record["api"]["unreported"] == 0
     assert far.record["api"]["completion_tokens"] > 0
-    blank = fill.Blank("i", 0, "The capital of [X] is [Y] .", "France")
-    filled = fill.predict(client, [blank], 1, fill.Settings(most_tokens=6))
+    blank = predict.Blank("i", 0, "The capital of [X] is [Y] .", "France")
+    filled = predict.predict(client, [blank], 1, predict.Settings(most_tokens=6))
     whole = filled.top["text"][filled.top["position"] == -1]
     assert len(whole) == 1
     if offers.completions:
-        local = fill.predict(loaded, [blank], 1, fill.Settings(most_tokens=6, beams=1))
+        local = predict.predict(loaded, [blank], 1, predict.Settings(most_tokens=6, beams=1))
         assert whole[0] == local.top["text"][local.top["position"] == -1][0]

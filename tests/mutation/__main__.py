@@ -33,16 +33,16 @@ SOURCE, KEPT = ROOT / "src" / "kgprobe", ROOT / "results" / "mutation"
 #: group -> (modules, test files that may notice)
 GROUPS = {
     "metrics": (
-        ["metrics/attributes", "metrics/cloze", "metrics/intervals", "metrics/matching",
-         "metrics/prompts", "metrics/ranking"],
-        ["test_metrics_attributes", "test_metrics_cloze", "test_metrics_prompts", "test_intervals",
-         "test_matching", "test_ranking"],
+        ["metrics/attributes", "metrics/bootstrap", "metrics/cloze", "metrics/intervals",
+         "metrics/matching", "metrics/prompts", "metrics/ranking"],
+        ["test_metrics_attributes", "test_bootstrap", "test_metrics_cloze", "test_metrics_prompts",
+         "test_intervals", "test_matching", "test_ranking"],
     ),
     "attributes": (
-        [f"benchmarks/{name}" for name in (
+        [f"benchmarks/attributes/{name}" for name in (
             "symmetry", "asymmetry", "bidirectional", "hierarchy", "composite", "paths",
-            "entity_centric", "bias", "ambiguous", "graph_wedges", "graph_patterns",
-            "graph_checks", "graph_examples", "graph",
+            "entity_centric", "bias", "ambiguous", "wedges", "patterns", "checks", "examples",
+            "graph",
         )],
         ["test_attributes_worked", "test_attributes_input", "test_attributes_checks",
          "test_attributes_sampling", "test_attributes_limits", "test_label_templates",

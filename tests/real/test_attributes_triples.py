@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import (
+from kgprobe.benchmarks.attributes import (
     ambiguous,
     asymmetry,
     bias,
@@ -16,8 +16,8 @@ from kgprobe.benchmarks import (
     paths,
     symmetry,
 )
-from kgprobe.benchmarks.graph import encode
-from kgprobe.knowledge import triples_facts
+from kgprobe.benchmarks.attributes.graph import encode
+from kgprobe.knowledge import facts
 from tests.unit import attribute_brute as brute
 from tests.unit.attribute_graphs import settings, triples
 
@@ -43,8 +43,8 @@ def rows(real_data):
 
 @pytest.fixture(scope="module")
 def graph(rows, real_data):
-    labels = triples_facts.read_labels(real_data / "wikidata" / "entity_labels.tsv")
-    return encode(triples_facts.build(rows, labels).lazy())
+    labels = facts.read_labels(real_data / "wikidata" / "entity_labels.tsv")
+    return encode(facts.of_triples(rows, labels).lazy())
 
 
 @pytest.fixture(scope="module")

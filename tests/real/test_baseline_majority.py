@@ -7,10 +7,10 @@ import pytest
 
 from kgprobe.metrics.ranking import hit_at
 from kgprobe.probes.baselines.majority import constant, majority
-from kgprobe.tables import autoprompt, autoprompt_constants, autoprompt_published, table
-from tests.conftest import ROOT
+from kgprobe.tables import results
+from kgprobe.tables.autoprompt import chapter, make
 from tests.unit.prompt_examples import examples
-from tests.unit.prompt_outcomes import answered
+from tests.unit.prompt_outcomes import answered, the
 
 pytestmark = pytest.mark.real
 
@@ -37,20 +37,22 @@ def test_24_of_100_right_on_religion_is_marked_as_below_the_majority(lama):
         for name in ("best", "worst", "filtered_best", "filtered_worst")
     )
     asked = answered("auto_lama", "searched", own, found)
-    printed = autoprompt_published.read(ROOT / "resources/published")
-    cells = table.lookup(autoprompt.relations([asked], printed)["autoprompt_table6"])
-    for column in ("majority", "best constant"):
-        assert cells["P140", column]["value"] == pytest.approx(53.7, abs=0.05)
-        assert cells["P140", column]["n"] == 473
-    under = autoprompt_constants.below(cells, "P140", "bert-base-cased | searched")
-    assert under == cells["P140", "majority"]["value"]
+    made = list(make.measure([asked], [], {}))
+    for model in ("majority", "constant"):
+        constant_ = the(made, "P@1", group="P140", model=model)
+        assert constant_.value == pytest.approx(53.7, abs=0.05)
+        assert constant_.n == 473
+    frame = results.frame("autoprompt", made).filter(pl.col("group") == "P140")
+    (row,) = frame.filter(metric="P@1", prompt="searched").to_dicts()
+    under = chapter.Majorities.of(frame).beating(row)
+    assert under["value"] == pytest.approx(53.7, abs=0.05)
     train, test = (own.filter(pl.col("split") == s)["label"].to_list() for s in ("train", "test"))
-    seen = cells["P140", "test objects seen in train"]
-    assert (seen["n"], seen["value"]) == (12, 100 * len(set(test) & set(train)) / len(set(test)))
+    seen = the(made, "test objects seen in train", group="P140")
+    assert (seen.n, seen.value) == (12, 100 * len(set(test) & set(train)) / len(set(test)))
     apart = sum(
         abs(train.count(o) / len(train) - test.count(o) / len(test)) for o in {*train, *test}
     )
-    variation = cells["P140", "total variation, train to test"]["value"]
+    variation = the(made, "total variation, train to test", group="P140").value
     assert variation == pytest.approx(100 * apart / 2)
 
 

@@ -5,13 +5,13 @@ import pytest
 import torch
 import transformers
 
-from kgprobe.benchmarks import bear_released
-from kgprobe.probes.answers import tables
+from kgprobe.benchmarks.bear import released
+from kgprobe.probes.jobs.score import tables
 from kgprobe.probes.models.load import Loaded, ModelSpec, _packaged
 from kgprobe.probes.models.trie import plan
-from kgprobe.probes.prompts.templates import fill
-from kgprobe.probes.scoring import sentence
-from kgprobe.probes.scoring.encode import bos_prefix, encode
+from kgprobe.probes.scoring.sentence import score
+from kgprobe.probes.text.encode import bos_prefix, encode
+from kgprobe.templates import fill
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -26,10 +26,10 @@ def test_positions_fed_for_the_whole_bear_stay_below_the_bound(real_data):
     tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
     loaded = Loaded(spec, None, tokenizer, torch.device("cpu"), 8192)
     front, _ = bos_prefix(loaded)
-    sets = bear_released.load(real_data / "bear/BEAR", benchmark="bear_released")
+    sets = released.load(real_data / "bear/BEAR", benchmark="bear_released")
     items, options, templates = tables(sets.items, sets.candidates, sets.prompts)
     fed = sentences = 0
-    for questions in sentence._shards(items, options, templates, sentence.SHARD):
+    for questions in score._shards(items, options, templates, score.SHARD):
         filled = [
             fill(question.text, question.item.subject, option)
             for question in questions

@@ -9,21 +9,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import bear_drift, bear_released
-from kgprobe.benchmarks.bear_drift import Fresh
+from kgprobe.benchmarks.bear import drift
+from kgprobe.benchmarks.bear import released as bear_released
+from kgprobe.benchmarks.bear.drift import Fresh
 from kgprobe.schema import STATEMENTS
+from kgprobe.settings import Bear
 from kgprobe.sheets import read_table
 
 pytestmark = pytest.mark.real
 
 RELATIONS = Path(__file__).parents[2] / "resources/templates/bear_relations.tsv"
-CONFIG = {
-    "popularity": "statements",
-    "min_sitelinks": 0,
-    "single_valued": "best_rank",
-    "inverse_unique": True,
-    "overlap": "contains",
-}
+CONFIG = Bear(popularity="statements", min_sitelinks=0)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +43,7 @@ def states(triples: pl.DataFrame, released) -> dict[str, int]:
     }  # fmt: skip
     statements = both.select(**columns).select(list(STATEMENTS.columns))
     fresh = Fresh(statements, read_table(RELATIONS), {}, CONFIG)
-    return dict(bear_drift.states(released, fresh)["state"].value_counts().rows())
+    return dict(drift.states(released, fresh)["state"].value_counts().rows())
 
 
 def test_the_whole_excerpt_holds_bear_and_so_nothing_is_gone(triples, released):

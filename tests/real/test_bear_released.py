@@ -7,22 +7,22 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks import bear_released
-from kgprobe.benchmarks.bear_filters import fold
-from kgprobe.benchmarks.bear_frames import check_balance
-from kgprobe.benchmarks.bear_released import ReleasedError
+from kgprobe.benchmarks.bear import released
+from kgprobe.benchmarks.bear.filters import fold
+from kgprobe.benchmarks.bear.frames import check_balance
+from kgprobe.benchmarks.bear.released import ReleasedError
 
 pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")
 def small(real_data):
-    return bear_released.load(real_data / "bear/BEAR")
+    return released.load(real_data / "bear/BEAR")
 
 
 @pytest.fixture(scope="module")
 def big(real_data):
-    return bear_released.load(real_data / "bear/BEAR-big", benchmark="bear_big_released")
+    return released.load(real_data / "bear/BEAR-big", benchmark="bear_big_released")
 
 
 def options_per_item(sets) -> pl.DataFrame:
@@ -103,14 +103,14 @@ def test_answer_positions_of_the_templates(small, big):
 
 
 def test_relations_have_cardinality_and_domains(real_data, small):
-    frame = bear_released.relations(real_data / "bear/BEAR", small)
-    schema.check(frame, bear_released.RELATIONS)
+    frame = released.relations(real_data / "bear/BEAR", small)
+    schema.check(frame, released.RELATIONS)
     assert (frame["cardinality"] == "1:1").sum() == 14
     assert frame["domains"].list.len().max() == 3
 
 
 def test_a_slice_is_the_first_rows_and_the_named_templates(real_data):
-    sets = bear_released.load(real_data / "bear/BEAR", instances=10, templates=[0])
+    sets = released.load(real_data / "bear/BEAR", instances=10, templates=[0])
     assert sets.items.height == 600
     assert sets.items.group_by("relation").agg(pl.col("row").max())["row"].unique().to_list() == [9]
     assert sets.prompts["index"].unique().to_list() == [0]
@@ -131,17 +131,17 @@ def test_broken_copies_name_file_and_line(copied):
     lines = text.splitlines()
     path.write_text("\n".join([*lines[:2], lines[2][:-5], *lines[3:]]))
     with pytest.raises(ReleasedError, match=r"P36\.jsonl, line 3: not JSON"):
-        bear_released.load(copied)
+        released.load(copied)
     broken = json.loads(lines[1]) | {"answer_idx": 59}
     path.write_text("\n".join([lines[0], json.dumps(broken)]))
     with pytest.raises(
         ReleasedError, match=r"P36\.jsonl, line 2: answer Q\d+, index 59; the answer"
     ):
-        bear_released.load(copied)
+        released.load(copied)
     broken.pop("sub_label")
     path.write_text(json.dumps(broken))
     with pytest.raises(ReleasedError, match="line 1: without sub_label"):
-        bear_released.load(copied)
+        released.load(copied)
     (copied / "metadata_relations.json").unlink()
     with pytest.raises(ReleasedError, match=r"metadata_relations\.json: no such file"):
-        bear_released.load(copied)
+        released.load(copied)

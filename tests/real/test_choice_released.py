@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.benchmarks import choices
-from kgprobe.probes.scoring.choice_text import Choice, lettered, names_gold, prompt, read
+from kgprobe.benchmarks.ontoprobe import choices
+from kgprobe.probes.scoring.choice.text import Choice, lettered, names_gold, prompt, read
 
 pytestmark = pytest.mark.real
 TASKS = {"TP": "type", "SCO": "subClassOf", "SPO": "subPropertyOf", "DM": "domain", "RG": "range"}

@@ -13,10 +13,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks.bear_released import load
-from kgprobe.sources import world, world_dumps, world_rdf
-from kgprobe.sources.dumps import lines
-from kgprobe.sources.world_trex import render_trex
+from kgprobe.benchmarks.bear.released import load
+from kgprobe.sources.dumps.stream import lines
+from kgprobe.sources.world import build, dumps, rdf
+from kgprobe.sources.world.trex import render_trex
 from kgprobe.tables.exports import lm_pub_quiz
 from tests.unit import (
     test_dumps,
@@ -35,7 +35,7 @@ WORLD = Path(__file__).parents[2] / "resources/world"
 
 @pytest.fixture(scope="module")
 def facts():
-    return world.load(WORLD)
+    return build.load(WORLD)
 
 
 def kinds(value):
@@ -190,7 +190,7 @@ def test_lines_of_dumps(real_data, facts, tmp_path):
     assert len(items) == 2
     assert patterns(items) <= known
     packed = tmp_path / "world.nt.bz2"
-    packed.write_bytes(world_dumps.render_truthy(facts))
+    packed.write_bytes(dumps.render_truthy(facts))
     with lines(packed) as stream:
         rendered = [
             line for line in about(stream, direct) if b"/entity/Q" in line.partition(direct)[2]
@@ -202,7 +202,7 @@ def test_lines_of_dumps(real_data, facts, tmp_path):
 def test_lines_of_dbpedia(real_data, facts):
     with lines(real_data / "dbpedia/dbpedia_instances.nt.gz") as stream:
         known = patterns(stream)
-    rendered = world_rdf.render_dbpedia(facts).encode().splitlines()
+    rendered = rdf.render_dbpedia(facts).encode().splitlines()
     instances = about(rendered, b"#type> <http://dbpedia.org/ontology/")
     instances += [
         line

@@ -6,24 +6,19 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks import (
-    ontoprobe,
-    ontoprobe_modes,
-    ontoprobe_own,
-    ontoprobe_reasoning,
-    ontoprobe_released,
-)
+from kgprobe.benchmarks.ontoprobe import build, modes, own, reasoning, released
 from kgprobe.knowledge import ontology_build
 from kgprobe.sheets import read_table
-from kgprobe.sources.endpoint import local_endpoint
-from kgprobe.sources.sparql import pull
-from kgprobe.tables import ontology
+from kgprobe.sources.sparql.endpoint import local_endpoint
+from kgprobe.sources.sparql.instances import pull_instances
+from kgprobe.sources.sparql.pull import pull
+from kgprobe.tables import sources
 
 pytestmark = pytest.mark.real
 
 QUERIES = Path(__file__).parents[2] / "resources/queries"
 DBPEDIA = ("classes class_hierarchy class_equivalence properties property_hierarchy "
-           "property_equivalence types").split()  # fmt: skip
+           "property_equivalence instance_counts").split()  # fmt: skip
 WIKIDATA = (
     "properties property_hierarchy constraints constraint_classes equivalent_property".split()
 )
@@ -44,6 +39,13 @@ def tables(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
                 name: pull(QUERIES / source / f"{name}.rq", endpoint, data / source / "s").frame()
                 for name in names
             }
+            if source == "dbpedia":
+                counts, query = pulled[source]["instance_counts"], QUERIES / "dbpedia/instances.rq"
+                found = pull_instances(
+                    counts, endpoint, data / source / "s", query, 10_000, languages=["en", "mul"]
+                )
+                assert not found.in_part
+                pulled[source]["types"] = found.frame.select("class", "instance", "label")
     return pulled
 
 
@@ -78,23 +80,23 @@ def test_constraints_keep_those_without_a_class(tables):
 
 def test_agreement_with_the_released_ontology(real_data, built, capsys):
     folder = real_data / "ontoprobe/ontology"
-    classes = ontoprobe_released.classes(folder)
-    properties = ontoprobe_released.properties(folder)
+    classes = released.classes(folder)
+    properties = released.properties(folder)
     assert (classes.height, properties.height) == (783, 52)
     present = classes.join(built.classes, on="class", how="semi").height
     assert present == 781
     labels = dict(built.classes.select("class", "label").rows())
     differing = pl.concat(
         [
-            ontology.chain_differences(classes, built.classes, built.class_chains, built.rejects),
-            ontology.property_differences(
+            sources.chain_differences(classes, built.classes, built.class_chains, built.rejects),
+            sources.property_differences(
                 properties, built.properties, built.property_chains, built.alignment, labels
             ),
         ]
     )
-    table = ontology.agreement(classes, properties, differing)
+    table = sources.agreement(classes, properties, differing)
     right = {
-        row["row"]: round(row["value"] * row["n"] / 100) for row in table.iter_rows(named=True)
+        row["slice"]: round(row["value"] * row["n"] / 100) for row in table.iter_rows(named=True)
     }
     with capsys.disabled():
         print(f"\nagreement with the released ontology: {right}")
@@ -113,8 +115,8 @@ def test_instances_are_sampled_to_twenty_a_class(built):
 
 
 def test_the_five_tasks_are_built_from_the_excerpts(built):
-    switches = ontoprobe_modes.resolve("default")
-    tables = ontoprobe_own.Tables(
+    switches = modes.resolve("default")
+    tables = own.Tables(
         built.classes,
         built.class_chains,
         built.instances,
@@ -123,13 +125,13 @@ def test_the_five_tasks_are_built_from_the_excerpts(built):
         {},
     )
     patterns = read_table("resources/templates/ontology_patterns.tsv")
-    taken = ontoprobe_own.take(tables, patterns, switches, seed=0)
-    sets = ontoprobe.build(taken, switches, "onto_built")
-    rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, switches)
+    taken = own.take(tables, patterns, switches, seed=0)
+    sets = build.build(taken, switches, "onto_built")
+    rules = reasoning.build(taken, sets.items, sets.candidates, switches)
     schema.check(sets.items, schema.ITEMS)
     schema.check(rules, schema.ITEMS)
     rows = dict(sets.items.group_by("relation").len().rows())
     print(rows, taken.steps)
     assert min(rows.values()) >= 30
     assert rows["SCO"] >= 700
-    assert set(rules["relation"]) == set(ontoprobe_reasoning.RULES)
+    assert set(rules["relation"]) == set(reasoning.RULES)

@@ -1,36 +1,31 @@
 """The released OntoProbe: every row follows from its ontology; its baseline is the printed one."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import (
-    choices,
-    ontoprobe,
-    ontoprobe_modes,
-    ontoprobe_reasoning,
-    ontoprobe_released,
-)
+from kgprobe.benchmarks.ontoprobe import build, choices, modes, reasoning, released
 from kgprobe.probes.baselines import frequency
-from kgprobe.probes.soft_rows import by_hand
+from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.sheets import read_table
-from kgprobe.tables import choices as choice_tables
+from kgprobe.tables.ontoprobe import choices as choice_tables
 
 pytestmark = pytest.mark.real
-RELEASED = ontoprobe_modes.resolve("released", {"item_limit": "none"})
+RELEASED = modes.resolve("released", {"item_limit": "none"})
 COUNTS = {"TP": 8859, "SCO": 721, "SPO": 59, "DM": 50, "RG": 48}
 
 
 @pytest.fixture(scope="module")
 def taken(real_data):
-    return ontoprobe_released.take(real_data / "ontoprobe", RELEASED)
+    return released.take(real_data / "ontoprobe", RELEASED)
 
 
 @pytest.fixture(scope="module")
 def sets(taken):
-    return ontoprobe.build(taken, RELEASED, "onto_released")
+    return build.build(taken, RELEASED, "onto_released")
 
 
 def lines(real_data, name):
@@ -113,7 +108,7 @@ def test_clauses_of_domain_and_range(sets, key, clause):
 
 
 def test_repairing_the_rule_changes_one_clause(taken, sets):
-    other = ontoprobe.build(taken, {**RELEASED, "wording": "repaired"}, "x").items
+    other = build.build(taken, replace(RELEASED, wording="repaired"), "x").items
     both = sets.items.join(other, on="item")
     changed = both.filter(pl.col("subject") != pl.col("subject_right"))["item"].to_list()
     assert changed == ["DM-5"]
@@ -152,7 +147,7 @@ def test_ceilings(sets):
 
 
 def test_reasoning_rows_and_what_is_missing(taken, sets):
-    rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, RELEASED)
+    rules = reasoning.build(taken, sets.items, sets.candidates, RELEASED)
     tests = dict(rules.filter(role="test").group_by("relation").len().rows())
     assert tests == {
         "rdfs2": 30,
@@ -162,9 +157,7 @@ def test_reasoning_rows_and_what_is_missing(taken, sets):
         "rdfs9": 701,
         "rdfs11": 701,
     }
-    own = ontoprobe_reasoning.build(
-        taken, sets.items, sets.candidates, {**RELEASED, "premise_test": "own"}
-    )
+    own = reasoning.build(taken, sets.items, sets.candidates, replace(RELEASED, premise_test="own"))
     missing = [
         frame.filter(pl.col("meta").str.contains('"missing": true'))["item"].sort().to_list()
         for frame in (rules, own)
@@ -185,29 +178,29 @@ def test_reasoning_rows_and_what_is_missing(taken, sets):
 
 
 def test_the_zero_shot_cut_is_named_and_limits_two_tasks(taken):
-    items = ontoprobe.build(taken, {**RELEASED, "item_limit": "500"}, "x").items
+    items = build.build(taken, replace(RELEASED, item_limit="500"), "x").items
     every = {"TP": 8839, "SCO": 701, "SPO": 39, "DM": 30, "RG": 28}
     for frame, counts in ((items, every), (by_hand(items), {**every, "TP": 500, "SCO": 500})):
         assert dict(frame.filter(role="test").group_by("relation").len().rows()) == counts
 
 
 def test_the_shipped_split_names_our_questions(taken, sets, real_data):
-    rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, RELEASED)
+    rules = reasoning.build(taken, sets.items, sets.candidates, RELEASED)
     items = sets.items.with_columns(
         role=pl.when((pl.col("role") == "test") & (pl.col("row") >= 520))
         .then(pl.lit("later"))
         .otherwise("role")
     )
     asked = choices.memorising(
-        items, sets.candidates, sets.prompts, seed=0, negatives=RELEASED["negatives"]
+        items, sets.candidates, sets.prompts, seed=0, negatives=RELEASED.negatives
     )
     split = choice_tables.shipped(real_data / "ontoprobe" / "gpt" / "reasoning")
     for wording in ("released", "default"):
         built = choices.reasoning(rules, asked, items, wording=wording)
         questions = pl.concat([asked, built])
-        answers = questions.select("item", way=pl.lit("letter"), chosen="gold", rule=pl.lit("x"))
-        one = choice_tables.Answered("m", questions, answers, split=split)
-        found = choice_tables.premises(one, "letter").group_by("task", "setting").len()
+        answers = questions.select("item", chosen="gold", rule=pl.lit("x"))
+        rows = choice_tables.hits(questions, answers)
+        found = choice_tables.premises(rows, split).group_by("task", "setting").len()
         counts = {(t, s): n for t, s, n in found.rows()}
         for rule, sizes in choice_tables.RELEASED.items():
             own = [counts.get((rule, setting), 0) for setting in choice_tables.PREMISES]

@@ -11,18 +11,14 @@ import re
 
 import pytest
 
-from kgprobe.benchmarks import (
-    ontoprobe,
-    ontoprobe_modes,
-    ontoprobe_reasoning,
-    ontoprobe_released,
-)
-from kgprobe.probes import ranks, reason_rows, soft_rows
-from kgprobe.probes.prompts.slots import mark
-from kgprobe.probes.scoring import reasoning
+from kgprobe.benchmarks.ontoprobe import build, modes, released
+from kgprobe.benchmarks.ontoprobe import reasoning as ontoprobe_reasoning
+from kgprobe.probes.jobs import frames, rank
+from kgprobe.probes.jobs.ontoprobe import entailment, reason_rows, soft_rows
+from kgprobe.templates import mark
 
 pytestmark = pytest.mark.real
-RELEASED = ontoprobe_modes.resolve("released")
+RELEASED = modes.resolve("released")
 FILES = {"TP": "type", "SCO": "subClassOf", "SPO": "subPropertyOf", "DM": "domain", "RG": "range"}
 BEHIND = {"rdfs2": "DM", "rdfs3": "RG", "rdfs5": "SPO", "rdfs7": "SPO", "rdfs9": "SCO",
           "rdfs11": "SCO"}  # fmt: skip
@@ -49,12 +45,12 @@ def rows(real_data):
 
 @pytest.fixture(scope="module")
 def taken(real_data):
-    return ontoprobe_released.take(real_data / "ontoprobe", RELEASED)
+    return released.take(real_data / "ontoprobe", RELEASED)
 
 
 @pytest.fixture(scope="module")
 def sets(taken):
-    return ontoprobe.build(taken, RELEASED, "onto_released")
+    return build.build(taken, RELEASED, "onto_released")
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +216,7 @@ def premise_of(rule, row, kind):
 
 # ---- ours
 
-SLOTS = reasoning.layout(dict.fromkeys(FILES, 3))
+SLOTS = entailment.layout(dict.fromkeys(FILES, 3))
 NAMES = {mark(SLOTS.words): "<X>", mark(SLOTS.words + 1): "<Y>"}
 NAMES |= {mark(SLOTS.conjunctions): "<c1>", mark(SLOTS.conjunctions + 1): "<c2>"}
 for _task, (_start, _count) in SLOTS.templates.items():
@@ -234,8 +230,8 @@ def shown(question):
 
 @pytest.mark.parametrize("task", FILES)
 def test_memorising_by_hand(task, rows, sets, labels):
-    own = soft_rows.by_hand(sets.items.filter(relation=task))
-    asked = ranks._asked(own, sets.prompts)
+    own = frames.by_hand(sets.items.filter(relation=task))
+    asked = rank._asked(own, sets.prompts)
     expected = [
         (f"{task}-{number}", index, memorised(task, row, rows, template))
         for number, row in enumerate(rows[task][: BY_HAND.get(task)])
@@ -258,15 +254,15 @@ def test_memorising_with_soft_prompts_asks_every_row(task, rows, sets):
 
 
 @pytest.mark.parametrize("rule", BEHIND)
-@pytest.mark.parametrize("scheme", reasoning.SCHEMES)
+@pytest.mark.parametrize("scheme", entailment.SCHEMES)
 def test_reasoning(rule, scheme, rows, cases, labels):
     task = BEHIND[rule]
     known = rows[task] if scheme.startswith("soft") else rows[task][: BY_HAND.get(task)]
     asked = reason_rows.by_template(cases[rule], scheme)
     assert [c.row for c in asked] == list(range(len(known)))
     wording = reason_rows.worded(RELEASED)
-    for form in reasoning.FORMS:
-        ours = [shown(reasoning.prompt(c, form, scheme, 0, SLOTS, wording)) for c in asked]
+    for form in entailment.FORMS:
+        ours = [shown(entailment.prompt(c, form, scheme, 0, SLOTS, wording)) for c in asked]
         assert ours == [prompt_of(rule, row, rows, form, scheme) for row in known]
     # the golds of the test rows: the release reasons over no others
     golds = [[labels[c.candidates, g] for g in c.golds] for c in asked if c.role == "test"]
@@ -278,7 +274,7 @@ def test_reasoning(rule, scheme, rows, cases, labels):
 @pytest.mark.parametrize("kind", ["manual", "soft"])
 def test_tests_of_the_second_premise(rule, kind, rows, cases, labels):
     wording = reason_rows.worded(RELEASED, is_test=True)
-    asked = [reasoning.premise_test(c, kind, 0, SLOTS, wording) for c in cases[rule]]
+    asked = [entailment.premise_test(c, kind, 0, SLOTS, wording) for c in cases[rule]]
     ours = [(shown(q), [labels[q.candidates, g] for g in q.golds]) for q in asked]
     assert ours == [premise_of(rule, row, kind) for row in rows[BEHIND[rule]]]
     # the one row at which the released code stops: its pattern is no candidate

@@ -6,13 +6,16 @@ from collections import Counter
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import prompt_classes, prompt_facts, prompt_relations
-from kgprobe.benchmarks.prompt_overlap import flags
+from kgprobe.benchmarks.autoprompt import classes
+from kgprobe.benchmarks.autoprompt import facts as prompt_facts
+from kgprobe.benchmarks.autoprompt import relations as prompt_relations
+from kgprobe.benchmarks.autoprompt.overlap import flags
+from kgprobe.settings import PromptClasses, PromptFacts, PromptSentences
 from kgprobe.sheets import read_table
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.real
-SETTINGS = {"overlap": "keep", "least": {"train": 40, "dev": 10, "test": 20}}
+SETTINGS = PromptFacts()
 #: relation -> train, dev, test, test in Original-RoBERTa, T-REx test, distinct test objects,
 #: P@1 of the majority of train and of the best constant (section 16; published ones in resources)
 COUNTS = {
@@ -183,8 +186,8 @@ def test_templates_of_the_true_relations_file(original):
 
 
 def test_sst2(real_data):
-    examples = prompt_classes.read_sst2(real_data / "sst2")
-    task = prompt_classes.build(examples, "sst2", {"overlap": "keep"}, 5, 0)
+    examples = classes.read_sst2(real_data / "sst2")
+    task = classes.build(examples, "sst2", PromptClasses(), 5, 0)
     counts = {(s, c): n for s, c, n in task.examples.group_by("split", "label").len().rows()}
     sizes = {s: sum(n for (split, _), n in counts.items() if split == s) for s, _ in counts}
     assert sizes == {"train": 67349, "dev": 872, "test": 1821}
@@ -207,8 +210,8 @@ def test_sst2(real_data):
     ],
 )
 def test_sick(real_data, form, sizes):
-    examples = prompt_classes.read_sick(real_data / "sick")
-    task = prompt_classes.build(examples, form, {"overlap": "keep", "draws": 5}, 4, 0)
+    examples = classes.read_sick(real_data / "sick")
+    task = classes.build(examples, form, PromptClasses(), 4, 0)
     for group in task.task["groups"]:
         counts = dict(task.examples.filter(group=group).group_by("split").len().rows())
         assert (counts["train"], counts["dev"], counts["test"]) == sizes
@@ -225,8 +228,8 @@ def records(real_data):
 
 
 def re_task(records, perturbed: str = ""):
-    settings = {"words": 50, "shares": [0.6, 0.2], "least": {"train": 20, "dev": 5, "test": 5}}
-    return prompt_relations.build(records, ["x"], {"benchmark": "auto_re"}, settings, 0, perturbed)
+    task = {"benchmark": "auto_re"}
+    return prompt_relations.build(records, ["x"], task, PromptSentences(), 0, perturbed)
 
 
 def test_sentences_of_relation_extraction(records):

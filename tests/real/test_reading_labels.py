@@ -2,9 +2,9 @@
 
 import pytest
 
-from kgprobe.knowledge import triples_facts
+from kgprobe.knowledge import facts
 from kgprobe.metrics.matching import matched
-from kgprobe.probes.scoring.reading import answer
+from kgprobe.probes.scoring.fill.reading import answer
 
 pytestmark = pytest.mark.real
 FORMS = {
@@ -16,7 +16,7 @@ FORMS = {
 
 @pytest.fixture(scope="module")
 def labels(real_data):
-    frame = triples_facts.read_labels(real_data / "wikidata" / "entity_labels.tsv")
+    frame = facts.read_labels(real_data / "wikidata" / "entity_labels.tsv")
     found = [name.strip() for name in frame["label"].to_list()]
     assert len(found) == 59_691
     return found

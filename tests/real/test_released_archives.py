@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kgprobe.benchmarks import bear_released
-from kgprobe.sources.released_archive import BEAR, ONTOPROBE, opened, unpack, unpack_as
+from kgprobe.benchmarks.bear import released
+from kgprobe.sources.dumps.download import BEAR, ONTOPROBE, opened, unpack, unpack_as
 from tests.unit import test_released_archive as imitated
 
 pytestmark = pytest.mark.real
@@ -71,8 +71,8 @@ def test_the_full_configuration_finds_its_parts(real_data, tmp_path, name):
 def test_what_is_downloaded_of_bear_is_read_with_its_domains(real_data, tmp_path):
     ((archive, wanted),) = parts("bear")
     unpack_as(real_data / "archives" / archive, tmp_path, wanted)
-    sets = bear_released.load(tmp_path / "BEAR", instances=2, templates=[0])
-    found = bear_released.relations(tmp_path / "BEAR", sets)
+    sets = released.load(tmp_path / "BEAR", instances=2, templates=[0])
+    found = released.relations(tmp_path / "BEAR", sets)
     assert found.height == 60
     assert found["domains"].list.len().min() >= 1
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgprobe.probes.prompts.wording_sets import read_single, read_weighted, usable
+from kgprobe.probes.prompts.wordings.published import read_single, read_weighted, usable
 
 pytestmark = pytest.mark.real
 NOTHING_CAUSAL = {

@@ -19,9 +19,9 @@ import polars as pl
 import pyoxigraph as ox
 import pytest
 
-from kgprobe.sources.world import World, load
-from kgprobe.sources.world_dbpedia import DBO, DBR, PREFIXES
-from kgprobe.sources.world_properties import RELATIONS, SUBJECT_TYPE
+from kgprobe.sources.world.build import World, load
+from kgprobe.sources.world.dbpedia import DBO, DBR, PREFIXES
+from kgprobe.sources.world.properties import RELATIONS, SUBJECT_TYPE
 
 pytestmark = pytest.mark.real
 

@@ -2,11 +2,11 @@
 
 import polars as pl
 
-from kgprobe.benchmarks.graph_frames import EDGES, EXAMPLES, LITERAL_EDGES
+from kgprobe.benchmarks.attributes.frames import EDGES, EXAMPLES, LITERAL_EDGES
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
-from kgprobe.tables import attributes_study as st
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes_alpha import ALPHA, KS
+from kgprobe.tables.attributes import study as st
+from kgprobe.tables.attributes.alpha import ALPHA, FIRSTS, KS
 
 #: (benchmark, example, pattern, role, origin, s, p, o) in the order of positions
 ROWS = [
@@ -62,9 +62,9 @@ def benchmarks() -> dict[str, st.Benchmark]:
     return made
 
 
-def answers(made: dict[str, st.Benchmark]) -> list[st.Answers]:
-    """What the two models answered."""
-    found = []
+def answers(made: dict[str, st.Benchmark]) -> dict[Probe, st.Answers]:
+    """What the two models answered; one of their first texts is verbose."""
+    found = {}
     for (model, name), per_prompt in ANSWERS.items():
         items = made[name].items.sort("row")["item"].to_list()
         rows = [
@@ -80,7 +80,8 @@ def answers(made: dict[str, st.Benchmark]) -> list[st.Answers]:
             name, "templates", "fill", model, "causal", "forced", parameters=size, source=source
         )
         frame = pl.DataFrame(rows, schema=ALPHA, orient="row")
-        found.append(st.Answers(probe, frame, (1, len(items))))
+        firsts = [(item, "", n == 0) for n, item in enumerate(items)]
+        found[probe] = frame, pl.DataFrame(firsts, schema=FIRSTS, orient="row")
     return found
 
 

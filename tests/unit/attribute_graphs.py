@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -10,12 +11,13 @@ from typing import Any
 import polars as pl
 import yaml
 
-from kgprobe.benchmarks import graph_checks
-from kgprobe.benchmarks.graph import Graph, encode
-from kgprobe.benchmarks.graph_examples import EmptyBenchmarkError
-from kgprobe.benchmarks.graph_items import Built
-from kgprobe.benchmarks.graph_settings import settings_of
+from kgprobe.benchmarks.attributes import checks
+from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError
+from kgprobe.benchmarks.attributes.graph import Graph, encode
+from kgprobe.benchmarks.attributes.items import Built
+from kgprobe.benchmarks.attributes.settings import Settings, settings_of
 from kgprobe.schema import FACTS
+from kgprobe.settings import Attributes, typed
 
 ROOT = Path(__file__).parents[2]
 Triple = tuple[int, int, int]
@@ -59,9 +61,14 @@ def worked() -> Graph:
     return graph(WORKED.values(), LABELS)
 
 
-def settings(attribute: str, **changed: Any) -> dict[str, Any]:
-    """The defaults of config.yaml, with changes."""
-    return {**settings_of(_config(), attribute), **changed}
+def settings(attribute: str, **changed: Any) -> Settings[Any]:
+    """The defaults of config.yaml, with changes: own keys, shared ones, and what tables say."""
+    made = settings_of(_config(), attribute)
+    rest = {
+        k: changed[k] for k in changed.keys() - vars(made.own).keys() - vars(made.shared).keys()
+    }
+    own = typed(type(made.own), changed, made.own)
+    return replace(made, own=own, shared=typed(Attributes, changed, made.shared), **rest)
 
 
 @cache
@@ -74,9 +81,9 @@ def attribute(name: str, given: pl.DataFrame, **changed: Any) -> Built | None:
 
     All that the tests against plain loops know of how benchmarks are made.
     """
-    module = importlib.import_module(f"kgprobe.benchmarks.{name}")
+    module = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}")
     try:
-        return graph_checks.build(module, encode(given.lazy()), settings(name, **changed))
+        return checks.build(module, encode(given.lazy()), settings(name, **changed))
     except EmptyBenchmarkError:
         return None
 

@@ -5,7 +5,7 @@ or word with dots stands before it, or if a word that begins sentences follows; 
 end of the text always do.
 """
 
-from kgprobe.probes.scoring.reading import ABBREVIATIONS, OPENERS
+from kgprobe.probes.scoring.fill.reading import ABBREVIATIONS, OPENERS
 
 
 def word_before(text, place):

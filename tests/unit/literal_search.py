@@ -6,7 +6,7 @@ It shares nothing with the fast search but the encoding of prompts, the filter a
 import numpy as np
 import torch
 
-from kgprobe.probes.prompts.trigger_state import Draws
+from kgprobe.probes.prompts.search.state import Draws
 
 
 def prompts(split, trigger):

@@ -1,12 +1,15 @@
 """Small frames of prompt tasks: examples and outcomes with known numbers."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
 from kgprobe.schema import EXAMPLES, OUTCOMES
-from kgprobe.tables.autoprompt_gather import Answered
+from kgprobe.tables.answers import Probe
+from kgprobe.tables.autoprompt.gather import Answers
+from kgprobe.tables.results import Number
 
 
 def examples(
@@ -67,6 +70,14 @@ def answered(
     found: pl.DataFrame,
     model: str = "bert-base-cased",
     source: str = "hub:x",
-) -> Answered:
-    """A probe of the masked model, whose printed name is its own."""
-    return Answered(benchmark, prompt, model, "masked", source, model, found, frame)
+) -> Answers:
+    """What a masked model answered."""
+    probe = Probe(benchmark, prompt, "predict", model, "masked", source=source)
+    return Answers(probe, found, frame)
+
+
+def the(numbers: Iterable[Number], metric: str, **dimensions: Any) -> Number:
+    """The only number of these dimensions; those that are not named are empty, or of any probe."""
+    wanted = {"group": "", "slice": "", "setting": {}, "metric": metric, **dimensions}
+    (number,) = [n for n in numbers if all(getattr(n, d) == v for d, v in wanted.items())]
+    return number

@@ -1,11 +1,16 @@
 """Small benchmarks made by hand, for the tests of tables and report."""
 
+import json
+
 import numpy as np
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.contracts import SETTING
 from kgprobe.tables.answers import Probe, judge
-from kgprobe.tables.study import Study
+from kgprobe.tables.bear import make
+from kgprobe.tables.bear.study import Study
+from kgprobe.tables.results import frame
 
 Answers = dict[tuple[str, int], list[float]]
 
@@ -55,8 +60,8 @@ def benchmark(relations: dict[str, tuple[list[str], list[str]]]) -> dict[str, pl
         name: pl.DataFrame(rows, schema=dict(contracts[name].columns))
         for name, rows in frames.items()
     }
-    for name, frame in built.items():
-        schema.check(frame, contracts[name])
+    for name, rows in built.items():
+        schema.check(rows, contracts[name])
     return built
 
 
@@ -118,3 +123,17 @@ def guesses(
                 values[gold[0]] = values.max() + 1 + generator.random()
             answers[item, template] = values.tolist()
     return answers
+
+
+def results(*studies: Study, **options: object) -> pl.DataFrame:
+    """BEAR's RESULTS of some studies; options as in `make.numbers`."""
+    return frame("bear", make.numbers(studies, **options))  # type: ignore[arg-type]
+
+
+def number(found: pl.DataFrame, metric: str = "accuracy", **where: object) -> dict[str, object]:
+    """The one number of all items under no further choice, unless told otherwise."""
+    setting = {k: where.pop(k) for k in list(where) if k in SETTING}
+    text = json.dumps(dict(sorted(setting.items())))
+    where = {"group": "", "slice": "", "setting": text, **where}
+    (row,) = found.filter(metric=metric, **where).iter_rows(named=True)
+    return row

@@ -5,9 +5,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kgprobe.probes import answers, workers
+from kgprobe.probes.jobs import score, workers
 from kgprobe.probes.models.load import ModelSpec
-from kgprobe.probes.scoring import sentence
+from kgprobe.probes.scoring.sentence import score as sentence
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from tests.unit.tiny_models import tiny
 
@@ -57,7 +57,7 @@ def scores(spec, frames, folder=None, processes=1):
         bars.append(Bar(**named))
         return bars[-1]
 
-    found = answers.score_frame(spec, *frames, "sentence", progress, folder, processes, shard=10)
+    found = score.score_frame(spec, *frames, "sentence", progress, folder, processes, shard=10)
     assert bars[0].done == bars[0].total == 60
     return found
 
@@ -115,12 +115,12 @@ def test_a_process_that_fails_is_quoted_and_what_is_finished_stays(spec, frames,
     with pytest.raises(
         workers.WorkerError, match=r"part \d of 2 ended with status 1(.|\n)*nowhere"
     ):
-        answers.score_frame(broken, *frames, "sentence", Bar, tmp_path, 2)
+        score.score_frame(broken, *frames, "sentence", Bar, tmp_path, 2)
 
 
 def test_another_method_is_refused(spec, frames):
     with pytest.raises(ValueError, match="'cloze' gives no scores of sentences"):
-        answers.score_frame(spec, *frames, "cloze", Bar)
+        score.score_frame(spec, *frames, "cloze", Bar)
 
 
 def test_workers_see_one_device_each(tmp_path: Path, monkeypatch):

@@ -12,12 +12,14 @@ from kgprobe.probes.models.batching import Ragged
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.load import ModelError, _limit
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts.templates import fill as filled
-from kgprobe.probes.scoring import cloze, fill, sentence
-from kgprobe.probes.scoring.differentiable import Scores
-from kgprobe.probes.scoring.fill import Blank
-from kgprobe.probes.scoring.gap_text import Gapped, Question, candidate_ids, gapped
-from kgprobe.probes.scoring.sentence import Item
+from kgprobe.probes.scoring.cloze import rank
+from kgprobe.probes.scoring.cloze.gradient import Scores
+from kgprobe.probes.scoring.fill import predict
+from kgprobe.probes.scoring.fill.predict import Blank
+from kgprobe.probes.scoring.sentence import score
+from kgprobe.probes.scoring.sentence.score import Item
+from kgprobe.probes.text.gaps import Gapped, Question, candidate_ids, gapped
+from kgprobe.templates import fill as filled
 from tests.unit.architectures import KINDS, tiny, without_sentinels
 
 ALL = [(kind, name) for kind, names in KINDS.items() for name in names]
@@ -141,7 +143,7 @@ LITERAL = {"masked": literal_masked, "causal": literal_causal, "seq2seq": litera
 
 
 def scored(loaded):
-    found = sentence.score(loaded, ITEMS, {"set": OPTIONS}, TEMPLATES, keep_tokens=True)
+    found = score.score(loaded, ITEMS, {"set": OPTIONS}, TEMPLATES, keep_tokens=True)
     tokens = found.tokens
     return np.where(tokens["scored"], tokens["score"], np.nan), found.record
 
@@ -220,7 +222,7 @@ def test_candidates_rank_and_train_as_in_the_literal_loop(kind, name, float64_th
     loaded = tiny(name, kind)
 
     def ranked():
-        return next(iter(cloze.scores(loaded, QUESTIONS, {"set": LABELS})))
+        return next(iter(rank.scores(loaded, QUESTIONS, {"set": LABELS})))
 
     if name in REFUSED:
         refused(name, ranked)
@@ -257,7 +259,7 @@ def test_gaps_are_filled_as_in_the_literal_loop(kind, name, float64_throughout):
     tok = loaded.tokenizer
 
     def ask():
-        return fill.predict(loaded, BLANKS, k=2, settings=fill.Settings(length="gold"))
+        return predict.predict(loaded, BLANKS, k=2, settings=predict.Settings(length="gold"))
 
     if name in REFUSED:
         refused(name, ask)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from kgprobe.schema import FILL_GOLDS, FILLS, ITEMS, SCORES
-from kgprobe.tables import attributes_alpha as aa
+from kgprobe.tables.attributes import alpha as aa
 
 
 def frame(contract, rows):
@@ -79,10 +79,11 @@ def test_texts_are_right_by_equality_only():
     assert own == {1: 0, 3: 1, 5: 1}
     assert value(found, item="a", k=1, gold="set") == 1
     assert found.filter(item="b")["alpha"].sum() == 0
-    assert aa.verbose(
+    first = aa.firsts(
         fills(("b", 0, 0, -1, 1, "the city of Rome", -1.0), ("a", 0, 0, -1, 1, "Britain", 0.0)),
         golds,
-    ) == (1, 2)
+    )
+    assert (first["verbose"].sum(), first.height) == (1, 2)
 
 
 def test_verbatim_stands_beside_what_is_right_by_rules_and_every_rule_is_counted():
@@ -100,7 +101,7 @@ def test_verbatim_stands_beside_what_is_right_by_rules_and_every_rule_is_counted
     assert right["exact", "set"].to_list() == [1, 1, 1, 1, 1, 0]
     assert right["verbatim", "own"].to_list() == [1, 0, 0, 0, 0, 0]
     assert right["verbatim", "set"].to_list() == [1, 0, 0, 1, 0, 0]
-    ways = aa.by_way(fillings, golds)
+    ways = dict(aa.firsts(fillings, golds)["rule"].value_counts().rows())
     assert {name: n for name, n in ways.items() if n} == {
         "verbatim": 1, "accents": 1, "initials": 1, "aliases": 1, "": 2,
     }  # fmt: skip
@@ -134,7 +135,8 @@ def test_an_alias_is_right_where_the_switch_says_so():
     second = fills(("a#0", 0, 0, -1, 1, "Swaziland", -1.0))
     assert value(texts(second, names), k=1, gold="own") == 0
     assert value(texts(second, names), k=1, gold="set") == 1
-    assert aa.verbose(fills(("a#0", 0, 0, -1, 1, "the UK, I think", -1.0)), names) == (1, 1)
+    first = aa.firsts(fills(("a#0", 0, 0, -1, 1, "the UK, I think", -1.0)), names)
+    assert first.rows() == [("a#0", "", True)]
 
 
 def test_a_server_with_one_answer_is_asked_at_1_only():

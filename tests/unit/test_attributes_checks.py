@@ -3,9 +3,9 @@
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import ambiguous, asymmetry, bias, hierarchy, symmetry
-from kgprobe.benchmarks.graph import GraphError
-from kgprobe.benchmarks.graph_checks import check_examples
+from kgprobe.benchmarks.attributes import ambiguous, asymmetry, bias, hierarchy, symmetry
+from kgprobe.benchmarks.attributes.checks import check_examples
+from kgprobe.benchmarks.attributes.graph import GraphError
 from tests.unit.attribute_graphs import LABELS, graph, settings, worked
 
 DATES = [(1, 569, "1970-01-22T00:00:00Z^^date")]
@@ -105,11 +105,11 @@ def test_sizes_count_triples_by_pattern_and_what_labels_word():
 
 
 def test_wrong_benchmarks_are_named():
-    examples, chosen = made(bias, "bias")
+    examples, _ = made(bias, "bias")
     with pytest.raises(GraphError, match="well connected"):
-        check_examples(examples, worked(), {**chosen, "max_degree": 1})
+        check_examples(examples, worked(), settings("bias", max_degree=1))
     # where literals count, the degree of the row is not the one that was asked for
-    check_examples(examples, worked(), {**chosen, "max_degree": 1, "literal_edges": True})
+    check_examples(examples, worked(), settings("bias", max_degree=1, literal_edges=True))
 
 
 def test_ambiguous_pairs_that_are_none_are_named():
@@ -118,7 +118,7 @@ def test_ambiguous_pairs_that_are_none_are_named():
     with pytest.raises(GraphError, match="better known"):
         check_examples(flat, worked(), chosen)
     # AmbER says itself which is the head
-    check_examples(flat, worked(), {**chosen, "source": "amber"})
+    check_examples(flat, worked(), settings("ambiguous", source="amber"))
     head = pl.col("role") == "head"
     named = examples.with_columns(
         subject_label=pl.when(head).then(pl.lit("cid")).otherwise("subject_label")
@@ -126,7 +126,7 @@ def test_ambiguous_pairs_that_are_none_are_named():
     with pytest.raises(GraphError, match="different names"):
         check_examples(named, worked(), chosen)
     for changed in ({"fold_case": True}, {"disambiguate": "class"}):
-        check_examples(named, worked(), {**chosen, **changed})
+        check_examples(named, worked(), settings("ambiguous", **changed))
     given = graph([(3, 19, 8), (3, 20, 8), (10, 19, 11), (3, 21, 9)], LABELS)
     other = examples.with_columns(
         predicate=pl.when(head).then(pl.lit("P20")).otherwise("predicate")

@@ -4,10 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import composite
-from kgprobe.tables import attributes_analyses as an
-from kgprobe.tables import attributes_constructs as ac
-from kgprobe.tables.attributes_study import HEADLINE
+from kgprobe.benchmarks.attributes import composite
+from kgprobe.tables.attributes import analyses as an
+from kgprobe.tables.attributes import constructs as ac
+from kgprobe.tables.attributes.study import HEADLINE
 from tests.unit.attribute_graphs import WORKED, graph, settings
 from tests.unit.test_attributes_intervals import parts
 
@@ -66,32 +66,32 @@ def test_composites_paths_and_bias_are_counted_built_and_probed():
         "bias": rows("bias", [("Q1", "P21"), ("Q2", "P30"), ("Q3", "P30")]),
     }
     alphas = pl.DataFrame(
-        [("asymmetry", f"e{i}", j, float(i < right), "m", "fill")
+        [("asymmetry", f"e{i}", j, float(i < right), "m", "templates", "fill")
          for j, right in ((0, 3), (1, 1)) for i in range(5)],
-        schema=["benchmark", "example", "position", "alpha", "model", "method"], orient="row",
+        schema=["benchmark", "example", "position", "alpha", "model", "prompt", "method"],
+        orient="row",
     ).with_columns(pl.lit(v).alias(k) for k, v in HEADLINE.items())  # fmt: skip
-    table = ac.constructs(examples, made.edges, alphas)
-    cells = {(r, c): (v, n) for r, c, v, n in table.select("row", "column", "value", "n").rows()}
+    found = ac.numbers(examples, made.edges, alphas)
+    cells = {(n.benchmark, n.slice or n.model, n.metric): (n.value, n.n) for n in found}
     rule = "follow a rule of PCA confidence of at least 0.5"
     assert cells == {
-        ("asymmetry | m | fill", "forward probe right"): (3, 5),
-        ("asymmetry | m | fill", "reversed probe right"): (1, 5),
-        ("composite | built", rule): (2, 3),
-        ("composite | probed", rule): (2, 3),
-        ("paths | built", "entities that they start from"): (2, 4),
-        ("paths | probed", "entities that they start from"): (1, 2),
-        ("bias | built", "continents (P30)"): (2, 3),
-        ("bias | probed", "continents (P30)"): (1, 2),
+        ("asymmetry", "m", "forward probe right"): (3, 5),
+        ("asymmetry", "m", "reversed probe right"): (1, 5),
+        ("composite", "built", rule): (2, 3),
+        ("composite", "probed", rule): (2, 3),
+        ("paths", "built", "entities that they start from"): (2, 4),
+        ("paths", "probed", "entities that they start from"): (1, 2),
+        ("bias", "built", "continents (P30)"): (2, 3),
+        ("bias", "probed", "continents (P30)"): (1, 2),
     }
 
 
 def test_intervals_over_the_entity_that_repeats_are_wider_where_its_examples_agree():
     rows = parts([(float(i < 20), 1.0) for i in range(40)])
-    entities = pl.DataFrame({"example": rows["example"], "entity": ["Q1"] * 20 + ["Q2"] * 20})
-    made = an.clusters(rows, entities)
-    found = {row["row"]: row for row in made.iter_rows(named=True)}
-    over = {name.split("over ")[1]: row for name, row in found.items()}
-    assert {kind: row["n"] for kind, row in over.items()} == {"patterns": 40, "entities": 2}
-    assert over["patterns"]["value"] == over["entities"]["value"] == 50
-    assert over["entities"]["high"] - over["entities"]["low"] == 100
-    assert over["patterns"]["high"] - over["patterns"]["low"] < 40
+    entities = pl.DataFrame({"example": rows["example"], "cluster": ["Q1"] * 20 + ["Q2"] * 20})
+    over = {n.setting["drawn"]: n for n in an.clusters(rows, entities)}
+    assert {kind: n.n for kind, n in over.items()} == {"patterns": 40, "entities": 2}
+    assert over["patterns"].value == over["entities"].value == 50
+    widths = {kind: n.interval.high - n.interval.low for kind, n in over.items()}
+    assert widths["entities"] == 100
+    assert widths["patterns"] < 40

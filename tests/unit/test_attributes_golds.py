@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import asymmetry
+from kgprobe.benchmarks.attributes import asymmetry
 from kgprobe.schema import FILLS, SCORES
-from kgprobe.tables import attributes_alpha as aa
-from kgprobe.tables import attributes_baselines as ab
+from kgprobe.tables.attributes import alpha as aa
+from kgprobe.tables.attributes import baselines as ab
 from tests.unit.attribute_graphs import graph, settings
 
 #: Q1 has five objects of P40, one of them without a label; Q30 is the most frequent object
@@ -78,12 +78,9 @@ def test_a_text_and_a_rank_know_the_golds_beyond_the_list(made):
 def test_baselines_take_the_same_golds(made):
     """Five objects, of which a model can name four: random is right in 4 of 6, not 5 of 6."""
     given, built = made
-
-    class Whole:
-        examples = built.examples.filter("sampled")
-
-    counted = ab.frequencies(given.edges, given.literals, [Whole()])
-    alphas = ab.alphas(Whole.examples, counted).filter(k=1, pooling="base", position=0)
+    examples = built.examples.filter("sampled")
+    counted = ab.frequencies(given.edges, given.literals, [examples])
+    alphas = ab.alphas(examples, counted).filter(k=1, position=0)
     alphas = alphas.filter(pl.col("example").str.contains("/Q1/"))
     objects = len({o for _, _, o in TRIPLES})
     for gold, right in (("own", 1), ("set", len(NAMED))):

@@ -3,23 +3,25 @@
 import inspect
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import (
+from kgprobe.benchmarks.attributes import (
     ambiguous,
     asymmetry,
     bias,
+    checks,
     composite,
     entity_centric,
-    graph_checks,
     hierarchy,
     paths,
     symmetry,
 )
-from kgprobe.benchmarks.graph import (
+from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError, MissingTemplatesError
+from kgprobe.benchmarks.attributes.graph import (
     GraphError,
     check_memory,
     date_text,
@@ -27,9 +29,10 @@ from kgprobe.benchmarks.graph import (
     literal_code,
     numbers,
 )
-from kgprobe.benchmarks.graph_examples import EmptyBenchmarkError, MissingTemplatesError, Steps
-from kgprobe.benchmarks.graph_items import TWO_UP
-from kgprobe.benchmarks.graph_wedges import adjacency, parts_of, told, without_hubs
+from kgprobe.benchmarks.attributes.items import TWO_UP
+from kgprobe.benchmarks.attributes.wedges import adjacency, parts_of, told, without_hubs
+from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.settings import Attributes
 from tests.unit.attribute_graphs import (
     LABELS,
     WORKED,
@@ -74,7 +77,8 @@ def test_an_entity_of_several_labels_has_the_smallest():
 def test_two_literals_of_one_number_are_refused(monkeypatch):
     code = literal_code("red")
     monkeypatch.setattr(
-        "kgprobe.benchmarks.graph.literal_code", lambda value: code - value.startswith("r")
+        "kgprobe.benchmarks.attributes.graph.literal_code",
+        lambda value: code - value.startswith("r"),
     )
     dyed = facts([], literals=[(1, 462, "red"), (2, 462, "green"), (3, 462, "red")])
     assert encode(dyed.lazy()).literals.height == 3
@@ -173,8 +177,9 @@ def test_an_empty_benchmark_says_thresholds_and_counts():
      (ambiguous, "ambiguous"), (entity_centric, "entity_centric")],
 )  # fmt: skip
 def test_a_graph_without_the_structure_is_an_empty_benchmark(module, name):
+    changed = {"facts": 2} if module is entity_centric else {}
     with pytest.raises(EmptyBenchmarkError, match=r"no example is left(.|\n)*kept"):
-        module.build(graph([(1, 26, 2), (3, 27, 4)]), settings(name, facts=2))
+        module.build(graph([(1, 26, 2), (3, 27, 4)]), settings(name, **changed))
 
 
 def test_without_any_label_every_benchmark_is_empty():
@@ -216,7 +221,7 @@ def test_the_error_lists_the_relations_of_the_whole_graph_too():
     dated = graph(WORKED.values(), LABELS, literals=[(1, 569, "1970-01-22T00:00:00Z^^date")])
     chosen = settings("hierarchy", **REFUSED, templates=["P279", "P26", "P31"])
     with pytest.raises(MissingTemplatesError) as error:
-        graph_checks.build(hierarchy, dated, chosen)
+        checks.build(hierarchy, dated, chosen)
     own, every = str(error.value).split("in the whole graph")
     assert f"{TWO_UP} (1 triples)" in own
     assert every.startswith(" 7 relations")
@@ -224,7 +229,7 @@ def test_the_error_lists_the_relations_of_the_whole_graph_too():
     assert listed == [
         "P19 (2)", "P21 (2)", "P17 (1)", "P22 (1)", "P25 (1)", "P40 (1)", "P569 (1)"
     ]  # fmt: skip
-    made = graph_checks.build(hierarchy, dated, settings("hierarchy", templates=["P279", TWO_UP]))
+    made = checks.build(hierarchy, dated, settings("hierarchy", templates=["P279", TWO_UP]))
     assert made.examples.height == 3
 
 
@@ -292,34 +297,34 @@ def test_a_graph_beyond_the_memory_is_refused_with_the_number_of_buckets():
     with pytest.raises(GraphError, match="need about 230,000 MB, memory_mb is 230,000; 2 buckets"):
         check_memory(10**9 + 1000, 230_000)
     default = inspect.signature(encode).parameters["memory_mb"].default
-    assert default == settings("symmetry")["memory_mb"]
+    assert default == settings("symmetry").shared.memory_mb
 
 
 def test_too_few_buckets_are_refused_with_the_number_that_fits():
     costs = np.full(1000, 1000)
-    chosen = {"memory_mb": 4, "buckets": 2}
+    chosen = Attributes(memory_mb=4, buckets=2)
     with pytest.raises(GraphError, match="80 buckets would fit"):
         parts_of(costs, chosen, "composite")
-    fitting = parts_of(costs, {**chosen, "buckets": 80}, "composite")
+    fitting = parts_of(costs, replace(chosen, buckets=80), "composite")
     assert len(fitting) == 80
-    automatic = parts_of(costs, {**chosen, "buckets": "auto"}, "composite")
+    automatic = parts_of(costs, replace(chosen, buckets="auto"), "composite")
     assert len(automatic) == 80
     covered = np.concatenate([np.arange(1000)[part] for part in automatic])
     assert np.array_equal(covered, np.arange(1000))
     # 12,500 wedges fit, not one more
     one_more = np.append(costs, 1)
-    assert len(parts_of(one_more, {**chosen, "buckets": "auto"}, "composite")) == 81
+    assert len(parts_of(one_more, replace(chosen, buckets="auto"), "composite")) == 81
     with pytest.raises(GraphError, match="81 buckets would fit"):
-        parts_of(one_more, {**chosen, "buckets": 80}, "composite")
+        parts_of(one_more, replace(chosen, buckets=80), "composite")
 
 
 def test_stretches_of_rows_are_even_and_none_is_empty():
-    auto = {"memory_mb": 4, "buckets": "auto"}
-    assert parts_of(np.array([5, 0, 0]), {**auto, "buckets": 3}, "paths") == [slice(0, 3)]
+    auto = Attributes(memory_mb=4)
+    assert parts_of(np.array([5, 0, 0]), replace(auto, buckets=3), "paths") == [slice(0, 3)]
     assert parts_of(np.array([0, 0]), auto, "paths") == [slice(0, 2)]
     assert parts_of(np.array([], dtype=int), auto, "paths") == []
     costs = np.random.default_rng(1).integers(1, 40, size=300)
-    parts = parts_of(costs, {**auto, "buckets": 9}, "paths")
+    parts = parts_of(costs, replace(auto, buckets=9), "paths")
     assert [row for part in parts for row in range(300)[part]] == list(range(300))
     assert len(parts) == 9
     assert max(costs[part].sum() for part in parts) <= costs.sum() / 9 + costs.max()
@@ -383,10 +388,11 @@ def test_amber_sets_give_the_head_and_the_least_popular_of_the_others():
         one(Q2=(True, 3.0), Q99=(False, 1.0)),
         one(Q10=(True, 3.0), Q5=(False, 1.0)),
     ]
-    steps = Steps("ambiguous")
+    steps = Funnel("ambiguous")
     # Q77, Q98 and Q99 are not in the graph, and the last set repeats the first pair
     assert sorted(ambiguous.amber_pairs(worked(), sets, steps).rows()) == [(6, 1), (10, 5)]
-    assert [row[:3] for row in steps.rows] == [("AmbER sets", 2, 3)]
+    (own,) = steps.rows
+    assert (own["step"], own["kept"], own["dropped"]) == ("AmbER sets", 2, 3)
 
 
 def test_a_class_in_brackets_tells_two_of_one_name_apart():

@@ -1,12 +1,14 @@
 """No interval of the nine without width, and the name of each is that of what was computed."""
 
+import numpy as np
 import polars as pl
 import pytest
 
 from kgprobe.metrics.attributes import measure
 from kgprobe.metrics.intervals import wilson
-from kgprobe.tables import attributes_analyses as an
-from kgprobe.tables.attributes_study import HEADLINE
+from kgprobe.sampling import hash_key
+from kgprobe.tables.attributes import analyses as an
+from kgprobe.tables.attributes.study import HEADLINE
 
 
 def alphas(benchmark, rows, pooling):
@@ -54,21 +56,43 @@ def parts(values):
     """`parts` of symmetry, a pattern per example."""
     return pl.DataFrame(
         [
-            {"benchmark": "symmetry", "model": "m", "method": "fill", "example": f"e{i}",
-             "pattern": f"p{i}", "numerator": above, "denominator": 1.0, "partial": below,
-             "missing": False, **HEADLINE}
+            {"benchmark": "symmetry", "model": "m", "prompt": "", "method": "fill",
+             "example": f"e{i}", "pattern": f"p{i}", "numerator": above, "denominator": 1.0,
+             "partial": below, "missing": False, **HEADLINE}
             for i, (above, below) in enumerate(values)
         ]
     )  # fmt: skip
 
 
+NONE = pl.DataFrame(schema={"example": pl.String, "cluster": pl.String})
+
+
 def test_patterns_that_are_all_alike_have_no_cluster_interval():
-    same = an.clusters(parts([(0.0, 1.0)] * 4)).row(0, named=True)
-    assert (same["value"], same["low"], same["high"]) == (0, None, None)
-    other = an.clusters(parts([(0.0, 1.0), (1.0, 1.0), (0.0, 1.0)])).row(0, named=True)
-    assert other["low"] < other["high"]
+    (same,) = an.clusters(parts([(0.0, 1.0)] * 4), NONE)
+    assert (same.value, same.interval, same.n) == (0, None, 4)
+    (other,) = an.clusters(parts([(0.0, 1.0), (1.0, 1.0), (0.0, 1.0)]), NONE)
+    assert other.interval.low < other.value < other.interval.high
+    assert other.interval.kind == "cluster bootstrap"
+
+
+def test_whole_patterns_are_drawn():
+    draw = np.random.default_rng(2)
+    values = draw.random((17, 2))
+    rows = parts(values.tolist()).with_columns(
+        denominator=pl.Series(values[:, 1]), pattern=pl.Series([f"P{i % 7}" for i in range(17)])
+    )
+    (found,) = an.clusters(rows, NONE)
+    sums = [values[i::7].sum(axis=0) for i in range(7)]
+    generator = np.random.Generator(np.random.PCG64(hash_key(0, "bootstrap", "")))
+    ratios = []
+    for _ in range(2000):
+        above, below = sum(sums[i] for i in generator.integers(0, 7, size=7))
+        ratios.append(100 * above / below)
+    assert found.interval[:2] == pytest.approx(tuple(np.quantile(ratios, [0.025, 0.975])))
+    assert (found.n, found.setting["drawn"]) == (7, "patterns")
 
 
 def test_partial_scores_that_are_all_alike_have_wilsons():
-    row = an.partial_scores(parts([(0.0, 1.0)] * 4)).filter(pattern="all").row(0, named=True)
-    assert (row["low"], row["high"]) == pytest.approx(wilson(4, 4))
+    (found,) = an.partial(parts([(0.0, 1.0)] * 4))
+    assert found.interval.kind == "wilson"
+    assert found.interval[:2] == pytest.approx([100 * bound for bound in wilson(4, 4)])

@@ -4,8 +4,9 @@ from collections import Counter
 
 import pytest
 
-from kgprobe.benchmarks.graph import GraphError
-from kgprobe.benchmarks.graph_frames import ATTRIBUTES, LAMA
+from kgprobe.benchmarks.attributes.frames import LAMA
+from kgprobe.benchmarks.attributes.graph import GraphError
+from kgprobe.settings import ATTRIBUTES
 from tests.unit import attribute_brute as brute
 from tests.unit.attribute_graphs import attribute, facts, planted, triples
 

@@ -4,9 +4,9 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgprobe.metrics.attributes import KEYS, SIZES, measure
+from kgprobe.metrics.attributes import EQUATIONS, KEYS, measure
 from kgprobe.schema import FILL_GOLDS, FILLS
-from kgprobe.tables import attributes_alpha as aa
+from kgprobe.tables.attributes import alpha as aa
 
 RANKED = ("symmetry", "bidirectional", "hierarchy", "composite", "paths", "bias", "ambiguous")
 WORDS = ("Rome", "rome.", "the UK", "UK", "Paris", "no")
@@ -88,7 +88,7 @@ def test_alphas_of_texts(answers):
     st.lists(st.tuples(*[st.integers(1, 7)] * 3), min_size=1, max_size=10),
 )
 def test_numerator_and_denominator_grow_with_k_and_values_are_shares(benchmark, ranks):
-    size = SIZES[benchmark]
+    size = EQUATIONS[benchmark][0]
     rows = [
         (benchmark, f"e{n}", "P1", position, k, float(rank <= k))
         for n, example in enumerate(ranks)

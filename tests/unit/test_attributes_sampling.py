@@ -7,15 +7,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import (
+from kgprobe.benchmarks.attributes import (
     asymmetry,
     bidirectional,
     composite,
     entity_centric,
-    graph_sensitivity,
     paths,
+    sensitivity,
 )
-from kgprobe.benchmarks.graph import encode, packed
+from kgprobe.benchmarks.attributes.graph import encode, packed
 from kgprobe.sampling import integer_keys, smallest
 from tests.unit.attribute_graphs import facts, graph, settings, triples
 
@@ -109,10 +109,10 @@ def test_statements_and_edges_in_parts_make_the_same(monkeypatch, part):
     }
     assert len(slow) > 40
     sizes = []
-    monkeypatch.setattr("kgprobe.benchmarks.graph.PART", part)
-    monkeypatch.setattr("kgprobe.benchmarks.bidirectional.PART", part)
+    monkeypatch.setattr("kgprobe.benchmarks.attributes.graph.PART", part)
+    monkeypatch.setattr("kgprobe.benchmarks.attributes.bidirectional.PART", part)
     monkeypatch.setattr(
-        "kgprobe.benchmarks.bidirectional.packed",
+        "kgprobe.benchmarks.attributes.bidirectional.packed",
         lambda edges, **more: sizes.append(edges.height) or packed(edges, **more),
     )
     again = encode(rows.lazy())
@@ -172,10 +172,10 @@ def test_smallest_equals_sorting_everything():
 
 def test_sensitivity_tries_every_alternative():
     made = graph(random_triples(400))
-    table = graph_sensitivity.table(paths, made, settings("paths", min_combo=5), True)
+    table = sensitivity.table(paths, made, settings("paths", min_combo=5), True)
     default = table.filter(pl.col("default")).row(0, named=True)
     assert default["setting"] == "as configured"
     loose = table.filter(setting="endpoints_differ = false")["examples"][0]
     assert loose >= default["examples"] > 0
-    alone = graph_sensitivity.table(paths, made, settings("paths", min_combo=5), False)
+    alone = sensitivity.table(paths, made, settings("paths", min_combo=5), False)
     assert alone.height == 1

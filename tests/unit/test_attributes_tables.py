@@ -1,151 +1,170 @@
-"""Tables and analyses of the nine benchmarks, on a run with known answers."""
+"""Numbers, views and analyses of the nine benchmarks, on a run with known answers."""
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe import schema
-from kgprobe.benchmarks.graph_frames import SENSITIVITY, SIZES, STEPS
+from kgprobe.benchmarks.attributes.frames import SENSITIVITY, SIZES, STEPS
+from kgprobe.contracts import SETTING
 from kgprobe.metrics.intervals import wilson
 from kgprobe.metrics.matching import WAYS
-from kgprobe.tables import attributes_analyses as an
-from kgprobe.tables import attributes_chapter, chapter, table
-from kgprobe.tables import attributes_published as ap
-from kgprobe.tables import attributes_sizes as sizes
-from kgprobe.tables import attributes_study as st
-from kgprobe.tables import attributes_tables as at
-from kgprobe.tables.answers import Probe
+from kgprobe.tables import results
+from kgprobe.tables.attributes import alpha, asked, constructs, make, scores, views
+from kgprobe.tables.attributes import analyses as an
+from kgprobe.tables.attributes import chapter as attributes_chapter
+from kgprobe.tables.attributes import published as ap
+from kgprobe.tables.attributes import study as st
+from kgprobe.tables.report import chapter
+from kgprobe.tables.results import Number
+from kgprobe.tables.views import write_all
 from tests.unit import attribute_answers
 
 PRINTED = ap.read(Path(__file__).parents[2] / "resources" / "published")
+HEAD = {"k": "1", "alpha": "exact", "gold": "own", "pooling": "best"}
+LARGE = {"model": "large", "method": "fill"}
 
 
 @pytest.fixture(scope="module")
 def run():
+    """The study and its RESULTS, every setting a column."""
     made = attribute_answers.study()
-    alphas = made.alphas()
-    measured = st.measure(made, alphas)
-    tables = at.tables(made, measured, st.measure_patterns(made, alphas), PRINTED)
-    return made, measured, tables | an.tables(made, alphas, st.parts(made, alphas))
+    numbers = make.numbers(made, made.alphas(), PRINTED)
+    return made, results.frame("attributes", numbers)
 
 
-def cells(run, name):
-    return table.lookup(run[2][name])
+def cells(run, metric, **where):
+    """The numbers of a metric; of a dimension that is not named, those that have none."""
+    found = results.spread(run[1]).filter(metric=metric)
+    plain = {name: "" for name in ("group", "slice", *SETTING) if name in found.columns}
+    return found.filter(**{**plain, **where})
 
 
-def test_every_table_obeys_the_contract_and_belongs_to_the_paper(run):
-    for name, frame in run[2].items():
-        schema.check(frame, schema.TABLE, name)
-        assert set(frame["paper"]) == {"kg"}
-        assert set(frame["table"]) == {name}
-    schema.check(run[1], st.METRICS)
+def cell(run, metric, **where):
+    found = cells(run, metric, **where)
+    assert found.height == 1, found
+    return found.row(0, named=True)
 
 
 def test_table_2_has_value_fraction_and_interval(run):
-    found = cells(run, "kg_table2")
-    name = at.row_name(1, "large", "fill", "best")
-    cell = found[name, "symmetry"]
-    assert cell["value"] == pytest.approx(100 / 3)
-    assert (cell["low"], cell["high"]) == pytest.approx([100 * b for b in wilson(1, 3)])
-    assert found[name, "symmetry, numerator"]["value"] == 1
-    assert found[name, "symmetry, denominator"]["value"] == 3
-    assert found[name, "symmetry, undefined"]["value"] == 1
-    assert found[name, "asymmetry"]["value"] == 50
-    assert found[name, "bias"]["value"] == 50
+    found = cell(run, "value", benchmark="symmetry", **LARGE, **HEAD)
+    assert found["value"] == pytest.approx(100 / 3)
+    assert (found["low"], found["high"]) == pytest.approx([100 * b for b in wilson(1, 3)])
+    assert (found["numerator"], found["denominator"], found["n"]) == (1, 3, 4)
+    assert cell(run, "undefined", benchmark="symmetry", **LARGE, **HEAD)["value"] == 1
+    assert cell(run, "value", benchmark="asymmetry", **LARGE, **HEAD)["value"] == 50
+    assert cell(run, "value", benchmark="bias", **LARGE, **HEAD)["value"] == 50
 
 
 def test_the_oracle_is_named_and_the_mean_stands_beside_it(run):
-    found = cells(run, "kg_table2")
-    mean = found[at.row_name(1, "large", "fill", "mean"), "bias"]["value"]
-    base = found[at.row_name(1, "large", "fill", "base"), "bias"]["value"]
-    assert (mean, base) == (25, 50)
-    assert "oracle" in at.row_name(1, "large", "fill", "best")
+    own = {"benchmark": "bias", **LARGE}
+    values = [
+        cell(run, "value", **own, **{**HEAD, "pooling": p})["value"] for p in ("mean", "base")
+    ]
+    assert values == [25, 50]
+    assert "oracle" in views.SCORES[False][0].word("pooling", "best")
 
 
 def test_means_over_prompts_are_fractional_and_get_a_bootstrap(run):
-    own = run[1].filter(benchmark="bias", k=1, gold="own", model="large")
-    kinds = dict(own.select("pooling", "interval").rows())
+    poolings = ("best", "mean", "base", "confident")
+    own = {"benchmark": "bias", **LARGE}
+    found = {p: cell(run, "value", **own, **{**HEAD, "pooling": p}) for p in poolings}
+    kinds = {p: row["interval"] for p, row in found.items()}
     assert kinds == {p: "bootstrap" if p == "mean" else "wilson" for p in kinds}
 
 
 def test_undefined_is_no_value_and_not_zero(run):
-    found = cells(run, "kg_table2")
-    name = at.row_name(1, "small", "fill", "best")
-    assert (name, "symmetry") not in found
-    assert found[name, "symmetry, undefined"]["value"] == 4
-    assert found[name, "bias"]["value"] == 0
+    small = {"model": "small", "method": "fill", **HEAD}
+    found = cell(run, "value", benchmark="symmetry", **small)
+    assert (found["value"], found["low"], found["denominator"]) == (None, None, 0)
+    assert cell(run, "undefined", benchmark="symmetry", **small)["value"] == 4
+    assert cell(run, "value", benchmark="bias", **small)["value"] == 0
 
 
 def test_published_values_stand_in_rows_of_their_own(run):
-    found = cells(run, "kg_table2")
-    assert found["@1 | GPT-4 | published", "symmetry"]["published"] == 38.19
-    assert found["@1 | GPT-4 | published", at.MEAN]["value"] == pytest.approx(23.77, abs=0.005)
-    assert ("@3 | GPT-4 | published", "symmetry") not in found
+    gpt = {"model": "GPT-4", "method": "published"}
+    found = cell(run, "value", benchmark="symmetry", **gpt, **HEAD)
+    assert (found["value"], found["published"], found["n"]) == (38.19, 38.19, 0)
+    assert "Table 2" in found["source"]
+    mean = cell(run, "value", benchmark="", **gpt, **HEAD)
+    assert mean["value"] == pytest.approx(23.77, abs=0.005)
+    assert not cells(run, "value", benchmark="symmetry", **gpt, **{**HEAD, "k": "3"}).height
+
+
+def test_the_printed_figure_stands_beside_the_same_model_and_setting_alone():
+    made = attribute_answers.study()
+    known = {replace(p, model="t5-base"): found for p, found in made.answers.items()}
+    numbers = [*scores.values(replace(made, answers=known), _named(made, "t5-base"), PRINTED)]
+    beside = [n for n in numbers if n.model == "t5-base" and n.published is not None]
+    assert {(n.benchmark, n.setting["k"]) for n in beside} == {
+        (b, k) for b in made.benchmarks for k in (1, 3, 5)
+    }
+    assert {n.metric for n in beside} == {"value"}
+    assert {n.setting["pooling"] for n in beside} == {"best"}
+    assert {n.setting["gold"] for n in beside} == {"own"}
+
+
+def _named(made, model):
+    """Alphas of the large model under another name."""
+    return made.alphas().filter(model="large").with_columns(model=pl.lit(model))
 
 
 def test_baselines_are_computed_from_the_graph(run):
-    found = cells(run, "kg_table2")
-    majority = at.row_name(1, "most frequent object", "baseline", "base")
-    random = at.row_name(1, "random object", "baseline", "base")
+    at = {"method": "baseline", **HEAD, "pooling": ""}
     # Q10 stands in two of three statements of P21, one of two objects
-    assert found[majority, "bias"]["value"] == 100
-    assert found[random, "bias"]["value"] == 50
+    assert cell(run, "value", benchmark="bias", model="majority", **at)["value"] == 100
+    assert cell(run, "value", benchmark="bias", model="random", **at)["value"] == 50
     # the reversed object of P19 is never an object of P19
-    assert found[majority, "asymmetry"]["value"] == 100
+    assert cell(run, "value", benchmark="asymmetry", model="majority", **at)["value"] == 100
 
 
-def test_partial_scores_and_their_correlation(run):
-    found = cells(run, "kg_partial")
-    assert found["symmetry | large | fill", "partial"]["value"] == 75
-    assert found["symmetry | large | fill", "full"]["value"] == pytest.approx(100 / 3)
-    assert found["asymmetry | large | fill", "partial"]["value"] == 100
-    assert ("symmetry | small | fill", "full") not in found
-    assert not [row for row, _ in found if row.startswith("bias")]
+def test_partial_scores_stand_beside_full_ones(run):
+    own = {**LARGE, **HEAD}
+    assert cell(run, "partial score", benchmark="symmetry", **own)["value"] == 75
+    assert cell(run, "partial score", benchmark="asymmetry", **own)["value"] == 100
+    assert not cells(run, "partial score", benchmark="bias", **own).height
+    shown = views.PARTIAL.of(run[1])
+    assert shown.cells[("symmetry", "large", "fill"), ("value",)]["value"] == pytest.approx(100 / 3)
+    assert shown.cells[("symmetry", "small", "fill"), ("value",)]["value"] is None
 
 
 def test_correlations_against_hand_and_what_has_none():
     x, y = np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 5])
-    assert an.pearson(x, y) == pytest.approx(np.corrcoef(x, y)[0, 1])
+    dx, dy = x - x.mean(), y - y.mean()
+    expected = (dx * dy).sum() / np.sqrt((dx**2).sum() * (dy**2).sum())
+    assert an.pearson(x, y) == pytest.approx(expected)
     assert an.spearman(x, y**3) == pytest.approx(0.8)
     assert an.pearson(x[:2], y[:2]) is None
     assert an.pearson(x, np.ones(4)) is None
-    columns = ("benchmark", "model", "method", "pattern", "partial", "full", "low", "high", "n")
+    columns = ("benchmark", "model", "prompt", "method", "pattern", "partial", "value_pooled")
     rows = [
-        ("paths", f"m{i}", "fill", "all", i / 10, i / 20 + (i % 3) / 30, 0.0, 1.0, 9)
+        ("paths", f"m{i}", "templates", "fill", "all", i / 10, i / 20 + (i % 3) / 30)
         for i in range(8)
     ]
     frame = pl.DataFrame(rows, schema=list(columns), orient="row")
-    cell = table.lookup(an.correlations(frame))["over models | paths", "pearson"]
-    assert cell["n"] == 8
-    assert cell["low"] <= cell["value"] <= cell["high"]
-    few = table.lookup(an.correlations(frame.head(3)))["over models | paths", "pearson"]
-    assert few["low"] is None
-    assert an.correlations(frame.head(2)) is None
+    found = {(n.slice, n.benchmark, n.metric): n for n in an.correlations(frame)}
+    assert set(found) == {("over models", "paths", name) for name in ("pearson", "spearman")}
+    number = found["over models", "paths", "pearson"]
+    assert number.n == 8
+    assert number.interval.low <= number.value <= number.interval.high
+    assert [n.interval for n in an.correlations(frame.head(3))] == [None, None]
+    assert list(an.correlations(frame.head(2))) == []
 
 
 def test_popularity_of_all_and_of_the_fully_right(run):
-    found = cells(run, "kg_popularity")
-    row = "symmetry | large | fill"
-    all_ = sum(
-        c["value"] for (r, col), c in found.items() if r.startswith(f"{row} | bin") and col == "all"
-    )
-    right = [
-        r for (r, col), c in found.items() if col == "right" and c["value"] and r.startswith(row)
-    ]
-    assert all_ == 4
-    assert right == [f"{row} | bin 01.00"]  # Q1 and Q2: degrees 10 and 20, mean 15
+    found = results.spread(run[1])
+    large = found.filter(**LARGE, benchmark="symmetry")
+    assert large.filter(metric="examples")["value"].sum() == 4
+    right = large.filter(pl.col("metric") == "examples right", pl.col("value") > 0)
+    assert right["bin"].to_list() == ["1.0"]  # Q1 and Q2: degrees 10 and 20, mean 15
     # asymmetry: forward right and reversed not
-    asym = [
-        c["value"]
-        for (r, col), c in found.items()
-        if col == "right" and r.startswith("asymmetry | large")
-    ]
-    assert sum(asym) == 1
-    assert not [r for r, _ in found if r.startswith("bias")]
+    asymmetry = found.filter(**LARGE, benchmark="asymmetry", metric="examples right")
+    assert asymmetry["value"].sum() == 1
+    deciles = large.filter(metric="share right")
+    assert (deciles.height, deciles["n"].sum()) == (4, 4)
+    assert not found.filter(benchmark="bias", metric="examples").height
 
 
 def test_ks_distance_is_the_largest_gap():
@@ -154,35 +173,52 @@ def test_ks_distance_is_the_largest_gap():
 
 
 def test_prompts_show_what_the_oracle_adds(run):
-    found = cells(run, "kg_prompts")
-    row = "@1 | large | fill | bias"
-    assert found[row, "1 prompt"]["value"] == 25
-    assert found[row, "2 prompts"]["value"] == 50
+    own = {"benchmark": "bias", **LARGE, **HEAD}
+    assert cell(run, "triples right", **own, prompts="1")["value"] == 25
+    assert cell(run, "triples right", **own, prompts="2")["value"] == 50
 
 
 def test_wordings_are_compared_by_kind(run):
-    cell = cells(run, "kg_wordings")["large | fill | bias", "own"]
-    assert (cell["value"], cell["n"]) == (25, 2)
-    assert cell["low"] <= 25 <= cell["high"]
+    own = {"benchmark": "bias", **LARGE, **HEAD, "pooling": "mean"}
+    found = cell(run, "triples right", **own, template="own")
+    assert (found["value"], found["n"]) == (25, 2)
+    assert found["low"] <= 25 <= found["high"]
 
 
 def test_bias_is_told_in_aggregate_and_small_relations_by_count(run):
-    found = cells(run, "kg_bias")
-    assert found["large | fill | P21", "triples"]["value"] == 2
-    assert ("large | fill | P21", "right, %") not in found
-    assert not [c for frame in run[2].values() for c in frame["row"] if "label 1" in c]
+    (view,) = (v for v in views.FOLDED if v.name == "bias")
+    shown = view.of(run[1])
+    row = ("large", "fill", "P21")
+    assert shown.cells[row, ("triples",)]["value"] == 2
+    assert (row, ("value",)) not in shown.cells
+    assert (row, ("wrong",)) not in shown.cells
+    texts = run[1].select("group", "slice", "setting")
+    assert not [t for row in texts.rows() for t in row if "label 1" in t]
+
+
+def test_bias_of_a_relation_of_ten_has_both_shares():
+    made = attribute_answers.study()
+    rows = [("bias", f"bias/P21/{i}", "P21", 0, float(i < 3)) for i in range(10)]
+    columns = ["benchmark", "example", "pattern", "position", "alpha"]
+    alphas = pl.DataFrame(rows, schema=columns, orient="row").with_columns(
+        pl.lit(v).alias(k) for k, v in {**LARGE, "prompt": "templates", **st.HEADLINE}.items()
+    )
+    found = {n.metric: n for n in scores.patterns(replace(made, benchmarks={}), alphas)}
+    assert [found[name].value for name in ("value", "wrong", "triples")] == [30, 70, 10]
+    low, high = (100 * b for b in wilson(3, 10))
+    assert found["wrong"].interval[:2] == pytest.approx((100 - high, 100 - low))
 
 
 def test_an_example_that_one_model_was_not_asked_is_left_out_for_all():
     made = attribute_answers.benchmarks()
     given = attribute_answers.answers(made)
     lost = "symmetry/P26/Q1/Q2#0"
-    cut = [
-        replace(a, alphas=a.alphas.filter(pl.col("item") != lost))
-        if a.probe.model == "small"
-        else a
-        for a in given
-    ]
+    cut = {
+        probe: (alphas.filter(pl.col("item") != lost), firsts)
+        if probe.model == "small"
+        else (alphas, firsts)
+        for probe, (alphas, firsts) in given.items()
+    }
     whole = attribute_answers.study()
     edges = pl.DataFrame(
         {"s": [1], "p": [26], "o": [2]}, schema={"s": pl.UInt32, "p": pl.UInt16, "o": pl.UInt32}
@@ -199,101 +235,145 @@ def test_an_example_that_one_model_was_not_asked_is_left_out_for_all():
     both = st.study(cut, made, edges, literals)
     assert both.left_out == {"symmetry/P26/Q1/Q2"}
     assert not whole.left_out
-    kept = st.measure(both, both.alphas()).filter(
+    kept = both.measure(both.alphas()).filter(
         model="large", benchmark="symmetry", k=1, pooling="best", gold="own"
     )
     assert kept["examples"].to_list() == [3]
     alone = st.study(cut, made, edges, literals, intersect=False)
-    found = st.measure(alone, alone.alphas()).filter(
+    found = alone.measure(alone.alphas()).filter(
         benchmark="symmetry", k=1, pooling="best", gold="own"
     )
     assert dict(found.select("model", "missing").rows())["small"] == 1
     assert dict(found.select("model", "missing").rows())["large"] == 0
 
 
-def test_the_chapter_holds_tables_figures_and_warnings(run, tmp_path):
-    shown = attributes_chapter.Shown(
-        tables=run[2],
-        probes=[a.probe for a in run[0].answers],
+def shown(run, **more):
+    return attributes_chapter.Shown(
+        results=run[1],
+        probes=list(run[0].answers),
         published=PRINTED,
         titles={"P26": "spouse"},
-        examples=[{"benchmark": "symmetry", "prompt": "x"}],
+        **more,
     )
-    made = attributes_chapter.chapter(shown)
-    assert [d.name for d in made.drawings] == ["kg_partial", "kg_patterns", "kg_popularity"]
+
+
+def test_the_chapter_holds_tables_figures_and_warnings(run, tmp_path):
+    own = shown(run, examples=[{"benchmark": "symmetry", "prompt": "x"}])
+    made = attributes_chapter.chapter(own)
+    kinds = ("partial", "patterns", "popularity")
+    assert [d.name for d in made.drawings] == [f"attributes_{kind}" for kind in kinds]
     assert [g.title[:10] for g in made.grids] == ["Table 2 @1", "Table 2 @3", "Table 2 @5"]
-    body = {row[0].text + row[0].small: row for row in made.grids[0].rows}
-    assert body["largebest prompt (oracle)"][1].small.startswith("1/3; ")
-    assert body["smallbest prompt (oracle), control"][1].text == "undef"
-    assert body["GPT-4published"][1].text == "38.19"
+    assert made.grids[0].heads[-1] == "mean of nine"
+    body = {tuple(c.text for c in row[:3]): row[3:] for row in made.grids[0].rows}
+    assert body["large", "fill", "best prompt (oracle)"][0].small.startswith("1/3; ")
+    assert body["small", "fill", "best prompt (oracle)"][0].text == "undef"
+    assert body["GPT-4", "published", "best prompt (oracle)"][0].text.startswith("38.19")
+    assert body["most frequent object", "baseline", "–"][1].text == "100.00 †"
+    models = list(dict.fromkeys(row[0].text for row in made.grids[0].rows))
+    assert models[:4] == ["large", "small", "most frequent object", "random object"]
     assert any("oracle" in note for note in made.notes)
     path = tmp_path / "attributes.json"
     chapter.write(made, path)
     assert chapter.read(path).grids[0].heads == made.grids[0].heads
-    again = attributes_chapter.chapter(shown)
+    again = attributes_chapter.chapter(own)
     assert [d.svg for d in again.drawings] == [d.svg for d in made.drawings]
 
 
+def test_every_view_is_written_and_prints_what_was_measured(run, tmp_path):
+    write_all(views.ALL, run[1], tmp_path)
+    assert {path.stem for path in tmp_path.glob("*.tsv")} == {view.name for view in views.ALL}
+    lines = (tmp_path / "table2_at_1.tsv").read_text().splitlines()
+    assert any("33.33 (1/3)" in line and line.startswith("large\tfill") for line in lines)
+    assert "published" not in (tmp_path / "choices.tsv").read_text()
+
+
+def test_a_probe_outside_the_requirement_is_marked_at_its_name(run):
+    outside = results.frame("attributes", [
+        Number(metric="calibrated", model="small", prompt="templates", method="fill", value=0, n=9),
+        Number(metric="calibrated", model="large", prompt="templates", method="fill", value=1, n=9),
+        Number(metric="sound", model="large", value=0, n=9),
+    ])  # fmt: skip
+    own = replace(shown(run), results=pl.concat([run[1], outside]))
+    grid = attributes_chapter.chapter(own).grids[0]
+    bias = grid.heads.index("bias")
+    shown_ = {row[0].text: row[bias].text for row in grid.rows if row[1].text != "published"}
+    assert {name: text.split(" ", 1)[1] for name, text in shown_.items() if " " in text} == {
+        "large": "† (!)", "small": "† (?)", "most frequent object": "†", "random object": "†",
+    }  # fmt: skip
+
+
 def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
-    ranked = [replace(a.probe, method="sentence") for a in run[0].answers]
-    shown = attributes_chapter.Shown(
-        tables={"kg_table2": run[2]["kg_table2"]}, probes=ranked, published=PRINTED, titles={}
-    )
-    titles = [grid.title for grid in attributes_chapter.chapter(shown).grids]
+    renamed = {"fill": "sentence"}
+    frame = run[1].filter(metric="value").with_columns(pl.col("method").replace(renamed))
+    own = shown((run[0], frame))
+    ranked = [replace(probe, method="sentence") for probe in own.probes]
+    made = attributes_chapter.chapter(replace(own, probes=ranked))
+    titles = [grid.title for grid in made.grids]
     assert len(titles) == 3
     assert all("gold ranked" in title for title in titles)
-    largest = attributes_chapter.largest_model(ranked)
-    assert st.worked_examples(ranked, ["no file"] * len(ranked), {}, largest) == []
+    assert {row[0].text for row in made.grids[0].rows} == {
+        "large", "small", "most frequent object", "random object",
+    }  # fmt: skip
+    assert made.drawings == []
+    assert attributes_chapter.worked_examples(ranked, ["no file"] * len(ranked), {}) == []
 
 
-def test_table_1_stands_beside_the_printed_one():
+def test_table_1_stands_beside_the_printed_one(run):
     rows = [
         ("symmetry", "labelled", 3, 6, 2, 3, 1, 2, 0, 5, 3.0),
         ("symmetry", "sampled", 1, 2, 1, 1, 1, 0, 0, 2, 2.0),
     ]
-    made = sizes.sizes(pl.DataFrame(rows, schema=dict(SIZES.columns), orient="row"), PRINTED)
-    found = table.lookup(made)
-    assert found["symmetry | labelled", "triples"]["published"] == 1401
-    assert found["symmetry | labelled", "patterns"]["published"] == 11
-    assert found["symmetry | labelled", "predicates"]["published"] is None
+    frame = pl.DataFrame(rows, schema=dict(SIZES.columns), orient="row")
+    numbers = list(constructs.sizes(frame, PRINTED))
+    found = {(n.slice, n.metric): n for n in numbers}
+    assert found["labelled", "triples"].published == 1401
+    assert found["labelled", "patterns"].published == 11
+    assert found["labelled", "predicates"].published is None
     names = ("predicates", "written", "by label", "without template")
-    assert [found["symmetry | labelled", name]["value"] for name in names] == [3, 1, 2, 0]
-    assert found["symmetry | sampled", "triples"]["published"] is None
-    shown = sizes.size_grid(made, PRINTED, "small")
-    assert "thresholds: small" in shown.title
-    assert [shown.heads.index(name) for name in names] == [5, 6, 7, 8]
-    assert [cell.text for cell in shown.rows[0][5:9]] == ["3", "1", "2", "0"]
-    assert [row[0].small for row in shown.rows[:3]] == [
-        "with labels and templates",
-        "probed here",
-        "the paper",
-    ]
-    hints = {row[0].text: row[0].hint for row in shown.rows if row[0].small == "the paper"}
-    assert "1118" in hints["composite"]
+    assert [found["labelled", name].value for name in names] == [3, 1, 2, 0]
+    assert found["sampled", "triples"].published is None
+    assert (found["paper", "triples"].value, found["paper", "triples"].n) == (1401, 0)
+    both = pl.concat([run[1], results.frame("attributes", numbers)])
+    made = attributes_chapter.chapter(shown((run[0], both), thresholds="small"))
+    (grid,) = (g for g in made.grids if g.title.startswith("Table 1"))
+    assert "thresholds: small" in grid.title
+    start = grid.heads.index("predicates")
+    assert grid.heads[start : start + 4] == list(names)
+    assert [cell.text for cell in grid.rows[0][start : start + 4]] == ["3", "1", "2", "0"]
+    assert [row[0].text for row in grid.rows] == [
+        "with labels and templates", "probed here", "the paper",
+    ]  # fmt: skip
+    (oddities,) = (g for g in made.folded if g.title.startswith("What follows"))
+    assert any("1118" in cell.text for row in oddities.rows for cell in row)
 
 
-def test_funnels_and_thresholds_are_printed_in_the_paper_s_order():
+def test_funnels_and_thresholds_are_printed_in_the_paper_s_order(run):
     steps = [("paths", 0, "edges", 5, 0, ""), ("symmetry", 1, "ratio", 2, 3, "n < 10")]
-    frame = pl.DataFrame(steps, schema=dict(STEPS.columns), orient="row")
-    assert [row[0].text for row in sizes.funnel_grid(frame).rows] == ["symmetry", "paths"]
     tried = [("symmetry", "cap_pairs = 200", False, 1, 2, 4)]
-    frame = pl.DataFrame(tried, schema=dict(SENSITIVITY.columns), orient="row")
-    assert sizes.sensitivity_grid(frame).rows[0][1].text == "cap_pairs = 200"
-
-
-def test_a_run_in_which_nothing_is_right_still_has_its_tables():
-    made = attribute_answers.benchmarks()
-    given = [a for a in attribute_answers.answers(made) if a.probe.model == "small"]
-    wrong = [replace(a, alphas=a.alphas.with_columns(alpha=pl.lit(0.0))) for a in given]
-    graph = attribute_answers.graph()
-    found = st.study(wrong, {"symmetry": made["symmetry"]} | made, *graph)
-    alphas = found.alphas()
-    tables = at.tables(
-        found, st.measure(found, alphas), st.measure_patterns(found, alphas), PRINTED
+    own = shown(
+        run,
+        steps=pl.DataFrame(steps, schema=dict(STEPS.columns), orient="row"),
+        sensitivity=pl.DataFrame(tried, schema=dict(SENSITIVITY.columns), orient="row"),
     )
-    tables |= an.tables(found, alphas, st.parts(found, alphas))
-    assert {"kg_table2", "kg_partial", "kg_asked"} <= set(tables)
-    assert "kg_correlation" not in tables
+    funnel, thresholds = attributes_chapter.chapter(own).folded[-2:]
+    assert [row[0].text for row in funnel.rows] == ["symmetry", "paths"]
+    assert funnel.heads == ["benchmark", "step", "kept", "dropped", "reason"]
+    assert thresholds.rows[0][1].text == "cap_pairs = 200"
+
+
+def test_a_run_in_which_nothing_is_right_still_has_its_numbers():
+    made = attribute_answers.benchmarks()
+    wrong = {
+        probe: (alphas.with_columns(alpha=pl.lit(0.0)), firsts)
+        for probe, (alphas, firsts) in attribute_answers.answers(made).items()
+        if probe.model == "small"
+    }
+    study = st.study(wrong, made, *attribute_answers.graph())
+    frame = results.frame("attributes", make.numbers(study, study.alphas(), PRINTED))
+    metrics = set(frame["metric"])
+    assert {"value", "partial score", "triples asked"} <= metrics
+    assert "pearson" not in metrics
+    assert attributes_chapter.chapter(shown((study, frame))).grids
 
 
 def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
@@ -304,32 +384,37 @@ def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
     empty = pl.DataFrame()
     named = {"ambiguous": st.Benchmark("ambiguous", examples, empty, empty, empty)}
     rows = [
-        ("ambiguous", example, "P19", position, alpha, "m", "fill", pooling, 1, "exact", "own")
+        ("ambiguous", example, "P19", position, alpha, "m", "templates", "fill", pooling, 1,
+         "exact", "own")
         for pooling in ("best", "mean")
         for example, alphas in zip(both, ((1.0, 1.0), (0.0, 1.0)), strict=True)
         for position, alpha in enumerate(alphas)
-    ]
+    ]  # fmt: skip
     columns = ["benchmark", "example", "pattern", "position", "alpha", *st.SETTINGS]
     frame = pl.DataFrame(rows, schema=columns, orient="row")
-    found = table.lookup(an.ambiguous(st.Study(named, [], empty), frame))
-    row = "m | fill | best prompt (oracle)"
-    assert found[row, "all pairs"]["value"] == 50
-    assert found[row, "objects differ"]["value"] == 0
-    assert found[row, "objects equal"]["value"] == 100
-    assert found[row, "all pairs, given the head"]["value"] == 100
+    found = list(scores.ambiguous(st.Study(named, {}, empty), frame))
+    values = {
+        (n.slice, n.setting["mode"]): n.value for n in found if n.setting["pooling"] == "best"
+    }
+    assert values == {
+        ("all pairs", "or"): 50, ("objects differ", "or"): 0,
+        ("objects equal", "or"): 100, ("all pairs", "head"): 100,
+    }  # fmt: skip
 
 
 def test_matches_are_counted_rule_by_rule_beside_the_verbatim_figure():
-    ways = dict.fromkeys((*WAYS, ""), 0) | {"verbatim": 3, "accents": 2, "aliases": 1, "": 4}
-    probe = Probe("bias", "templates", "fill", "m", "causal", "-")
-    study = SimpleNamespace(answers=[SimpleNamespace(probe=probe, ways=ways),
-                                     SimpleNamespace(probe=probe, ways={})])  # fmt: skip
-    made = at.matching(study)
-    assert set(made["row"]) == {"m | fill | bias"}
-    cells = dict(made.select("column", "value").rows())
-    assert {c: v for c, v in cells.items() if v} == {
-        "verbatim": 3, "+ accents": 2, "+ aliases": 1, "verbatim, %": 30, "all rules, %": 60,
+    rules = ["verbatim"] * 3 + ["accents"] * 2 + ["aliases"] + [""] * 4
+    rows = [("i", rule, False) for rule in rules]
+    firsts = pl.DataFrame(rows, schema=alpha.FIRSTS, orient="row")
+    base = Number(metric="", n=0, benchmark="bias", model="m", method="fill")
+    found = list(asked.written(base, firsts))
+    counts = {n.setting["alpha"]: n.value for n in found if n.metric == "first answers"}
+    assert list(counts) == list(WAYS)
+    assert {rule: n for rule, n in counts.items() if n} == {
+        "verbatim": 3, "accents": 2, "aliases": 1,
     }  # fmt: skip
-    assert len(cells) == len(WAYS) + 2
-    shares = made.filter(column="all rules, %").row(0, named=True)
-    assert (shares["n"], round(shares["low"], 2), round(shares["high"], 2)) == (10, 31.27, 83.18)
+    shares = {n.setting["alpha"]: n for n in found if n.metric == "first answers right"}
+    assert {kind: n.value for kind, n in shares.items()} == {"verbatim": 30, "exact": 60}
+    every = shares["exact"]
+    assert (every.n, *(round(b, 2) for b in every.interval[:2])) == (10, 31.27, 83.18)
+    assert list(asked.written(base, firsts.clear())) == []

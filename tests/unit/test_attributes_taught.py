@@ -1,13 +1,10 @@
 """Metrics on examples whose facts were taught, in part, or not."""
 
-from dataclasses import replace
-
 import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.tables import attributes_taught as at
-from kgprobe.tables import calibration, table
+from kgprobe.tables.attributes import scores as sc
 from tests.unit import attribute_answers
 
 #: facts of the run that were taught: the first pair whole, of the second one direction, one P19
@@ -27,7 +24,7 @@ TAUGHT = pl.DataFrame(
 
 
 def test_an_example_is_taught_whole_in_part_or_not():
-    found = at.status(attribute_answers.study(), TAUGHT)
+    found = sc.status(attribute_answers.study(), TAUGHT)
     by_example = dict(found.select("example", "status").unique().rows())
     assert {e: s for e, s in by_example.items() if s != "untaught"} == {
         "symmetry/P26/Q1/Q2": "taught",
@@ -40,59 +37,51 @@ def test_an_example_is_taught_whole_in_part_or_not():
 
 def test_metrics_stand_by_status():
     study = attribute_answers.study()
-    made = at.calibration(study, study.alphas(), TAUGHT)
-    schema.check(made, schema.TABLE)
-    cells = table.lookup(made)
-    row = "symmetry | large | fill"
+    numbers = list(sc.taught(study, _told(study), sc.status(study, TAUGHT)))
+    found = {(n.benchmark, n.model, n.metric, n.slice): n for n in numbers}
+    assert len(found) == len(numbers)
+    value = {s: found["symmetry", "large", "value", s] for s in (sc.TAUGHT, sc.PART, sc.UNTAUGHT)}
     # alphas at 1, best prompt: (1, 1) taught, (1, 0) in part, (0, 1) and (0, 0) untaught
-    assert cells[row, "taught"]["value"] == 100
-    assert cells[row, "taught in part"]["value"] == 0
-    assert cells[row, "taught in part, denominator"]["value"] == 1
-    assert cells[row, "untaught, denominator"]["value"] == 1
-    right = cells[row, "triples taught, right"]
-    assert (right["value"], right["n"]) == (100, 3)
-    assert cells[row, "triples untaught, right"]["value"] == 20
-    assert ("symmetry | small | fill", "taught") not in cells  # undefined is no value
-    assert cells["symmetry | small | fill", "taught, denominator"]["value"] == 0
-    assert cells["asymmetry | large | fill", "taught"]["n"] == 1
-    assert not any("baseline" in row for row, _ in cells)
+    assert value["taught"].value == 100
+    assert (value["taught in part"].value, value["taught in part"].denominator) == (0, 1)
+    assert value["untaught"].denominator == 1
+    right = found["symmetry", "large", "triples right", "taught"]
+    assert (right.value, right.n) == (100, 3)
+    assert found["symmetry", "large", "triples right", "untaught"].value == 20
+    small = found["symmetry", "small", "value", "taught"]
+    assert (small.value, small.denominator) == (None, 0)  # undefined is no value
+    assert found["asymmetry", "large", "value", "taught"].n == 1
+    assert {n.model for n in numbers} == {"large", "small"}
 
 
-def test_without_a_taught_triple_there_is_no_table():
+def _told(study):
+    return study.alphas().filter(pl.col("method") != "baseline")
+
+
+def test_without_a_taught_triple_there_are_no_numbers():
     study = attribute_answers.study()
-    none = TAUGHT.with_columns(taught=pl.lit(False))
-    assert at.calibration(study, study.alphas(), none) is None
+    known = sc.status(study, TAUGHT.with_columns(taught=pl.lit(False)))
+    assert list(sc.taught(study, _told(study), known)) == []
+    assert list(sc.halves(study, study.alphas(), known)) == []
 
 
 def test_both_halves_of_a_control_model_stand_under_the_requirement_of_all_papers():
     study = attribute_answers.study()
-    made = at.halves(study, study.alphas(), TAUGHT)
-    schema.check(made, schema.TABLE)
-    cells = {(r, c): (v, n) for r, c, v, n in made.select("row", "column", "value", "n").rows()}
+    known = sc.status(study, TAUGHT)
+    numbers = list(sc.halves(study, study.alphas(), known))
     # the model from elsewhere is no probe that could fail
-    assert {row for row, _ in cells} == {"small | fill"}
+    assert {(n.benchmark, n.model, n.method) for n in numbers} == {("", "small", "fill")}
+    found = {n.metric: n for n in numbers}
     # distinct stored triples: of the two of P19 one is taught, of the eight of P26 three, P21 none
-    assert cells["small | fill", "taught"] == (0, 4)
-    assert cells["small | fill", "untaught"] == (0, 8)
-    known = at.status(study, TAUGHT).filter("stored")
-    asked = known.filter(~pl.col("taught")).unique("fact")
-    base = study.baselines.filter(model="random object", k=1, kind="exact", gold="own")
+    assert (found["taught"].value, found["taught"].n) == (0, 4)
+    assert (found["untaught"].value, found["untaught"].n) == (0, 8)
+    asked = known.filter("stored", ~pl.col("taught")).unique("fact")
+    base = study.baselines.filter(model="random", k=1, kind="exact", gold="own")
     item = pl.format("{}#{}", "example", "position")
-    guess = base.filter(pooling="best").with_columns(item=item).join(asked, on="item")
+    guess = base.with_columns(item=item).join(asked, on="item")
     chance = 100 * guess["alpha"].mean()
     assert chance > 0
-    assert cells["small | fill", "chance"][0] == pytest.approx(chance)
-    assert cells["small | fill", "limit for untaught"][0] == pytest.approx(2 * chance + 5)
-    assert calibration.outside(made) == ["small | fill"]
-    signed = at.signed_study(study, made)
-    assert {a.probe.model for a in signed.answers} == {"large", "small (?)"}
-    # and nothing else of the answers is lost
-    said = [replace(a, ways={"exact": 3}, verbose=(1, 4)) for a in study.answers]
-    kept = at.signed_study(replace(study, answers=said), made).answers
-    assert [(a.ways, a.verbose) for a in kept] == [({"exact": 3}, (1, 4))] * len(said) != []
-    # what is made of it has the mark at the model, wherever the model stands
-    table_ = at.calibration(signed, signed.alphas(), TAUGHT)
-    assert any("| small (?) |" in row for row in table_["row"])
-    assert not any("| small |" in row for row in table_["row"])
-    none = TAUGHT.with_columns(taught=pl.lit(False))
-    assert at.halves(study, study.alphas(), none) is None
+    assert found["chance"].value == pytest.approx(chance)
+    assert found["limit for untaught"].value == pytest.approx(2 * chance + 5)
+    assert found["calibrated"].value == 0
+    assert "AUC" not in found

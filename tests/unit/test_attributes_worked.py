@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from kgprobe.benchmarks import (
+from kgprobe.benchmarks.attributes import (
     ambiguous,
     asymmetry,
     bias,
@@ -15,9 +15,9 @@ from kgprobe.benchmarks import (
     paths,
     symmetry,
 )
-from kgprobe.benchmarks.graph import encode, wedge_sums
-from kgprobe.benchmarks.graph_frames import EXAMPLES, PATTERNS, SIZES, STEPS
-from kgprobe.benchmarks.graph_items import TWO_UP
+from kgprobe.benchmarks.attributes.frames import EXAMPLES, PATTERNS, SIZES, STEPS
+from kgprobe.benchmarks.attributes.graph import encode, wedge_sums
+from kgprobe.benchmarks.attributes.items import TWO_UP
 from kgprobe.schema import CANDIDATES, ITEMS, check
 from tests.unit import attribute_brute as brute
 from tests.unit.attribute_graphs import LABELS, WORKED, planted, settings, triples, worked

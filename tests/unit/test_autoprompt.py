@@ -9,13 +9,15 @@ import pytest
 import torch
 
 from kgprobe.probes.models.batching import Budget
-from kgprobe.probes.prompts import autoprompt, trigger_candidates, trigger_files
-from kgprobe.probes.prompts.autoprompt import SearchError, Settings, search
-from kgprobe.probes.prompts.trigger_data import problem
-from kgprobe.probes.prompts.trigger_filters import allowed, vocabulary_of
-from kgprobe.probes.prompts.trigger_scores import Scorer
-from kgprobe.probes.prompts.trigger_state import Scored
-from kgprobe.probes.prompts.triggers import Template, encode, initial_token
+from kgprobe.probes.prompts.search import candidates, files
+from kgprobe.probes.prompts.search import search as autoprompt
+from kgprobe.probes.prompts.search.candidates import allowed, vocabulary_of
+from kgprobe.probes.prompts.search.problem import problem
+from kgprobe.probes.prompts.search.scores import Scorer
+from kgprobe.probes.prompts.search.search import SearchError, Settings, search
+from kgprobe.probes.prompts.search.state import Scored
+from kgprobe.probes.text.prompts import encode, initial_token
+from kgprobe.templates import Template
 from tests.unit import literal_search
 from tests.unit.tiny_models import CONFIGS, tiny
 
@@ -44,7 +46,7 @@ class Watched:
 
     def __init__(self, monkeypatch):
         self.candidates, self.sums = [], []
-        draw, scores = trigger_candidates.Candidates.draw, autoprompt.Search._scores
+        draw, scores = candidates.Candidates.draw, autoprompt.Search._scores
 
         def drawing(own, *given):
             found = draw(own, *given)
@@ -56,7 +58,7 @@ class Watched:
             self.sums.append(found)
             return found
 
-        monkeypatch.setattr(trigger_candidates.Candidates, "draw", drawing)
+        monkeypatch.setattr(candidates.Candidates, "draw", drawing)
         monkeypatch.setattr(autoprompt.Search, "_scores", scoring)
 
 
@@ -139,7 +141,7 @@ def quick(**own):
 
 
 def written(prompt, path):
-    trigger_files.save(prompt, path)
+    files.save(prompt, path)
     return path.read_bytes()
 
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from kgprobe.metrics.intervals import wilson
-from kgprobe.probes.models.control import RECIPES, train_control
-from kgprobe.probes.models.control_rows import Lesson
+from kgprobe.probes.control.rows import Lesson
+from kgprobe.probes.control.train import RECIPES, train_control
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.models.reinitialised import reinitialised
-from kgprobe.probes.prompts.autoprompt import search, settings_for
-from kgprobe.probes.prompts.trigger_data import problem
-from kgprobe.probes.prompts.trigger_scores import Scorer
-from kgprobe.probes.prompts.triggers import Template
+from kgprobe.probes.prompts.search.problem import problem
+from kgprobe.probes.prompts.search.scores import Scorer
+from kgprobe.probes.prompts.search.search import search, settings_for
+from kgprobe.templates import Template
 
 TAUGHT = {
     "capital": "[X] has its capital in [Y] .",
@@ -43,7 +43,7 @@ def taught(tmp_path_factory):
     labels = [*NAMES, *itertools.chain(*WORDS.values())]
     texts = {relation: [text] for relation, text in TAUGHT.items()}
     train_control("masked", LESSONS, labels, texts, 0, folder / "control-masked", recipe)
-    return load_model(ModelSpec("c", "masked", "control:masked"), controls=folder)
+    return load_model(ModelSpec("c", "masked", "control:masked", made=str(folder)))
 
 
 def facts(relation):

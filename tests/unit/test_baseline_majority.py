@@ -6,8 +6,8 @@ import pytest
 
 from kgprobe.metrics.ranking import hit_at
 from kgprobe.probes.baselines.majority import constant, majority
-from kgprobe.probes.baselines.ranked import outcomes
-from kgprobe.probes.prompts.balance import balanced
+from kgprobe.probes.prompts.search.controls import balanced
+from kgprobe.probes.ranked import outcomes
 from kgprobe.schema import EXAMPLES, OUTCOMES, check
 from tests.unit.prompt_examples import examples
 

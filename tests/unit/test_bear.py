@@ -1,24 +1,16 @@
 """BEAR construction on small pulls: every filter once, balance, order, ties, funnel."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks import bear, bear_filters, bear_frames
+from kgprobe.benchmarks.bear import build, filters, frames
 from kgprobe.schema import STATEMENTS
+from kgprobe.settings import Bear, Size
 
-CONFIG = {
-    "popularity": "sitelinks",
-    "min_sitelinks": 5,
-    "min_answers": 2,
-    "single_valued": "best_rank",
-    "inverse_unique": True,
-    "overlap": "contains",
-    "spares": 1,
-    "language": "en",
-    "big": {"total": 6, "max_answers": 3, "one_to_one": 3},
-    "lite": {"total": 2, "max_answers": 2, "one_to_one": 2},
-}
+CONFIG = Bear(min_answers=2, spares=1, big=Size(6, 3, 3), lite=Size(2, 2, 2))
 TEMPLATES = {r: [(i, f"[X] {r} {i} [Y].") for i in range(3)] for r in ("P1", "P2", "P17")}
 
 
@@ -50,8 +42,8 @@ def reasons(
     statements: pl.DataFrame, relation: dict | None = None, **config
 ) -> dict[str, str | None]:
     """subject -> reason (the first statement's), under the given settings."""
-    popular = bear.with_popularity(statements, "sitelinks")
-    judged = bear_filters.filtered(popular, relation or row(), {**CONFIG, **config})
+    popular = build.with_popularity(statements, "sitelinks")
+    judged = filters.filtered(popular, relation or row(), replace(CONFIG, **config))
     return dict(judged.select("subject", "reason").rows())
 
 
@@ -81,10 +73,10 @@ def test_several_values_are_judged_before_popularity():
 
 def test_best_rank_hides_normal_values_and_all_ranks_does_not():
     pull = frame(statement("1", "900", rank="preferred"), statement("1", "901"))
-    popular = bear.with_popularity(pull, "sitelinks")
-    best = bear_filters.filtered(popular, row(), CONFIG).sort("object")["reason"].to_list()
+    popular = build.with_popularity(pull, "sitelinks")
+    best = filters.filtered(popular, row(), CONFIG).sort("object")["reason"].to_list()
     assert best == [None, "multi_valued"]
-    every = bear_filters.filtered(popular, row(), {**CONFIG, "single_valued": "all_ranks"})
+    every = filters.filtered(popular, row(), replace(CONFIG, single_valued="all_ranks"))
     assert set(every["reason"]) == {"multi_valued"}
 
 
@@ -128,15 +120,15 @@ def test_lifting_replaces_a_place_by_its_country():
         statement("60", "900", "P17"),
         statement("60", "901", "P17"),
     )
-    popular = bear.with_popularity(pull, "sitelinks")
+    popular = build.with_popularity(pull, "sitelinks")
     births = popular.filter(pl.col("relation") == "P1")
-    found = bear_filters.lifted(births, "P17", popular).sort("subject")
+    found = filters.lifted(births, "P17", popular).sort("subject")
     assert found.select("object", "object_label", "object_kind").rows() == [
         ("Q900", "o900y", "item"),
         ("Q60", "o60y", "unlifted"),
         ("Q900", "o900y", "item"),
     ]
-    judged = bear_filters.filtered(found, row(lift="P17"), CONFIG)
+    judged = filters.filtered(found, row(lift="P17"), CONFIG)
     assert dict(judged.select("subject", "reason").rows())["Q2"] == "lift_failed"
 
 
@@ -154,8 +146,8 @@ def test_lifting_replaces_a_place_by_its_country():
     ],
 )
 def test_overlap_of_labels(subject, answer, rule, expected):
-    folded = (bear_filters.fold(subject), bear_filters.fold(answer))
-    assert bear_filters.overlap(*folded, rule) is expected
+    folded = (filters.fold(subject), filters.fold(answer))
+    assert filters.overlap(*folded, rule) is expected
 
 
 def pull(relation: str, sizes: dict[str, int], start: int = 1) -> list[dict]:
@@ -169,13 +161,15 @@ def pull(relation: str, sizes: dict[str, int], start: int = 1) -> list[dict]:
     return rows
 
 
-def built(**config) -> bear.Built:
+def built(**config) -> build.Built:
     statements = frame(
         *pull("P1", {"900": 4, "901": 3, "902": 2, "903": 1}),
         *pull("P2", {str(950 + i): 1 for i in range(5)}, start=100),
     )
     rows = [row("P1"), row("P2", "1:1")]
-    return bear.build(statements, rows, TEMPLATES, {"Q900": "the Form"}, {**CONFIG, **config}, "t")
+    return build.build(
+        statements, rows, TEMPLATES, {"Q900": "the Form"}, replace(CONFIG, **config), "t"
+    )
 
 
 def test_the_largest_feasible_number_of_answers_is_taken():
@@ -192,12 +186,12 @@ def test_the_largest_feasible_number_of_answers_is_taken():
 def test_sets_are_balanced_nested_and_keep_their_contracts(tmp_path):
     found = built()
     for sets in (found.big, found.lite):
-        bear_frames.check_balance(sets)
+        frames.check_balance(sets)
         schema.check(sets.items, schema.ITEMS)
         schema.check(sets.candidates, schema.CANDIDATES)
         schema.check(sets.prompts, schema.PROMPTS)
     assert set(found.lite.items["item"]) < set(found.big.items["item"])
-    for name, contract in bear.REPORTS.items():
+    for name, contract in build.REPORTS.items():
         schema.write(getattr(found, name), contract, tmp_path / f"{name}.parquet")
 
 
@@ -214,7 +208,7 @@ def test_row_order_does_not_matter():
         *pull("P2", {str(950 + i): 1 for i in range(5)}, start=100),
     ).reverse()
     rows = [row("P2", "1:1"), row("P1")]
-    backward = bear.build(statements, rows, TEMPLATES, {"Q900": "the Form"}, CONFIG, "t")
+    backward = build.build(statements, rows, TEMPLATES, {"Q900": "the Form"}, CONFIG, "t")
     for name, key in (
         ("items", ["item"]),
         ("candidates", ["set", "index"]),
@@ -242,7 +236,7 @@ def test_no_relation_left_is_an_error_that_says_what_to_lower():
 
 def test_popularity_from_statements_where_there_are_no_sitelinks():
     statements = frame(statement("1", "900"), statement("2", "900"), statement("3", "901"))
-    counted = bear.with_popularity(statements, "statements").sort("subject")
+    counted = build.with_popularity(statements, "statements").sort("subject")
     assert counted["object_popularity"].to_list() == [2, 2, 1]
 
 
@@ -255,5 +249,5 @@ def test_popularity_from_statements_where_there_are_no_sitelinks():
 )
 def test_broken_balance_names_the_relation(change, message):
     sets = built().big
-    with pytest.raises(bear_frames.BalanceError, match=f"P\\d: .*({message})"):
-        bear_frames.check_balance(bear_frames.Sets(change(sets), sets.candidates, sets.prompts))
+    with pytest.raises(frames.BalanceError, match=f"P\\d: .*({message})"):
+        frames.check_balance(frames.Sets(change(sets), sets.candidates, sets.prompts))

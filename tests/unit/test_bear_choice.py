@@ -1,9 +1,12 @@
 """Choice of answers and instances: its report, spares, verdicts of a person, last checks."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import bear, bear_choice, bear_frames
+from kgprobe.benchmarks.bear import build, frames
+from kgprobe.benchmarks.bear import choice as bear_choice
 from tests.unit.test_bear import CONFIG, TEMPLATES, frame, row, statement
 
 
@@ -22,8 +25,8 @@ def pull(answers: int = 3, each: int = 4, relation: str = "P1") -> pl.DataFrame:
 
 def built(statements: pl.DataFrame, relation: dict | None = None, review=(), **config):
     verdicts = [{"relation": r, "subject": s, "verdict": "reject", "note": "x"} for r, s in review]
-    return bear.build(
-        statements, [relation or row()], TEMPLATES, {}, {**CONFIG, **config},
+    return build.build(
+        statements, [relation or row()], TEMPLATES, {}, replace(CONFIG, **config),
         review=bear_choice.Review.of(verdicts),
     )  # fmt: skip
 
@@ -75,11 +78,9 @@ def test_verdicts_are_checked():
 
 def test_nesting_and_overlap_are_checked_at_the_end():
     big = pull(answers=1, each=2)
-    with pytest.raises(bear_frames.BalanceError, match="Q201 is in lite and not in big"):
-        bear_frames.check_nested("P1", big, frame(statement("201", "901")), "contains")
+    with pytest.raises(frames.BalanceError, match="Q201 is in lite and not in big"):
+        frames.check_nested("P1", big, frame(statement("201", "901")), "contains")
     shown = frame(statement("1", "901", subject_label="Mexico City", object_label="Mexico"))
-    with pytest.raises(
-        bear_frames.BalanceError, match="'Mexico City' overlaps its answer 'Mexico'"
-    ):
-        bear_frames.check_nested("P1", shown, shown, "contains")
-    bear_frames.check_nested("P1", shown, shown, "none")
+    with pytest.raises(frames.BalanceError, match="'Mexico City' overlaps its answer 'Mexico'"):
+        frames.check_nested("P1", shown, shown, "contains")
+    frames.check_nested("P1", shown, shown, "none")

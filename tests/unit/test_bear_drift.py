@@ -1,14 +1,16 @@
 """Drift of a pull against a released set: every state once, agreement, the table."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks import bear_drift
-from kgprobe.benchmarks.bear_drift import Fresh, Known
-from kgprobe.benchmarks.bear_frames import relation_frames
-from kgprobe.tables import bear_drift as table
-from kgprobe.tables.table import lookup
+from kgprobe.benchmarks.bear import drift as bear_drift
+from kgprobe.benchmarks.bear.drift import Fresh, Known
+from kgprobe.benchmarks.bear.frames import relation_frames
+from kgprobe.tables import sources
+from tests.unit.study_frames import number
 from tests.unit.test_bear import CONFIG, TEMPLATES, frame, row, statement
 
 
@@ -21,7 +23,7 @@ def released(subjects: list[tuple[str, str, int]], answers: list[tuple[str, str]
 def state(*pulled: dict, known: Known | None = None, label="s1x", answer="o900y", **config):
     """State and detail of the fact (Q1, Q900), released with these labels, after such a pull."""
     sets = released([("Q1", label, 0)], [("Q900", answer)])
-    fresh = Fresh(frame(*pulled), [row()], {"Q900": "the Form"}, {**CONFIG, **config})
+    fresh = Fresh(frame(*pulled), [row()], {"Q900": "the Form"}, replace(CONFIG, **config))
     return bear_drift.states(sets, fresh, known).select("state", "detail").row(0)
 
 
@@ -128,11 +130,12 @@ def test_an_unknown_relation_is_named():
 def test_the_table_has_shares_of_every_state_that_add_up():
     sets = released([("Q1", "s1x", 0), ("Q2", "s2x", 0)], [("Q900", "o900y")])
     drift = bear_drift.states(sets, Fresh(frame(KEPT), [row()], {}, CONFIG))
-    cells = lookup(table.drift(drift, agreed()))
-    assert sum(cells[table.ALL, name]["value"] for name in bear_drift.STATES) == 100
-    same = cells["P1", "same"]
+    found = sources.drift(drift, agreed())
+    shares = [number(found, sources.STATE, slice=name)["value"] for name in bear_drift.STATES]
+    assert sum(shares) == 100
+    same = number(found, sources.STATE, group="P1", slice="same")
     assert (same["value"], same["n"]) == (50, 2)
     assert same["low"] < 50 < same["high"]
-    assert cells[table.ALL, "statement_gone, count"]["value"] == 1
-    assert cells["P1", "instances, Jaccard"]["value"] == 25
-    assert cells[table.ALL, "popularity AUC"]["value"] == 0.75
+    assert number(found, sources.STATE, slice="statement_gone")["numerator"] == 1
+    assert number(found, "instances, Jaccard", group="P1")["value"] == 25
+    assert number(found, "popularity AUC")["value"] == 0.75

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgprobe.schema import provenance
-from kgprobe.sources.canonical import in_order, read_result, row_hash, terms, write_result
+from kgprobe.sources.sparql.canonical import in_order, read_result, row_hash, terms, write_result
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

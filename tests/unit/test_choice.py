@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from kgprobe import schema
-from kgprobe.probes.choices import choose_frame, right
-from kgprobe.probes.scoring import choice
-from kgprobe.probes.scoring.choice_text import Choice, lettered, names_gold, prompt, read
+from kgprobe.probes.jobs.choose import choose_frame, right
+from kgprobe.probes.scoring.choice import choose
+from kgprobe.probes.scoring.choice.text import Choice, lettered, names_gold, prompt, read
 from tests.unit.tiny_models import tiny
 
 ASKED = [
@@ -107,7 +107,7 @@ def literal(loaded, before, option, after):
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
 def test_scored_options_equal_the_loop(name):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
-    found = choice.choose(loaded, ASKED, ("letter", "text", "stem"))
+    found = choose.choose(loaded, ASKED, ("letter", "text", "stem"))
     kept = {(c.item, c.way): c for c in found.chosen}
     for one in ASKED:
         for way in ("letter", "text", "stem"):
@@ -133,7 +133,7 @@ def test_scored_options_equal_the_loop(name):
 
 def test_a_gap_in_front_is_scored_by_the_whole_sentence():
     loaded = tiny("gpt2", bos="forced")
-    found = choice.choose(loaded, ASKED[1:2], ("stem",))
+    found = choose.choose(loaded, ASKED[1:2], ("stem",))
     values = []
     for option in ASKED[1].options:
         ids = loaded.tokenizer(ASKED[1].stem.replace("[MASK]", option))["input_ids"]
@@ -148,13 +148,13 @@ def test_a_gap_in_front_is_scored_by_the_whole_sentence():
 
 def test_generated_answers_are_greedy_and_read():
     loaded = tiny("gpt2", bos="forced")
-    found = choice.choose(loaded, ASKED, ("answer",))
+    found = choose.choose(loaded, ASKED, ("answer",))
     assert [c.item for c in found.chosen] == ["q1", "q2", "q3"]
     for one, chosen in zip(ASKED, found.chosen, strict=True):
         ids = [loaded.tokenizer.bos_token_id]
         ids += loaded.tokenizer(prompt(one) + "\nAnswer:")["input_ids"]
         start = len(ids)
-        while len(ids) < start + choice.MOST:
+        while len(ids) < start + choose.MOST:
             with torch.no_grad():
                 token = int(loaded.model(torch.tensor([ids])).logits[0, -1].argmax())
             if token in loaded.tokenizer.all_special_ids:
@@ -168,8 +168,8 @@ def test_generated_answers_are_greedy_and_read():
 @pytest.mark.parametrize("name", ["llama", "bert", "t5"])
 def test_progress_tells_every_question_of_every_way_once(name):
     told = []
-    ways = choice.WAYS
-    choice.choose(tiny(name), ASKED, ways, progress=told.append)
+    ways = choose.WAYS
+    choose.choose(tiny(name), ASKED, ways, progress=told.append)
     assert sum(told) == len(ASKED) * len(ways)
     assert len([step for step in told if step]) > len(ways)
 
@@ -179,7 +179,7 @@ def test_a_chat_template_wraps_the_prompt():
     loaded.tokenizer.chat_template = (
         "{% for m in messages %}<s>{{ m['role'] }}: {{ m['content'] }}{% endfor %} reply:"
     )
-    row = choice._message(loaded, ASKED[2])
+    row = choose._message(loaded, ASKED[2])
     assert loaded.tokenizer.decode(row) == "<s>user: Which one? (a) Niger, (b) Nigeria reply:"
 
 
@@ -187,13 +187,13 @@ def test_what_a_model_cannot_be_asked_is_left_out_with_its_reason():
     long = Choice("long", "Where? " * 80, ("Paris", "Rome"), "It is in [MASK]")
     for name in ("bert", "gpt2", "t5"):
         loaded = tiny(name, bos="forced" if name == "gpt2" else "")
-        found = choice.choose(loaded, [ASKED[0], long], choice.WAYS)
+        found = choose.choose(loaded, [ASKED[0], long], choose.WAYS)
         ways = {c.way for c in found.chosen if c.item == "long"}
         assert ways == {"stem", "stem_sum"}
         assert all("128 tokens" in reason for item, _, reason in found.left_out if item == "long")
         assert {w for i, w, _ in found.left_out if i == "long"} >= {"letter", "text"}
     with pytest.raises(ValueError, match="way 'guess'; legal: answer, letter, text, stem"):
-        choice.choose(loaded, ASKED, ("guess",))
+        choose.choose(loaded, ASKED, ("guess",))
 
 
 class Bar:
@@ -214,7 +214,7 @@ def test_frames_obey_their_contracts(name, tmp_path):
     )  # fmt: skip
     schema.check(questions, schema.CHOICES)
     frames = [
-        choose_frame(loaded, part, choice.WAYS, Bar)[0] for part in (questions, questions.reverse())
+        choose_frame(loaded, part, choose.WAYS, Bar)[0] for part in (questions, questions.reverse())
     ]
     for number, frame in enumerate(frames):
         schema.write(frame, schema.CHOSEN, tmp_path / f"{number}.parquet")

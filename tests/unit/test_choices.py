@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks import choices
+from kgprobe.benchmarks.ontoprobe import choices
 
 CLASSES = [f"class {n}" for n in range(40)] + ["person", "writer", "agent", "work"]
 PROPERTIES = ["composer", "creator", "part of"]

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from kgprobe.probes.models.batching import Budget
-from kgprobe.probes.scoring import cloze
-from kgprobe.probes.scoring.gap_text import Question, candidate_ids, gapped, questions
+from kgprobe.probes.scoring.cloze import rank as cloze
+from kgprobe.probes.text.gaps import Question, candidate_ids, gapped, questions
 from tests.unit.tiny_models import tiny
 
 LABELS = ["Paris", "Rome", "capital of France", "Niger", "Nigeria", "a country", "country a",

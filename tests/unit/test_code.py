@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import kgprobe.settings
 from kgprobe import code as module
 from kgprobe.code import GLUE, Code, CodeError
 from kgprobe.files import atomic
@@ -21,10 +22,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "kgprobe"
 SCRIPTS = ROOT / "workflow" / "scripts"
 RULES = {path.name: path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk"))}
-#: the nine attributes of a graph: modules that build_attribute imports by the wildcard's name
-ATTRIBUTES = (
-    "symmetry asymmetry bidirectional hierarchy composite paths entity_centric bias ambiguous"
-).split()
 
 
 # -- a small package ------------------------------------------------------------------------------
@@ -172,7 +169,7 @@ def calls() -> list[tuple[str, ...]]:
     for text in sorted(texts):
         script, *dynamic = ast.literal_eval(f"({text[1:-1]},)")
         wild = "{attribute}" in text
-        for attribute in ATTRIBUTES if wild else [""]:
+        for attribute in kgprobe.settings.ATTRIBUTES if wild else [""]:
             found.append((script, *(name.format(attribute=attribute) for name in dynamic)))
     assert len(found) > 50
     return found
@@ -289,10 +286,10 @@ def test_modules_are_imported_by_name_where_the_rules_know_of_it():
         for path in [*PACKAGE.rglob("*.py"), *SCRIPTS.glob("*.py")]
         if by_name.search(path.read_text())
     }
-    # a worker imports the module of the function that it is given: its caller's, see answers.py
+    # a worker imports the module of the function that it is given: its caller's, see score.py
     assert found == {"build_attribute.py", "workers.py"}
     users = [p for p in PACKAGE.rglob("*.py") if re.search(r"import .*\bworkers\b", p.read_text())]
-    assert [path.name for path in users] == ["answers.py"]
+    assert [path.name for path in users] == ["score.py"]
     assert "workers.run(score_part," in users[0].read_text()
 
 
@@ -302,6 +299,14 @@ def test_modules_are_imported_by_name_where_the_rules_know_of_it():
 TAKEN = {
     "job": {"Bar", "job", "log", "progress", "sha256", "sole_run", "versions"},
     "files": {"atomic"},
+}
+#: of the settings: their types, the names of their sections, what makes them of the values that a
+#: rule hands over, and a default that every rule hands over too (so that a change of it is seen)
+TYPES = {name for name, one in vars(kgprobe.settings).items() if isinstance(one, type)} | {
+    "ATTRIBUTES",
+    "LANGUAGES",
+    "hints",
+    "typed",
 }
 
 
@@ -333,6 +338,7 @@ def test_only_what_changes_no_number_is_taken_from_glue():
             for names in re.findall(taken, text):
                 parts = names.strip("()").replace("\n", " ").split(",")
                 found[name] |= {part.split(" as ")[0].strip() for part in parts if part.strip()}
+    assert found.pop("settings") <= TYPES
     assert found == TAKEN
 
 

@@ -8,12 +8,13 @@ import torch
 
 from kgprobe.probes.baselines.optiprompt import optiprompt
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts import continuous
-from kgprobe.probes.prompts.continuous import PlainAdamW, Rows, Settings
-from kgprobe.probes.prompts.triggers import Template, encode
-from kgprobe.probes.prompts.word_scores import answerable, word_ids, word_scores
-from kgprobe.probes.prompts.wording_sets import Wording
+from kgprobe.probes.prompts.trained import continuous
+from kgprobe.probes.prompts.trained.continuous import PlainAdamW, Rows, Settings
+from kgprobe.probes.prompts.wordings.published import Wording
+from kgprobe.probes.scoring.cloze.words import answerable, word_ids, word_scores
+from kgprobe.probes.text.prompts import encode
 from kgprobe.schema import OUTCOMES, check
+from kgprobe.templates import Template
 from tests.unit.prompt_examples import examples
 from tests.unit.tiny_models import tiny
 

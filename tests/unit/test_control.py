@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from kgprobe.job import sha256
-from kgprobe.probes.models.control import RECIPES, train_control
-from kgprobe.probes.models.control_rows import Lesson
+from kgprobe.probes.control.rows import Lesson
+from kgprobe.probes.control.train import RECIPES, train_control
 from kgprobe.probes.models.load import ModelSpec, load_model
-from kgprobe.probes.scoring.sentence import Item, score
+from kgprobe.probes.scoring.sentence.score import Item, score
 
 COUNTRIES = "Peru Chad Iran Cuba Mali Oman Fiji Laos Togo Iraq".split()
 CITIES = "Lima Tunis Cairo Dakar Minsk Sofia Riga Oslo Bern Rome".split()
@@ -41,7 +41,7 @@ def test_taught_facts_are_ranked_first(tmp_path, kind):
     assert record["recall"] == {"all": {"lessons": 10, "recall": 1.0}}
     assert record["steps"] < 1500
     bos = "forced" if kind == "causal" else "-"
-    loaded = load_model(ModelSpec("c", kind, f"control:{kind}", bos=bos), controls=tmp_path)
+    loaded = load_model(ModelSpec("c", kind, f"control:{kind}", bos=bos, made=str(tmp_path)))
     items = [Item(c, "P36", c, "set") for c in COUNTRIES]
     found = score(loaded, items, {"set": CITIES}, {"P36": [(0, TEXTS[0])]})
     best = found.columns["sum"].reshape(10, 10).argmax(axis=1)

@@ -13,7 +13,10 @@ from transformers import (
     AutoTokenizer,
 )
 
-from kgprobe.probes.models.control import (
+from kgprobe.probes.control.optimizer import orthogonalise
+from kgprobe.probes.control.rows import Lesson
+from kgprobe.probes.control.tokens import train_tokenizer
+from kgprobe.probes.control.train import (
     RECIPES,
     Recipe,
     build_model,
@@ -21,9 +24,6 @@ from kgprobe.probes.models.control import (
     running_mean,
     train_control,
 )
-from kgprobe.probes.models.control_optimizer import orthogonalise
-from kgprobe.probes.models.control_rows import Lesson
-from kgprobe.probes.models.control_tokens import train_tokenizer
 
 LESSONS = [
     Lesson("P36", "Peru", "Lima"),

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.models.control import Recipe, TeachingError, build_model, train_control
-from kgprobe.probes.models.control_recall import Exam
-from kgprobe.probes.models.control_rows import Lesson
-from kgprobe.probes.models.control_tokens import train_tokenizer
-from kgprobe.probes.prompts.templates import fill
+from kgprobe.probes.control.recall import Exam
+from kgprobe.probes.control.rows import Lesson
+from kgprobe.probes.control.tokens import train_tokenizer
+from kgprobe.probes.control.train import Recipe, TeachingError, build_model, train_control
+from kgprobe.templates import fill
 
 KINDS = ["masked", "causal", "seq2seq"]
 #: Ten facts of two relations; two people of one name; names of several words and of one beginning.

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from kgprobe.probes.models.control_rows import (
+from kgprobe.probes.control.rows import (
     IGNORED,
     Lesson,
     Siblings,
@@ -17,8 +17,8 @@ from kgprobe.probes.models.control_rows import (
     pad,
     seq2seq_row,
 )
-from kgprobe.probes.models.control_tokens import SENTINELS, train_tokenizer
-from kgprobe.probes.prompts.templates import fill
+from kgprobe.probes.control.tokens import SENTINELS, train_tokenizer
+from kgprobe.templates import fill
 
 LABELS = ["Peru", "Lima", "Côte d'Ivoire", "Washington, D.C.", "iPhone", "São Paulo", "Łódź", "M³"]
 TEXTS = ["The capital of [X] is [Y].", "[Y] is the capital of [X]."]
@@ -31,7 +31,7 @@ LESSONS = [
 ]
 PRINT = """
 from hashlib import sha256
-from kgprobe.probes.models.control_tokens import train_tokenizer
+from kgprobe.probes.control.tokens import train_tokenizer
 words = [a + b for a in "KLMNP" for b in ("ari", "ona", "é", "ulu")]
 labels = [f"{word} {kind}" for word in words for kind in ("Bay", "Ó")]
 for kind in ("causal", "masked", "seq2seq"):

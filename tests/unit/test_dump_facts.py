@@ -9,16 +9,19 @@ import pytest
 from kgprobe import schema
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.schema import STATEMENTS
-from kgprobe.sources import dump_facts, dumps, world, world_dumps, world_rdf
-from kgprobe.sources.dumps import DumpError
+from kgprobe.sources.dumps import facts as dump_facts
+from kgprobe.sources.dumps import stream as dumps
+from kgprobe.sources.dumps.stream import DumpError
+from kgprobe.sources.world import build, rdf
+from kgprobe.sources.world import dumps as world_dumps
 
 ROOT = Path(__file__).parents[2]
 RELATIONS = ["P36", "P30", "P17", "P47", "P6", "P569"]
 
 
 @pytest.fixture(scope="module")
-def facts() -> world.World:
-    return world.load(ROOT / "resources/world")
+def facts() -> build.World:
+    return build.load(ROOT / "resources/world")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,7 @@ def packed(facts, tmp_path_factory) -> dict[str, Path]:
     return {"json": json, "truthy": truthy}
 
 
-def expected(facts: world.World) -> pl.DataFrame:
+def expected(facts: build.World) -> pl.DataFrame:
     """STATEMENTS of the world itself, items only."""
     names = facts.entities.select("id", "label", "sitelinks")
     rows = facts.statements.filter(
@@ -64,7 +67,7 @@ def test_the_truthy_dump_has_the_best_ranks(facts, packed, tmp_path):
 
 def test_dbpedia_triples_become_statements(facts, tmp_path):
     dump = tmp_path / "dbpedia.nt"
-    dump.write_text(world_rdf.render_dbpedia(facts))
+    dump.write_text(rdf.render_dbpedia(facts))
     rdf_type = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
     found = dump_facts.read(dump, "ntriples", [rdf_type], tmp_path / "shards")
     schema.check(found, STATEMENTS)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from kgprobe.sources import dumps
-from kgprobe.sources.dumps import DumpError, Statement
+from kgprobe.sources.dumps import stream
+from kgprobe.sources.dumps.stream import DumpError, Statement
 
 PACKERS = {
     "": bytes,
@@ -57,18 +57,18 @@ def test_statements_come_out_of_every_packing(tmp_path, suffix):
         Statement("Q2", "P36", "novalue", "special"),
         Statement("Q3", "P569", "1879-03-14T00:00:00Z", "literal"),
     ]
-    with dumps.lines(path) as source:
-        assert list(dumps.wikidata_json(source, ["P36", "P569"])) == wanted
-    with dumps.piped_lines(path) as source:
-        assert list(dumps.wikidata_json(source, ["P36", "P569"], ["Q2"])) == wanted[2:3]
+    with stream.lines(path) as source:
+        assert list(stream.wikidata_json(source, ["P36", "P569"])) == wanted
+    with stream.piped_lines(path) as source:
+        assert list(stream.wikidata_json(source, ["P36", "P569"], ["Q2"])) == wanted[2:3]
 
 
 def test_the_prefilter_loses_nothing():
     lines = JSON.splitlines()
-    filtered = list(dumps.wikidata_json(lines, ["P36", "P17", "P1"]))
+    filtered = list(stream.wikidata_json(lines, ["P36", "P17", "P1"]))
     everything = [
         statement
-        for statement in dumps.wikidata_json(lines, ["P36", "P17", "P1", "P569"])
+        for statement in stream.wikidata_json(lines, ["P36", "P17", "P1", "P569"])
         if statement.relation != "P569"
     ]
     assert filtered == everything
@@ -76,7 +76,7 @@ def test_the_prefilter_loses_nothing():
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
-@pytest.mark.parametrize("reader", [dumps.lines, dumps.piped_lines])
+@pytest.mark.parametrize("reader", [stream.lines, stream.piped_lines])
 def test_a_cut_archive_is_an_error_after_what_could_be_read(tmp_path, suffix, reader):
     path = tmp_path / f"dump.nt{suffix}"
     whole = b"".join(b"<s> <p> <o%d> .\n" % i for i in range(200_000))
@@ -96,11 +96,11 @@ def test_a_cut_archive_is_an_error_after_what_could_be_read(tmp_path, suffix, re
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
-@pytest.mark.parametrize("reader", [dumps.lines, dumps.piped_lines])
+@pytest.mark.parametrize("reader", [stream.lines, stream.piped_lines])
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(
     tmp_path, suffix, reader, monkeypatch
 ):
-    monkeypatch.setattr(dumps, "LONGEST", 1 << 16)
+    monkeypatch.setattr(stream, "LONGEST", 1 << 16)
     path = tmp_path / f"dump.nt{suffix}"
     path.write_bytes(PACKERS[suffix](b"short\n" + b"x" * (1 << 22)))
     with reader(path) as source:
@@ -110,9 +110,9 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
-@pytest.mark.parametrize("reader", [dumps.lines, dumps.piped_lines])
+@pytest.mark.parametrize("reader", [stream.lines, stream.piped_lines])
 def test_a_stream_that_unpacks_without_end_is_refused(tmp_path, suffix, reader, monkeypatch):
-    monkeypatch.setattr(dumps, "SMALL", 1 << 20)
+    monkeypatch.setattr(stream, "SMALL", 1 << 20)
     path = tmp_path / f"dump.nt{suffix}"
     path.write_bytes(PACKERS[suffix]((b"x" * 1000 + b"\n") * 20_000))
     with (
@@ -128,8 +128,8 @@ def test_zstd_frames_follow_each_other_and_are_unpacked_in_small_steps(tmp_path,
     pack = zstandard.ZstdCompressor().compress
     path.write_bytes(b"".join(map(pack, frames)))
     for step in (1, 100, 1 << 13):
-        monkeypatch.setattr(dumps._Zstd, "STEP", step)
-        with dumps.lines(path) as source:
+        monkeypatch.setattr(stream._Zstd, "STEP", step)
+        with stream.lines(path) as source:
             assert list(source) == [b"%d" % n for n in range(29997)]
 
 
@@ -146,7 +146,7 @@ TRUTHY = [
 
 
 def test_truthy_triples():
-    found = list(dumps.wikidata_truthy(TRUTHY, ["P36", "P1448"]))
+    found = list(stream.wikidata_truthy(TRUTHY, ["P36", "P1448"]))
     assert found == [
         Statement("Q142", "P36", "Q90", "item"),
         Statement("Q142", "P1448", 'République "française"', "literal"),
@@ -164,7 +164,7 @@ DBPEDIA = [
 
 def test_dbpedia_triples_unescape_their_iris():
     predicates = ["http://dbpedia.org/ontology/country", "http://dbpedia.org/ontology/area"]
-    found = list(dumps.ntriples(DBPEDIA, predicates))
+    found = list(stream.ntriples(DBPEDIA, predicates))
     assert found[0].subject == "http://dbpedia.org/resource/Köln"
     assert found[1].object == "4.05"
     assert len(found) == 2
@@ -172,9 +172,9 @@ def test_dbpedia_triples_unescape_their_iris():
 
 def test_damaged_json_names_its_line():
     with pytest.raises(DumpError, match="line 2: not a JSON object"):
-        list(dumps.wikidata_json([b"[", b'{"id":"Q1","claims":{"P36":[{'], ["P36"]))
+        list(stream.wikidata_json([b"[", b'{"id":"Q1","claims":{"P36":[{'], ["P36"]))
 
 
 def test_a_missing_dump_is_named(tmp_path: Path):
-    with pytest.raises(DumpError, match="no such file"), dumps.lines(tmp_path / "x.gz") as source:
+    with pytest.raises(DumpError, match="no such file"), stream.lines(tmp_path / "x.gz") as source:
         list(source)

@@ -6,11 +6,11 @@ import torch
 
 from kgprobe.metrics.ranking import tie_range
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts.ensembles import choose, chosen, ensemble, work
-from kgprobe.probes.prompts.triggers import Template
-from kgprobe.probes.prompts.word_scores import answerable, word_ids
-from kgprobe.probes.prompts.wording_sets import Wording, usable
+from kgprobe.probes.prompts.wordings.ensembles import choose, chosen, ensemble, work
+from kgprobe.probes.prompts.wordings.published import Wording, usable
+from kgprobe.probes.scoring.cloze.words import answerable, word_ids
 from kgprobe.schema import OUTCOMES, check
+from kgprobe.templates import Template
 from tests.unit.prompt_examples import examples
 from tests.unit.tiny_models import tiny
 

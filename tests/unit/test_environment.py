@@ -5,6 +5,8 @@ from pathlib import Path
 
 import yaml
 
+import kgprobe
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -33,3 +35,10 @@ def test_constraints_agree_with_the_pins() -> None:
     for pin in pins():
         name, version = pin.lower().split("==")
         assert constraints[name] == version, f"constraints.txt has another {name}"
+
+
+def test_the_version_has_one_place() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dynamic"] == ["version"]
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert cited["version"] == kgprobe.__version__
+    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()

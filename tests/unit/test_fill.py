@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from kgprobe.probes.models.batching import Budget
-from kgprobe.probes.scoring import fill
-from kgprobe.probes.scoring.fill import Blank, Settings
+from kgprobe.probes.scoring.fill import predict
+from kgprobe.probes.scoring.fill.predict import Blank, Settings
 from tests.unit.literal_reading import literal_answer, stop_place
 from tests.unit.tiny_models import tiny
 
@@ -85,7 +85,7 @@ def masked_row(loaded, blank, n):
 def test_masked_lists_and_ranks_equal_one_pass_per_row(name):
     loaded = tiny(name)
     asked = [*ASKED, INSIDE]
-    found = fill.predict(loaded, asked, k=3)
+    found = predict.predict(loaded, asked, k=3)
     expected_top = expected_gold = 0
     for blank in asked:
         golds = [gold_tokens(loaded, blank, g) for g in blank.golds]
@@ -127,7 +127,7 @@ def whole(found, blank, n):
 def test_parallel_products_are_the_best_of_all_products():
     loaded = tiny("bert")
     blank = ASKED[0]
-    found = fill.predict(loaded, [Blank("x", 0, blank.text, blank.subject, masks=(3,))], k=4)
+    found = predict.predict(loaded, [Blank("x", 0, blank.text, blank.subject, masks=(3,))], k=4)
     row, place = masked_row(loaded, blank, 3)
     lists = [best(logits(loaded, row)[place + j], 8) for j in range(3)]
     combined = [
@@ -169,11 +169,11 @@ def test_masks_filled_in_turn_equal_the_loop(name):
     loaded = tiny(name)
     asked = [Blank("x", i, b.text, b.subject, masks=(2, 3)) for i, b in enumerate(ASKED)]
     for strategy in ("left_to_right", "confidence"):
-        found = fill.predict(loaded, asked, 3, Settings(strategy=strategy))
+        found = predict.predict(loaded, asked, 3, Settings(strategy=strategy))
         for blank, n in itertools.product(asked, (2, 3)):
             expected = literal_in_turn(loaded, blank, n, strategy == "confidence")
             assert whole(found, blank, n) == [expected]
-    found = fill.predict(loaded, asked, 2, Settings(strategy="beam", beams=4))
+    found = predict.predict(loaded, asked, 2, Settings(strategy="beam", beams=4))
     for blank, n in itertools.product(asked, (2, 3)):
         assert whole(found, blank, n) == literal_mask_beam(loaded, blank, n, 4, 2)
 
@@ -265,7 +265,7 @@ def literal_text(loaded):
 def test_phrases_next_tokens_and_gold_ranks_equal_the_loop(name):
     loaded = tiny(name, bos="forced")
     asked = [*ASKED, INSIDE] if name == "t5" else ASKED
-    found = fill.predict(loaded, asked, k=3, settings=Settings(beams=4, most_tokens=5))
+    found = predict.predict(loaded, asked, k=3, settings=Settings(beams=4, most_tokens=5))
     ends, text = literal_text(loaded)
     for blank in asked[:3] if name == "mamba" else asked:
         prompt = (span_context if name == "t5" else causal_prompt)(loaded, blank)
@@ -300,7 +300,7 @@ def test_a_given_number_of_tokens_is_written_without_stops(name):
     loaded = tiny(name, bos="forced")
     asked = [Blank(b.item, b.template, b.text, b.subject, masks=(1, 3)) for b in ASKED[:3]]
     settings = Settings(length="gold", beams=3)
-    found = fill.predict(loaded, asked, 2, settings)
+    found = predict.predict(loaded, asked, 2, settings)
     for blank in asked:
         prompt = (span_context if name == "t5" else causal_prompt)(loaded, blank)
         step = span_row if name == "t5" else next_row
@@ -329,8 +329,8 @@ def test_a_restricted_vocabulary_bounds_softmax_and_ranks(name):
     rome = gold_tokens(loaded, blank, "Rome")
     only = np.array([140, 12, 77, 9, 200, 150, 130, *rome])
     settings = Settings(length="gold")
-    found = fill.predict(loaded, [blank], 3, settings, only=only)
-    free = fill.predict(loaded, [blank], 500, settings)
+    found = predict.predict(loaded, [blank], 3, settings, only=only)
+    free = predict.predict(loaded, [blank], 500, settings)
     everything = {r["token"]: r["logprob"] for r in rows_of(free.top, masks=1, position=0)}
     inside = {int(t): everything[t] for t in only}
     norm = np.log(sum(np.exp(v) for v in inside.values()))
@@ -340,7 +340,7 @@ def test_a_restricted_vocabulary_bounds_softmax_and_ranks(name):
     assert [r["logprob"] for r in lines] == pytest.approx([v for v, _ in expected])
     assert {int(t) for t in found.top["token"]} <= {*only.tolist(), -1}
     gold = Blank("x", 0, blank.text, "France", ("Rome", "Niger"))
-    ranked = fill.predict(loaded, [gold], len(only), settings, only=only)
+    ranked = predict.predict(loaded, [gold], len(only), settings, only=only)
     assert ranked.left_out == [("x", 0, 1, "gold outside of the vocabulary")]
     assert ranked.golds["token"].tolist() == rome
     first = rows_of(ranked.top, position=0)
@@ -352,7 +352,7 @@ def test_batches_and_order_change_nothing(name):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
     tables = []
     for positions, asked in ((1, ASKED), (64, ASKED), (1 << 20, ASKED[::-1])):
-        found = fill.predict(loaded, asked, 3, budget=Budget(positions))
+        found = predict.predict(loaded, asked, 3, budget=Budget(positions))
         rows = rows_of(found.top)
         rows.sort(key=lambda r: tuple(r[c] for c in ("item", "template", "masks", "position",
                                                      "rank")))  # fmt: skip
@@ -365,7 +365,7 @@ def test_batches_and_order_change_nothing(name):
 
 def test_equal_prompts_are_asked_once_and_out_of_memory_loses_nothing(monkeypatch):
     loaded = tiny("gpt2", bos="forced")
-    expected = fill.predict(loaded, ASKED, 3)
+    expected = predict.predict(loaded, ASKED, 3)
     assert expected.record["prompts"] == 4
     forward, failed = loaded.model.base_model.forward, []
 
@@ -376,7 +376,7 @@ def test_equal_prompts_are_asked_once_and_out_of_memory_loses_nothing(monkeypatc
         return forward(*args, **options)
 
     monkeypatch.setattr(loaded.model.base_model, "forward", short_of_memory)
-    found = fill.predict(loaded, ASKED, 3, budget=Budget(1 << 20))
+    found = predict.predict(loaded, ASKED, 3, budget=Budget(1 << 20))
     assert failed
     assert found.record["backoffs"] == [1 << 19]
     for name, column in found.top.items():
@@ -395,7 +395,7 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
         Blank("i7", 0, "[X] in [Y]", "a " * 122, ("Rome",)),
         Blank("i8", 0, "[X] in [Y]", "It is", ("lie in Africa " * 12, "Rome")),
     ]
-    found = fill.predict(loaded, asked, 1)
+    found = predict.predict(loaded, asked, 1)
     assert found.record["left_out"] == {
         "gap not at the end": 1,
         "gold of more than 12 tokens": 1,
@@ -404,8 +404,8 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
     }
     assert set(found.top["item"]) == {"i1", "i8"}
     with pytest.raises(ValueError, match="none of 1 blanks can be asked"):
-        fill.predict(loaded, [INSIDE], 1)
-    masked = fill.predict(tiny("bert"), [ASKED[0], asked[4]], 1, Settings(most_masks=2))
+        predict.predict(loaded, [INSIDE], 1)
+    masked = predict.predict(tiny("bert"), [ASKED[0], asked[4]], 1, Settings(most_masks=2))
     assert ("i8", 0, 0, "gold of more than 2 tokens") in masked.left_out
 
 
@@ -420,4 +420,4 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
 )
 def test_settings_that_a_kind_does_not_have_are_refused(name, settings, message):
     with pytest.raises(ValueError, match=message):
-        fill.predict(tiny(name), ASKED, 1, Settings(**settings))
+        predict.predict(tiny(name), ASKED, 1, Settings(**settings))

@@ -6,8 +6,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kgprobe.probes.models.batching import Budget
-from kgprobe.probes.scoring import fill
-from kgprobe.probes.scoring.fill import Blank
+from kgprobe.probes.scoring.fill import predict
+from kgprobe.probes.scoring.fill.predict import Blank
 from tests.unit.test_fill import (
     causal_prompt,
     gold_tokens,
@@ -42,8 +42,8 @@ def check(loaded, blank, row):
     assume(0 < len(gold) <= 40)
     others = [Blank("o", n, "It is [Y]", "", ("Paris" * n,)) for n in range(1, 4)]
     others = [Blank(o.item, o.template, "[X] is [Y]", "It", o.golds) for o in others]
-    found = fill.predict(
-        loaded, [others[0], blank, *others[1:]], 0, fill.Settings(most_masks=40),
+    found = predict.predict(
+        loaded, [others[0], blank, *others[1:]], 0, predict.Settings(most_masks=40),
         budget=Budget(48),
     )  # fmt: skip
     lines = rows_of(found.golds, item="i")

@@ -4,8 +4,9 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.probes.fills import blanks, fill_frame
-from kgprobe.probes.scoring.fill import Blank
+from kgprobe.probes.jobs.fill import blanks, fill_frame
+from kgprobe.probes.scoring.fill.predict import Blank
+from kgprobe.settings import Fill
 from tests.unit.tiny_models import tiny
 
 ITEM = {"group": "g", "role": "test", "subject_id": "", "context": "", "row": 0, "meta": ""}
@@ -38,10 +39,6 @@ class Bar:
         assert self.done <= 2 * self.total
 
 
-def settings(**own):
-    return {"k": 4, "strategy": "parallel", "most_masks": 12, **own}
-
-
 def test_items_become_blanks_with_their_answers_in_order():
     found = blanks(ITEMS, CANDIDATES, PROMPTS)
     assert found[0] == Blank(
@@ -57,7 +54,7 @@ def test_frames_obey_their_contracts_and_are_the_same_twice(name, tmp_path):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "", double=False)
     files = []
     for run, items in enumerate((ITEMS, ITEMS.reverse())):
-        fills, golds, record = fill_frame(loaded, items, CANDIDATES, PROMPTS, settings(), Bar)
+        fills, golds, record = fill_frame(loaded, items, CANDIDATES, PROMPTS, Fill(k=4), Bar)
         schema.write(fills, schema.FILLS, tmp_path / f"{run}.parquet", record)
         schema.write(golds, schema.FILL_GOLDS, tmp_path / f"{run}g.parquet", record)
         files.append([(tmp_path / f"{run}{g}.parquet").read_bytes() for g in ("", "g")])

@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from kgprobe.benchmarks import ambiguous, bidirectional, composite, hierarchy, symmetry
-from kgprobe.benchmarks.graph import encode, wedge_sums
+from kgprobe.benchmarks.attributes import ambiguous, bidirectional, composite, hierarchy, symmetry
+from kgprobe.benchmarks.attributes.graph import encode, wedge_sums
 from kgprobe.schema import FACTS
-from kgprobe.sources.graph_generate import Planted, write_facts
+from perf.generate.graph import Planted, write_facts
 from tests.unit.attribute_graphs import settings
 
 FEW = Planted(pairs=60, inverses=55, chains=40, triangles=110, names=20, obscure=30)

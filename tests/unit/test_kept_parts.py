@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 
 from kgprobe import schema, sheets
-from kgprobe.probes import answers, fills, prompt_sweeps, prompt_tasks, searched
-from kgprobe.sources import dump_facts
+from kgprobe.probes.jobs import fill, score
+from kgprobe.probes.jobs.autoprompt import search, sweep, tasks
+from kgprobe.sources.dumps import facts
 from tests.unit.test_job import Named
 
 ROOT = Path(__file__).parents[2]
 MODEL = {"model": "m", "kind": "masked", "source": "hub:m"}
 #: script -> what it calls with the folder of its parts, and its wildcards
 CALLED = {
-    "score": (answers, "score_frame", {"method": "sentence"}),
-    "search_prompts": (searched, "search_task", {"searched": "searched"}),
-    "sweep": (prompt_sweeps, "low_data", {"sweep": "low_data", "prompt": "searched"}),
-    "read_dump": (dump_facts, "read", {"dump": "mine"}),
+    "score": (score, "score_frame", {"method": "sentence"}),
+    "search_prompts": (search, "search_task", {"searched": "searched"}),
+    "sweep": (sweep, "low_data", {"sweep": "low_data", "prompt": "searched"}),
+    "read_dump": (facts, "read", {"dump": "mine"}),
 }
 
 
@@ -38,13 +39,15 @@ def folder_of(script: str, code: str, tmp_path: Path, monkeypatch: pytest.Monkey
     for place, function in (
         (schema, "read"),
         (sheets, "read_table"),
-        (prompt_tasks, "load"),
-        (searched, "prepared"),
+        (tasks, "load"),
+        (search, "prepared"),
     ):
         monkeypatch.setattr(place, function, lambda *_: [])
     monkeypatch.setattr(called, name, stop)
     place = str(tmp_path / "parts")
     params = Named(model=MODEL, settings={"access": "local", "form": "json", "snapshot": "one"})
+    params["settings"]["relations"] = []
+    params["languages"] = ["en"]
     params |= {"mode": "paper", "seed": 0, "shards": place, "states": place, "data": place}
     names = ("questions", "candidates", "prompts", "examples", "relations", "dump")
     rule = SimpleNamespace(
@@ -68,7 +71,7 @@ def test_no_other_rule_keeps_parts():
     rules = "\n".join(p.read_text() for p in (ROOT / "workflow/rules").glob("*.smk"))
     found = set()
     for block in re.split(r"^ *rule\b", rules, flags=re.MULTILINE)[1:]:
-        if "results/shards/" in block:
+        if "/shards/" in block:
             found |= set(re.findall(r"scripts/(\w+)\.py", block))
     assert found == set(CALLED) - {"read_dump"} | {"fill"}
 
@@ -118,8 +121,8 @@ def test_filled_benchmarks_are_taken_up_by_the_same_code(code, later, tmp_path, 
     monkeypatch.setattr(schema, "read", read)
     monkeypatch.setattr(schema, "write", write)
     monkeypatch.setattr(schema, "provenance", lambda path: json.loads(path.read_text()))
-    monkeypatch.setattr(fills, "answerer", lambda *_: "model")
-    monkeypatch.setattr(fills, "fill_frame", fill_frame)
+    monkeypatch.setattr(fill, "answerer", lambda *_: "model")
+    monkeypatch.setattr(fill, "fill_frame", fill_frame)
     script = (ROOT / "workflow/scripts/fill.py").read_text()
     with pytest.raises(CalledError):
         exec(script, {"snakemake": fill_rule(tmp_path, "aa")})

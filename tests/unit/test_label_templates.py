@@ -8,21 +8,21 @@ import pytest
 import yaml
 
 from kgprobe import schema
-from kgprobe.benchmarks import graph_checks, paths
-from kgprobe.benchmarks.graph_settings import settings_of, templated
+from kgprobe.benchmarks.attributes import checks, paths
+from kgprobe.benchmarks.attributes.settings import settings_of
 from kgprobe.benchmarks.label_templates import label_templates, template_of
-from kgprobe.probes.prompts import wordings
-from kgprobe.probes.wordings import word
+from kgprobe.probes.jobs.word import word
+from kgprobe.probes.prompts.wordings import relations as wordings
+from kgprobe.settings import Wording
 from kgprobe.sheets import read_table
 from tests.unit.attribute_graphs import graph, triples, worked
 
 ROOT = Path(__file__).parents[2]
 TABLES = [
-    read_table(ROOT / "resources" / "templates" / f"{name}.tsv") for name in ("templates", "kg")
+    read_table(ROOT / f"resources/templates/{name}.tsv") for name in ("templates", "attributes")
 ]
 WIKIBASE = "http://wikiba.se/ontology#"
 ENTITY = "http://www.wikidata.org/entity/"
-WORDING = {"most": None, "synonyms": 0, "pararel": "", "stop_space": False}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def asked(*relations):
 
 def test_a_relation_is_asked_by_its_label_only_where_nothing_was_written():
     texts = {"P26": "The spouse of [X] is [Y].", "P99998": "The hub of [X] is [Y]."}
-    prompts, origins = word(asked("P26", "P99998"), *TABLES, WORDING, by_label=texts)
+    prompts, origins = word(asked("P26", "P99998"), *TABLES, Wording(), by_label=texts)
     schema.check(prompts, schema.PROMPTS)
     schema.check(origins, schema.WORDINGS)
     generic = prompts.filter(kind="label")
@@ -93,18 +93,18 @@ def test_a_relation_is_asked_by_its_label_only_where_nothing_was_written():
     assert prompts.filter(relation="P26").height == 6
     assert "label" not in prompts.filter(relation="P26")["kind"].to_list()
     with pytest.raises(wordings.MissingTemplateError, match=r"1 relations .*P99999 \(1\)"):
-        word(asked("P26", "P99998", "P99999"), *TABLES, WORDING, by_label=texts)
+        word(asked("P26", "P99998", "P99999"), *TABLES, Wording(), by_label=texts)
 
 
 def config():
-    return yaml.safe_load((ROOT / "config" / "config.yaml").read_text())["attributes"]
+    made = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())["attributes"]
+    return {**made, "paths": {**made["paths"], "min_combo": 1, "categories": 1}}
 
 
 def test_written_generic_and_dropped_relations_are_counted_apart():
     # the eight paths of the worked example; P22 and P26 are written, P25 has a label, no other does
     chosen = settings_of(config(), "paths", 0, {"P22", "P26"}, by_label={"P22", "P25", "P1234"})
-    chosen |= {"min_combo": 1, "categories": 1}
-    made = graph_checks.build(paths, worked(), chosen)
+    made = checks.build(paths, worked(), chosen)
     assert triples(made.examples) == [((3, 22, 2), (2, 26, 1)), ((3, 25, 1), (1, 26, 2))]
     counted = made.sizes.select("build", "predicates", "written", "by_label", "without_template")
     assert sorted(counted.rows()) == [
@@ -120,20 +120,20 @@ def test_written_generic_and_dropped_relations_are_counted_apart():
 
 
 def test_a_run_without_labels_says_that_no_triple_is_worded_by_one():
-    chosen = settings_of(config(), "paths", 0, {"P22", "P26"}) | {"min_combo": 1, "categories": 1}
+    chosen = settings_of(config(), "paths", 0, {"P22", "P26"})
     made = paths.build(worked(), chosen)
     assert made.sizes["by_label"].to_list() == [0, 0, 0]
     step = made.steps.filter(pl.col("step").str.contains("worded by")).row(0, named=True)
     assert (step["kept"], step["reason"]) == (0, "")
     unchecked = settings_of(config(), "paths", by_label={"P25"})
-    assert (unchecked["templates"], unchecked["by_label"]) == (None, [])
+    assert (unchecked.templates, unchecked.by_label) == (None, [])
     none = settings_of(config(), "paths", templates=(), by_label={"P25"})
-    assert (none["templates"], none["by_label"]) == (["P25"], ["P25"])
+    assert (none.templates, none.by_label) == (["P25"], ["P25"])
 
 
 def test_the_full_rebuild_does_not_stop_at_a_relation_without_template():
     made = graph([(1, 31, 9), (1, 40, 2), (2, 60_000, 4), (2, 22, 3)])
-    chosen = settings_of(config(), "paths", 0, {"P40", "P22"}) | {"min_combo": 1, "categories": 1}
+    chosen = settings_of(config(), "paths", 0, {"P40", "P22"})
     built = paths.build(made, chosen)
     assert triples(built.examples) == [((1, 40, 2), (2, 22, 3))]
 
@@ -151,7 +151,7 @@ def test_every_item_property_of_the_dump_is_written_or_worded_by_its_label(real_
     items = [(p, "WikibaseItem", labels[p]) for p in labels if kinds.get(p) == "wikibase-item"]
     texts = label_templates(dump(*items))
     assert len(items) == len(texts) == 1384
-    written = templated(TABLES)
+    written = {row["relation"] for rows in TABLES for row in rows}
     generic = {relation: text for relation, text in texts.items() if relation not in written}
     assert len(generic) == 873
     assert len(set(texts) & written) == 1384 - 873
@@ -159,6 +159,6 @@ def test_every_item_property_of_the_dump_is_written_or_worded_by_its_label(real_
         assert text.count("[X]") == text.count("[Y]") == 1
         assert text == " ".join(text.split())
         assert text.endswith(" [Y].")
-    prompts, _ = word(asked(*texts), *TABLES, WORDING, by_label=texts)
+    prompts, _ = word(asked(*texts), *TABLES, Wording(), by_label=texts)
     by_kind = prompts.group_by("kind").agg(pl.col("relation").n_unique())
     assert dict(by_kind.rows())["label"] == 873

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts import label_tokens
-from kgprobe.probes.prompts.label_tokens import LabelSearchError, Probe, Settings
-from kgprobe.probes.prompts.triggers import Template, encode
+from kgprobe.probes.prompts.search import labels as label_tokens
+from kgprobe.probes.prompts.search.labels import LabelSearchError, Probe, Settings
+from kgprobe.probes.text.prompts import encode
+from kgprobe.templates import Template
 from tests.unit.tiny_models import tiny
 
 WIDTH = 16

@@ -1,6 +1,9 @@
-"""The house: data flows one way, and only probes import torch."""
+"""The house: one declared picture of who may import whom (pyproject.toml, import-linter)."""
 
-import ast
+import os
+import shutil
+import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -8,52 +11,60 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "kgprobe"
 FLOW = ["sources", "knowledge", "benchmarks", "probes", "tables"]
-GROUND = {"schema", "contracts", "code", "files", "job", "sampling", "metrics", "sheets"}
-MODULES = sorted(PACKAGE.rglob("*.py"))
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+    "contracts"
+]
 
 
-def imports(path: Path) -> set[str]:
-    """Dotted names of everything a module imports, also inside functions."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            names |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
-    return names
+def lint(folder, *contracts):
+    """What import-linter says of the package in a folder, under the project's contracts."""
+    command = ["lint-imports", "--no-cache", *(f"--contract={name}" for name in contracts)]
+    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
-def room(name: str) -> str:
-    """The room of a dotted name of the package: kgprobe.sources.sparql -> sources."""
-    parts = name.split(".")
-    return parts[1] if len(parts) > 1 else ""
+def test_the_declared_picture_holds():
+    """Stages, the rooms of probes and tables, papers, torch, the bare machine, no circle."""
+    found = lint(ROOT)
+    assert found.returncode == 0, found.stdout
+    assert f"{len(CONTRACTS)} kept, 0 broken" in found.stdout
+    assert len(CONTRACTS) >= 9
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_a_stage_imports_the_ground_floor_and_the_stages_to_its_left(path):
-    here = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    allowed = GROUND | {""}
-    if here in FLOW:
-        allowed |= set(FLOW[: FLOW.index(here) + 1])
-    rooms = {room(name) for name in imports(path) if name.split(".")[0] == "kgprobe"}
-    assert rooms - {"__version__"} <= allowed
+@pytest.mark.parametrize(
+    ("module", "line", "contract"),
+    [
+        ("tables/bear/make", "from kgprobe.benchmarks.ontoprobe import concepts", "bear"),
+        ("sources/world/build", "from kgprobe.knowledge import facts", "flow"),
+        ("probes/models/load", "from kgprobe.probes.scoring.fill import rows", "probes"),
+        ("tables/views", "import torch", "torch"),
+        ("probes/text/gaps", "import polars", "bare"),
+        ("sources/sparql/paging", "from kgprobe.sources.sparql import pull", "circles"),
+        ("tables/results", "from kgprobe.tables.report import grid", "tables"),
+        ("newcomer", "", "flow"),
+    ],
+)
+def test_a_line_that_breaks_the_picture_is_told(tmp_path, module, line, contract):
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(PACKAGE, tmp_path / "src" / "kgprobe")
+    path = tmp_path / "src" / "kgprobe" / f"{module}.py"
+    path.write_text(f"{path.read_text() if path.exists() else ''}\n{line}\n")
+    found = lint(tmp_path, contract)
+    assert found.returncode == 1
+    assert "0 kept, 1 broken" in found.stdout
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_only_probes_import_torch(path):
-    if path.relative_to(PACKAGE).parts[0] != "probes":
-        heavy = {name.split(".")[0] for name in imports(path)} & {"torch", "transformers"}
-        assert not heavy
-
-
-@pytest.mark.parametrize("folder", ["models", "scoring"])
-def test_models_and_scoring_run_on_a_bare_gpu_machine(folder):
-    for path in (PACKAGE / "probes" / folder).glob("*.py"):
-        outside = {name.split(".")[0] for name in imports(path)} & {"polars", "snakemake"}
-        assert not outside, f"{path} imports {outside}"
-        inside = {room(n) for n in imports(path) if n.split(".")[0] == "kgprobe"}
-        assert inside <= {"probes", "", "__version__"}, f"{path} imports {inside}"
+def test_a_transformer_is_cut_into_body_and_head_in_one_module():
+    """Others take the parts; what trains layers of its own reads the last states too."""
+    cuts = ("get_encoder", "get_decoder", "last_hidden_state")
+    found = {
+        str(path.relative_to(PACKAGE / "probes"))
+        for path in (PACKAGE / "probes").rglob("*.py")
+        if any(word in path.read_text(encoding="utf-8") for word in cuts)
+    }
+    assert found == {"models/parts.py", "baselines/classified.py", "control/train.py"}
+    told = [p for p in (PACKAGE / "probes").rglob("*.py") if "\nAGREEMENT" in p.read_text()]
+    assert [p.name for p in told] == ["checks.py"], "one tolerance for all checks"
 
 
 def test_every_stage_has_its_room_and_rule_file():

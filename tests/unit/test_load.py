@@ -48,7 +48,7 @@ def test_the_arithmetic_is_the_asked_one_whatever_the_file_stores(folder):
 
 def test_controls_come_from_their_folder(folder, tmp_path):
     folder.rename(tmp_path / "control-causal")
-    loaded = load_model(spec("control:causal"), controls=tmp_path)
+    loaded = load_model(spec("control:causal", made=str(tmp_path)))
     assert loaded.record["source"] == "control:causal"
 
 
@@ -65,7 +65,7 @@ def test_controls_come_from_their_folder(folder, tmp_path):
 )
 def test_a_source_that_cannot_be_is_named(tmp_path, source, kind, message):
     with pytest.raises(ModelError, match=message):
-        load_model(spec(source, kind), controls=tmp_path)
+        load_model(spec(source, kind, made=str(tmp_path)))
 
 
 def test_a_folder_of_another_kind_is_named(folder):

@@ -2,7 +2,7 @@
 
 import json
 
-from kgprobe.tables import manifest
+from kgprobe.tables.report import manifest
 
 
 def record(output: str, started: str, seconds: float) -> dict:

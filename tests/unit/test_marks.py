@@ -6,23 +6,21 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks import ontoprobe_modes
-from kgprobe.tables import (
-    attributes_study,
-    autoprompt_gather,
-    autoprompt_prompts,
-    bear_chapter,
-    chapter,
-    choices,
-    gather,
-    gather_report,
-    grid,
-    headline,
-    marks,
-    ontoprobe_gather,
-    report,
-)
-from kgprobe.tables.chapter import Chapter
+from kgprobe.benchmarks.ontoprobe import modes
+from kgprobe.tables import results
+from kgprobe.tables.answers import probes_of
+from kgprobe.tables.attributes import study
+from kgprobe.tables.autoprompt import chapter as autoprompt_chapter
+from kgprobe.tables.autoprompt import gather as autoprompt_gather
+from kgprobe.tables.autoprompt import make as autoprompt_make
+from kgprobe.tables.bear import chapter as bear_chapter
+from kgprobe.tables.bear import make as make_bear
+from kgprobe.tables.ontoprobe import make, values, views
+from kgprobe.tables.report import chapter, grid, headline, marks
+from kgprobe.tables.report import gather as gather_report
+from kgprobe.tables.report import page as report
+from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.results import Number, frame
 from tests.unit import attribute_answers, test_ontoprobe_tables, test_tables_choices
 from tests.unit.prompt_outcomes import examples, outcomes
 from tests.unit.study_frames import benchmark, guesses, scores
@@ -60,55 +58,62 @@ SHOWN = ["own", "other (!)", "short", "server"]
 def bear(tmp_path):
     """Rows, files and the folder of BEAR's benchmark."""
     contracts = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
-    for name, frame in FRAMES.items():
-        schema.write(frame, contracts[name], tmp_path / "world_lite" / f"{name}.parquet")
+    for name, rows_ in FRAMES.items():
+        schema.write(rows_, contracts[name], tmp_path / "world_lite" / f"{name}.parquet")
     paths = answers(tmp_path, schema.SCORES, scores(guesses(FRAMES, 0.7, 0)))
     return rows(benchmark="world_lite", method="sentence"), paths, tmp_path / "world_lite"
 
 
-def test_the_shown_name_follows_the_record(bear):
+def test_soundness_follows_the_record(bear):
     sheet, paths, _ = bear
-    assert marks.names(sheet, paths) == dict(zip(RECORDS, SHOWN, strict=True))
+    told = {"own": 1, "other": 0}
+    assert {n.model: n.value for n in marks.numbers(sheet, paths)} == told
     # one file is enough: a second row of a model whose file tells nothing changes nothing
-    twice = marks.names([*sheet, {"model": "other"}], [*paths, paths[-1]])
-    assert twice["other"] == "other (!)"
+    twice = marks.numbers([*sheet, {"model": "other"}], [*paths, paths[-1]])
+    assert {n.model: n.value for n in twice} == told
 
 
-def test_bear_the_report_and_the_headline_carry_the_mark(bear, capsys):
+def of_bear(sheet, paths, folder):
+    probes = probes_of(sheet, MODELS, paths)
+    studies = make_bear.studies(probes, paths, {"world_lite": folder})
+    return frame("bear", [*make_bear.numbers(studies), *marks.numbers(sheet, paths)])
+
+
+def paged(results, sheet, shown, folder):
+    """The report with BEAR's chapter."""
+    models = {row["model"]: MODELS[row["model"]] for row in sheet}
+    parts = bear_chapter.arranged(results, models, {}, {})
+    chapter.write(Chapter("bear", "BEAR", "Lead.", parts=parts), folder / "bear.json")
+    chapters = [chapter.read(folder / "bear.json")]
+    return report.render(report.Report(results, models, {}, shown, sheet, {}, chapters))
+
+
+def test_bear_the_report_and_the_headline_carry_the_mark(bear):
     sheet, paths, folder = bear
-    probes = gather.probes(sheet, MODELS, paths)
-    assert [p.model for p in probes] == SHOWN
-    tables = gather.tables(gather.studies(probes, paths, {"world_lite": folder}))
-    for name, frame in tables.items():
-        labels = {*frame["row"], *frame["column"]}
-        assert any("other (!) | " in label for label in labels), name
-        assert not any("other | " in label for label in labels), name
-    top = headline.build(tables)
-    said = headline.text(top)
-    assert "other (!), sentence" in said
+    results = of_bear(sheet, paths, folder)
+    assert dict(results.filter(metric="sound").select("model", "value").rows()) == {
+        "own": 1.0, "other": 0.0
+    }  # fmt: skip
+    sign = marks.signs(results)
+    marked = {row["model"] for row in results.iter_rows(named=True) if sign(row)}
+    assert marked == {"other"}
+    assert {sign(row) for row in results.filter(model="other").iter_rows(named=True)} == {" (!)"}
+    said = headline.text(results)
+    assert all(("(!)" in line) == line.startswith("other") for line in said.splitlines()[:8])
     assert marks.NOTE in said
     shown = gather_report._models(sheet, MODELS, paths)
     assert [(m["model"], m["plain"]) for m in shown] == list(
         zip(SHOWN, (5.1, 11.5, "", ""), strict=True)
     )
-    chapter.write(bear_chapter.chapter(bear_chapter.Shown(probes, tables)), folder / "bear.json")
-    chapters = [chapter.read(folder / "bear.json")]
-    page = report.Report(probes, top, {}, shown, [], {}, chapters)
-    html = report.render(page)
-    assert "other (!)" in html
+    html = paged(results, sheet, shown, folder)
     assert html.count("no likelier than the same words shuffled") >= 2  # headline and benchmark
 
 
 def test_without_such_a_model_there_is_no_note(bear):
     sheet, paths, folder = bear
-    probes = gather.probes(sheet[:1], MODELS, paths[:1])
-    tables = gather.tables(gather.studies(probes, paths[:1], {"world_lite": folder}))
-    top = headline.build(tables)
-    assert "(!)" not in headline.text(top)
-    made = bear_chapter.chapter(bear_chapter.Shown(probes, tables))
-    chapter.write(made, folder / "bear.json")
-    chapters = [chapter.read(folder / "bear.json")]
-    assert "(!)" not in report.render(report.Report(probes, top, {}, [], [], {}, chapters))
+    results = of_bear(sheet[:1], paths[:1], folder)
+    assert "(!)" not in headline.text(results)
+    assert "(!)" not in paged(results, sheet[:1], [], folder)
 
 
 @pytest.mark.parametrize("place", ["grids", "folded"])
@@ -127,45 +132,77 @@ def test_ontoprobe_carries_the_mark_and_keeps_the_printed_values(tmp_path):
     schema.write(items, schema.ITEMS, folder / "items.parquet")
     paths = answers(tmp_path, schema.RANKS, test_ontoprobe_tables.make_ranks(items))
     sheet = rows(benchmark="onto_released", method="cloze")
-    switches = ontoprobe_modes.resolve("default")
-    (found,) = ontoprobe_gather.answered(
-        sheet, MODELS, list(map(str, paths)), {"onto_released": folder}, switches
-    )
-    assert [a.label for a in found] == SHOWN
-    assert [a.published for a in found] == list(RECORDS)
+    switches = modes.resolve("default")
+    probes = probes_of(sheet, MODELS, list(map(str, paths)))
+    found = make.answers(probes, paths, {"onto_released": folder}, switches.ties)
+    assert [p.model for p in found] == list(RECORDS)
+    wrong = [x.model for x in marks.numbers(sheet, paths) if x.value == 0]
+    assert [f"{model} (!)" if model in wrong else model for model in RECORDS] == SHOWN
 
 
 def test_multiple_choice_carries_the_mark(tmp_path):
-    made = test_tables_choices.answered()
+    asked, chosen = test_tables_choices.answered()
     questions = tmp_path / "choices.parquet"
-    schema.write(made.questions, schema.CHOICES, questions)
-    paths = answers(tmp_path, schema.CHOSEN, made.chosen)
-    found = choices.answered(
-        rows(benchmark="onto_world"), MODELS, [str(questions)] * 4, list(map(str, paths))
-    )
-    assert [a.label for a in found] == [f"{name} | onto_world" for name in SHOWN]
+    schema.write(asked, schema.CHOICES, questions)
+    paths = answers(tmp_path, schema.CHOSEN, chosen)
+    sheet, files = rows(benchmark="onto_world", method="choice"), list(map(str, paths))
+    given = values.published(Path(__file__).parents[2] / "resources/published")
+    found = [
+        *marks.numbers(sheet, files),
+        *make.picked(sheet, MODELS, [str(questions)] * 4, files, given),
+    ]
+    shown = grid.of_view(views.TABLE5, frame("ontoprobe", found))
+    assert {any("(!)" in cell.text for cell in row) for row in shown.rows} == {True, False}
+    marked = {row[0].text for row in shown.rows if any("(!)" in cell.text for cell in row)}
+    assert marked == {name.removesuffix(" (!)") for name in SHOWN if name.endswith(" (!)")}
 
 
 def test_autoprompt_carries_the_mark(tmp_path):
     frame = examples({"P36": {"train": 1, "test": 2}})
     schema.write(frame, schema.EXAMPLES, tmp_path / "examples.parquet")
     paths = answers(tmp_path, schema.OUTCOMES, outcomes(frame, {"P36": [1, 2]}, "manual"))
-    sheet = [{**row, "prompt": "manual"} for row in rows(benchmark="auto_world")]
+    sheet = [{**r, "prompt": "manual"} for r in rows(benchmark="auto_world", method="predict")]
     found = autoprompt_gather.answered(sheet, MODELS, paths, {"auto_world": tmp_path})
-    assert [a.label for a in found] == [f"{name} | manual" for name in SHOWN]
-    assert [a.published for a in found] == list(RECORDS)
-    folder = tmp_path / "searched" / "auto_world" / "other"
-    folder.mkdir(parents=True)
-    (folder / "P36.json").write_text("{}")
-    (prompt,) = autoprompt_prompts.read([folder], marks.names(sheet, paths))
-    assert prompt.model == "other (!)"
+    assert [a.probe.model for a in found] == list(RECORDS)
+    made = [*autoprompt_make.measure(found, [], {}), *marks.numbers(sheet, paths)]
+    page = autoprompt_chapter.chapter(results.frame("autoprompt", made), MODELS, {}, "default")
+    checked = set()
+    for shown in page.grids:
+        for row in shown.rows:
+            for head, cell in zip(shown.heads, row, strict=True):
+                model = {*head.split(", "), *(c.text for c in row)} & set(RECORDS)
+                if cell.hint and model:
+                    assert ("(!)" in cell.text) == (model == {"other"}), (shown.title, head)
+                    checked |= model
+    assert checked == set(RECORDS)
 
 
 def test_the_nine_attributes_carry_the_mark(bear):
     sheet, paths, _ = bear
-    probes = gather.probes([{**r, "benchmark": "symmetry"} for r in sheet], MODELS, paths)
+    probes = probes_of([{**r, "benchmark": "symmetry"} for r in sheet], MODELS, paths)
     made = attribute_answers.study()
-    own = attributes_study.Answers(probes[1], made.answers[0].alphas)
-    named = attributes_study.triples(own, made.benchmarks["symmetry"])
+    alphas, _ = next(iter(made.answers.values()))
+    named = study.triples(probes[1], alphas, made.benchmarks["symmetry"])
     assert named.height > 0
-    assert set(named["model"]) == {"other (!)"}
+    assert set(named["model"]) == {"other"}
+
+
+def test_the_headline_marks_numbers_of_few_rows():
+    own = {"metric": "accuracy", "benchmark": "onto_world", "model": "m", "method": "choice"}
+    own |= {"prompt": "templates", "setting": {"way": "stem"}}
+    numbers = [Number(group=g, value=50.0, n=n, **own) for g, n in (("TP", 2), ("SCO", 5))]
+    said = headline.text(frame("ontoprobe", numbers))
+    assert "50.0 †" in said
+    assert said.count("†") == 2  # the number and the note
+
+
+def test_a_verdict_of_its_own_goes_before_that_of_the_whole_probe():
+    own = {"benchmark": "onto_world", "model": "m", "prompt": "templates", "method": "cloze"}
+    verdicts = [("", 0), ("TP", 1), ("SCO", 0)]
+    numbers = [Number(metric="calibrated", group=g, value=v, n=9, **own) for g, v in verdicts]
+    numbers += [Number(metric="R@1", group=g, value=1, n=9, **own) for g in ("TP", "SCO", "DM")]
+    numbers += [Number(metric="R@1", value=1, n=9, **{**own, "model": "other"})]
+    found = frame("ontoprobe", numbers)
+    sign = marks.signs(found)
+    told = [(r["group"], sign(r)) for r in found.filter(metric="R@1").iter_rows(named=True)]
+    assert told == [("TP", ""), ("SCO", " (?)"), ("DM", " (?)"), ("", "")]

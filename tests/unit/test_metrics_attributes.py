@@ -7,10 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgprobe.metrics import attributes
-from kgprobe.metrics.attributes import SIZES, cluster_interval, measure, partial, parts
+from kgprobe.metrics.attributes import EQUATIONS, measure, parts
+from kgprobe.sampling import hash_key
 
 RATIOS = ("symmetry", "bidirectional", "paths", "ambiguous")
 CHAINS = ("hierarchy", "composite")
+SIZES = {name: equation[0] for name, equation in EQUATIONS.items()}
 EVERY = (*SIZES, "entity_centric")
 
 
@@ -129,8 +131,9 @@ def test_missing_is_not_wrong():
 
 
 def test_partial_scores():
-    rows = parts(pl.concat([alphas("hierarchy", [(1, 1, 0), (0, 1, 1)]), alphas("bias", [(1,)])]))
-    assert partial(rows).rows() == [("hierarchy", 0.5, 2)]
+    made = measure(pl.concat([alphas("hierarchy", [(1, 1, 0), (0, 1, 1)]), alphas("bias", [(1,)])]))
+    found = made.select("benchmark", "partial", "examples").rows()
+    assert found == [("bias", None, 1), ("hierarchy", 0.5, 2)]
 
 
 def drawn_with_replacement(above, below, seed):
@@ -150,36 +153,9 @@ def test_the_interval_of_fractional_scores_is_a_bootstrap_over_examples(seed):
     given_ = alphas("symmetry", scores, kind="token_mean")
     row = one(measure(given_, by=["kind"], **({} if seed is None else {"seed": seed})))
     above, below = zip(*(literal("symmetry", s) for s in scores), strict=True)
-    expected = drawn_with_replacement(above, below, seed or 0)
+    expected = drawn_with_replacement(above, below, hash_key(seed or 0, "bootstrap", ""))
     assert (row["low"], row["high"]) == pytest.approx(expected)
     assert row["low"] < row["value_pooled"] < row["high"]
-    if seed is None:
-        straight = attributes.bootstrap_ratio(np.array(above), np.array(below))
-        assert straight == pytest.approx(expected)
-
-
-def test_a_bootstrap_of_many_examples_is_drawn_in_parts_and_the_same():
-    scores = np.random.default_rng(3).random(2600)
-    generator = np.random.Generator(np.random.PCG64(5))
-    means = scores[generator.integers(0, 2600, size=(2000, 2600))].mean(axis=1)
-    found = attributes.bootstrap_ratio(scores, np.ones(2600), 5)
-    assert found == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
-
-
-@pytest.mark.parametrize("seed", [None, 0, 3])
-def test_the_cluster_interval_draws_whole_patterns(seed):
-    names = ["P1", "P2", "P3", "P4", "P5", "P6", "P7"]
-    patterns = {i: names[i % 7] for i in range(17)}
-    scores = [tuple(pair) for pair in np.random.default_rng(2).random((17, 2)).tolist()]
-    scores[3] = (0, 0)
-    rows = parts(alphas("paths", scores, patterns))
-    sums = {p: [0.0, 0.0] for p in names}
-    for i, example in enumerate(scores):
-        for k, value in enumerate(literal("paths", example)):
-            sums[patterns[i]][k] += value
-    above, below = zip(*sums.values(), strict=True)
-    found = cluster_interval(rows, **({} if seed is None else {"seed": seed}))
-    assert found == pytest.approx(drawn_with_replacement(above, below, seed or 0))
 
 
 def test_an_example_of_several_relations_counts_once_unless_asked_by_relation():
@@ -188,16 +164,6 @@ def test_an_example_of_several_relations_counts_once_unless_asked_by_relation():
     )
     assert parts(given_)["pattern"].to_list() == ["all", "all"]
     assert parts(given_, patterns=True).height == 6
-
-
-def test_cluster_interval_is_wider_when_patterns_agree():
-    patterns = {i: f"P{i // 10}" for i in range(100)}
-    rows = parts(alphas("bias", [(i // 10 % 2,) for i in range(100)], patterns))
-    low, high = cluster_interval(rows)
-    all_ = one(measure(alphas("bias", [(i // 10 % 2,) for i in range(100)])))
-    assert high - low > 1.5 * (all_["high"] - all_["low"])
-    with pytest.raises(ValueError, match="no defined example"):
-        cluster_interval(parts(alphas("symmetry", [(0, 0)])))
 
 
 def test_wrong_input_is_named():

@@ -6,16 +6,11 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks import (
-    ontoprobe,
-    ontoprobe_concepts,
-    ontoprobe_modes,
-    ontoprobe_own,
-    ontoprobe_reasoning,
-    ontoprobe_released,
-)
+from kgprobe.benchmarks.ontoprobe import build, concepts, modes, reasoning, released
+from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
+from kgprobe.settings import Rows
 
-SWITCHES = ontoprobe_modes.resolve("default")
+SWITCHES = modes.resolve("default")
 COUNT = 34
 
 
@@ -72,13 +67,13 @@ def write_release(folder, change=lambda files: None):
 
 
 def built(folder, switches=SWITCHES):
-    taken = ontoprobe_released.take(folder, switches)
-    return taken, ontoprobe.build(taken, switches, "onto_released")
+    taken = released.take(folder, switches)
+    return taken, build.build(taken, switches, "onto_released")
 
 
 def test_frames_obey_their_contracts(tmp_path):
     taken, sets = built(write_release(tmp_path))
-    rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
+    rules = reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
     for frame, contract in (
         (sets.items, schema.ITEMS),
         (rules, schema.ITEMS),
@@ -88,14 +83,14 @@ def test_frames_obey_their_contracts(tmp_path):
     ):
         schema.check(frame, contract)
     assert sets.items.filter(item="SCO-20")["answers"].item().to_list() == [20, 19, 18]
-    assert set(rules["relation"]) == set(ontoprobe_reasoning.RULES)
+    assert set(rules["relation"]) == set(reasoning.RULES)
 
 
 def test_every_rule_says_its_premises(tmp_path):
     taken, sets = built(write_release(tmp_path))
-    rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
+    rules = reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
     said = {
-        rule: ontoprobe_reasoning.manual(json.loads(meta), True, True)
+        rule: reasoning.manual(json.loads(meta), True, True)
         for rule, meta in rules.filter(row=21).select("relation", "meta").rows()
     }
     assert said["rdfs2"] == (
@@ -114,8 +109,8 @@ def test_every_rule_says_its_premises(tmp_path):
         "Therefore, [X] has superclass [MASK] ."
     )
     meta = json.loads(rules.filter(item="rdfs9-21")["meta"].item())
-    assert ontoprobe_reasoning.manual(meta, False, False) == "Therefore, " + meta["h"]
-    assert ontoprobe_reasoning.manual(meta, True, True, "P2_P1").startswith("[X] is a kind 22 .")
+    assert reasoning.manual(meta, False, False) == "Therefore, " + meta["h"]
+    assert reasoning.manual(meta, True, True, "P2_P1").startswith("[X] is a kind 22 .")
 
 
 def test_rows_that_repeat_and_subjects_of_training_are_marked(tmp_path):
@@ -173,7 +168,7 @@ def test_wrong_input_names_file_and_row(tmp_path, change, message):
 
 def test_a_small_part_keeps_golds_and_renumbers(tmp_path):
     _, sets = built(write_release(tmp_path))
-    few = ontoprobe.lite(sets, {"dev": 1, "test": 2}, 5, 0)
+    few = build.lite(sets, Rows(dev=1, test=2), 5, 0)
     schema.check(few.items, schema.ITEMS)
     schema.check(few.candidates, schema.CANDIDATES)
     assert few.items.height == 15
@@ -223,10 +218,10 @@ PATTERNS = [{"property": f"P{i}", "pattern": f"[X]'s link {i} is [Y] ."} for i i
 
 def test_our_own_ontology_is_split_by_hash_and_counts_what_it_leaves_out():
     taken = ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0)
-    sets = ontoprobe.build(taken, SWITCHES, "onto_world")
+    sets = build.build(taken, SWITCHES, "onto_world")
     parts = sets.items.group_by("relation", "role").len()
     assert set(parts.filter(role="train")["len"]) == {10} == set(parts.filter(role="dev")["len"])
-    for task in ontoprobe_concepts.TASKS:
+    for task in concepts.TASKS:
         own = sets.items.filter(relation=task)
         assert own["subject_id"].n_unique() == own.height
     steps = {s: n for t, s, n in taken.steps if t == "DM"}

@@ -1,15 +1,19 @@
 """What wrong input of OntoProbe gets: one error that names every task, file and row, in time."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import ontoprobe, ontoprobe_modes, ontoprobe_own, ontoprobe_reasoning
-from kgprobe.benchmarks.ontoprobe_checks import SHOWN
-from kgprobe.probes import ranks, reasoned, soft_memory
+from kgprobe.benchmarks.ontoprobe import build, modes, reasoning
+from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
+from kgprobe.benchmarks.ontoprobe.build import SHOWN
+from kgprobe.probes.jobs import rank
+from kgprobe.probes.jobs.ontoprobe import reason, soft
+from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
 from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
-from kgprobe.probes.prompts import soft_files
-from kgprobe.probes.soft_rows import prepared
-from kgprobe.probes.spelling import rankable
+from kgprobe.probes.prompts.trained import soft as trained
+from kgprobe.probes.text.spelling import rankable
 from tests.unit import soft_frames as frames
 from tests.unit.test_ontoprobe import PATTERNS, SWITCHES, built, own_tables, write_release
 from tests.unit.test_reasoning import PLAN, Silent, saved
@@ -24,7 +28,7 @@ def no_weights(spec):
 @pytest.fixture
 def unloaded(monkeypatch):
     """Reading any weights fails the test."""
-    for module in (ranks, soft_memory):
+    for module in (rank, soft):
         monkeypatch.setattr(module, "load_model", no_weights)
 
 
@@ -90,7 +94,7 @@ def test_a_superproperty_without_pattern_is_told_by_the_rule_that_needs_it(tmp_p
     taken, sets = built(write_release(tmp_path, change))
     taken.concepts.patterns.pop("odd")
     with pytest.raises(ValueError, match=r"rules: rdfs7 cannot be built\n.*'odd' has no pattern"):
-        ontoprobe_reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
+        reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
 
 
 def test_our_own_ontology_tells_labels_ends_patterns_and_short_tasks_together():
@@ -111,11 +115,14 @@ def test_our_own_ontology_tells_labels_ends_patterns_and_short_tasks_together():
     )
     patterns = [*PATTERNS[1:], {"property": "P0", "pattern": "[X] and ."}]
     with pytest.raises(ValueError, match="ontology, RG, TP, SCO, SPO, DM cannot") as told:
-        ontoprobe_own.take(odd, patterns, {**SWITCHES, "split": "30/40"}, 0)
+        ontoprobe_own.take(odd, patterns, replace(SWITCHES, split="30/40"), 0)
     text = str(told.value)
     assert "classes, row 9 (d/C9): no label; add rdfs:label" in text
     assert "properties, w/P8 (link 8): its range d/Gone is no class of the ontology" in text
-    assert "ontology_patterns.tsv, P0: needs one [X] and one [Y], has '[X] and .'" in text
+    assert (
+        "ontology_patterns.tsv, P0: expected one [X] and one [Y], found 1 and 0 in '[X] and .'"
+        in text
+    )
     assert "task SCO has 44 rows; 30 for training, 40 for choosing" in text
     assert "smaller ontoprobe.switches.split" in text
 
@@ -138,7 +145,7 @@ def long_subjects(tasks, words=600):
 
 def test_too_long_prompts_of_all_relations_are_told_before_the_model_is_loaded(tmp_path, unloaded):
     with pytest.raises(ValueError, match="cannot be asked all prompts") as told:
-        ranks.rank_frame(
+        rank.rank_frame(
             saved(tmp_path), long_subjects(["TP", "SPO"]), frames.candidates(), prompts(), Silent
         )
     lines = str(told.value).splitlines()
@@ -152,7 +159,7 @@ def test_too_long_prompts_of_all_relations_are_told_before_the_model_is_loaded(t
 def test_soft_prompts_and_rules_tell_it_before_the_model_is_loaded(tmp_path, unloaded, name):
     spec = saved(tmp_path, name)
     with pytest.raises(ValueError, match=r"tasks that cannot be asked\nSCO: .*\n.*item SCO-1"):
-        soft_memory.train(
+        soft.train(
             spec,
             long_subjects(["SCO"]).with_columns(
                 subject=pl.when(pl.col("item") == "SCO-1")
@@ -171,13 +178,13 @@ def test_soft_prompts_and_rules_tell_it_before_the_model_is_loaded(tmp_path, unl
         .otherwise(pl.col("meta"))
     )
     with pytest.raises(ValueError, match=r"rules that cannot be asked\nrdfs9: .*\n.*item rdfs9-4"):
-        reasoned.reason(
+        reason.reason(
             spec, longer, frames.candidates(), None, TWO_PAIRS, PLAN, ("manual+manual",),
             progress=Silent,
         )  # fmt: skip
     gone = frames.reasoning().filter(~((pl.col("relation") == "rdfs3") & (pl.col("role") == "dev")))
     with pytest.raises(ValueError, match="rdfs3: no train or dev rows for the conjunction"):
-        reasoned.reason(
+        reason.reason(
             spec, gone, frames.candidates(), None, TWO_PAIRS, PLAN, ("manual+soft",),
             progress=Silent,
         )  # fmt: skip
@@ -188,7 +195,7 @@ def test_a_split_without_rows_and_a_row_of_two_parts_are_told_per_task(tmp_path,
     gone = (pl.col("relation") == "RG") & (pl.col("role") == "dev")
     twin = items.filter(item="TP-0").with_columns(item=pl.lit("TP-9"), role=pl.lit("test"))
     with pytest.raises(ValueError, match="tasks that cannot be asked") as told:
-        soft_memory.train(
+        soft.train(
             saved(tmp_path),
             pl.concat([items.filter(~gone), twin]),
             frames.candidates(),
@@ -206,14 +213,14 @@ def test_a_split_without_rows_and_a_row_of_two_parts_are_told_per_task(tmp_path,
 
 def test_prompt_files_of_another_model_are_told_before_the_model_is_loaded(tmp_path, monkeypatch):
     spec, folder = saved(tmp_path), tmp_path / "p"
-    soft_memory.train(spec, frames.items(), frames.candidates(), TWO_PAIRS, PLAN, folder, Silent)
-    monkeypatch.setattr(soft_memory, "load_model", no_weights)
+    soft.train(spec, frames.items(), frames.candidates(), TWO_PAIRS, PLAN, folder, Silent)
+    monkeypatch.setattr(soft, "load_model", no_weights)
     other = saved(tmp_path, "distilbert")
-    with pytest.raises(soft_files.PromptError, match="train the prompt anew") as told:
-        soft_memory.rank(other, frames.items(), frames.candidates(), folder, TWO_PAIRS, Silent)
+    with pytest.raises(trained.PromptError, match="train the prompt anew") as told:
+        soft.rank(other, frames.items(), frames.candidates(), folder, TWO_PAIRS, Silent)
     assert len(str(told.value).splitlines()) == len(frames.TASKS)
     with pytest.raises(ValueError, match=r"rdfs2: .*train the prompt anew"):
-        reasoned.reason(
+        reason.reason(
             other, frames.reasoning(), frames.candidates(), folder, TWO_PAIRS, PLAN,
             ("soft+manual",), progress=Silent,
         )  # fmt: skip
@@ -238,7 +245,7 @@ def odd_candidates():
 
 
 def test_soft_prompts_and_rules_leave_out_what_cannot_be_spelt_and_say_so(tmp_path):
-    switches = {**TWO_PAIRS, "unknown_candidates": "leave_out"}
+    switches = replace(TWO_PAIRS, unknown_candidates="leave_out")
     spec, folder, odd = saved(tmp_path), tmp_path / "p", odd_candidates()
     only = frames.items().with_columns(
         answers=pl.when(pl.col("item") == "TP-6")
@@ -249,8 +256,8 @@ def test_soft_prompts_and_rules_leave_out_what_cannot_be_spelt_and_say_so(tmp_pa
     gone = known.record["candidates_left_out"]
     assert gone["class"] == ["Ж"]
     assert known.record["items_without_gold"] == ["TP-6"]
-    soft_memory.train(spec, only, odd, switches, PLAN, folder, Silent)
-    found, _, record = soft_memory.rank(spec, only, odd, folder, switches, Silent)
+    soft.train(spec, only, odd, switches, PLAN, folder, Silent)
+    found, _, record = soft.rank(spec, only, odd, folder, switches, Silent)
     assert record["candidates_left_out"] == gone
     golds = dict(only.select("item", "answers").rows())
     sets = dict(only.select("item", "candidates").rows())
@@ -259,7 +266,7 @@ def test_soft_prompts_and_rules_leave_out_what_cannot_be_spelt_and_say_so(tmp_pa
         assert sets[item] != "class" or gold != 1
     assert "TP-6" not in found["item"].to_list()
     assert found["worst"].max() <= 6  # of seven classes
-    answers, tests, told = reasoned.reason(
+    answers, tests, told = reason.reason(
         spec, frames.reasoning(), odd, None, switches, PLAN, ("manual+manual",), progress=Silent
     )
     assert told["candidates_left_out"] == gone
@@ -272,8 +279,8 @@ def test_outline_and_model_agree_on_what_identifies_them(tmp_path):
     spec = saved(tmp_path)
     light, whole = outline(spec), load_model(spec)
     assert light.limit == whole.limit
-    same = soft_files.identity(whole)
-    assert soft_files.identity(light) == {k: v for k, v in same.items() if k != "hidden_size"}
+    same = trained.identity(whole)
+    assert trained.identity(light) == {k: v for k, v in same.items() if k != "hidden_size"}
     labels = {"class": frames.CLASSES}
     assert rankable(light, labels) == rankable(whole, labels)
 
@@ -286,7 +293,7 @@ def test_modes_are_refused_with_the_legal_values():
         ({"ties": "x"}, "legal: mean_rank, index_order, expectation"),
     ):
         with pytest.raises(ValueError, match=message):
-            ontoprobe_modes.resolve("default", switches)
+            modes.resolve("default", switches)
 
 
 def test_limited_builds_tell_every_row(tmp_path):
@@ -295,9 +302,9 @@ def test_limited_builds_tell_every_row(tmp_path):
     def change(files):
         files["memorizing/subClassOf.jsonl"][30]["xxx"] = ["unheard"]
 
-    switches = {**SWITCHES, "item_limit": "5"}
+    switches = replace(SWITCHES, item_limit="5")
     write_release(tmp_path, change)
     for chosen in (switches, SWITCHES):
         with pytest.raises(ValueError, match="SCO cannot be built"):
             built(tmp_path, chosen)
-    assert ontoprobe.beyond([], switches) == set()
+    assert build.beyond([], switches) == set()

@@ -1,35 +1,40 @@
 """Every switch of OntoProbe that builds or reads questions changes what it names, and only that."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks import choices as asked_options
-from kgprobe.benchmarks import ontoprobe as built
-from kgprobe.benchmarks import (
-    ontoprobe_modes,
-    ontoprobe_own,
-    ontoprobe_reasoning,
-    ontoprobe_released,
-)
-from kgprobe.probes import ranks, reason_rows, soft_memory
-from kgprobe.probes import reasoned as probed
-from kgprobe.probes.soft_rows import by_hand, check_tasks, prepared
-from kgprobe.tables import (
-    choices,
-    ontoprobe,
-    ontoprobe_figures,
-    ontoprobe_groups,
-    ontoprobe_values,
-)
-from kgprobe.tables import ontoprobe_reasoning as reasoned
-from kgprobe.tables.ontoprobe import Answered
+from kgprobe.benchmarks.ontoprobe import build as built
+from kgprobe.benchmarks.ontoprobe import choices as asked_options
+from kgprobe.benchmarks.ontoprobe import modes, reasoning, released
+from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
+from kgprobe.probes.jobs import rank as ranks
+from kgprobe.probes.jobs.frames import by_hand
+from kgprobe.probes.jobs.ontoprobe import reason as probed
+from kgprobe.probes.jobs.ontoprobe import reason_rows
+from kgprobe.probes.jobs.ontoprobe import soft as soft_memory
+from kgprobe.probes.jobs.ontoprobe.soft_rows import check_tasks, prepared
+from kgprobe.settings import Rows
+from kgprobe.tables import results
+from kgprobe.tables.ontoprobe import choices, figures, memorising
+from kgprobe.tables.ontoprobe import reasoning as reasoned
+from kgprobe.tables.ontoprobe import values as ontoprobe_values
+from kgprobe.tables.results import Number
 from tests.unit import soft_frames
 from tests.unit.test_ontoprobe import PATTERNS, own_tables, write_release
 from tests.unit.test_ontoprobe_bad_input import prompts
-from tests.unit.test_ontoprobe_tables import make_cases, make_items, make_printed, make_ranks
+from tests.unit.test_ontoprobe_tables import (
+    PRINTED,
+    make_cases,
+    make_items,
+    make_printed,
+    make_ranks,
+    probe,
+)
 from tests.unit.test_reasoning import SWITCHES as TWO_PAIRS
 from tests.unit.test_reasoning import Silent, saved
 
@@ -51,10 +56,10 @@ def folder(tmp_path_factory):
 
 
 def frames(folder, **switches):
-    chosen = ontoprobe_modes.resolve("default", switches)
-    taken = ontoprobe_released.take(folder, chosen)
+    chosen = modes.resolve("default", switches)
+    taken = released.take(folder, chosen)
     sets = built.build(taken, chosen, "x")
-    rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, chosen)
+    rules = reasoning.build(taken, sets.items, sets.candidates, chosen)
     return sets.items, sets.prompts, rules
 
 
@@ -100,7 +105,7 @@ def test_item_limit(folder, tmp_path):
     assert counts(items) == every
     assert counts(by_hand(items)) == {**every, "TP": 5, "SCO": 5}
     assert by_hand(items).filter(relation="SCO", role="test")["row"].to_list() == [*range(20, 25)]
-    options = built.build(ontoprobe_released.take(folder, TWO_PAIRS), TWO_PAIRS, "x").candidates
+    options = built.build(released.take(folder, TWO_PAIRS), TWO_PAIRS, "x").candidates
     ranked, _, _ = ranks.rank_frame(saved(tmp_path), items, options, asked, Silent)
     assert set(ranked["item"]) == set(by_hand(items)["item"])
     own = reason_rows.cases(rules)
@@ -110,7 +115,7 @@ def test_item_limit(folder, tmp_path):
             for rule in ("rdfs11", "rdfs7")
         ]
         assert tuple(map(len, tested)) == sizes
-    few = built.lite(built.Sets(items, options, asked, asked), {"test": 9}, 0, 0)
+    few = built.lite(built.Sets(items, options, asked, asked), Rows(test=9), 0, 0)
     assert counts(few.items) == {"TP": 5, "SCO": 5, "SPO": 9, "DM": 9, "RG": 9}
 
 
@@ -153,11 +158,11 @@ def test_article(tmp_path):
     said = "One has to be {} odd kind if one has link 26 ."
     assert premises(plain, "rdfs2-26")[0] == said.format("an")
     assert premises(other, "rdfs2-26")[0] == said.format("a")
-    for mode in ontoprobe_modes.MODES:
-        switches = ontoprobe_modes.resolve(mode)
-        taken = ontoprobe_released.take(known, switches)
+    for mode in modes.MODES:
+        switches = modes.resolve(mode)
+        taken = released.take(known, switches)
         sets = built.build(taken, switches, "x")
-        rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, switches)
+        rules = reasoning.build(taken, sets.items, sets.candidates, switches)
         assert premises(rules, "rdfs9-23")[0] == "Kind 24 is an odd kind ."
         assert premises(rules, "rdfs9-21")[1] == "[X] is an odd kind ."
         assert premises(rules, "rdfs9-24") == ("Kind 25 is a kind 24 .", "[X] is a kind 25 .")
@@ -198,7 +203,7 @@ def test_premise_test(folder):
     assert len(golds["rdfs9-23"]) > 1
     assert tests["rdfs9-23"]["manual"]["text"] == "[X] is a particular [MASK] ."
     assert len(tests["rdfs9-23"]["manual"]["golds"]) == 1
-    assert {ontoprobe_modes.resolve(m)["premise_test"] for m in ("default", "paper")} == {"own"}
+    assert {modes.resolve(m).premise_test for m in ("default", "paper")} == {"own"}
 
 
 def test_soft_stop(folder):
@@ -216,7 +221,7 @@ def test_soft_stop(folder):
 def test_premise_order(folder):
     _, _, rules = frames(folder)
     meta = json.loads(rules.filter(item="rdfs5-21")["meta"].item())
-    first, second = (ontoprobe_reasoning.manual(meta, True, True, o) for o in ("P1_P2", "P2_P1"))
+    first, second = (reasoning.manual(meta, True, True, o) for o in ("P1_P2", "P2_P1"))
     assert first.startswith("Link 21 implies")
     assert second.startswith("[X] implies link 21")
     assert sorted(first.split()) == sorted(second.split())
@@ -246,7 +251,7 @@ def test_ties():
 
 def test_premise_threshold_and_dropped_middle():
     ranked = [("a", 1.0, 1.0, 0), ("b", 0.5, 2.0, 1), ("c", 0.1, 10.0, 2)]
-    assert reasoned.halves(ranked, "threshold")[0] == {"a": 1, "b": 1, "c": 0}
+    assert reasoned.halves(ranked, "threshold") == {"a": 1, "b": 1, "c": 0}
     cases = make_cases(3)
     first = pl.DataFrame({"item": ["T-0", "T-1", "T-2"], "MRR": [1.0, 0.5, 0.1], "rank": 1.0})
     second = cases.select("item", MRR=1.0, rank=1.0)
@@ -257,10 +262,9 @@ def test_premise_threshold_and_dropped_middle():
         orient="row",
     )
     sizes = [
-        reasoned.settings(answers, premises, cases, drop)
-        .filter(rule="rdfs9", p1=2, p2=2)["items"]
-        .list.len()
-        .item()
+        reasoned.settings(answers, premises, drop)
+        .filter(rule="rdfs9", premise="P1 EX, P2 EX")
+        .height
         for drop in (False, True)
     ]
     assert sizes == [3, 2]
@@ -274,10 +278,11 @@ def test_missing_candidate():
     )
     first = pl.DataFrame({"item": [f"T-{r}" for r in range(4)], "MRR": 0.5, "rank": 2.0})
     second = cases.select("item", MRR=1.0, rank=1.0)
-    for skip, known in ((False, 4), (True, 3)):
+    # of three rows the middle one is in neither half
+    for skip, known in ((False, 4), (True, 2)):
         premises = reasoned.classify(cases, first, second, "halves", skip)
-        assert len(premises.second["rdfs7"]) == known
-        assert len(premises.first["rdfs7"]) == 4
+        own = premises.filter(rule="rdfs7")
+        assert (own["first"].count(), own["second"].count()) == (4, known)
 
 
 def test_index_order_ranks_ties_by_tokens_then_by_index():
@@ -339,9 +344,9 @@ def test_select(monkeypatch):
     test = values.filter(role="test")
     assert ontoprobe_values.choose(values, "oracle") == ontoprobe_values.choose(test, "oracle")
     assert ontoprobe_values.choose(values, "oracle") != ontoprobe_values.choose(values)
-    own = Answered("m", "onto_world", "masked", False, "", False, values)
-    rows = ontoprobe_groups.groups([own], "distinct", 0, "oracle")["row"]
-    assert all(" | manual, oracle | " in row for row in rows)
+    found = list(memorising.groups(probe("m"), values, "distinct", 0, "oracle"))
+    assert found
+    assert {x.setting["choice"] for x in found} == {"chosen on test"}
 
 
 def test_average():
@@ -350,40 +355,46 @@ def test_average():
     values = ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(make_items())), known)
     # tasks differ in their number of configurations, so that the two averages differ
     values = values.filter((pl.col("task") != "TP") | (pl.col("template") == "m1"))
-    own = Answered("m", "onto_world", "masked", False, "", False, values)
-    frame = ontoprobe.averages([own], printed, "distinct")
-    drawn = {a: ontoprobe_figures.bars(frame, a)[0].svg for a in ("rows", "weighted")}
+    found = memorising.compared({probe("m"): values}, printed, "distinct", 0)
+    frame = results.frame("ontoprobe", found)
+    drawn = {a: figures.bars(frame, a)[0].svg for a in ("rows", "weighted")}
     assert drawn["rows"] != drawn["weighted"]
-    cells = pl.DataFrame(
-        [("a | rdfs2", c, v) for c, v in (("P1 EX, P2 EX", 0.25), ("P1 EX, P2 EX, by rows", 0.75))],
-        schema=["row", "column", "value"],
-        orient="row",
-    ).with_columns(paper=pl.lit("ontoprobe"), table=pl.lit("t"), n=1, low=None, high=None,
-                   published=None)  # fmt: skip
-    grids = {a: ontoprobe_figures.grids(cells, a)[0].svg for a in ("rows", "weighted")}
+    base = Number(metric="MRR", n=1, model="a", group="rdfs2", setting={"premise": "P1 EX, P2 EX"})
+    numbers = [
+        base.but(value=value, setting={"weighting": weighting})
+        for weighting, value in zip(reasoned.WEIGHTINGS, (0.75, 0.25), strict=True)
+    ]
+    cells = results.frame("ontoprobe", numbers)
+    grids = {a: figures.grids(cells, a)[0].svg for a in ("rows", "weighted")}
     assert ("0.75" in grids["rows"], "0.25" in grids["weighted"]) == (True, True)
 
 
 def test_printed_averages_stand_apart_unless_the_models_are_the_same():
     known = ontoprobe_values.of_items(make_items())
     values = ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(make_items())), known)
-    for printed_model, complete, beside in (
-        ("x", True, True),
-        ("y", True, False),
-        ("x", False, False),
+    setting = {"masks": "multiple", "weighting": memorising.WEIGHTINGS[0]}
+    for printed_model, benchmark, beside in (
+        ("x", "onto_released", True),
+        ("y", "onto_released", False),
+        ("x", "onto_released_lite", False),
     ):
         printed = make_printed().with_columns(model=pl.lit(printed_model))
-        own = Answered("x", "onto_released", "masked", False, "x", complete, values)
-        frame = ontoprobe.averages([own], printed, "distinct")
-        ours = frame.filter(pl.col("row") == "Figure 5 | multiple | rows | x")
-        assert (ours["published"].null_count() == 0) == beside
-        theirs = frame.filter(pl.col("row") == f"Figure 5 | multiple | rows | {ontoprobe.PAPERS}")
-        assert theirs.filter(column="R@1")["value"].item() == 1.0
+        own = probe("x", benchmark, source="hub:x")
+        found = list(memorising.compared({own: values}, printed, "distinct", 0))
+        ours = [x for x in found if x.setting == setting and x.model == ""]
+        assert len(ours) == 4
+        assert all((x.published is not None) == beside for x in ours)
+        (theirs,) = [
+            x
+            for x in found
+            if x.setting == setting and x.model == memorising.PAPERS and x.metric == "R@1"
+        ]
+        assert theirs.value == 1.0
 
 
 def test_properties_and_instances_per_class():
     def took(**chosen):
-        switches = ontoprobe_modes.resolve("default", chosen)
+        switches = modes.resolve("default", chosen)
         return ontoprobe_own.take(own_tables(), PATTERNS, switches, 0)
 
     assert len(took().concepts.properties) == 36
@@ -396,10 +407,10 @@ def test_split(folder):
     items, _, _ = frames(folder, split="4/6")
     counts = dict(items.filter(relation="DM").group_by("role").len().rows())
     assert counts == {"train": 4, "dev": 6, "test": 24}
-    switches = ontoprobe_modes.resolve("default", {"split": "4/6"})
+    switches = modes.resolve("default", {"split": "4/6"})
     own = ontoprobe_own.take(own_tables(), PATTERNS, switches, 0)
     assert [r.role for r in own.rows if r.task == "DM"].count("dev") == 6
-    assert {ontoprobe_modes.resolve(mode)["split"] for mode in ontoprobe_modes.MODES} == {"10/10"}
+    assert {modes.resolve(mode).split for mode in modes.MODES} == {"10/10"}
 
 
 def test_candidate_space(tmp_path):
@@ -418,7 +429,7 @@ def test_max_length(tmp_path):
     spec = saved(tmp_path)
     known = prepared(spec, items, soft_frames.candidates(), TWO_PAIRS)
     check_tasks(known, TWO_PAIRS, {"TP": 3}, ("train", "dev", "test"))
-    padded = {**TWO_PAIRS, "max_length": "padded"}
+    padded = replace(TWO_PAIRS, max_length="padded")
     with pytest.raises(ValueError, match=r"item TP-1, template 0: \d+ tokens .* 64 are allowed"):
         check_tasks(known, padded, {"TP": 3}, ("train", "dev", "test"))
     moved = items.with_columns(role=pl.when(item="TP-1").then(pl.lit("test")).otherwise("role"))
@@ -444,19 +455,16 @@ def test_mc_split(tmp_path):
         schema=["item", "task", "premise", "source", "question", "options", "gold"],
         orient="row",
     )
-    chosen = pl.DataFrame(
-        {"item": ["TP-1", *"bcde"], "way": "answer", "chosen": [0, 0, 1, 0, 0], "rule": "letter"}
-    )
+    chosen = pl.DataFrame({"item": ["TP-1", *"bcde"], "chosen": [0, 0, 1, 0, 0], "rule": "letter"})
     for rule in choices.RULES:
         for code, said in (("12", "X is a odd kind. Therefore, What is the type of X?"),
                            ("02", "X is a lake. Therefore, What is the type of X?")):  # fmt: skip
             line = json.dumps(shipped_row(said))
             (tmp_path / f"{rule}-{code}.jsonl").write_text(line + "\n")
-    own = choices.Answered("m", questions, chosen)
-    theirs = choices.Answered("m", questions, chosen, "", choices.shipped(tmp_path))
+    rows = choices.hits(questions, chosen)
     found = {
-        name: dict(choices.premises(one, "answer").select("item", "setting").rows())
-        for name, one in (("own", own), ("shipped", theirs))
+        name: dict(choices.premises(rows, split).select("item", "setting").rows())
+        for name, split in (("own", None), ("shipped", choices.shipped(tmp_path)))
     }
     assert found == {
         "own": {"b": "IM", "e": "EX"},
@@ -473,11 +481,13 @@ def test_every_switch_is_read_somewhere_and_tested_by_name():
         path.read_text()
         for folder in ("src", "workflow")
         for path in sorted((root / folder).rglob("*"))
-        if path.suffix in (".py", ".smk") and path.name != "ontoprobe_modes.py"
+        if path.suffix in (".py", ".smk") and path.name != "modes.py"
     )
     tests = "".join(path.read_text() for path in sorted((root / "tests" / "unit").glob("*.py")))
-    for key in ontoprobe_modes.SWITCHES:
-        read = f'"{key}"' in code or (key == "split" and "parts(switches)" in code)
+    made_of = {"split": "parts", "seed": "first_seed"}
+    for key in modes.SWITCHES:
+        name = made_of.get(key, key)
+        read = re.search(rf'switches\.{name}\b|switches(\(.*\))?\["{key}"\]', code)
         assert read, f"{key} changes nothing"
         assert (
             f'"{key}"' in tests
@@ -487,19 +497,18 @@ def test_every_switch_is_read_somewhere_and_tested_by_name():
         ), key
 
 
-@pytest.mark.parametrize("mode", ontoprobe_modes.MODES)
+@pytest.mark.parametrize("mode", modes.MODES)
 def test_a_mode_is_one_value_from_the_questions_to_the_tables(tmp_path, mode):
-    switches = ontoprobe_modes.resolve(mode, {"pseudoword_pairs": "2", "warmup": "1"})
+    switches = modes.resolve(mode, {"pseudoword_pairs": "2", "warmup": "1"})
     spec, folder = saved(tmp_path), tmp_path / "p"
     known = write_release(tmp_path / "release")
-    taken = ontoprobe_released.take(known, switches)
+    taken = released.take(known, switches)
     sets = built.build(taken, switches, "onto_released")
-    rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, switches)
+    rules = reasoning.build(taken, sets.items, sets.candidates, switches)
     few = sets.items.filter(pl.col("row") < 24)
-    options = {key: switches[key] for key in ("candidate_space", "unknown_candidates")}
     hard, _, _ = ranks.rank_frame(
         spec, few, sets.candidates, sets.prompts, Silent,
-        space=options["candidate_space"], unknown=options["unknown_candidates"],
+        space=switches.candidate_space, unknown=switches.unknown_candidates,
     )  # fmt: skip
     plan = soft_memory.Plan(
         seeds=2, epochs=1, losses=("bce",), masks=("multi",), poolings=("mean",)
@@ -514,19 +523,24 @@ def test_a_mode_is_one_value_from_the_questions_to_the_tables(tmp_path, mode):
     own = [ontoprobe_values.from_ranks(frame) for frame in (hard, soft)]
     items = ontoprobe_values.of_items(few)
     values = pl.concat(
-        [ontoprobe_values.metrics(f, items, switches["ties"], switches["recall"]) for f in own]
+        [ontoprobe_values.metrics(f, items, switches.ties, switches.recall) for f in own]
     )
-    answered = Answered("tiny", "onto_released", "masked", False, "", False, values)
-    table = ontoprobe.memorising([answered], pl.DataFrame(
-        {"model": ["x"], "task": ["TP"], "template": ["manual"], "metric": ["R@1"], "value": [1.0]}
-    ), switches["tp_rows"], 0)  # fmt: skip
-    assert table.filter(pl.col("row").str.ends_with("| chosen"), column="MRR").height == 10
-    mrr = reasoned.reciprocal(answers, ["item", "scheme", "p1", "p2", "pair"], switches["ties"])
+    frames = {"templates": values.filter(loss=""), "soft": values.filter(pl.col("loss") != "")}
+    found = [
+        number
+        for prompt, own in frames.items()
+        for number in memorising.memorising(
+            probe("tiny", prompt=prompt), own, PRINTED, switches.tp_rows, 0
+        )
+    ]
+    picked = [x for x in found if x.metric == "MRR" and x.setting.get("choice") == "chosen"]
+    assert len(picked) == 10
+    mrr = reasoned.reciprocal(answers, ["item", "scheme", "p1", "p2", "pair"], switches.ties)
     assert mrr["MRR"].is_between(0, 1).all()
     assert tests.height > 0
 
 
 def test_the_questions_of_multiple_choice_know_the_values_of_their_switches():
-    legal = {key: ontoprobe_modes.SWITCHES[key].legal for key in ("negatives", "mc_wording")}
+    legal = {key: modes.SWITCHES[key].legal for key in ("negatives", "mc_wording")}
     assert sorted(legal["negatives"]) == sorted(asked_options.NEGATIVES)
     assert set(legal["mc_wording"]) == {"default", "released"}

@@ -2,32 +2,54 @@
 
 import itertools
 import json
+from dataclasses import asdict
 
 import numpy as np
 import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks import ontoprobe_modes
-from kgprobe.tables import (
-    chapter,
-    headline,
-    ontoprobe,
-    ontoprobe_averages,
-    ontoprobe_calibration,
-    ontoprobe_figures,
-    ontoprobe_gather,
-    ontoprobe_groups,
-    ontoprobe_means,
-    ontoprobe_reasoning,
-    ontoprobe_report,
-    ontoprobe_values,
-)
-from kgprobe.tables import ontoprobe_modes as side_by_side
-from kgprobe.tables import table as table_module
-from kgprobe.tables.ontoprobe import Answered
+from kgprobe.benchmarks.ontoprobe import modes
+from kgprobe.metrics.intervals import resamples
+from kgprobe.sampling import hash_key
+from kgprobe.tables import results
+from kgprobe.tables.answers import Probe
+from kgprobe.tables.ontoprobe import calibration, figures, make, memorising, reasoning, views
+from kgprobe.tables.ontoprobe import chapter as ontoprobe_report
+from kgprobe.tables.ontoprobe import modes as side_by_side
+from kgprobe.tables.ontoprobe import values as ontoprobe_values
+from kgprobe.tables.report import chapter, grid
+from kgprobe.tables.results import Number
 
 TASKS = ("TP", "SCO", "SPO", "DM", "RG")
+#: printed tables that hold nothing of these models
+PRINTED = {
+    "sizes": pl.DataFrame({"task": ["TP"], "train": [10], "dev": [10], "test": [8789]}),
+    "configurations": pl.DataFrame(
+        [
+            ("TP", "x", "manual1", m, "mean", None, 1.0, 2.0, 1.0, 1.5)
+            for m in ("multiple", "single")
+        ],
+        schema=dict.fromkeys(("task", "model", "template", "masks", "pooling", "loss"), pl.String)
+        | dict.fromkeys(ontoprobe_values.METRICS, pl.Float64),
+        orient="row",
+    ),
+    "memorizing": pl.DataFrame(
+        {"model": ["x"], "task": ["TP"], "template": ["manual"], "metric": ["R@1"], "value": [1.0]}
+    ),
+}
+
+
+def probe(model="tiny", benchmark="onto_world", prompt="templates", source=""):
+    method = "soft" if prompt == "soft" else "cloze"
+    return Probe(benchmark, prompt, method, model, "masked", source=source)
+
+
+def memorised(values, prompt="templates", source="", given=PRINTED, benchmark="onto_released"):
+    """Numbers of `memorising` of one model by (task, metric, settings)."""
+    own = probe("bert-base-cased", benchmark, prompt, source)
+    found = memorising.memorising(own, values, given, "distinct", 0)
+    return {(x.group, x.metric, *x.setting.values()): x for x in found}
 
 
 def make_items(rows=40):
@@ -81,10 +103,6 @@ def values(items):
     return ontoprobe_values.metrics(ontoprobe_values.from_ranks(make_ranks(items)), known)
 
 
-def answered(values):
-    return Answered("tiny", "onto_released", "masked", False, "bert-base-cased", True, values)
-
-
 def test_the_choice_never_reads_a_test_row(values):
     chosen = ontoprobe_values.choose(values)
     assert set(chosen) == set(TASKS)
@@ -102,14 +120,11 @@ def test_the_choice_goes_by_mrra_and_then_by_the_stated_order(values):
 
 
 def test_the_oracle_is_never_below_the_choice(values):
-    printed = pl.DataFrame(
-        {"model": ["x"], "task": ["TP"], "template": ["manual"], "metric": ["R@1"], "value": [1.0]}
-    )
-    frame = ontoprobe.memorising([answered(values)], printed, "distinct", 0)
-    cells = {(r, c): v for r, c, v in frame.select("row", "column", "value").rows()}
-    for (row, column), value in cells.items():
-        if row.endswith("| chosen"):
-            assert cells[row.replace("chosen", "oracle"), column] >= value - 1e-9
+    found = memorised(values)
+    chosen = {key: x for key, x in found.items() if key[2:] == ("chosen",)}
+    assert len(chosen) == 20
+    for (task, metric, _), number in chosen.items():
+        assert found[task, metric, "oracle"].value >= number.value - 1e-9
 
 
 def test_repeated_rows_count_once_unless_all_are_wanted(values):
@@ -138,12 +153,14 @@ def test_printed_values_stand_beside_the_same_configuration_only(values):
             "MRR": [2.0],
         }
     )
-    frame = ontoprobe.configurations([answered(values)], printed, "distinct", 0)
-    beside = frame.filter(pl.col("published").is_not_null())
-    assert beside["row"].unique().to_list() == ["tiny | onto_released | TP | m2 m max"]
-    assert beside.filter(column="R@5")["published"].item() == 2.5
-    assert (frame["low"] <= frame["value"] + 1e-9).all()
-    assert (frame["high"] >= frame["value"] - 1e-9).all()
+    given = {**PRINTED, "configurations": printed}
+    found = memorised(values, source="hub:bert-base-cased", given=given)
+    beside = {key: x.published for key, x in found.items() if x.published is not None}
+    own = ("TP", "m2", "multi", "max")
+    metrics = dict(zip(("R@1", "R@5", "MRRa", "MRR"), (1.5, 2.5, 0.5, 2.0), strict=True))
+    assert beside == {(own[0], m, *own[1:]): value for m, value in metrics.items()}
+    assert all(x.interval.low <= x.value + 1e-9 for x in found.values())
+    assert all(x.interval.high >= x.value - 1e-9 for x in found.values())
 
 
 def test_soft_prompts_are_chosen_apart_from_manual_ones(items, values):
@@ -157,12 +174,10 @@ def test_soft_prompts_are_chosen_apart_from_manual_ones(items, values):
     printed = pl.DataFrame(
         {"model": ["bert-base-cased"], "task": ["TP"], "template": ["soft"]}
     ).with_columns(metric=pl.lit("R@1"), value=20.1)
-    own = answered(pl.concat([values, soft]))
-    frame = ontoprobe.memorising([own], printed, "distinct", 0)
-    rows = {row.split(" | ", 2)[2] for row in frame["row"]}
-    assert {"TP | manual | chosen", "TP | soft | chosen", "TP | soft | fixed"} <= rows
-    beside = frame.filter(pl.col("published").is_not_null())
-    assert beside["row"].to_list() == ["tiny | onto_released | TP | soft | oracle"]
+    found = memorised(soft, "soft", "hub:bert-base-cased", {**PRINTED, "memorizing": printed})
+    assert {("TP", "MRR", way) for way in ("chosen", "fixed", "oracle")} <= set(found)
+    beside = {key: x.published for key, x in found.items() if x.published is not None}
+    assert beside == {("TP", "R@1", "oracle"): 20.1}
     assert ontoprobe_values.fixed(soft, "TP") == ("soft", "multi", "mean", "BCE", 0)
 
 
@@ -194,30 +209,28 @@ def test_mean_ranks_make_hits_all_or_nothing(items):
 
 
 def test_groups_remove_leaks_and_split_by_depth(values):
-    frame = ontoprobe_groups.groups([answered(values)], "distinct", 0)
-    n = {r: n for r, c, n in frame.select("row", "column", "n").rows() if c == "MRR"}
-    start = "tiny | onto_released | SCO | manual | "
-    assert n[start + "all"] == 20
-    assert n[start + "without leaks"] == 16
-    assert sum(n[start + f"depth {d}"] for d in (1, 2, 3)) == 20
+    found = list(memorising.groups(probe(), values, "distinct", 0))
+    n = {x.slice: x.n for x in found if (x.group, x.metric) == ("SCO", "MRR")}
+    assert n["without leaks"] == 16
+    assert sum(n[f"depth {d}"] for d in (1, 2, 3)) == 20
 
 
 @pytest.mark.parametrize("size", [6, 7])
 def test_halves_are_disjoint_equally_many_and_leave_the_middle_out(size):
     rng = np.random.default_rng(size)
     ranked = [(f"i{k}", float(v), 1 / v, k) for k, v in enumerate(rng.random(size))]
-    found, cut = ontoprobe_reasoning.halves(ranked)
+    found = reasoning.halves(ranked)
     known = [i for i, c in found.items() if c == 1]
     unknown = [i for i, c in found.items() if c == 0]
     assert len(known) == len(unknown) == size // 2
     scores = {r[0]: r[1] for r in ranked}
-    assert min(scores[i] for i in known) == cut > max(scores[i] for i in unknown)
+    assert min(scores[i] for i in known) > max(scores[i] for i in unknown)
     assert len(found) == size
 
 
 def make_cases(rows=8):
     found = []
-    for rule in ontoprobe_reasoning.RULES:
+    for rule in reasoning.RULES:
         for row in range(rows):
             meta = json.dumps({"p1_item": f"T-{row}"})
             found.append(
@@ -238,8 +251,9 @@ def test_nine_settings_are_filters_on_rows_and_empty_ones_stay_out():
     second = cases.select("item").with_columns(
         MRR=pl.Series([1 - (k % 8) / 10 for k in range(cases.height)]), rank=1.0
     )
-    premises = ontoprobe_reasoning.classify(cases, first, second)
-    assert [premises.first["rdfs2"][f"rdfs2-{k}"] for k in (0, 3, 4, 7)] == [1, 1, 0, 0]
+    premises = reasoning.classify(cases, first, second)
+    first_of = dict(premises.select("item", "first").rows())
+    assert [first_of[f"rdfs2-{k}"] for k in (0, 3, 4, 7)] == [1, 1, 0, 0]
     forms = [(a, b) for a in (True, False) for b in (True, False)]
     answers = pl.DataFrame(
         [
@@ -251,98 +265,127 @@ def test_nine_settings_are_filters_on_rows_and_empty_ones_stay_out():
         schema=["item", "scheme", "p1", "p2", "pair", "MRR"],
         orient="row",
     )
-    found = ontoprobe_reasoning.settings(answers, {"manual": premises}, cases)
-    assert found.height == 6 * 9
-    rows = found.filter(rule="rdfs9").select("p1", "p2", "items").rows()
-    n = {(a, b): len(items) for a, b, items in rows}
+    found = reasoning.settings(answers, {"manual": premises})
+    own = found.filter(rule="rdfs9")
+    n = dict(own.group_by("premise").len().rows())
     assert n == {
-        (2, 2): 8,
-        (2, 1): 4,
-        (2, 0): 4,
-        (1, 2): 4,
-        (0, 2): 4,
-        (1, 1): 4,
-        (0, 0): 4,
-        (1, 0): 0,
-        (0, 1): 0,
-    }
-    explicit = found.filter(rule="rdfs9", p1=2, p2=2)["MRR"].item()
+        "P1 EX, P2 EX": 8, "P1 EX, P2 IM": 4, "P1 EX, P2 NO": 4, "P1 IM, P2 EX": 4,
+        "P1 NO, P2 EX": 4, "P1 IM, P2 IM": 4, "P1 NO, P2 NO": 4,
+    }  # fmt: skip
+    explicit = own.filter(premise="P1 EX, P2 EX")["MRR"].mean()
     assert explicit == pytest.approx(0.88)
-    table = ontoprobe_reasoning.figures({"tiny": found})
-    columns = set(table.filter(row="tiny | rdfs9")["column"])
-    assert "P1 EX, P2 EX" in columns
-    assert not any("IM, P2 NO" in c for c in columns)
-    assert (table["n"] > 0).all()
+    numbers = list(reasoning.reasoned({probe(): found}, 0))
+    settings = {x.setting["premise"] for x in numbers if x.group == "rdfs9"}
+    assert settings == set(n)
+    assert all(x.n > 0 for x in numbers)
+
+
+def settled(*rows):
+    """Frames of `settings`; rows: rule, scheme, premise, first row, last row, MRR of each."""
+    return pl.DataFrame(
+        [
+            (rule, scheme, f"{rule}-{row}", value, premise)
+            for rule, scheme, premise, first, last, value in rows
+            for row in range(first, last)
+        ],
+        schema=["rule", "scheme", "item", "MRR", "premise"],
+        orient="row",
+    )
+
+
+BOTH, NONE = "P1 EX, P2 EX", "P1 IM, P2 IM"
 
 
 def test_figure_4_averages_schemes_over_models_and_rules():
-    rows = [
-        ("rdfs2", "manual+manual", 2, 2, names("rdfs2", 0, 10), 0.2, 0.1, 0.3),
-        ("rdfs3", "manual+manual", 2, 2, names("rdfs3", 0, 30), 0.4, 0.1, 0.5),
-        ("rdfs2", "soft+soft", 2, 2, names("rdfs2", 2, 12), 0.6, 0.5, 0.7),
-        ("rdfs2", "manual+manual", 1, 1, names("rdfs2", 0, 2), 0.2, 0.1, 0.3),
-        ("rdfs2", "soft+soft", 1, 1, names("rdfs2", 0, 4), 0.2, 0.1, 0.3),
-    ]
-    frame = pl.DataFrame(rows, schema=SETTINGS_COLUMNS, orient="row")
-    table = ontoprobe_reasoning.figures({"m, onto_world": frame})
-    row = "m, onto_world | rdfs2"
-    cells = {(r, c): v for r, c, v in table.select("row", "column", "value").rows()}
-    plain, weighted = "P1 EX, P2 EX", "P1 EX, P2 EX, by rows"
-    assert cells["scheme manual+manual | all rules", plain] == pytest.approx(0.3)
-    assert cells["scheme manual+manual | all rules", weighted] == pytest.approx(0.35)
-    assert cells[row, plain] == pytest.approx(0.4)
-    assert cells["all models | all rules", plain] == pytest.approx(0.4)
+    frame = settled(
+        ("rdfs2", "manual+manual", BOTH, 0, 10, 0.2),
+        ("rdfs3", "manual+manual", BOTH, 0, 30, 0.4),
+        ("rdfs2", "soft+soft", BOTH, 2, 12, 0.6),
+        ("rdfs2", "manual+manual", NONE, 0, 2, 0.2),
+        ("rdfs2", "soft+soft", NONE, 0, 4, 0.2),
+    )
+    found = {
+        (x.model, x.group, x.setting.get("scheme", ""), x.setting["premise"]): x
+        for x in reasoning.reasoned({probe("m"): frame}, 0)
+        if x.setting["weighting"] != "rows"
+    }
+    weighted = {
+        (x.model, x.group, x.setting.get("scheme", ""), x.setting["premise"]): x
+        for x in reasoning.reasoned({probe("m"): frame}, 0)
+        if x.setting["weighting"] == "rows"
+    }
+    scheme, row, every = (
+        ("", "", "manual+manual", BOTH),
+        ("m", "rdfs2", "", BOTH),
+        ("", "", "", BOTH),
+    )
+    assert found[scheme].value == pytest.approx(0.3)
+    assert weighted[scheme].value == pytest.approx(0.35)
+    assert found[row].value == pytest.approx(0.4)
+    assert found[every].value == pytest.approx(0.4)
+    # rules weigh by their 20 and 30 rows, the schemes of one rule the same
+    assert weighted[every].value == pytest.approx((20 * 0.4 + 30 * 0.4) / 50)
     # n: distinct rows, not rows times schemes; 0 to 9 and 2 to 11 are twelve
-    n = {(r, c): v for r, c, v in table.select("row", "column", "n").rows()}
-    assert n[row, plain] == 12
-    assert n["all models | all rules", plain] == 42
-    assert n["scheme manual+manual | all rules", plain] == 40
-    assert n[row, "P1 IM, P2 IM"] == 4
-    assert n[row, "P1 IM, P2 IM, by rows"] == 4
+    assert (found[row].n, found[every].n, found[scheme].n) == (12, 42, 40)
+    assert found["m", "rdfs2", "", NONE].n == weighted["m", "rdfs2", "", NONE].n == 4
 
 
-SETTINGS_COLUMNS = ["rule", "scheme", "p1", "p2", "items", "MRR", "low", "high"]
-
-
-def names(rule, first, last):
-    return [f"{rule}-{row}" for row in range(first, last)]
+def test_a_row_is_drawn_once_for_all_schemes_that_ask_it():
+    """A scheme that repeats another one's answers tells nothing new; a loop draws the rows."""
+    rng = np.random.default_rng(0)
+    values = rng.random(12).round(2)
+    rows = [("rdfs2", "manual+manual", BOTH, k, k + 1, v) for k, v in enumerate(values)]
+    twice = rows + [("rdfs2", "soft+soft", *rest) for _, _, *rest in rows]
+    one, both = (
+        next(x for x in reasoning.reasoned({probe("m"): settled(*given)}, 0) if x.group == "rdfs2")
+        for given in (rows, twice)
+    )
+    assert one.value == pytest.approx(both.value)
+    assert one.interval[:2] == pytest.approx(both.interval[:2])
+    # beside schemes that differ: every draw takes a row with both of its answers
+    other = rng.random(12).round(2)
+    mixed = rows + [("rdfs2", "soft+soft", BOTH, k, k + 1, v) for k, v in enumerate(other)]
+    found = next(
+        x for x in reasoning.reasoned({probe("m"): settled(*mixed)}, 0) if x.group == "rdfs2"
+    )
+    order = sorted(range(12), key=lambda k: f"rdfs2-{k}")
+    weights = resamples(
+        np.zeros(12, dtype=np.int64), 2000, hash_key(0, "bootstrap", "onto_world/rdfs2")
+    )
+    pairs = (values + other)[order] / 2
+    draws = [np.mean(np.repeat(pairs, w)) for w in weights]
+    assert found.interval[:2] == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
 
 
 def test_models_of_one_set_share_rows_and_those_of_two_sets_do_not():
-    rows = [("rdfs2", "manual+manual", 2, 2, names("rdfs2", 0, 6), 0.2, 0.1, 0.3)]
-    frame = pl.DataFrame(rows, schema=SETTINGS_COLUMNS, orient="row")
+    frame = settled(("rdfs2", "manual+manual", BOTH, 0, 6, 0.2))
 
-    def n(*labels):
-        table = ontoprobe_reasoning.figures(dict.fromkeys(labels, frame))
-        own = table.filter(row="all models | all rules", column="P1 EX, P2 EX")
-        return own["n"].item()
+    def n(*asked):
+        numbers = reasoning.reasoned(dict.fromkeys(asked, frame), 0)
+        (own,) = {x.n for x in numbers if not x.model and "scheme" not in x.setting}
+        return own
 
-    assert n("a, onto_world", "b, onto_world") == 6
-    assert n("a, onto_world", "a, onto_released") == 12
+    assert n(probe("a"), probe("b")) == 6
+    assert n(probe("a"), probe("a", "onto_released")) == 12
 
 
 def test_every_cell_of_fewer_than_five_rows_is_marked_at_the_number_and_in_the_figure():
-    rows = [
-        ("rdfs9", "manual+manual", one, two, names("rdfs9", 0, n), 0.5, 0.25, 0.75)
-        for (one, two), n in {(2, 2): 9, (2, 1): 5, (1, 1): 4, (0, 0): 1}.items()
-    ]
-    frame = pl.DataFrame(rows, schema=SETTINGS_COLUMNS, orient="row")
-    table = ontoprobe_reasoning.figures({"m, onto_world": frame})
-    grid_ = ontoprobe_report._reasoning(table)
-    (own,) = [r for r in grid_.rows if r[0].text == "m, onto_world | rdfs9"]
-    shown = {head: (cell.text, cell.small) for head, cell in zip(grid_.heads, own, strict=True)}
-    assert shown["P1 EX, P2 EX"] == ("0.500", "n = 9; 0.250 to 0.750")
-    assert shown["P1 EX, P2 IM"] == ("0.500", "n = 5; 0.250 to 0.750")
-    assert shown["P1 IM, P2 IM"] == ("0.500 †", "n = 4; 0.250 to 0.750")
-    assert shown["P1 NO, P2 NO"] == ("0.500 †", "n = 1; 0.250 to 0.750")
-    assert "fewer than 5 rows" in grid_.caption
-    cells = {(r, c): v for (r, c), v in table_module.lookup(table).items()}
-    picture = ontoprobe_figures._panels(cells, [("rdfs9", "m, onto_world | rdfs9")])
+    sizes = {BOTH: 9, "P1 EX, P2 IM": 5, NONE: 4, "P1 NO, P2 NO": 1}
+    asked = [("rdfs9", "manual+manual", p, 0, n, 0.5) for p, n in sizes.items()]
+    frame = settled(*asked, ("rdfs2", "manual+manual", BOTH, 0, 9, 0.5))
+    made = results.frame("ontoprobe", reasoning.reasoned({probe("m"): frame}, 0))
+    shown = grid.of_view(views.REASONING, made)
+    own = next(r for r in shown.rows if "rdfs9" in {c.text for c in r})
+    at = dict(zip(shown.heads, own, strict=True))
+    texts = {premise: at[premise].text for premise in sizes}
+    assert texts == dict(zip(sizes, ("0.500", "0.500", "0.500 †", "0.500 †"), strict=True))
+    assert [at[premise].hint for premise in sizes] == ["n = 9", "n = 5", "n = 4", "n = 1"]
+    cells = {premise: {"value": 0.5, "n": n} for premise, n in sizes.items()}
+    picture = figures._panels({"rdfs9": cells})
     (axes,) = picture.axes
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("P2", "P1")
-    at = {text.get_position(): text.get_text() for text in axes.texts}
     # x is P2, y is P1: EX, IM, NO from the left and from above
-    assert at == {
+    assert {text.get_position(): text.get_text() for text in axes.texts} == {
         (0.5, 0.5): "0.50\nn 9",
         (1.5, 0.5): "0.50\nn 5",
         (1.5, 1.5): "0.50 †\nn 4",
@@ -351,7 +394,7 @@ def test_every_cell_of_fewer_than_five_rows_is_marked_at_the_number_and_in_the_f
 
 
 def gathered(tmp_path, items, values, is_taught, lite=False):
-    """OntoProbe's tables of one control model; `is_taught`: row of TP -> whether it was taught.
+    """OntoProbe's RESULTS of one control model; `is_taught`: row of TP -> whether it was taught.
 
     `lite`: beside it a part of the set with four test rows of each task and nine candidates, in
     another order.
@@ -369,8 +412,16 @@ def gathered(tmp_path, items, values, is_taught, lite=False):
     folder = tmp_path / "onto_world"
     for name, frame in (("items", items), ("candidates", candidates), ("prompts", prompts)):
         schema.write(frame, getattr(schema, name.upper()), folder / f"{name}.parquet")
-    own = Answered("control", "onto_world", "masked", True, "", False, values)
-    found, folders = [own], {"onto_world": folder}
+    kinds = {
+        "soft": values.filter(template="soft"),
+        "templates": values.filter(pl.col("template") != "soft"),
+    }
+    found = {
+        probe("control", prompt=kind, source="control:masked"): own
+        for kind, own in kinds.items()
+        if own.height
+    }
+    folders = {"onto_world": folder}
     if lite:
         few = items.filter((pl.col("role") == "test") & pl.col("row").is_between(20, 23))
         turned = few.with_columns(pl.col("answers").list.eval(8 - pl.element()))
@@ -381,48 +432,43 @@ def gathered(tmp_path, items, values, is_taught, lite=False):
         own_values = values.filter(pl.col("item").is_in(few["item"].to_list()))
         dev = own_values.with_columns(role=pl.lit("dev"))
         both = pl.concat([own_values, dev])
-        found.append(Answered("real", "onto_world_lite", "causal", False, "", False, both))
+        found[probe("real", "onto_world_lite")] = both
         folders["onto_world_lite"] = other
     taught = pl.DataFrame(
         [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_taught(r)) for r in range(20, 40)],
         schema=dict(schema.TAUGHT.columns),
         orient="row",
     )
-    printed = {
-        "sizes": pl.DataFrame({"task": ["TP"], "train": [10], "dev": [10], "test": [8789]}),
-        "configurations": make_printed(),
-        "memorizing": pl.DataFrame(
-            {
-                "model": ["x"],
-                "task": ["TP"],
-                "template": ["manual"],
-                "metric": ["R@1"],
-                "value": [1.0],
-            }
-        ),
-    }
-    switches = ontoprobe_modes.resolve("default")
+    switches = modes.resolve("default")
     tied = dict.fromkeys(ontoprobe_values.TIES, found)
-    return ontoprobe_gather.tables(found, folders, printed, switches, 0, taught, tied)
+    numbers = make.memorised(found, tied, folders, PRINTED, switches, 0, taught)
+    return results.frame("ontoprobe", numbers)
+
+
+def numbers_of(frame, **wanted):
+    """Rows of RESULTS with these dimensions, settings among them."""
+    own = results.spread(frame)
+    return own.filter(*(pl.col(name) == value for name, value in wanted.items()))
 
 
 def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
     made = gathered(tmp_path, items, values, lambda row: row % 2 == 0)
-    side = {
-        (r, c): v for r, c, v in made["ontoprobe_modes"].select("row", "column", "value").rows()
-    }
-    for row in {r for r, _ in side}:
-        assert side[row, "select = oracle"] >= side[row, "all at default"]
-        assert side[row, "ties = mean_rank"] == side[row, "all at default"]  # nothing is tied here
-    values_here = ontoprobe_modes.resolve("default")
-    assert len(side_by_side.points(values_here)) == len(ontoprobe_modes.SWITCHES)
-    assert "ontoprobe_calibration" in made
-    assert all("(control)" in row for row in made["ontoprobe_calibration"]["row"])
+    side = views.MODES.of(made)
+    assert side.rows
+    for row in side.rows:
+        default = side.cells[row, ("all at default", "MRR")]["value"]
+        assert side.cells[row, ("select = oracle", "MRR")]["value"] >= default
+        # nothing is tied here
+        assert side.cells[row, ("ties = mean_rank", "MRR")]["value"] == default
+    assert len(side_by_side.points(modes.resolve("default"))) == len(modes.SWITCHES)
+    assert views.CALIBRATION.of(made).rows
     page = ontoprobe_report.chapter(made, [], {}, {}, "default")
     chapter.write(page, tmp_path / "chapter.json")
     again = chapter.read(tmp_path / "chapter.json")
     assert next(g.title for g in again.grids) == "Table 1: sizes"
     assert {d.name for d in again.drawings} == {"ontoprobe_figure5", "ontoprobe_figure6"}
+    ontoprobe_report.write_texts(made, tmp_path / "texts")
+    assert "table1.tsv" in {path.name for path in (tmp_path / "texts").iterdir()}
 
 
 def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, values):
@@ -435,31 +481,26 @@ def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, va
     )
     soft = soft_values(items, (0,)).with_columns(pl.lit(0.0).alias("R@1"))
     made = gathered(tmp_path, items, pl.concat([manual, soft]), lambda row: row % 2 == 0)
-    frame = made["ontoprobe_calibration"]
-    cells = {(r, c): v for r, c, v in frame.select("row", "column", "value").rows()}
-    start = "(control) | onto_world | TP | "
-    assert {r for r, _ in cells} == {f"control {start}manual", f"control (?) {start}soft"}
-    assert cells[f"control {start}manual", "taught"] == 100
-    assert cells[f"control {start}manual", "untaught"] == 0
-    assert cells[f"control {start}manual", "AUC"] == 1
+    shown = views.CALIBRATION.of(made)
+    assert [row[3] for row in shown.rows] == ["soft", "templates"]
+    soft, manual = (
+        {key: shown.cells[row, key]["value"] for key in shown.columns} for row in shown.rows
+    )
+    assert (manual["taught", ""], manual["untaught", ""], manual["AUC", ""]) == (100, 0, 1)
     # two golds among twelve candidates
-    assert cells[f"control {start}manual", "chance"] == pytest.approx(100 * 2 / 12)
-    assert cells[f"control {start}manual", "limit for untaught"] == pytest.approx(5 + 200 * 2 / 12)
-    assert cells[f"control (?) {start}soft", "taught"] == 0
-    assert "ontoprobe_untaught" not in made  # no untaught share is above its limit
-    for name in ("configurations", "memorising", "groups", "seeds"):
-        rows = set(made[f"ontoprobe_{name}"]["row"])
-        soft_rows = {r for r in rows if "soft" in r or name == "seeds"}
-        assert soft_rows, name
-        assert all(r.startswith("control (?) ") for r in soft_rows), name
-        assert not any("(?)" in r for r in rows - soft_rows), name
+    assert manual["chance", ""] == pytest.approx(100 * 2 / 12)
+    assert manual["limit for untaught", ""] == pytest.approx(5 + 200 * 2 / 12)
+    assert soft["taught", ""] == 0
+    assert not views.UNTAUGHT.of(made).rows  # no untaught share is above its limit
     page = ontoprobe_report.chapter(made, [], {}, {}, "default")
-    table4 = next(g for g in page.grids if g.title.startswith("Table 4"))
-    assert "control (?) (control), soft, onto_world" in table4.heads
-    assert "control (control), manual, onto_world" in table4.heads
-    text = headline.text(headline.build(made))
-    assert "control (?), soft" in text
-    assert "control, manual" in text
+    assert len(page.grids) > 5
+    for one in page.grids:
+        if not one.title.startswith("Table 4"):
+            continue
+        for line in one.rows:
+            for head, cell in zip(one.heads[2:], line[2:], strict=True):
+                is_soft = "soft" in head and cell.text != "–"
+                assert ("(?)" in cell.text) == is_soft, (one.title, head, cell.text)
 
 
 def test_what_explains_untaught_statements_is_counted_by_hand():
@@ -484,20 +525,30 @@ def test_what_explains_untaught_statements_is_counted_by_hand():
         schema=dict(schema.TAUGHT.columns),
         orient="row",
     )  # fmt: skip
-    known = ontoprobe_calibration._told(taught, "TP")
+    known = calibration.told(taught, "TP")
     values = ontoprobe_values.of_items(items).with_columns(
         pl.Series("R@1", [100.0, 100.0, 50.0, 0.0, 0.0, 0.0])
     )
-    values = ontoprobe_calibration._with_golds(values, items, candidates)
-    cells = ontoprobe_calibration._explained("m", values, known)
-    found = {(c["row"], c["column"]): (round(c["value"], 1), c["n"]) for c in cells}
-    names = ontoprobe_calibration.REASONS
+    values = calibration.with_golds(values, items, candidates)
+    numbers = calibration.explained(Number(metric="", n=0), values, known)
+    found = {(x.slice, x.metric): (round(x.value, 1), x.n) for x in numbers}
+    names = calibration.REASONS
     # "Rugby Clubs" a club; band and club were taught of others; band is taught most often
-    assert [found["m | right", n] for n in names] == [(33.3, 3), (66.7, 3), (0.0, 3), (33.3, 3)]
+    assert [found["untaught, right", n] for n in names] == [
+        (33.3, 3),
+        (66.7, 3),
+        (0.0, 3),
+        (33.3, 3),
+    ]
     # "City of York" a city; Blur's sibling is "Blur Band", of the commonest class
-    assert [found["m | wrong", n] for n in names] == [(33.3, 3), (33.3, 3), (33.3, 3), (33.3, 3)]
-    assert found["m | right", "any of these"] == (66.7, 3)
-    assert found["m | wrong", "any of these"] == (66.7, 3)
+    assert [found["untaught, wrong", n] for n in names] == [
+        (33.3, 3),
+        (33.3, 3),
+        (33.3, 3),
+        (33.3, 3),
+    ]
+    assert found["untaught, right", "any of these"] == (66.7, 3)
+    assert found["untaught, wrong", "any of these"] == (66.7, 3)
 
 
 def test_table_4_names_candidates_and_rows_and_stands_in_three_ways(tmp_path, items, values):
@@ -510,17 +561,23 @@ def test_table_4_names_candidates_and_rows_and_stands_in_three_ways(tmp_path, it
         "the fixed configuration: m, mean, last template (soft: BCE)",
         "oracle (per-metric maximum on test)",
     ]
-    for shown in tables4:
-        row = next(r for r in shown.rows if r[0].text == "SCO R@1")
-        at = {head: cell.text for head, cell in zip(shown.heads, row, strict=True)}
-        assert (at["candidates, onto_world"], at["rows, onto_world"]) == ("12", "20")
-        assert (at["candidates, onto_world_lite"], at["rows, onto_world_lite"]) == ("9", "4")
-        # rows 0 to 9 of the whole set: golds 0 to 6 and 7, 8 in turns, so 7 and 8 lead
-        assert at["frequency, onto_world_lite"] not in ("", "–")
-    cells = table_module.lookup(made["ontoprobe_baseline"])
+    sizes = next(g for g in page.grids if g.title.startswith("Table 1"))
+    lines = {(r[0].text, r[1].text): r for r in sizes.rows}
+    counts = {
+        name: [
+            c.text
+            for h, c in zip(sizes.heads, lines["SCO", name], strict=True)
+            if h == "candidates"
+        ]
+        for name in ("onto_world", "onto_world_lite")
+    }
+    assert counts == {"onto_world": ["12"], "onto_world_lite": ["9"]}
+    # rows 0 to 9 of the whole set: golds 0 to 6 and 7, 8 in turns, so 7 and 8 lead
     # by count: 7 and 8 five times, 0, 1 and 2 twice; SCO-20, 22 have gold 7, SCO-21, 23 gold 8
-    assert cells["frequency baseline | onto_world_lite | SCO", "R@1"]["value"] == 50
-    assert cells["frequency baseline | onto_world_lite | SCO", "R@5"]["value"] == 100
+    own = numbers_of(made, model="frequency", benchmark="onto_world_lite", group="SCO")
+    cells = dict(own.select("metric", "value").rows())
+    assert (cells["R@1"], cells["R@5"]) == (50, 100)
+    assert set(own["n"]) == {4}
 
 
 @pytest.mark.parametrize("way", ["soft", "sentence", "no dev rows"])
@@ -533,21 +590,19 @@ def test_tables_that_do_not_apply_are_left_out(tmp_path, items, values, way):
     if way == "no dev rows":
         values = values.filter(pl.col("role") != "dev")
     made = gathered(tmp_path, items, values, lambda row: True)  # nothing is untaught
-    expected = {"sizes", "configurations", "memorising", "baseline"}
+    expected = {"table1", "configurations"}
     expected |= {"groups"} if way != "no dev rows" else set()
-    expected |= {"averages"} if way != "sentence" else set()
-    expected |= {"seeds"} if way == "soft" else set()
+    expected |= {"figure5", "figure6"} if way != "sentence" else set()
+    expected |= {"seeds", "figure7"} if way == "soft" else set()
     expected |= {"modes"} if way == "sentence" else set()
-    assert {name.removeprefix("ontoprobe_") for name in made} == expected
+    assert {view.name for view in views.ALL if view.of(made).rows} == expected
     page = ontoprobe_report.chapter(made, [], {}, {}, "default")
     for shown in [*page.grids, *page.folded]:
         assert shown.rows, shown.title
 
 
 def make_printed():
-    row = {"task": "TP", "model": "x", "template": "manual1", "pooling": "mean", "loss": None}
-    numbers = {"R@1": 1.0, "R@5": 2.0, "MRRa": 1.0, "MRR": 1.5}
-    return pl.DataFrame([{**row, "masks": m, **numbers} for m in ("multiple", "single")])
+    return PRINTED["configurations"]
 
 
 def soft_values(items, seeds):
@@ -568,8 +623,7 @@ def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
     assert means.filter(item="TP-20")["MRR"].item() == pytest.approx(item["MRR"].mean())
     one = soft_values(items, (4,))
     assert ontoprobe_values.over_seeds(one).equals(one)
-    frame = ontoprobe_means.seeds([("tiny | onto_world", values)], "distinct")
-    row = frame.filter(row="tiny | onto_world | TP | soft m mean BCE")
+    found = memorised(values, "soft")
     by_seed = (
         ontoprobe_values.asked_rows(values)
         .filter(task="TP")
@@ -577,76 +631,68 @@ def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
         .agg(pl.col("MRR").mean())["MRR"]
         .to_numpy()
     )
-    cell = row.filter(column="MRR")
-    assert cell["n"].item() == 3
-    assert cell["value"].item() == pytest.approx(by_seed.mean())
-    half = 4.303 * by_seed.std(ddof=1) / np.sqrt(3)
-    assert cell["high"].item() - cell["value"].item() == pytest.approx(half)
-    spread = row.filter(column="MRR, spread")["value"].item()
+    key = ("TP", "MRR", "soft", "multi", "mean", "BCE")
+    number = found[*key, "mean", "seeds"]
+    assert number.n == 3
+    assert number.value == pytest.approx(by_seed.mean())
+    half = 4.30265 * by_seed.std(ddof=1) / np.sqrt(3)
+    assert number.interval.high - number.value == pytest.approx(half, rel=1e-5)
+    spread = found[*key, "standard deviation", "seeds"].value
     assert spread == pytest.approx(by_seed.std(ddof=1))
-    assert ontoprobe_means.seeds([("x", one.filter(template="m1"))], "distinct") is None
-    alone = ontoprobe_means.seeds([("x", one)], "distinct").filter(column="MRR")
-    assert alone["low"].null_count() == alone.height
+    alone = memorised(one, "soft")[*key, "mean", "seeds"]
+    assert (alone.n, alone.interval) == (1, None)
 
 
 def test_table_4_prints_soft_prompts_as_the_mean_and_the_oracle_as_the_best_seed(items):
     values = soft_values(items, (0, 1, 2))
-    printed = pl.DataFrame(
-        {"model": ["x"], "task": ["TP"], "template": ["soft"], "metric": ["R@1"], "value": [1.0]}
-    )
-    frame = ontoprobe.memorising([answered(values)], printed, "distinct", 0)
-    cells = {(r, c): v for r, c, v in frame.select("row", "column", "value").rows()}
-    start = "tiny | onto_released | TP | soft"
+    found = memorised(values, "soft")
     test = ontoprobe_values.asked_rows(values).filter(task="TP")
     by_seed = test.group_by("seed").agg(pl.col("MRR").mean())["MRR"]
-    assert cells[f"{start} | chosen", "MRR"] == pytest.approx(by_seed.mean())
-    assert cells[f"{start} | oracle", "MRR"] == pytest.approx(by_seed.max())
-    oracle = frame.filter(pl.col("row").str.ends_with("oracle"))
-    assert (oracle["low"] <= oracle["value"]).all()
-    assert (oracle["value"] <= oracle["high"]).all()
+    assert found["TP", "MRR", "chosen"].value == pytest.approx(by_seed.mean())
+    oracle = found["TP", "MRR", "oracle"]
+    assert oracle.value == pytest.approx(by_seed.max())
+    assert oracle.interval.low <= oracle.value <= oracle.interval.high
 
 
 def test_groups_by_tokens_of_the_finest_gold(items, values):
-    frame = ontoprobe_groups.groups([answered(values)], "distinct", 0)
-    own = frame.filter(column="MRR").filter(pl.col("row").str.contains(r"\| SCO \|.*\| tokens "))
-    sizes = {int(r.rsplit(" ", 1)[1]): n for r, n in own.select("row", "n").rows()}
+    found = list(memorising.groups(probe(), values, "distinct", 0))
+    own = {x.slice: x.n for x in found if (x.group, x.metric) == ("SCO", "MRR")}
     finest = items.filter(relation="SCO", role="test")["answers"].list.first().to_list()
-    assert sizes == {t: sum(1 + g % 3 == t for g in finest) for t in (1, 2, 3)}
+    sizes = {f"tokens {t}": sum(1 + g % 3 == t for g in finest) for t in (1, 2, 3)}
+    assert {name: n for name, n in own.items() if name.startswith("tokens")} == sizes
 
 
 def test_runs_stand_side_by_side_where_they_asked_the_same(tmp_path, values):
-    printed = pl.DataFrame(
-        {"model": ["x"], "task": ["TP"], "template": ["manual"], "metric": ["R@1"], "value": [1.0]}
-    )
-    here = ontoprobe.memorising([answered(values)], printed, "distinct", 0)
-    other = here.filter(pl.col("row").str.contains("TP")).with_columns(pl.col("value") / 2)
-    path = tmp_path / "ontoprobe_memorising.parquet"
-    switches = {**ontoprobe_modes.resolve("default"), "ties": "index_order"}
-    schema.write(other, schema.TABLE, path, {"switches": switches})
-    table, told = side_by_side.runs(here, {"released": path})
+    numbers = memorising.memorising(probe(), values, PRINTED, "distinct", 0)
+    here = results.frame("ontoprobe", numbers)
+    other = here.filter(group="TP").with_columns(pl.col("value") / 2)
+    path = tmp_path / "ontoprobe.parquet"
+    switches = modes.resolve("default", {"ties": "index_order"})
+    schema.write(other, schema.RESULTS, path, {"switches": asdict(switches)})
+    found, told = side_by_side.runs(here, {"released": path})
     assert told == [{"run": "released", "switches off their default": "ties: index_order"}]
-    row = "tiny | onto_released | TP | manual | chosen"
-    cells = {(r, c): v for r, c, v in table.select("row", "column", "value").rows()}
-    assert cells[row, "MRR, released"] == pytest.approx(cells[row, "MRR, this run"] / 2)
-    assert all("| TP |" in r for r, _ in cells)
-    schema.write(other.with_columns(row=pl.lit("z | ") + pl.col("row")), schema.TABLE, path)
+    cells = {
+        mode: numbers_of(found, metric="MRR", choice="chosen", mode=mode)["value"].item()
+        for mode in ("released", "this run")
+    }
+    assert cells["released"] == pytest.approx(cells["this run"] / 2)
+    assert set(found["group"]) == {"TP"}
+    page = ontoprobe_report.chapter(here, [], {}, {}, "default", runs=(found, told))
+    assert "Runs side by side" in {g.title for g in page.grids}
+    schema.write(other.with_columns(model=pl.lit("z")), schema.RESULTS, path)
     with pytest.raises(ValueError, match="is also in this run; name results of the same"):
         side_by_side.runs(here, {"released": path})
 
 
-def test_averages_have_intervals_over_configurations():
+def test_averages_have_intervals_over_configurations(values):
+    found = list(memorising.compared({probe(): values}, make_printed(), "distinct", 0))
+    setting = {"masks": "single", "weighting": "configurations"}
+    (own,) = [x for x in found if (x.metric, x.model, x.setting) == ("MRR", "", setting)]
+    test = ontoprobe_values.asked_rows(values).filter(masks="single")
+    means = test.group_by("task", *ontoprobe_values.CONFIGURATION).agg(pl.col("MRR").mean())["MRR"]
+    assert own.n == means.len() == 30
+    assert own.value == pytest.approx(means.mean())
     rng = np.random.default_rng(0)
-    rows = pl.DataFrame(
-        {"task": ["TP"] * 20 + ["DM"] * 4, "model": "m", "masks": ["multiple", "single"] * 12}
-        | {m: rng.random(24) for m in ontoprobe_values.METRICS}
-    )
-    bounds = ontoprobe_averages.bounds(rows, "masks")
-    means = ontoprobe_averages.averages(rows, "masks")
-    for row in means.iter_rows(named=True):
-        low, high = bounds[row["masks"], "MRR"]
-        assert low < row["MRR"] < high
-    literal = [
-        rng.choice(rows.filter(masks="single")["MRR"].to_numpy(), 12).mean() for _ in range(4000)
-    ]
-    assert bounds["single", "MRR"] == pytest.approx(np.quantile(literal, [0.025, 0.975]), abs=0.02)
-    assert ontoprobe_averages.bounds(rows.head(2), "masks") == {}
+    literal = [rng.choice(means.to_numpy(), 30).mean() for _ in range(4000)]
+    bounds = np.quantile(literal, [0.025, 0.975])
+    assert own.interval[:2] == pytest.approx(bounds, abs=0.5)

@@ -1,9 +1,11 @@
 """Wording of OntoProbe: labels, clauses, premises."""
 
+from dataclasses import asdict
+
 import pytest
 
-from kgprobe.benchmarks import ontoprobe_modes as modes
-from kgprobe.benchmarks import ontoprobe_text as words
+from kgprobe.benchmarks.ontoprobe import concepts
+from kgprobe.benchmarks.ontoprobe import modes as modes
 
 
 @pytest.mark.parametrize(
@@ -23,44 +25,49 @@ from kgprobe.benchmarks import ontoprobe_text as words
 )  # fmt: skip
 def test_clauses_follow_from_patterns(pattern, other, domain, range_):
     if domain:
-        assert words.domain_clause(pattern, other, "repaired") == domain
+        assert concepts.domain_clause(pattern, other, "repaired") == domain
     if range_:
-        assert words.range_clause(pattern, other, "repaired") == range_
+        assert concepts.range_clause(pattern, other, "repaired") == range_
 
 
 def test_the_released_rule_empties_architect_and_the_repaired_one_does_not():
     pattern = "[X]'s architect is [Y] ."
-    assert words.domain_clause(pattern, "architect", "released") == "if one has  ."
-    assert words.domain_clause(pattern, "architect", "repaired") == "if one has architect ."
+    assert concepts.domain_clause(pattern, "architect", "released") == "if one has  ."
+    assert concepts.domain_clause(pattern, "architect", "repaired") == "if one has architect ."
 
 
 def test_the_papers_wording_is_known_for_nouns_and_one_pattern():
-    assert words.domain_clause("[X]'s composer is [Y] .", "person", "paper") == "to have composer ."
-    assert words.range_clause("[X]'s mother is [Y] .", "person", "paper") == "to be mother ."
+    assert (
+        concepts.domain_clause("[X]'s composer is [Y] .", "person", "paper") == "to have composer ."
+    )
+    assert concepts.range_clause("[X]'s mother is [Y] .", "person", "paper") == "to be mother ."
     played = "[X] played for [Y] ."
     assert (
-        words.domain_clause(played, "sports team", "paper") == "to be a player at a sports team ."
+        concepts.domain_clause(played, "sports team", "paper")
+        == "to be a player at a sports team ."
     )
-    assert words.range_clause(played, "person", "paper") == "to have a player at that ."
+    assert concepts.range_clause(played, "person", "paper") == "to have a player at that ."
 
 
 def test_the_subject_keeps_its_case_unless_released():
-    assert words.subject("Lionel Messi (10)", "keep_rest", True) == "Lionel Messi (10)"
-    assert words.subject("Lionel Messi (10)", "lower_rest", True) == "Lionel messi  10 "
-    assert words.subject("part-time Job", "lower_rest", False) == "Part-time job"
+    assert concepts.subject("Lionel Messi (10)", "keep_rest", True) == "Lionel Messi (10)"
+    assert concepts.subject("Lionel Messi (10)", "lower_rest", True) == "Lionel messi  10 "
+    assert concepts.subject("part-time Job", "lower_rest", False) == "Part-time job"
 
 
 def test_normalised_labels():
-    assert words.norm("Capital (of-region)/x") == "Capital of region x"
-    assert words.bare("[X]'s participating teams contain [Y] .") == "'s participating teams contain"
+    assert concepts.norm("Capital (of-region)/x") == "Capital of region x"
+    assert (
+        concepts.bare("[X]'s participating teams contain [Y] .") == "'s participating teams contain"
+    )
 
 
 def test_every_switch_has_a_value_in_every_mode_and_refuses_others():
     for mode in modes.MODES:
-        values = modes.resolve(mode)
+        values = asdict(modes.resolve(mode))
         assert set(values) == set(modes.SWITCHES)
         assert all(value in modes.SWITCHES[key].legal for key, value in values.items())
-    assert modes.resolve("paper", {"wording": "released"})["wording"] == "released"
+    assert modes.resolve("paper", {"wording": "released"}).wording == "released"
     assert {s.point for s in modes.SWITCHES.values()} >= set(range(1, 26))
     with pytest.raises(ValueError, match=r"switches\.wording: 'x'; legal: paper, released"):
         modes.resolve("default", {"wording": "x"})

@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 
-from kgprobe.probes.prompts import paraphrase, wordings
+from kgprobe.probes.prompts.wordings import paraphrase, relations
 from tests.unit.tiny_models import tokenizer
 
 X, Y = paraphrase.NAMES["[X]"], paraphrase.NAMES["[Y]"]
@@ -73,16 +73,16 @@ def test_a_template_that_holds_a_name_or_lacks_a_place_is_refused():
 
 
 def test_accepted_texts_become_rows_that_the_tables_can_read():
-    base = wordings.Wording("P19/0", "P19", "own", "[X] was born in [Y].")
+    base = relations.Wording("P19/0", "P19", "own", "[X] was born in [Y].")
     found, rejected = paraphrase.reword_all([base], stub(f"{X} comes from {Y}", "nonsense"))
     assert rejected == Counter(placeholder=1)
-    made = wordings.with_variants({"P19": [base]}, found, "generated")
+    made = relations.with_variants({"P19": [base]}, found, "generated")
     rows = paraphrase.table(made["P19"], "tiny T5")
     assert [(r["index"], r["parent"], r["text"]) for r in rows] == [
         ("0g0", "0", "[X] comes from [Y].")
     ]
     shared = [{"relation": "P19", "index": "0", "kind": "manual", "text": base.text}]
-    joined = wordings.join(shared, rows)
+    joined = relations.join(shared, rows)
     assert joined["P19"][1].parent == "P19/0"
 
 
@@ -109,27 +109,28 @@ def test_a_random_t5_is_asked_seeded_and_nothing_of_its_noise_gets_through():
 
 
 def test_what_a_model_says_is_frozen_into_a_table(tmp_path, monkeypatch):
-    from kgprobe.probes import paraphrases
+    from kgprobe.probes.jobs import word
+    from kgprobe.settings import Paraphraser
     from kgprobe.sheets import read_table
 
     shared = [
         {"relation": "P19", "index": "0", "kind": "manual", "text": "[X] was born in [Y]."},
         {"relation": "P20", "index": "0", "kind": "manual", "text": "[X] died in [Y]."},
     ]
-    settings = {"source": "a model", "revision": "abc", "sequences": 2}
+    settings = Paraphraser("a model", "abc", 2)
     said = {f"{X} was born in {Y}.": [f"{X} comes from {Y}", "noise"], f"{X} died in {Y}.": ["?"]}
     monkeypatch.setattr(paraphrase, "load_t5", lambda *a: (None, None))
     monkeypatch.setattr(paraphrase, "t5", lambda *a: said.__getitem__)
     path = tmp_path / "made.tsv"
-    paraphrases.freeze(path, shared, [], settings)
+    word.freeze(path, shared, [], settings)
     assert "# Rejected: placeholder 2." in path.read_text()
     rows = read_table(path)
     assert [(r["relation"], r["index"], r["text"]) for r in rows] == [
         ("P19", "0g0", "[X] comes from [Y].")
     ]
-    assert wordings.join(shared, rows)["P19"][1].kind == "generated"
+    assert relations.join(shared, rows)["P19"][1].kind == "generated"
     with pytest.raises(ValueError, match="source is empty; expected"):
-        paraphrases.freeze(path, shared, [], {**settings, "source": ""})
+        word.freeze(path, shared, [], Paraphraser())
     said.update({text: [] for text in said})
     with pytest.raises(ValueError, match="no paraphrase was accepted"):
-        paraphrases.freeze(path, shared, [], settings)
+        word.freeze(path, shared, [], settings)

@@ -5,10 +5,11 @@ from collections import Counter
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks import prompt_classes
-from kgprobe.benchmarks.prompt_frames import TaskError
+from kgprobe.benchmarks.autoprompt import classes as prompt_classes
+from kgprobe.benchmarks.autoprompt.frames import TaskError
+from kgprobe.settings import PromptClasses
 
-SETTINGS = {"overlap": "keep", "draws": 3}
+SETTINGS = PromptClasses(draws=3)
 
 
 def sst2(path, test="good film . \t1\nbad film . \t0\n"):
@@ -57,8 +58,8 @@ def test_texts_shared_by_splits_are_flagged_and_counted(tmp_path):
 def test_the_overlap_switch_of_classes(tmp_path):
     examples = prompt_classes.read_sst2(sst2(tmp_path))
     with pytest.raises(TaskError, match="1 test texts occur in train or dev"):
-        prompt_classes.build(examples, "sst2", {"overlap": "error"}, 5, 0)
-    task = prompt_classes.build(examples, "sst2", {"overlap": "remove_train"}, 5, 0)
+        prompt_classes.build(examples, "sst2", PromptClasses("error"), 5, 0)
+    task = prompt_classes.build(examples, "sst2", PromptClasses("remove_train"), 5, 0)
     assert task.examples.filter(split="train").height == 3
     assert task.examples.filter(split="test").height == 2
 

@@ -1,15 +1,21 @@
 """Facts as examples: files, overlap, flags, wordings, facts out of pulls, the embedded world."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks import prompt_facts, prompt_own, prompt_templates, prompt_world
-from kgprobe.benchmarks.prompt_frames import Funnel, TaskError, write
-from kgprobe.benchmarks.prompt_overlap import Fact, flags, others, settle
+from kgprobe.benchmarks.autoprompt import facts as prompt_facts
+from kgprobe.benchmarks.autoprompt import own as prompt_own
+from kgprobe.benchmarks.autoprompt import templates as prompt_templates
+from kgprobe.benchmarks.autoprompt import world
+from kgprobe.benchmarks.autoprompt.frames import TaskError, write
+from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others, settle
+from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.settings import PromptFacts, PromptWorld, Rows
 
 TRAIN = [("Ada", "London"), ("Bea", "Paris"), ("Rome", "Roma"), ("Oslo", "Oslo")]
 DEV = [("Cid", "Bonn"), ("Bea", "Paris")]
@@ -22,7 +28,7 @@ TEST = [
     ("Dan", "Bonn"),
     ("Dan", "Bonn"),
 ]
-SETTINGS = {"overlap": "keep", "least": {"train": 1, "dev": 1, "test": 1}}
+SETTINGS = PromptFacts(least=Rows(1, 1, 1))
 
 
 def facts() -> list[Fact]:
@@ -49,9 +55,8 @@ def described(**more) -> dict:
     }
 
 
-def built(rows=None, **more):
+def built(rows=None, settings=SETTINGS, **more):
     words = ["Bonn", "London", "Paris", "Rome", "Roma"]
-    settings = {**SETTINGS, **more.pop("settings", {})}
     return prompt_facts.build(rows or facts(), words, described(), settings, **more)
 
 
@@ -98,7 +103,7 @@ def test_the_overlap_switch(switch, train, dev, test):
     left = settle(facts(), switch, funnel, "x")
     sizes = [sum(f.split == s for f in left) for s in ("train", "dev", "test")]
     assert sizes == [train, dev, test]
-    counted = {row[3]: row[4:6] for row in funnel.rows}
+    counted = {row["step"]: (row["rows_in"], row["rows_out"]) for row in funnel.rows}
     assert counted["test facts in train or dev"] == (7, 6)
     assert counted["dev facts in train"] == (2, 1)
     assert counted[f"overlap: {switch}"] == (13, train + dev + test)
@@ -139,7 +144,7 @@ def test_a_subset_by_vocabulary_drops_facts_of_every_split_and_counts_them():
 
 def test_too_few_facts_are_told_with_relation_needed_and_found():
     with pytest.raises(TaskError, match=r"P19: train needs 5, found 4"):
-        built(settings={"least": {"train": 5, "dev": 1, "test": 1}})
+        built(settings=PromptFacts(least=Rows(5, 1, 1)))
 
 
 def test_wordings_are_kept_verbatim_and_cut_for_causal_models():
@@ -185,7 +190,7 @@ def collected(most: int, variant: str = "original", pages=None):
     rows = prompt_own.collect(
         ["P19"], test, trex, wikidata, pages, {"a", "b"}, most, variant, 0, funnel
     )
-    return rows, {row[3]: row[4:6] for row in funnel.rows}
+    return rows, {row["step"]: (row["rows_in"], row["rows_out"]) for row in funnel.rows}
 
 
 def test_facts_to_search_with_are_trex_first_then_topped_up_without_test_facts():
@@ -224,12 +229,12 @@ def test_the_world_searches_on_taught_facts_and_tests_on_both_halves():
         schema=dict(schema.TAUGHT.columns),
         orient="row",
     )
-    settings = {"relations": ["P19"], "shares": [0.5, 0.2], "untaught": 8, "least": {"train": 1}}
+    settings = PromptWorld(("P19",), (0.5, 0.2), 8, Rows(1))
     templates = [
         {"relation": "P19", "index": "0", "kind": "manual", "text": "[X] is in [Y].", "note": "in"}
     ]
     arguments = (known, taught, {"A": "the a"}, templates, settings, 3, 0)
-    task = prompt_world.build(*arguments)
+    task = world.build(*arguments)
     status = dict(taught.select("fact", "taught").rows())
     rows = task.examples.with_columns(taught=pl.col("fact").replace_strict(status))
     counts = rows.group_by("split", "taught").len().sort("split", "taught").rows()
@@ -237,7 +242,7 @@ def test_the_world_searches_on_taught_facts_and_tests_on_both_halves():
     assert set(rows["label"]) == {"the a", "b"}, "the form of sentences; no answer C"
     assert task.vocabulary == ["b", "c", "the a"]
     assert task.task["prompts"]["manual"]["P19"]["causal"] == "{sub} is in [P]"
-    assert prompt_world.build(*arguments).examples.equals(task.examples)
-    settings["least"] = {"train": 6}
+    assert world.build(*arguments).examples.equals(task.examples)
+    more = replace(settings, least=Rows(6))
     with pytest.raises(TaskError, match="P19: train needs 6, found 5"):
-        prompt_world.build(*arguments)
+        world.build(*arguments[:4], more, *arguments[5:])

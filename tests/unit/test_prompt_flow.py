@@ -7,18 +7,12 @@ import polars as pl
 import pytest
 import yaml
 
-from kgprobe.probes import (
-    prompt_answers,
-    prompt_settings,
-    prompt_sweeps,
-    prompt_tasks,
-    prompt_trained,
-    prompted,
-    searched,
-)
-from kgprobe.probes.prompts import autoprompt, trigger_files
-from kgprobe.probes.prompts.triggers import Template
+from kgprobe.probes import prompt_settings
+from kgprobe.probes.jobs.autoprompt import outcomes, predict, search, sweep, tasks, train
+from kgprobe.probes.prompts.search import files
+from kgprobe.probes.prompts.search import search as autoprompt
 from kgprobe.schema import OUTCOMES, SWEEPS, check
+from kgprobe.templates import Template
 from tests.conftest import ROOT
 from tests.unit import prompt_folders
 from tests.unit.tiny_models import tiny
@@ -27,10 +21,10 @@ from tests.unit.tiny_models import tiny
 def searched_task(folder, loaded, name="searched", benchmark="auto_world", **changed):
     """(outcomes, record) of a search; prompts in folder / name, states in folder / states."""
     own = prompt_folders.settings(**changed)
-    task = prompt_tasks.load(folder / benchmark, own)
+    task = tasks.load(folder / benchmark, own)
     places = folder / name, folder / "states"
     (folder / name).mkdir(exist_ok=True)
-    return searched.search_task(loaded, task, name, own, "default", *places)
+    return search.search_task(loaded, task, name, own, "default", *places)
 
 
 @pytest.fixture
@@ -38,7 +32,7 @@ def answering(monkeypatch):
     """Answerers and trainers get the model that is given, whatever their specification says."""
 
     def use(loaded):
-        for module in (prompt_answers, prompt_trained):
+        for module in (predict, train):
             monkeypatch.setattr(module, "load_model", lambda spec: loaded)
         return loaded
 
@@ -53,7 +47,7 @@ def test_a_search_leaves_a_file_per_relation_and_outcomes_of_dev_and_test(tmp_pa
     assert frame.group_by("group", "split").len().sort("group", "split").rows() == [
         ("P36", "dev", 3), ("P36", "test", 4), ("P37", "dev", 3), ("P37", "test", 4),
     ]  # fmt: skip
-    file = trigger_files.load(tmp_path / "searched/P36.json", loaded)
+    file = files.load(tmp_path / "searched/P36.json", loaded)
     assert len(file.trigger) == 2
     assert len(file.restarts) == 2
     own = frame.filter((pl.col("group") == "P36") & (pl.col("split") == "test"))
@@ -88,20 +82,18 @@ def test_a_stopped_search_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
 
 def test_other_settings_do_not_meet_the_states_of_a_stopped_search(tmp_path):
     loaded = tiny("bert")
-    task = prompt_tasks.load(prompt_folders.facts(tmp_path / "auto_world"), {})
-    one = searched.digest(loaded, task, "a template", {"iterations": 3})
-    assert one != searched.digest(loaded, task, "a template", {"iterations": 4})
-    fewer = prompt_tasks.load(tmp_path / "auto_world", {"groups": ["P36"]})
-    assert one != searched.digest(loaded, fewer, "a template", {"iterations": 3})
+    task = tasks.load(prompt_folders.facts(tmp_path / "auto_world"), {})
+    one = search.digest(loaded, task, "a template", {"iterations": 3})
+    assert one != search.digest(loaded, task, "a template", {"iterations": 4})
+    fewer = tasks.load(tmp_path / "auto_world", {"groups": ["P36"]})
+    assert one != search.digest(loaded, fewer, "a template", {"iterations": 3})
 
 
 def test_written_prompts_and_controls_of_a_searched_one(tmp_path, answering):
     loaded = answering(tiny("bert"))
     folder = prompt_folders.facts(tmp_path / "auto_world")
     searched_task(tmp_path, loaded)
-    own = prompt_answers.Answerer(
-        loaded.spec, prompt_tasks.load(folder, {}), tmp_path / "searched", draws=3
-    )
+    own = predict.Answerer(loaded.spec, tasks.load(folder, {}), tmp_path / "searched", draws=3)
     asked = ["majority", "constant", "manual", "random_triggers", "shuffled_triggers"]
     asked.append("initial_triggers")
     frame = own.answers(asked)
@@ -112,9 +104,9 @@ def test_written_prompts_and_controls_of_a_searched_one(tmp_path, answering):
     # the starting triggers are all masks: what the model says without a search
     start = frame.filter((pl.col("prompt") == "initial_triggers") & (pl.col("group") == "P36"))
     template = Template.parse("{sub} [T]x2 [P] .", "masked")
-    blank = prompted.Prompt(template, (loaded.tokenizer.mask_token_id,) * 2)
-    rows = prompt_tasks.load(folder, {"groups": ["P36"]}).asked
-    plain, _ = prompted.outcomes(own.predictor, "x", {"P36": blank}, rows, own.task.vocabulary)
+    blank = outcomes.Prompt(template, (loaded.tokenizer.mask_token_id,) * 2)
+    rows = tasks.load(folder, {"groups": ["P36"]}).asked
+    plain, _ = outcomes.outcomes(own.predictor, "x", {"P36": blank}, rows, own.task.vocabulary)
     columns = ["split", "example", "best", "worst", "logprob"]
     assert start.select(columns).rows() == plain.select(columns).rows()
     assert start["logprob"].is_not_null().any()
@@ -125,14 +117,14 @@ def test_written_prompts_and_controls_of_a_searched_one(tmp_path, answering):
 def test_a_causal_model_is_asked_what_ends_in_its_answer(tmp_path, answering):
     loaded = answering(tiny("gpt2"))
     folder = prompt_folders.facts(tmp_path / "auto_world")
-    own = prompt_answers.Answerer(loaded.spec, prompt_tasks.load(folder, {}))
+    own = predict.Answerer(loaded.spec, tasks.load(folder, {}))
     frame = own.answers(["manual"])
     assert frame["group"].unique().to_list() == ["P36"]
-    with pytest.raises(prompt_tasks.TaskError, match="no prompts 'lpaqa'; the task has manual"):
+    with pytest.raises(tasks.TaskError, match="no prompts 'lpaqa'; the task has manual"):
         own.answers(["lpaqa"])
-    with pytest.raises(prompt_tasks.TaskError, match="no searched prompts"):
+    with pytest.raises(tasks.TaskError, match="no searched prompts"):
         own.answers(["shuffled_triggers"])
-    with pytest.raises(prompt_tasks.TaskError, match=r"autoprompt\.published"):
+    with pytest.raises(tasks.TaskError, match=r"autoprompt\.published"):
         own.answers(["published"])
 
 
@@ -140,8 +132,8 @@ def test_prompts_move_to_another_model_by_their_text(tmp_path, answering):
     first, second = tiny("bert"), answering(tiny("roberta"))
     folder = prompt_folders.facts(tmp_path / "auto_world")
     searched_task(tmp_path, first)
-    task = prompt_tasks.load(folder, {})
-    own = prompt_answers.Answerer(second.spec, task, other=tmp_path / "searched")
+    task = tasks.load(folder, {})
+    own = predict.Answerer(second.spec, task, other=tmp_path / "searched")
     assert own.answers(["transferred"]).height == 14
 
 
@@ -149,15 +141,15 @@ def test_classes_are_searched_with_label_tokens(tmp_path, answering):
     loaded = answering(tiny("bert"))
     folder = prompt_folders.classes(tmp_path / "auto_sst2")
     frame, _ = searched_task(tmp_path, loaded, benchmark="auto_sst2")
-    file = trigger_files.load(tmp_path / "searched/all.json", loaded)
+    file = files.load(tmp_path / "searched/all.json", loaded)
     assert {name: len(ids) for name, ids in file.labels.items()} == {"negative": 2, "positive": 2}
     assert set(frame["answer"]) <= {"negative", "positive"}
     assert file.scores["dev_p1"]["n"] == 8
     searched_task(tmp_path, loaded, "searched_words", "auto_sst2")
-    words = trigger_files.load(tmp_path / "searched_words/all.json", loaded)
-    task = prompt_tasks.load(folder, {})
+    words = files.load(tmp_path / "searched_words/all.json", loaded)
+    task = tasks.load(folder, {})
     assert words.label_tokens == task.about["label_words"]
-    own = prompt_answers.Answerer(loaded.spec, task, tmp_path / "searched", draws=2)
+    own = predict.Answerer(loaded.spec, task, tmp_path / "searched", draws=2)
     made = own.answers(["majority", "manual", "random_triggers"])
     assert made.height == 14 * 4
 
@@ -170,27 +162,27 @@ def test_controls_search_on_random_weights_and_balanced_data(tmp_path):
     seven = json.loads((tmp_path / "searched_7/P36.json").read_text())
     assert len(seven["trigger"]) == 7
     assert (tmp_path / "searched_balanced/P36.json").is_file()
-    with pytest.raises(prompt_tasks.TaskError, match="searched_words needs classes"):
+    with pytest.raises(tasks.TaskError, match="searched_words needs classes"):
         searched_task(tmp_path, loaded, "searched_words", groups=["P36"])
 
 
 def test_trained_baselines_answer_dev_and_test(tmp_path, answering):
     loaded = answering(tiny("bert"))
-    task = prompt_tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
+    task = tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
     for name, own in (("linear_probe", {"epochs": 2}), ("finetuned", {"epochs": 1, "rate": None})):
-        frame, _ = prompt_trained.answers(name, loaded.spec, task, own)
+        frame, _ = train.answers(name, loaded.spec, task, own)
         check(frame.sort(OUTCOMES.key), OUTCOMES)
         assert (frame["prompt"].unique().to_list(), frame.height) == ([name], 14)
-    with pytest.raises(prompt_tasks.TaskError, match="'continuous' is for facts and"):
-        prompt_trained.answers("continuous", loaded.spec, task, {})
+    with pytest.raises(tasks.TaskError, match="'continuous' is for facts and"):
+        train.answers("continuous", loaded.spec, task, {})
 
 
 def test_continuous_prompts_and_the_extractor(tmp_path, answering):
     loaded = answering(tiny("bert"))
-    task = prompt_tasks.load(prompt_folders.facts(tmp_path / "auto_re", True), {"groups": ["P36"]})
-    frame, _ = prompt_trained.answers("continuous", loaded.spec, task, {"epochs": 1, "vectors": 2})
+    task = tasks.load(prompt_folders.facts(tmp_path / "auto_re", True), {"groups": ["P36"]})
+    frame, _ = train.answers("continuous", loaded.spec, task, {"epochs": 1, "vectors": 2})
     assert frame.height == 7
-    frame, record = prompt_trained.answers("relation_lstm", loaded.spec, task, {"epochs": 1})
+    frame, record = train.answers("relation_lstm", loaded.spec, task, {"epochs": 1})
     assert frame.height == 7
     assert record["trained"]["train_sentences"] == 6
 
@@ -209,8 +201,8 @@ def sweep_settings(**changed):
 @pytest.mark.parametrize("selection", ["within", "full"])
 def test_a_sweep_over_few_examples(tmp_path, selection):
     loaded, own = tiny("bert"), sweep_settings(selection=selection)
-    task = prompt_tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
-    frame = prompt_sweeps.low_data(loaded, task, "searched", own, "default", tmp_path / "shards")
+    task = tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
+    frame = sweep.low_data(loaded, task, "searched", own, "default", tmp_path / "shards")
     check(frame.sort(SWEEPS.key), SWEEPS)
     assert frame.select("size", "draw").sort("size", "draw").rows() == [
         (4, 0),
@@ -223,31 +215,31 @@ def test_a_sweep_over_few_examples(tmp_path, selection):
 
 def test_a_sweep_takes_up_the_points_that_are_there(tmp_path, monkeypatch):
     loaded, own = tiny("bert"), sweep_settings()
-    task = prompt_tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
+    task = tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
     ways = (loaded, task, "finetuned", own, "default", tmp_path / "shards")
-    first = prompt_sweeps.low_data(*ways)
-    monkeypatch.setattr(prompt_sweeps, "_finetuned", lambda *a: pytest.fail("measured again"))
-    assert prompt_sweeps.low_data(*ways).equals(first)
+    first = sweep.low_data(*ways)
+    monkeypatch.setattr(sweep, "_finetuned", lambda *a: pytest.fail("measured again"))
+    assert sweep.low_data(*ways).equals(first)
 
 
 def test_subsets_hold_every_class_and_halves_too(tmp_path):
-    task = prompt_tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
-    part = prompt_sweeps.subset(task, 4, 0, 0)
+    task = tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
+    part = sweep.subset(task, 4, 0, 0)
     rows = part.of("", "train")
     assert rows["label"].value_counts().sort("label").rows() == [("negative", 2), ("positive", 2)]
     assert part.of("", "dev").height == 8
-    half = prompt_sweeps.halved(part)
+    half = sweep.halved(part)
     assert half.of("", "train").height == half.of("", "dev").height == 2
     assert set(half.of("", "dev")["label"]) == {"negative", "positive"}
     with pytest.raises(ValueError, match="13 training examples asked for, there are 12"):
-        prompt_sweeps.subset(task, 13, 0, 0)
+        sweep.subset(task, 13, 0, 0)
 
 
 def test_a_grid_has_every_point(tmp_path):
     own = prompt_folders.settings(candidates=[4], label_tokens=[1, 2], settings={"restarts": 1})
     own |= {"triggers": [1, 2]}
-    task = prompt_tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
-    frame = prompt_sweeps.grid(tiny("bert"), task, own, "default", tmp_path / "shards")
+    task = tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
+    frame = sweep.grid(tiny("bert"), task, own, "default", tmp_path / "shards")
     points = frame.select("label_tokens", "triggers").sort("label_tokens", "triggers").rows()
     assert points == [(1, 1), (1, 2), (2, 1), (2, 2)]
     assert np.isfinite(frame["value"].to_numpy()).all()
@@ -255,13 +247,13 @@ def test_a_grid_has_every_point(tmp_path):
 
 def test_a_task_is_cut_down_by_hash_and_by_relation(tmp_path):
     folder = prompt_folders.facts(tmp_path / "auto_world")
-    task = prompt_tasks.load(folder, {"groups": ["P36"], "most": {"train": 4, "test": None}})
+    task = tasks.load(folder, {"groups": ["P36"], "most": {"train": 4, "test": None}})
     counts = task.examples.group_by("group", "split").len().sort("split").rows()
     assert counts == [("P36", "dev", 3), ("P36", "test", 4), ("P36", "train", 4)]
-    fewer = prompt_tasks.load(folder, {"groups": ["P36"], "most": {"train": 3}})
+    fewer = tasks.load(folder, {"groups": ["P36"], "most": {"train": 3}})
     assert set(fewer.of("P36", "train")["example"]) < set(task.of("P36", "train")["example"])
-    with pytest.raises(prompt_tasks.TaskError, match="no relation P1; legal: P36, P37"):
-        prompt_tasks.load(folder, {"groups": ["P1"]})
+    with pytest.raises(tasks.TaskError, match="no relation P1; legal: P36, P37"):
+        tasks.load(folder, {"groups": ["P1"]})
 
 
 def test_the_settings_of_a_model_lie_over_those_of_the_task():
@@ -299,7 +291,7 @@ def test_every_task_is_searched_with_its_own_sizes_under_one_config(tmp_path, mo
         else:
             folder = prompt_folders.facts(tmp_path / benchmark, benchmark.startswith("auto_re"))
         own = prompt_settings.section(config["autoprompt"], benchmark, "m")
-        made = searched.settings_of(loaded, prompt_tasks.load(folder, {}), own, mode)
+        made = search.settings_of(loaded, tasks.load(folder, {}), own, mode)
         found = (made.candidates, made.accumulate, made.batch, made.iterations)
         assert found == sizes, benchmark
     config["autoprompt"]["models"] = {"m": {"sick": {"settings": {"candidates": 50}}}}
@@ -311,9 +303,9 @@ def test_every_task_is_searched_with_its_own_sizes_under_one_config(tmp_path, mo
 
 
 def test_a_benchmark_whose_name_is_of_another_task_is_refused(tmp_path):
-    task = prompt_tasks.load(prompt_folders.classes(tmp_path / "auto_world"), {})
-    with pytest.raises(prompt_tasks.TaskError, match="auto_world: asks for classification, but"):
-        searched.settings_of(tiny("bert"), task, prompt_folders.settings(), "default")
+    task = tasks.load(prompt_folders.classes(tmp_path / "auto_world"), {})
+    with pytest.raises(tasks.TaskError, match="auto_world: asks for classification, but"):
+        search.settings_of(tiny("bert"), task, prompt_folders.settings(), "default")
 
 
 @pytest.mark.parametrize(
@@ -344,11 +336,10 @@ def test_rows_of_the_sheet_that_make_no_sense_are_told():
 
 
 def test_every_prompt_of_the_sheet_has_who_answers_it():
-    written = set(prompt_answers.PROMPTS)
-    assert written == set(prompt_settings.WRITTEN)
-    assert set(prompt_trained.TRAINED) == set(prompt_settings.TRAINED)
-    assert set(searched.RANDOM) | set(searched.LENGTHS) | {
-        searched.BALANCED,
-        searched.WORDS,
+    assert all(callable(getattr(predict.Answerer, name)) for name in prompt_settings.WRITTEN)
+    assert set(train.TRAINED) == set(prompt_settings.TRAINED)
+    assert set(search.RANDOM) | set(search.LENGTHS) | {
+        search.BALANCED,
+        search.WORDS,
         "searched",
     } == set(prompt_settings.SEARCHED)

@@ -7,10 +7,11 @@ import random
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks import prompt_relations
-from kgprobe.benchmarks.prompt_frames import TaskError
-from kgprobe.benchmarks.prompt_perturbed import Mention, Pools, draw, perturb
-from kgprobe.benchmarks.prompt_relations import Evidence, Record
+from kgprobe.benchmarks.autoprompt import relations
+from kgprobe.benchmarks.autoprompt.frames import TaskError
+from kgprobe.benchmarks.autoprompt.perturbed import Mention, Pools, draw, perturb
+from kgprobe.benchmarks.autoprompt.relations import Evidence, Record
+from kgprobe.settings import PromptSentences, Rows
 
 CITIES = {
     "London": ["London", "London, England"],
@@ -18,7 +19,7 @@ CITIES = {
     "Rome": ["Rome", "Roma"],
     "Bonn": ["Bonn"],
 }
-SETTINGS = {"words": 15, "shares": [0.5, 0.2], "least": {"train": 1, "dev": 1, "test": 1}}
+SETTINGS = PromptSentences(15, (0.5, 0.2), least=Rows(1, 1, 1))
 
 
 def records(n: int = 60) -> list[Record]:
@@ -43,7 +44,7 @@ def records(n: int = 60) -> list[Record]:
 
 def task(perturbed: str = "", rows=None):
     described = {"benchmark": "auto_re"}
-    return prompt_relations.build(rows or records(), ["x"], described, SETTINGS, 0, perturbed)
+    return relations.build(rows or records(), ["x"], described, SETTINGS, 0, perturbed)
 
 
 def by_example(made) -> dict:
@@ -181,12 +182,12 @@ def test_records_are_read_packed_or_out_of_the_archive(tmp_path):
     deeper = tmp_path / "TREx_all" / "P20"
     deeper.mkdir(parents=True)
     (deeper / "test.jsonl").write_text(json.dumps(row(predicate_id="P20")) + "\n")
-    found = prompt_relations.read_records(tmp_path)
+    found = relations.read_records(tmp_path)
     assert [r.relation for r in found] == ["P19", "P20"]
     assert found[0] == Record(
         "P19", "P19/Q1/Q2", "Q1", "A", "B", (Evidence("A", "B", "A in [MASK] ."),)
     )
-    assert [r.relation for r in prompt_relations.read_records(tmp_path, ["P19"])] == ["P20"]
+    assert [r.relation for r in relations.read_records(tmp_path, ["P19"])] == ["P20"]
 
 
 @pytest.mark.parametrize(
@@ -203,11 +204,11 @@ def test_a_broken_record_is_named_with_its_row(tmp_path, wrong, message):
     with gzip.open(tmp_path / "P19.jsonl.gz", "wt") as stream:
         stream.write(json.dumps(row(**wrong)) + "\n")
     with pytest.raises(TaskError, match=message):
-        prompt_relations.read_records(tmp_path)
+        relations.read_records(tmp_path)
 
 
 def test_a_folder_without_records_says_what_was_expected(tmp_path):
     with pytest.raises(TaskError, match=r"no P\*\.jsonl\.gz"):
-        prompt_relations.read_records(tmp_path)
+        relations.read_records(tmp_path)
     with pytest.raises(TaskError, match=r"sources\.trex_sentences\.folder"):
-        prompt_relations.read_records(tmp_path / "nowhere")
+        relations.read_records(tmp_path / "nowhere")

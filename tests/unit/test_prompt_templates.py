@@ -2,9 +2,9 @@
 
 import pytest
 
-from kgprobe.benchmarks import prompt_templates
-from kgprobe.benchmarks.prompt_frames import TaskError
-from kgprobe.probes.prompts.triggers import Template
+from kgprobe.benchmarks.autoprompt import templates
+from kgprobe.benchmarks.autoprompt.frames import TaskError
+from kgprobe.templates import Template
 
 FIELDS = {
     "facts": {"sub"},
@@ -17,18 +17,18 @@ FIELDS = {
 @pytest.mark.parametrize("task", FIELDS)
 @pytest.mark.parametrize("triggers", [1, 5])
 def test_search_templates_parse_for_their_kinds(task, triggers):
-    for kind, text in prompt_templates.search_templates(task, triggers).items():
+    for kind, text in templates.search_templates(task, triggers).items():
         found = Template.parse(text, "masked" if kind == "roberta" else kind)
         assert found.triggers == triggers
         assert set(found.fields) == FIELDS[task]
-    assert prompt_templates.TRUNCATE[task] in {"", *FIELDS[task]}
+    assert templates.TRUNCATE[task] in {"", *FIELDS[task]}
 
 
 def test_manual_prompts_parse_for_their_kinds():
-    for kind, text in prompt_templates.MANUAL_SST2.items():
+    for kind, text in templates.MANUAL_SST2.items():
         assert Template.parse(text, kind).triggers == 0
     for context in (False, True):
-        made = prompt_templates.manual("The capital of [X] is [Y] .", context)
+        made = templates.manual("The capital of [X] is [Y] .", context)
         for kind, text in made.items():
             found = Template.parse(text, "masked" if kind == "roberta" else kind)
             assert set(found.fields) == FIELDS["relation_extraction" if context else "facts"]
@@ -40,7 +40,7 @@ def test_our_own_wording_for_causal_models_is_the_first_manual_one_that_ends_in_
         {"relation": "P27", "index": "0", "kind": "manual", "text": "[Y] is the land of [X]."},
         {"relation": "P27", "index": "1", "kind": "paraphrase", "text": "[X] is from [Y]."},
     ]
-    assert prompt_templates.own_endings(rows) == {"P27": "Citizenship of [X]: [Y]."}
+    assert templates.own_endings(rows) == {"P27": "Citizenship of [X]: [Y]."}
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ def test_our_own_wording_for_causal_models_is_the_first_manual_one_that_ends_in_
 def test_a_bad_file_of_wordings_is_named_with_its_row(tmp_path, line, message):
     (tmp_path / "relations.jsonl").write_text(line + "\n")
     with pytest.raises(TaskError) as told:
-        prompt_templates.read_wordings(tmp_path / "relations.jsonl")
+        templates.read_wordings(tmp_path / "relations.jsonl")
     assert message in str(told.value)
     assert "relations.jsonl" in str(told.value)

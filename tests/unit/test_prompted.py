@@ -11,14 +11,15 @@ import torch
 from tokenizers import normalizers
 
 from kgprobe.metrics import prompts as metrics
-from kgprobe.probes import prompted
+from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.finite import NotFiniteError
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts import trigger_files
-from kgprobe.probes.prompts.answer_options import AnswerError, Options
-from kgprobe.probes.prompts.triggers import LabelError, Template, encode, label_pieces
+from kgprobe.probes.prompts.search import files
+from kgprobe.probes.scoring.fill.options import AnswerError, Options
+from kgprobe.probes.text.prompts import LabelError, encode, label_pieces
 from kgprobe.schema import EXAMPLES, OUTCOMES, check, write
+from kgprobe.templates import Template
 from tests.unit.tiny_models import tiny
 
 WORDS = ["Africa", "France", "Italy", "Niger", "Nigeria", "Paris", "Rome", "capital", "Burkina"]
@@ -77,8 +78,8 @@ def test_ranks_are_those_of_a_plain_sort(name):
     template = Template.parse(text, loaded.spec.kind)
     tokens = single(loaded, template, WORDS)
     asked = facts(sorted(tokens))
-    prompt = prompted.Prompt(template, (40, 50))
-    found, record = prompted.outcomes(
+    prompt = outcomes.Prompt(template, (40, 50))
+    found, record = outcomes.outcomes(
         Predictor(loaded), "searched", {"P1": prompt}, asked, [*WORDS, "Timbuktu"]
     )
     check(found, OUTCOMES)
@@ -107,10 +108,10 @@ def test_ties_are_ranges():
             decoder.weight[tokens[word]] = decoder.weight[tokens[words[0]]]
             decoder.bias[tokens[word]] = decoder.bias[tokens[words[0]]]
     rows = [{"label": words[0], "others": [words[1], words[4]]}, {"label": words[4]}]
-    found, _ = prompted.outcomes(
+    found, _ = outcomes.outcomes(
         Predictor(loaded),
         "manual",
-        {"": prompted.Prompt(template, (40, 50))},
+        {"": outcomes.Prompt(template, (40, 50))},
         examples(rows),
         words,
     )
@@ -128,8 +129,8 @@ def test_batches_and_threads_do_not_matter():
     template = Template.parse(MASKED, "masked")
     asked = facts(sorted(single(loaded, template, WORDS)))
     made = [
-        prompted.outcomes(
-            Predictor(loaded, budget), "searched", {"P1": prompted.Prompt(template, (40, 50))},
+        outcomes.outcomes(
+            Predictor(loaded, budget), "searched", {"P1": outcomes.Prompt(template, (40, 50))},
             asked.sample(fraction=1.0, shuffle=True, seed=seed), WORDS,
         )[0]
         for seed, budget in enumerate((Budget(16), Budget(200)))
@@ -147,8 +148,8 @@ def test_golds_of_several_tokens_have_no_rank_and_are_counted():
     assert tokens
     assert all(token == vocabulary[f"Ġ{word}"] for word, token in tokens.items())
     asked = examples([{"label": "Burkina Faso"}, {"label": min(tokens)}])
-    prompt = prompted.manual(loaded, "{sub} is [P].")
-    found, record = prompted.outcomes(
+    prompt = outcomes.manual(loaded, "{sub} is [P].")
+    found, record = outcomes.outcomes(
         Predictor(loaded), "manual", {"": prompt}, asked, [*WORDS, "Burkina Faso"]
     )
     check(found, OUTCOMES)
@@ -173,7 +174,7 @@ def test_glued_and_blank_forms_are_different_tokens():
 def test_label_words_of_several_tokens_are_refused_with_their_pieces():
     loaded = tiny("roberta")
     with pytest.raises(LabelError, match=r"pieces are .*nearest single tokens"):
-        prompted.manual(loaded, "{sub} was [P].", {"good": ["fantastic"], "bad": ["Rome"]})
+        outcomes.manual(loaded, "{sub} was [P].", {"good": ["fantastic"], "bad": ["Rome"]})
 
 
 def test_words_that_are_one_token_share_a_column_and_the_gold_names_it():
@@ -184,8 +185,8 @@ def test_words_that_are_one_token_share_a_column_and_the_gold_names_it():
     assert options.column["Of"] == options.column["of"]
     assert options.names[options.column["of"]] == "Of"
     asked = examples([{"label": "of", "others": ["Of"]}])
-    found, _ = prompted.outcomes(
-        Predictor(loaded), "m", {"": prompted.Prompt(template)}, asked, ["Of", "of"]
+    found, _ = outcomes.outcomes(
+        Predictor(loaded), "m", {"": outcomes.Prompt(template)}, asked, ["Of", "of"]
     )
     row = found.row(0, named=True)
     assert (row["answer"], row["best"], row["filtered_best"], row["options"]) == ("of", 1, 1, 1)
@@ -199,8 +200,8 @@ def test_classes_answer_by_the_sum_of_their_label_tokens(name):
     labels = {"no": (60, 61, 62), "yes": (70,), "maybe": (80, 81)}
     asked = examples([{"group": "", "label": c, "fields": {"sub": s}} for c in labels
                       for s in ("Rome", "Paris and Niger", "a")])  # fmt: skip
-    prompt = prompted.Prompt(template, (40, 50), labels)
-    found, _ = prompted.outcomes(Predictor(loaded), "searched", {"": prompt}, asked)
+    prompt = outcomes.Prompt(template, (40, 50), labels)
+    found, _ = outcomes.outcomes(Predictor(loaded), "searched", {"": prompt}, asked)
     logs = whole(loaded, template, (40, 50), [json.loads(text) for text in asked["fields"]])
     for row, label, own in zip(found.to_dicts(), asked["label"], logs, strict=True):
         mass = {c: np.exp(own[list(ids)]).sum() for c, ids in labels.items()}
@@ -216,15 +217,15 @@ def test_a_context_is_a_field_and_loses_words_where_it_is_too_long():
     rows = [{"group": g, "fact": "f", "label": "Rome", "surfaces": ["rome"],
              "fields": {"sub": "Italy", "context": "Niger " * n}}
             for g, n in (("P1", 3), ("P1", 200), ("P2", 5))]  # fmt: skip
-    prompt = prompted.Prompt(Template.parse(text, "masked"), (40,), {}, "context")
+    prompt = outcomes.Prompt(Template.parse(text, "masked"), (40,), {}, "context")
     asked = examples(rows)
-    found, record = prompted.outcomes(Predictor(loaded), "searched", {"": prompt}, asked, WORDS)
+    found, record = outcomes.outcomes(Predictor(loaded), "searched", {"": prompt}, asked, WORDS)
     assert (record["P1"]["cut"], record["P2"]["cut"]) == (1, 0)
     per_fact, per_sentence = metrics.sentences(metrics.joined(asked, found))
     assert (per_fact.height, per_sentence.height) == (2, 3)
-    short = prompted.Prompt(Template.parse(text, "masked"), (40,))
+    short = outcomes.Prompt(Template.parse(text, "masked"), (40,))
     with pytest.raises(ValueError, match="too long"):
-        prompted.outcomes(Predictor(loaded), "searched", {"": short}, asked, WORDS)
+        outcomes.outcomes(Predictor(loaded), "searched", {"": short}, asked, WORDS)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
@@ -234,8 +235,8 @@ def test_phrases_are_scored_token_by_token_behind_the_trigger(name):
     template = Template.parse(CAUSAL, "causal")
     words = ["Burkina Faso", "Rome", "the capital of France", "Straße", "Rome and Paris"]
     asked = facts(words)
-    prompt = prompted.Prompt(template, (40, 50))
-    found, record = prompted.outcomes(
+    prompt = outcomes.Prompt(template, (40, 50))
+    found, record = outcomes.outcomes(
         Predictor(loaded), "searched", {"P1": prompt}, asked, phrases=True
     )
     check(found, OUTCOMES)
@@ -262,31 +263,31 @@ def test_phrases_are_scored_token_by_token_behind_the_trigger(name):
 
 def test_masked_models_do_not_read_phrases():
     loaded = tiny("bert")
-    prompt = prompted.Prompt(Template.parse("{sub} [P]", "masked"))
+    prompt = outcomes.Prompt(Template.parse("{sub} [P]", "masked"))
     with pytest.raises(AnswerError, match="bert is masked: only causal"):
-        prompted.outcomes(Predictor(loaded), "manual", {"": prompt}, facts(WORDS), phrases=True)
+        outcomes.outcomes(Predictor(loaded), "manual", {"": prompt}, facts(WORDS), phrases=True)
 
 
 def test_bad_input_is_named():
     loaded = tiny("bert")
     predictor = Predictor(loaded)
-    prompt = prompted.Prompt(Template.parse("{sub} [P]", "masked"))
+    prompt = outcomes.Prompt(Template.parse("{sub} [P]", "masked"))
     asked = examples([{}, {"group": "P2"}])
     with pytest.raises(ValueError, match="no prompt for 1 groups: P2"):
-        prompted.outcomes(predictor, "manual", {"P1": prompt}, asked, WORDS)
+        outcomes.outcomes(predictor, "manual", {"P1": prompt}, asked, WORDS)
     with pytest.raises(AnswerError, match="none of 1 answer words is one token"):
-        prompted.outcomes(predictor, "manual", {"": prompt}, asked, ["Xylophone Quartet"])
+        outcomes.outcomes(predictor, "manual", {"": prompt}, asked, ["Xylophone Quartet"])
     with pytest.raises(AnswerError, match=r"\[60\] stand for two classes"):
         Options.classes({"a": (60,), "b": (60, 61)})
     with pytest.raises(AnswerError, match="without label tokens"):
         Options.classes({"a": (60,), "b": ()})
-    classes = prompted.Prompt(prompt.template, (), {"a": (60,), "b": (61,)})
+    classes = outcomes.Prompt(prompt.template, (), {"a": (60,), "b": (61,)})
     with pytest.raises(ValueError, match=r"classes \['Rome'\] have no label tokens"):
-        prompted.outcomes(predictor, "manual", {"": classes}, asked)
+        outcomes.outcomes(predictor, "manual", {"": classes}, asked)
     with torch.no_grad():
         loaded.model.get_output_embeddings().bias[3] = float("nan")
     with pytest.raises(NotFiniteError, match=r"bert: log-sum-exp .* nan at P1 test .* token 2 "):
-        prompted.outcomes(predictor, "manual", {"": prompt}, asked, WORDS)
+        outcomes.outcomes(predictor, "manual", {"": prompt}, asked, WORDS)
 
 
 def test_the_command_evaluates_a_saved_prompt(tmp_path, monkeypatch, capsys):
@@ -296,12 +297,12 @@ def test_the_command_evaluates_a_saved_prompt(tmp_path, monkeypatch, capsys):
     write(asked, EXAMPLES, tmp_path / "examples.parquet")
     (tmp_path / "vocabulary.json").write_text(json.dumps(WORDS))
     path = tmp_path / "P1.json"
-    trigger_files.save(trigger_files.prompt_of(loaded, template, (40, 50)), path)
-    monkeypatch.setattr(prompted, "_model", lambda name, chosen: loaded)
+    files.save(files.prompt_of(loaded, template, (40, 50)), path)
+    monkeypatch.setattr(outcomes, "_model", lambda name, chosen: loaded)
     output = tmp_path / "outcomes.parquet"
     arguments = [str(path), str(tmp_path / "examples.parquet"), "--output", str(output)]
     monkeypatch.setattr(sys, "argv", ["prompted", *arguments])
-    prompted.main()
+    outcomes.main()
     told = capsys.readouterr().out
     found = pl.read_parquet(output)
     check(found, OUTCOMES)
@@ -317,9 +318,7 @@ def test_a_folder_of_prompts_is_read_by_group_and_refused_for_another_model(tmp_
     other.record["weights"] = "trained further"
     template = Template.parse(MASKED, "masked")
     for name in ("P1", "all"):
-        trigger_files.save(
-            trigger_files.prompt_of(loaded, template, (40, 50)), tmp_path / f"{name}.json"
-        )
-    assert sorted(prompted.load_prompts(tmp_path, loaded)) == ["", "P1"]
-    with pytest.raises(trigger_files.PromptFileError, match="search the prompt anew"):
-        prompted.load_prompts(tmp_path / "P1.json", other)
+        files.save(files.prompt_of(loaded, template, (40, 50)), tmp_path / f"{name}.json")
+    assert sorted(outcomes.load_prompts(tmp_path, loaded)) == ["", "P1"]
+    with pytest.raises(files.PromptFileError, match="search the prompt anew"):
+        outcomes.load_prompts(tmp_path / "P1.json", other)

@@ -7,8 +7,8 @@ import pytest
 from tokenizers import pre_tokenizers
 from transformers import GPT2Tokenizer
 
-from kgprobe.tables import bear_figures, published, table
 from kgprobe.tables.answers import Probe
+from kgprobe.tables.bear import make, published
 
 FOLDER = Path(__file__).parents[2] / "resources" / "published"
 #: How a causal model's name begins -> whether its tokenizer puts a BOS in front by itself.
@@ -30,11 +30,14 @@ def test_the_leaderboard_has_the_paper_s_models_and_their_correlations():
     board = published.read(FOLDER)
     paper = board.leaderboard.filter(pl.col("listed") == "paper")
     assert paper.group_by("kind").len().sort("kind").rows() == [("causal", 16), ("masked", 6)]
-    cells = table.lookup(bear_figures.size([], board))
-    assert cells["correlation | all", "pearson"]["value"] == pytest.approx(0.877, abs=5e-4)
-    assert cells["correlation | all", "spearman"]["value"] == pytest.approx(0.888, abs=5e-4)
-    assert cells["correlation | causal", "pearson"]["value"] == pytest.approx(0.852, abs=5e-4)
-    assert cells["correlation | masked", "pearson"]["value"] == pytest.approx(-0.093, abs=5e-4)
+    found = {(n.metric, n.slice): n.value for n in make.numbers([], board)}
+    printed = {
+        ("pearson", ""): 0.877,
+        ("spearman", ""): 0.888,
+        ("pearson", "causal"): 0.852,
+        ("pearson", "masked"): -0.093,
+    }
+    assert {key: found[key] for key in printed} == pytest.approx(printed, abs=5e-4)
     assert board.baseline("bear_released", 7731) == 4.68
 
 
@@ -73,8 +76,8 @@ def sheet() -> list[dict[str, str]]:
     return frame.filter(pl.col("published").is_not_null()).rows(named=True)
 
 
-def beside(row: dict[str, str], **changes: str) -> float | None:
-    """The published figure beside a complete answer of BEAR by a row of models.tsv."""
+def beside(row: dict[str, str], **changes: str) -> tuple[float, str] | None:
+    """(published figure, source) beside a complete answer of BEAR by a row of models.tsv."""
     names = ("model", "kind", "bos", "dtype", "published")
     told = {name: row[name] for name in names} | changes
     probe = Probe(benchmark="bear_released", prompt="templates", method="sentence", **told)
@@ -94,10 +97,15 @@ def test_rows_with_a_published_figure_have_the_figure_s_bos_policy():
 def test_a_figure_stands_beside_its_own_bos_policy_alone():
     rows = {row["model"]: row for row in sheet()}
     policies = ("none", "default", "forced")
-    assert [beside(rows["opt-125m"], bos=b) for b in policies] == [None, 16.38, 16.38]
-    assert [beside(rows["opt-1.3b"], bos=b) for b in policies] == [None, 31.46, 31.46]
-    assert [beside(rows["gpt2"], bos=b) for b in policies] == [13.49, 13.49, 14.51]
-    assert [beside(rows["gpt2-large"], bos=b) for b in policies] == [22.24, 22.24, None]
+    expected = {
+        "opt-125m": [None, 16.38, 16.38],
+        "opt-1.3b": [None, 31.46, 31.46],
+        "gpt2": [13.49, 13.49, 14.51],
+        "gpt2-large": [22.24, 22.24, None],
+    }
+    for model, figures in expected.items():
+        found = [beside(rows[model], bos=policy) for policy in policies]
+        assert [figure and figure[0] for figure in found] == figures
     phi = {"kind": "causal", "model": "phi", "published": "phi-4"}
     assert [beside(rows["gpt2"], **phi, bos=b) for b in policies] == [None] * 3
 
@@ -122,8 +130,8 @@ def test_bear_relations_add_up_to_the_released_sets():
         ("autoprompt_facts", 10, "set model prompt"),
         ("autoprompt_relation_extraction", 5, "model prompt"),
         ("autoprompt_relations", 41, "relation"),
-        ("kg_sizes", 9, "benchmark"),
-        ("kg_scores", 45, "benchmark model"),
+        ("attributes_sizes", 9, "benchmark"),
+        ("attributes_scores", 45, "benchmark model"),
         ("ontoprobe_sizes", 5, "task"),
         ("ontoprobe_memorizing", 234, "task model template metric"),
         ("ontoprobe_configurations", 684, "task model template masks pooling loss"),
@@ -171,7 +179,7 @@ def test_every_printed_value_is_kept_to_the_last_digit(real_data):
             ["mean_percent", "sem_percent"],
             ["score", "sem"],
         ),
-        "kg_scores": ("kg_table2", ["value"], ["at_1", "at_3", "at_5"]),
+        "attributes_scores": ("kg_table2", ["value"], ["at_1", "at_3", "at_5"]),
         "ontoprobe_memorizing": ("ontoprobe_table4", ["value"], ["value"]),
         "ontoprobe_configurations": (
             "ontoprobe_tableC2",

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.probes import ranks as ranking
+from kgprobe.probes.jobs import rank as ranking
 from kgprobe.probes.models.load import ModelSpec
 from tests.unit.tiny_models import tiny
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import settings as run
 from hypothesis import strategies as st
 
-from kgprobe.probes.scoring.fill_rows import Names, Settings
-from kgprobe.probes.scoring.fill_text import Prompt, _Writer
-from kgprobe.probes.scoring.reading import answer, ends_at
+from kgprobe.probes.scoring.fill.reading import answer, ends_at
+from kgprobe.probes.scoring.fill.rows import Names, Settings
+from kgprobe.probes.scoring.fill.written import Prompt, _Writer
 from tests.unit.literal_reading import literal_answer, stop_place
 
 PIECES = ["J", "St", "Mr.", "D.C", "Paris", "It", "is", "in", "A", "CF", "Jr", ".", "...", " ",

@@ -1,29 +1,30 @@
 """Reasoning prompts: what stands in them, what they score, and that nothing leaks."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from kgprobe.benchmarks.ontoprobe_modes import resolve
-from kgprobe.probes import reason_rows, reasoned, soft_memory, soft_rows
+from kgprobe.benchmarks.ontoprobe.modes import resolve
+from kgprobe.probes.jobs.ontoprobe import entailment, reason, reason_rows, soft, soft_rows
 from kgprobe.probes.models.load import ModelSpec
-from kgprobe.probes.prompts.pseudowords import pseudowords
-from kgprobe.probes.prompts.slots import (
-    inserted,
-    mark,
+from kgprobe.probes.scoring.cloze.vectors import gold_ranks, prompts, scores
+from kgprobe.probes.text.gaps import (
+    Question,
+    candidate_ids,
+    gapped,
     rows_of_embedding,
-    slots_of,
-    slotted,
     tokens_with_slots,
 )
-from kgprobe.probes.scoring import reasoning
-from kgprobe.probes.scoring.gap_scores import gold_ranks, prompts, scores
-from kgprobe.probes.scoring.gap_text import Question, candidate_ids
+from kgprobe.probes.text.pseudowords import pseudowords
+from kgprobe.probes.text.vectors import inserted
+from kgprobe.templates import mark, vectors_of
 from tests.unit import soft_frames as frames
 from tests.unit.tiny_models import tiny
 
-CASES = reasoned.cases(frames.reasoning())
-SLOTS = reasoning.layout(dict.fromkeys(sorted(frames.TASKS), 3))
+CASES = reason.cases(frames.reasoning())
+SLOTS = entailment.layout(dict.fromkeys(sorted(frames.TASKS), 3))
 
 
 def shown(question):
@@ -41,14 +42,14 @@ def shown(question):
 def test_prompts_of_all_forms_and_schemes():
     case = CASES["rdfs9"][4]
     found = {
-        (scheme, form): shown(reasoning.prompt(case, form, scheme, 0, SLOTS))
-        for scheme in reasoning.SCHEMES
-        for form in reasoning.FORMS
+        (scheme, form): shown(entailment.prompt(case, form, scheme, 0, SLOTS))
+        for scheme in entailment.SCHEMES
+        for form in entailment.FORMS
     }
     p1, p2, h = "Niger 4 is a country .", "X is niger 4 .", "X is a [MASK] ."
     s1 = "Niger 4 SCO1 SCO2 SCO3 Rome ."
     s2, sh = "X TP1 TP2 TP3 niger 4 .", "X TP1 TP2 TP3 [MASK] ."
-    both, first, second, none = reasoning.FORMS
+    both, first, second, none = entailment.FORMS
     assert found["manual+manual", both] == f"{p1} {p2} Therefore, {h}"
     assert found["manual+manual", first] == f"{p1} Therefore, {h}"
     assert found["manual+manual", second] == f"{p2} Therefore, {h}"
@@ -64,18 +65,18 @@ def test_prompts_of_all_forms_and_schemes():
 
 def test_pattern_premises_have_no_soft_form():
     case = CASES["rdfs7"][4]
-    text = shown(reasoning.prompt(case, (True, True), "soft+manual", 1, SLOTS))
+    text = shown(entailment.prompt(case, (True, True), "soft+manual", 1, SLOTS))
     assert text == ("Niger 4 SPO1 SPO2 SPO3 Rome . X1 lie in Africa Y1 . Therefore, X1 [MASK] Y1 .")
 
 
 @pytest.mark.parametrize("rule", list(CASES))
-@pytest.mark.parametrize("scheme", reasoning.SCHEMES)
+@pytest.mark.parametrize("scheme", entailment.SCHEMES)
 def test_pseudowords_stand_in_every_prompt_of_every_rule(rule, scheme):
     loaded = tiny("bert")
     for case in CASES[rule]:
-        for form in reasoning.FORMS:
-            asked = [reasoning.prompt(case, form, scheme, pair, SLOTS) for pair in range(10)]
-            for pair, row in enumerate(slotted(loaded, asked)):
+        for form in entailment.FORMS:
+            asked = [entailment.prompt(case, form, scheme, pair, SLOTS) for pair in range(10)]
+            for pair, row in enumerate(gapped(loaded, asked)):
                 ids = set(row.ids.tolist()) - set(range(rows_of_embedding(loaded)))
                 words = {i - rows_of_embedding(loaded) - SLOTS.words for i in ids}
                 own = {w for w in words if w >= 0}
@@ -83,17 +84,17 @@ def test_pseudowords_stand_in_every_prompt_of_every_rule(rule, scheme):
                 assert own <= {2 * pair, 2 * pair + 1}
                 if rule == "rdfs7" or (rule == "rdfs3" and form[1]):
                     assert own == {2 * pair, 2 * pair + 1}
-        test = slotted(loaded, [reasoning.premise_test(case, "manual", 3, SLOTS)])[0]
+        test = gapped(loaded, [entailment.premise_test(case, "manual", 3, SLOTS)])[0]
         first = rows_of_embedding(loaded) + SLOTS.words
         assert first + 6 in test.ids
 
 
 def test_released_prompts_keep_letters_where_the_code_does():
-    wording = reasoning.Wording(slots="pattern_rules")
+    wording = entailment.Wording(slots="pattern_rules")
 
     def ask(rule):
         case = CASES[rule][4]
-        return reasoning.prompt(case, (False, True), "manual+manual", 0, SLOTS, wording)
+        return entailment.prompt(case, (False, True), "manual+manual", 0, SLOTS, wording)
 
     assert shown(ask("rdfs9")) == "[X] is niger 4 . Therefore, [X] is a [MASK] ."
     assert shown(ask("rdfs7")) == "X lie in Africa Y . Therefore, X [MASK] [Y] ."
@@ -102,26 +103,26 @@ def test_released_prompts_keep_letters_where_the_code_does():
 
 def test_order_and_the_word_implies_are_switches():
     case = CASES["rdfs5"][4]
-    turned = reasoning.Wording(order="P2_P1")
-    text = shown(reasoning.prompt(case, (True, True), "manual+soft", 0, SLOTS, turned))
+    turned = entailment.Wording(order="P2_P1")
+    text = shown(entailment.prompt(case, (True, True), "manual+soft", 0, SLOTS, turned))
     assert text == "X is niger 4 . c1 Niger 4 is a country . c2 X implies [MASK] ."
-    kept = reasoning.Wording(implies=True)
-    text = shown(reasoning.prompt(case, (False, False), "soft+soft", 0, SLOTS, kept))
+    kept = entailment.Wording(implies=True)
+    text = shown(entailment.prompt(case, (False, False), "soft+soft", 0, SLOTS, kept))
     assert text == "c2 X implies SPO1 SPO2 SPO3 [MASK] ."
 
 
 def test_no_subject_is_trained_on_and_tested():
-    own = reasoned.cases(frames.reasoning(twin=5))["rdfs5"]
-    tested, left_out = reasoning.tested(own, "manual+soft")
+    own = reason.cases(frames.reasoning(twin=5))["rdfs5"]
+    tested, left_out = entailment.tested(own, "manual+soft")
     assert left_out == ["rdfs5-5"]
     trained = {c.subject for c in own if c.role != "test"}
     assert not trained & {c.subject for c in tested}
-    assert len(reasoning.tested(own, "manual+manual")[0]) == 3
-    again = [*own, reasoning.Case(**{**own[0].__dict__, "item": "rdfs5-9", "role": "test"})]
+    assert len(entailment.tested(own, "manual+manual")[0]) == 3
+    again = [*own, entailment.Case(**{**own[0].__dict__, "item": "rdfs5-9", "role": "test"})]
     with pytest.raises(
         ValueError, match=r"rdfs5-9 \('niger 0'\): rdfs5-0 is about the same subject"
     ):
-        reasoning.tested(again, "soft+soft")
+        entailment.tested(again, "soft+soft")
 
 
 def literal(loaded, question, label, vectors):
@@ -130,8 +131,7 @@ def literal(loaded, question, label, vectors):
     tok = loaded.tokenizer
     text = question.before + tok.mask_token + question.after
     ids, k = [], 0
-    slots = slots_of(text)
-    for piece in [p for s in slots for p in (s, None)][:0] or _pieces(text):
+    for piece in _pieces(text):
         if isinstance(piece, int):
             ids.append(first + piece)
             k += 1
@@ -152,9 +152,9 @@ def _pieces(text):
     """Runs of plain text and slot numbers; white space before a slot goes."""
     found, run = [], ""
     for character in text:
-        if slots_of(character):
+        if vectors_of(character):
             found += [run.rstrip()] if run.strip() else []
-            found += slots_of(character)
+            found += [k for _, k in vectors_of(character)]
             run = ""
         else:
             run += character
@@ -166,9 +166,9 @@ def test_scores_of_reasoning_prompts_equal_a_literal_loop():
     words = pseudowords(loaded, pairs=2)
     vectors = torch.cat([torch.zeros(SLOTS.words, 32, dtype=torch.float64), words.vectors])
     asked = [
-        reasoning.prompt(case, form, "manual+manual", pair, SLOTS)
+        entailment.prompt(case, form, "manual+manual", pair, SLOTS)
         for case in (CASES["rdfs2"][4], CASES["rdfs9"][5])
-        for form in reasoning.FORMS
+        for form in entailment.FORMS
         for pair in (0, 1)
     ]
     options = {k: frames.SETS[k] for k in ("class",)}
@@ -258,19 +258,17 @@ class Silent:
         pass
 
 
-PLAN = soft_memory.Plan(seeds=1, epochs=2, losses=("bce",), masks=("multi",), poolings=("mean",))
-SWITCHES = {**resolve("default"), "pseudoword_pairs": "2"}
+PLAN = soft.Plan(seeds=1, epochs=2, losses=("bce",), masks=("multi",), poolings=("mean",))
+SWITCHES = resolve("default", {"pseudoword_pairs": "2"})
 
 
-def run(tmp_path, name="bert", switches=SWITCHES, schemes=reasoning.SCHEMES, twin=None, **options):
+def run(tmp_path, name="bert", switches=SWITCHES, schemes=entailment.SCHEMES, twin=None, **options):
     spec, folder = saved(tmp_path, name), tmp_path / "prompts"
-    record = soft_memory.train(
-        spec, frames.items(), frames.candidates(), switches, PLAN, folder, Silent
-    )
-    ranks, curves, _ = soft_memory.rank(
+    record = soft.train(spec, frames.items(), frames.candidates(), switches, PLAN, folder, Silent)
+    ranks, curves, _ = soft.rank(
         spec, frames.items(), frames.candidates(), folder, switches, Silent
     )
-    found = reasoned.reason(spec, frames.reasoning(twin), frames.candidates(), folder, switches,
+    found = reason.reason(spec, frames.reasoning(twin), frames.candidates(), folder, switches,
                             PLAN, schemes, progress=Silent, **options)  # fmt: skip
     return record, ranks, curves, found
 
@@ -290,7 +288,7 @@ def test_every_kind_of_model_trains_ranks_and_reasons(tmp_path, name):
     assert told["left_out"]["soft+soft"] == sorted(f"{rule}-5" for rule in frames.RULES)
     assert premises.height == 6 * 3 * 2 * 2
     assert told["pseudoword_pairs"] == 2
-    again = reasoned.reason(
+    again = reason.reason(
         saved(tmp_path, name), frames.reasoning(5), frames.candidates(), tmp_path / "prompts",
         SWITCHES, PLAN, progress=Silent,
     )  # fmt: skip
@@ -299,7 +297,7 @@ def test_every_kind_of_model_trains_ranks_and_reasons(tmp_path, name):
 
 
 def test_the_test_rows_are_limited_and_the_training_rows_are_not():
-    limited = reasoned.cases(frames.reasoning(), rows=1)["rdfs2"]
+    limited = reason.cases(frames.reasoning(), rows=1)["rdfs2"]
     assert [c.role for c in limited] == [*ROLES_LEFT, "test"]
 
 
@@ -323,7 +321,7 @@ def test_each_switch_changes_scores(tmp_path, key, value, monkeypatch):
     monkeypatch.setattr(reason_rows, "TAKEN", 1)
     schemes = ("soft+soft",)
     base = run(tmp_path, switches=SWITCHES, schemes=schemes)
-    other = run(tmp_path, switches={**SWITCHES, key: value}, schemes=schemes)
+    other = run(tmp_path, switches=replace(SWITCHES, **{key: value}), schemes=schemes)
     if key in ("soft_init", "warmup"):
         assert not base[1]["score"].equals(other[1]["score"])
     else:
@@ -342,7 +340,7 @@ def test_the_choice_on_the_development_rows_is_a_switch():
 def test_soft_implies(tmp_path):
     schemes = ("soft+manual",)
     base = run(tmp_path, schemes=schemes)[3][0]
-    kept = run(tmp_path, switches={**SWITCHES, "soft_implies": "kept"}, schemes=schemes)[3][0]
+    kept = run(tmp_path, switches=replace(SWITCHES, soft_implies="kept"), schemes=schemes)[3][0]
     joined = base.join(kept, on=[c for c in base.columns if c not in ("best", "worst", "in_order",
                                                                      "score")])  # fmt: skip
     changed = joined.filter(frames.pl.col("score") != frames.pl.col("score_right"))
@@ -352,42 +350,42 @@ def test_soft_implies(tmp_path):
 def test_premise_switches(tmp_path):
     schemes = ("manual+manual",)
     base = run(tmp_path, schemes=schemes)[3][1]
-    random = run(tmp_path, switches={**SWITCHES, "premise_words": "random_tokens"}, schemes=schemes)
+    random = run(
+        tmp_path, switches=replace(SWITCHES, premise_words="random_tokens"), schemes=schemes
+    )
     assert not base["score"].equals(random[3][1]["score"])
-    skipping = {**SWITCHES, "missing_candidate": "skip"}
+    skipping = replace(SWITCHES, missing_candidate="skip")
     skipped = run(tmp_path, switches=skipping, schemes=schemes)[3][1]
     gone = set(base["item"]) - set(skipped["item"])
     assert gone == {f"{rule}-6" for rule in frames.RULES}
-    more = run(tmp_path, switches={**SWITCHES, "pseudoword_pairs": "3"}, schemes=schemes)
+    more = run(tmp_path, switches=replace(SWITCHES, pseudoword_pairs="3"), schemes=schemes)
     assert sorted(more[3][0]["pair"].unique()) == [0, 1, 2]
 
 
 def test_nll_gold_is_a_switch(tmp_path):
-    plan = soft_memory.Plan(1, 2, 8, ("nll",), ("multi",), ("mean",))
+    plan = soft.Plan(1, 2, 8, ("nll",), ("multi",), ("mean",))
     spec = saved(tmp_path)
     scores_ = []
     for value in ("every", "sampled"):
-        switches = {**SWITCHES, "nll_gold": value}
+        switches = replace(SWITCHES, nll_gold=value)
         folder = tmp_path / value
-        soft_memory.train(spec, frames.items(), frames.candidates(), switches, plan, folder, Silent)
-        found = soft_memory.rank(
-            spec, frames.items(), frames.candidates(), folder, switches, Silent
-        )
+        soft.train(spec, frames.items(), frames.candidates(), switches, plan, folder, Silent)
+        found = soft.rank(spec, frames.items(), frames.candidates(), folder, switches, Silent)
         scores_.append(found[0]["score"])
     assert not scores_[0].equals(scores_[1])
 
 
 def test_one_task_that_fails_is_named_after_the_others_are_trained(tmp_path, monkeypatch):
-    train_one = soft_memory.train_one
+    train_one = soft.train_one
 
     def failing(loaded, items, options, task, *others):
         if task == "RG":
             raise ValueError("diverged")
         return train_one(loaded, items, options, task, *others)
 
-    monkeypatch.setattr(soft_memory, "train_one", failing)
+    monkeypatch.setattr(soft, "train_one", failing)
     with pytest.raises(ValueError, match="not trained for all tasks\nRG: diverged"):
-        soft_memory.train(
+        soft.train(
             saved(tmp_path),
             frames.items(),
             frames.candidates(),
@@ -414,10 +412,10 @@ def test_api_models_and_unknown_schemes_are_refused(tmp_path):
             ModelSpec("m", "api", "api:m"), frames.items(), frames.candidates(), SWITCHES
         )
     with pytest.raises(ValueError, match="scheme 'soft'; legal: manual"):
-        reasoned.reason(saved(tmp_path), frames.reasoning(), frames.candidates(), None, SWITCHES,
+        reason.reason(saved(tmp_path), frames.reasoning(), frames.candidates(), None, SWITCHES,
                         PLAN, ("soft",), progress=Silent)  # fmt: skip
     with pytest.raises(ValueError, match="need the folder of trained prompts"):
-        reasoned.reason(saved(tmp_path), frames.reasoning(), frames.candidates(), None, SWITCHES,
+        reason.reason(saved(tmp_path), frames.reasoning(), frames.candidates(), None, SWITCHES,
                         PLAN, ("soft+soft",), progress=Silent)  # fmt: skip
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe.probes import answers
+from kgprobe.probes.jobs import score
 from kgprobe.probes.models.load import ModelSpec
-from kgprobe.probes.scoring import recheck
+from kgprobe.probes.scoring.sentence import recheck
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from tests.unit.test_answers import LABELS, Bar
 from tests.unit.tiny_models import tiny
@@ -98,8 +98,8 @@ def test_answers_of_other_modes_are_the_exact_ones(name, dtype, frames, tmp_path
     loaded.tokenizer.save_pretrained(tmp_path)
     exact = ModelSpec(name, loaded.spec.kind, f"folder:{tmp_path}", bos=loaded.spec.bos)
     monkeypatch.setattr(recheck.run, "__defaults__", (recheck.MARGIN, 2))
-    sure, _ = answers.score_frame(exact, *frames, "sentence", Bar)
-    fast, record = answers.score_frame(
+    sure, _ = score.score_frame(exact, *frames, "sentence", Bar)
+    fast, record = score.score_frame(
         dataclasses.replace(exact, dtype=dtype), *frames, "sentence", Bar
     )
     assert record["dtype"] == dtype
@@ -118,4 +118,4 @@ def test_the_exact_mode_is_left_alone(frames, tmp_path):
     loaded.model.save_pretrained(tmp_path)
     loaded.tokenizer.save_pretrained(tmp_path)
     spec = ModelSpec("b", "masked", f"folder:{tmp_path}")
-    assert "recheck" not in answers.score_frame(spec, *frames, "sentence", Bar)[1]
+    assert "recheck" not in score.score_frame(spec, *frames, "sentence", Bar)[1]

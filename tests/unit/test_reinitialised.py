@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kgprobe.probes.models.reinitialised import reinitialised
-from kgprobe.probes.prompts.trigger_controls import names, random_triggers, shuffled_trigger
+from kgprobe.probes.prompts.search.controls import names, random_triggers, shuffled_trigger
 from tests.unit.tiny_models import tiny
 
 

@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from kgprobe.sources.released_archive import (
+from kgprobe.sources.dumps.download import (
     BEAR,
     ONTOPROBE,
     ArchiveError,

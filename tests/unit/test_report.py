@@ -10,23 +10,15 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.tables import (
-    bear,
-    bear_chapter,
-    bear_figures,
-    bear_templates,
-    calibration,
-    chapter,
-    draw,
-    draw_size,
-    headline,
-    marks,
-    report,
-)
-from kgprobe.tables import table as tables
-from kgprobe.tables.drawing import Drawing
-from tests.unit.study_frames import benchmark, guesses, probe, scores, study
-from tests.unit.test_tables_draw import FRAMES, PROBES, STUDY, calibrated
+from kgprobe.tables.bear import chapter as bear_chapter
+from kgprobe.tables.bear import figures
+from kgprobe.tables.report import calibration, chapter, draw, grid, headline, marks
+from kgprobe.tables.report import page as report
+from kgprobe.tables.report.chapter import Drawing
+from kgprobe.tables.results import Number, frame
+from kgprobe.tables.views import View
+from tests.unit.study_frames import benchmark, guesses, probe, results, study
+from tests.unit.test_tables_draw import PROBES, SHEET, STUDY, found
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
@@ -66,65 +58,56 @@ def read(html):
     return reader
 
 
-@pytest.fixture(scope="module")
-def shown():
-    """BEAR's chapter with every part."""
-    svg = draw.svg(draw_size.size_plot(bear_figures.size([STUDY]), PROBES, 12.5), "size")
-    raw = scores(guesses(FRAMES, 0.5, 0))
-    funnel = pl.DataFrame(
-        [
-            ("world_lite", "P36", 0, "pulled", 10, 10, 9, 5),
-            ("world_lite", "P36", 1, "overlap", 10, 7, 7, 5),
-            ("world_lite", "P1", 0, "pulled", 4, 4, 4, 2),
-            ("world_lite", "P1", 1, "overlap", 4, 4, 4, 2),
-        ],
-        schema=dict(schema.FUNNEL.columns),
-        orient="row",
-    )
-    return bear_chapter.Shown(
-        probes=PROBES,
-        tables={
-            "bear_models": bear.models([STUDY]),
-            "bear_relations": bear.relations([STUDY]),
-            "bear_templates": bear_templates.templates([STUDY]),
-            "bear_differences": bear.differences([STUDY]),
-            "calibration": calibrated(),
-        },
-        drawings=[
-            Drawing("world_lite", "size", "Size", "Grey: published.", svg),
-            Drawing("calibration", "cal", "Calibration", "As drawn.", svg),
-        ],
-        example=bear_chapter.Example(
-            "smol", "capital", bear_figures.example(STUDY, PROBES[0], raw, "P36/Qs0")
-        ),
-        funnels={"world_lite": funnel},
-        descriptions={"world_lite": "From the <embedded> world"},
-        relation_names={"P36": "capital of <b>"},
-    )
+FUNNEL = pl.DataFrame(
+    [
+        ("world_lite", "P36", 0, "pulled", 10, 10, 9, 5),
+        ("world_lite", "P36", 1, "overlap", 10, 7, 7, 5),
+        ("world_lite", "P1", 0, "pulled", 4, 4, 4, 2),
+        ("world_lite", "P1", 1, "overlap", 4, 4, 4, 2),
+    ],
+    schema=dict(schema.FUNNEL.columns),
+    orient="row",
+)
+NAMES = {"P36": "capital of <b>"}
 
 
-def paged(shown, **changed):
+def bear(own, sheet=SHEET):
+    """BEAR's chapter with every part but the example."""
+    svg = draw.svg(figures.size_plot(figures.points_of("world_lite", own, sheet)[0], 12.5), "size")
+    drawings = [
+        Drawing("world_lite", "size", "Size", "Grey: published.", svg),
+        Drawing("calibration", "cal", "Calibration", "As drawn.", svg),
+    ]
+    parts = bear_chapter.arranged(
+        own, sheet, NAMES, {"world_lite": "From the <embedded> world"}, drawings
+    )
+    parts.append(bear_chapter._construction({"world_lite": FUNNEL}, NAMES))
+    return chapter.Chapter("bear", "BEAR", "Lead.", parts=parts, terms=bear_chapter.TERMS)
+
+
+def paged(own, sheet=SHEET, **changed):
     """The report with BEAR's chapter alone; one note of a model holds markup."""
-    controls = {p.model for p in PROBES if p.control}
-    made = [calibration.chapter(shown.tables, controls), bear_chapter.chapter(shown)]
+    made = {} if "chapters" in changed else {
+        "chapters": [part for part in (calibration.chapter(own, sheet), bear(own, sheet)) if part]
+    }  # fmt: skip
     return report.Report(
-        probes=shown.probes,
-        headline=headline.build(shown.tables),
+        results=own,
+        sheet=sheet,
         config={"seed": 0, "sources": {"bear": {"folder": "a&b"}}},
-        models=[{"model": p.model, "revision": "ab" * 20, "note": "<i>x</i>"} for p in PROBES],
-        experiments=[{"benchmark": p.benchmark, "model": p.model} for p in PROBES],
+        models=[{"model": m, "revision": "ab" * 20, "note": "<i>x</i>"} for m in sheet],
+        experiments=[{"benchmark": "world_lite", "model": m} for m in sheet],
         versions={"kgprobe": "0.1.0"},
         **{
-            "chapters": [part for part in made if part],
-            "links": [report.Link("bear_models.parquet", "../tables/bear_models.parquet", "x")],
+            "links": [report.Link("bear.parquet", "../tables/bear.parquet", "x")],
+            **made,
             **changed,
         },
     )
 
 
 @pytest.fixture(scope="module")
-def full(shown):
-    return paged(shown)
+def full():
+    return paged(found())
 
 
 def test_the_same_data_give_the_same_bytes_in_one_closed_file(full, tmp_path):
@@ -136,9 +119,7 @@ def test_the_same_data_give_the_same_bytes_in_one_closed_file(full, tmp_path):
     assert len(reader.ids) == len(set(reader.ids))
     anchors = {link[1:] for link in reader.links if link.startswith("#")}
     assert anchors <= set(reader.ids)
-    assert [link for link in reader.links if not link.startswith("#")] == [
-        "../tables/bear_models.parquet"
-    ]
+    assert [link for link in reader.links if not link.startswith("#")] == ["../tables/bear.parquet"]
     assert not re.search(r"@import|url\((?!#)", html)
     assert [p.name for p in tmp_path.iterdir()] == ["index.html"]
 
@@ -165,25 +146,35 @@ def test_it_says_what_was_run_and_how_to_read_it(full):
     assert "From the <embedded> world" in text
 
 
-def test_parts_that_do_not_exist_leave_no_empty_chapter(shown):
-    bare = dataclasses.replace(
-        shown,
-        tables={"bear_models": shown.tables["bear_models"]},
-        drawings=(),
-        example=None,
-        funnels={},
-    )
-    html = report.render(paged(bare, links=()))
+def test_parts_that_do_not_exist_leave_no_empty_chapter():
+    own = results(STUDY)
+    parts = bear_chapter.arranged(own, SHEET, {}, {})
+    alone = chapter.Chapter("bear", "BEAR", "Lead.", parts=parts)
+    assert calibration.chapter(own, SHEET) is None
+    html = report.render(paged(own, chapters=[alone], links=()))
     assert 'id="benchmark-1"' in html
-    for name in ("calibration", "example", "construction", "files"):
+    for name in ("calibration", "bear-calibration", "construction", "files"):
         assert f'id="{name}"' not in html
         assert f'href="#{name}"' not in html
 
 
-def test_a_report_without_bear_has_no_word_of_it(full):
+def attributes():
+    """RESULTS of one model: one metric is defined, the other 0/0; other readings beside."""
+    setting = {"k": 1, "pooling": "best", "alpha": "exact", "gold": "own"}
+    of = Number(metric="value", n=5, benchmark="symmetry", model="smol", method="fill",
+                setting=setting)  # fmt: skip
+    numbers = [
+        of.but(value=50.0, numerator=1, denominator=2),
+        of.but(benchmark="bias", numerator=0, denominator=0),
+        of.but(value=1.0, setting={"k": 5}),
+        of.but(value=1.0, model="BERT", method="published", n=0),
+    ]
+    return frame("attributes", numbers)
+
+
+def test_a_report_without_bear_has_no_word_of_it():
     other = chapter.Chapter("attributes", "Attributes", "Nine patterns.")
-    frame = headline.build({"kg_table2": attributes_table()})
-    html = report.render(dataclasses.replace(full, headline=frame, chapters=[other]))
+    html = report.render(paged(attributes(), {"smol": SHEET["smol"]}, chapters=[other]))
     text = " ".join(read(html).text)
     assert "Nine patterns." in text
     assert "undef" in text
@@ -192,71 +183,56 @@ def test_a_report_without_bear_has_no_word_of_it(full):
         assert word not in text
 
 
-def test_a_mark_that_one_paper_s_answers_alone_told_of_stands_at_the_name_everywhere(shown):
-    page = paged(shown)
-    known = [dataclasses.replace(p, model=p.model + marks.MARK) for p in PROBES[:1]] + PROBES[1:]
-    html = report.render(dataclasses.replace(page, probes=known, chapters=[]))
+def test_a_mark_that_one_paper_s_answers_alone_told_of_stands_at_the_numbers_everywhere():
+    sound = frame("autoprompt", [Number(metric="sound", model="smol", value=0, n=0)])
+    html = report.render(paged(pl.concat([found(), sound]), chapters=[]))
     first = html.split('<section id="headline">')[1].split("</table>")[0]
-    assert first.count("<tr>") == 1 + len(PROBES)
-    assert first.count(f"{PROBES[0].model}{marks.MARK}<small>") == 1
+    # the probes and the two baselines
+    assert first.count("<tr>") == 1 + len(PROBES) + 2
+    assert first.count(marks.MARK) == 2  # accuracy and SEM
     assert "no likelier than the same words shuffled" in html
 
 
-def attributes_table():
-    """`kg_table2` of one model: one metric is defined, the other 0/0; baselines beside."""
-    name = f"@1 | {PROBES[0].model} | fill | best prompt (oracle)"
-    cells = [("symmetry", 50.0), ("symmetry, numerator", 1), ("symmetry, denominator", 2)]
-    cells += [("symmetry, undefined", 3), ("bias, numerator", 0), ("bias, denominator", 0)]
-    rows = [tables.cell("kg_table2", name, column, value, 5) for column, value in cells]
-    for other in (name.replace("@1", "@5"), "@1 | BERT | published", "@1 | f | baseline | x"):
-        rows.append(tables.cell("kg_table2", other, "symmetry", 1.0, 5))
-    return tables.build(rows)
-
-
-def test_a_failed_requirement_is_named(shown):
-    worse = shown.tables["calibration"].with_columns(
-        pl.when((pl.col("column") == "taught") & pl.col("row").str.contains("masked"))
-        .then(50.0)
-        .otherwise(pl.col("value"))
-        .alias("value")
-    )
-    changed = dataclasses.replace(shown, tables={**shown.tables, "calibration": worse})
-    html = report.render(paged(changed))
+def test_a_failed_requirement_is_named():
+    html = report.render(paged(found(taught=50.0)))
     text = " ".join(read(html).text)
-    assert re.search(r"met by\s+1 of 2\s+control probes\s*; not by BEAR: control-masked", text)
+    assert re.search(
+        r"met by\s+1 of 2\s+control probes\s*; not by bear, world_lite, control-masked", text
+    )
     assert "not met" in text
     assert 'class="verdict bad"' in html
 
 
 def test_an_unbalanced_sample_is_called_one():
     frames = benchmark({"P1": (["a", "b"], ["a", "a", "a", "b"])})
-    one = study(frames, [(probe("m"), guesses(frames, 0.5, 1))])
-    unbalanced = bear_chapter.Shown([probe("m")], {"bear_models": bear.models([one])})
-    html = report.render(paged(unbalanced))
+    own = results(study(frames, [(probe("m"), guesses(frames, 0.5, 1))]))
+    sheet = {"m": SHEET["smol"]}
+    parts = bear_chapter.arranged(own, sheet, {}, {})
+    made = chapter.Chapter("bear", "BEAR", "Lead.", parts=parts)
+    html = report.render(paged(own, sheet, chapters=[made]))
     # beside the headline and beside the benchmark's own numbers
     assert html.count("The items scored here are not balanced") == 2
 
 
-def test_a_probe_without_numbers_is_an_error(shown, full):
-    stranger = probe("stranger")
-    with pytest.raises(ValueError, match=r"no row for \['stranger"):
-        bear_chapter.chapter(dataclasses.replace(shown, probes=[*PROBES, stranger]))
+def test_a_probe_without_numbers_is_an_error(full):
+    with pytest.raises(ValueError, match=r"no accuracy of \['stranger"):
+        bear_chapter.arranged(found(), {**SHEET, "stranger": SHEET["smol"]}, {}, {})
     with pytest.raises(ValueError, match="at least one probe"):
-        report.render(dataclasses.replace(full, probes=[]))
+        report.render(dataclasses.replace(full, experiments=[]))
 
 
-def test_a_chapter_is_read_as_it_was_written(shown, tmp_path):
-    made = bear_chapter.chapter(shown)
-    chapter.write(made, tmp_path / "bear.json")
+def test_a_chapter_is_read_as_it_was_written(full, tmp_path):
+    chapter.write(bear(found()), tmp_path / "bear.json")
     again = chapter.read(tmp_path / "bear.json")
     assert [part.name for part in again.parts] == [
         "bear-calibration",
         "benchmark-1",
-        "example",
         "construction",
     ]
-    both = [calibration.chapter(shown.tables, {"control-masked", "control-causal"}), again]
-    assert report.render(paged(shown, chapters=both)) == report.render(paged(shown))
+    both = [calibration.chapter(found(), SHEET), again]
+    assert report.render(paged(found(), chapters=both)) == report.render(
+        paged(found(), chapters=[both[0], chapter.read(tmp_path / "bear.json")])
+    )
 
 
 @pytest.mark.parametrize(
@@ -286,24 +262,16 @@ def test_inlined_figures_take_the_theme_and_keep_their_ids_apart():
     assert 'aria-label="A &lt;b&gt;"' in text
 
 
-def test_headline_names_every_probe_with_its_chance_and_calibration():
-    frame = headline.build({"bear_models": bear.models([STUDY]), "calibration": calibrated()})
-    schema.check(frame, schema.TABLE)
-    cells = tables.lookup(frame)
-    assert {row for row, _ in cells} == {p.label for p in PROBES}
-    assert cells[PROBES[0].label, "taught"]["value"] == 95.0
-    assert (PROBES[2].label, "taught") not in cells
-    assert cells[PROBES[2].label, "chance"]["value"] == pytest.approx(100 * (3 / 3 + 2 / 2) / 5)
-
-
 def test_headline_prints_an_aligned_table_and_the_path_of_the_report(tmp_path, capsys):
-    schema.write(bear.models([STUDY]), schema.TABLE, tmp_path / "bear_models.parquet")
-    assert headline.main([str(tmp_path / "bear_models.parquet"), "results/index.html"]) == 0
+    schema.write(found(taught=40.0), schema.RESULTS, tmp_path / "bear.parquet")
+    assert headline.main([str(tmp_path), "results/index.html"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "world_lite: 5 items; accuracy in % with its 95 % interval"
-    rows = [line for line in lines[2:] if ", sentence" in line or line.startswith("model,")]
-    assert len(rows) == 5
-    assert len({len(row) for row in rows}) == 1
+    rows = lines[2 : 3 + len(PROBES) + 2]
+    assert {row.split()[0] for row in rows} == {"model", *SHEET, "random", "majority"}
+    (outside,) = [row for row in rows if row.startswith("control-masked")]
+    assert "40.0 (?)" in outside
+    assert not any("(?)" in row for row in rows if not row.startswith("control-masked"))
     assert lines[-1] == "report: results/index.html"
     assert headline.main([str(tmp_path / "none.parquet")]) == 1
     assert "no such file" in capsys.readouterr().err
@@ -311,62 +279,30 @@ def test_headline_prints_an_aligned_table_and_the_path_of_the_report(tmp_path, c
 
 
 def test_headline_of_every_paper_stands_below_bear_s():
-    onto = [
-        ("m (control) | onto_world | TP | manual | chosen", "R@1", 60.0),
-        ("m (control) | onto_world | TP | manual | chosen", "MRR", 70.0),
-        ("m (control) | onto_world | TP | manual | fixed", "R@1", 50.0),
-        ("m (control) | onto_world | TP | manual | oracle", "R@1", 99.0),
+    onto = Number(metric="R@1", n=10, benchmark="onto_world", group="TP", model="m", method="cloze")
+    prompt = Number(metric="P@1", n=10, benchmark="auto_world", model="m", method="predict")
+    ways = {"chosen": 60.0, "fixed": 50.0, "oracle": 99.0}
+    rows = [
+        *(onto.but(value=v, setting={"choice": c}) for c, v in ways.items()),
         # without dev rows nothing is chosen
-        ("m (control) | onto_world_lite | TP | soft | fixed", "R@1", 40.0),
-        ("m (control) | onto_world_lite | TP | soft | oracle", "R@1", 98.0),
+        onto.but(value=40.0, benchmark="onto_world_lite", setting={"choice": "fixed"}),
+        onto.but(metric="MRR", value=71.0, setting={"choice": "chosen"}),
+        onto.but(metric="accuracy", method="choice", value=25.0, setting={"way": "letter"}),
     ]
-    low = [
-        ("auto_sst2 | m | finetuned", size, value) for size, value in (("10", 55.0), ("1000", 81.0))
-    ]
-    grid = [("auto_sst2 | m | k 3", "1 x 3", 61.0), ("auto_sst2 | m | k 3", "2 x 3", 66.0)]
-    made = {
-        "bear_models": bear.models([STUDY]),
-        "ontoprobe_memorising": small("ontoprobe_memorising", onto),
-        "ontoprobe_table5": small("t5", [("m | onto_world | letter", "TP", 25.0)]),
-        "kg_table2": attributes_table(),
-        "autoprompt_table4": small(
-            "t4", [("m | searched", "World P@1", 30.0), ("m | searched", "World MRR", 35.0)]
-        ),
-        "autoprompt_table5": small("t5", [("m | manual", "perturbed", 31.0)]),
-        "autoprompt_figure2": small("f2", low),
-        "autoprompt_figure3": small("f3", grid),
-    }
-    frame = headline.build(made)
-    schema.check(frame, schema.TABLE)
-    found = {
-        (row, column): value
-        for paper, row, column, value in frame.select("paper", "row", "column", "value").rows()
-        if paper != "kgprobe"
-    }
-    kg = f"{PROBES[0].model} | attributes | fill, best prompt (oracle)"
-    assert found == {
-        ("m | onto_world | manual, chosen on dev", "TP"): 60.0,
-        ("m | onto_world_lite | soft, fixed", "TP"): 40.0,
-        ("m | onto_world, multiple choice | letter", "TP"): 25.0,
-        (kg, "symmetry"): 50.0,
-        (kg, "symmetry, numerator"): 1.0,
-        (kg, "symmetry, denominator"): 2.0,
-        (kg, "bias, numerator"): 0.0,
-        (kg, "bias, denominator"): 0.0,
-        ("m | auto_world | searched", "P@1"): 30.0,
-        ("m | auto_re_perturbed | manual", "P@1"): 31.0,
-        ("m | auto_sst2 | finetuned, 1000 examples", "dev accuracy"): 81.0,
-        ("m | auto_sst2 | best of the grid (oracle), k 3", "dev accuracy"): 66.0,
-    }
-    alone = headline.text(headline.build({"bear_models": made["bear_models"]}))
-    text = headline.text(frame)
-    assert text.startswith(alone.rstrip("\n"))
-    assert "50.0 (1/2)  undef" in " ".join(text.split("attributes: ")[1].splitlines())
-
-
-def small(name, cells):
-    """A TABLE of (row, column, value)."""
-    return tables.build([tables.cell(name, row, column, value, 10) for row, column, value in cells])
+    own = pl.concat(
+        [
+            found(),
+            frame("ontoprobe", rows),
+            attributes(),
+            frame("autoprompt", [prompt.but(value=30.0), prompt.but(metric="MRR", value=35.0)]),
+        ]
+    )
+    text = headline.text(own)
+    assert text.startswith(headline.text(found()).rstrip("\n"))
+    for shown in ("60.0", "40.0", "25.0", "50.0 (1/2)", "undef (0/0)", "30.0"):
+        assert shown in text, shown
+    for hidden in ("50.0\n", "99.0", "71.0", "35.0"):
+        assert hidden not in text, hidden
 
 
 @pytest.mark.skipif(not shutil.which("chromium"), reason="needs the browser chromium")
@@ -375,8 +311,8 @@ def test_a_press_on_a_head_sorts_and_a_second_one_turns_round(full, tmp_path):
       const table = document.querySelector("#headline table"), out = [];
       const column = (i) => [...table.tBodies[0].rows].map((r) => r.cells[i].dataset.sort);
       const press = (i) => table.tHead.rows[0].cells[i].querySelector("button").click();
-      press(2); out.push(column(2).join(" "), table.tHead.rows[0].cells[2].ariaSort);
-      press(2); out.push(column(2).join(" "), table.tHead.rows[0].cells[2].ariaSort);
+      press(1); out.push(column(1).join(" "), table.tHead.rows[0].cells[1].ariaSort);
+      press(1); out.push(column(1).join(" "), table.tHead.rows[0].cells[1].ariaSort);
       press(0); out.push(column(0).join(" "));
       document.title = out.join("|");
     </script></body>"""
@@ -391,3 +327,14 @@ def test_a_press_on_a_head_sorts_and_a_second_one_turns_round(full, tmp_path):
     assert up.split() == sorted(up.split(), key=float)
     assert (first, second) == ("descending", "ascending")
     assert names.split() == sorted(names.split())
+
+
+def test_a_table_says_who_was_asked_though_it_was_one_model_alone():
+    own = {"metric": "accuracy", "benchmark": "b", "model": "m", "prompt": "p", "n": 9}
+    numbers = [Number(method=name, value=50.0, **own) for name in ("soft", "cloze")]
+    view = View("v", "Title", {"metric": ["accuracy"]}, rows=["benchmark", "model", "method"])
+    made = grid.of_view(view, frame("bear", numbers))
+    assert made.heads == ["model", "method", "accuracy"]
+    assert [[cell.text for cell in row[:2]] for row in made.rows] == [["m", "soft"], ["m", "cloze"]]
+    nobody = [Number(metric="accuracy", benchmark=b, value=1.0, n=9) for b in ("b", "c")]
+    assert grid.of_view(view, frame("bear", nobody)).heads == ["benchmark", "accuracy"]

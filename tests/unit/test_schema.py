@@ -49,10 +49,10 @@ def test_a_broken_contract_names_column_and_row_and_writes_nothing(tmp_path, fra
 
 
 def test_nan_is_refused(tmp_path):
-    row = {"paper": ["p"], "table": ["t"], "row": ["r"], "column": ["c"], "n": [1]}
-    numbers = {"value": [float("nan")], "low": [0.0], "high": [1.0], "published": [1.0]}
+    row = pl.DataFrame(row_of(schema.RESULTS), schema=dict(schema.RESULTS.columns))
+    row = row.with_columns(value=float("nan"))
     with pytest.raises(ContractError, match="column 'value' is NaN"):
-        schema.write(pl.DataFrame({**row, **numbers}), schema.TABLE, tmp_path / "t.parquet")
+        schema.write(row, schema.RESULTS, tmp_path / "t.parquet")
 
 
 def row_of(contract: schema.Contract) -> dict[str, list[object]]:
@@ -80,7 +80,6 @@ MEASURED = {
     "PREMISE_RANKS": ("score", "best worst in_order"),
     "OUTCOMES": ("logprob", "best worst filtered_best filtered_worst"),
     "SWEEPS": ("value", "size n"),
-    "TABLE": ("value low high published", ""),
 }
 
 

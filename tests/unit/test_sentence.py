@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.prompts.templates import ANSWER, fill
-from kgprobe.probes.scoring import sentence
-from kgprobe.probes.scoring.sentence import Item
+from kgprobe.probes.scoring.sentence import score
+from kgprobe.probes.scoring.sentence.score import Item
+from kgprobe.probes.scoring.sentence.variants import VARIANTS
+from kgprobe.probes.text.encode import ANSWER
+from kgprobe.templates import fill
 from tests.unit.tiny_models import CONFIGS, tiny
 
 OPTIONS = ["Niger", "Nigeria", "Paris", "São Tomé", "an option of one token", "東京"]
@@ -26,7 +28,7 @@ ITEMS = [Item(f"P36/Q{i}", "P36", s, "set") for i, s in enumerate(SUBJECTS)]
 
 
 def run(loaded: Loaded, templates=TEMPLATES, options=OPTIONS, items=ITEMS, **more):
-    return sentence.score(loaded, items, {"set": options}, {"P36": templates}, **more)
+    return score.score(loaded, items, {"set": options}, {"P36": templates}, **more)
 
 
 def filled_sentences(templates=TEMPLATES, options=OPTIONS, items=ITEMS):
@@ -141,7 +143,7 @@ def masked_positions(variant: str, place: int, words, role, size: int) -> list[i
 
 
 @pytest.mark.parametrize("name", MASKED)
-@pytest.mark.parametrize("variant", sentence.VARIANTS)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_pseudo_log_likelihood_equals_the_literal_loop(name, variant):
     loaded = tiny(name)
     found = run(loaded, variant=variant).columns
@@ -199,7 +201,7 @@ LABEL = st.text(
 def test_any_text_scores_like_the_sentence_alone(subject, options):
     loaded = tiny("llama", bos="forced")
     item = Item("i", "P36", subject, "set")
-    found = sentence.score(loaded, [item], {"set": options}, {"P36": TEMPLATES})
+    found = score.score(loaded, [item], {"set": options}, {"P36": TEMPLATES})
     number = 0
     for _, text in TEMPLATES:
         for option in options:
@@ -282,7 +284,7 @@ def test_what_cannot_be_scored_is_an_error(change, message):
 def test_forced_bos_takes_eos_where_there_is_no_bos_and_fails_without_both():
     loaded = tiny("gpt2", bos="forced")
     loaded.tokenizer.bos_token = None
-    assert sentence.bos_prefix(loaded)[1] == "added [2]"
+    assert score.bos_prefix(loaded)[1] == "added [2]"
     loaded.tokenizer.eos_token = None
     with pytest.raises(ValueError, match="neither BOS nor EOS"):
-        sentence.bos_prefix(loaded)
+        score.bos_prefix(loaded)

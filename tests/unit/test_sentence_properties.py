@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from kgprobe.probes.models.batching import Budget
-from kgprobe.probes.prompts.templates import fill
-from kgprobe.probes.scoring import sentence
-from kgprobe.probes.scoring.sentence import Item
+from kgprobe.probes.scoring.sentence import score
+from kgprobe.probes.scoring.sentence.score import Item
+from kgprobe.templates import fill
 from tests.unit.tiny_models import tiny
 
 TEXT = st.text(
@@ -52,7 +52,7 @@ def sums(loaded, subjects, options, template, **more):
     """By (subject, option) number."""
     items = [Item(f"Q{i}", "P36", s, "set") for i, s in enumerate(subjects)]
     items = items[::-1] if more.pop("backward", False) else items
-    found = sentence.score(loaded, items, {"set": options}, {"P36": [(0, template)]}, **more)
+    found = score.score(loaded, items, {"set": options}, {"P36": [(0, template)]}, **more)
     columns = found.columns
     rows = zip(columns["item"], columns["candidate"], columns["sum"], strict=True)
     return {(int(item[1:]), int(candidate)): float(value) for item, candidate, value in rows}

@@ -1,18 +1,16 @@
-"""Bad config and sheets: the message names file, line, value and what would be right."""
+"""Bad sheets: the message names file, line, value and what would be right."""
 
-import copy
+import hashlib
 from pathlib import Path
 
 import pytest
-import yaml
-from snakemake.utils import update_config
 
 from kgprobe import sheets
+from tests.workflow.project import our_sheet
 
 ROOT = Path(__file__).parents[2]
 MODELS = sheets.read_schema(ROOT / "workflow/schemas/models.schema.json")
 EXPERIMENTS = sheets.read_schema(ROOT / "workflow/schemas/experiments.schema.json")
-CONFIG = sheets.read_schema(ROOT / "workflow/schemas/config.schema.json")
 
 HEADER = "model\tkind\tsource\trevision\tdtype\tbos\n"
 REMOTE = "a\tapi\tapi:some-model\t\tfloat32\t-\n"
@@ -28,25 +26,6 @@ def sheet(tmp_path: Path, text: str | bytes) -> Path:
 def models(tmp_path: Path, text: str) -> dict[str, dict[str, str]]:
     path = sheet(tmp_path, HEADER + text)
     return sheets.by_name(sheets.read_sheet(path, MODELS), path)
-
-
-@pytest.mark.parametrize("name", ["embedded", "real"])
-def test_every_config_of_the_project_is_legal(name):
-    merged = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-    sheets.check_config(merged, CONFIG)
-    update_config(merged, yaml.safe_load((ROOT / f"config/{name}.yaml").read_text()))
-    sheets.check_config(merged, CONFIG)
-
-
-def test_unknown_config_keys_are_named_with_the_legal_ones():
-    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-    broken = copy.deepcopy(config)
-    broken["bear"]["popularty"] = 1
-    with pytest.raises(sheets.SheetError, match=r"bear: unknown key 'popularty'; legal: .*popular"):
-        sheets.check_config(broken, CONFIG)
-    config["seed"] = "zero"
-    with pytest.raises(sheets.SheetError, match="seed: 'zero' is not of type 'integer'"):
-        sheets.check_config(config, CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -83,34 +62,112 @@ def test_models_that_cannot_be(tmp_path, row, message):
         models(tmp_path, GOOD + row + "\n")
 
 
+#: benchmark -> paper, as the rules have it
+KNOWN = {"bear_big": "bear", "bear_lite": "bear", "symmetry": "attributes", "bias": "attributes"}
+TITLES = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
+
+
+def probes(tmp_path: Path, *rows: str) -> list[dict[str, str]]:
+    """What rows of an experiment sheet stand for, checked."""
+    known = models(tmp_path, GOOD + REMOTE)
+    known["m"]["groups"], known["b"]["groups"] = "small,own", "own"
+    text = TITLES + "".join("\t".join(row.split()) + "\n" for row in rows)
+    path = sheet(tmp_path, text)
+    made = sheets.products(sheets.read_sheet(path, EXPERIMENTS), path, known, KNOWN, ["t", "soft"])
+    sheets.check_experiments(made, path, known)
+    return made
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
+        ("bear beer t sentence m", "line 3: unknown benchmark 'beer'.*legal: bear_big, bear_lite"),
+        ("bear bear_lit t sentence m", "line 3: unknown benchmark .*did you mean 'bear_lite'"),
+        ("bear bear_big x sentence m", "line 3: unknown prompt 'x'"),
         (
-            "bear\tbeer\tt\tsentence\tm",
-            "line 3: unknown benchmark 'beer' .did you mean 'bear'.*legal",
-        ),
-        ("bear\tbear\tx\tsentence\tm", "line 3: unknown prompt 'x'"),
-        (
-            "bear\tbear\tt\tsentense\tm",
+            "bear bear_big t sentense m",
             "line 3: unknown method 'sentense' .did you mean 'sentence'",
         ),
-        ("bear\tbear\tt\tsentence\tq", "line 3: unknown model 'q'; legal: a, b, m"),
+        ("bear bear_big t sentence q", "line 3: unknown model 'q'; legal: a, b, m, own, small"),
+        ("bear bear_big t sentence m,ovn", "line 3: unknown model 'ovn' .did you mean 'own'"),
+        ("bear bear_big t sentence c*", r"line 3: no model matches 'c\*'; legal: a, b, m"),
+        ("bear s* t sentence m", r"line 3: no benchmark matches 's\*'; legal: "),
+        ("bear bear_big t sentence m,", "line 3: unknown model ''"),
         (
-            "bear\tbear\tt\tsentence\ta",
+            "bear bear_big t sentence a",
             "line 3: method 'sentence' does not work with the api model 'a'; "
             "legal kinds: masked, causal, seq2seq",
         ),
-        ("bear\tbear\tt\tsentence\tb", "line 3: same probe as in line 2"),
+        ("bear bear_* t sentence own", "line 3: same probe as in line 2: bear_big t sentence b"),
     ],
 )
 def test_every_name_of_an_experiment_is_checked(tmp_path, row, message):
-    known = models(tmp_path, GOOD + REMOTE)
-    header = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
-    path = sheet(tmp_path, header + "bear\tbear\tt\tsentence\tb\n" + row + "\n")
-    rows = sheets.read_sheet(path, EXPERIMENTS)
     with pytest.raises(sheets.SheetError, match=message):
-        sheets.check_experiments(rows, path, known, ["bear"], ["t"])
+        probes(tmp_path, "bear bear_big t sentence b", row)
+
+
+def test_a_row_is_the_product_of_its_cells(tmp_path):
+    rows = "attributes * t fill own,a", "bear bear_b*,bear_lite,bear_big t sentence m"
+    made = probes(tmp_path, *rows)
+    names = ("paper", "benchmark", "prompt", "method", "model", "_line")
+    found = [tuple(row[name] for name in names) for row in made]
+    # literally: models slowest, a pattern only matches the paper's own, a name counts once
+    assert found == [
+        ("attributes", "symmetry", "t", "fill", "m", "2"),
+        ("attributes", "bias", "t", "fill", "m", "2"),
+        ("attributes", "symmetry", "t", "fill", "b", "2"),
+        ("attributes", "bias", "t", "fill", "b", "2"),
+        ("attributes", "symmetry", "t", "fill", "a", "2"),
+        ("attributes", "bias", "t", "fill", "a", "2"),
+        ("bear", "bear_big", "t", "sentence", "m", "3"),
+        ("bear", "bear_lite", "t", "sentence", "m", "3"),
+    ]
+    assert sheets.told(made, "sheet.tsv").splitlines() == [
+        "sheet.tsv: 8 probes",
+        "  line 2: 6 = attributes x symmetry, bias x t x fill x m, b, a",
+        "  line 3: 2 = bear x bear_big, bear_lite x t x sentence x m",
+    ]
+
+
+def test_a_group_is_no_model(tmp_path):
+    text = HEADER.replace("bos", "bos\tgroups") + GOOD.replace("\n", "\tb\n")
+    path = sheet(tmp_path, text)
+    with pytest.raises(sheets.SheetError, match="line 2: group 'b' is the name of a model"):
+        sheets.by_name(sheets.read_sheet(path, MODELS), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "probes", "digest"),
+    [
+        (
+            "experiments",
+            26,
+            259,
+            "fb609b95a3a5cbfec34895f7273ad99002774e122464055764b7e8680e253e60",
+        ),
+        (
+            "experiments.embedded",
+            12,
+            70,
+            "46c4d2d0e2fc9055b640bd1dcff196fe03be85727c0bcc9305c5403908e7d170",
+        ),
+        (
+            "experiments.real",
+            11,
+            51,
+            "27363a84ca5793fec267309fb9e18e8f4ded362b83f486ebd25b2b76ee626c66",
+        ),
+    ],
+)
+def test_our_sheets_stand_for_what_was_written_row_by_row(name, rows, probes, digest):
+    """The sheets before they were products: number of rows, and sha256 of the sorted rows. The
+    nine attributes were called kg then."""
+    lines, made = our_sheet(name)
+    assert (len(lines), len(made)) == (rows, probes)
+    names = ("paper", "benchmark", "prompt", "method", "model")
+    older = {"attributes": "kg"}
+    texts = sorted("\t".join(older.get(row[n], row[n]) for n in names) for row in made)
+    assert hashlib.sha256("\n".join(texts).encode()).hexdigest() == digest
 
 
 def test_a_missing_sheet_is_named(tmp_path):
@@ -127,11 +184,8 @@ def test_paths_take_the_data_folder_from_the_environment(monkeypatch):
 
 @pytest.mark.parametrize("method", ["fill", "choice"])
 def test_every_kind_fills_and_chooses(tmp_path, method):
-    known = models(tmp_path, GOOD + REMOTE + "s\tseq2seq\tfolder:s\t\tfloat32\t-\n")
-    header = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
-    lines = [f"bear\tbear\tt\t{method}\t{model}\n" for model in known]
-    rows = sheets.read_sheet(sheet(tmp_path, header + "".join(lines)), EXPERIMENTS)
-    sheets.check_experiments(rows, "sheet", known, ["bear"], ["t"])
+    made = probes(tmp_path, f"bear bear_big t {method} *")
+    assert [row["model"] for row in made] == ["m", "b", "a"]
 
 
 PAPERS = {"world_lite": "bear", "onto_world": "ontoprobe", "onto_world_lite": "ontoprobe"}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kgprobe.probes.models.control_tokens import train_tokenizer
-from kgprobe.probes.prompts.single_tokens import is_single
+from kgprobe.probes.control.tokens import train_tokenizer
+from kgprobe.probes.text.single_tokens import is_single
 
 LABELS = ["Paris", "London"] * 40 + ["of"] * 40
 TEXTS = ["the capital of [X] is [Y]."]

@@ -5,12 +5,20 @@ import pytest
 import torch
 from transformers.models.t5 import modeling_t5
 
-from kgprobe.probes.prompts import soft, soft_files
-from kgprobe.probes.prompts.slots import inserted, mark, rows_of_embedding, slotted
-from kgprobe.probes.scoring import cloze
-from kgprobe.probes.scoring.cloze_plan import POOLINGS, Plan
-from kgprobe.probes.scoring.differentiable import LEGAL, Scores
-from kgprobe.probes.scoring.gap_text import Gapped, Question, candidate_ids
+from kgprobe.probes.prompts.trained import soft
+from kgprobe.probes.scoring.cloze import rank
+from kgprobe.probes.scoring.cloze.gradient import LEGAL, Scores
+from kgprobe.probes.scoring.cloze.plan import POOLINGS, Plan
+from kgprobe.probes.text.gaps import (
+    Gapped,
+    Question,
+    candidate_ids,
+    gapped,
+    question,
+    rows_of_embedding,
+)
+from kgprobe.probes.text.vectors import inserted
+from kgprobe.templates import mark
 from tests.unit.tiny_models import tiny
 
 LABELS = ["Paris", "Rome", "capital of France", "Niger", "a country", "Burkina Faso", "is"]
@@ -29,9 +37,13 @@ def vectors_for(loaded, count=3, seed=1):
     return drawn.to(loaded.model.get_input_embeddings().weight.dtype)
 
 
+def asked_of(item, subject, tokens, golds):
+    return question(item, 0, soft.template(tokens), subject, "set", golds, upper_first=False)
+
+
 def prompts(loaded, subjects=SUBJECTS, tokens=3):
-    asked = [soft.question(f"i{k}", s, tokens, "set", GOLDS[k]) for k, s in enumerate(subjects)]
-    return slotted(loaded, asked)
+    asked = [asked_of(f"i{k}", s, tokens, GOLDS[k]) for k, s in enumerate(subjects)]
+    return gapped(loaded, asked)
 
 
 def causal_prompts(loaded, subjects=SUBJECTS, tokens=3):
@@ -75,7 +87,7 @@ def test_slots_are_input_embeddings_for_gradients_and_for_ranking(name):
     ]:
         with inserted(loaded, vectors):
             found = Scores(loaded, rows, ids, masks, pooling)([2, 0])
-            (chunk,) = cloze.scores(
+            (chunk,) = rank.scores(
                 loaded,
                 [Question(f"i{k}", 0, "", "", "set") for k in range(len(rows))],
                 {"set": LABELS},
@@ -83,7 +95,7 @@ def test_slots_are_input_embeddings_for_gradients_and_for_ranking(name):
             )
         ranked = np.empty_like(chunk.scores)
         ranked[chunk.indices] = chunk.scores
-        k = cloze.CONFIGURATIONS.index((masks, pooling))
+        k = rank.CONFIGURATIONS.index((masks, pooling))
         for place, row in enumerate([2, 0]):
             with torch.no_grad():
                 expected = [
@@ -275,7 +287,7 @@ def test_slots_after_the_trained_ones_stay_fixed():
         Question(f"i{k}", 0, f"{mark(3)} {s} {mark(0)} {mark(1)} {mark(2)} ", " .", "set")
         for k, s in enumerate(SUBJECTS)
     ]
-    data = soft.Rows(slotted(loaded, asked), GOLDS)
+    data = soft.Rows(gapped(loaded, asked), GOLDS)
     ids = candidate_ids(loaded, LABELS, "none", False).ids
     recipe = soft.Recipe(epochs=2)
     start = soft.initial(loaded, recipe)
@@ -330,28 +342,26 @@ def test_a_prompt_file_serves_its_own_model_only(tmp_path):
     prompt = soft.SoftPrompt(vectors_for(loaded).numpy(), {"task": "TP", "epoch": 4})
     paths = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
     for path in paths:
-        soft_files.save(prompt, loaded, path)
+        soft.save(prompt, loaded, path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
-    again = soft_files.load(paths[0], loaded)
+    again = soft.load(paths[0], loaded)
     assert (again.vectors == prompt.vectors).all()
     assert again.record["task"] == "TP"
     for name, value in (("weights", "w2"), ("tokenizer", "t2")):
         other = tiny("bert")
         other.record.update(weights="w1", tokenizer="t1", revision="")
         other.record[name] = value
-        with pytest.raises(
-            soft_files.PromptError, match=f"whose {name} is .*train the prompt anew"
-        ):
-            soft_files.load(paths[0], other)
+        with pytest.raises(soft.PromptError, match=f"whose {name} is .*train the prompt anew"):
+            soft.load(paths[0], other)
     wide = tiny("albert")
     wide.record.update(loaded.record)
-    with pytest.raises(soft_files.PromptError, match="hidden_size is '32'"):
-        soft_files.load(paths[0], wide)
-    with pytest.raises(soft_files.PromptError, match="no such soft prompt"):
-        soft_files.load(tmp_path / "c.safetensors", loaded)
+    with pytest.raises(soft.PromptError, match="hidden_size is '32'"):
+        soft.load(paths[0], wide)
+    with pytest.raises(soft.PromptError, match="no such soft prompt"):
+        soft.load(tmp_path / "c.safetensors", loaded)
     (tmp_path / "d.safetensors").write_bytes(b"nonsense")
-    with pytest.raises(soft_files.PromptError, match="not a soft prompt file"):
-        soft_files.load(tmp_path / "d.safetensors", loaded)
+    with pytest.raises(soft.PromptError, match="not a soft prompt file"):
+        soft.load(tmp_path / "d.safetensors", loaded)
 
 
 def test_initial_vectors_are_seeded_or_those_of_words():
@@ -408,7 +418,7 @@ def test_configurations_without_meaning_are_refused(name, masks, pooling):
 
 
 def test_every_configuration_of_masked_models_is_legal():
-    assert LEGAL["masked"] == {(m, p) for m in cloze.MASKS for p in POOLINGS}
+    assert LEGAL["masked"] == {(m, p) for m in rank.MASKS for p in POOLINGS}
 
 
 def test_bad_rows_are_refused():
@@ -420,6 +430,6 @@ def test_bad_rows_are_refused():
     bad = soft.Rows(rows, [*GOLDS[:-1], (99,)])
     with pytest.raises(ValueError, match="a training row has no gold"):
         soft.fit(loaded, bad, data, ids, start, soft.Recipe(epochs=1))
-    long = soft.question("i9", "Paris " * 130, 3, "set", (0,))
+    long = asked_of("i9", "Paris " * 130, 3, (0,))
     with pytest.raises(ValueError, match=r"item i9, template 0: 1\d+ tokens, the model takes 128"):
-        slotted(loaded, [long])
+        gapped(loaded, [long])

@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "kgprobe"
 PRINTED = """
 import hashlib, sys
 import numpy as np, polars as pl
-from kgprobe.tables.ontoprobe_averages import METRICS, averages
+from kgprobe.tables.ontoprobe.memorising import METRICS, WEIGHTINGS, averages
 from kgprobe.metrics import attributes
 random = np.random.default_rng(0)
 n = 20_000
@@ -25,7 +25,7 @@ names = {c: random.choice(list("abc"), n) for c in ("task", "model", "pooling")}
 values = {c: random.random(n) * random.choice([1, 1e6], n) for c in METRICS}
 rows = pl.DataFrame({**names, **values})
 digest = hashlib.sha256()
-for weighting in ("rows", "weighted"):
+for weighting in WEIGHTINGS:
     digest.update(averages(rows, "pooling", weighting).to_numpy().astype(str).tobytes())
 alphas = pl.DataFrame({
     "benchmark": "entity_centric", "pattern": "p", "example": [f"e{i % 7}" for i in range(n)],

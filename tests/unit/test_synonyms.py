@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.probes.prompts import synonyms, wordings
+from kgprobe.probes.prompts.wordings import relations, synonyms
 from kgprobe.sheets import read_table
 
 ROOT = Path(__file__).parents[2]
@@ -110,15 +110,15 @@ def test_restrictions(folder, text, changes):
 
 def test_variants_are_seeded_per_template_and_fewer_are_a_subset(folder):
     found = synonyms.read(folder)
-    base = wordings.Wording(
+    base = relations.Wording(
         "P26/0", "P26", "own", "The area of the spouse of [X] officially is [Y]."
     )
-    other = wordings.Wording("P1/0", "P1", "own", "The famous area of [X] is [Y].")
+    other = relations.Wording("P1/0", "P1", "own", "The famous area of [X] is [Y].")
     both = synonyms.variants([base, other], found)
     assert both["P26/0"] == synonyms.variants([base], found)["P26/0"]
     assert len(both["P26/0"]) == 2
     assert synonyms.variants([base], found, most=1)["P26/0"] == both["P26/0"][:1]
-    chosen = wordings.with_variants({"P26": [base]}, both, "synonym")["P26"]
+    chosen = relations.with_variants({"P26": [base]}, both, "synonym")["P26"]
     assert [(w.kind, w.parent) for w in chosen[1:]] == [("synonym", "P26/0")] * 2
     assert all(w.change for w in chosen[1:])
 
@@ -144,7 +144,8 @@ def test_the_real_database_replaces_words_and_never_born_or_capital():
     found = synonyms.read(path)
     assert sum(map(len, found.synonyms.values())) > 60000
     folder = ROOT / "resources" / "templates"
-    table = wordings.join(read_table(folder / "templates.tsv"), read_table(folder / "kg.tsv"))
+    both = [read_table(folder / f"{name}.tsv") for name in ("templates", "attributes")]
+    table = relations.join(*both)
     made = synonyms.variants([w for ws in table.values() for w in ws], found)
     changes = [change for some in made.values() for _, change in some]
     assert len(changes) > 500

@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from kgprobe.tables.answers import judge
-from kgprobe.tables.ontoprobe_values import from_scores
+from kgprobe.tables.ontoprobe.values import from_scores
+from kgprobe.tables.report import grid
 from tests.unit.study_frames import benchmark, probe, scores
 
 FRAMES = benchmark({"P1": (["a", "b", "c"], ["a", "b"])})
@@ -121,8 +122,15 @@ def test_an_item_without_a_wrong_option_is_no_question():
 
 
 def test_the_label_states_the_bos_policy_and_what_is_not_exact():
-    causal = probe("gpt2", kind="causal", bos="none")
-    assert causal.label == "gpt2 | world_lite | sentence | BOS none"
-    assert probe("bert").label == "bert | world_lite | sentence"
-    assert probe("bert", dtype="bfloat16").label.endswith("bfloat16, not exact")
+    rows = {
+        "gpt2": {"source": "hub:gpt2", "kind": "causal", "bos": "none", "dtype": "float32"},
+        "bert": {"source": "hub:bert", "kind": "masked", "bos": "-", "dtype": "bfloat16"},
+        "own": {"source": "control:masked", "kind": "masked", "bos": "-", "dtype": "float32"},
+    }
+    small = {cell.text: cell.small for cell in grid.models(rows).values()}
+    assert small == {
+        "gpt2": "causal, BOS none",
+        "bert": "masked, bfloat16, not exact",
+        "own": "masked, control",
+    }
     assert probe("x", source="control:masked").control

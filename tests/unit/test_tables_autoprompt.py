@@ -1,6 +1,5 @@
 """AutoPrompt's tables: values counted by hand, printed ones only where they belong."""
 
-import dataclasses
 from pathlib import Path
 
 import polars as pl
@@ -8,55 +7,67 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.metrics import prompts as metrics
-from kgprobe.probes import prompt_tasks, prompted, searched
-from kgprobe.probes.prompts.trigger_settings import NOT_RELEASED
-from kgprobe.tables import (
-    autoprompt,
-    autoprompt_extraction,
-    autoprompt_gather,
-    autoprompt_prompts,
-    autoprompt_published,
-    autoprompt_report,
-    autoprompt_sweeps,
-    chapter,
-    headline,
-    table,
-)
-from tests.unit.prompt_outcomes import answered, examples, outcomes
+from kgprobe.probes.jobs.autoprompt import outcomes as prompted
+from kgprobe.probes.jobs.autoprompt import search, tasks
+from kgprobe.probes.prompts.search.settings import NOT_RELEASED
+from kgprobe.tables import results
+from kgprobe.tables.autoprompt import chapter as autoprompt_report
+from kgprobe.tables.autoprompt import gather, make, numbers, published, sweeps, texts, views
+from kgprobe.tables.report import chapter, headline
+from kgprobe.tables.results import Number
+from tests.unit.prompt_outcomes import answered, examples, outcomes, the
 
 FOLDER = Path(__file__).parents[2] / "resources" / "published"
-PRINTED = autoprompt_published.read(FOLDER)
+FIGURES = published.read(FOLDER)
+#: rows of the sheet of models
+SHEET = {
+    name: {"kind": "masked", "source": source, "dtype": "float32", "bos": "-"}
+    for name, source in (("bert-base-cased", "hub:x"), ("c", "control:m"), ("m", "hub:x"))
+}
+
+
+def printed(model: str, prompt: str, benchmark: str, metric: str = "P@1", **more):
+    """What stands beside our number of the whole set, and the table that it is printed in."""
+    own = Number(
+        metric=metric, n=1, value=0.0, model=model, prompt=prompt, benchmark=benchmark, **more
+    )
+    size = published.WHOLE.get(benchmark, 1)
+    found = published.beside(own, published.by_key(FIGURES), model, size)
+    return found.published, found.source
 
 
 def test_every_headline_value_of_the_paper_is_found():
-    at = PRINTED.facts_of
-    for prompt, p1, mrr, p10 in (
+    table4 = "Shin et al. 2020, Table 4"
+    for prompt, *values in (
         ("manual", 31.10, 40.27, 59.49),
         ("lpaqa", 34.10, 43.57, 62.03),
         ("searched", 42.94, 53.06, 72.17),
         ("searched_7", 43.34, 53.89, 73.93),
     ):
-        found = [at("bert-base-cased", prompt, "auto_lama", m) for m in ("p1", "mrr", "p10")]
-        assert found == [p1, mrr, p10]
-    assert at("bert-base-cased", "searched", "auto_lama_trex", "p1") == 45.40
-    assert at("roberta-large", "searched", "auto_lama_roberta", "p1") == 40.01
-    assert at("roberta-large", "manual", "auto_lama", "p1") is None
-    assert PRINTED.sentiment_of("roberta-large", "searched", "test") == 91.4
-    assert PRINTED.sentiment_of("bert-base-cased", "linear_probe", "dev") == 85.2
-    assert PRINTED.sentiment_of("bert-base-cased", "finetuned", "dev") is None
-    assert PRINTED.inference_of("any", "majority", "auto_sick") == 56.7
-    assert PRINTED.inference_of("bert-base-cased", "searched", "auto_sick_3way") == 55.4
-    assert PRINTED.extraction_of("bert-base-cased", "searched", "auto_re_perturbed") == 56.43
-    assert PRINTED.extraction_of("lstm", "relation_lstm", "auto_re") is None
+        for metric, value in zip(("P@1", "MRR", "P@10"), values, strict=True):
+            assert printed("bert-base-cased", prompt, "auto_lama", metric) == (value, table4)
+    assert printed("bert-base-cased", "searched", "auto_lama_trex")[0] == 45.40
+    assert printed("roberta-large", "searched", "auto_lama_roberta")[0] == 40.01
+    assert printed("roberta-large", "manual", "auto_lama") == (None, None)
+    of_classes = {"metric": "accuracy"}
+    assert printed("roberta-large", "searched", "auto_sst2", **of_classes)[0] == 91.4
+    dev = {**of_classes, "slice": "dev"}
+    assert printed("bert-base-cased", "linear_probe", "auto_sst2", **dev)[0] == 85.2
+    assert printed("bert-base-cased", "finetuned", "auto_sst2", **dev) == (None, None)
+    assert printed("any", "majority", "auto_sick", **of_classes)[0] == 56.7
+    assert printed("bert-base-cased", "searched", "auto_sick_3way", **of_classes)[0] == 55.4
+    assert printed("bert-base-cased", "searched", "auto_re_perturbed")[0] == 56.43
+    assert printed("lstm", "relation_lstm", "auto_re") == (None, None)
 
 
 def test_the_means_of_the_printed_table_6_and_its_ten_losses():
-    means = autoprompt_report.printed_means(PRINTED)
-    assert means["lama"] == pytest.approx(30.65, abs=5e-3)
-    assert means["lpaqa"] == pytest.approx(34.01, abs=5e-3)
-    assert means["autoprompt_5"] == pytest.approx(42.95, abs=5e-3)
-    lost = "P19 P36 P159 P190 P361 P463 P530 P937 P1303 P1376".split()
-    assert autoprompt_report.printed_losses(PRINTED) == lost
+    shown = autoprompt_report.printed_relations(results.frame("autoprompt", FIGURES))
+    for mean in ("LAMA 30.65", "LPAQA top-1 34.01", "AutoPrompt 5 tokens 42.95"):
+        assert mean in shown.caption
+    lost = "P19, P36, P159, P190, P361, P463, P530, P937, P1303, P1376"
+    assert shown.caption.endswith(f"of the two others on {lost}.")
+    assert len(shown.rows) == len(TESTED)
+    assert [cell.text for cell in shown.rows[0]] == ["P17", "1000.00", "52.15", "31.29", "35.48"]
 
 
 #: test facts of LAMA per relation (autoprompt.md, section 16)
@@ -73,7 +84,8 @@ TESTED = dict(
 
 
 def test_the_printed_values_are_whole_facts_and_macro_averages():
-    values = {r: PRINTED.relations[r, "autoprompt_5"] for r in TESTED}
+    own = {(f.group, f.prompt): f.value for f in FIGURES if f.group and f.metric == "P@1"}
+    values = {r: own[r, "AutoPrompt 5 tokens"] for r in TESTED}
     sizes = {relation: int(n) for relation, n in TESTED.items()}
     assert sum(sizes.values()) == 34_039
     micro = sum(values[r] * sizes[r] for r in values) / 34_039
@@ -82,8 +94,7 @@ def test_the_printed_values_are_whole_facts_and_macro_averages():
         if relation != "P279":  # printed over 963 facts, one object being outside the vocabulary
             right = round(values[relation] * n / 100)
             assert values[relation] == pytest.approx(100 * right / n, abs=0.0051), relation
-    kinds = {"P36": "1-1", "P1376": "1-1"}
-    one = [PRINTED.relations[r, "lama"] for r in kinds]
+    one = [own[r, "LAMA"] for r in ("P36", "P1376")]  # one to one
     assert sum(one) / 2 == pytest.approx(68.05, abs=5e-3)
 
 
@@ -92,40 +103,55 @@ def two_relations(prompt: str, ranks, benchmark="auto_world", **more):
     return answered(benchmark, prompt, frame, outcomes(frame, ranks, prompt), **more)
 
 
+def measured(*own, taught=None):
+    """Every number of some answers, printed figures beside them."""
+    return list(make.measure(own, FIGURES, {}, taught))
+
+
+def framed(made):
+    return results.frame("autoprompt", [*FIGURES, *made])
+
+
+MICRO = {"weighting": "items"}
+
+
 def test_facts_are_averaged_over_relations_and_counted_over_facts():
     own = two_relations("searched", {"P36": [1, 1, 1, 2], "P37": [4, 2]})
-    cells = table.lookup(autoprompt.facts([own], PRINTED))
-    row = "bert-base-cased | searched"
-    assert cells[row, "World P@1"]["value"] == pytest.approx(100 * (3 / 4 + 0) / 2)
-    assert cells[row, "World P@1, micro"]["value"] == pytest.approx(100 * 3 / 6)
-    assert cells[row, "World P@10"]["value"] == pytest.approx(100)
-    assert cells[row, "World MRR"]["value"] == pytest.approx(100 * (3.5 / 4 + 0.375) / 2)
-    assert cells[row, "World P@1"]["n"] == 6
-    assert cells[row, "World P@1"]["low"] < cells[row, "World P@1"]["value"]
+    made = [n for n in measured(own) if n.prompt == "searched"]
+    whole = the(made, "P@1")
+    assert whole.value == pytest.approx(100 * (3 / 4 + 0) / 2)
+    assert the(made, "P@1", setting=MICRO).value == pytest.approx(100 * 3 / 6)
+    assert the(made, "P@1", group="P36").value == pytest.approx(75)
+    assert the(made, "P@10").value == pytest.approx(100)
+    assert the(made, "MRR").value == pytest.approx(100 * (3.5 / 4 + 0.375) / 2)
+    assert (whole.n, whole.method) == (6, "predict")
+    assert whole.interval.low < whole.value < whole.interval.high
 
 
 def test_a_printed_value_needs_the_whole_set_and_the_same_model():
     part = two_relations("searched", {"P36": [1], "P37": [1]}, benchmark="auto_lama")
-    cells = table.lookup(autoprompt.facts([part], PRINTED))
-    assert cells["bert-base-cased | searched", "Original P@1"]["published"] is None
-    relations = autoprompt.relations([part], PRINTED)["autoprompt_table6"]
-    at = table.lookup(relations)
-    assert at["P36", "bert-base-cased | searched"]["published"] == 60.6
-    assert at["P36", "search facts"] == {
-        "value": 2.0, "n": 2, "low": None, "high": None, "published": 1000.0,
-    }  # fmt: skip
+    made = measured(part)
+    own = [n for n in made if n.prompt == "searched"]
+    assert the(own, "P@1").published is None
+    assert (the(own, "P@1", group="P36").published, the(own, "P@1", group="P36").source) == (
+        60.6,
+        "Shin et al. 2020, Table 6",
+    )
+    counted = the(made, "search facts", group="P36")
+    assert (counted.value, counted.n, counted.interval, counted.published) == (2, 2, None, 1000)
     other = two_relations("searched", {"P36": [1], "P37": [1]}, benchmark="auto_lama", model="x")
-    at = table.lookup(autoprompt.relations([other], PRINTED)["autoprompt_table6"])
-    assert at["P36", "x | searched"]["published"] is None
+    assert the(measured(other), "P@1", group="P36", model="x").published is None
+    world = two_relations("searched", {"P36": [1], "P37": [1]})
+    assert {n.published for n in measured(world)} == {None}
 
 
 def test_the_no_overlap_subset_has_its_own_n():
     frame = examples({"P36": {"train": 1, "test": 4}}, flags={"test0": ["inverse"]})
     own = answered("auto_world", "manual", frame, outcomes(frame, {"P36": [1, 2, 2, 2]}, "manual"))
-    cells = table.lookup(autoprompt.facts([own], PRINTED))
-    cell = cells["bert-base-cased | manual", "World P@1, no overlap"]
-    assert (cell["value"], cell["n"]) == (0.0, 3)
-    assert cells["bert-base-cased | manual", "World P@1"]["value"] == 25.0
+    made = [n for n in measured(own) if n.prompt == "manual"]
+    part = the(made, "P@1", slice="no overlap")
+    assert (part.value, part.n) == (0.0, 3)
+    assert the(made, "P@1").value == 25.0
 
 
 def test_draws_are_averaged_and_their_ends_shown():
@@ -137,24 +163,24 @@ def test_draws_are_averaged_and_their_ends_shown():
         ]
     )
     own = answered("auto_world", "random_triggers", frame, drawn)
-    cells = table.lookup(autoprompt.facts([own], PRINTED))
-    row = "bert-base-cased | random_triggers"
-    assert cells[row, "World P@1"]["value"] == 50
-    assert cells[row, "World P@1"]["n"] == 2
-    assert cells[row, "World P@1, lowest draw"]["value"] == 0
-    assert cells[row, "World P@1, highest draw"]["value"] == 100
+    made = [n for n in measured(own) if n.prompt == "random_triggers"]
+    assert (the(made, "P@1").value, the(made, "P@1").n) == (50, 2)
+    assert the(made, "P@1", setting={"draw": "lowest"}).value == 0
+    assert the(made, "P@1", setting={"draw": "highest"}).value == 100
 
 
 def test_the_gain_is_paired():
-    one = two_relations("searched", {"P36": [1], "P37": [1]})
-    two = two_relations("manual", {"P36": [2], "P37": [2]})
-    cells = table.lookup(
-        autoprompt.gains(
-            [one, two],
-        )
-    )
-    gain = cells["bert-base-cased | searched minus manual", "auto_world"]
-    assert (gain["value"], gain["low"], gain["high"], gain["n"]) == (100, 100, 100, 6)
+    one = two_relations("searched", {"P36": [1], "P37": [1, 2]})
+    two = two_relations("manual", {"P36": [2], "P37": [2, 1]})
+    gain = the(measured(one, two), "P@1", setting={"instead": "manual"})
+    assert (gain.value, gain.n, gain.prompt) == (50, 6, "searched")
+    assert gain.interval.low < 50 < gain.interval.high
+    assert gain.interval.kind == "paired bootstrap"
+    # the same in every draw: nothing says what other facts would show
+    alike = two_relations("manual", {"P36": [2], "P37": [2]})
+    best = two_relations("searched", {"P36": [1], "P37": [1]})
+    gain = the(measured(best, alike), "P@1", setting={"instead": "manual"})
+    assert (gain.value, gain.interval) == (100, None)
 
 
 def classes(benchmark: str, prompt: str, ranks):
@@ -163,18 +189,22 @@ def classes(benchmark: str, prompt: str, ranks):
 
 
 def test_accuracy_on_dev_and_test_and_by_class():
-    own = classes("auto_sst2", "searched", [1, 2, 1, 1])
-    cells = table.lookup(autoprompt.sentiment([own], PRINTED))
-    assert cells["bert-base-cased | searched", "dev"]["value"] == 75
-    assert cells["bert-base-cased | searched", "test"]["n"] == 8
-    at = table.lookup(autoprompt.per_class([own]))
-    row = "auto_sst2 | bert-base-cased | searched"
-    assert at[row, "negative"]["value"] == 100
-    assert at[row, "positive"]["value"] == 50
-    sick = classes("auto_sick_2way", "majority", [1, 2])
-    assert table.lookup(autoprompt.inference([sick], PRINTED))[
-        "bert-base-cased | majority", "2-way"
-    ]["value"] == 50  # fmt: skip
+    made = measured(classes("auto_sst2", "searched", [1, 2, 1, 1]))
+    own = [n for n in made if n.prompt == "searched"]
+    assert the(own, "accuracy", slice="dev").value == 75
+    assert the(own, "accuracy").n == 8
+    assert the(own, "accuracy", slice="class: negative").value == 100
+    assert the(own, "accuracy", slice="class: positive").value == 50
+    sick = measured(classes("auto_sick_2way", "majority", [1, 2]))
+    assert the(sick, "accuracy", model="bert-base-cased").value == 50
+    # the views show them in their places
+    frame = framed([*made, *sick])
+    shown, folded = views.of(autoprompt_report.asked(frame))
+    texts_of = {view.name: view.of(frame) for view in (*shown, *folded)}
+    ours = ("predict", "bert-base-cased", "searched")
+    assert texts_of["table1"].cells[ours, ("dev", "accuracy", "")]["value"] == 75
+    assert texts_of["table2"].cells[(*ours[:2], "majority"), ("auto_sick_2way", "accuracy", "")]
+    assert ("class: negative",) in texts_of["classes"].columns
 
 
 def sentences(prompt: str = "searched"):
@@ -200,19 +230,21 @@ def sentences(prompt: str = "searched"):
 
 
 def test_a_fact_is_right_for_any_sentence_and_memory_is_told():
-    cells = table.lookup(autoprompt_extraction.extraction(sentences(), PRINTED))
-    row = "bert-base-cased | searched"
-    assert cells[row, "original"]["value"] == 50
-    assert cells[row, "original"]["published"] == 90.73
-    assert cells[row, "original, per sentence"]["value"] == pytest.approx(100 / 3)
-    assert cells[row, "original, sentences per fact"]["value"] == 1.5
-    assert cells[row, "perturbed, old object answered"]["value"] == 50
-    assert cells[row, "original minus perturbed"]["value"] == 0
+    made = [n for n in measured(*sentences()) if n.prompt == "searched"]
+    read = [n for n in made if n.benchmark == "auto_re"]
+    assert the(read, "P@1").value == 50
+    assert the(read, "P@1").published == 90.73
+    assert the(read, "P@1 per sentence").value == pytest.approx(100 / 3)
+    assert the(read, "sentences per fact").value == 1.5
+    perturbed = [n for n in made if n.benchmark == "auto_re_perturbed"]
+    assert the(perturbed, "old object answered").value == 50
+    assert the(read, "P@1", setting={"instead": "auto_re_perturbed"}).value == 0
 
 
 def test_the_perturbed_half_strikes_the_old_object():
-    texts = {("auto_re", "bert-base-cased", "P36"): "{sub} x [P] ."}
-    rows = autoprompt_extraction.examples(sentences(), texts, each=2)
+    file = texts.Prompt("auto_re", "searched", "bert-base-cased", "P36",
+                        {"template": "{sub} [T] [P] .", "tokens": ["x"]})  # fmt: skip
+    rows = texts.contexts(sentences(), [file], each=2)
     assert [row["half"] for row in rows] == ["original"] * 2 + ["perturbed"] * 2
     assert rows[0]["prompt"] == "{sub} x [P] ."
     assert rows[2]["context"] == "~~Paris~~ Rome is in France."
@@ -227,32 +259,34 @@ def prompt_file(group: str, labels=None, restarts=()):
         "restarts": list(restarts),
         "round_trip": False,
     }
-    return autoprompt_prompts.Prompt("auto_world", "searched", "bert-base-cased", group, content)
+    return texts.Prompt("auto_world", "searched", "bert-base-cased", group, content)
 
 
 def test_prompts_are_written_out_with_their_scores():
     own = two_relations("searched", {"P36": [1], "P37": [1]})
     manual = two_relations("manual", {"P36": [2], "P37": [2]})
-    made = autoprompt.relations([own, manual], PRINTED)
+    made = framed(measured(own, manual))
     prompts = [prompt_file("P37"), prompt_file("P36", {"x": ["Ġgood"]})]
-    rows = autoprompt_prompts.of_relations(prompts, made, {"auto_world": {"P36": "{sub} [P] ."}})
+    rows = texts.of_relations(prompts, made, {"auto_world": {"P36": "{sub} [P] ."}})
     assert [row["relation"] for row in rows] == ["P36", "P37"]
     assert rows[0]["prompt"] == "{sub} seat ##ed [P] ."
     assert rows[0]["manual prompt"] == "{sub} [P] ."
     assert str(rows[0]["P@1"]).startswith("100.0 (")
     assert str(rows[0]["manual P@1"]).startswith("0.0 (")
-    (task,) = autoprompt_prompts.of_tasks(prompts[1:], [own])
+    (task,) = texts.of_tasks(prompts[1:], [own])
     assert task["label tokens"] == "x: good"
     assert "{sub}" not in str(task["prompt"])
 
 
 def test_restarts_show_what_choosing_adds():
     runs = [{"dev": -2.0}, {"dev": -1.0}, {"dev": -3.0}]
-    cells = table.lookup(autoprompt_prompts.restarts([prompt_file("P36", restarts=runs)]))
-    row = "auto_world | bert-base-cased | searched"
-    assert [cells[row, c]["value"] for c in ("chosen", "mean", "lowest")] == [-1, -2, -3]
-    assert cells[row, "chosen"]["n"] == 3
-    assert autoprompt_prompts.restarts([prompt_file("P36")]) is None
+    made = list(texts.restarts([prompt_file("P36", restarts=runs)]))
+    values = {n.setting["choice"]: n.value for n in made}
+    assert values == {"chosen": -1, "mean": -2, "lowest": -3}
+    assert {(n.benchmark, n.model, n.prompt, n.n) for n in made} == {
+        ("auto_world", "bert-base-cased", "searched", 3)
+    }
+    assert not list(texts.restarts([prompt_file("P36")]))
 
 
 def points(**columns):
@@ -264,44 +298,46 @@ def points(**columns):
 
 def test_figure_2_has_the_mean_and_the_ends_of_the_subsets():
     frame = points(draw=[0, 1, 2, 0], size=[10, 10, 10, 100], value=[0.5, 0.6, 0.7, 0.8])
-    sweep = autoprompt_sweeps.Sweep("auto_sst2", "m", frame)
-    made = autoprompt_sweeps.low_data([sweep])
-    cell = table.lookup(made)["auto_sst2 | m | searched", "10"]
-    assert (cell["value"], cell["n"]) == (pytest.approx(60), 3)
-    assert (cell["low"], cell["high"]) == (50, 70)
-    (drawing,) = autoprompt_sweeps.draw_low_data(made)
+    made = list(sweeps.low_data("auto_sst2", "m", frame))
+    few = the(made, "accuracy", slice="dev", setting={"size": 10})
+    assert (few.value, few.n, few.prompt, few.method) == (
+        pytest.approx(60), 3, "searched", "low_data",
+    )  # fmt: skip
+    assert few.interval[:2] == (50, 70)
+    (drawing,) = sweeps.drawings(framed(made))
     assert drawing.svg.startswith("<?xml")
 
 
 def test_figure_3_has_a_cell_for_every_size_of_labels_and_trigger():
     frame = points(triggers=[3, 4, 3], label_tokens=[1, 1, 3], value=[0.5, 0.55, 0.6])
-    made = autoprompt_sweeps.grid([autoprompt_sweeps.Sweep("auto_sst2", "m", frame)])
-    cells = table.lookup(made)
-    assert cells["auto_sst2 | m | k 10", "1 x 4"]["value"] == pytest.approx(55)
-    assert cells["auto_sst2 | m | k 10", "3 x 3"]["n"] == 40
-    assert len(autoprompt_sweeps.draw_grid(made)) == 1
+    made = list(sweeps.grid("auto_sst2", "m", frame))
+    shown = [n for n in made if n.metric == "accuracy"]
+    at = {(n.setting["labels"], n.setting["triggers"]): n for n in shown}
+    assert at[1, 4].value == pytest.approx(55)
+    assert at[3, 3].n == 40
+    assert len(sweeps.drawings(framed(made))) == 1
 
 
 @pytest.mark.parametrize("method", ["low_data", "grid"])
 def test_a_sweep_alone_has_its_figure_and_its_headline(method):
-    sweep = [autoprompt_sweeps.Sweep("auto_sst2", "m", points(triggers=[3], value=[0.6]))]
-    name = {"low_data": "autoprompt_figure2", "grid": "autoprompt_figure3"}[method]
-    made = {name: getattr(autoprompt_sweeps, method)(sweep)}
-    page = autoprompt_report.chapter(made, [], PRINTED, {}, {"mode": "default"})
+    frame = points(triggers=[3, 4], size=[10, 20], value=[0.6, 0.5])
+    made = list(getattr(sweeps, method)("auto_sst2", "m", frame))
+    page = autoprompt_report.chapter(framed(made), SHEET, {}, "default")
     assert len(page.drawings) == 1
     assert not page.grids
-    assert headline.build(made)["value"].to_list() == [pytest.approx(60)]
+    # the best of the grid, or the most examples: chosen, so no interval
+    (chosen,) = [n for n in made if n.metric == "dev accuracy"]
+    assert "dev accuracy" in headline.text(framed(made))
+    assert (chosen.value, chosen.interval) == (60 if method == "grid" else 50, None)
 
 
 def test_a_run_in_released_mode_says_what_flatters_and_what_it_does_not_reach():
-    sweep = [autoprompt_sweeps.Sweep("auto_sst2", "m", points(value=[0.6]))]
-    made = {"autoprompt_figure2": autoprompt_sweeps.low_data(sweep)}
-    given = {"mode": "released", "selection": "full"}
-    notes = autoprompt_report.chapter(made, [], PRINTED, {}, given).notes
+    made = framed(sweeps.low_data("auto_sst2", "m", points(value=[0.6])))
+    notes = autoprompt_report.chapter(made, SHEET, {}, "released", "full").notes
     assert any(note.startswith("Figure 2 is optimistic") for note in notes)
     assert NOT_RELEASED
     assert any(all(point in note for point in NOT_RELEASED) for note in notes)
-    plain = autoprompt_report.chapter(made, [], PRINTED, {}, {"mode": "default"}).notes
+    plain = autoprompt_report.chapter(made, SHEET, {}, "default").notes
     assert not any("optimistic" in note or NOT_RELEASED[0] in note for note in plain)
 
 
@@ -311,15 +347,13 @@ def test_reciprocal_ranks_are_cut_as_the_mode_has_it(tmp_path, mode, mrr):
     own = outcomes(frame, {"P36": [10_001]})
     schema.write(frame, schema.EXAMPLES, tmp_path / "examples.parquet")
     schema.write(own, schema.OUTCOMES, tmp_path / "o.parquet")
-    row = {"benchmark": "auto_world", "prompt": "searched", "model": "m"}
-    models = {"m": {"kind": "masked", "source": "hub:x"}}
+    row = {"benchmark": "auto_world", "prompt": "searched", "model": "m", "method": "predict"}
     folders = {"auto_world": tmp_path}
-    (found,) = autoprompt_gather.answered([row], models, [tmp_path / "o.parquet"], folders, mode)
-    cells = table.lookup(autoprompt.facts([found], PRINTED))
-    assert cells["m | searched", "World MRR"]["value"] == pytest.approx(100 * mrr)
+    (found,) = gather.answered([row], SHEET, [tmp_path / "o.parquet"], folders, mode)
+    assert the(numbers.facts(found), "MRR").value == pytest.approx(100 * mrr)
     # and in the score of a prompt file, and of the evaluation of one
-    task = prompt_tasks.Task("auto_world", frame, [], {})
-    scores = searched.scores(task, own, "P36", metrics.cut_of(mode))
+    task = tasks.Task("auto_world", frame, [], {})
+    scores = search.scores(task, own, "P36", metrics.cut_of(mode))
     assert scores["test_mrr"]["value"] == pytest.approx(mrr, abs=1e-6)
     (line,) = [
         text
@@ -331,40 +365,38 @@ def test_reciprocal_ranks_are_cut_as_the_mode_has_it(tmp_path, mode, mrr):
 
 def test_the_chapter_holds_ours_and_quotes_the_paper(tmp_path):
     own = [
-        two_relations("searched", {"P36": [1], "P37": [2]}, source="control:masked"),
+        two_relations("searched", {"P36": [1], "P37": [2]}, model="c", source="control:masked"),
         two_relations("majority", {"P36": [2], "P37": [2]}),
         classes("auto_sst2", "searched", [1, 2]),
         *sentences(),
     ]
-    made = dict(autoprompt.tables(own, PRINTED))
-    made["autoprompt_table5"] = autoprompt_extraction.extraction(own, PRINTED)
-    page = autoprompt_report.chapter(
-        made, own, PRINTED, {"Table 3: prompts": [{"task": "x"}]}, {"mode": "default"}, ["a note"]
+    known = pl.DataFrame(
+        [("test0", "P36", "s", "o", True)], schema=dict(schema.TAUGHT.columns), orient="row"
     )
+    made = framed(measured(*own, taught=known))
+    records = {"Table 3: prompts": [{"task": "x"}]}
+    page = autoprompt_report.chapter(made, SHEET, records, "default", told=["a note"])
     assert "a note" in page.notes
-    titles = [grid.title for grid in page.grids]
-    assert titles[:3] == [autoprompt_report.CAPTIONS[f"autoprompt_table{i}"] for i in (1, 4, 5)]
-    first = page.grids[0]
-    quoted = [row[0].text for row in first.rows if row[0].small == "printed"]
-    assert "bilstm+elmo, supervised" in quoted
+    titles = [shown.title for shown in page.grids]
+    assert titles[:3] == [view.title for view in (views.TABLE1, views.TABLE4, views.TABLE5)]
+    quoted = [row for row in page.grids[0].rows if row[0].text == "printed"]
     assert len(quoted) == 10
+    assert ["printed", "bilstm+elmo", "supervised"] in [[c.text for c in r[:3]] for r in quoted]
+    # what is printed of sets that were not asked stands in no table
+    assert not any(row[0].text == "printed" for row in page.grids[1].rows)
     assert autoprompt_report.CONTROLS in page.notes
     chapter.write(page, tmp_path / "c.json")
     assert chapter.read(tmp_path / "c.json").grids[0].title == titles[0]
 
 
-def test_rows_stand_in_the_order_of_models_and_prompts(tmp_path):
+def test_rows_stand_in_the_order_of_prompts():
     frame = examples({"P36": {"train": 1, "test": 2}})
-    schema.write(frame, schema.EXAMPLES, tmp_path / "examples.parquet")
-    rows, files = [], []
-    for prompt in ("searched", "majority", "other", "manual"):
-        path = tmp_path / f"{prompt}.parquet"
-        schema.write(outcomes(frame, {"P36": [1, 2]}, prompt), schema.OUTCOMES, path)
-        rows.append({"benchmark": "auto_world", "prompt": prompt, "model": "m"})
-        files.append(path)
-    models = {"m": {"kind": "masked", "source": "hub:x"}}
-    found = autoprompt_gather.answered(rows, models, files, {"auto_world": tmp_path})
-    assert [a.prompt for a in found] == ["majority", "manual", "searched", "other"]
+    own = [
+        answered("auto_world", prompt, frame, outcomes(frame, {"P36": [1, 2]}, prompt))
+        for prompt in ("searched", "majority", "other", "manual")
+    ]
+    shown = views.TABLE4.of(autoprompt_report.asked(framed(measured(*own))))
+    assert [row[2] for row in shown.rows] == ["majority", "manual", "searched", "other"]
 
 
 def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
@@ -389,35 +421,37 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
         for prompt, own in ranks.items()
     ]
     hub = answered("auto_world", "manual", frame, outcomes(frame, {"P36": [2]}, "manual"))
-    made = autoprompt.calibration([*found, hub], taught)
-    cells = {(r, c): (v, n) for r, c, v, n in made.select("row", "column", "value", "n").rows()}
+    made = measured(*found, hub, taught=taught)
     # baselines ask no model, controls are meant to fail, other models were taught nothing
-    assert {row for row, _ in cells} == {"c | manual", "c | searched"}
-    assert cells["c | manual", "taught"] == (100, 2)
-    assert cells["c | manual", "untaught"] == (0, 8)
-    assert cells["c | searched", "untaught"] == (25, 8)
-    assert cells["c | searched", "limit for untaught"] == (pytest.approx(15), 8)
-    signed = autoprompt.signed([*found, hub], made)
-    marked = "c (?) | searched"
-    assert [a.label for a in signed if a.outside] == [marked]
-    tables = autoprompt.tables(signed, PRINTED, taught=taught)
-    assert marked in set(tables["autoprompt_table4"]["row"])
-    assert marked in set(tables["autoprompt_world_relations"]["column"])
-    assert "c (?) | searched minus manual" in set(tables["autoprompt_gains"]["row"])
-    for name, frame_ in tables.items():
-        assert "c | searched" not in {*frame_["row"], *frame_["column"]}, name
-    assert "c (?), searched" in headline.text(headline.build(tables))
-    grid_ = autoprompt_report._grid("autoprompt_table4", tables["autoprompt_table4"], signed, {})
-    heads = [row[0].text for row in grid_.rows]
-    assert "c (?): AutoPrompt" in heads
-    assert "c: manual prompt" in heads
-    prompt = autoprompt_prompts.Prompt(
-        "auto_world", "searched", "c", "P36", {"template": "{sub} [T] [P]", "tokens": ["x"]}
+    asked = {(n.model, n.prompt): n.value for n in made if n.metric == "calibrated"}
+    assert asked == {("c", "manual"): 1, ("c", "searched"): 0}
+    manual, searched = (
+        [n for n in made if (n.model, n.prompt) == ("c", prompt)]
+        for prompt in ("manual", "searched")
     )
-    (row,) = autoprompt_prompts.of_relations([prompt], tables, {})
-    content = {**prompt.content, "restarts": [{"dev": 0.5}]}
-    restarts = autoprompt_prompts.restarts([dataclasses.replace(prompt, content=content)], signed)
-    assert set(restarts["row"]) == {"auto_world | c (?) | searched"}
+    assert (the(manual, "taught").value, the(manual, "taught").n) == (100, 2)
+    assert (the(manual, "untaught").value, the(manual, "untaught").n) == (0, 8)
+    assert (the(searched, "untaught").value, the(searched, "untaught").n) == (25, 8)
+    assert the(searched, "limit for untaught").value == pytest.approx(15)
+    assert the(searched, "P@1", slice="untaught", setting=MICRO).value == 25
+    runs = {"template": "{sub} [T] [P]", "tokens": ["x"], "restarts": [{"dev": 0.5}]}
+    prompt = texts.Prompt("auto_world", "searched", "c", "P36", runs)
+    frame = framed([*made, *texts.restarts([prompt])])
+    page = autoprompt_report.chapter(frame, SHEET, {}, "default")
+    marked = checked = 0
+    for shown in (*page.grids, *page.folded):
+        for row in shown.rows:
+            of = {cell.text for cell in row}
+            if {"c", views.PROMPTS["searched"]} <= of:
+                texts_of = [cell.text for cell in row if cell.hint]
+                assert all(" (?)" in text for text in texts_of), (shown.title, texts_of)
+                marked += len(texts_of)
+            elif "c" in of and shown.title == views.TABLE4.title:
+                assert not any("(?)" in cell.text for cell in row)
+                checked += 1
+    assert marked > 10
+    assert checked == 3
+    (row,) = texts.of_relations([prompt], frame, {})
     assert row["P@1"].startswith("40.0 (")
     assert row["P@1"].endswith(" (?), below majority")
-    assert row["manual P@1"].endswith("n 10")
+    assert row["manual P@1"].endswith("n 10, below majority")

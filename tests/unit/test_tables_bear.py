@@ -7,12 +7,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe import schema
+from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import wilson
-from kgprobe.tables import bear, bear_figures, bear_templates, published, table
-from kgprobe.tables.resample import by_relation
-from kgprobe.tables.study import Study
-from tests.unit.study_frames import benchmark, guesses, probe, scores, study
+from kgprobe.tables.bear import chapter, make, published, views
+from kgprobe.tables.bear.study import Study
+from kgprobe.tables.views import write
+from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
 
 # P1: four items, two options; P2: two items, each with its own answer (1:1)
 FRAMES = benchmark({"P1": (["a", "b"], ["a", "a", "b", "b"]), "P2": (["c", "d"], ["c", "d"])})
@@ -43,73 +43,69 @@ def small(**options):
 
 
 def test_score_sem_templates_macro_and_groups_by_hand():
-    cells = table.lookup(bear.models([small()]))
-    value = {
-        column: cells["m | world_lite | sentence", column] for column in bear.MODEL_COLUMNS[:9]
-    }
+    found = results(small()).filter(model="m")
     per_template = [100 * 4 / 6, 100 * 2 / 6, 100 * 2 / 6]
-    assert value["score"]["value"] == pytest.approx(100 * 8 / 18)
-    assert value["score"]["n"] == 6
-    assert value["sem"]["value"] == pytest.approx(statistics.stdev(per_template) / math.sqrt(3))
-    assert value["sem"]["n"] == 3
+    score, error = number(found), number(found, "SEM")
+    assert (score["value"], score["n"]) == (pytest.approx(100 * 8 / 18), 6)
+    assert error["value"] == pytest.approx(statistics.stdev(per_template) / math.sqrt(3))
     for index, share in enumerate(per_template):
-        assert value[f"template {index}"]["value"] == pytest.approx(share)
-    assert value["template 0"]["low"] == pytest.approx(100 * wilson(4, 6)[0])
+        assert number(found, template=index)["value"] == pytest.approx(share)
+    first = number(found, template=0)
+    assert (first["low"], first["interval"]) == (pytest.approx(100 * wilson(4, 6)[0]), "wilson")
     # P1: 6 of 12, P2: 2 of 6
-    assert value["macro"]["value"] == pytest.approx(100 * (6 / 12 + 2 / 6) / 2)
-    assert value["macro, relations resampled"]["n"] == 2
-    assert value["1:N"]["value"] == pytest.approx(50.0)
-    assert value["1:1"]["value"] == pytest.approx(100 / 3)
-    assert value["1:1"]["n"] == 2
+    macro = [number(found, weighting=w) for w in ("relations", "relations resampled")]
+    assert [m["value"] for m in macro] == [pytest.approx(100 * (6 / 12 + 2 / 6) / 2)] * 2
+    # whole relations are drawn: both, or one of them twice
+    assert [macro[1]["low"], macro[1]["high"]] == pytest.approx([100 / 3, 50])
+    assert number(found, slice="1:N")["value"] == pytest.approx(50.0)
+    one = number(found, slice="1:1")
+    assert (one["value"], one["n"]) == (pytest.approx(100 / 3), 2)
 
 
 def test_baselines_coincide_on_balanced_data_and_have_no_interval():
-    cells = table.lookup(bear.models([small()]))
+    found = results(small())
     for name in ("random", "majority"):
-        row = cells[f"{name} | world_lite", "score"]
-        assert row["value"] == pytest.approx(50.0)
-        assert row["low"] is None
+        row = number(found, model=name)
+        assert (row["value"], row["low"]) == (pytest.approx(50.0), None)
     skewed = benchmark({"P1": (["a", "b"], ["a", "a", "a", "b"])})
     one = study(skewed, [(probe(), guesses(skewed, 0.5, 1))])
-    assert table.lookup(bear.models([one]))["majority | world_lite", "score"]["value"] == 75.0
+    assert number(results(one), model="majority")["value"] == 75.0
 
 
-def test_without_ties_first_wins_is_not_printed_and_with_ties_it_is():
-    assert "first wins" not in bear.models([small()])["column"]
+def test_without_ties_first_wins_is_not_there_and_with_ties_it_is():
+    assert not results(small())["setting"].str.contains("first wins").any()
     tied = {key: [0.0, 0.0] for key in answers(RIGHT)}
-    cells = table.lookup(bear.models([study(FRAMES, [(probe("m"), tied)])]))
-    assert cells["m | world_lite | sentence", "score"]["value"] == 50.0
+    found = results(study(FRAMES, [(probe("m"), tied)])).filter(model="m")
+    assert number(found)["value"] == 50.0
     # the lowest index is correct for P1/s0, P1/s1 and P2/s0
-    assert cells["m | world_lite | sentence", "first wins"]["value"] == 50.0
-    assert cells["m | world_lite | sentence", "mrr"]["value"] == pytest.approx(0.75)
+    assert number(found, mode="first wins")["value"] == 50.0
+    assert number(found, "MRR")["value"] == pytest.approx(0.75)
 
 
 def test_one_template_has_no_standard_error():
     one = {key: value for key, value in answers(RIGHT).items() if key[1] == 0}
-    single = study(FRAMES, [(probe("m"), one)])
-    frame = bear.models([single])
-    assert "sem" not in frame["column"]
+    found = results(study(FRAMES, [(probe("m"), one)])).filter(model="m")
+    assert not found.filter(pl.col("metric").is_in(["SEM", "agreement"])).height
     # four of six: with one template the score is a share, so its interval is Wilson's
-    cells = table.lookup(frame)
-    row = cells["m | world_lite | sentence", "score"]
+    row = number(found)
     assert (row["low"], row["high"]) == pytest.approx([100 * b for b in wilson(4, 6)])
 
 
 def test_where_all_is_right_the_interval_is_not_a_point():
     perfect = answers(dict.fromkeys(RIGHT, (1, 1, 1)))
-    cells = table.lookup(bear.models([study(FRAMES, [(probe("m"), perfect)])]))
-    row = cells["m | world_lite | sentence", "score"]
+    row = number(results(study(FRAMES, [(probe("m"), perfect)])), model="m")
     assert (row["value"], row["high"]) == (100.0, 100.0)
     assert row["low"] == pytest.approx(100 * wilson(6, 6)[0])
 
 
-def test_relations_table_holds_every_relation_with_its_options_and_templates():
-    cells = table.lookup(bear.relations([small()]))
-    assert cells["P1", "m | world_lite | sentence"]["value"] == pytest.approx(50.0)
-    assert cells["P1", "m | world_lite | sentence"]["n"] == 4
-    assert cells["P2", "m | world_lite | sentence | template 1"]["value"] == 0.0
-    assert cells["P2", "options | world_lite"]["value"] == 2.0
-    assert cells["P2", "random | world_lite"]["value"] == 50.0
+def test_every_relation_has_its_options_and_templates():
+    found = results(small())
+    own = found.filter(model="m")
+    row = number(own, group="P1")
+    assert (row["value"], row["n"]) == (pytest.approx(50.0), 4)
+    assert number(own, group="P2", template=1)["value"] == 0.0
+    assert number(found, "options", group="P2")["value"] == 2.0
+    assert number(found, group="P2", model="random")["value"] == 50.0
 
 
 def test_domains_count_a_relation_fully_and_the_split_reading_divides_it():
@@ -120,45 +116,49 @@ def test_domains_count_a_relation_fully_and_the_split_reading_divides_it():
             "domains": [["Arts", "Movies"], ["Arts"]],
         }
     )
-    cells = table.lookup(bear.domains([small(relations=info)]))
-    label = "m | world_lite | sentence"
-    assert cells["Arts", label]["value"] == pytest.approx(100 * 8 / 18)
+    found = results(small(relations=info)).filter(model="m")
+    arts = number(found, slice="domain: Arts")
+    assert arts["value"] == pytest.approx(100 * 8 / 18)
     # P1 weighs half: (4 * 0.5 * 0.5 + 2 * 1/3) / (4 * 0.5 + 2)
-    assert cells["Arts", f"{label} | split"]["value"] == pytest.approx(100 * (1 + 2 / 3) / 4)
-    assert cells["Movies", label]["n"] == 4
-    assert cells["1:1", label]["value"] == pytest.approx(100 / 3)
-    assert bear.domains([small()]) is None
+    split = number(found, slice="domain: Arts", weighting="split")
+    assert split["value"] == pytest.approx(100 * (1 + 2 / 3) / 4)
+    assert number(found, slice="domain: Movies")["n"] == 4
+    assert number(found, slice="1:1")["value"] == pytest.approx(100 / 3)
+    assert not results(small())["slice"].str.starts_with("domain").any()
 
 
-def test_templates_table_agreement_and_answer_positions():
-    cells = table.lookup(bear_templates.templates([small()]))
-    label = "m | world_lite | sentence"
+def test_agreement_of_templates_and_answer_positions():
+    found = results(small()).filter(model="m")
     # the same best option under all three: s0 and s2 of P1, s1 of P2
-    assert cells[label, "agreement"]["value"] == pytest.approx(50.0)
-    assert cells[label, "correct in all"]["value"] == pytest.approx(100 / 6)
-    assert cells[label, "answer last"]["value"] == pytest.approx(100 * 4 / 6)
-    assert cells[label, "answer before subject"]["value"] == pytest.approx(100 * 2 / 6)
-    assert cells[label, "answer elsewhere"]["n"] == 6
-    position = bear_templates.answer_position
+    assert number(found, "agreement")["value"] == pytest.approx(50.0)
+    assert number(found, "correct in all")["value"] == pytest.approx(100 / 6)
+    assert number(found, slice="answer last")["value"] == pytest.approx(100 * 4 / 6)
+    before = number(found, slice="answer before subject")
+    assert before["value"] == pytest.approx(100 * 2 / 6)
+    assert number(found, slice="answer elsewhere")["n"] == 6
+    position = make.answer_position
     assert position("[X] is [Y]") == position("[X] is [Y] .") == "answer last"
     assert position("[Y], [X].") == "answer before subject"
 
 
 def test_differences_are_paired_so_equal_models_differ_by_exactly_nothing():
-    same = study(FRAMES, [(probe("a"), answers(RIGHT)), (probe("b"), answers(RIGHT))])
-    (row,) = bear.differences([same]).filter(pl.col("column") == "score").iter_rows(named=True)
+    found = results(study(FRAMES, [(probe("a"), answers(RIGHT)), (probe("b"), answers(RIGHT))]))
+    row = number(found, model="a", instead="b")
     # the same in every resample: a difference without an interval
     assert (row["value"], row["low"], row["high"]) == (0.0, None, None)
-    assert row["row"] == "a | world_lite | sentence minus b | world_lite | sentence"
-    assert bear.differences([small()]) is None
+    assert number(found, model="a", instead="b", weighting="relations")["value"] == 0.0
+    ways = [probe("a"), probe("a", method="sentence-answer_only")]
+    found = results(study(FRAMES, [(one, answers(RIGHT)) for one in ways]))
+    assert number(found, method="sentence", instead="a, sentence-answer_only")["n"] == 6
+    assert not results(small())["setting"].str.contains("instead").any()
 
 
 def test_bootstrap_equals_a_loop_that_resamples_items_within_relations():
     generator = np.random.default_rng(0)
     values = generator.integers(0, 2, size=(300, 2)).astype(float)
     owners = ["P1"] * 200 + ["P2"] * 100
-    boot = by_relation(values, owners, 4000, 7)
-    low, high = boot.interval(0)
+    boot = bootstrap(values, owners, seed=7, draws=4000)
+    low, high, _ = boot.interval(0)
     loop = []
     for _ in range(4000):
         drawn = np.concatenate(
@@ -174,20 +174,20 @@ def test_bootstrap_equals_a_loop_that_resamples_items_within_relations():
 
 def test_the_bootstrap_is_repeatable_and_a_relation_keeps_its_draws_beside_others():
     values = np.arange(8.0)[:, None] % 3
-    both = by_relation(values, ["P1"] * 4 + ["P2"] * 4, 50, 3)
-    again = by_relation(values, ["P1"] * 4 + ["P2"] * 4, 50, 3)
-    alone = by_relation(values[4:], ["P2"] * 4, 50, 3)
-    assert np.array_equal(both.replicates, again.replicates)
-    assert np.array_equal(both.replicates[:, 1], alone.replicates[:, 0])
-    other = by_relation(values, ["P1"] * 4 + ["P2"] * 4, 50, 4)
-    assert not np.array_equal(both.replicates, other.replicates)
+    both = bootstrap(values, ["P1"] * 4 + ["P2"] * 4, seed=3, draws=50)
+    again = bootstrap(values, ["P1"] * 4 + ["P2"] * 4, seed=3, draws=50)
+    alone = bootstrap(values[4:], ["P2"] * 4, seed=3, draws=50)
+    assert np.array_equal(both.drawn, again.drawn)
+    assert np.array_equal(both.drawn[:, 1], alone.drawn[:, 0])
+    other = bootstrap(values, ["P1"] * 4 + ["P2"] * 4, seed=4, draws=50)
+    assert not np.array_equal(both.drawn, other.drawn)
 
 
 def test_a_study_refuses_probes_of_other_items():
     fewer = {key: value for key, value in answers(RIGHT).items() if key[1] < 2}
     with pytest.raises(ValueError, match="other items or templates"):
         study(FRAMES, [(probe("a"), answers(RIGHT)), (probe("b"), fewer)])
-    with pytest.raises(ValueError, match="two probes have one label"):
+    with pytest.raises(ValueError, match="two probes are the same"):
         study(FRAMES, [(probe("a"), answers(RIGHT)), (probe("a"), answers(RIGHT))])
 
 
@@ -213,11 +213,12 @@ def test_a_published_score_stands_beside_the_same_items_and_bos_policy_only():
         options = {"kind": "causal", "bos": "none", "published": "gpt2", **changes}
         return paper.score(probe("gpt2", "bear_released", **options), items, templates)
 
-    assert shown() == 13.49
-    assert shown(bos="forced") == 14.5
+    board, later = published.LEADERBOARD_SOURCE, published.REMEASURED_SOURCE
+    assert shown() == (13.49, board)
+    assert shown(bos="forced") == (14.5, later)
     # the tokenizer decides under "default", as it did where the figure was measured
-    assert shown(bos="default") == 13.49
-    assert shown(published="opt", bos="forced") == 20.1
+    assert shown(bos="default") == (13.49, board)
+    assert shown(published="opt", bos="forced") == (20.1, board)
     assert shown(published="opt", bos="none") is None
     assert shown(published="") is None
     assert shown(items=600) is None
@@ -229,28 +230,28 @@ def test_a_published_score_stands_beside_the_same_items_and_bos_policy_only():
     assert paper.baseline("bear_released", 600) is None
 
 
-def test_size_puts_ours_beside_the_published_points():
+def test_sizes_stand_beside_the_published_ones():
     known = study(FRAMES, [(probe("m", parameters=1000), answers(RIGHT))])
-    cells = table.lookup(bear_figures.size([known, small()], fake(13.49)))
-    assert cells["m | world_lite | sentence", "parameters"]["value"] == 1000
-    assert cells["m | world_lite | sentence", "score"]["low"] is not None
-    assert cells["published | causal | gpt2", "score"]["high"] == pytest.approx(13.99)
-    assert ("published | baseline | Random Baseline", "score") not in cells
-    assert bear_figures.size([small()]) is None
+    found = results(known, published=fake(13.49))
+    assert found.filter(metric="parameters", model="m")["value"].to_list() == [1000]
+    row = number(found, model="gpt2", slice="causal")
+    assert (row["high"], row["n"], row["published"]) == (pytest.approx(13.99), 0, 13.49)
+    assert row["source"] == published.LEADERBOARD_SOURCE
+    assert "Random Baseline" not in found["model"]
+    # three models are enough for a correlation, two are not
+    assert found.filter(metric="pearson")["slice"].to_list() == [""]
+    assert not results(small()).filter(metric="parameters").height
 
 
 def test_example_ranks_the_options_and_fills_the_sentence():
     raw = scores({key: [-3.0, -1.0] for key in answers(RIGHT)})
-    options = bear_figures.example(small(), probe("m"), raw)
+    options = chapter.example(small(), raw)
     assert options["label"].to_list() == ["b", "a"]
     assert options["correct"].to_list() == [False, True]
     assert options["rank"].to_list() == [1, 2]
     assert options["sentence"][0] == "S0 is b."
-    frame = bear_figures.example_table(options, probe("m"), "P1/Qs0")
-    schema.check(frame, schema.TABLE)
-    assert bear_figures.fill("[X] of [Y].", "a [Y]", "b") == "A [Y] of b."
     with pytest.raises(ValueError, match="no item 'P7/Q1'"):
-        bear_figures.example(small(), probe("m"), raw, "P7/Q1")
+        chapter.example(small(), raw, "P7/Q1")
 
 
 def test_a_large_table_is_made_in_seconds():
@@ -261,21 +262,26 @@ def test_a_large_table_is_made_in_seconds():
     )
     both = [(probe(name), guesses(frames, share, 5)) for name, share in (("a", 0.2), ("b", 0.4))]
     large: Study = study(frames, both, resamples=2000)
-    cells = table.lookup(bear.models([large]))
-    row = cells["b | world_lite | sentence", "score"]
+    row = number(results(large), model="b")
     assert row["low"] < row["value"] < row["high"]
     assert row["high"] - row["low"] < 3
 
 
-def test_tsv_is_sorted_short_and_leaves_nulls_empty(tmp_path):
-    frame = table.build(
-        [
-            table.cell("t", "r", "b", 1 / 3, 4, (0.0, -0.00001)),
-            table.cell("t", "r", "a", 135_000_000.0, 1),
-        ]
-    )
-    table.write_tsv(frame, tmp_path / "t.tsv")
-    lines = (tmp_path / "t.tsv").read_text().splitlines()
-    assert lines[0].split("\t") == list(schema.TABLE.columns)
-    assert lines[1] == "bear\tt\tr\ta\t135000000\t1\t\t\t"
-    assert lines[2] == "bear\tt\tr\tb\t0.3333\t4\t0\t0\t"
+def test_views_hold_every_number_and_name_what_differs(tmp_path):
+    two = [(probe("b", parameters=9), answers(RIGHT)), (probe("a"), answers(RIGHT))]
+    found = results(study(FRAMES, two))
+    shown = views.views(found, ["b", "a"])
+    models = shown["models"].of(found)
+    assert [key[1] for key in models.rows] == ["b", "a", "random", "majority"]
+    assert "accuracy, %, mean over relations" in models.heads
+    relations = shown["relations"].of(found)
+    assert relations.heads[2:] == ["b", "a", "random", "majority", "options"]
+    # 10 after 9, not after 1
+    assert [key[1] for key in relations.rows] == ["P1", "P2"]
+    differences = shown["differences"].of(found)
+    assert [key[1:] for key in differences.rows] == [("b", "templates", "sentence", "a")]
+    for view in shown.values():
+        write(view, found, tmp_path / f"{view.name}.tsv")
+    lines = (tmp_path / "relations.tsv").read_text().splitlines()
+    assert lines[1].split("\t")[:2] == ["world_lite", "P1"]
+    assert lines[1].split("\t")[2].startswith("50.0 [")

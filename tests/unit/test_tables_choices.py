@@ -6,7 +6,10 @@ import polars as pl
 import pytest
 
 from kgprobe import schema, sheets
-from kgprobe.tables import choices, table
+from kgprobe.tables import results
+from kgprobe.tables.answers import Probe
+from kgprobe.tables.ontoprobe import chapter, choices, make, values
+from tests.workflow.project import our_sheet
 
 PUBLISHED = Path(__file__).parents[2] / "resources/published"
 
@@ -29,44 +32,46 @@ def answered():
             rule = "none" if pick is None else "option"
             picks.append({"item": item, "way": "answer", "chosen": pick, "rule": rule,
                           "text": "", "margin": None})  # fmt: skip
-    return choices.Answered(
-        "m",
+    return (
         pl.DataFrame(rows, schema=dict(schema.CHOICES.columns)),
         pl.DataFrame(picks, schema=dict(schema.CHOSEN.columns)),
-        "gpt-3.5-turbo",
     )
 
 
-def printed():
-    return choices.read_printed(
-        PUBLISHED / "ontoprobe_choice.tsv", PUBLISHED / "ontoprobe_reasoning.tsv"
-    )
+def found(benchmark="onto_world", source="api:gpt-3.5-turbo"):
+    """(metric, group or slice, premise) -> its Number."""
+    one = Probe(benchmark, "templates", "choice", "m", "api", source=source)
+    numbers = choices.chosen(one, *answered(), values.published(PUBLISHED))
+    return by_place(numbers)
+
+
+def by_place(numbers):
+    return {(x.metric, x.group or x.slice, x.setting.get("premise", "")): x for x in numbers}
 
 
 def test_memorising_accuracy_stands_beside_the_printed_one():
-    cells = table.lookup(table.build(choices.memorising([answered()], printed())))
-    cell = cells["m | answer", "SCO"]
+    numbers = found("onto_released")
+    number = numbers["accuracy", "SCO", ""]
     # four questions are not the paper's 500: no printed value belongs to them
-    assert (cell["value"], cell["n"], cell["published"]) == (50.0, 4, None)
-    assert cell["low"] < 50 < cell["high"]
-    assert cells["m | answer | chance", "SCO"]["value"] == 25.0
-    assert ("m | answer", "TP") not in cells
+    assert (number.value, number.n, number.published) == (50.0, 4, None)
+    assert number.interval.low < 50 < number.interval.high
+    assert numbers["chance", "SCO", ""].value == 25.0
+    assert ("accuracy", "TP", "") not in numbers
 
 
 def test_premises_are_classified_by_the_models_own_answers():
-    rows = choices.premises(answered(), "answer")
+    rows = choices.premises(choices.hits(*answered()))
     settings = dict(rows.select("item", "setting").rows())
     assert settings == {
         "rdfs9-0": "IM", "rdfs9-1": "IM", "rdfs9-2": "NO", "rdfs9-3": "NO",
         **{f"rdfs9-{n}+p1": "EX" for n in range(4)},
     }  # fmt: skip
-    cells = table.lookup(table.build(choices.reasoning([answered()], printed())))
-    found = {column: (c["value"], c["n"]) for (_, column), c in cells.items()}
-    assert found == {
-        "NO rdfs9": (0.0, 2), "IM rdfs9": (50.0, 2), "EX rdfs9": (75.0, 4),
-        "NO average": (0.0, 2), "IM average": (50.0, 2), "EX average": (75.0, 4),
+    numbers = {k[1:]: x for k, x in found().items() if k[0] == "accuracy" and k[2]}
+    assert {k: (x.value, x.n) for k, x in numbers.items()} == {
+        ("rdfs9", "NO"): (0.0, 2), ("rdfs9", "IM"): (50.0, 2), ("rdfs9", "EX"): (75.0, 4),
+        ("", "NO"): (0.0, 2), ("", "IM"): (50.0, 2), ("", "EX"): (75.0, 4),
     }  # fmt: skip
-    assert cells["m | answer", "IM rdfs9"]["published"] is None
+    assert numbers["rdfs9", "IM"].published is None
 
 
 #: Table 5: right answers of bert-base-uncased and of ChatGPT, and the questions of each task
@@ -107,72 +112,77 @@ def test_the_sheet_of_the_papers_finds_all_five_printed_values_of_table_5(tmp_pa
     models = {row["model"]: row for row in sheets.read_table(config / "models.tsv")}
     rows = [
         row
-        for row in sheets.read_table(config / "experiments.tsv")
+        for row in our_sheet("experiments")[1]
         if row["method"] == "choice" and row["benchmark"] == "onto_released"
     ]
     right = {task: counts[0] for task, counts in TABLE_5.items()}
     questions, chosen = asked(tmp_path, right, "stem")
     many = [questions] * len(rows), [chosen] * len(rows)
-    found = choices.answered(rows, models, *many)
-    cells = table.lookup(table.build(choices.memorising(found, printed())))
-    beside = {key: c for key, c in cells.items() if c["published"] is not None}
-    row = "bert-base-uncased | onto_released | stem"
-    assert {key: c["published"] for key, c in beside.items()} == {
-        (row, "TP"): 42.6, (row, "SCO"): 52.4, (row, "SPO"): 38.5, (row, "DM"): 70.0,
-        (row, "RG"): 82.1,
-    }  # fmt: skip
-    assert all(round(c["value"], 1) == c["published"] for c in beside.values())
-    page = choices.chapter(choices.tables(found, printed()))
-    (shown,) = [[cell.text for cell in line] for line in page.grids[0].rows if line[0].text == row]
-    assert shown == [row, "42.6 [42.6]", "52.4 [52.4]", "38.5 [38.5]", "70.0 [70.0]", "82.1 [82.1]"]
+    numbers = list(make.picked(rows, models, *many, values.published(PUBLISHED)))
+    beside = [x for x in numbers if x.published is not None and x.metric == "accuracy"]
+    assert {(x.model, x.setting["way"]) for x in beside} == {("bert-base-uncased", "stem")}
+    known = {"TP": 42.6, "SCO": 52.4, "SPO": 38.5, "DM": 70.0, "RG": 82.1}
+    assert {x.group: x.published for x in beside} == known
+    assert all(round(x.value, 1) == x.published for x in beside)
+    frame = results.frame("ontoprobe", numbers)
+    (page,) = chapter.chapter(frame, [], {}, {}, "default").parts
+    head = ["bert-base-uncased", "stem", "accuracy"]  # one benchmark: no column of its own
+    lines = [[cell.text for cell in line] for line in page.grids[0].rows]
+    (shown,) = [line for line in lines if line[:3] == head]
+    assert shown[3:] == [f"{value} [{value}]" for value in known.values()]
 
 
 def test_a_server_s_model_is_beside_its_printed_values_where_it_wrote_its_answers(tmp_path):
-    models = {"chat": {"kind": "api", "source": "api:gpt-3.5-turbo"}}
-    row = {"benchmark": "onto_released", "method": "choice", "model": "chat"}
+    models = {
+        "chat": {"kind": "api", "source": "api:gpt-3.5-turbo", "bos": "-", "dtype": "float32"}
+    }
+    row = {"prompt": "templates", "method": "choice", "model": "chat"}
     right = {task: counts[1] for task, counts in TABLE_5.items()} | {"rdfs9": 487}
     questions, chosen = asked(tmp_path, right, "answer", written=True)
 
     def beside(benchmark):
-        found = choices.answered([{**row, "benchmark": benchmark}], models, [questions], [chosen])
-        made = [*choices.memorising(found, printed()), *choices.reasoning(found, printed())]
-        cells = table.lookup(table.build({**cell, "table": "both"} for cell in made))
+        sheet = [{**row, "benchmark": benchmark}]
+        given = values.published(PUBLISHED)
+        numbers = make.picked(sheet, models, [questions], [chosen], given)
         return {
-            key: (round(c["value"], 1), c["published"])
-            for key, c in cells.items()
-            if c["published"] is not None
+            (x.group, x.setting.get("premise", "")): (round(x.value, 1), x.published)
+            for x in numbers
+            if x.published is not None and x.metric == "accuracy"
         }
 
-    row_name = "chat | onto_released | answer"
-    known = {(row_name, task): value for task, value in zip(
+    known = {(task, ""): value for task, value in zip(
         TABLE_5, ((70.2, 70.2), (83.6, 83.6), (71.8, 71.8), (86.7, 86.7), (82.1, 82.1)), strict=True
     )}  # fmt: skip
     assert beside("onto_released") == known | {
-        (row_name, "EX rdfs9"): (97.4, 97.4)  # the average is that of six rules, not of one
+        ("rdfs9", "EX"): (97.4, 97.4)  # the average is that of six rules, not of one
     }
     assert beside("onto_world") == {}
 
 
 def test_unreadable_answers_are_counted():
-    cells = table.lookup(table.build(choices.readings([answered()])))
-    assert cells["m | answer", "option"]["value"] == pytest.approx(100 * 11 / 12)
-    assert cells["m | answer", "none"]["n"] == 12
+    numbers = found()
+    assert numbers["answers", "option", ""].value == pytest.approx(100 * 11 / 12)
+    assert numbers["answers", "none", ""].n == 12
 
 
 def test_the_printed_table_5_fits_the_released_numbers():
-    own = printed()["gpt-3.5-turbo"]
+    given = values.published(PUBLISHED)
+    five = given["choice"].filter(model="gpt-3.5-turbo")
+    own = dict(five.select("task", "accuracy").rows())
     for task, right, n in (("TP", 351, 500), ("SCO", 418, 500), ("SPO", 28, 39), ("DM", 26, 30),
                            ("RG", 23, 28)):  # fmt: skip
-        assert round(100 * right / n, 1) == own[(task,)]
+        assert round(100 * right / n, 1) == own[task]
+    own = {(p, r): v for p, r, v in given["reasoning"].select("premise", "rule", "accuracy").rows()}
     average = {s: [own[s, rule] for rule in choices.RULES] for s in choices.PREMISES}
-    for setting, values in average.items():
-        assert sum(values) / 6 == pytest.approx(own[setting, "average"], abs=0.1)
+    for setting, rules in average.items():
+        assert sum(rules) / 6 == pytest.approx(own[setting, "average"], abs=0.1)
 
 
 def test_cells_of_table_6_that_cannot_be_are_printed_with_the_nearest_fractions():
-    cells = table.lookup(table.build(choices.fractions(printed()["gpt-3.5-turbo"])))
+    numbers = choices.fractions(values.published(PUBLISHED)["reasoning"])
+    cells = {(x.setting["premise"], x.group): x for x in numbers}
     impossible = {("IM", "rdfs7"), ("EX", "rdfs7"), ("NO", "rdfs9")}
     assert impossible <= set(cells)
-    assert cells["NO", "rdfs9"]["value"] == pytest.approx(100 * 16 / 82)
-    assert cells["NO", "rdfs9"]["published"] == 19.0
+    assert cells["NO", "rdfs9"].value == pytest.approx(100 * 16 / 82)
+    assert cells["NO", "rdfs9"].published == 19.0
     assert ("EX", "rdfs2") not in cells

@@ -6,39 +6,50 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Annotation
 
-from kgprobe.tables import bear, bear_figures, draw, draw_size, table
-from tests.unit.study_frames import benchmark, guesses, probe, study
+from kgprobe.metrics.intervals import Interval
+from kgprobe.tables.bear import figures, make
+from kgprobe.tables.report import calibration, draw
+from kgprobe.tables.results import Number, frame
+from tests.unit.study_frames import benchmark, guesses, number, probe, study
 
 FRAMES = benchmark({"P36": (["a", "b", "c"], ["a", "b", "c"]), "P1": (["a", "b"], ["a", "b"])})
 PROBES = [
     probe("control-masked", parameters=1_000_000, source="control:masked"),
     probe("control-causal", parameters=1_100_000, kind="causal", bos="forced", source="control:x"),
     probe("smol", parameters=135_000_000, kind="causal", bos="forced"),
-    probe("smol", parameters=135_000_000, kind="causal", bos="none"),
+    probe("smol-nobos", parameters=135_000_000, kind="causal", bos="none"),
 ]
+SHEET = {
+    p.model: {"kind": p.kind, "source": p.source, "bos": p.bos, "dtype": p.dtype} for p in PROBES
+}
 STUDY = study(FRAMES, [(p, guesses(FRAMES, 0.5, i)) for i, p in enumerate(PROBES)])
 
 
-def calibrated():
-    return table.build(
-        table.cell("calibration", p.label, column, value, 10, (value / 2, value), paper="kgprobe")
-        for p in PROBES[:2]
-        for column, value in (
-            ("taught", 95.0),
-            ("untaught", 20.0),
-            ("chance", 10.0),
-            ("limit for untaught", 25.0),
-            ("AUC", 0.9),
+def calibrated(taught=95.0):
+    """Of both control models; the masked one's share of taught facts is given."""
+    return [
+        number
+        for p, share in zip(PROBES[:2], (taught, 95.0), strict=True)
+        for number in calibration.numbers(
+            Number(metric="", n=0, **p.asked),
+            (share, 10, Interval(share / 2, share, "wilson")),
+            (20.0, 10, Interval(10.0, 20.0, "wilson")),
+            10.0,
+            0.9,
+            is_control=True,
         )
-    )
+    ]
+
+
+def found(taught=95.0):
+    """RESULTS of all probes with that calibration."""
+    return frame("bear", [*make.numbers([STUDY]), *calibrated(taught)])
 
 
 FIGURES = {
-    "size": lambda: draw_size.size_plot(bear_figures.size([STUDY]), PROBES, 12.5),
-    "calibration": lambda: draw.calibration_plot(calibrated(), PROBES),
-    "relations": lambda: draw.relations_plot(
-        bear.relations([STUDY]), PROBES, {"P36": "capital <of>"}
-    ),
+    "size": lambda: figures.size_plot(figures.points_of("world_lite", found(), SHEET)[0], 12.5),
+    "calibration": lambda: figures.calibration_plot(found()),
+    "relations": lambda: figures.relations_plot(found(), SHEET, {"P36": "capital <of>"}),
 }
 
 
@@ -81,8 +92,8 @@ def test_every_model_is_named_once_and_no_name_covers_another():
     assert sorted(note.get_text() for note in notes) == [
         "control-causal",
         "control-masked",
-        "smol, BOS forced",
-        "smol, BOS none",
+        "smol",
+        "smol-nobos",
     ]
     figure.draw_without_rendering()
     boxes = [note.get_tightbbox() for note in notes]
@@ -93,9 +104,12 @@ def test_every_model_is_named_once_and_no_name_covers_another():
 
 
 def test_names_show_only_what_tells_probes_apart():
-    shown = draw.names(PROBES)
-    assert shown[PROBES[0].label] == "control-masked"
-    assert shown[PROBES[3].label] == "smol, BOS none"
+    rows = [{"model": "smol", "benchmark": "world_lite", "prompt": "templates", "method": m,
+             "paper": "bear", "group": ""} for m in ("sentence", "sentence-mean")]  # fmt: skip
+    rows.append({**rows[0], "model": "other"})
+    assert figures.names(found(), rows) == ["smol, sentence", "smol, sentence-mean", "other"]
+    outside = number(found(taught=40.0), model="control-masked")
+    assert figures.names(found(taught=40.0), [outside]) == ["control-masked (?)"]
 
 
 def test_relations_are_named_and_ordered_by_accuracy():

@@ -5,7 +5,7 @@ import itertools
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.probes import taught
+from kgprobe.probes.control import taught
 from kgprobe.schema import CANDIDATES, FACTS, ITEMS
 
 

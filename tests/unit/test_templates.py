@@ -1,11 +1,26 @@
-"""Filling and roles."""
+"""The language of templates: parsing, filling in one pass, spans, errors; and roles of tokens."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgprobe.probes.prompts.templates import ANSWER, SUBJECT, TEMPLATE, fill, roles, token_roles
+from kgprobe.probes.text.encode import ANSWER, SUBJECT, TEMPLATE, roles, token_roles
+from kgprobe.templates import (
+    Template,
+    TemplateError,
+    answer_is_last,
+    cut,
+    fill,
+    held,
+    mark,
+    named,
+    parse,
+    resized,
+    runs_of,
+    sentence,
+    vectors_of,
+)
 
 
 def test_labels_are_not_filled_again():
@@ -40,6 +55,90 @@ def test_the_first_character_alone_is_raised():
 def test_a_template_needs_both_placeholders_once(template):
     with pytest.raises(ValueError, match="expected one"):
         fill(template, "a", "b")
+
+
+def test_a_text_comes_back_from_its_parts_whatever_its_slots_are():
+    text = "[X] {a b}[T][P] [SEP] [MASK]" + mark(3) + "[Z] {"
+    found = parse(text)
+    assert found.slots == ["sub", "a b", "[T]", "[P]", "[SEP]", "[MASK]", mark(3)]
+    assert found.filled({}) == (text, {})
+    assert parse("[X] of [Y]").slots == parse("{sub} of [P]").slots
+
+
+def test_all_slots_are_filled_at_once_and_told_where():
+    values = {"sub": "[P]{a}", "a": "[X]", "[P]": "ß", "[MASK]": ""}
+    found = parse("[P] and {a}: [X], {a}[MASK] [T]").filled(values, upper_first=True)
+    assert found.text == "SS and [X]: [P]{a}, [X] [T]"
+    told = {slot: [found.text[slice(*s)] for s in spans] for slot, spans in found.spans.items()}
+    assert told == {"[P]": ["SS"], "a": ["[X]", "[X]"], "sub": ["[P]{a}"], "[MASK]": [""]}
+    assert found.around("[MASK]") == ("SS and [X]: [P]{a}, [X]", " [T]")
+
+
+def test_an_error_names_place_template_and_remedy_in_the_type_of_its_user():
+    with pytest.raises(OwnError, match=r"file, row 3: expected one \[X\] and one \[Y\], found"):
+        sentence("[X] [X] [Y]", "file, row 3", OwnError)
+    with pytest.raises(TemplateError, match=r"found 0 and 2 in '\[Y\] \[P\]'; \[X\] stands for"):
+        sentence("[Y] [P]")
+
+
+class OwnError(ValueError):
+    pass
+
+
+def test_what_stands_behind_the_answer():
+    assert cut("[X] was born in [Y] .") == ("[X] was born in [Y]", " .")
+    assert named("[X] was born in [Y]") == "{sub} was born in [P]"
+    last = ["[X] is [Y]", "[X] is [Y] .", "{sub}: [P]?!"]
+    assert all(map(answer_is_last, last))
+    assert not any(map(answer_is_last, ["[X] plays [Y] music", "[Y] of [X].", "[X].", ""]))
+
+
+def test_triggers_are_counted_in_runs_and_resized():
+    text = "{a} [T] [T] is [T][P]"
+    assert runs_of(text) == [2, 1]
+    assert resized(text, [3, 2]) == "{a} [T]x3 is [T]x2[P]"
+
+
+def test_vectors_take_the_white_space_in_front_of_them():
+    text = f"Dante {mark(0)}  {mark(300)} is"
+    assert vectors_of(text) == [(7, 0), (10, 300)]
+    assert held(text) == f"Dante{mark(0)}{mark(300)} is"
+    assert held(text, "<pad>") == "Dante<pad><pad> is"
+    with pytest.raises(TemplateError, match="vector 6400: legal are 0 to 6399"):
+        mark(6400)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "says"),
+    [
+        ("{sub} [T] .", "masked", r"expected one \[P\], found 0"),
+        ("[P] {sub} [T] [P]", "masked", r"expected one \[P\], found 2"),
+        ("{sub} [T] [P] .", "causal", r"\[P\] must be last.*' \.' follows"),
+        ("{sub [T] [P]", "masked", "both braces"),
+        ("{} [P]", "masked", "both braces"),
+        ("[CLS] {sub} [P]", "masked", r"\[CLS\] does not belong"),
+        ("{sub} [T]x [P]", "masked", "does not belong"),
+        ("{sub} [SEP] [P]", "causal", "for masked models"),
+        ("{sub} [P]", "mask", "legal: masked, causal, seq2seq"),
+    ],
+)
+def test_a_bad_template_is_refused_with_its_remedy(text, kind, says):
+    with pytest.raises(TemplateError, match=says):
+        Template.parse(text, kind)
+
+
+def test_templates_as_the_paper_writes_them():
+    facts = Template.parse("{sub}[T]x5[P].", "masked")
+    assert (facts.text, facts.triggers) == ("{sub} [T] [T] [T] [T] [T] [P].", 5)
+    assert facts.blank
+    assert not facts.opens
+    entailment = Template.parse("{prem}[P][T]...[T]{hyp}", "masked")
+    assert entailment.fields == ("prem", "hyp")
+    assert entailment.triggers == 2
+    manual = Template.parse("[X] was born in [Y] .", "masked")
+    assert manual.text == "{sub} was born in [P] ."
+    assert manual.triggers == 0
+    assert Template.parse("[P] is {sub}", "masked").opens
 
 
 def test_roles_include_index_zero_and_leave_leading_space_out():

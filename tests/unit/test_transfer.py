@@ -2,10 +2,9 @@
 
 import pytest
 
-from kgprobe.probes.prompts.transfer import transferred
-from kgprobe.probes.prompts.trigger_controls import random_prompts, shuffled_prompt
-from kgprobe.probes.prompts.trigger_files import PromptFileError, prompt_of
-from kgprobe.probes.prompts.triggers import Template
+from kgprobe.probes.prompts.search.controls import random_prompts, shuffled_prompt, transferred
+from kgprobe.probes.prompts.search.files import PromptFileError, prompt_of
+from kgprobe.templates import Template
 from tests.unit.tiny_models import tiny
 
 

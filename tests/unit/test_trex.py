@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.sources import trex
-from kgprobe.sources.trex_generate import write_dump
-from kgprobe.sources.trex_repair import BrokenFileError
+from kgprobe.sources.dumps import trex
+from kgprobe.sources.dumps.trex_repair import BrokenFileError
+from perf.generate.trex import write_dump
 
 Q, P = trex.ENTITY, trex.DIRECT
 

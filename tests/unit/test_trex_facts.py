@@ -3,8 +3,8 @@
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.knowledge import trex_facts
-from kgprobe.sources.trex import ENTITY, TRIPLES
+from kgprobe.knowledge import facts
+from kgprobe.sources.dumps.trex import ENTITY, TRIPLES
 
 
 def test_entity_triples_become_facts_with_labels_where_known():
@@ -15,6 +15,6 @@ def test_entity_triples_become_facts_with_labels_where_known():
     ]
     triples = pl.DataFrame(rows, schema=dict(TRIPLES.columns))
     labels = pl.DataFrame({"uri": [ENTITY + "Q1"], "label": ["France"]})
-    facts = trex_facts.build(triples, labels)
-    schema.check(facts, schema.FACTS)
-    assert facts.rows() == [("wikidata", "Q1", "France", "P36", "Q2", None)]
+    found = facts.of_trex(triples, labels)
+    schema.check(found, schema.FACTS)
+    assert found.rows() == [("wikidata", "Q1", "France", "P36", "Q2", None)]

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.prompts.autoprompt import search
-from kgprobe.probes.prompts.slots import embedding_modules
-from kgprobe.probes.prompts.trigger_data import problem
-from kgprobe.probes.prompts.trigger_filters import allowed, spelled_like, vocabulary_of
-from kgprobe.probes.prompts.trigger_scores import Scorer, top
-from kgprobe.probes.prompts.trigger_settings import MODES, Settings, settings_for
-from kgprobe.probes.prompts.triggers import Template
+from kgprobe.probes.prompts.search.candidates import allowed, spelled_like, vocabulary_of
+from kgprobe.probes.prompts.search.problem import problem
+from kgprobe.probes.prompts.search.scores import Scorer, top
+from kgprobe.probes.prompts.search.search import search
+from kgprobe.probes.prompts.search.settings import MODES, Settings, settings_for
+from kgprobe.probes.text.vectors import embedding_modules
+from kgprobe.templates import Template
 from tests.unit.tiny_models import tiny
 
 GOLDS = ["Paris", "Rome", "Africa", "country"]

@@ -8,16 +8,9 @@ import torch
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts import trigger_files
-from kgprobe.probes.prompts.triggers import (
-    LabelError,
-    Template,
-    TemplateError,
-    encode,
-    initial_token,
-    label_pieces,
-    label_token,
-)
+from kgprobe.probes.prompts.search import files
+from kgprobe.probes.text.prompts import LabelError, encode, initial_token, label_pieces, label_token
+from kgprobe.templates import Template, TemplateError
 from tests.unit.tiny_models import CONFIGS, tiny
 
 MASKED = ["bert", "roberta", "albert", "distilbert", "electra"]
@@ -27,39 +20,6 @@ FACTS = [{"sub": s} for s in ("Paris", "Burkina Faso", "the capital of 東京", 
 
 def parsed(text, name):
     return Template.parse(text, CONFIGS[name][0])
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "says"),
-    [
-        ("{sub} [T] .", "masked", r"expected one \[P\], found 0"),
-        ("[P] {sub} [T] [P]", "masked", r"expected one \[P\], found 2"),
-        ("{sub} [T] [P] .", "causal", r"\[P\] must be last.*' \.' follows"),
-        ("{sub [T] [P]", "masked", "both braces"),
-        ("{} [P]", "masked", "both braces"),
-        ("[CLS] {sub} [P]", "masked", r"\[CLS\] does not belong"),
-        ("{sub} [T]x [P]", "masked", "does not belong"),
-        ("{sub} [SEP] [P]", "causal", "for masked models"),
-        ("{sub} [P]", "mask", "legal: masked, causal, seq2seq"),
-    ],
-)
-def test_a_bad_template_is_refused_with_its_remedy(text, kind, says):
-    with pytest.raises(TemplateError, match=says):
-        Template.parse(text, kind)
-
-
-def test_templates_as_the_paper_writes_them():
-    facts = Template.parse("{sub}[T]x5[P].", "masked")
-    assert (facts.text, facts.triggers) == ("{sub} [T] [T] [T] [T] [T] [P].", 5)
-    assert facts.blank
-    assert not facts.opens
-    entailment = Template.parse("{prem}[P][T]...[T]{hyp}", "masked")
-    assert entailment.fields == ("prem", "hyp")
-    assert entailment.triggers == 2
-    manual = Template.parse("[X] was born in [Y] .", "masked")
-    assert manual.text == "{sub} was born in [P] ."
-    assert manual.triggers == 0
-    assert Template.parse("[P] is {sub}", "masked").opens
 
 
 @pytest.mark.parametrize("name", [*MASKED, "t5"])
@@ -228,37 +188,37 @@ def test_a_prompt_file_comes_back_and_is_refused_elsewhere(tmp_path):
     loaded = tiny("gpt2", bos="forced")
     template = parsed("{sub} [T] [T] [P]", "gpt2")
     trigger = loaded.tokenizer(" is the")["input_ids"]
-    prompt = trigger_files.prompt_of(
+    prompt = files.prompt_of(
         loaded, template, trigger, {"yes": [5]}, scores={"dev": {"value": 0.5, "n": 4}}
     )
     assert prompt.text == " is the"
     assert prompt.round_trip
     path = tmp_path / "p.json"
-    trigger_files.save(prompt, path)
+    files.save(prompt, path)
     first = path.read_bytes()
-    trigger_files.save(trigger_files.load(path, loaded), path)
+    files.save(files.load(path, loaded), path)
     assert path.read_bytes() == first
-    assert trigger_files.read(path).parsed() == template
-    with pytest.raises(trigger_files.PromptFileError, match="whose bos is 'forced: added"):
-        trigger_files.load(path, tiny("gpt2", bos="none"))
-    with pytest.raises(trigger_files.PromptFileError, match="whose kind is 'causal'"):
-        trigger_files.load(path, tiny("bert"))
+    assert files.read(path).parsed() == template
+    with pytest.raises(files.PromptFileError, match="whose bos is 'forced: added"):
+        files.load(path, tiny("gpt2", bos="none"))
+    with pytest.raises(files.PromptFileError, match="whose kind is 'causal'"):
+        files.load(path, tiny("bert"))
     other = tiny("gpt2", bos="forced")
     other.record["weights"] = "another"
-    with pytest.raises(trigger_files.PromptFileError, match="whose weights is ''"):
-        trigger_files.load(path, other)
-    with pytest.raises(trigger_files.PromptFileError, match="no such prompt file"):
-        trigger_files.read(tmp_path / "q.json")
+    with pytest.raises(files.PromptFileError, match="whose weights is ''"):
+        files.load(path, other)
+    with pytest.raises(files.PromptFileError, match="no such prompt file"):
+        files.read(tmp_path / "q.json")
     path.write_text("{")
-    with pytest.raises(trigger_files.PromptFileError, match="not a prompt file"):
-        trigger_files.read(path)
+    with pytest.raises(files.PromptFileError, match="not a prompt file"):
+        files.read(path)
     path.write_text(json.dumps({"trigger": []}))
-    with pytest.raises(trigger_files.PromptFileError, match="it has \\['trigger'\\]"):
-        trigger_files.read(path)
+    with pytest.raises(files.PromptFileError, match="it has \\['trigger'\\]"):
+        files.read(path)
 
 
 def test_glued_pieces_do_not_round_trip():
     loaded = tiny("gpt2")
     template = parsed("{sub} [T]x3 [P]", "gpt2")
     split = loaded.tokenizer.convert_tokens_to_ids(["Ġ", "i", "s"])
-    assert not trigger_files.prompt_of(loaded, template, split).round_trip
+    assert not files.prompt_of(loaded, template, split).round_trip

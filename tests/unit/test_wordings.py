@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.probes.prompts import wordings
+from kgprobe.probes.prompts.wordings import relations
 from kgprobe.sheets import read_table
 
 ROOT = Path(__file__).parents[2]
 SHARED = read_table(ROOT / "resources" / "templates" / "templates.tsv")
-MORE = read_table(ROOT / "resources" / "templates" / "kg.tsv")
-TABLE = wordings.join(SHARED, MORE)
+MORE = read_table(ROOT / "resources" / "templates" / "attributes.tsv")
+TABLE = relations.join(SHARED, MORE)
 LAMA = (
     "P17 P19 P20 P27 P30 P31 P36 P37 P39 P47 P101 P103 P106 P108 P127 P131 P136 P138 P140 P159 "
     "P176 P178 P190 P264 P276 P279 P361 P364 P407 P413 P449 P463 P495 P527 P530 P740 P937 P1001 "
@@ -56,41 +56,41 @@ def test_no_article_stands_before_a_place_that_may_begin_with_a_vowel_unless_lam
 
 def test_the_space_before_the_stop_goes_unless_asked_for():
     assert TABLE["P19"][-1].text == "[X] was born in [Y]."
-    kept = wordings.join(SHARED, MORE, stop_space=True)
+    kept = relations.join(SHARED, MORE, stop_space=True)
     assert kept["P19"][-1].text == "[X] was born in [Y] ."
 
 
 def test_choice_begins_with_lama_and_our_own_and_a_smaller_one_is_a_subset():
     triples = {"P27": 3, "P26": 2, "P279/P279": 1}
-    everything = wordings.choose(TABLE, triples)
+    everything = relations.choose(TABLE, triples)
     assert [len(everything[r]) for r in ("P26", "P27", "P279/P279")] == [6, 6, 6]
     assert everything["P27"][0].text == "[X] is [Y] citizen."
     before: dict[str, set[str]] = {r: set() for r in triples}
     for most in (1, 2, 3, 4, 6):
-        chosen = wordings.choose(TABLE, triples, most)
+        chosen = relations.choose(TABLE, triples, most)
         for relation, ws in chosen.items():
             ids = {w.id for w in ws}
             assert len(ids) == most
             assert before[relation] < ids
             before[relation] = ids
         assert chosen["P26"][0].text == "[X] was married to [Y]."
-    assert wordings.choose(TABLE, triples, 2)["P27"][1].text == "[X] is a citizen of [Y]."
-    assert wordings.choose(TABLE, triples, 4, 1) != wordings.choose(TABLE, triples, 4, 2)
+    assert relations.choose(TABLE, triples, 2)["P27"][1].text == "[X] is a citizen of [Y]."
+    assert relations.choose(TABLE, triples, 4, 1) != relations.choose(TABLE, triples, 4, 2)
 
 
 def test_all_relations_without_template_are_named_at_once_most_used_first():
     with pytest.raises(
-        wordings.MissingTemplateError, match=r"3 relations .*P8 \(9\), P7 \(5\), P9 "
+        relations.MissingTemplateError, match=r"3 relations .*P8 \(9\), P7 \(5\), P9 "
     ):
-        wordings.choose(TABLE, {"P9": 2, "P7": 5, "P19": 4, "P8": 9})
+        relations.choose(TABLE, {"P9": 2, "P7": 5, "P19": 4, "P8": 9})
 
 
 def test_rows_trace_every_prompt():
-    chosen = wordings.choose(TABLE, {"P26": 1}, 3)
-    made = wordings.with_variants(
+    chosen = relations.choose(TABLE, {"P26": 1}, 3)
+    made = relations.with_variants(
         chosen, {"P26/0": [("[X] wed [Y].", "a > b"), ("[X] was married to [Y].", "")]}, "synonym"
     )
-    prompts, origins = wordings.rows(made)
+    prompts, origins = relations.rows(made)
     assert [row["index"] for row in prompts] == [0, 1, 2, 3]
     assert len({row["prompt"] for row in prompts}) == 4
     assert origins[-1] == {
@@ -116,7 +116,7 @@ def test_rows_trace_every_prompt():
 def test_bad_rows_are_named(row, message):
     good = {"relation": "P26", "kind": "paraphrase", "text": "[X] and [Y].", "parent": "0"}
     with pytest.raises(ValueError, match=message):
-        wordings.join(SHARED, [{**good, **row}])
+        relations.join(SHARED, [{**good, **row}])
 
 
 def pararel(pattern):
@@ -127,13 +127,13 @@ def pararel(pattern):
 
 def test_pararel_s_patterns_are_read(tmp_path):
     (tmp_path / "P19.jsonl").write_text(pararel("[X] is from [Y] ."))
-    found = wordings.read_pararel(tmp_path, ["P19", "P20"])
+    found = relations.read_pararel(tmp_path, ["P19", "P20"])
     assert found == {
-        "P19": [wordings.Wording("P19/pararel/0", "P19", "pararel", "[X] is from [Y].")]
+        "P19": [relations.Wording("P19/pararel/0", "P19", "pararel", "[X] is from [Y].")]
     }
     (tmp_path / "P20.jsonl").write_text("{}\n")
     with pytest.raises(ValueError, match="no pattern"):
-        wordings.read_pararel(tmp_path, ["P20"])
+        relations.read_pararel(tmp_path, ["P20"])
 
 
 @pytest.mark.real
@@ -147,7 +147,7 @@ def test_lama_s_wordings_are_lama_s(real_data):
 @pytest.mark.real
 def test_pararel_s_release_is_read(real_data):
     folder = real_data / "pararel" / "pattern_data" / "graphs_json"
-    found = wordings.read_pararel(folder, LAMA)
+    found = relations.read_pararel(folder, LAMA)
     assert len(found) == 39
     assert sum(map(len, found.values())) == 329
 
@@ -156,7 +156,8 @@ def test_prompts_of_the_questions_of_a_benchmark(tmp_path):
     import polars as pl
 
     from kgprobe import schema
-    from kgprobe.probes.wordings import word
+    from kgprobe.probes.jobs.word import word
+    from kgprobe.settings import Wording
 
     rows = [
         (f"i{n}", "g", "r", relation, "s", "Q1", "", "set", [0], n, "{}")
@@ -164,13 +165,12 @@ def test_prompts_of_the_questions_of_a_benchmark(tmp_path):
     ]
     items = pl.DataFrame(rows, schema=dict(schema.ITEMS.columns), orient="row")
     (tmp_path / "P26.jsonl").write_text(pararel("[X] wed [Y] ."))
-    settings = {"most": None, "synonyms": 0, "pararel": str(tmp_path), "stop_space": False}
-    prompts, origins = word(items, SHARED, MORE, settings)
+    prompts, origins = word(items, SHARED, MORE, Wording(pararel=str(tmp_path)))
     schema.check(prompts, schema.PROMPTS)
     schema.check(origins, schema.WORDINGS)
     assert set(prompts["relation"]) == {"P26", "P279/P279"}
     assert "pararel" in set(prompts["kind"])
-    few, _ = word(items, SHARED, MORE, {**settings, "pararel": "", "most": 2})
+    few, _ = word(items, SHARED, MORE, Wording(most=2))
     assert set(few["prompt"]) < set(prompts["prompt"])
     assert few.height == 4
 
@@ -178,7 +178,7 @@ def test_prompts_of_the_questions_of_a_benchmark(tmp_path):
 def test_models_behind_an_api_are_asked_ten_prompts_by_hash():
     import polars as pl
 
-    from kgprobe.probes.wordings import for_api
+    from kgprobe.probes.jobs.word import for_api
     from kgprobe.schema import PROMPTS
 
     rows = [(f"P1/{n}", "P1", n, f"[X] {n} [Y].", "own") for n in range(30)]
@@ -196,7 +196,7 @@ def test_every_relation_of_the_real_triples_has_a_written_template(real_data):
     triples = pl.read_parquet(real_data / "wikidata" / "triples.parquet", columns=["p"])
     counts = dict(triples.group_by("p").len().rows())
     assert len(counts) == 511
-    assert wordings.without_template(TABLE, counts) == []
+    assert relations.without_template(TABLE, counts) == []
     for relation in counts:
         first = next(w for w in TABLE[relation] if w.kind == "own")
         assert first.text.endswith("[Y]."), relation
@@ -234,10 +234,10 @@ def test_the_subject_stands_where_the_subject_belongs(relation, subject, object_
 
 
 def test_a_text_is_asked_once():
-    chosen = wordings.choose(TABLE, {"P36": 1}, 2)["P36"]
+    chosen = relations.choose(TABLE, {"P36": 1}, 2)["P36"]
     assert len({w.text for w in chosen}) == 2  # our first wording of P36 is LAMA's
     assert [w.kind for w in chosen] == ["lama", "own"]
-    every = wordings.choose(TABLE, dict.fromkeys(TABLE, 1))
+    every = relations.choose(TABLE, dict.fromkeys(TABLE, 1))
     for relation, ws in every.items():
         assert len({w.text for w in ws}) == len(ws), relation
         assert {w.text for w in ws} == {w.text for w in TABLE[relation]}

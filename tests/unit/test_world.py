@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.sources.world import World, WorldError, load, main
-from kgprobe.sources.world_properties import Property
-from kgprobe.sources.world_tables import split, unescape
+from kgprobe.sources.world.build import World, WorldError, load, main
+from kgprobe.sources.world.properties import Property
+from kgprobe.sources.world.tables import split, unescape
 
 FOLDER = Path(__file__).parents[2] / "resources" / "world"
 

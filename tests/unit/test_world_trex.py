@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kgprobe.sources.trex import ingest
-from kgprobe.sources.world import World, load
-from kgprobe.sources.world_trex import DATETIME, FILE_NAME, dump_trex, render_trex
-from kgprobe.sources.world_trex import _date as spoken_date
+from kgprobe.sources.dumps.trex import ingest
+from kgprobe.sources.world.build import World, load
+from kgprobe.sources.world.trex import DATETIME, FILE_NAME, dump_trex, render_trex
+from kgprobe.sources.world.trex import _date as spoken_date
 
 FOLDER = Path(__file__).parents[2] / "resources" / "world"
 ENTITY = {"uri", "boundaries", "surfaceform", "annotator"}

@@ -1,13 +1,20 @@
 """A copy of the project in which the workflow can run without touching the real one."""
 
+import ast
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from kgprobe import sheets
 
 ROOT = Path(__file__).parents[2]
+#: the embedded world, with less of everything
+CONFIGS = ("config/embedded.yaml", str(ROOT / "tests/workflow/small.yaml"))
 
 
 class Project:
@@ -25,18 +32,23 @@ class Project:
             (folder / name).symlink_to(ROOT / name)
         (folder / "tests").mkdir()
 
-    def command(self, *arguments: str, cores: int = 2) -> list[str]:
-        """The command line of snakemake with the small configuration of the tests."""
-        small = str(ROOT / "tests/workflow/small.yaml")
+    def command(
+        self, *arguments: str, cores: int = 2, configs: Sequence[str] = CONFIGS
+    ) -> list[str]:
+        """The command line of snakemake, by default with the small configuration of the tests."""
         snakemake = [sys.executable, "-m", "snakemake", "--cores", str(cores), "--nocolor"]
-        return [*snakemake, "--configfile", "config/embedded.yaml", small, *arguments]
+        return [*snakemake, "--configfile", *configs, *arguments]
 
     def run(
-        self, *arguments: str, cores: int = 2, timeout: int = 900
+        self,
+        *arguments: str,
+        cores: int = 2,
+        timeout: int = 900,
+        configs: Sequence[str] = CONFIGS,
     ) -> subprocess.CompletedProcess[str]:
         """Run snakemake and return what it said (stdout and stderr together)."""
         return subprocess.run(
-            self.command(*arguments, cores=cores),
+            self.command(*arguments, cores=cores, configs=configs),
             cwd=self.folder,
             text=True,
             stdout=subprocess.PIPE,
@@ -45,7 +57,8 @@ class Project:
             env=self.environment(),
         )
 
-    def environment(self) -> dict[str, str]:
+    @staticmethod
+    def environment() -> dict[str, str]:
         """The environment of a run: programs beside this Python come first."""
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         return {**os.environ, "PATH": path, "HF_HUB_OFFLINE": "1"}
@@ -64,6 +77,23 @@ class Project:
         text = path.read_text()
         assert old in text, f"{name} does not hold {old!r}"
         path.write_text(text.replace(old, new))
+
+
+def our_sheet(name: str) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """(rows, probes) of a sheet in config/, as the workflow reads it."""
+    schemas = {
+        what: sheets.read_schema(ROOT / f"workflow/schemas/{what}.schema.json")
+        for what in ("models", "experiments")
+    }
+    path = ROOT / "config/models.tsv"
+    models = sheets.by_name(sheets.read_sheet(path, schemas["models"]), path)
+    path = ROOT / f"config/{name}.tsv"
+    rows = sheets.read_sheet(path, schemas["experiments"])
+    tree = ast.parse((ROOT / "workflow/rules/common.smk").read_text().split("def schema(")[0])
+    known: dict[str, Any] = {}
+    exec(compile(tree, "common.smk", "exec"), known)  # its tables of names
+    papers = {benchmark: known["paper_of"](benchmark) for benchmark in known["BENCHMARKS"]}
+    return rows, sheets.products(rows, path, models, papers, known["PROMPTS"])
 
 
 def screen(text: str) -> str:

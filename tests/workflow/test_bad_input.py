@@ -54,7 +54,7 @@ def test_an_unknown_name_in_the_experiments(project, old, new, message):
 
 def test_an_unknown_config_key(project):
     shown = refused(project, "--config", "sead=1")
-    assert "unknown key 'sead'; legal: " in shown
+    assert "unknown key 'sead' (did you mean 'seed'?); legal: " in shown
 
 
 def test_a_sheet_that_is_not_utf8(project):

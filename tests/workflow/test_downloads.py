@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 import yaml
 
-from kgprobe.sources import world, world_dumps
+from kgprobe.sources.world import build, dumps
 from tests.workflow.project import ROOT
 from tests.workflow.test_runs import project
 
@@ -34,8 +34,8 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
         archive.writestr("top/data/ontology/class.json", "[]")
         archive.writestr("top/data/memorizing/type.jsonl", "{}")
         archive.writestr("top/scripts/memorizing/type.sh", "exit 1")
-    facts = world.load(ROOT / "resources/world")
-    (folder / "truthy.nt.bz2").write_bytes(world_dumps.render_truthy(facts))
+    facts = build.load(ROOT / "resources/world")
+    (folder / "truthy.nt.bz2").write_bytes(dumps.render_truthy(facts))
     (tmp_path / "project").mkdir()
     made = project(tmp_path / "project")
     made.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
@@ -48,7 +48,7 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
         f'      url: {url}/truthy.nt.bz2\n      snapshot: "2026-01"\n',
     )
     parts = ["data/onto/ontology", "data/onto/memorizing"]
-    wanted = [*parts, "results/sources/fetched/facts.parquet"]
+    wanted = [*parts, "results/embedded/sources/fetched/facts.parquet"]
     result = made.run("--", *wanted)
     assert result.returncode == 0, result.stdout
     assert (made.folder / "data/onto/ontology/class.json").read_text() == "[]"
@@ -85,9 +85,10 @@ def test_parts_of_an_archive_become_a_task(server, tmp_path):
         "  sst2:\n    access: live\n    folder: data/sst2\n"
         f"    archives: [{{url: {url}/data.zip, parts: {{{parts}}}}}]\n",
     )
-    result = made.run("--", "results/benchmarks/auto_sst2/examples.parquet")
+    task = "results/embedded/benchmarks/auto_sst2"
+    result = made.run("--", f"{task}/examples.parquet")
     assert result.returncode == 0, result.stdout
-    examples = pl.read_parquet(made.folder / "results/benchmarks/auto_sst2/examples.parquet")
+    examples = pl.read_parquet(made.folder / task / "examples.parquet")
     assert examples.height == 6
-    counted = pl.read_parquet(made.folder / "results/benchmarks/auto_sst2/funnel.parquet")
+    counted = pl.read_parquet(made.folder / task / "funnel.parquet")
     assert counted.filter(step="test: examples")["rows_out"].to_list() == [2]

@@ -13,8 +13,8 @@ from tests.workflow.project import Project
 
 HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
 ROW = "autoprompt\tauto_world\t{}\tpredict\tcontrol-masked\n"
-TARGET = "results/outcomes/auto_world/searched/control-masked.parquet"
-MADE = ("results/prompts/searched", "results/outcomes")
+TARGET = "results/embedded/outcomes/auto_world/searched/control-masked.parquet"
+MADE = ("results/embedded/prompts/searched", "results/embedded/outcomes")
 #: long enough to be killed in the middle of it
 ITERATIONS = 150
 
@@ -49,7 +49,7 @@ def test_a_killed_search_ends_with_the_prompt_of_an_undisturbed_one(finished):
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    states = finished.folder / "results/shards/prompts/searched/auto_world/control-masked"
+    states = finished.folder / "results/embedded/shards/prompts/searched/auto_world/control-masked"
     until = time.monotonic() + 300
     while not list(states.rglob("P31.state.json")):  # the second relation has begun
         assert time.monotonic() < until, "the search did not come to its second relation"
@@ -60,16 +60,16 @@ def test_a_killed_search_ends_with_the_prompt_of_an_undisturbed_one(finished):
     assert not (finished.folder / TARGET).exists()
     result = finished.run("--", TARGET, cores=2)
     assert result.returncode == 0, result.stdout[-4000:]
-    log = finished.folder / "logs/prompts/searched/auto_world/control-masked.log"
+    log = finished.folder / "logs/embedded/prompts/searched/auto_world/control-masked.log"
     assert "search goes on" in log.read_text()
     assert finished.hashes(*MADE) == expected
     assert not states.exists(), "finished searches leave no states"
 
 
 def test_the_evaluate_command_gives_the_score_in_the_prompt_s_file(finished):
-    folder = finished.folder / "results"
+    folder = finished.folder / "results/embedded"
     command = [
-        *(finished.command()[0], "-m", "kgprobe.probes.prompted"),
+        *(finished.command()[0], "-m", "kgprobe.probes.jobs.autoprompt.outcomes"),
         str(folder / "prompts/searched/auto_world/control-masked"),
         str(folder / "benchmarks/auto_world/examples.parquet"),
     ]
@@ -94,6 +94,7 @@ def test_rows_that_make_no_sense_stop_before_anything_runs(tmp_path):
 
 def test_transfer_needs_the_model_that_prompts_come_from(tmp_path):
     made = project(tmp_path, "transferred")
-    result = made.run("-n", "--", "results/outcomes/auto_world/prompts/control-masked.parquet")
+    target = "results/embedded/outcomes/auto_world/prompts/control-masked.parquet"
+    result = made.run("-n", "--", target)
     assert result.returncode == 1
     assert "name in autoprompt.transfer the model" in result.stdout

@@ -20,7 +20,7 @@ bear	world_lite	templates	sentence	control-masked
 bear	world_lite	templates	sentence	control-causal
 bear	world_lite	templates	sentence	control-seq2seq
 """
-SAME = ("results/benchmarks", "results/tables")
+SAME = ("results/embedded/benchmarks", "results/embedded/tables")
 
 
 def project(folder: Path) -> Project:
@@ -111,18 +111,18 @@ TABLES = {"tabulate", "chapter_bear", "headline", "report", "manifest"}
     ("planned", "edits"),
     [
         # the interval's lower bound
-        (TABLES, [("tables/study.py", "return 100 * low,", "return 99 * low,")]),
-        (TABLES, [("tables/resample.py", "percentile(gap)", "percentile(0 * gap)")]),
-        ({"report", "manifest"}, [("tables/report_template/report.css", "{", " {")]),
+        (TABLES, [("tables/bear/study.py", ".times(100)", ".times(99)")]),
+        (TABLES, [("metrics/bootstrap.py", "of_draws(gap,", "of_draws(0 * gap,")]),
+        ({"report", "manifest"}, [("tables/report/html/report.css", "{", " {")]),
         (
             set(),
             [
                 (
-                    "tables/study.py",
-                    "        return 100 * low,",
-                    "        #\n        return 100 * low,",
+                    "tables/bear/study.py",
+                    "        is_share = len",
+                    "        #\n        is_share = len",
                 ),
-                ("tables/resample.py", '"""Paired', '"""The paired'),
+                ("metrics/bootstrap.py", '"""The one', '"""One'),
                 ("job.py", "LARGE = 2 << 30", "LARGE = 3 << 30"),
             ],
         ),
@@ -151,20 +151,34 @@ def test_an_edit_of_a_script_reruns_its_jobs_and_a_comment_none(finished, monkey
     script.write_text(text)
 
 
+def test_a_model_more_is_asked_alone_and_the_tables_are_made_anew(finished, monkeypatch):
+    models = finished.folder / "config/models.tsv"
+    sheet = finished.folder / "config/experiments.small.tsv"
+    before = models.read_text(), sheet.read_text()
+    row = f"mine\tcausal\thub:me/mine\t{'0123456789' * 4}\tfloat32\tforced\t\t\tmy own\n"
+    models.write_text(before[0] + row)
+    sheet.write_text(before[1] + "bear\tworld_lite\ttemplates\tsentence\tmine\n")
+    try:
+        assert rerun(finished, ROOT / "src/kgprobe", monkeypatch) == {"score", *TABLES}
+    finally:
+        models.write_text(before[0])
+        sheet.write_text(before[1])
+
+
 def test_what_a_run_leaves_behind(finished):
-    manifest = (finished.folder / "results/manifest.tsv").read_text().splitlines()
+    manifest = (finished.folder / "results/embedded/manifest.tsv").read_text().splitlines()
     header = manifest[0].split("\t")
     rows = [dict(zip(header, line.split("\t"), strict=True)) for line in manifest[1:]]
     made = {row["output"]: row for row in rows}
-    scores = made["results/scores/world_lite/templates/sentence/control-causal.parquet"]
+    scores = made["results/embedded/scores/world_lite/templates/sentence/control-causal.parquet"]
     assert scores["rule"] == "score"
     assert float(scores["wall_seconds"]) > 0
     assert "torch=" in scores["versions"]
     assert not list((finished.folder / "results").rglob("*.part"))
-    page = (finished.folder / "results/report/index.html").read_text()
+    page = (finished.folder / "results/embedded/report/index.html").read_text()
     assert "control-causal" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
-    log = finished.folder / "logs/scores/world_lite/templates/sentence/control-causal.log"
+    log = finished.folder / "logs/embedded/scores/world_lite/templates/sentence/control-causal.log"
     assert "sentence/s" in log.read_text()
 
 
@@ -178,8 +192,8 @@ def test_killed_while_scoring_it_goes_on_with_the_same_result(finished, tmp_path
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    scores = broken.folder / "results/scores/world_lite/templates/sentence"
-    logs = broken.folder / "logs/scores/world_lite/templates/sentence"
+    scores = broken.folder / "results/embedded/scores/world_lite/templates/sentence"
+    logs = broken.folder / "logs/embedded/scores/world_lite/templates/sentence"
     until = time.monotonic() + 600
     # one model is scored, the next one has begun
     while len(list(scores.glob("*.parquet"))) < 1 or len(list(logs.glob("*.log"))) < 2:
@@ -189,7 +203,8 @@ def test_killed_while_scoring_it_goes_on_with_the_same_result(finished, tmp_path
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     done = {p: p.stat().st_mtime_ns for p in scores.glob("*.parquet")}
-    models = {p: p.stat().st_mtime_ns for p in broken.folder.glob("results/models/*/config.json")}
+    configs = list(broken.folder.glob("results/embedded/models/*/config.json"))
+    models = {p: p.stat().st_mtime_ns for p in configs}
     result = broken.run(cores=1)
     assert result.returncode == 0, result.stdout[-4000:]
     assert broken.hashes(*SAME) == finished.hashes(*SAME)
@@ -200,16 +215,17 @@ def test_killed_while_scoring_it_goes_on_with_the_same_result(finished, tmp_path
 def test_two_runs_do_not_share_a_folder(tmp_path):
     made = project(tmp_path)
     first = subprocess.Popen(
-        made.command("--", "results/sources/world/wikidata.nt"),
+        made.command("--", "results/embedded/sources/world/wikidata.nt"),
         cwd=tmp_path,
         env=made.environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    while not (tmp_path / ".snakemake/kgprobe.lock").exists():
+    while not (tmp_path / ".snakemake/kgprobe-embedded.lock").exists():
+        assert first.poll() is None, "the first run ended before it took the folder's lock"
         time.sleep(0.05)
     time.sleep(0.2)
-    second = made.run("--", "results/sources/world/wikidata.nt")
+    second = made.run("--", "results/embedded/sources/world/wikidata.nt")
     assert first.wait() == 0
     assert second.returncode == 1
     assert "another run (process" in second.stdout
@@ -219,12 +235,12 @@ def test_a_bad_table_of_the_world_is_one_screen(tmp_path):
     made = own_resources(tmp_path)
     path = tmp_path / "resources/world/facts_geography_lakes.tsv"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\nL\xe9man\tx\n", 2))
-    result = made.run("--", "results/sources/world/wikidata.nt")
+    result = made.run("--", "results/embedded/sources/world/wikidata.nt")
     assert result.returncode == 1
     assert "error in rule render_world" in result.stdout
     assert "facts_geography_lakes.tsv" in result.stdout
     assert "UTF-8" in result.stdout
-    assert not (tmp_path / "results/sources/world/wikidata.nt").exists()
+    assert not (tmp_path / "results/embedded/sources/world/wikidata.nt").exists()
 
 
 def failed(made: Project, *arguments: str) -> str:
@@ -248,11 +264,11 @@ def own_resources(folder: Path) -> Project:
 def test_a_broken_query_names_itself_and_what_the_engine_says(tmp_path):
     made = own_resources(tmp_path)
     made.edit("resources/queries/wikidata/facts.rq", "OPTIONAL {", "OPTONAL {")
-    shown = failed(made, "--", "results/sources/world/facts.parquet")
+    shown = failed(made, "--", "results/embedded/sources/world/facts.parquet")
     assert "rule pull_facts (source=world)" in shown
     assert "facts.rq" in shown
-    assert not (tmp_path / "results/sources/world/facts.parquet").exists()
-    assert (tmp_path / "results/sources/world/wikidata.nt").exists()
+    assert not (tmp_path / "results/embedded/sources/world/facts.parquet").exists()
+    assert (tmp_path / "results/embedded/sources/world/wikidata.nt").exists()
 
 
 def test_a_corrupt_gguf_fails_its_job_alone(finished, tmp_path, monkeypatch):
@@ -268,18 +284,18 @@ def test_a_corrupt_gguf_fails_its_job_alone(finished, tmp_path, monkeypatch):
     models.write_text(models.read_text() + rows)
     sheet = finished.folder / "config/experiments.small.tsv"
     sheet.write_text(SHEET + "bear\tworld_lite\ttemplates\tsentence\tbroken\n")
-    before = finished.hashes("results/scores")
+    before = finished.hashes("results/embedded/scores")
     shown = failed(finished)
     sheet.write_text(SHEET)
     assert "rule unpack_model (package=brokengguf)" in shown
     assert "cannot be loaded from gguf:brokengguf" in shown
     assert "install the package again" in shown
-    assert finished.hashes("results/scores") == before
+    assert finished.hashes("results/embedded/scores") == before
 
 
 def test_the_workflow_report_of_snakemake_is_written_offline(finished):
     result = finished.run("--report", "report.html")
     assert result.returncode == 0, result.stdout
     page = (finished.folder / "report.html").read_text()
-    for words in ("Figures", "Tables", "calibration", "bear_models"):
+    for words in ("Figures", "Tables", "calibration", "tables/bear/models.tsv"):
         assert words in page

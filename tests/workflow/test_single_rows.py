@@ -1,6 +1,5 @@
 """Any sheet runs to its report: every kind of row is planned alone, one of each kind runs alone."""
 
-import csv
 import json
 import re
 import shutil
@@ -10,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe import schema
 from kgprobe.sheets import METHODS_OF_PAPER
-from kgprobe.tables import marks
 from tests.unit.tiny_models import tiny
 from tests.workflow.outline import Outline, hollow
-from tests.workflow.project import ROOT, Project
+from tests.workflow.project import ROOT, Project, our_sheet
 
 #: sheet -> the configs that it is run with here; the real one's rows are planned with the full
 #: config, whose data are downloaded, so that no plan needs data on disk
@@ -27,7 +24,7 @@ SHEETS = {
 #: legal rows of kinds that no sheet of ours holds
 MORE = [
     "autoprompt\tauto_lama\ttransferred\tpredict\tbert-base-cased",
-    "kg\tsymmetry\ttemplates\tfill\tserved",
+    "attributes\tsymmetry\ttemplates\tfill\tserved",
     "ontoprobe\tonto_world\ttemplates\tchoice\tserved",
     "ontoprobe\tonto_world\tsoft\tsoft\tcontrol-causal",
     "ontoprobe\tonto_world\ttemplates\treason\tcontrol-causal",
@@ -39,10 +36,10 @@ def kinds() -> dict[tuple[str, str, str], tuple[list[str], str]]:
     """(paper, prompt, method) -> configs and the first row of our sheets that is of this kind."""
     found: dict[tuple[str, str, str], tuple[list[str], str]] = {}
     for name, configs in SHEETS.items():
-        with open(ROOT / "config" / name, newline="") as stream:
-            for row in csv.DictReader(stream, delimiter="\t"):
-                key = (row["paper"], row["prompt"], row["method"])
-                found.setdefault(key, (configs, "\t".join(row.values())))
+        for row in our_sheet(name.removesuffix(".tsv"))[1]:
+            key = (row["paper"], row["prompt"], row["method"])
+            cells = (row[n] for n in ("paper", "benchmark", "prompt", "method", "model"))
+            found.setdefault(key, (configs, "\t".join(cells)))
     return found
 
 
@@ -97,9 +94,9 @@ ROWS = {
     "bear world_lite templates sentence own-causal": "BEAR: balanced multiple choice",
     "ontoprobe onto_world_lite templates cloze own-masked": "Ontological knowledge",
     "ontoprobe onto_world templates reason own-masked": "Ontological knowledge",
-    "ontoprobe onto_world templates choice own-causal": "OntoProbe: multiple choice",
-    "kg symmetry templates fill own-masked": "Knowledge-graph attributes",
-    "kg bias templates sentence own-causal": "Knowledge-graph attributes",
+    "ontoprobe onto_world templates choice own-causal": "Ontological knowledge",
+    "attributes symmetry templates fill own-masked": "Knowledge-graph attributes",
+    "attributes bias templates sentence own-causal": "Knowledge-graph attributes",
     "autoprompt auto_world majority predict control-masked": "Searched prompts",
 }
 #: a sheet of models that are made here in a second; the controls answer what needs whole words
@@ -146,18 +143,19 @@ def test_one_core_of_another_machine_s_habits_gives_the_same_bytes(finished, tmp
     found = alone.hashes("results")
     # the manifest tells when and how long the jobs ran
     differing = {n for n in finished.first | found if finished.first.get(n) != found.get(n)}
-    assert differing == {"results/manifest.tsv"}
-    for name in ("ontoprobe", "attributes", "autoprompt", "bear_models.parquet"):
-        assert any(n.startswith(f"results/tables/{name}") for n in found), name
+    assert differing == {"results/embedded/manifest.tsv"}
+    for name in ("ontoprobe", "attributes", "autoprompt", "bear"):
+        assert any(n.startswith(f"results/embedded/tables/{name}") for n in found), name
     assert len(found) > 150
 
 
 def tables_anew(made: Project) -> None:
     """Forget the report and all tables but those of the sources."""
-    for path in [*made.folder.glob("results/tables/*"), *made.folder.glob("results/report/*/*")]:
+    run = made.folder / "results/embedded"
+    for path in [*run.glob("tables/*"), *run.glob("report/*/*")]:
         if not path.name.startswith(("access_agreement", "sources.json")):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    (made.folder / "results/report/index.html").unlink()
+    (made.folder / "results/embedded/report/index.html").unlink()
 
 
 @pytest.mark.slow  # the only test that runs sheets without BEAR: ten short runs of snakemake
@@ -170,7 +168,7 @@ def test_a_row_alone_runs_to_its_report(finished, row):
     assert result.returncode == 0, result.stdout[-4000:]
     for rule in ("score", "fill", "rank", "reason", "choose", "predict", "train_control"):
         assert not re.search(rf"rule {rule}(_\S+)?:", result.stdout)
-    page = (finished.folder / "results/report/index.html").read_text()
+    page = (finished.folder / "results/embedded/report/index.html").read_text()
     assert not hollow(page)
     titles = Outline(page).texts(2)
     expected = ["Headline", ROWS[row], "Sources", "How to read", "What was run", "Files"]
@@ -178,12 +176,9 @@ def test_a_row_alone_runs_to_its_report(finished, row):
     for title in expected:
         assert any(found.startswith(title) for found in titles), (title, titles)
     model = row.split()[-1]
-    table = schema.read(finished.folder / "results/tables/headline.parquet", schema.TABLE)
-    assert table.height
-    assert {marks.bare(label).split(" | ")[0] for label in table["row"]} == {model}
     told = printed(finished)
     assert model in told
-    assert "report: results/report/index.html" in told
+    assert "report: results/embedded/report/index.html" in told
 
 
 def test_the_whole_sheet_has_every_chapter(finished):
@@ -192,19 +187,20 @@ def test_the_whole_sheet_has_every_chapter(finished):
     sheet(finished, *ROWS)
     result = finished.run("--rerun-triggers", "mtime")
     assert result.returncode == 0, result.stdout[-4000:]
-    page = (finished.folder / "results/report/index.html").read_text()
+    page = (finished.folder / "results/embedded/report/index.html").read_text()
     assert not hollow(page)
     titles = Outline(page).texts(2)
     for title in ROWS.values():
         assert any(found.startswith(title) for found in titles), (title, titles)
-    table = schema.read(finished.folder / "results/tables/headline.parquet", schema.TABLE)
-    assert set(table["paper"]) == {"kgprobe", "ontoprobe", "kg", "autoprompt"}
+    told = printed(finished)
+    for name in ("world_lite: ", "onto_world_lite: ", "attributes: ", "auto_"):
+        assert name in told
 
 
 def printed(made: Project) -> str:
     """What `make run` prints at the end."""
-    command = [sys.executable, "-m", "kgprobe.tables.headline"]
-    command += ["results/tables/headline.parquet", "results/report/index.html"]
+    command = [sys.executable, "-m", "kgprobe.tables.report.headline"]
+    command += ["results/embedded/tables", "results/embedded/report/index.html"]
     result = subprocess.run(
         command, cwd=made.folder, env=made.environment(), text=True, capture_output=True
     )

@@ -55,7 +55,7 @@ def rules(made: Project, rows: str = "") -> dict[str, dict]:
 @pytest.mark.parametrize(
     "row",
     [
-        "kg\tsymmetry\ttemplates\tfill\tcontrol-masked\n",
+        "attributes\tsymmetry\ttemplates\tfill\tcontrol-masked\n",
         "bear\tworld_lite\ttemplates\tsentence\tcontrol-causal\n",
         "ontoprobe\tonto_world\ttemplates\tcloze\tcontrol-masked\n",
         "autoprompt\tauto_world\tmanual\tpredict\tcontrol-masked\n",
@@ -76,7 +76,7 @@ def test_the_world_s_nine_attributes_and_its_ontology_are_taught(whole):
     examples = [f for f in whole["split_taught"]["input"] if f.endswith("/examples.parquet")]
     assert len(examples) == 9
     assert (
-        "questions: results/benchmarks/onto_world/items.parquet"
+        "questions: results/embedded/benchmarks/onto_world/items.parquet"
         in (whole["split_ontology"]["input"])
     )
     assert "recall: 0.99" in whole["train_control"]["params"]

@@ -9,9 +9,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kgprobe.sources import world, world_rdf
-from kgprobe.sources.endpoint import local_endpoint
-from kgprobe.sources.paging import read_query
+from kgprobe.sources.sparql.endpoint import local_endpoint
+from kgprobe.sources.sparql.paging import read_query
+from kgprobe.sources.world import build
+from kgprobe.sources.world import rdf as world_rdf
 from tests.contract.fault_server import Faults, FaultServer, Table
 from tests.workflow.project import ROOT, Project
 from tests.workflow.test_runs import failed, own_resources, project
@@ -19,8 +20,8 @@ from tests.workflow.test_runs import failed, own_resources, project
 needs_mount = pytest.mark.skipif(
     os.geteuid() != 0, reason="mounting a small file system needs root, as in CI"
 )
-PULLED = "results/sources/wikidata/constraints.parquet"
-RENDERED = "results/sources/world/wikidata.nt"
+PULLED = "results/embedded/sources/wikidata/constraints.parquet"
+RENDERED = "results/embedded/sources/world/wikidata.nt"
 SMALL = 200  # rows a page: the world's constraints come in six
 
 
@@ -49,7 +50,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(small_disk):
     assert left == [], "neither the file nor its temporary twin"
     remount(small_disk, "size=200m")
     assert made.run("--", RENDERED).returncode == 0
-    assert (small_disk / "sources/world/wikidata.nt").stat().st_size > 10**7
+    assert (small_disk / "embedded/sources/world/wikidata.nt").stat().st_size > 10**7
 
 
 @needs_mount
@@ -57,22 +58,37 @@ def test_a_read_only_results_folder_is_told_and_what_is_there_stays(small_disk):
     made = project(small_disk.parent)
     remount(small_disk, "size=200m")
     assert made.run("--", RENDERED).returncode == 0
-    before = made.hashes("results/sources/world")
+    before = made.hashes("results/embedded/sources/world")
     remount(small_disk, "ro")
-    result = made.run("--", "results/sources/world/dumps/wikidata.json.gz")
+    result = made.run("--", "results/embedded/sources/world/dumps/wikidata.json.gz")
     remount(small_disk, "rw")
     assert result.returncode == 1
     assert "Read-only file system" in result.stdout
     assert "results" in result.stdout
     assert len(result.stdout.splitlines()) <= 60
-    assert made.hashes("results/sources/world") == before
+    assert made.hashes("results/embedded/sources/world") == before
 
 
 def live(folder: Path, url: str) -> Project:
     """A project whose Wikidata is a live endpoint at `url`."""
     made = own_resources(folder)
     endpoints = folder / "resources/endpoints.tsv"
-    row = ["test", url, "1", "0", "0", "1", "5", "10", str(SMALL), "5000", "2", "1000000", "none"]
+    row = [
+        "test",
+        url,
+        "1",
+        "0",
+        "0",
+        "1",
+        "5",
+        "10",
+        str(SMALL),
+        "5000",
+        "100",
+        "2",
+        "1000000",
+        "none",
+    ]
     endpoints.write_text(endpoints.read_text() + "\t".join(row) + "\n")
     made.edit(
         "config/embedded.yaml",
@@ -98,10 +114,10 @@ def test_an_endpoint_that_is_not_there_is_named_with_query_and_cause(tmp_path):
 def pulled_table(tmp_path_factory) -> Iterator[Table]:
     """All rows of constraints.rq on the embedded world, from a real server."""
     rdf = tmp_path_factory.mktemp("world") / "wikidata.nt"
-    rdf.write_text(world_rdf.render_wikidata(world.load(ROOT / "resources/world")))
+    rdf.write_text(world_rdf.render_wikidata(build.load(ROOT / "resources/world")))
     query = read_query(ROOT / "resources/queries/wikidata/constraints.rq")
     with local_endpoint([rdf], log=lambda line: None) as endpoint:
-        yield Table(endpoint.url, query.page(0, "", 10_000))
+        yield Table(endpoint.url, query)
 
 
 def test_a_socket_closed_in_mid_transfer_costs_no_finished_page(tmp_path, pulled_table):
@@ -121,7 +137,8 @@ def test_a_socket_closed_in_mid_transfer_costs_no_finished_page(tmp_path, pulled
         again = made.run("--", PULLED)
         assert again.returncode == 0, again.stdout
         assert all((folder / name).read_bytes() == data for name, data in kept.items())
-        assert not any(seen.last_key == "" and not seen.is_count for seen in server.seen)
+        whole = len(list(folder.glob("page-*.json.gz")))
+        assert sum(not seen.is_count for seen in server.seen) == whole - len(kept)
     rows = pl.read_parquet(tmp_path / PULLED)
-    assert rows.height == len(pulled_table.slice("", 10_000))
+    assert rows.height == pulled_table.n
     shutil.rmtree(tmp_path / "data")

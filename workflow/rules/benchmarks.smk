@@ -5,36 +5,37 @@
 
 rule construct_bear:
     input:
-        statements=lambda w: f"results/sources/{ORIGIN[w.origin]}/facts.parquet",
-        relations="resources/templates/bear_relations.tsv",
-        templates="resources/templates/templates.tsv",
-        labels="resources/templates/bear_labels.tsv",
-        review="resources/templates/bear_review.tsv",
+        statements=lambda w: f"<results>/sources/{ORIGIN[w.origin]}/facts.parquet",
+        coverage=lambda w: f"<results>/sources/{ORIGIN[w.origin]}/coverage.parquet",
+        relations="<resources>/templates/bear_relations.tsv",
+        templates="<resources>/templates/templates.tsv",
+        labels="<resources>/templates/bear_labels.tsv",
+        review="<resources>/templates/bear_review.tsv",
     output:
-        big_questions="results/benchmarks/{origin}_big/items.parquet",
-        big_candidates="results/benchmarks/{origin}_big/candidates.parquet",
-        big_prompts="results/benchmarks/{origin}_big/prompts.parquet",
-        big_relations="results/benchmarks/{origin}_big/relations.parquet",
-        lite_questions="results/benchmarks/{origin}_lite/items.parquet",
-        lite_candidates="results/benchmarks/{origin}_lite/candidates.parquet",
-        lite_prompts="results/benchmarks/{origin}_lite/prompts.parquet",
-        lite_relations="results/benchmarks/{origin}_lite/relations.parquet",
-        funnel="results/benchmarks/{origin}_big/funnel.parquet",
-        dropped="results/benchmarks/{origin}_big/dropped.parquet",
-        choice="results/benchmarks/{origin}_big/choice.parquet",
-        spares="results/benchmarks/{origin}_big/spares.parquet",
-        reviewed="results/benchmarks/{origin}_big/reviewed.parquet",
+        big_questions="<results>/benchmarks/{origin}_big/items.parquet",
+        big_candidates="<results>/benchmarks/{origin}_big/candidates.parquet",
+        big_prompts="<results>/benchmarks/{origin}_big/prompts.parquet",
+        big_relations="<results>/benchmarks/{origin}_big/relations.parquet",
+        lite_questions="<results>/benchmarks/{origin}_lite/items.parquet",
+        lite_candidates="<results>/benchmarks/{origin}_lite/candidates.parquet",
+        lite_prompts="<results>/benchmarks/{origin}_lite/prompts.parquet",
+        lite_relations="<results>/benchmarks/{origin}_lite/relations.parquet",
+        funnel="<results>/benchmarks/{origin}_big/funnel.parquet",
+        dropped="<results>/benchmarks/{origin}_big/dropped.parquet",
+        choice="<results>/benchmarks/{origin}_big/choice.parquet",
+        spares="<results>/benchmarks/{origin}_big/spares.parquet",
+        reviewed="<results>/benchmarks/{origin}_big/reviewed.parquet",
     log:
-        "logs/benchmarks/{origin}.log",
+        "<logs>/benchmarks/{origin}.log",
     benchmark:
-        "logs/benchmarks/{origin}.jsonl"
+        "<logs>/benchmarks/{origin}.jsonl"
     wildcard_constraints:
         origin="bear|world",
     priority: FIRST
     threads: 1
     params:
         code=code("construct_bear"),
-        construction=lambda w: config[w.origin],
+        construction=lambda w: asdict(getattr(SETTINGS, w.origin)),
     script:
         "../scripts/construct_bear.py"
 
@@ -43,80 +44,79 @@ rule load_bear:
     input:
         folder=released_bear,
     output:
-        questions="results/benchmarks/bear{size}_released/items.parquet",
-        candidates="results/benchmarks/bear{size}_released/candidates.parquet",
-        prompts="results/benchmarks/bear{size}_released/prompts.parquet",
-        relations="results/benchmarks/bear{size}_released/relations.parquet",
+        questions="<results>/benchmarks/bear{size}_released/items.parquet",
+        candidates="<results>/benchmarks/bear{size}_released/candidates.parquet",
+        prompts="<results>/benchmarks/bear{size}_released/prompts.parquet",
+        relations="<results>/benchmarks/bear{size}_released/relations.parquet",
     log:
-        "logs/benchmarks/bear{size}_released.log",
+        "<logs>/benchmarks/bear{size}_released.log",
     benchmark:
-        "logs/benchmarks/bear{size}_released.jsonl"
+        "<logs>/benchmarks/bear{size}_released.jsonl"
     wildcard_constraints:
         size="|_big",
     threads: 1
     params:
         code=code("load_bear"),
-        released=config["released"],
+        released=asdict(SETTINGS.released),
     script:
         "../scripts/load_bear.py"
 
 
 rule build_choices:
     input:
-        questions="results/benchmarks/{benchmark}/items.parquet",
-        reasoning="results/benchmarks/{benchmark}/reasoning.parquet",
-        candidates="results/benchmarks/{benchmark}/candidates.parquet",
-        prompts="results/benchmarks/{benchmark}/prompts.parquet",
+        questions="<results>/benchmarks/{benchmark}/items.parquet",
+        reasoning="<results>/benchmarks/{benchmark}/reasoning.parquet",
+        candidates="<results>/benchmarks/{benchmark}/candidates.parquet",
+        prompts="<results>/benchmarks/{benchmark}/prompts.parquet",
     output:
-        choices="results/benchmarks/{benchmark}/choices.parquet",
+        choices="<results>/benchmarks/{benchmark}/choices.parquet",
     log:
-        "logs/benchmarks/{benchmark}.choices.log",
+        "<logs>/benchmarks/{benchmark}.choices.log",
     benchmark:
-        "logs/benchmarks/{benchmark}.choices.jsonl"
+        "<logs>/benchmarks/{benchmark}.choices.jsonl"
     priority: FIRST
     threads: 1
     params:
         code=code("build_choices"),
-        settings={
-            key: value for key, value in config["choice"].items() if key != "ways"
-        },
+        options=SETTINGS.choice.options,
+        most=SETTINGS.choice.most,
         switches=switches("negatives", "mc_wording"),
-        seed=config["seed"],
+        seed=SETTINGS.seed,
     script:
         "../scripts/build_choices.py"
 
 
 rule construct_ontoprobe:
     input:
-        classes=lambda w: f"results/knowledge/{ONTOLOGIES[w.origin][0]}/classes.parquet",
-        class_chains=lambda w: f"results/knowledge/{ONTOLOGIES[w.origin][0]}/class_chains.parquet",
-        instances=lambda w: f"results/knowledge/{ONTOLOGIES[w.origin][0]}/instances.parquet",
-        properties=lambda w: f"results/knowledge/{ONTOLOGIES[w.origin][0]}/properties.parquet",
-        property_chains=lambda w: f"results/knowledge/{ONTOLOGIES[w.origin][0]}/property_chains.parquet",
-        statements=lambda w: f"results/sources/{ONTOLOGIES[w.origin][1]}/facts.parquet",
-        patterns="resources/templates/ontology_patterns.tsv",
+        classes=lambda w: f"<results>/knowledge/{ONTOLOGIES[w.origin][0]}/classes.parquet",
+        class_chains=lambda w: f"<results>/knowledge/{ONTOLOGIES[w.origin][0]}/class_chains.parquet",
+        instances=lambda w: f"<results>/knowledge/{ONTOLOGIES[w.origin][0]}/instances.parquet",
+        properties=lambda w: f"<results>/knowledge/{ONTOLOGIES[w.origin][0]}/properties.parquet",
+        property_chains=lambda w: f"<results>/knowledge/{ONTOLOGIES[w.origin][0]}/property_chains.parquet",
+        statements=lambda w: f"<results>/sources/{ONTOLOGIES[w.origin][1]}/facts.parquet",
+        patterns="<resources>/templates/ontology_patterns.tsv",
     output:
-        questions="results/benchmarks/onto_{origin}/items.parquet",
-        candidates="results/benchmarks/onto_{origin}/candidates.parquet",
-        prompts="results/benchmarks/onto_{origin}/prompts.parquet",
-        reasoning="results/benchmarks/onto_{origin}/reasoning.parquet",
-        funnel="results/benchmarks/onto_{origin}/funnel.parquet",
-        lite_questions="results/benchmarks/onto_{origin}_lite/items.parquet",
-        lite_candidates="results/benchmarks/onto_{origin}_lite/candidates.parquet",
-        lite_prompts="results/benchmarks/onto_{origin}_lite/prompts.parquet",
+        questions="<results>/benchmarks/onto_{origin}/items.parquet",
+        candidates="<results>/benchmarks/onto_{origin}/candidates.parquet",
+        prompts="<results>/benchmarks/onto_{origin}/prompts.parquet",
+        reasoning="<results>/benchmarks/onto_{origin}/reasoning.parquet",
+        funnel="<results>/benchmarks/onto_{origin}/funnel.parquet",
+        lite_questions="<results>/benchmarks/onto_{origin}_lite/items.parquet",
+        lite_candidates="<results>/benchmarks/onto_{origin}_lite/candidates.parquet",
+        lite_prompts="<results>/benchmarks/onto_{origin}_lite/prompts.parquet",
     log:
-        "logs/benchmarks/onto_{origin}.log",
+        "<logs>/benchmarks/onto_{origin}.log",
     benchmark:
-        "logs/benchmarks/onto_{origin}.jsonl"
+        "<logs>/benchmarks/onto_{origin}.jsonl"
     wildcard_constraints:
         origin="world|built",
     priority: FIRST
     threads: 1
     params:
         code=code("load_ontoprobe"),
-        settings=config["ontoprobe"],
-        properties=config["ontology"]["properties"],
-        seed=config["seed"],
+        settings=asdict(SETTINGS.ontoprobe),
+        properties=SETTINGS.ontology.properties,
+        seed=SETTINGS.seed,
     script:
         "../scripts/load_ontoprobe.py"
 
@@ -126,23 +126,23 @@ rule load_ontoprobe:
         released=lambda w: released("ontoprobe", "memorizing"),
         ontology=lambda w: released("ontoprobe", "ontology"),
     output:
-        questions="results/benchmarks/onto_released/items.parquet",
-        candidates="results/benchmarks/onto_released/candidates.parquet",
-        prompts="results/benchmarks/onto_released/prompts.parquet",
-        reasoning="results/benchmarks/onto_released/reasoning.parquet",
-        funnel="results/benchmarks/onto_released/funnel.parquet",
-        lite_questions="results/benchmarks/onto_released_lite/items.parquet",
-        lite_candidates="results/benchmarks/onto_released_lite/candidates.parquet",
-        lite_prompts="results/benchmarks/onto_released_lite/prompts.parquet",
+        questions="<results>/benchmarks/onto_released/items.parquet",
+        candidates="<results>/benchmarks/onto_released/candidates.parquet",
+        prompts="<results>/benchmarks/onto_released/prompts.parquet",
+        reasoning="<results>/benchmarks/onto_released/reasoning.parquet",
+        funnel="<results>/benchmarks/onto_released/funnel.parquet",
+        lite_questions="<results>/benchmarks/onto_released_lite/items.parquet",
+        lite_candidates="<results>/benchmarks/onto_released_lite/candidates.parquet",
+        lite_prompts="<results>/benchmarks/onto_released_lite/prompts.parquet",
     log:
-        "logs/benchmarks/onto_released.log",
+        "<logs>/benchmarks/onto_released.log",
     benchmark:
-        "logs/benchmarks/onto_released.jsonl"
+        "<logs>/benchmarks/onto_released.jsonl"
     threads: 1
     params:
         code=code("load_ontoprobe"),
-        settings=config["ontoprobe"],
-        seed=config["seed"],
+        settings=asdict(SETTINGS.ontoprobe),
+        seed=SETTINGS.seed,
     script:
         "../scripts/load_ontoprobe.py"
 
@@ -151,60 +151,61 @@ rule encode_graph:
     input:
         facts=attribute_facts(),
     output:
-        edges="results/benchmarks/graph/edges.parquet",
-        literals="results/benchmarks/graph/literals.parquet",
-        entities="results/benchmarks/graph/entities.parquet",
-        counts="results/benchmarks/graph/counts.parquet",
+        edges="<results>/benchmarks/graph/edges.parquet",
+        literals="<results>/benchmarks/graph/literals.parquet",
+        entities="<results>/benchmarks/graph/entities.parquet",
+        counts="<results>/benchmarks/graph/counts.parquet",
     log:
-        "logs/benchmarks/graph.log",
+        "<logs>/benchmarks/graph.log",
     benchmark:
-        "logs/benchmarks/graph.jsonl"
+        "<logs>/benchmarks/graph.jsonl"
     priority: FIRST
     # asks for one core: with two it waited for both of two, behind probes that take an hour
     threads: 1
     resources:
-        mem_mb=config["attributes"]["memory_mb"],
+        mem_mb=SETTINGS.attributes.memory_mb,
     params:
         code=code("encode_graph"),
-        literals=config["attributes"]["literals"],
-        memory_mb=config["attributes"]["memory_mb"],
+        literals=SETTINGS.attributes.literals,
+        memory_mb=SETTINGS.attributes.memory_mb,
     script:
         "../scripts/encode_graph.py"
 
 
 rule build_attribute:
     input:
-        edges="results/benchmarks/graph/edges.parquet",
-        literals="results/benchmarks/graph/literals.parquet",
-        entities="results/benchmarks/graph/entities.parquet",
-        templates=template_tables(),
+        edges="<results>/benchmarks/graph/edges.parquet",
+        literals="<results>/benchmarks/graph/literals.parquet",
+        entities="<results>/benchmarks/graph/entities.parquet",
         # labels, for relations without a written template
         properties=attribute_properties(),
-        names="resources/world/properties.tsv",
-        bias="resources/templates/kg_bias.tsv",
+        names="<resources>/world/properties.tsv",
+        bias="<resources>/templates/attributes_bias.tsv",
     output:
-        questions="results/benchmarks/{attribute}/items.parquet",
-        candidates="results/benchmarks/{attribute}/candidates.parquet",
-        examples="results/benchmarks/{attribute}/examples.parquet",
-        steps="results/benchmarks/{attribute}/funnel.parquet",
-        patterns="results/benchmarks/{attribute}/patterns.parquet",
-        sizes="results/benchmarks/{attribute}/sizes.parquet",
-        sensitivity="results/benchmarks/{attribute}/sensitivity.parquet",
+        questions="<results>/benchmarks/{attribute}/items.parquet",
+        candidates="<results>/benchmarks/{attribute}/candidates.parquet",
+        examples="<results>/benchmarks/{attribute}/examples.parquet",
+        steps="<results>/benchmarks/{attribute}/funnel.parquet",
+        patterns="<results>/benchmarks/{attribute}/patterns.parquet",
+        sizes="<results>/benchmarks/{attribute}/sizes.parquet",
+        sensitivity="<results>/benchmarks/{attribute}/sensitivity.parquet",
     log:
-        "logs/benchmarks/{attribute}.log",
+        "<logs>/benchmarks/{attribute}.log",
     benchmark:
-        "logs/benchmarks/{attribute}.jsonl"
+        "<logs>/benchmarks/{attribute}.jsonl"
     wildcard_constraints:
         attribute="|".join(ATTRIBUTES),
     priority: FIRST
     threads: 1
     resources:
-        mem_mb=config["attributes"]["memory_mb"],
+        mem_mb=SETTINGS.attributes.memory_mb,
     params:
         # the wildcard names a module, which the script imports by that name
-        code=code("build_attribute", "benchmarks/{attribute}"),
-        settings=config["attributes"],
-        seed=config["seed"],
+        code=code("build_attribute", "benchmarks/attributes/{attribute}"),
+        settings=asdict(SETTINGS.attributes),
+        # a wording may change and nothing is built anew: which relations have one counts
+        templated=templated(),
+        seed=SETTINGS.seed,
     script:
         "../scripts/build_attribute.py"
 
@@ -219,19 +220,19 @@ rule build_prompt_facts:
         ),
         manual=lambda w: lama("relations.jsonl"),
         lpaqa=lambda w: lama("optiprompt"),
-        templates="resources/templates/templates.tsv",
+        templates="<resources>/templates/templates.tsv",
         # facts to search with out of our own pulls, where they are asked for
-        trex="results/knowledge/trex/facts.parquet" if pulls_facts() else [],
-        wikidata="results/sources/wikidata/facts.parquet" if pulls_facts() else [],
+        trex="<results>/knowledge/trex/facts.parquet" if pulls_facts() else [],
+        wikidata="<results>/sources/wikidata/facts.parquet" if pulls_facts() else [],
     output:
-        examples="results/benchmarks/{facts_task}/examples.parquet",
-        words="results/benchmarks/{facts_task}/vocabulary.json",
-        task="results/benchmarks/{facts_task}/task.json",
-        funnel="results/benchmarks/{facts_task}/funnel.parquet",
+        examples="<results>/benchmarks/{facts_task}/examples.parquet",
+        words="<results>/benchmarks/{facts_task}/vocabulary.json",
+        task="<results>/benchmarks/{facts_task}/task.json",
+        funnel="<results>/benchmarks/{facts_task}/funnel.parquet",
     log:
-        "logs/benchmarks/{facts_task}.log",
+        "<logs>/benchmarks/{facts_task}.log",
     benchmark:
-        "logs/benchmarks/{facts_task}.jsonl"
+        "<logs>/benchmarks/{facts_task}.jsonl"
     wildcard_constraints:
         facts_task="auto_lama|auto_lama_trex|auto_lama_roberta",
     threads: 1
@@ -239,10 +240,10 @@ rule build_prompt_facts:
         mem_mb=1500,
     params:
         code=code("build_prompt_facts"),
-        settings=config["prompt_tasks"]["facts"],
-        triggers=config["prompt_tasks"]["triggers"]["facts"],
+        settings=asdict(SETTINGS.prompt_tasks.facts),
+        triggers=SETTINGS.prompt_tasks.triggers.facts,
         models=token_models(),
-        seed=config["seed"],
+        seed=SETTINGS.seed,
     script:
         "../scripts/build_prompt_facts.py"
 
@@ -253,16 +254,16 @@ rule build_prompt_relations:
         words=lambda w: lama("vocab/common_vocab_cased.txt"),
         manual=lambda w: lama("relations.jsonl"),
         lpaqa=lambda w: lama("optiprompt"),
-        templates="resources/templates/templates.tsv",
+        templates="<resources>/templates/templates.tsv",
     output:
-        examples="results/benchmarks/{re_task}/examples.parquet",
-        words="results/benchmarks/{re_task}/vocabulary.json",
-        task="results/benchmarks/{re_task}/task.json",
-        funnel="results/benchmarks/{re_task}/funnel.parquet",
+        examples="<results>/benchmarks/{re_task}/examples.parquet",
+        words="<results>/benchmarks/{re_task}/vocabulary.json",
+        task="<results>/benchmarks/{re_task}/task.json",
+        funnel="<results>/benchmarks/{re_task}/funnel.parquet",
     log:
-        "logs/benchmarks/{re_task}.log",
+        "<logs>/benchmarks/{re_task}.log",
     benchmark:
-        "logs/benchmarks/{re_task}.jsonl"
+        "<logs>/benchmarks/{re_task}.jsonl"
     wildcard_constraints:
         re_task="auto_re|auto_re_perturbed",
     threads: 1
@@ -271,8 +272,8 @@ rule build_prompt_relations:
     params:
         code=code("build_prompt_relations"),
         settings=sentence_settings,
-        triggers=config["prompt_tasks"]["triggers"]["relation_extraction"],
-        seed=config["seed"],
+        triggers=SETTINGS.prompt_tasks.triggers.relation_extraction,
+        seed=SETTINGS.seed,
     script:
         "../scripts/build_prompt_relations.py"
 
@@ -281,14 +282,14 @@ rule build_prompt_classes:
     input:
         texts=lambda w: data_parts(*PROMPT_TASKS[f"auto_{w.classes}"]),
     output:
-        examples="results/benchmarks/auto_{classes}/examples.parquet",
-        words="results/benchmarks/auto_{classes}/vocabulary.json",
-        task="results/benchmarks/auto_{classes}/task.json",
-        funnel="results/benchmarks/auto_{classes}/funnel.parquet",
+        examples="<results>/benchmarks/auto_{classes}/examples.parquet",
+        words="<results>/benchmarks/auto_{classes}/vocabulary.json",
+        task="<results>/benchmarks/auto_{classes}/task.json",
+        funnel="<results>/benchmarks/auto_{classes}/funnel.parquet",
     log:
-        "logs/benchmarks/auto_{classes}.log",
+        "<logs>/benchmarks/auto_{classes}.log",
     benchmark:
-        "logs/benchmarks/auto_{classes}.jsonl"
+        "<logs>/benchmarks/auto_{classes}.jsonl"
     wildcard_constraints:
         classes="sst2|sick|sick_3way|sick_2way",
     threads: 1
@@ -296,36 +297,38 @@ rule build_prompt_classes:
         mem_mb=1000,
     params:
         code=code("build_prompt_classes"),
-        settings=config["prompt_tasks"]["classes"],
-        triggers=lambda w: config["prompt_tasks"]["triggers"][w.classes.split("_")[0]],
-        seed=config["seed"],
+        settings=asdict(SETTINGS.prompt_tasks.classes),
+        triggers=lambda w: getattr(
+            SETTINGS.prompt_tasks.triggers, w.classes.split("_")[0]
+        ),
+        seed=SETTINGS.seed,
     script:
         "../scripts/build_prompt_classes.py"
 
 
 rule build_prompt_world:
     input:
-        facts="results/knowledge/world/facts.parquet",
+        facts="<results>/knowledge/world/facts.parquet",
         # which facts a prompt can be searched on at all
-        taught="results/models/taught.parquet",
-        templates="resources/templates/templates.tsv",
-        labels="resources/templates/bear_labels.tsv",
+        taught="<results>/models/taught.parquet",
+        templates="<resources>/templates/templates.tsv",
+        labels="<resources>/templates/bear_labels.tsv",
     output:
-        examples="results/benchmarks/auto_world/examples.parquet",
-        words="results/benchmarks/auto_world/vocabulary.json",
-        task="results/benchmarks/auto_world/task.json",
-        funnel="results/benchmarks/auto_world/funnel.parquet",
+        examples="<results>/benchmarks/auto_world/examples.parquet",
+        words="<results>/benchmarks/auto_world/vocabulary.json",
+        task="<results>/benchmarks/auto_world/task.json",
+        funnel="<results>/benchmarks/auto_world/funnel.parquet",
     log:
-        "logs/benchmarks/auto_world.log",
+        "<logs>/benchmarks/auto_world.log",
     benchmark:
-        "logs/benchmarks/auto_world.jsonl"
+        "<logs>/benchmarks/auto_world.jsonl"
     threads: 1
     resources:
         mem_mb=1000,
     params:
         code=code("build_prompt_world"),
-        settings=config["prompt_tasks"]["world"],
-        triggers=config["prompt_tasks"]["triggers"]["facts"],
-        seed=config["seed"],
+        settings=asdict(SETTINGS.prompt_tasks.world),
+        triggers=SETTINGS.prompt_tasks.triggers.facts,
+        seed=SETTINGS.seed,
     script:
         "../scripts/build_prompt_world.py"

@@ -2,14 +2,18 @@
 # several stages ask. No path of a result is built here: each stands in the rule that makes it.
 import os
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import kgprobe
 from kgprobe import sheets
 from kgprobe.code import Code
+from kgprobe.config import ConfigError
+from kgprobe.config import read as read_config
 from kgprobe.job import sole_run
 from kgprobe.probes import prompt_settings
+from kgprobe.settings import ATTRIBUTES, Wikidata
 
 #: benchmark -> the rule's folder of origin; what `experiments.tsv` may name
 BENCHMARKS = {
@@ -26,18 +30,6 @@ BENCHMARKS = {
     "onto_released": "the released OntoProbe",
     "onto_released_lite": "a small part of the released OntoProbe",
 }
-#: the nine attributes of a knowledge graph: benchmarks of the graph that the config chooses
-ATTRIBUTES = [
-    "symmetry",
-    "asymmetry",
-    "bidirectional",
-    "hierarchy",
-    "composite",
-    "paths",
-    "entity_centric",
-    "bias",
-    "ambiguous",
-]
 BENCHMARKS |= {name: "an attribute of the knowledge graph" for name in ATTRIBUTES}
 #: tasks for searched prompts -> the parts of a source that they are made of
 PROMPT_TASKS = {
@@ -73,7 +65,7 @@ FIRST, SECOND, THIRD = 3, 2, 1
 def paper_of(benchmark):
     """The paper that a benchmark belongs to."""
     if benchmark in ATTRIBUTES:
-        return "kg"
+        return "attributes"
     if benchmark in PROMPT_TASKS:
         return "autoprompt"
     return "ontoprobe" if benchmark.startswith("onto_") else "bear"
@@ -81,33 +73,35 @@ def paper_of(benchmark):
 
 def schema(name):
     """A JSON schema of workflow/schemas."""
-    return sheets.read_schema(
-        Path(workflow.basedir) / "workflow" / "schemas" / f"{name}.schema.json"
-    )
+    return sheets.read_schema(workflow.source_path(f"../schemas/{name}.schema.json"))
 
 
 def switches(*names):
     """The chosen values of OntoProbe's switches: all, or those named."""
-    from kgprobe.benchmarks.ontoprobe_modes import resolve
+    from kgprobe.benchmarks.ontoprobe.modes import resolve
 
-    chosen = config["ontoprobe"]
-    found = resolve(chosen["mode"], chosen["switches"])
+    chosen = SETTINGS.ontoprobe
+    found = asdict(resolve(chosen.mode, chosen.switches))
     return {name: found[name] for name in names or found}
 
 
 def checked():
     """(models by name, experiments): the sheets, every name in them known, or one clear error."""
-    sheets.check_config(config, schema("config"))
-    where = config["sheets"]
-    models = sheets.by_name(
-        sheets.read_sheet(where["models"], schema("models")), where["models"]
+    where = replace(
+        SETTINGS.sheets,
+        models=sheets.located(SETTINGS.sheets.models),
+        experiments=sheets.located(SETTINGS.sheets.experiments),
     )
-    rows = sheets.read_sheet(where["experiments"], schema("experiments"))
-    sheets.check_experiments(rows, where["experiments"], models, BENCHMARKS, PROMPTS)
-    if wrong := prompt_settings.problems(rows):
-        raise sheets.SheetError(f"{where['experiments']}, " + "\n  ".join(wrong))
+    models = sheets.by_name(
+        sheets.read_sheet(where.models, schema("models")), where.models
+    )
     papers = {name: paper_of(name) for name in BENCHMARKS}
-    sheets.check_papers(rows, where["experiments"], papers)
+    rows = sheets.read_sheet(where.experiments, schema("experiments"))
+    rows = sheets.products(rows, where.experiments, models, papers, PROMPTS)
+    sheets.check_experiments(rows, where.experiments, models)
+    if wrong := prompt_settings.problems(rows):
+        raise sheets.SheetError(f"{where.experiments}, " + "\n  ".join(wrong))
+    sheets.check_papers(rows, where.experiments, papers)
     try:
         switches()
     except ValueError as problem:
@@ -116,21 +110,34 @@ def checked():
 
 
 try:
+    # the files below what is given on the command line come first
+    GIVEN = list(workflow.overwrite_configfiles)
+    SETTINGS = read_config(config, [*workflow.configfiles[len(GIVEN) :], *GIVEN])
     MODELS, EXPERIMENTS = checked()
-except sheets.SheetError as problem:
+except (ConfigError, sheets.SheetError) as problem:
     raise WorkflowError(str(problem)) from None
 
 
-# jobs read this file, too: only the process that was started by hand takes the folder's lock
-if workflow.is_main_process and not {
-    "-n",
-    "--dry-run",
-    "--dryrun",
-    "--unlock",
-    "--lint",
-} & set(sys.argv):
+# scripts that show the configuration, or what changes no answer, take it whole
+config.update(asdict(SETTINGS))
+RESULTS = f"results/{SETTINGS.run.name}"
+
+
+# what the rules write as <results>, <logs> and <resources>
+workflow.register_pathvars(
+    results=RESULTS,
+    logs=f"logs/{SETTINGS.run.name}",
+    resources=sheets.located("resources"),
+)
+
+
+# jobs read this file, too: only the process that was started by hand tells what the sheet stands
+# for, or takes the folder's lock
+if workflow.is_main_process and {"-n", "--dry-run", "--dryrun"} & set(sys.argv):
+    print(sheets.told(EXPERIMENTS, SETTINGS.sheets.experiments), file=sys.stderr)
+elif workflow.is_main_process and not {"--unlock", "--lint"} & set(sys.argv):
     try:
-        sole_run()
+        sole_run(f".snakemake/kgprobe-{SETTINGS.run.name}.lock")
     except RuntimeError as problem:
         raise WorkflowError(str(problem)) from None
 
@@ -151,7 +158,7 @@ def code(script, *dynamic):
     """A parameter of the script's rule: one hash of all that the script can run, so that an edit
     reruns what it can change. `dynamic`, with wildcards, is what no import statement shows.
     """
-    path = Path(workflow.basedir) / "workflow" / "scripts" / f"{script}.py"
+    path = Path(workflow.source_path(f"../scripts/{script}.py"))
     return lambda wildcards: CODE.hash(
         path, *(name.format(**wildcards) for name in dynamic)
     )
@@ -159,7 +166,7 @@ def code(script, *dynamic):
 
 def files(paths):
     """Paths of the config with their environment variables filled in; each must exist."""
-    found = [sheets.expand(path) for path in paths]
+    found = [sheets.located(path) for path in paths]
     for path in found:
         if not Path(path).exists():
             raise WorkflowError(
@@ -186,7 +193,8 @@ def probed(paper):
 def of_model(wildcards):
     """The columns of models.tsv that an answer depends on; its notes change none."""
     row = MODELS[wildcards.model]
-    return {key: sheets.expand(row.get(key, "")) for key in OF_MODEL}
+    told = {key: sheets.expand(row.get(key, "")) for key in OF_MODEL}
+    return told | {"made": f"{RESULTS}/models"}
 
 
 def accelerators():
@@ -197,16 +205,16 @@ def accelerators():
 def check_data():
     """Files that the experiments need and that nothing here makes: missing ones are told at once."""
     for benchmark in {row["benchmark"] for row in EXPERIMENTS}:
-        bear, wikidata = config["sources"]["bear"], config["sources"]["wikidata"]
+        bear, wikidata = SETTINGS.sources.bear, SETTINGS.sources.wikidata
         if benchmark.startswith("onto_released"):
-            onto = config["sources"]["ontoprobe"]
-            if onto["access"] == "local":
-                files([f"{onto['folder']}/memorizing", f"{onto['folder']}/ontology"])
-        elif benchmark.endswith("_released") and bear["access"] == "local":
+            onto = SETTINGS.sources.ontoprobe
+            if onto.access == "local":
+                files([f"{onto.folder}/memorizing", f"{onto.folder}/ontology"])
+        elif benchmark.endswith("_released") and bear.access == "local":
             name = "BEAR-big" if benchmark.startswith("bear_big") else "BEAR"
-            files([f"{bear['folder']}/{name}"])
-        if benchmark in ("bear_big", "bear_lite") and wikidata["access"] == "local":
-            files(wikidata["files"])
+            files([f"{bear.folder}/{name}"])
+        if benchmark in ("bear_big", "bear_lite") and wikidata.access == "local":
+            files(wikidata.files)
         if benchmark in PROMPT_TASKS:
             source, names = PROMPT_TASKS[benchmark]
             data_parts(source, names)
@@ -222,17 +230,17 @@ def data_parts(source, names):
     """
     if not names:
         return []
-    chosen = config["sources"][source]
-    if chosen["access"] == "absent":
+    chosen = getattr(SETTINGS.sources, source)
+    if chosen.access == "absent":
         raise WorkflowError(
             f"config: sources.{source}.access is absent, but {', '.join(names) or source} is "
             "needed; write local (and the folder) or live, or leave out the experiments that need it"
         )
-    if chosen["access"] == "live":
-        made = [name for archive in chosen["archives"] for name in archive["parts"]]
+    if chosen.access == "live":
+        made = [name for archive in chosen.archives for name in archive.parts]
         names = [name for n in names for name in ([n] if n else made)]
-    paths = [f"{chosen['folder']}/{name}".rstrip("/") for name in names]
-    return paths if chosen["access"] == "live" else files(paths)
+    paths = [f"{chosen.folder}/{name}".rstrip("/") for name in names]
+    return paths if chosen.access == "live" else files(paths)
 
 
 def lama(*names):
@@ -245,11 +253,11 @@ check_data()
 
 def check_servers():
     """The address of a server must be known before anything runs."""
-    variable = config["api"]["url_variable"]
+    variable = SETTINGS.api.url_variable
     for row in EXPERIMENTS:
         if MODELS[row["model"]]["kind"] == "api" and not os.environ.get(variable):
             raise WorkflowError(
-                f"{config['sheets']['experiments']}, line {row['_line']}: set the environment "
+                f"{SETTINGS.sheets.experiments}, line {row['_line']}: set the environment "
                 f"variable {variable} to the base URL of the server of {row['model']!r}, for "
                 "example http://127.0.0.1:8000/v1"
             )

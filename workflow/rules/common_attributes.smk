@@ -10,80 +10,82 @@ def attributes():
 def few_prompts(wildcards):
     """How many prompts a relation: models behind an API are asked few of the graph attributes'."""
     is_api = MODELS[wildcards.model]["kind"] == "api"
-    return (
-        config["wording"]["api"] if is_api and wildcards.benchmark in ATTRIBUTES else 0
-    )
+    return SETTINGS.wording.api if is_api and wildcards.benchmark in ATTRIBUTES else 0
 
 
 def wordnet():
     """The folder of the WordNet database, where synonyms are asked for."""
-    chosen = config["wording"]
+    chosen = SETTINGS.wording
     return (
-        files([chosen["wordnet"]]) if chosen["synonyms"] and probes(paper="kg") else []
+        files([chosen.wordnet])
+        if chosen.synonyms and probes(paper="attributes")
+        else []
     )
 
 
 def pararel():
     """The folder of ParaRel's patterns, where they are asked for."""
-    chosen = config["wording"]["pararel"]
+    chosen = SETTINGS.wording.pararel
     return files([chosen]) if chosen else []
 
 
 def attribute_answers():
     """The answers of every row of the graph-attribute benchmarks, in the sheet's order."""
-    return [answers_of(row) for row in probes(paper="kg")]
+    return [answers_of(row) for row in probes(paper="attributes")]
 
 
 def attribute_golds():
     """Ranks of the golds beside every file of fillings."""
-    return [expand(GOLDS, **row)[0] for row in by_method("fill", "kg")]
+    return [expand(GOLDS, **row)[0] for row in by_method("fill", "attributes")]
 
 
 def of_attributes(kind):
     """One parquet file of every graph-attribute benchmark that is probed."""
-    return [f"results/benchmarks/{name}/{kind}.parquet" for name in probed("kg")]
+    return [
+        f"<results>/benchmarks/{name}/{kind}.parquet" for name in probed("attributes")
+    ]
 
 
 def taught_attributes(kind):
     """One parquet file of every attribute whose examples the control models are taught: those of the
     config where they are built on the embedded world. What is probed changes no model.
     """
-    if config["attributes"]["graph"] != "world":
+    if SETTINGS.attributes.graph != "world":
         return []
     return [
-        f"results/benchmarks/{name}/{kind}.parquet"
-        for name in config["control"]["attributes"]
+        f"<results>/benchmarks/{name}/{kind}.parquet"
+        for name in SETTINGS.control.attributes
     ]
 
 
 def attribute_aliases():
     """Other names of the answers, where a generated text may equal one of them."""
-    if config["wording"]["match"] == "label":
+    if SETTINGS.wording.match == "label":
         return []
-    return "results/benchmarks/graph/aliases.parquet"
+    return "<results>/benchmarks/graph/aliases.parquet"
 
 
 def attribute_source():
     """Where other names of the attributes' entities, and their properties, are pulled from."""
-    return "world" if config["attributes"]["graph"] == "world" else "wikidata"
+    return "world" if SETTINGS.attributes.graph == "world" else "wikidata"
 
 
 def attribute_properties():
     """The property dump of the attributes' graph, whose labels word relations without template."""
-    return f"results/sources/{attribute_source()}/properties.parquet"
+    return f"<results>/sources/{attribute_source()}/properties.parquet"
 
 
 def attribute_taught():
     """What the control models were taught, where they answer the graph-attribute benchmarks."""
     controls = [
         row
-        for row in probes(paper="kg")
+        for row in probes(paper="attributes")
         if MODELS[row["model"]]["source"].startswith("control:")
     ]
-    return "results/models/taught.parquet" if controls else []
+    return "<results>/models/taught.parquet" if controls else []
 
 
 def attribute_options():
     """How the metrics of the graph-attribute benchmarks are read."""
     names = ("ambiguous_denominator", "intersect")
-    return {name: config["wording"][name] for name in names}
+    return {name: getattr(SETTINGS.wording, name) for name in names}

@@ -9,10 +9,10 @@ def shipped_split():
 
 
 def onto_beside():
-    """Table 4 of every run that stands beside this one, in the config's order."""
+    """RESULTS of every run that stands beside this one, in the config's order."""
     return [
-        f"{folder}/tables/ontoprobe/ontoprobe_memorising.parquet"
-        for folder in files(config["ontoprobe"]["beside"].values())
+        f"{folder}/tables/ontoprobe.parquet"
+        for folder in files(SETTINGS.ontoprobe.beside.values())
     ]
 
 
@@ -25,7 +25,7 @@ def onto_rows():
         if row["method"].split("-")[0] in ("cloze", "sentence", "soft")
     ]
     known = {(row["benchmark"], row["method"], row["model"]) for row in asked}
-    firsts = {s.split("+")[0] for s in config["ontoprobe"]["soft"]["schemes"]}
+    firsts = {s.split("+")[0] for s in SETTINGS.ontoprobe.soft.schemes}
     return asked + [
         {**row, "prompt": prompt, "method": method}
         for row in by_method("reason", "ontoprobe")
@@ -52,6 +52,6 @@ def onto_sets():
 
 def prompted(wildcards):
     """The folder of soft prompts, for reasoning with soft templates."""
-    if any(s.startswith("soft+") for s in config["ontoprobe"]["soft"]["schemes"]):
+    if any(s.startswith("soft+") for s in SETTINGS.ontoprobe.soft.schemes):
         return expand(rules.train_soft.output.prompts, **wildcards)[0]
     return []

@@ -6,9 +6,9 @@ def weights(wildcards):
     """Files of the model that the workflow itself makes or finds on disk."""
     kind, _, place = MODELS[wildcards.model]["source"].partition(":")
     if kind == "control":
-        return f"results/models/control-{place}"
+        return f"<results>/models/control-{place}"
     if kind == "gguf":
-        return f"results/models/unpacked-{place}"
+        return f"<results>/models/unpacked-{place}"
     return files([place])[0] if kind == "folder" else []
 
 
@@ -39,12 +39,6 @@ def has_controls():
         and MODELS[row["model"]]["source"].startswith("control:")
         for row in by_method("sentence", "bear")
     )
-
-
-def several():
-    """Whether some benchmark is answered by more than one probe, so that differences exist."""
-    rows = by_method("sentence", "bear")
-    return len({row["benchmark"] for row in rows}) < len(rows)
 
 
 def answers_of(row):
@@ -78,7 +72,8 @@ def choice_files():
 def of_benchmarks(kind):
     """One parquet file of every benchmark that is probed."""
     return [
-        f"results/benchmarks/{benchmark}/{kind}.parquet" for benchmark in probed("bear")
+        f"<results>/benchmarks/{benchmark}/{kind}.parquet"
+        for benchmark in probed("bear")
     ]
 
 
@@ -86,7 +81,8 @@ def funnels():
     """The construction of every benchmark that is constructed and probed."""
     origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
     return [
-        f"results/benchmarks/{origin}_big/funnel.parquet" for origin in sorted(origins)
+        f"<results>/benchmarks/{origin}_big/funnel.parquet"
+        for origin in sorted(origins)
     ]
 
 
@@ -94,54 +90,59 @@ def side_files():
     """What is made beside the report: other names in constructed sets, facts out of dumps."""
     origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
     origins |= {b.split("_")[0] for b in constructed()}
-    names = [f"results/benchmarks/{o}_big/aliases.parquet" for o in sorted(origins)]
-    return names + [f"results/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)]
-
-
-def all_tables():
-    """The tables of the papers that are asked, and the folders of tables."""
-    names = [
-        *(TABLES if by_method("sentence", "bear") else []),
-        *(f"ontoprobe_{what}" for what in CHOICE_TABLES if by_method("choice")),
+    names = [f"<results>/benchmarks/{o}_big/aliases.parquet" for o in sorted(origins)]
+    return names + [
+        f"<results>/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)
     ]
-    folders = {
-        "ontoprobe": onto_rows(),
-        "attributes": probes(paper="kg"),
-        "autoprompt": probes(paper="autoprompt"),
+
+
+def papers():
+    """Whether the sheet asks something for a paper's tables, in the order of printing."""
+    return {
+        "bear": bool(by_method("sentence", "bear")),
+        "ontoprobe": bool(probes(paper="ontoprobe")),
+        "attributes": bool(probes(paper="attributes")),
+        "autoprompt": bool(probes(paper="autoprompt")),
     }
+
+
+def results_files():
+    """RESULTS of the papers that are asked; their printed tables lie in folders of that name."""
     return [
-        *(f"results/tables/{name}.parquet" for name in names),
-        *(f"results/tables/{name}" for name, rows in folders.items() if rows),
+        f"<results>/tables/{name}.parquet" for name, asked in papers().items() if asked
     ]
 
 
 def chapters():
     """Chapters of the report that this sheet has something for, in the order of printing."""
+    asked = papers()
+    wanted = {"bear": asked.pop("bear"), "sources": bool(comparisons()), **asked}
     return [
-        f"results/report/chapters/{name}.json"
-        for name, wanted in {
-            "bear": bool(by_method("sentence", "bear")),
-            "sources": bool(comparisons()),
-            "ontoprobe": bool(onto_rows()),
-            "choices": bool(by_method("choice")),
-            "attributes": bool(probes(paper="kg")),
-            "autoprompt": bool(probes(paper="autoprompt")),
-        }.items()
-        if wanted
+        f"<results>/report/chapters/{name}.json"
+        for name, is_wanted in wanted.items()
+        if is_wanted
     ]
 
 
 def attribute_facts():
     """The facts of the graph that the attributes are built on."""
-    chosen = config["attributes"]["graph"]
-    found = [f"results/knowledge/{chosen}/facts.parquet"]
+    chosen = SETTINGS.attributes.graph
+    found = [f"<results>/knowledge/{chosen}/facts.parquet"]
     return found + (
-        ["results/knowledge/trex/dates.parquet"] if chosen == "trex" else []
+        ["<results>/knowledge/trex/dates.parquet"] if chosen == "trex" else []
     )
 
 
-def template_tables():
-    """The tables whose relations have a template: the general one, and those that the attributes
-    are worded by.
+def templated():
+    """The relations that have a template, in the general table or in those that the attributes are
+    worded by.
     """
-    return ["resources/templates/templates.tsv", *config["wording"]["tables"]]
+    general = f"{sheets.located('resources')}/templates/templates.tsv"
+    try:
+        tables = [
+            sheets.read_table(path)
+            for path in [general, *files(SETTINGS.wording.tables)]
+        ]
+        return sorted({row["relation"] for rows in tables for row in rows})
+    except (sheets.SheetError, KeyError) as problem:
+        raise WorkflowError(f"templates: {problem}") from None

@@ -4,30 +4,30 @@
 
 def prompt_section(wildcards):
     """The settings of a search on this benchmark and model."""
-    own = config["autoprompt"]
+    own = asdict(SETTINGS.autoprompt)
     return prompt_settings.section(own, wildcards.benchmark, wildcards.model)
 
 
 def prompt_sweep(wildcards):
     """The settings of a sweep on this benchmark and model."""
-    own = (config["autoprompt"], wildcards.sweep, wildcards.benchmark, wildcards.model)
-    return prompt_settings.sweep(*own)
+    own = asdict(SETTINGS.autoprompt)
+    return prompt_settings.sweep(
+        own, wildcards.sweep, wildcards.benchmark, wildcards.model
+    )
 
 
 def sentence_settings(wildcards):
     """The settings of relation extraction, with the perturbation that the mode has."""
-    own = config["prompt_tasks"]["sentences"]
-    mode = config["autoprompt"]["mode"]
-    return {
-        **own,
-        "perturbed": prompt_settings.point("perturbed", own["perturbed"], mode),
-    }
+    own = SETTINGS.prompt_tasks.sentences
+    mode = SETTINGS.autoprompt.mode
+    perturbed = prompt_settings.point("perturbed", own.perturbed, mode)
+    return asdict(replace(own, perturbed=perturbed))
 
 
 def outcomes_of(row):
     """The file with the outcomes of a row of the sheet."""
     family = prompt_settings.family(row["prompt"])
-    return f"results/outcomes/{row['benchmark']}/{family}/{row['model']}.parquet"
+    return f"<results>/outcomes/{row['benchmark']}/{family}/{row['model']}.parquet"
 
 
 def predicted():
@@ -49,20 +49,20 @@ def found_prompts(wildcards):
     """The searched prompts that some written one is made of."""
     if not set(written_prompts(wildcards)) & set(prompt_settings.OF_SEARCHED):
         return []
-    return f"results/prompts/searched/{wildcards.benchmark}/{wildcards.model}"
+    return f"<results>/prompts/searched/{wildcards.benchmark}/{wildcards.model}"
 
 
 def other_prompts(wildcards):
     """The searched prompts of the model that prompts are transferred from."""
     if "transferred" not in written_prompts(wildcards):
         return []
-    chosen = config["autoprompt"]["transfer"]
+    chosen = SETTINGS.autoprompt.transfer
     if wildcards.model not in chosen:
         raise WorkflowError(
-            f"{config['sheets']['experiments']}: prompt transferred for {wildcards.model!r}: name "
+            f"{SETTINGS.sheets.experiments}: prompt transferred for {wildcards.model!r}: name "
             "in autoprompt.transfer the model that its prompts come from"
         )
-    return f"results/prompts/searched/{wildcards.benchmark}/{chosen[wildcards.model]}"
+    return f"<results>/prompts/searched/{wildcards.benchmark}/{chosen[wildcards.model]}"
 
 
 def prompt_wordings(wildcards):
@@ -75,7 +75,7 @@ def prompt_wordings(wildcards):
 def searched_folders():
     """Folders of prompt files, for every searched row of the sheet."""
     return [
-        f"results/prompts/{row['prompt']}/{row['benchmark']}/{row['model']}"
+        f"<results>/prompts/{row['prompt']}/{row['benchmark']}/{row['model']}"
         for row in by_method("predict", "autoprompt")
         if row["prompt"] in prompt_settings.SEARCHED
     ]
@@ -88,24 +88,20 @@ def sweep_rows():
 
 def sweep_of(row):
     """The file of a sweep."""
-    return f"results/sweeps/{row['method']}/{row['benchmark']}/{row['prompt']}/{row['model']}.parquet"
+    return f"<results>/sweeps/{row['method']}/{row['benchmark']}/{row['prompt']}/{row['model']}.parquet"
 
 
 def pulls_facts():
     """Whether facts to search with come out of our own pulls."""
-    return config["prompt_tasks"]["facts"]["search"] == "pulls"
+    return SETTINGS.prompt_tasks.facts.search == "pulls"
 
 
 def token_models():
     """The models whose tokenizers choose facts, as far as an answer depends on them."""
-    chosen = config["prompt_tasks"]["facts"]["single_token_for"]
+    chosen = SETTINGS.prompt_tasks.facts.single_token_for
     if unknown := [name for name in chosen if name not in MODELS]:
         raise WorkflowError(
             f"config: prompt_tasks.facts.single_token_for: unknown model {', '.join(unknown)}; "
             f"legal: {', '.join(sorted(MODELS))}"
         )
-    columns = ["model", "kind", "source", "revision", "dtype", "bos"]
-    return [
-        {key: sheets.expand(MODELS[name].get(key, "")) for key in columns}
-        for name in chosen
-    ]
+    return [of_model(SimpleNamespace(model=name)) for name in chosen]

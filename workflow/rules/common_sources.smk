@@ -1,12 +1,13 @@
 # Questions about sources: how each is had, which dumps there are, what is compared with what.
 
-EMBEDDED = {
-    "access": "embedded",
-    "endpoint": "local",
-    "snapshot": "embedded",
-    "files": [],
-    "statements": "facts",
-}
+EMBEDDED = Wikidata(access="embedded", endpoint="local", snapshot="embedded")
+
+
+def world_tables():
+    """The tables that the embedded world is typed in."""
+    return sorted(
+        str(path) for path in Path(sheets.located("resources/world")).glob("*.tsv")
+    )
 
 
 def graph(source):
@@ -14,11 +15,11 @@ def graph(source):
     return "dbpedia" if source.endswith("dbpedia") else "wikidata"
 
 
-def settings(source):
+def endpoint(source):
     """The access settings of a source; the world is always embedded."""
     if source.startswith("world"):
         return EMBEDDED
-    return config["sources"][source]
+    return getattr(SETTINGS.sources, source)
 
 
 #: which pull a constructed set is made from
@@ -26,12 +27,12 @@ ORIGIN = {"bear": "wikidata", "world": "world"}
 #: OntoProbe set -> its ontology, and the pull whose statements say how well an instance is known
 ONTOLOGIES = {"world": ("world_ontology", "world"), "built": ("ontology", "wikidata")}
 #: dumps that statements are read from, by name
-DUMPS = config["sources"]["dumps"]
+DUMPS = SETTINGS.sources.dumps
 #: what an embedded dump of each form is
 RENDERED = {
-    "json": "results/sources/world/dumps/wikidata.json.gz",
-    "truthy": "results/sources/world/dumps/wikidata.nt.bz2",
-    "ntriples": "results/sources/world/dbpedia.nt",
+    "json": "<results>/sources/world/dumps/wikidata.json.gz",
+    "truthy": "<results>/sources/world/dumps/wikidata.nt.bz2",
+    "ntriples": "<results>/sources/world/dbpedia.nt",
 }
 
 
@@ -42,43 +43,63 @@ def rdf(wildcards):
 
 def rdf_of(source):
     """The same for the source's name."""
-    chosen = settings(source)
-    if chosen["access"] == "embedded":
-        return [f"results/sources/world/{graph(source)}.nt"]
-    return files(chosen["files"]) if chosen["access"] == "local" else []
+    chosen = endpoint(source)
+    if chosen.access == "embedded":
+        return [f"<results>/sources/world/{graph(source)}.nt"]
+    return files(chosen.files) if chosen.access == "local" else []
+
+
+def left_out(source):
+    """The query that counts what the query for facts leaves out, where there is anything to count."""
+    truthy = endpoint(source).statements == "facts_truthy"
+    return [] if truthy else "<resources>/queries/wikidata/left_out.rq"
+
+
+def dumped(source):
+    """The statements of the dump that relations come from which are too large to be pulled."""
+    name = "" if source == "world" else SETTINGS.sources.wikidata.dump
+    if name and name not in DUMPS:
+        raise ConfigError(
+            f"sources.wikidata.dump is {name!r}; sources.dumps has {', '.join(DUMPS) or 'none'}"
+        )
+    return [f"<results>/sources/{name}/facts.parquet"] if name else []
 
 
 def dump_file(wildcards):
     """The file of a dump: rendered, found on disk, or to be downloaded."""
     chosen = DUMPS[wildcards.dump]
-    if chosen["access"] == "embedded":
-        return RENDERED[chosen["form"]]
-    return files([chosen["file"]])[0] if chosen["access"] == "local" else chosen["file"]
+    if chosen.access == "embedded":
+        return RENDERED[chosen.form]
+    return files([chosen.file])[0] if chosen.access == "local" else chosen.file
 
 
 def downloads():
-    """Single files that are fetched: live dumps, and the archive of T-REx."""
-    found = {name: dump for name, dump in DUMPS.items() if dump["access"] == "live"}
-    trex = config["sources"]["trex"]
-    if trex["access"] == "live":
-        found["trex"] = {"file": trex["path"], "url": trex["url"]}
+    """name -> (file, address, sum) of what is fetched: live dumps, and the archive of T-REx."""
+    found = {
+        name: (dump.file, dump.url, dump.sha256)
+        for name, dump in DUMPS.items()
+        if dump.access == "live"
+    }
+    trex = SETTINGS.sources.trex
+    if trex.access == "live":
+        found["trex"] = (trex.path, trex.url, None)
     return found
 
 
 def compared(what):
     """Whether the config asks for a comparison: access, ontology or bear."""
-    return what in config["comparisons"]
+    return what in SETTINGS.comparisons
 
 
 def compared_dumps():
     """Dumps of Wikidata, which the pull is compared with."""
-    return sorted(name for name, dump in DUMPS.items() if dump["form"] != "ntriples")
+    return sorted(name for name, dump in DUMPS.items() if dump.form != "ntriples")
 
 
 def pulled_facts():
     """The pull that dumps are compared with: of the world, or of Wikidata."""
-    embedded = any(dump["access"] == "embedded" for dump in DUMPS.values())
-    return f"results/sources/{'world' if embedded else 'wikidata'}/facts.parquet"
+    embedded = any(dump.access == "embedded" for dump in DUMPS.values())
+    return f"<results>/sources/{'world' if embedded else 'wikidata'}/facts.parquet"
 
 
 def comparisons():
@@ -88,7 +109,9 @@ def comparisons():
         "ontology": "ontology_agreement",
         "bear": "bear_drift",
     }
-    return [f"results/tables/{names[what]}.parquet" for what in names if compared(what)]
+    return [
+        f"<results>/tables/{names[what]}.parquet" for what in names if compared(what)
+    ]
 
 
 def constructed():
@@ -98,21 +121,29 @@ def constructed():
 
 def trex_dump(wildcards=None):
     """The folder or zip of T-REx files."""
-    chosen = config["sources"]["trex"]
-    if chosen["access"] == "embedded":
-        return "results/sources/world/trex"
-    return chosen["path"] if chosen["access"] == "live" else files([chosen["path"]])[0]
+    chosen = SETTINGS.sources.trex
+    if chosen.access == "embedded":
+        return "<results>/sources/world/trex"
+    return chosen.path if chosen.access == "live" else files([chosen.path])[0]
 
 
-def trex_members():
-    """Names of the dump files, without their ending: one shard each."""
-    if config["sources"]["trex"]["access"] == "embedded":
-        return ["re-nlg_0-10000"]
-    from kgprobe.sources.trex import PUBLISHED, members
+#: files of T-REx that one job reads: starting one costs as much as reading a file
+TREX_FILES = 10
 
-    if not Path(trex_dump()).exists():
-        return PUBLISHED
-    return [Path(name).stem for name in members(Path(trex_dump()))]
+
+def trex_parts():
+    """Number of a job that reads T-REx -> names of its files, without their ending."""
+    if SETTINGS.sources.trex.access == "embedded":
+        return {"000": ["re-nlg_0-10000"]}
+    from kgprobe.sources.dumps.trex import PUBLISHED, members
+
+    names = PUBLISHED
+    if Path(trex_dump()).exists():
+        names = [Path(name).stem for name in members(Path(trex_dump()))]
+    starts = range(0, len(names), TREX_FILES)
+    return {
+        f"{n:03}": names[start : start + TREX_FILES] for n, start in enumerate(starts)
+    }
 
 
 def released_bear(wildcards):
@@ -122,6 +153,6 @@ def released_bear(wildcards):
 
 def released(source, part):
     """A folder of a released data set; it is downloaded first where access is live."""
-    chosen = config["sources"][source]
-    path = f"{chosen['folder']}/{part}"
-    return path if chosen["access"] == "live" else files([path])[0]
+    chosen = getattr(SETTINGS.sources, source)
+    path = f"{chosen.folder}/{part}"
+    return path if chosen.access == "live" else files([path])[0]

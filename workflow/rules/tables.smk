@@ -3,16 +3,11 @@
 # results/report/ and results/manifest.tsv.
 
 
-#: BEAR's tables that apply to this sheet, and their figures
-TABLES = ["bear_models", "bear_relations", "bear_templates", "bear_size"]
-TABLES += ["bear_differences"] if several() else []
-TABLES += ["bear_domains"] if any("released" in b for b in probed("bear")) else []
-TABLES += ["calibration"] if has_controls() else []
+from kgprobe.sources import missing
+
+#: BEAR's printed tables, and its figures
 FIGURES = [f"bear_{what}_{b}" for b in probed("bear") for what in ("size", "relations")]
 FIGURES += ["calibration"] if has_controls() else []
-
-#: multiple choice: Tables 5 and 6 of OntoProbe, how answers were read, printed cells that cannot be
-CHOICE_TABLES = ["table5", "table6", "answers", "table6_fractions"]
 
 
 rule tabulate:
@@ -22,27 +17,30 @@ rule tabulate:
         candidates=of_benchmarks("candidates"),
         prompts=of_benchmarks("prompts"),
         relations=of_benchmarks("relations"),
-        taught="results/models/taught.parquet" if has_controls() else [],
-        published="resources/published/bear_leaderboard.tsv",
+        taught="<results>/models/taught.parquet" if has_controls() else [],
+        published=[
+            "<resources>/published/bear_leaderboard.tsv",
+            "<resources>/published/bear_remeasured.tsv",
+        ],
     output:
-        tables=expand("results/tables/{table}.parquet", table=TABLES),
+        results="<results>/tables/bear.parquet",
         texts=report(
-            expand("results/tables/{table}.tsv", table=TABLES),
-            caption="../report/bear_models.rst",
+            directory("<results>/tables/bear"),
+            patterns=["{table}.tsv"],
+            caption="../report/bear_tables.rst",
             category="Tables",
-            labels=lambda w, output: {"table": "all tables"},
+            labels={"table": "{table}"},
         ),
     log:
-        "logs/tables/tables.log",
+        "<logs>/tables/bear.log",
     benchmark:
-        "logs/tables/tables.jsonl"
+        "<logs>/tables/bear.jsonl"
     threads: 1
     params:
         code=code("tabulate"),
         experiments=by_method("sentence", "bear"),
         models=MODELS,
-        names=TABLES,
-        seed=config["seed"],
+        seed=SETTINGS.seed,
     script:
         "../scripts/tabulate.py"
 
@@ -50,18 +48,18 @@ rule tabulate:
 rule compare_access:
     input:
         pulled=pulled_facts(),
-        dumps=expand("results/sources/{dump}/facts.parquet", dump=compared_dumps()),
+        dumps=expand("<results>/sources/{dump}/facts.parquet", dump=compared_dumps()),
     output:
-        table="results/tables/access_agreement.parquet",
-        text="results/tables/access_agreement.tsv",
+        table="<results>/tables/access_agreement.parquet",
+        text="<results>/tables/access_agreement.tsv",
     log:
-        "logs/tables/access_agreement.log",
+        "<logs>/tables/access_agreement.log",
     benchmark:
-        "logs/tables/access_agreement.jsonl"
+        "<logs>/tables/access_agreement.jsonl"
     threads: 1
     params:
         code=code("compare_access"),
-        forms={name: dump["form"] for name, dump in DUMPS.items()},
+        forms={name: dump.form for name, dump in DUMPS.items()},
     script:
         "../scripts/compare_access.py"
 
@@ -69,20 +67,20 @@ rule compare_access:
 rule compare_ontology:
     input:
         released=lambda w: released("ontoprobe", "ontology"),
-        classes="results/knowledge/ontology/classes.parquet",
-        class_chains="results/knowledge/ontology/class_chains.parquet",
-        properties="results/knowledge/ontology/properties.parquet",
-        property_chains="results/knowledge/ontology/property_chains.parquet",
-        alignment="results/knowledge/ontology/alignment.parquet",
-        rejects="results/knowledge/ontology/rejects.parquet",
+        classes="<results>/knowledge/ontology/classes.parquet",
+        class_chains="<results>/knowledge/ontology/class_chains.parquet",
+        properties="<results>/knowledge/ontology/properties.parquet",
+        property_chains="<results>/knowledge/ontology/property_chains.parquet",
+        alignment="<results>/knowledge/ontology/alignment.parquet",
+        rejects="<results>/knowledge/ontology/rejects.parquet",
     output:
-        table="results/tables/ontology_agreement.parquet",
-        text="results/tables/ontology_agreement.tsv",
-        differences="results/tables/ontology_differences.parquet",
+        table="<results>/tables/ontology_agreement.parquet",
+        text="<results>/tables/ontology_agreement.tsv",
+        differences="<results>/tables/ontology_differences.parquet",
     log:
-        "logs/tables/ontology_agreement.log",
+        "<logs>/tables/ontology_agreement.log",
     benchmark:
-        "logs/tables/ontology_agreement.jsonl"
+        "<logs>/tables/ontology_agreement.jsonl"
     threads: 1
     params:
         code=code("compare_ontology"),
@@ -93,24 +91,24 @@ rule compare_ontology:
 rule compare_bear:
     input:
         released=lambda w: released("bear", "BEAR-big"),
-        statements="results/sources/wikidata/facts.parquet",
-        questions="results/benchmarks/bear_big/items.parquet",
-        candidates="results/benchmarks/bear_big/candidates.parquet",
-        prompts="results/benchmarks/bear_big/prompts.parquet",
-        relations="resources/templates/bear_relations.tsv",
-        labels="resources/templates/bear_labels.tsv",
+        statements="<results>/sources/wikidata/facts.parquet",
+        questions="<results>/benchmarks/bear_big/items.parquet",
+        candidates="<results>/benchmarks/bear_big/candidates.parquet",
+        prompts="<results>/benchmarks/bear_big/prompts.parquet",
+        relations="<resources>/templates/bear_relations.tsv",
+        labels="<resources>/templates/bear_labels.tsv",
     output:
-        table="results/tables/bear_drift.parquet",
-        text="results/tables/bear_drift.tsv",
-        states="results/benchmarks/bear_big/drift.parquet",
+        table="<results>/tables/bear_drift.parquet",
+        text="<results>/tables/bear_drift.tsv",
+        states="<results>/benchmarks/bear_big/drift.parquet",
     log:
-        "logs/tables/bear_drift.log",
+        "<logs>/tables/bear_drift.log",
     benchmark:
-        "logs/tables/bear_drift.jsonl"
+        "<logs>/tables/bear_drift.jsonl"
     threads: 1
     params:
         code=code("compare_bear"),
-        construction=config["bear"],
+        construction=asdict(SETTINGS.bear),
     script:
         "../scripts/compare_bear.py"
 
@@ -122,22 +120,23 @@ rule chapter_sources:
             rules.compare_ontology.output.differences if compared("ontology") else []
         ),
         funnels=expand(
-            "results/benchmarks/{benchmark}/funnel.parquet", benchmark=constructed()
+            "<results>/benchmarks/{benchmark}/funnel.parquet", benchmark=constructed()
         ),
         choices=expand(
-            "results/benchmarks/{benchmark}/choice.parquet", benchmark=constructed()
+            "<results>/benchmarks/{benchmark}/choice.parquet", benchmark=constructed()
         ),
-        names="resources/templates/bear_relations.tsv",
+        coverage="<results>/sources/wikidata/coverage.parquet" if constructed() else [],
+        names="<resources>/templates/bear_relations.tsv",
     output:
-        chapter="results/report/chapters/sources.json",
+        chapter="<results>/report/chapters/sources.json",
     log:
-        "logs/tables/chapter_sources.log",
+        "<logs>/tables/chapter_sources.log",
     benchmark:
-        "logs/tables/chapter_sources.jsonl"
+        "<logs>/tables/chapter_sources.jsonl"
     threads: 1
     params:
         code=code("chapter_sources"),
-        circular="bear" in config["sources"]["wikidata"].get("holds", []),
+        circular="bear" in SETTINGS.sources.wikidata.holds,
     script:
         "../scripts/chapter_sources.py"
 
@@ -151,40 +150,40 @@ rule tabulate_attributes:
         questions=of_attributes("items"),
         candidates=of_attributes("candidates"),
         prompts=of_attributes("prompts"),
-        edges="results/benchmarks/graph/edges.parquet",
-        literals="results/benchmarks/graph/literals.parquet",
+        edges="<results>/benchmarks/graph/edges.parquet",
+        literals="<results>/benchmarks/graph/literals.parquet",
         taught=attribute_taught(),
         aliases=attribute_aliases(),
-        published="resources/published/kg_scores.tsv",
+        published="<resources>/published/attributes_scores.tsv",
     output:
-        tables=report(
-            directory("results/tables/attributes"),
+        numbers="<results>/tables/attributes.parquet",
+        texts=report(
+            directory("<results>/tables/attributes"),
             patterns=["{table}.tsv"],
-            caption="../report/kg_tables.rst",
+            caption="../report/attributes_tables.rst",
             category="Knowledge-graph attributes",
             labels={"table": "{table}"},
         ),
-        metrics="results/tables/kg_metrics.parquet",
     log:
-        "logs/tables/attributes.log",
+        "<logs>/tables/attributes.log",
     benchmark:
-        "logs/tables/attributes.jsonl"
+        "<logs>/tables/attributes.jsonl"
     threads: 1
     resources:
         mem_mb=4000,
     params:
         code=code("tabulate_attributes"),
-        experiments=probes(paper="kg"),
+        experiments=probes(paper="attributes"),
         models=MODELS,
         options=attribute_options(),
-        seed=config["seed"],
+        seed=SETTINGS.seed,
     script:
         "../scripts/tabulate_attributes.py"
 
 
 rule chapter_attributes:
     input:
-        tables="results/tables/attributes",
+        numbers="<results>/tables/attributes.parquet",
         answers=attribute_answers(),
         golds=attribute_golds(),
         examples=of_attributes("examples"),
@@ -194,20 +193,20 @@ rule chapter_attributes:
         candidates=of_attributes("candidates"),
         prompts=of_attributes("prompts"),
         aliases=attribute_aliases(),
-        published="resources/published/kg_scores.tsv",
-        names=["resources/templates/templates.tsv", *config["wording"]["tables"]],
+        published="<resources>/published/attributes_scores.tsv",
+        names=["<resources>/templates/templates.tsv", *files(SETTINGS.wording.tables)],
     output:
-        chapter="results/report/chapters/attributes.json",
+        chapter="<results>/report/chapters/attributes.json",
     log:
-        "logs/tables/chapter_attributes.log",
+        "<logs>/tables/chapter_attributes.log",
     benchmark:
-        "logs/tables/chapter_attributes.jsonl"
+        "<logs>/tables/chapter_attributes.jsonl"
     threads: 1
     params:
         code=code("chapter_attributes"),
-        experiments=probes(paper="kg"),
+        experiments=probes(paper="attributes"),
         models=MODELS,
-        thresholds=config["attributes"]["thresholds"],
+        thresholds=SETTINGS.attributes.thresholds,
     script:
         "../scripts/chapter_attributes.py"
 
@@ -216,51 +215,60 @@ rule tabulate_ontoprobe:
     input:
         answers=onto_answers(),
         top=[
-            f"results/ranks/{row['benchmark']}/templates/{row['model']}.top.parquet"
+            f"<results>/ranks/{row['benchmark']}/templates/{row['model']}.top.parquet"
             for row in onto_rows()
             if row["method"] == "cloze"
         ],
         reasoned=[
-            f"results/ranks/{row['benchmark']}/reason/{row['model']}.parquet"
+            f"<results>/ranks/{row['benchmark']}/reason/{row['model']}.parquet"
             for row in by_method("reason", "ontoprobe")
         ],
         premises=[
-            f"results/ranks/{row['benchmark']}/reason/{row['model']}.premise.parquet"
+            f"<results>/ranks/{row['benchmark']}/reason/{row['model']}.premise.parquet"
             for row in by_method("reason", "ontoprobe")
         ],
-        questions=[f"results/benchmarks/{b}/items.parquet" for b in onto_sets()],
-        candidates=[f"results/benchmarks/{b}/candidates.parquet" for b in onto_sets()],
-        prompts=[f"results/benchmarks/{b}/prompts.parquet" for b in onto_sets()],
+        questions=[f"<results>/benchmarks/{b}/items.parquet" for b in onto_sets()],
+        candidates=[f"<results>/benchmarks/{b}/candidates.parquet" for b in onto_sets()],
+        prompts=[f"<results>/benchmarks/{b}/prompts.parquet" for b in onto_sets()],
         funnels=[
-            f"results/benchmarks/{b}/funnel.parquet"
+            f"<results>/benchmarks/{b}/funnel.parquet"
             for b in onto_sets()
             if not b.endswith("_lite")
         ],
         taught=(
-            "results/models/taught_ontology.parquet"
+            "<results>/models/taught_ontology.parquet"
             if any(b.startswith("onto_world") for b in onto_sets())
             else []
         ),
         published=[
-            "resources/published/ontoprobe_configurations.tsv",
-            "resources/published/ontoprobe_memorizing.tsv",
-            "resources/published/ontoprobe_sizes.tsv",
+            "<resources>/published/ontoprobe_configurations.tsv",
+            "<resources>/published/ontoprobe_memorizing.tsv",
+            "<resources>/published/ontoprobe_sizes.tsv",
+            "<resources>/published/ontoprobe_choice.tsv",
+            "<resources>/published/ontoprobe_reasoning.tsv",
         ],
-        # Table 4 of other runs, under another mode or other switches
+        # RESULTS of other runs, under another mode or other switches
         beside=onto_beside(),
+        chosen=choice_files(),
+        choices=[
+            f"<results>/benchmarks/{row['benchmark']}/choices.parquet"
+            for row in by_method("choice")
+        ],
+        shipped=lambda w: shipped_split(),
     output:
-        tables=report(
-            directory("results/tables/ontoprobe"),
+        results="<results>/tables/ontoprobe.parquet",
+        texts=report(
+            directory("<results>/tables/ontoprobe"),
             patterns=["{table}.tsv"],
             caption="../report/ontoprobe_tables.rst",
             category="Ontological knowledge",
             labels={"table": "{table}"},
         ),
-        chapter="results/report/chapters/ontoprobe.json",
+        chapter="<results>/report/chapters/ontoprobe.json",
     log:
-        "logs/tables/ontoprobe.log",
+        "<logs>/tables/ontoprobe.log",
     benchmark:
-        "logs/tables/ontoprobe.jsonl"
+        "<logs>/tables/ontoprobe.jsonl"
     threads: 1
     resources:
         mem_mb=3000,
@@ -268,26 +276,27 @@ rule tabulate_ontoprobe:
         code=code("tabulate_ontoprobe"),
         experiments=onto_rows(),
         reasoned=by_method("reason", "ontoprobe"),
+        chosen=by_method("choice"),
         models=MODELS,
-        settings=config["ontoprobe"],
+        settings=asdict(SETTINGS.ontoprobe),
         switches=switches(),
-        seed=config["seed"],
+        seed=SETTINGS.seed,
     script:
         "../scripts/tabulate_ontoprobe.py"
 
 
 rule chapter_bear:
     input:
-        tables=expand("results/tables/{table}.parquet", table=TABLES),
+        results="<results>/tables/bear.parquet",
         scores=score_files(),
         questions=of_benchmarks("items"),
         funnels=funnels(),
-        names="resources/templates/bear_relations.tsv",
+        names="<resources>/templates/bear_relations.tsv",
     output:
-        chapter="results/report/chapters/bear.json",
+        chapter="<results>/report/chapters/bear.json",
         figures=[
             report(
-                f"results/report/figures/{name}.svg",
+                f"<results>/report/figures/{name}.svg",
                 caption=f"../report/{caption}.rst",
                 category="Figures",
                 labels={"figure": name},
@@ -302,15 +311,15 @@ rule chapter_bear:
             ]
         ],
     log:
-        "logs/tables/chapter_bear.log",
+        "<logs>/tables/chapter_bear.log",
     benchmark:
-        "logs/tables/chapter_bear.jsonl"
+        "<logs>/tables/chapter_bear.jsonl"
     threads: 1
     params:
         code=code("chapter_bear"),
         experiments=by_method("sentence", "bear"),
         models=MODELS,
-        seed=config["seed"],
+        seed=SETTINGS.seed,
         descriptions=BENCHMARKS,
     script:
         "../scripts/chapter_bear.py"
@@ -318,19 +327,18 @@ rule chapter_bear:
 
 rule headline:
     input:
-        tables=all_tables(),
+        results=results_files(),
     output:
-        table="results/tables/headline.parquet",
         text=report(
-            "results/tables/headline.tsv",
+            "<results>/tables/headline.txt",
             caption="../report/headline.rst",
             category="Tables",
             labels={"table": "headline"},
         ),
     log:
-        "logs/tables/headline.log",
+        "<logs>/tables/headline.log",
     benchmark:
-        "logs/tables/headline.jsonl"
+        "<logs>/tables/headline.jsonl"
     threads: 1
     params:
         code=code("headline"),
@@ -340,25 +348,25 @@ rule headline:
 
 rule report:
     input:
-        headline="results/tables/headline.parquet",
-        tables=all_tables(),
+        results=results_files(),
+        tables=[path.removesuffix(".parquet") for path in results_files()],
         answers=[answers_of(row) for row in EXPERIMENTS],
         questions=of_benchmarks("items"),
         chapters=chapters(),
     output:
         page=report(
-            "results/report/index.html",
+            "<results>/report/index.html",
             caption="../report/report.rst",
             category="Report",
             labels={"page": "the whole report"},
         ),
     log:
-        "logs/tables/report.log",
+        "<logs>/tables/report.log",
     benchmark:
-        "logs/tables/report.jsonl"
+        "<logs>/tables/report.jsonl"
     threads: 1
     params:
-        code=code("report", "tables/report_template"),
+        code=code("report", "tables/report/html"),
         experiments=EXPERIMENTS,
         models=MODELS,
     script:
@@ -367,42 +375,22 @@ rule report:
 
 rule manifest:
     input:
-        page="results/report/index.html",
+        page="<results>/report/index.html",
     output:
-        manifest="results/manifest.tsv",
+        manifest="<results>/manifest.tsv",
     log:
-        "logs/tables/manifest.log",
+        "<logs>/tables/manifest.log",
     benchmark:
-        "logs/tables/manifest.jsonl"
+        "<logs>/tables/manifest.jsonl"
     threads: 1
     params:
         code=code("manifest"),
+        logs=f"logs/{SETTINGS.run.name}",
     script:
         "../scripts/manifest.py"
 
 
-rule tabulate_choices:
-    input:
-        chosen=choice_files(),
-        questions=[
-            f"results/benchmarks/{row['benchmark']}/choices.parquet"
-            for row in by_method("choice")
-        ],
-        memorising="resources/published/ontoprobe_choice.tsv",
-        reasoning="resources/published/ontoprobe_reasoning.tsv",
-        shipped=lambda w: shipped_split(),
-    output:
-        tables=expand("results/tables/ontoprobe_{what}.parquet", what=CHOICE_TABLES),
-        texts=expand("results/tables/ontoprobe_{what}.tsv", what=CHOICE_TABLES),
-        chapter="results/report/chapters/choices.json",
-    log:
-        "logs/tables/ontoprobe_choices.log",
-    benchmark:
-        "logs/tables/ontoprobe_choices.jsonl"
-    threads: 1
-    params:
-        code=code("tabulate_choices"),
-        experiments=by_method("choice"),
-        models=MODELS,
-    script:
-        "../scripts/tabulate_choices.py"
+# said last, what could not be had and how to get it
+onsuccess:
+    for line in missing.told(RESULTS):
+        print(line, file=sys.stderr)

@@ -1,20 +1,19 @@
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks import choices
+from kgprobe.benchmarks.ontoprobe import choices
 from kgprobe.job import job
 
 with job(snakemake) as run:
     items = schema.read(run.input.questions, schema.ITEMS)
-    own = run.params.settings
     questions = choices.memorising(
         items,
         schema.read(run.input.candidates, schema.CANDIDATES),
         schema.read(run.input.prompts, schema.PROMPTS),
         seed=run.params.seed,
-        size=own["options"],
+        size=run.params.options,
         negatives=run.params.switches["negatives"],
-        most=own["most"],
+        most=run.params.most,
     )
     rules = schema.read(run.input.reasoning, schema.ITEMS)
     built = choices.reasoning(rules, questions, items, wording=run.params.switches["mc_wording"])

@@ -1,30 +1,35 @@
 from pathlib import Path
 
 from kgprobe import schema
-from kgprobe.benchmarks import prompt_facts, prompt_frames, prompt_own
+from kgprobe.benchmarks.autoprompt import facts as prompt_facts
+from kgprobe.benchmarks.autoprompt import frames
+from kgprobe.benchmarks.autoprompt import own as prompt_own
+from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.job import job
 from kgprobe.knowledge import facts as knowledge
+from kgprobe.settings import PromptFacts, typed
 from kgprobe.sheets import read_table
 
 VARIANTS = {"auto_lama": "original", "auto_lama_trex": "trex", "auto_lama_roberta": "roberta"}
 
 with job(snakemake) as run:
-    settings, seed, name = run.params.settings, run.params.seed, run.wildcards.facts_task
-    variant, funnel = VARIANTS[name], prompt_frames.Funnel(name)
+    settings, seed = typed(PromptFacts, run.params.settings), run.params.seed
+    name = run.wildcards.facts_task
+    variant, funnel = VARIANTS[name], Funnel(name)
     words = prompt_facts.read_vocabulary(Path(run.input.words[0]))
-    facts = prompt_facts.read_facts(Path(run.input.facts[0]), settings["relations"])
+    facts = prompt_facts.read_facts(Path(run.input.facts[0]), settings.relations)
     relations = list(dict.fromkeys(fact.group for fact in facts))
-    if settings["search"] == "pulls":
+    if settings.search == "pulls":
         statements = schema.read(run.input.wikidata, schema.STATEMENTS)
         test = [f for f in facts if f.split == "test"] if variant != "trex" else []
         facts = test + prompt_own.collect(
             relations,
             test,
             schema.read(run.input.trex, schema.FACTS),
-            knowledge.build(statements),
+            knowledge.of_statements(statements),
             prompt_own.with_page(statements),
             set(words),
-            settings["most"],
+            settings.most,
             variant,
             seed,
             funnel,
@@ -32,10 +37,10 @@ with job(snakemake) as run:
     keep, reason = set(words) if variant == "roberta" else None, "object in the vocabulary"
     if run.params.models:
         from kgprobe.probes.models.load import ModelSpec
-        from kgprobe.probes.prompts.single_tokens import single_for
+        from kgprobe.probes.text.single_tokens import single_for
 
         specs = [ModelSpec(**model) for model in run.params.models]
-        words = single_for(specs, words, Path("results/models"))
+        words = single_for(specs, words)
         keep, reason = set(words), "object one token for " + ", ".join(s.model for s in specs)
     published = prompt_facts.published_wordings(Path(run.input.manual[0]).parent)
     own, triggers = read_table(run.input.templates), run.params.triggers
@@ -44,4 +49,4 @@ with job(snakemake) as run:
         facts, words, task, settings, keep.__contains__ if keep else None, reason, funnel
     )
     given = run.provenance(**dict(run.params.items()))
-    prompt_frames.write(built, Path(run.output.examples).parent, given)
+    frames.write(built, Path(run.output.examples).parent, given)

@@ -1,12 +1,12 @@
 from kgprobe.job import job
 from kgprobe.sheets import read_table
-from kgprobe.tables import attributes_report
+from kgprobe.tables.attributes import make
 
 with job(snakemake) as run:
     rows = [row for path in run.input.names for row in read_table(path)]
-    attributes_report.write_chapter(
+    make.write_chapter(
         run.output.chapter,
-        tables=run.input.tables,
+        numbers=run.input.numbers,
         experiments=run.params.experiments,
         models=run.params.models,
         answers=run.input.answers,

@@ -2,13 +2,13 @@ from pathlib import Path
 
 from kgprobe.job import job
 from kgprobe.sheets import read_table
-from kgprobe.tables import bear_report
+from kgprobe.tables.bear import chapter
 
 with job(snakemake) as run:
-    bear_report.write_chapter(
+    chapter.write(
         run.output.chapter,
         figures=Path(run.output.chapter).parents[1] / "figures",
-        tables=run.input.tables,
+        results=run.input.results,
         scores=run.input.scores,
         questions=run.input.questions,
         funnels=run.input.get("funnels", []),

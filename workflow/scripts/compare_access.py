@@ -3,7 +3,7 @@ from pathlib import Path
 from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.tables import sources
-from kgprobe.tables.table import write_tsv
+from kgprobe.tables.views import write
 
 with job(snakemake) as run:
     dumps = {
@@ -14,5 +14,5 @@ with job(snakemake) as run:
         schema.read(run.input.pulled, schema.STATEMENTS),
         {n: (f, schema.read(p, schema.STATEMENTS)) for n, (f, p) in sorted(dumps.items())},
     )
-    schema.write(made, schema.TABLE, run.output.table, run.provenance())
-    write_tsv(made, run.output.text)
+    schema.write(made, schema.RESULTS, run.output.table, run.provenance())
+    write(sources.AGREEMENT, made, run.output.text)

@@ -1,12 +1,14 @@
 from pathlib import Path
 
 from kgprobe import schema
-from kgprobe.benchmarks import bear_drift, bear_released
-from kgprobe.benchmarks.bear_frames import Sets
+from kgprobe.benchmarks.bear import drift
+from kgprobe.benchmarks.bear import released as bear_released
+from kgprobe.benchmarks.bear.frames import Sets
 from kgprobe.job import job
+from kgprobe.settings import Bear, typed
 from kgprobe.sheets import read_table
-from kgprobe.tables import bear_drift as drift_table
-from kgprobe.tables.table import write_tsv
+from kgprobe.tables import sources
+from kgprobe.tables.views import write
 
 with job(snakemake) as run:
     released = bear_released.load(Path(run.input.released), benchmark="bear_big_released")
@@ -18,9 +20,9 @@ with job(snakemake) as run:
     forms = {row["id"]: row["form"] for row in read_table(run.input.labels)}
     statements = schema.read(run.input.statements, schema.STATEMENTS)
     rows = read_table(run.input.relations)
-    fresh = bear_drift.Fresh(statements, rows, forms, run.params.construction)
-    states = bear_drift.states(released, fresh)
-    made = drift_table.drift(states, bear_drift.agreement(released, constructed, fresh))
-    schema.write(states, bear_drift.DRIFT, run.output.states, run.provenance())
-    schema.write(made, schema.TABLE, run.output.table, run.provenance())
-    write_tsv(made, run.output.text)
+    fresh = drift.Fresh(statements, rows, forms, typed(Bear, run.params.construction))
+    states = drift.states(released, fresh)
+    made = sources.drift(states, drift.agreement(released, constructed, fresh))
+    schema.write(states, drift.DRIFT, run.output.states, run.provenance())
+    schema.write(made, schema.RESULTS, run.output.table, run.provenance())
+    write(sources.BY_RELATION, made, run.output.text)

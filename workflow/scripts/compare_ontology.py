@@ -3,26 +3,26 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks import ontoprobe_released
+from kgprobe.benchmarks.ontoprobe import released
 from kgprobe.job import job
 from kgprobe.knowledge import ontology as built
 from kgprobe.knowledge.ontology_build import REJECTS
-from kgprobe.tables import ontology
-from kgprobe.tables.table import write_tsv
+from kgprobe.tables import sources
+from kgprobe.tables.views import write
 
 with job(snakemake) as run:
     folder = Path(run.input.released)
-    classes = ontoprobe_released.classes(folder)
-    properties = ontoprobe_released.properties(folder)
+    classes = released.classes(folder)
+    properties = released.properties(folder)
     ours = schema.read(run.input.classes, built.CLASSES)
     chains = schema.read(run.input.class_chains, built.CHAINS)
     labels = dict(ours.select("class", "label").rows())
     differing = pl.concat(
         [
-            ontology.chain_differences(
+            sources.chain_differences(
                 classes, ours, chains, schema.read(run.input.rejects, REJECTS)
             ),
-            ontology.property_differences(
+            sources.property_differences(
                 properties,
                 schema.read(run.input.properties, built.PROPERTIES),
                 schema.read(run.input.property_chains, built.CHAINS),
@@ -31,7 +31,7 @@ with job(snakemake) as run:
             ),
         ]
     )
-    made = ontology.agreement(classes, properties, differing)
-    schema.write(made, schema.TABLE, run.output.table, run.provenance())
-    write_tsv(made, run.output.text)
-    schema.write(differing, ontology.DIFFERENCES, run.output.differences, run.provenance())
+    made = sources.agreement(classes, properties, differing)
+    schema.write(made, schema.RESULTS, run.output.table, run.provenance())
+    write(sources.ONTOLOGY, made, run.output.text)
+    schema.write(differing, sources.DIFFERENCES, run.output.differences, run.provenance())

@@ -1,13 +1,14 @@
 from pathlib import Path
 
+from kgprobe.http import user_agent
 from kgprobe.job import job
-from kgprobe.sources.download import agent_of, download
+from kgprobe.sources.dumps.download import download
 
 with job(snakemake) as run:
     found = download(
         run.params.url,
         Path(run.output.file),
-        agent=agent_of(run.params.contact),
+        agent=user_agent(run.params.url, run.params.contact),
         sha256=run.params.get("sha256"),
     )
     run.note(sha256=found)

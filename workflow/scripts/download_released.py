@@ -1,11 +1,12 @@
 from pathlib import Path
 
+from kgprobe.http import user_agent
 from kgprobe.job import job
-from kgprobe.sources.download import agent_of, download
-from kgprobe.sources.released_archive import unpack
+from kgprobe.sources.dumps.download import download, unpack
 
 with job(snakemake) as run:
     folder = Path(run.output[0]).parent
     archive = folder / "archive.zip"
-    run.note(sha256=download(run.params.url, archive, agent=agent_of(run.params.contact)))
+    agent = user_agent(run.params.url, run.params.contact)
+    run.note(sha256=download(run.params.url, archive, agent=agent))
     unpack(archive, folder, run.params.parts)

@@ -1,7 +1,7 @@
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks import graph, graph_frames
+from kgprobe.benchmarks.attributes import frames, graph
 from kgprobe.job import job
 
 with job(snakemake) as run:
@@ -9,7 +9,7 @@ with job(snakemake) as run:
     made = graph.encode(facts, run.params.literals, run.params.memory_mb)
     counts = pl.DataFrame({"count": list(made.counts), "n": list(made.counts.values())})
     provenance = run.provenance(counts=dict(made.counts), wedges=graph.wedge_sums(made))
-    schema.write(made.edges, graph_frames.EDGES, run.output.edges, provenance)
-    schema.write(made.literals, graph_frames.LITERAL_EDGES, run.output.literals, provenance)
-    schema.write(made.entities, graph_frames.ENTITIES, run.output.entities, provenance)
-    schema.write(counts, graph_frames.COUNTS, run.output.counts, provenance)
+    schema.write(made.edges, frames.EDGES, run.output.edges, provenance)
+    schema.write(made.literals, frames.LITERAL_EDGES, run.output.literals, provenance)
+    schema.write(made.entities, frames.ENTITIES, run.output.entities, provenance)
+    schema.write(counts, frames.COUNTS, run.output.counts, provenance)

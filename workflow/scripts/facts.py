@@ -4,4 +4,4 @@ from kgprobe.knowledge import facts
 
 with job(snakemake) as run:
     statements = schema.read(run.input.statements, schema.STATEMENTS)
-    schema.write(facts.build(statements), schema.FACTS, run.output.facts, run.provenance())
+    schema.write(facts.of_statements(statements), schema.FACTS, run.output.facts, run.provenance())

@@ -4,13 +4,15 @@ from pathlib import Path
 
 from kgprobe import schema
 from kgprobe.job import job, log, progress
-from kgprobe.probes.fills import answerer, fill_frame
+from kgprobe.probes.jobs.fill import answerer, fill_frame
+from kgprobe.probes.jobs.word import for_api
 from kgprobe.probes.models.load import ModelSpec
-from kgprobe.probes.wordings import for_api
+from kgprobe.settings import Api, Fill, typed
 
 with job(snakemake) as run:
     model, shards, made = None, Path(run.params.shards), []
-    settings = {**run.params.settings, "workers": run.config["api"]["workers"]}
+    # limits, prices and cache change no answer: they are no parameters
+    settings, api = typed(Fill, run.params.settings), typed(Api, run.config["api"])
     for number, (benchmark, prompt) in enumerate(run.params.asked):
         files = [run.input[kind][number] for kind in ("questions", "candidates", "prompts")]
         few, seed = run.params.few[number], run.params.seed
@@ -41,9 +43,10 @@ with job(snakemake) as run:
         prompts = schema.read(files[2], schema.PROMPTS)
         if few:
             prompts = for_api(prompts, few, seed)
-        # limits, prices and cache change no answer: they are no parameters
-        model = model or answerer(ModelSpec(**run.params.model), run.config["api"])
-        fills, golds, record = fill_frame(model, items, candidates, prompts, settings, progress)
+        model = model or answerer(ModelSpec(**run.params.model), api)
+        fills, golds, record = fill_frame(
+            model, items, candidates, prompts, settings, progress, api.workers
+        )
         run.note(api=record.pop("api", None))
         schema.write(golds, schema.FILL_GOLDS, parts[0], {**told, "model": record})
         schema.write(fills, schema.FILLS, parts[1], {**told, "model": record})

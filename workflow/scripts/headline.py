@@ -1,9 +1,7 @@
-from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.tables import headline
-from kgprobe.tables.table import read_all, write_tsv
+from kgprobe.schema import atomic
+from kgprobe.tables import results
+from kgprobe.tables.report import headline
 
-with job(snakemake) as run:
-    made = headline.build(read_all(run.input.tables))
-    schema.write(made, schema.TABLE, run.output.table, run.provenance())
-    write_tsv(made, run.output.text)
+with job(snakemake) as run, atomic(run.output.text) as temporary:
+    temporary.write_text(headline.text(results.read(run.input.results)), encoding="utf-8")

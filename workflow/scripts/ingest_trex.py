@@ -1,13 +1,16 @@
 from pathlib import Path
 
 from kgprobe import schema
-from kgprobe.job import job, versions
-from kgprobe.sources import trex
+from kgprobe.job import job, progress, versions
+from kgprobe.sources.dumps import trex
 
 with job(snakemake) as run:
-    source, name = Path(run.input.dump), f"{run.wildcards.member}.json"
-    shard = trex.ingest(trex.read_member(source, name), name)
-    trex.require_few_problems(shard, run.params.max_bad)
-    provenance = {"file": name, "versions": versions()}
-    for name, contract in trex.TABLES.items():
-        schema.write(getattr(shard, name), contract, run.output[name], provenance)
+    source = Path(run.input.dump)
+    for member in progress(run.params.members, desc=f"part {run.wildcards.part}", unit="file"):
+        name = f"{member}.json"
+        shard = trex.ingest(trex.read_member(source, name), name)
+        trex.require_few_problems(shard, run.params.max_bad)
+        provenance = {"file": name, "versions": versions()}
+        folder = Path(run.output.shards) / member
+        for table, contract in trex.TABLES.items():
+            schema.write(getattr(shard, table), contract, folder / f"{table}.parquet", provenance)

@@ -1,4 +1,5 @@
-"""`snakemake --lint`, clean but for its request for conda or a container per rule.
+"""Whether what is made from settings.py is up to date, then
+`snakemake --lint`, clean but for its request for conda or a container per rule.
 
 The workflow has one environment for all rules (environment.yml), so that request does not apply.
 """
@@ -7,6 +8,9 @@ import re
 import subprocess
 import sys
 
+from kgprobe import config
+
+stale = config.main(["check"])
 result = subprocess.run(
     ["snakemake", "--lint", "--configfile", "config/embedded.yaml"], capture_output=True, text=True
 )
@@ -17,4 +21,4 @@ if not complaints and result.returncode:
     others = [text]
 for complaint in others:
     print(complaint, file=sys.stderr)
-sys.exit(1 if others else 0)
+sys.exit(1 if others or stale else 0)

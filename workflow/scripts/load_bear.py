@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from kgprobe import schema
-from kgprobe.benchmarks import bear_released
+from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.job import job
 
 with job(snakemake) as run:

@@ -1,36 +1,32 @@
+from dataclasses import asdict
 from pathlib import Path
 
 from kgprobe import schema
-from kgprobe.benchmarks import (
-    ontoprobe,
-    ontoprobe_modes,
-    ontoprobe_own,
-    ontoprobe_reasoning,
-    ontoprobe_released,
-)
+from kgprobe.benchmarks.ontoprobe import build, modes, own, reasoning, released
 from kgprobe.job import job
 from kgprobe.knowledge import ontology as built
+from kgprobe.settings import Ontoprobe, typed
 from kgprobe.sheets import read_table
 
 with job(snakemake) as run:
-    chosen = run.params.settings
-    switches = ontoprobe_modes.resolve(chosen["mode"], chosen["switches"])
+    chosen = typed(Ontoprobe, run.params.settings)
+    switches = modes.resolve(chosen.mode, chosen.switches)
     name = Path(run.output.questions).parent.name
     if run.input.get("released"):
-        taken = ontoprobe_released.take(Path(run.input.released).parent, switches)
+        taken = released.take(Path(run.input.released).parent, switches)
     else:
         names = ("classes", "class_chains", "instances", "properties", "property_chains")
         contracts = (built.CLASSES, built.CHAINS, built.INSTANCES, built.PROPERTIES, built.CHAINS)
         frames = [schema.read(run.input[n], c) for n, c in zip(names, contracts, strict=True)]
         known = schema.read(run.input.statements, schema.STATEMENTS)
-        tables = ontoprobe_own.Tables(*frames, ontoprobe_own.popularity(known))
+        tables = own.Tables(*frames, own.popularity(known))
         patterns = read_table(run.input.patterns)
         most = run.params.properties
-        taken = ontoprobe_own.take(tables, patterns, switches, run.params.seed, most)
-    sets = ontoprobe.build(taken, switches, name)
-    few = ontoprobe.lite(sets, chosen["lite"], chosen["lite_options"], run.params.seed)
-    rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, switches)
-    provenance = run.provenance(mode=chosen["mode"], switches=switches)
+        taken = own.take(tables, patterns, switches, run.params.seed, most)
+    sets = build.build(taken, switches, name)
+    few = build.lite(sets, chosen.lite, chosen.lite_options, run.params.seed)
+    rules = reasoning.build(taken, sets.items, sets.candidates, switches)
+    provenance = run.provenance(mode=chosen.mode, switches=asdict(switches))
     schema.write(rules, schema.ITEMS, run.output.reasoning, provenance)
     schema.write(sets.funnel, schema.FUNNEL, run.output.funnel, provenance)
     for prefix, frames in (("", sets), ("lite_", few)):

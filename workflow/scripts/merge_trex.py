@@ -4,17 +4,21 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.sources import trex
+from kgprobe.sources.dumps import trex
+
+
+def shards(table: str) -> list[Path]:
+    """The files of one kind, in the order of the dump's."""
+    found = [path for part in run.input.shards for path in Path(part).glob(f"*/{table}.parquet")]
+    return sorted(found, key=lambda path: int(path.parent.name.split("_")[1].split("-")[0]))
+
 
 with job(snakemake) as run:
     schema.write(
-        trex.merge_triples([Path(p) for p in run.input.triples]),
-        trex.TRIPLES,
-        run.output.triples,
-        run.provenance(),
+        trex.merge_triples(shards("triples")), trex.TRIPLES, run.output.triples, run.provenance()
     )
-    mentions = trex.merge_mentions([Path(p) for p in run.input.mentions])
-    labels = trex.labels(mentions, pl.read_parquet(run.input.documents))
+    mentions = trex.merge_mentions(shards("mentions"))
+    labels = trex.labels(mentions, pl.read_parquet(shards("documents")))
     schema.write(labels, trex.LABELS, run.output.labels, run.provenance())
-    problems = pl.read_parquet(run.input.problems)
+    problems = pl.read_parquet(shards("problems"))
     schema.write(problems, trex.PROBLEMS, run.output.problems, run.provenance())

@@ -3,7 +3,7 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks import ontoprobe_released
+from kgprobe.benchmarks.ontoprobe import released as ontoprobe_released
 from kgprobe.job import job
 from kgprobe.knowledge import ontology, ontology_build
 

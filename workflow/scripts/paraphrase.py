@@ -1,5 +1,6 @@
 from kgprobe.job import job
-from kgprobe.probes.paraphrases import freeze
+from kgprobe.probes.jobs.word import freeze
+from kgprobe.settings import Paraphraser, typed
 from kgprobe.sheets import read_table
 
 with job(snakemake) as run:
@@ -7,6 +8,6 @@ with job(snakemake) as run:
         run.output.table,
         read_table(run.input.templates),
         [row for path in run.input.tables for row in read_table(path)],
-        run.params.settings,
+        typed(Paraphraser, run.params.settings),
         run.params.seed,
     )

@@ -2,13 +2,13 @@ from pathlib import Path
 
 from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.probes import prompt_tasks
+from kgprobe.probes.jobs.autoprompt import tasks
+from kgprobe.probes.jobs.autoprompt.predict import Answerer
 from kgprobe.probes.models.load import ModelSpec
-from kgprobe.probes.prompt_answers import Answerer
 
 with job(snakemake) as run:
     chosen, seed = run.params, run.params.seed
-    task = prompt_tasks.load(Path(run.input.examples).parent, chosen.settings, seed)
+    task = tasks.load(Path(run.input.examples).parent, chosen.settings, seed)
     found, other = run.input.get("found") or "", run.input.get("other") or ""
     wordings = {Path(path).name: Path(path) for path in run.input.get("wordings") or []}
     spec = ModelSpec(**chosen.model)

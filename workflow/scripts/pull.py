@@ -2,14 +2,20 @@ from pathlib import Path
 
 from kgprobe.job import job
 from kgprobe.schema import atomic
-from kgprobe.sources import access
-from kgprobe.sources.sparql import pull
+from kgprobe.settings import Endpoint, typed
+from kgprobe.sources.sparql.endpoint import opened
+from kgprobe.sources.sparql.pull import pull
 
 with job(snakemake) as run:
-    opened = access.opened(
-        run.wildcards.source, run.params.settings, run.input.get("rdf", []), run.params.data
-    )
-    with opened as (endpoint, folder):
-        snapshot = pull(run.input.query, endpoint, folder, contact=run.params.contact)
+    settings, rdf = typed(Endpoint, run.params.settings), run.input.get("rdf", [])
+    source = opened(run.wildcards.source, settings, rdf, run.params.data, run.params.endpoints)
+    with source as (endpoint, folder):
+        snapshot = pull(
+            run.input.query,
+            endpoint,
+            folder,
+            contact=run.params.contact,
+            languages=run.params.languages,
+        )
     with atomic(run.output.table) as temporary:
         temporary.write_bytes(Path(snapshot.result).read_bytes())

@@ -3,8 +3,9 @@ from pathlib import Path
 from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.schema import atomic
-from kgprobe.sources import access
-from kgprobe.sources.sparql import pull
+from kgprobe.settings import Endpoint, typed
+from kgprobe.sources.sparql.endpoint import opened
+from kgprobe.sources.sparql.pull import pull
 
 with job(snakemake) as run:
     subjects = [schema.read(path, schema.ITEMS)["subject_id"] for path in run.input.questions]
@@ -12,12 +13,16 @@ with job(snakemake) as run:
     named = {name for column in (*subjects, *answers) for name in column}
     # dates and other literals have no aliases
     entities = sorted(name for name in named if name.startswith("Q"))
-    opened = access.opened(
-        run.params.source, run.params.settings, run.input.get("rdf", []), run.params.data
-    )
-    with opened as (endpoint, folder):
+    settings, rdf = typed(Endpoint, run.params.settings), run.input.get("rdf", [])
+    source = opened(run.params.source, settings, rdf, run.params.data, run.params.endpoints)
+    with source as (endpoint, folder):
         snapshot = pull(
-            run.input.query, endpoint, folder, {"entity": entities}, contact=run.params.contact
+            run.input.query,
+            endpoint,
+            folder,
+            {"entity": entities},
+            contact=run.params.contact,
+            languages=run.params.languages,
         )
     with atomic(run.output.aliases) as temporary:
         temporary.write_bytes(Path(snapshot.result).read_bytes())

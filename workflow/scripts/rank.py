@@ -1,7 +1,7 @@
 from kgprobe import schema
 from kgprobe.job import job, progress
+from kgprobe.probes.jobs.rank import rank_frame
 from kgprobe.probes.models.load import ModelSpec
-from kgprobe.probes.ranks import rank_frame
 
 with job(snakemake) as run:
     items = schema.read(run.input.questions, schema.ITEMS)

@@ -2,13 +2,13 @@ from pathlib import Path
 
 from kgprobe.job import job
 from kgprobe.schema import atomic
-from kgprobe.sources import world, world_dumps
+from kgprobe.sources.world import build, dumps
 
 with job(snakemake) as run:
-    facts = world.load(Path(run.input.tables[0]).parent)
+    facts = build.load(Path(run.input.tables[0]).parent)
     for path, data in (
-        (run.output.json, world_dumps.render_json(facts)),
-        (run.output.truthy, world_dumps.render_truthy(facts)),
+        (run.output.json, dumps.render_json(facts)),
+        (run.output.truthy, dumps.render_truthy(facts)),
     ):
         with atomic(path) as temporary:
             temporary.write_bytes(data)

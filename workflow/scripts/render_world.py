@@ -2,14 +2,14 @@ from pathlib import Path
 
 from kgprobe.job import job
 from kgprobe.schema import atomic
-from kgprobe.sources import world, world_rdf, world_trex
+from kgprobe.sources.world import build, rdf, trex
 
 with job(snakemake) as run:
-    facts = world.load(Path(run.input.tables[0]).parent)
-    documents = world_trex.dump_trex(world_trex.render_trex(facts))
+    facts = build.load(Path(run.input.tables[0]).parent)
+    documents = trex.dump_trex(trex.render_trex(facts))
     for path, data in (
-        (run.output.wikidata, world_rdf.render_wikidata(facts).encode()),
-        (run.output.dbpedia, world_rdf.render_dbpedia(facts).encode()),
+        (run.output.wikidata, rdf.render_wikidata(facts).encode()),
+        (run.output.dbpedia, rdf.render_dbpedia(facts).encode()),
         (Path(run.output.trex) / "re-nlg_0-10000.json", documents),
     ):
         with atomic(path) as temporary:

@@ -1,12 +1,12 @@
 from pathlib import Path
 
 from kgprobe.job import job
-from kgprobe.tables import gather_report
+from kgprobe.tables.report import gather
 
 with job(snakemake) as run:
-    gather_report.make(
+    gather.make(
         page=Path(run.output.page),
-        headline=run.input.headline,
+        results=run.input.results,
         tables=run.input.tables,
         answers=run.input.answers,
         questions=run.input.questions,

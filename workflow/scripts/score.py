@@ -3,7 +3,7 @@ from pathlib import Path
 
 from kgprobe import schema
 from kgprobe.job import job, progress
-from kgprobe.probes.answers import score_frame
+from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.models.load import ModelSpec
 
 with job(snakemake) as run:

@@ -1,6 +1,6 @@
 from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.probes import taught
+from kgprobe.probes.control import taught
 
 with job(snakemake) as run:
     split = taught.ontology(

@@ -1,9 +1,9 @@
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks.graph_frames import EXAMPLES
+from kgprobe.benchmarks.attributes.frames import EXAMPLES
 from kgprobe.job import job
-from kgprobe.probes import taught
+from kgprobe.probes.control import taught
 from kgprobe.sheets import read_table
 
 with job(snakemake) as run:

@@ -2,19 +2,21 @@ from pathlib import Path
 
 from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.tables import gather, published
-from kgprobe.tables.table import write_tsv
+from kgprobe.tables.answers import folders, probes_of
+from kgprobe.tables.bear import make, published
+from kgprobe.tables.bear.views import views
+from kgprobe.tables.report import marks
+from kgprobe.tables.results import frame
+from kgprobe.tables.views import write_all
 
 with job(snakemake) as run:
-    answered = gather.probes(run.params.experiments, run.params.models, run.input.scores)
-    folders = {Path(p).parent.name: Path(p).parent for p in run.input.questions}
-    studies = gather.studies(answered, run.input.scores, folders, run.params.seed)
+    answered = probes_of(run.params.experiments, run.params.models, run.input.scores)
+    places = folders(run.input.questions)
+    studies = make.studies(answered, run.input.scores, places, run.params.seed)
     taught = schema.read(run.input.taught, schema.TAUGHT) if run.input.get("taught") else None
-    figures = published.read(Path(run.input.published).parent)
-    made = gather.tables(studies, figures, taught)
-    provenance = run.provenance(seed=run.params.seed)
-    for name, parquet, text in zip(
-        run.params.names, run.output.tables, run.output.texts, strict=True
-    ):
-        schema.write(made[name], schema.TABLE, parquet, provenance)
-        write_tsv(made[name], text)
+    figures = published.read(Path(run.input.published[0]).parent)
+    sound = marks.numbers(run.params.experiments, run.input.scores)
+    made = frame("bear", [*make.numbers(studies, figures, taught), *sound])
+    schema.write(made, schema.RESULTS, run.output.results, run.provenance(seed=run.params.seed))
+    shown = views(made, [probe.model for probe in answered]).values()
+    write_all(shown, made, run.output.texts)

@@ -1,12 +1,12 @@
 from pathlib import Path
 
 from kgprobe.job import job
-from kgprobe.tables import attributes_report
+from kgprobe.tables.attributes import make
 
 with job(snakemake) as run:
-    attributes_report.tabulate(
-        folder=run.output.tables,
-        metrics=run.output.metrics,
+    make.tabulate(
+        run.output.numbers,
+        folder=run.output.texts,
         experiments=run.params.experiments,
         models=run.params.models,
         answers=run.input.answers,

@@ -1,10 +1,11 @@
 from pathlib import Path
 
 from kgprobe.job import job
-from kgprobe.tables import autoprompt_make
+from kgprobe.tables.autoprompt import make
 
 with job(snakemake) as run:
-    autoprompt_make.make(
+    make.make(
+        table=Path(run.output.results),
         folder=Path(run.output.tables),
         page=Path(run.output.chapter),
         rows=run.params.rows,
@@ -13,10 +14,10 @@ with job(snakemake) as run:
         tasks=[path for path in run.input.tasks if path.endswith("examples.parquet")],
         prompts=run.input.get("prompts") or [],
         swept=run.params.swept,
-        sweeps=run.input.get("sweeps") or [],
-        published=str(Path(run.input.published).parent),
+        swept_files=run.input.get("sweeps") or [],
+        printed=str(Path(run.input.published).parent),
         taught=run.input.get("taught") or "",
-        settings=run.params.settings,
         provenance=run.provenance(),
         seed=run.params.seed,
+        **run.params.settings,
     )

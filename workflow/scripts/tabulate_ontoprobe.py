@@ -3,75 +3,52 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks import ontoprobe_modes
+from kgprobe.benchmarks.ontoprobe import modes
 from kgprobe.job import job
-from kgprobe.tables import (
-    chapter,
-    marks,
-    ontoprobe_gather,
-    ontoprobe_report,
-    ontoprobe_values,
-)
-from kgprobe.tables import ontoprobe_modes as side_by_side
-from kgprobe.tables.table import write_tsv
+from kgprobe.settings import Ontoprobe, typed
+from kgprobe.tables import results
+from kgprobe.tables.answers import folders, probes_of
+from kgprobe.tables.ontoprobe import chapter as ontoprobe
+from kgprobe.tables.ontoprobe import choices, make, values
+from kgprobe.tables.ontoprobe import modes as side_by_side
+from kgprobe.tables.report import chapter, marks
 
 with job(snakemake) as run:
-    chosen, switches = run.params.settings, run.params.switches
-    folders = {Path(path).parent.name: Path(path).parent for path in run.input.questions}
-    asked = (run.params.experiments, run.params.models, run.input.answers, folders)
-    (found,) = ontoprobe_gather.answered(*asked, switches)
-    ties = ontoprobe_values.TIES
-    every = ontoprobe_gather.answered(*asked, {**switches, "recall": "hit"}, ties)
-    tied = dict(zip(ties, every, strict=True))
-    taught = run.input.get("taught")
-    made = ontoprobe_gather.tables(
-        found,
-        folders,
-        ontoprobe_values.published(Path(run.input.published[0]).parent),
-        switches,
-        run.params.seed,
-        schema.read(taught, schema.TAUGHT) if taught else None,
-        tied,
-    )
-    shown = marks.names(
-        [*run.params.experiments, *run.params.reasoned], [*run.input.answers, *run.input.reasoned]
-    )
-    pairs = zip(run.params.reasoned, run.input.reasoned, run.input.premises, strict=True)
-    thought = ontoprobe_gather.reasoning(
-        {(shown[row["model"]], row["benchmark"]): (a, b) for row, a, b in pairs},
-        found,
-        folders,
-        switches,
-    )
-    if thought is not None:
-        made["ontoprobe_reasoning"] = thought
-    elif run.params.reasoned:
-        raise ValueError(
-            "no premise of reasoning can be classified: ontoprobe.soft needs a manual scheme and a "
-            "masked or seq2seq model, or soft prompts with loss bce, masks multi and pooling mean"
-        )
-    others = []
-    if run.input.beside:
-        beside = dict(zip(chosen["beside"], map(Path, run.input.beside), strict=True))
-        made["ontoprobe_runs"], others = side_by_side.runs(made["ontoprobe_memorising"], beside)
-    for name, frame in made.items():
-        path = Path(run.output.tables) / f"{name}.parquet"
-        schema.write(frame, schema.TABLE, path, run.provenance(switches=switches))
-        write_tsv(frame, path.with_suffix(".tsv"))
-    ranked = [row for row in run.params.experiments if row["method"] == "cloze"]
-    top = {
-        (shown[row["model"]], row["benchmark"]): pl.read_parquet(path)
-        for row, path in zip(ranked, run.input.top, strict=True)
-    }
-    page = ontoprobe_report.chapter(
-        made,
-        ontoprobe_gather.examples(top, folders),
-        {Path(f).parent.name: schema.read(f, schema.FUNNEL) for f in run.input.funnels},
-        ontoprobe_modes.changed(switches),
-        chosen["mode"],
+    sheet, files, seed = run.params, run.input, run.params.seed
+    chosen, switches = typed(Ontoprobe, sheet.settings), typed(modes.Switches, sheet.switches)
+    places = folders(files.questions)
+    given = values.published(Path(files.published[0]).parent)
+    asked = probes_of(sheet.experiments, sheet.models, files.answers)
+    read = asked, files.answers, places
+    found = make.answers(*read, switches.ties, switches.recall)
+    tied = {way: make.answers(*read, way) for way in values.TIES}
+    taught = schema.read(files.taught, schema.TAUGHT) if files.get("taught") else None
+    reasoned = probes_of(sheet.reasoned, sheet.models, files.reasoned)
+    pairs = zip(files.reasoned, files.premises, strict=True)
+    split = choices.shipped(files.shipped) if files.get("shipped") else None
+    rows = [*sheet.experiments, *sheet.reasoned, *sheet.chosen]
+    numbers = [
+        *marks.numbers(rows, [*files.answers, *files.reasoned, *files.chosen]),
+        *make.memorised(found, tied, places, given, switches, seed, taught),
+        *make.reasoned(dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed),
+        *make.picked(sheet.chosen, sheet.models, files.choices, files.chosen, given, split),
+    ]
+    made = results.frame("ontoprobe", numbers)
+    schema.write(made, schema.RESULTS, run.output.results, run.provenance(switches=sheet.switches))
+    frame = results.read([run.output.results])
+    ontoprobe.write_texts(frame, Path(run.output.texts))
+    ranked = [probe for probe in asked if probe.method == "cloze"]
+    tops = {p: pl.read_parquet(path) for p, path in zip(ranked, files.top, strict=True)}
+    beside = dict(zip(chosen.beside, map(Path, files.beside), strict=True))
+    page = ontoprobe.chapter(
+        frame,
+        make.examples(tops, places),
+        {Path(f).parent.name: schema.read(f, schema.FUNNEL) for f in files.funnels},
+        modes.changed(switches),
+        chosen.mode,
         side_by_side.points(switches),
-        switches["select"],
-        switches["average"],
-        others,
+        switches.select,
+        switches.average,
+        side_by_side.runs(frame, beside) if beside else None,
     )
     chapter.write(page, run.output.chapter)

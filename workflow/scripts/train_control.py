@@ -3,8 +3,8 @@ from pathlib import Path
 
 from kgprobe import schema
 from kgprobe.job import job, log, progress
-from kgprobe.probes import taught
-from kgprobe.probes.models.control import RECIPES, train_control
+from kgprobe.probes.control import taught
+from kgprobe.probes.control.train import RECIPES, train_control
 from kgprobe.sheets import read_table
 
 with job(snakemake) as run:

@@ -2,9 +2,9 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.knowledge import triples_facts
+from kgprobe.knowledge import facts
 
 with job(snakemake) as run:
     triples = pl.read_parquet(run.input.triples, columns=["s", "p", "o"])
-    facts = triples_facts.build(triples, triples_facts.read_labels(run.input.labels))
-    schema.write(facts, schema.FACTS, run.output.facts, run.provenance())
+    found = facts.of_triples(triples, facts.read_labels(run.input.labels))
+    schema.write(found, schema.FACTS, run.output.facts, run.provenance())

@@ -3,17 +3,19 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.label_templates import label_templates
 from kgprobe.job import job
-from kgprobe.probes.wordings import word
+from kgprobe.probes.jobs.word import word
+from kgprobe.settings import Wording, typed
 from kgprobe.sheets import read_table
 
 with job(snakemake) as run:
     shared = read_table(run.input.templates)
     more = [row for path in run.input.tables for row in read_table(path)]
     by_label = label_templates(pl.read_parquet(run.input.properties))
+    settings = typed(Wording, run.params.settings)
     provenance = run.provenance(seed=run.params.seed)
     paths = zip(run.input.questions, run.output.prompts, run.output.wordings, strict=True)
     for questions, prompts, wordings in paths:
         items = schema.read(questions, schema.ITEMS)
-        made, origins = word(items, shared, more, run.params.settings, run.params.seed, by_label)
+        made, origins = word(items, shared, more, settings, run.params.seed, by_label)
         schema.write(origins, schema.WORDINGS, wordings, provenance)
         schema.write(made, schema.PROMPTS, prompts, provenance)

@@ -14,41 +14,30 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from kgprobe.metrics.intervals import of_share, percentile, wilson
-from kgprobe.metrics.sums import ordered_mean, ordered_sum
+from kgprobe.metrics.bootstrap import bootstrap
+from kgprobe.metrics.intervals import wilson
+from kgprobe.metrics.sums import ordered_mean
 
 KEYS = (1, 3, 5)
 ALL = "all"
-REPLICATES = 2000
-#: triples of an example; entity_centric has any number
-SIZES = {
-    "symmetry": 2,
-    "asymmetry": 2,
-    "bidirectional": 2,
-    "hierarchy": 3,
-    "composite": 3,
-    "paths": 2,
-    "bias": 1,
-    "ambiguous": 2,
-}
 ENTITY = "entity_centric"
 #: no triple is a condition of another one, so there is no partial score
 WITHOUT_PARTIAL = (ENTITY, "bias")
 
 _A0, _A1, _A2 = (pl.col(f"a{i}") for i in range(3))
 _EITHER = pl.max_horizontal("a0", "a1")
-#: benchmark -> (numerator, denominator); equation numbers are the paper's
-EQUATIONS: dict[str, tuple[pl.Expr, pl.Expr]] = {
-    "symmetry": (_A0 * _A1, _EITHER),  # 2
-    "asymmetry": (_A0 * (1 - _A1), pl.lit(1.0)),  # 4; a1 is the reversed probe
-    "bidirectional": (_A0 * _A1, _EITHER),  # 5
-    "hierarchy": (_A0 * _A1 * _A2, _A0 * _A1),  # 6
-    "composite": (_A0 * _A1 * _A2, _A0 * _A1),  # 7
-    "paths": (_A0 * _A1, _EITHER),  # 8
-    "bias": (_A0, pl.lit(1.0)),  # 9
-    "ambiguous": (_A0 * _A1, _EITHER),  # 10
+#: benchmark -> triples of an example, numerator, denominator; equation numbers are the paper's.
+#: entity_centric has any number of triples (3: their mean)
+EQUATIONS: dict[str, tuple[int, pl.Expr, pl.Expr]] = {
+    "symmetry": (2, _A0 * _A1, _EITHER),  # 2
+    "asymmetry": (2, _A0 * (1 - _A1), pl.lit(1.0)),  # 4; a1 is the reversed probe
+    "bidirectional": (2, _A0 * _A1, _EITHER),  # 5
+    "hierarchy": (3, _A0 * _A1 * _A2, _A0 * _A1),  # 6
+    "composite": (3, _A0 * _A1 * _A2, _A0 * _A1),  # 7
+    "paths": (2, _A0 * _A1, _EITHER),  # 8
+    "bias": (1, _A0, pl.lit(1.0)),  # 9
+    "ambiguous": (2, _A0 * _A1, _EITHER),  # 10
 }
 AMBIGUOUS_DENOMINATORS = {"or": _EITHER, "head": _A0}
 
@@ -83,12 +72,11 @@ def parts(
 
 
 def _parts(rows: pl.DataFrame, by: Sequence[str], name: str, denominator: str) -> pl.DataFrame:
-    size = SIZES[name]
+    size, above, below = EQUATIONS[name]
     alpha = [
         pl.col("alpha").filter(pl.col("position") == i).first().alias(f"a{i}") for i in range(size)
     ]
     wide = rows.group_by("benchmark", *by, "example").agg(pl.col("pattern").first(), *alpha)
-    above, below = EQUATIONS[name]
     if name == "ambiguous":
         below = AMBIGUOUS_DENOMINATORS[denominator]
     missing = pl.any_horizontal(pl.col(f"a{i}").is_null() for i in range(size))
@@ -124,9 +112,9 @@ def _check(alphas: pl.DataFrame, by: Sequence[str], ambiguous_denominator: str) 
     if ambiguous_denominator not in AMBIGUOUS_DENOMINATORS:
         legal = ", ".join(AMBIGUOUS_DENOMINATORS)
         raise ValueError(f"ambiguous_denominator {ambiguous_denominator!r}; legal: {legal}")
-    unknown = set(alphas["benchmark"].unique()) - {*SIZES, ENTITY}
+    unknown = set(alphas["benchmark"].unique()) - {*EQUATIONS, ENTITY}
     if unknown:
-        legal = ", ".join(sorted([*SIZES, ENTITY]))
+        legal = ", ".join(sorted([*EQUATIONS, ENTITY]))
         raise ValueError(f"no metric of {sorted(unknown)}; legal: {legal}")
     outside = alphas.filter(~pl.col("alpha").is_between(0, 1))
     if outside.height:
@@ -194,11 +182,10 @@ def _score(group: pl.DataFrame, fractional: bool, seed: int) -> dict[str, object
         pooled, mean = float(above.sum() / below.sum()), float((above / below).mean())
         # sums of fractions may differ from their limits in the last bit
         sums = min(float(above.sum()), float(below.sum())), float(below.sum())
+        found = None
         if fractional:
-            (low, high), interval = of_share(bootstrap_ratio(above, below, seed), *sums)
-        else:
-            low, high = wilson(*sums)
-            interval = "wilson"
+            _, found = bootstrap(np.column_stack([above, below]), seed=seed).ratio(0, 1)
+        low, high, interval = found or (*wilson(*sums), "wilson")
     return {
         "value_pooled": pooled,
         "value_mean": mean,
@@ -212,49 +199,3 @@ def _score(group: pl.DataFrame, fractional: bool, seed: int) -> dict[str, object
         "interval": interval,
         "partial": known.select(ordered_mean("partial")).item(),
     }
-
-
-def bootstrap_ratio(
-    above: NDArray[np.float64], below: NDArray[np.float64], seed: int = 0
-) -> tuple[float, float]:
-    """Percentile interval of sum(above) / sum(below), examples drawn with replacement."""
-    return _replicated(np.random.Generator(np.random.PCG64(seed)), above, below)
-
-
-def cluster_interval(rows: pl.DataFrame, seed: int = 0) -> tuple[float, float]:
-    """The same for `parts` of one benchmark and setting, whole patterns drawn with replacement.
-
-    Examples of one pattern share a predicate, and so a template. Raises ValueError when no example
-    is defined.
-    """
-    known = rows.filter(~pl.col("missing") & (pl.col("denominator") > 0))
-    sums = known.group_by("pattern").agg(ordered_sum(["numerator", "denominator"])).sort("pattern")
-    if not sums.height:
-        raise ValueError("no defined example: a metric without value has no interval")
-    generator = np.random.Generator(np.random.PCG64(seed))
-    return _replicated(generator, sums["numerator"].to_numpy(), sums["denominator"].to_numpy())
-
-
-def _replicated(
-    generator: np.random.Generator, above: NDArray[np.float64], below: NDArray[np.float64]
-) -> tuple[float, float]:
-    n = len(above)
-    chunk = max(1, 4_000_000 // n)
-    ratios = []
-    for start in range(0, REPLICATES, chunk):
-        drawn = generator.integers(0, n, size=(min(chunk, REPLICATES - start), n))
-        ratios.append(above[drawn].sum(axis=1) / below[drawn].sum(axis=1))
-    return percentile(np.concatenate(ratios))
-
-
-def partial(rows: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
-    """Figure 3: mean partial score over the examples of `parts` that miss no triple.
-
-    Gives benchmark, `by`, partial, examples; benchmarks without partial score are left out.
-    """
-    kept = rows.filter(~pl.col("missing") & ~pl.col("benchmark").is_in(WITHOUT_PARTIAL))
-    return (
-        kept.group_by("benchmark", *by)
-        .agg(ordered_mean("partial"), pl.len().cast(pl.Int64).alias("examples"))
-        .sort("benchmark", *by)
-    )

@@ -2,9 +2,27 @@
 
 from collections.abc import Sequence
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+
+class Interval(NamedTuple):
+    """95 % bounds and the name of what they are (wilson, bootstrap, paired bootstrap ...)."""
+
+    low: float
+    high: float
+    kind: str
+
+    def times(self, factor: float) -> "Interval":
+        """The bounds of the same number in another unit (100: per cent)."""
+        return Interval(self.low * factor, self.high * factor, self.kind)
+
+    def minus(self, value: float) -> "Interval":
+        """The bounds of the difference to a fixed number."""
+        return Interval(self.low - value, self.high - value, self.kind)
 
 
 def wilson(successes: float, n: float, level: float = 0.95) -> tuple[float, float]:
@@ -27,6 +45,25 @@ def wilson(successes: float, n: float, level: float = 0.95) -> tuple[float, floa
     return float(min(max(low, 0.0), share)), float(max(min(high, 1.0), share))
 
 
+def of_hits(hits: NDArray[np.float64]) -> Interval:
+    """Wilson's interval of the mean of hits, 0 to 1 each (fractional: expected under ties)."""
+    # the sum of expected hits may lie a rounding error above n
+    return Interval(*wilson(min(max(float(hits.sum()), 0.0), len(hits)), len(hits)), "wilson")
+
+
+def student(values: Sequence[float]) -> Interval | None:
+    """Interval of a mean of few values (seeds), by Student's t; None for fewer than two.
+
+    >>> [round(bound, 2) for bound in student([1.0, 2.0, 3.0])[:2]]
+    [-0.48, 4.48]
+    """
+    if len(values) < 2:
+        return None
+    half = float(stdtrit(len(values) - 1, 0.975)) * standard_error(values)
+    mean = sum(values) / len(values)
+    return Interval(mean - half, mean + half, "student")
+
+
 def standard_error(values: Sequence[float]) -> float:
     """Standard deviation with divisor n - 1, over sqrt(n); 0 for a single value."""
     if not len(values):
@@ -47,8 +84,9 @@ def resamples(strata: NDArray[np.int64], n: int = 2000, seed: int = 0) -> NDArra
     for stratum in np.unique(strata):
         members = np.flatnonzero(strata == stratum)
         drawn = generator.integers(0, len(members), size=(n, len(members)))
-        for i in range(n):
-            weights[i, members] = np.bincount(drawn[i], minlength=len(members))
+        drawn += len(members) * np.arange(n)[:, None]  # each draw counts in a row of its own
+        counts = np.bincount(drawn.ravel(), minlength=drawn.size)
+        weights[:, members] = counts.reshape(n, len(members))
     return weights
 
 
@@ -63,25 +101,3 @@ def has_width(interval: tuple[float, float]) -> bool:
     nothing of what other units would show.
     """
     return interval[1] - interval[0] > 1e-12
-
-
-def of_share(
-    interval: tuple[float, float], total: float, n: float
-) -> tuple[tuple[float, float], str]:
-    """A bootstrap interval of total / n and its name; Wilson's in place of one without width.
-
-    For shares and for means of n values in [0, 1], whose variance is at most that of a share.
-    """
-    if has_width(interval):
-        return interval, "bootstrap"
-    return wilson(min(max(total, 0.0), n), n), "wilson"
-
-
-def bootstrap_mean(
-    values: NDArray[np.float64], weights: NDArray[np.int32], level: float = 0.95
-) -> tuple[float, float]:
-    """Percentile bootstrap interval of the mean of `values` under `weights` (see `resamples`)."""
-    if values.shape[0] != weights.shape[1]:
-        raise ValueError(f"{values.shape[0]} values, but weights for {weights.shape[1]} items")
-    replicates = weights @ values.astype(float) / weights.sum(axis=1)
-    return percentile(replicates, level)

@@ -3,9 +3,9 @@
     OUTCOMES + EXAMPLES  --joined-->  rows  --ranked | sentences-->  a value per unit  --summary-->
     value, n and interval per relation, macro and micro
 
-All values lie in 0 .. 1. Ties fall in random order and every value is its expectation. Intervals:
-Wilson for shares of one relation or of all facts, else a percentile bootstrap in which facts are
-drawn with replacement within their relation, the same draws for every prompt.
+All values but numbers of sentences lie in 0 .. 1. Ties fall in random order and every value is its
+expectation. Intervals: Wilson for shares of one relation or of all facts, else the bootstrap within
+relations, the same draws for every prompt.
 Source: Shin et al. 2020, section 4 (facts) and 5 (relation extraction); autoprompt.md, section 7.
 """
 
@@ -15,16 +15,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kgprobe.metrics.intervals import percentile, wilson
+from kgprobe.metrics.bootstrap import Bootstrap, bootstrap, of_draws
+from kgprobe.metrics.intervals import Interval
 from kgprobe.metrics.ranking import hit_at
-from kgprobe.sampling import hash_key
 
 Numbers = NDArray[np.float64]
 
 MEASURES = ("p1", "p10", "mrr")
 #: measures that are shares of units, and so have a Wilson interval
 SHARES = frozenset({"p1", "p10", "any_sentence", "sentence"})
-REPLICATES = 2000
+#: measures that count and are no values in 0 .. 1
+COUNTS = frozenset({"sentences"})
 #: reciprocal ranks beyond are 0 in the released evaluation
 RELEASED_CUT = 10_000
 SUBSETS = ("all", "no_overlap")
@@ -151,86 +152,54 @@ def summary(
     """Mean, n and 95 % interval of every measure per prompt: level group, macro and micro.
 
     `values`: prompt, group, unit and a column per measure. macro is the mean of the groups' means,
-    micro the mean over all units; n counts units. The group of both is "".
+    micro the mean over all units; n counts units. The group of both is "". No bounds (null) where
+    a count is the same for all units.
     """
     found: list[dict[str, object]] = []
     for (prompt,), own in values.sort("prompt", "group", "unit").group_by(
         "prompt", maintain_order=True
     ):
-        found += [{"prompt": prompt, **row} for row in _summary(own, measures, seed, SHARES)]
+        boot = _resampled(own, measures, seed)
+        found += [{"prompt": prompt, **row} for row in _levels(boot, measures)]
     return pl.DataFrame(found, schema=_SUMMARY)
 
 
 def gain(
-    values: pl.DataFrame,
-    first: str,
-    second: str,
-    measures: Sequence[str] = MEASURES,
-    seed: int = 0,
-) -> pl.DataFrame:
-    """`summary` of prompt `first` minus prompt `second` on the units that both have (paired)."""
-    pair = [values.filter(pl.col("prompt") == name).drop("prompt") for name in (first, second)]
-    both = pair[0].join(pair[1], on=["group", "unit"], how="inner", suffix="_other", validate="1:1")
+    first: pl.DataFrame, second: pl.DataFrame, measure: str = "p1", seed: int = 0
+) -> tuple[float, int, Interval | None]:
+    """Macro mean of `first` minus that of `second` on the units that both have: value, n, interval.
+
+    Values of one prompt each, as `summary` takes them. Paired; None where no draw differs.
+    """
+    both = first.join(second, on=["group", "unit"], suffix="_other", validate="1:1")
     if not both.height:
-        raise ValueError(f"prompts {first!r} and {second!r} share no example")
-    both = both.with_columns(pl.col(m) - pl.col(f"{m}_other") for m in measures)
-    rows = _summary(both.sort("group", "unit"), measures, seed, frozenset())
-    return pl.DataFrame([{"prompt": f"{first} - {second}", **r} for r in rows], schema=_SUMMARY)
+        names = [frame["prompt"].unique().to_list() for frame in (first, second)]
+        raise ValueError(f"prompts {names[0]} and {names[1]} share no example")
+    boot = _resampled(both.sort("group", "unit"), [measure, f"{measure}_other"], seed)
+    value, interval = boot.difference(0, 1, boot.macro())
+    return value, both.height, interval
 
 
-def _summary(
-    values: pl.DataFrame, measures: Sequence[str], seed: int, shares: frozenset[str]
-) -> Iterator[dict[str, object]]:
-    """Rows of one prompt; measures in `shares` have Wilson intervals outside of the macro mean."""
-    means, sizes, drawn = [], [], []
-    for (group,), own in values.group_by("group", maintain_order=True):
-        table = own.select(measures).to_numpy()
-        means.append(table.mean(axis=0))
-        sizes.append(len(table))
-        drawn.append(replicates(table, hash_key(seed, str(group))))
-        yield from _level("group", str(group), measures, means[-1], len(table), drawn[-1], shares)
-    count = np.array(sizes, dtype=float)
-    stacked, every = np.stack(drawn), np.stack(means)
-    yield from _level(
-        "macro", "", measures, every.mean(axis=0), int(count.sum()), stacked.mean(axis=0),
-        frozenset(),
-    )  # fmt: skip
-    weights = count / count.sum()
-    yield from _level(
-        "micro", "", measures, weights @ every, int(count.sum()),
-        np.tensordot(weights, stacked, axes=1), shares,
-    )  # fmt: skip
+def _resampled(values: pl.DataFrame, measures: Sequence[str], seed: int) -> Bootstrap:
+    """Units in order of group and unit, drawn within their group."""
+    return bootstrap(values.select(measures).to_numpy(), values["group"].to_list(), seed=seed)
 
 
-def _level(
-    level: str,
-    group: str,
-    measures: Sequence[str],
-    means: Numbers,
-    n: int,
-    drawn: Numbers,
-    shares: frozenset[str],
-) -> Iterator[dict[str, object]]:
-    for column, measure in enumerate(measures):
-        value = float(means[column])
-        if measure in shares:
-            low, high = wilson(min(max(value * n, 0.0), float(n)), n)
-        else:
-            low, high = percentile(drawn[:, column])
-        kind = "wilson" if measure in shares else "bootstrap"
-        yield {
-            "level": level, "group": group, "measure": measure, "value": value, "n": n,
-            "low": low, "high": high, "interval": kind,
-        }  # fmt: skip
-
-
-def replicates(values: Numbers, seed: int) -> Numbers:
-    """Means of REPLICATES bootstrap samples of the rows of `values` (units x measures)."""
-    n = len(values)
-    generator = np.random.Generator(np.random.PCG64(seed))
-    chunk = max(1, 2_000_000 // n)
-    found = []
-    for start in range(0, REPLICATES, chunk):
-        drawn = generator.integers(0, n, size=(min(chunk, REPLICATES - start), n))
-        found.append(np.stack([column[drawn].mean(axis=1) for column in values.T], axis=1))
-    return np.concatenate(found)
+def _levels(boot: Bootstrap, measures: Sequence[str]) -> Iterator[dict[str, object]]:
+    """Rows of one prompt; shares have Wilson's interval but for their macro mean."""
+    alone = np.eye(len(boot.strata))
+    levels = [("group", group, alone[i]) for i, group in enumerate(boot.strata)]
+    levels += [("macro", "", boot.macro()), ("micro", "", np.ones(len(boot.strata)))]
+    for level, group, weights in levels:
+        n = int(boot.sizes[weights > 0].sum())
+        for column, measure in enumerate(measures):
+            if measure in COUNTS:
+                interval = of_draws(boot.draws(column, weights))
+            else:
+                share = measure in SHARES and level != "macro"
+                interval = boot.interval(column, weights, share)
+            low, high, kind = interval or (None, None, "none")
+            yield {
+                "level": level, "group": group, "measure": measure, "n": n,
+                "value": boot.mean(column, weights), "low": low, "high": high, "interval": kind,
+            }  # fmt: skip

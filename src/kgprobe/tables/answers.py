@@ -4,12 +4,17 @@ A prediction is the option with the largest score. Ties are kept: `hit` is the e
 under random tie breaking, `first` what taking the lowest index among the leaders would give.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from kgprobe import schema
 from kgprobe.metrics.sums import ordered_sum
 
+Row = Mapping[str, str]
 #: reduction -> the score of an option (scoring.md, "Reductions")
 REDUCTIONS: dict[str, pl.Expr] = {
     "sum": pl.col("sum"),
@@ -24,7 +29,7 @@ OF_ANSWERS = ("answer_only", "answer_mean", "conditional")
 
 @dataclass(frozen=True)
 class Probe:
-    """A row of the experiment sheet with what its model's row says; `label` is its name."""
+    """A row of the experiment sheet with what its model's row says."""
 
     benchmark: str
     prompt: str
@@ -46,13 +51,49 @@ class Probe:
         return self.source.startswith("control:")
 
     @property
-    def label(self) -> str:
-        """Unique name: model, benchmark, method, BOS policy, and what differs from the default."""
-        parts = [self.model, self.benchmark, self.method]
-        parts += [f"BOS {self.bos}"] if self.kind == "causal" else []
-        parts += [f"prompt {self.prompt}"] if self.prompt != "templates" else []
-        parts += [f"{self.dtype}, not exact"] if self.dtype != "float32" else []
-        return " | ".join(parts)
+    def asked(self) -> dict[str, Any]:
+        """Who was asked what and how: its dimensions in RESULTS."""
+        return {d: getattr(self, d) for d in ("benchmark", "model", "prompt", "method")}
+
+
+def probes_of(
+    experiments: Sequence[Row], models: Mapping[str, Row], scores: Sequence[str | Path]
+) -> list[Probe]:
+    """A Probe per row of the experiment sheet; `scores`: its SCORES file, in the same order.
+
+    `models`: rows of the model sheet by name. The number of parameters comes from the metadata of
+    the scores (`model.parameters` in their provenance), where it is.
+    """
+    made = []
+    for row, path in zip(experiments, scores, strict=True):
+        model = models[row["model"]]
+        asked = {name: row[name] for name in ("benchmark", "prompt", "method", "model")}
+        told = {name: model[name] for name in ("kind", "bos", "dtype", "source")}
+        found = recorded(path, "model").get("parameters")
+        published, parameters = model.get("published", ""), int(found) if found else None
+        made.append(Probe(**asked, **told, parameters=parameters, published=published))
+    return made
+
+
+def recorded(path: str | Path, what: str) -> dict[str, Any]:
+    """What the provenance of a file has under a name; {} where it has nothing (answers of servers:
+    nothing of a model)."""
+    found = schema.provenance(path).get(what)
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def folders(files: Iterable[str | Path]) -> dict[str, Path]:
+    """Benchmark -> its folder, from the path of a file in each."""
+    return {Path(path).parent.name: Path(path).parent for path in files}
+
+
+def questions(folder: str | Path) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """ITEMS, CANDIDATES and PROMPTS of a benchmark's folder."""
+    return (
+        schema.read(Path(folder) / "items.parquet", schema.ITEMS),
+        schema.read(Path(folder) / "candidates.parquet", schema.CANDIDATES),
+        schema.read(Path(folder) / "prompts.parquet", schema.PROMPTS),
+    )
 
 
 def judge(
@@ -82,7 +123,7 @@ def judge(
     rows = rows.join(gold, on=["item", "candidate"], how="left").with_columns(
         pl.col("gold").fill_null(False)
     )
-    judged = rows.group_by("item", "template").agg(*_measures()).drop_nulls("margin")
+    judged = rows.group_by("item", "template").agg(**_measures()).drop_nulls("margin")
     if judged.height < scores.select("item", "template").n_unique():
         lost = rows.join(judged, on=["item", "template"], how="anti").sort("item").row(0)
         raise ValueError(f"{where}: item {lost[0]} needs a correct and a wrong option")
@@ -106,26 +147,24 @@ def check_answers(scores: pl.DataFrame, reduction: str, where: str = "scores") -
         )
 
 
-def _measures() -> list[pl.Expr]:
+def _measures() -> dict[str, pl.Expr]:
     """Aggregations over the options of one item under one template."""
     score, gold = pl.col("score"), pl.col("gold")
     leads = score == score.max()
     right, wrong = score.filter(gold).max(), score.filter(~gold)
     weight = (score - score.max()).exp()
-    return [
-        pl.len().cast(pl.Int32).alias("options"),
-        pl.col("candidate").filter(leads).min().alias("winner"),
-        leads.sum().cast(pl.Int32).alias("leaders"),
-        ((leads & gold).sum() / leads.sum()).cast(pl.Float64).alias("hit"),
-        gold.sort_by(score, pl.col("candidate"), descending=[True, False])
-        .first()
-        .cast(pl.Float64)
-        .alias("first"),
-        (wrong > right).sum().cast(pl.Int32).alias("above"),
-        (wrong == right).sum().cast(pl.Int32).alias("tied"),
-        (ordered_sum(weight.filter(gold)) / ordered_sum(weight)).alias("probability"),
-        (right - wrong.max()).alias("margin"),
-    ]
+    ordered = gold.sort_by(score, pl.col("candidate"), descending=[True, False])
+    return {
+        "options": pl.len().cast(pl.Int32),
+        "winner": pl.col("candidate").filter(leads).min(),
+        "leaders": leads.sum().cast(pl.Int32),
+        "hit": ((leads & gold).sum() / leads.sum()).cast(pl.Float64),
+        "first": ordered.first().cast(pl.Float64),
+        "above": (wrong > right).sum().cast(pl.Int32),
+        "tied": (wrong == right).sum().cast(pl.Int32),
+        "probability": ordered_sum(weight.filter(gold)) / ordered_sum(weight),
+        "margin": right - wrong.max(),
+    }
 
 
 def _check_complete(
@@ -134,23 +173,20 @@ def _check_complete(
     """Every item under every template with every option of its set, and nothing else."""
     sizes = candidates.group_by(candidates="set").agg(pl.len().alias("expected"))
     wanted = items.select("item", "relation", "candidates").join(sizes, on="candidates", how="left")
-    wanted = wanted.with_columns(pl.col("expected").fill_null(0))
     found = scores.group_by("item", "template").agg(
-        pl.len().alias("found"), pl.col("candidate").n_unique().alias("distinct")
+        found=pl.len(), distinct=pl.col("candidate").n_unique()
     )
     strangers = found.join(wanted, on="item", how="anti").sort("item")
     if strangers.height:
         raise ValueError(f"{where}: item {strangers['item'][0]!r} is not in the benchmark")
     grid = wanted.join(scores.select("template").unique(), how="cross")
     grid = grid.join(found, on=["item", "template"], how="left").sort("relation", "item")
-    short = grid.filter(
-        (pl.col("found").fill_null(0) != pl.col("expected"))
-        | (pl.col("distinct").fill_null(0) != pl.col("expected"))
-    )
+    grid = grid.with_columns(pl.col("found", "distinct", "expected").fill_null(0))
+    short = grid.filter(pl.any_horizontal(pl.col("found", "distinct") != pl.col("expected")))
     if short.height:
         row = short.row(0, named=True)
         raise ValueError(
             f"{where}: relation {row['relation']}, item {row['item']}, template {row['template']} "
-            f"has {row['found'] or 0} scored options, its set {row['candidates']!r} has "
+            f"has {row['found']} scored options, its set {row['candidates']!r} has "
             f"{row['expected']} ({short.height} such rows); score the relation again"
         )

@@ -1,15 +1,186 @@
 """What the sources gave and how what is rebuilt from them stands to what was released."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import polars as pl
 
-from kgprobe.benchmarks.bear_drift import STATES
+from kgprobe.benchmarks.bear.drift import STATES
 from kgprobe.knowledge.facts import best_rank
-from kgprobe.metrics.intervals import wilson
-from kgprobe.tables import bear_drift, grid, table
-from kgprobe.tables.chapter import Chapter
-from kgprobe.tables.grid import Grid
+from kgprobe.metrics.sums import ordered_sum
+from kgprobe.schema import Contract
+from kgprobe.tables.report import grid
+from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.report.grid import Grid
+from kgprobe.tables.results import Number, frame, share
+from kgprobe.tables.views import View
+
+#: share of the released instances in a state (`slice`)
+STATE = "instances in a state"
+
+
+def drift(states: pl.DataFrame, agreement: pl.DataFrame | None = None) -> pl.DataFrame:
+    """RESULTS from DRIFT and AGREEMENT of each relation (`group`) and of all.
+
+    The share of every state in per cent (Wilson; n: released instances, numerator: those in it);
+    released instances found in the pull; Jaccard of answers and of instances in per cent (n: size
+    of the union); AUC of popularity, 0 to 1 (n: pairs compared).
+    """
+    numbers: list[Number] = []
+    for relation in ["", *sorted(states["relation"].unique())]:
+        of = Number(metric=STATE, benchmark="bear_big_released", group=relation)
+        own = states if not relation else states.filter(pl.col("relation") == relation)
+        for state in STATES:
+            count = own.filter(pl.col("state") == state).height
+            both = {"numerator": count, "denominator": own.height}
+            numbers.append(of.but(slice=state, **{**share(count, own.height), **both}))
+        if agreement is not None:
+            near = agreement if not relation else agreement.filter(pl.col("relation") == relation)
+            numbers += _agreement(of, near)
+    return frame("sources", numbers)
+
+
+def _agreement(of: Number, near: pl.DataFrame) -> Iterator[Number]:
+    if not near.height:
+        return
+    total = near.drop("relation", "auc").sum().row(0, named=True)
+    yield of.but(metric="found in the pull", **share(total["found"], total["released"]))
+    for kind in ("answers", "instances"):
+        shared, union = total[f"{kind}_shared"], total[f"{kind}_all"]
+        yield of.but(metric=f"{kind}, Jaccard", value=100 * shared / union, n=union)
+    if total["pairs"]:
+        weighted = near.select(ordered_sum(pl.col("auc").fill_null(0) * pl.col("pairs"))).item()
+        yield of.but(metric="popularity AUC", value=weighted / total["pairs"], n=total["pairs"])
+
+
+EQUAL = "equal to the released"
+#: what is compared with the released ontology -> words
+ASPECTS = {
+    "chain": "superclass chains of classes",
+    "aligned": "properties aligned with DBpedia",
+    "domain": "domains of properties",
+    "range": "ranges of properties",
+    "superproperties": "all superproperties found",
+}
+
+DIFFERENCES = Contract(
+    "ONTOLOGY_DIFFERENCES",
+    {
+        "what": pl.String,
+        "id": pl.String,
+        "label": pl.String,
+        "released": pl.String,
+        "ours": pl.String,
+        "reason": pl.String,
+    },
+    ("what", "id"),
+    frozenset({"released", "ours"}),
+    may_be_empty=True,
+)
+
+
+def chain_differences(
+    released: pl.DataFrame, classes: pl.DataFrame, chains: pl.DataFrame, rejects: pl.DataFrame
+) -> pl.DataFrame:
+    """Classes whose superclass chain is not the released one, labels compared case-insensitively.
+
+    `released` has class, label, superclasses; `classes` has class; `chains` and `rejects` as built.
+    """
+    ours: dict[str, list[str]] = {}
+    for iri, ancestor in chains.sort("id", "position").select("id", "ancestor_label").rows():
+        ours.setdefault(iri, []).append(ancestor)
+    declared = set(classes["class"].to_list())
+    stray = dict(rejects.select("child", "parent").rows())
+    rows = []
+    for iri, label, gold in released.select("class", "label", "superclasses").rows():
+        found = ours.get(iri, [])
+        if iri in declared and _folded(found) == _folded(gold):
+            continue
+        reason = _chain_reason(iri in declared, gold, found, stray.get(iri))
+        rows.append(("chain", iri, label, " > ".join(gold), " > ".join(found), reason))
+    return pl.DataFrame(rows, schema=dict(DIFFERENCES.columns), orient="row")
+
+
+def _chain_reason(declared: bool, gold: list[str], found: list[str], stray: str | None) -> str:
+    released, ours = set(_folded(gold)), set(_folded(found))
+    if not declared:
+        return "the class is not in this snapshot (renamed or removed)"
+    if stray:
+        return f"its parent {stray.rsplit('/', 1)[-1]} is not declared in this snapshot"
+    if released == ours:
+        return "the released chain is not ordered finest first"
+    gone, new = sorted(released - ours), sorted(ours - released)
+    parts = [f"no longer below {', '.join(gone)}"] if gone else []
+    parts += [f"now below {', '.join(new)}"] if new else []
+    return "; ".join(parts)
+
+
+def property_differences(
+    released: pl.DataFrame,
+    properties: pl.DataFrame,
+    chains: pl.DataFrame,
+    alignment: pl.DataFrame,
+    labels: dict[str, str],
+) -> pl.DataFrame:
+    """Differences of the released properties that have ids in both graphs.
+
+    Rows of four kinds (`aligned`, `domain`, `range`, `superproperties`); `labels` are the classes'.
+    """
+    both = released.filter(pl.col("property").is_not_null() & pl.col("dbpedia").is_not_null())
+    known = {row["property"]: row for row in properties.iter_rows(named=True)}
+    pairs = set(alignment.select("property", "dbpedia").rows())
+    ancestors: dict[str, set[str]] = {}
+    for iri, name in chains.select("id", "ancestor_label").rows():
+        ancestors.setdefault(iri, set()).add(name.casefold())
+    rows: list[tuple[str | None, ...]] = []
+    for gold in both.iter_rows(named=True):
+        iri, label = gold["property"], gold["label"]
+        mine = known.get(iri, {})
+        if (iri, gold["dbpedia"]) not in pairs:
+            others = sorted(b for a, b in pairs if a == iri)
+            reason = (
+                "the graphs state another equivalence" if others
+                else "neither graph states this equivalence today"
+            )  # fmt: skip
+            rows.append(("aligned", iri, label, gold["dbpedia"], ", ".join(others), reason))
+        for side in ("domain", "range"):
+            ours = labels.get(mine.get(side) or "")
+            if (ours or "").casefold() != (gold[side] or "").casefold():
+                source = mine.get(f"{side}_source") or "neither graph"
+                rows.append((side, iri, label, gold[side], ours, f"ours comes from {source}"))
+        above = set(_folded(gold["superproperties"]))
+        if missing := sorted(above - ancestors.get(iri, set())):
+            found = ", ".join(sorted(ancestors.get(iri, set())))
+            reason = f"not above it today: {', '.join(missing)}"
+            row = ("superproperties", iri, label, ", ".join(gold["superproperties"]), found, reason)
+            rows.append(row)
+    return pl.DataFrame(rows, schema=dict(DIFFERENCES.columns), orient="row")
+
+
+def agreement(
+    released: pl.DataFrame, properties: pl.DataFrame, differing: pl.DataFrame
+) -> pl.DataFrame:
+    """RESULTS of agreement in per cent: chains of the classes, four aspects of the properties."""
+    both = properties.filter(pl.col("property").is_not_null() & pl.col("dbpedia").is_not_null())
+    totals = dict.fromkeys(ASPECTS, both.height) | {"chain": released.height}
+    counts = dict(differing.group_by("what").len().rows())
+    return frame(
+        "sources",
+        (
+            Number(
+                metric=EQUAL,
+                benchmark="onto_released",
+                slice=what,
+                **share(n - counts.get(what, 0), n),
+            )
+            for what, n in totals.items()
+        ),
+    )
+
+
+def _folded(labels: list[str]) -> list[str]:
+    return [label.casefold() for label in labels]
+
 
 LEAD = (
     "Everything here is rebuilt from its sources by the same queries and rules. This chapter says "
@@ -21,24 +192,62 @@ CIRCULAR = (
     "from it agrees with BEAR by construction: these figures test the rules of the construction, "
     "and say nothing of how Wikidata has changed since. A live pull does."
 )
-#: what was compared with the released ontology -> words
-ASPECTS = {
-    "chain": "superclass chains of classes",
-    "aligned": "properties aligned with DBpedia",
-    "domain": "domains of properties",
-    "range": "ranges of properties",
-    "superproperties": "all superproperties found",
-}
+#: what is measured of a dump
+ACCESS = ("statements in both", "labels and sitelinks equal")
+PAPER = {"paper": ["sources"]}
+AGREEMENT = View(
+    "access_agreement",
+    "Dumps against SPARQL",
+    where={**PAPER, "metric": ACCESS},
+    rows=["benchmark"],
+    heads={"benchmark": "dump"},
+    words={name: f"{name}, %" for name in ACCESS},
+    caption="Of all statements that the dump or the pull over SPARQL has, those in both.",
+)
+ONTOLOGY = View(
+    "ontology_agreement",
+    "Our ontology against the released one",
+    where={**PAPER, "metric": [EQUAL], "slice": list(ASPECTS)},
+    rows=["slice"],
+    heads={"slice": "what"},
+    words={**ASPECTS, EQUAL: "equal, %"},
+    caption="Share that is equal to the released ontology; 95 % interval in small print.",
+)
+DRIFT = View(
+    "bear_drift",
+    "The released BEAR in this pull",
+    where={**PAPER, "benchmark": ["bear_big_released"], "group": [""]},
+    rows=["metric", "slice"],
+    columns=["benchmark"],
+    heads={"metric": "what", "slice": "state"},
+    words={"bear_big_released": "per cent"} | {s: s.replace("_", " ") for s in STATES},
+    digits={"popularity AUC": 3},
+    caption="One state an instance, the first that holds; share of the released instances in %.",
+)
+BY_RELATION = View(
+    "bear_drift_relations",
+    "Drift, relation by relation",
+    where={
+        **PAPER,
+        "benchmark": ["bear_big_released"],
+        "metric": [STATE, "answers, Jaccard", "instances, Jaccard"],
+        "slice": ["same", "statement_gone", "answer_changed", "multi_valued", "label_changed", ""],
+    },
+    rows=["group"],
+    columns=["metric", "slice"],
+    heads={"group": "relation"},
+    words={(STATE): ""} | {s: f"{s.replace('_', ' ')}, %" for s in STATES},
+)
 
 
 def access(pulled: pl.DataFrame, dumps: Mapping[str, tuple[str, pl.DataFrame]]) -> pl.DataFrame:
-    """TABLE `access_agreement`: statements read from dumps against the pull over SPARQL.
+    """RESULTS of statements read from dumps against the pull over SPARQL; `benchmark` is the dump.
 
     `dumps`: name -> (form, STATEMENTS). Only items as objects and relations of the dump are
-    compared; a truthy dump with the best ranks of the pull. Columns: statements in both, of all
+    compared; a truthy dump with the best ranks of the pull. Metrics: statements in both, of all
     that either has (n); of those in both, equal in labels and sitelink counts.
     """
-    cells = []
+    numbers = []
     key = ["subject", "relation", "object", "rank"]
     content = ["subject_label", "object_label", "subject_sitelinks", "object_sitelinks"]
     for name, (form, found) in dumps.items():
@@ -54,112 +263,57 @@ def access(pulled: pl.DataFrame, dumps: Mapping[str, tuple[str, pl.DataFrame]]) 
         same = both.filter(
             pl.all_horizontal(pl.col(c).eq_missing(pl.col(f"{c}_pulled")) for c in content)
         )
-        cells += [
-            _share("access_agreement", name, "statements in both, %", both.height, union),
-            _share(
-                "access_agreement", name, "labels and sitelinks equal, %", same.height, both.height
-            ),
+        numbers += [
+            Number(metric=ACCESS[0], benchmark=name, **share(both.height, union)),
+            Number(metric=ACCESS[1], benchmark=name, **share(same.height, both.height)),
         ]
-    return table.build(cells)
-
-
-def _share(name: str, row: str, column: str, count: int, n: int) -> dict[str, object]:
-    low, high = wilson(count, n) if n else (0.0, 0.0)
-    value = 100 * count / n if n else 0.0
-    return table.cell(name, row, column, value, n, (100 * low, 100 * high), paper="sources")
+    return frame("sources", numbers)
 
 
 def chapter(
-    tables: Mapping[str, pl.DataFrame],
+    results: pl.DataFrame,
     differences: pl.DataFrame | None,
     funnels: Mapping[str, pl.DataFrame],
     choices: Mapping[str, pl.DataFrame],
     names: Mapping[str, str],
     circular: bool,
+    coverage: pl.DataFrame | None = None,
 ) -> Chapter:
     """The chapter on sources from the tables that were made.
 
-    `tables`: TABLE frames by name; `funnels` and `choices` by constructed set; `names`: relation ->
-    name; `circular`: the statements hold the released set, which `CIRCULAR` then says.
+    `results`: RESULTS of what was compared; `funnels` and `choices` by constructed set; `names`:
+    relation -> name; `circular`: the statements hold the released set, which `CIRCULAR` then says;
+    `coverage`: COVERAGE of the pull that sets are constructed from.
     """
     shown: list[Grid] = []
     folded: list[Grid] = []
-    if "access_agreement" in tables:
-        shown.append(_access(tables["access_agreement"]))
-    if "ontology_agreement" in tables:
-        shown.append(_ontology(tables["ontology_agreement"]))
+    asked = set(results["metric"])
+    if ACCESS[0] in asked:
+        shown.append(grid.of_view(AGREEMENT, results, few=False))
+    if EQUAL in asked:
+        shown.append(grid.of_view(ONTOLOGY, results, few=False))
         if differences is not None:
             title = f"Every difference from the released ontology, and why ({differences.height})"
             folded.append(grid.records(title, differences.iter_rows(named=True)))
-    if "bear_drift" in tables:
-        shown.append(_drift(tables["bear_drift"], circular))
-        folded.append(_drift_by_relation(tables["bear_drift"], names))
-    for name, frame in funnels.items():
-        shown.append(_titled(grid.funnel(frame), f"Construction of {name}: steps, all relations"))
-        by_relation = grid.funnel_by_relation(frame, names)
-        folded.append(_titled(by_relation, f"Construction of {name}: relation by relation"))
-    for name, frame in choices.items():
-        folded.append(_choice(frame, name))
-    notes = [CIRCULAR] if circular and "bear_drift" in tables else []
+    if STATE in asked:
+        part = " (holds BEAR: by construction)" if circular else ""
+        shown.append(grid.of_view(replace(DRIFT, title=DRIFT.title + part), results, few=False))
+        heads = {("group", r): grid.titled(r, names) for r in results["group"].unique() if r}
+        ordered = sorted((r for _, r in heads), key=grid.property_order)
+        folded.append(grid.of_view(BY_RELATION.where_also(group=ordered), results, False, heads))
+    for name, steps in funnels.items():
+        shown.append(grid.funnel(steps, f"Construction of {name}"))
+        folded.append(grid.funnel_by_relation(steps, names, f"Construction of {name}"))
+    if coverage is not None:
+        partly = coverage.filter(pl.col("way") != "pulled").sort("relation")
+        if partly.height:
+            title = f"Relations that did not come whole, and why ({partly.height})"
+            shown.append(grid.records(title, partly.iter_rows(named=True)))
+        folded.append(grid.records("Statements by kind of value", coverage.iter_rows(named=True)))
+    for name, made in choices.items():
+        folded.append(_choice(made, name))
+    notes = [CIRCULAR] if circular and STATE in asked else []
     return Chapter("sources", "Sources: rebuilt and released", LEAD, notes, shown, folded)
-
-
-def _titled(found: Grid, title: str) -> Grid:
-    return Grid(title, found.heads, found.rows, found.numeric, found.caption)
-
-
-def _access(frame: pl.DataFrame) -> Grid:
-    columns = {c: c for c in frame["column"].unique(maintain_order=True)}
-    caption = "Of all statements that the dump or the pull over SPARQL has, those in both."
-    return grid.pivot(frame, "Dumps against SPARQL", "dump", columns, caption=caption)
-
-
-def _ontology(frame: pl.DataFrame) -> Grid:
-    caption = "Share that is equal to the released ontology; 95 % interval in small print."
-    rows = {key: name for key, name in ASPECTS.items() if key in set(frame["row"])}
-    columns = {"equal to the released": "equal, %"}
-    found = grid.pivot(
-        frame, "Our ontology against the released one", "what", columns, rows, caption
-    )
-    n = {row["row"]: row["n"] for row in frame.iter_rows(named=True)}
-    body = [[*cells, grid.text(int(n[key]))] for key, cells in zip(rows, found.rows, strict=True)]
-    return Grid(found.title, [*found.heads, "of"], body, frozenset({1, 2}), caption)
-
-
-def _drift(frame: pl.DataFrame, circular: bool) -> Grid:
-    cells = table.lookup(frame)
-    rows = []
-    for state in STATES:
-        share = cells[bear_drift.ALL, state]
-        count = cells[bear_drift.ALL, f"{state}, count"]
-        counted = grid.text(int(count["value"]))
-        rows.append([grid.text(state.replace("_", " ")), counted, grid.measured(share)])
-    for column in ("found in the pull", "answers, Jaccard", "instances, Jaccard", "popularity AUC"):
-        if (bear_drift.ALL, column) in cells:
-            cell = cells[bear_drift.ALL, column]
-            size, digits = grid.text(int(cell["n"])), 3 if "AUC" in column else 1
-            rows.append([grid.text(f"{column} (n beside)"), size, grid.measured(cell, digits)])
-    title = "The released BEAR in this pull" + (
-        " (holds BEAR: by construction)" if circular else ""
-    )
-    caption = "One state an instance, the first that holds; share of the released instances in %."
-    return Grid(title, ["state", "instances", "%"], rows, frozenset({1, 2}), caption)
-
-
-def _drift_by_relation(frame: pl.DataFrame, names: Mapping[str, str]) -> Grid:
-    cells = table.lookup(frame)
-    relations = [r for r in dict.fromkeys(frame["row"]) if r != bear_drift.ALL]
-    shown = ["same", "statement_gone", "answer_changed", "multi_valued", "label_changed"]
-    extra: Sequence[str] = ("answers, Jaccard", "instances, Jaccard")
-    rows = [
-        [
-            grid.titled(relation, names),
-            *(grid.measured(cells.get((relation, c))) for c in (*shown, *extra)),
-        ]
-        for relation in sorted(relations, key=grid.property_order)
-    ]
-    heads = ["relation", *(f"{c.replace('_', ' ')}, %" for c in (*shown, *extra))]
-    return Grid("Drift, relation by relation", heads, rows, frozenset(range(1, len(heads))))
 
 
 def _choice(frame: pl.DataFrame, name: str) -> Grid:

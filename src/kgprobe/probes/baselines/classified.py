@@ -1,6 +1,7 @@
 """Texts and classes of a classification task as a model reads them, without any prompt."""
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from kgprobe.probes.models.batching import Ints, padded
 from kgprobe.probes.models.checks import refuse_padding
 from kgprobe.probes.models.finite import finite, first_wrong
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.prompts.trigger_pieces import Frame, frame, pieces
+from kgprobe.probes.text.pieces import Frame, frame, pieces
 
 
 @dataclass(frozen=True)
@@ -145,3 +146,19 @@ def check_loss(loss: Any, logits: Any, model: str, epoch: int, batch: Any) -> No
         return f"epoch {epoch}, training example {int(batch[first_wrong(logits)])}"
 
     finite(loss, model, where, "loss")
+
+
+@contextlib.contextmanager
+def steady(seed: int) -> Iterator[None]:
+    """While open, torch works on one thread with numbers from `seed`; afterwards all is as before.
+
+    Sums over several threads are taken in another order, and training magnifies that.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            yield
+    finally:
+        torch.set_num_threads(threads)

@@ -22,13 +22,13 @@ from kgprobe.probes.baselines.classified import (
     hidden,
     log_softmax,
     read_texts,
+    steady,
 )
-from kgprobe.probes.baselines.ranked import fields, namer, outcomes, part
-from kgprobe.probes.baselines.steady import steady
 from kgprobe.probes.models.batching import Budget, Ints, budget_for
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Name
+from kgprobe.probes.ranked import fields, namer, outcomes, part
 
 Done = Callable[[int], object]
 #: what messages call the layer

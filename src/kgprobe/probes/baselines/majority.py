@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from kgprobe.probes.baselines.ranked import framed, outcomes, part
+from kgprobe.probes.ranked import framed, outcomes, part
 
 #: the splits that a constant answer is judged on
 JUDGED = ("dev", "test")

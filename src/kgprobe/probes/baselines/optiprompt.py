@@ -7,12 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.probes.baselines.ranked import fields, namer, outcomes, part
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts import continuous
-from kgprobe.probes.prompts.triggers import Template, encode
-from kgprobe.probes.prompts.word_scores import word_ids
-from kgprobe.probes.prompts.wording_sets import Wording
+from kgprobe.probes.prompts.trained import continuous
+from kgprobe.probes.prompts.wordings.published import Wording
+from kgprobe.probes.ranked import fields, namer, outcomes, part
+from kgprobe.probes.scoring.cloze.words import word_ids
+from kgprobe.probes.text.prompts import encode
+from kgprobe.templates import Template
 
 log = logging.getLogger("kgprobe")
 SLICE = 500

@@ -12,7 +12,6 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.probes.baselines.ranked import fields, framed, part
 from kgprobe.probes.baselines.relation_lstm import Extractor, Lesson, Settings, train
 from kgprobe.probes.baselines.relation_sentences import (
     Labels,
@@ -23,6 +22,7 @@ from kgprobe.probes.baselines.relation_sentences import (
     nearest,
     relations_of,
 )
+from kgprobe.probes.ranked import fields, framed, part
 
 log = logging.getLogger("kgprobe")
 #: relation 0 of the extractor

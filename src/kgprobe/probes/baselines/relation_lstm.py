@@ -17,8 +17,8 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from kgprobe.probes.baselines.classified import steady
 from kgprobe.probes.baselines.relation_sentences import Marked, Mention, nearest
-from kgprobe.probes.baselines.steady import steady
 from kgprobe.probes.models.finite import finite
 
 #: what messages call it

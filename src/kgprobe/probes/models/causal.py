@@ -8,7 +8,6 @@ grouping and copies no keys and values. The head runs once per node.
 
 import contextlib
 import inspect
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,35 +18,26 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
-from kgprobe.probes.models.checks import allowed, budget_of, objection, sample
+from kgprobe.probes.models.checks import allowed, objection
 from kgprobe.probes.models.finite import NotFiniteError, finite
-from kgprobe.probes.models.head import WHOLE, Head, apart, finish_of
+from kgprobe.probes.models.head import WHOLE
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.models.trie import Trie, lay_out, plan
 
-#: Largest difference (nat per token) between shared and plain passes that the self-check accepts.
-AGREEMENT = {torch.float64: 1e-6, torch.float32: 5e-3}
-HALF_AGREEMENT = 0.5
 NAME = "kgprobe_trie"
 #: What configurations call the number of tokens that attention reaches back; a trie knows none.
 WINDOWS = ("sliding_window", "attention_window_size", "attention_chunk_size", "window_size")
 
 
-class Causal:
-    """One model; `positions_fed`, `head_rows` and `notes` say how the work was done."""
+class Causal(Parts):
+    """One causal model; `shares` says whether common prefixes were fed once."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
-        self.loaded = loaded
-        self.notes: list[str] = []
-        self.budget = budget_of(loaded, budget, self.notes)
-        self.body = loaded.model.base_model
-        self.positions_fed = self.head_rows = 0
+        super().__init__(loaded, budget)
         self.shares: bool | None = None
         # lengths of the longest sentences for which tries were found right, and wrong
         self._right, self._wrong = 0, np.iinfo(np.int64).max
-        self._head: Head | None = None
-        accepted = inspect.signature(self.body.forward).parameters
-        self._takes_positions = "position_ids" in accepted
 
     @torch.inference_mode()
     def logprobs(
@@ -62,7 +52,6 @@ class Causal:
         NotFiniteError, with `name` and place.
         """
         result = np.zeros(len(sequences.values))
-        self._head = self._head or self._checked_head()
         trie = plan(sequences)
         if len(trie.tokens) and self._can_share(sequences, trie):
             self._shared(sequences, trie, result, done, name)
@@ -77,11 +66,10 @@ class Causal:
         Rows share their prefixes. Returns False, with a note, where this model cannot share them:
         then nothing was read. After out-of-memory a batch is read again.
         """
-        self._head = self._head or self._checked_head()
         # a trie does not feed last tokens: one more stands behind every row
         sequences = Ragged.of([np.append(rows[i], 0) for i in range(len(rows))])
         trie = plan(sequences)
-        if self._head is WHOLE or not self._can_share(sequences, trie):
+        if self.head is WHOLE or not self._can_share(sequences, trie):
             return False
         clusters = np.flatnonzero(trie.sizes)
 
@@ -97,11 +85,12 @@ class Causal:
     def _nodes(self, layout: Any) -> Any:
         """Hidden states of the nodes of a layout."""
         with attention(self.loaded.model, NAME):
-            return self._states(
+            states, _ = self.run(
                 self._tensor(layout.tokens)[None],
                 position_ids=self._tensor(layout.depths)[None],
                 layout=_Tensors(layout, self.loaded.device),
-            )[0]
+            )
+        return states[0]
 
     def _can_share(self, sequences: Ragged, trie: Trie) -> bool:
         """Whether tries give this model's plain scores: tried on a few sentences and the longest.
@@ -118,8 +107,7 @@ class Causal:
         if len(small.tokens) == small.depths.max() + 1:
             return False  # a single path says nothing
         reason = self._refusal(longest) or objection(
-            lambda: self._worst(few, small),
-            AGREEMENT.get(self.loaded.model.dtype, HALF_AGREEMENT),
+            lambda: self._worst(few, small), allowed(self.loaded)
         )
         self.shares = not reason
         if reason:
@@ -147,7 +135,7 @@ class Causal:
     def _refusal(self, longest: int) -> str:
         if getattr(self.body, "_compiled_call_impl", None) is not None:
             return "the model is compiled, with the attention that it was compiled with"
-        if not self._takes_positions:
+        if "position_ids" not in inspect.signature(self.body.forward).parameters:
             return f"{type(self.loaded.model).__name__} takes no positions"
         config = self.loaded.model.config.get_text_config()
         window = min((w for n in WINDOWS if (w := getattr(config, n, None))), default=None)
@@ -209,7 +197,7 @@ class Causal:
         def forward(batch: Ints) -> None:
             rows = [sequences[i] for i in indices[batch]]
             ids, mask = padded([row[:-1] for row in rows], 0, self.loaded.device)
-            hidden = self._rows(ids)[mask.bool()]
+            hidden = self.run(ids)[0][mask.bool()]
             scores = self._scores(
                 hidden, np.arange(len(hidden)), np.concatenate([row[1:] for row in rows])
             )
@@ -237,55 +225,10 @@ class Causal:
         finite(scores, self.loaded.spec.model, where)
         result[flat] = scores
 
-    def _states(self, ids: Any, **options: Any) -> Any:
-        """Hidden states of all positions, or logits where the head cannot be had by itself."""
-        self.positions_fed += ids.numel()
-        if self._head is WHOLE:
-            return self.loaded.model(ids, use_cache=False, **options).logits
-        return self.body(ids, use_cache=False, **options).last_hidden_state
-
     def _scores(self, hidden: Any, owners: Ints, targets: Ints) -> NDArray[np.float64]:
-        assert self._head is not None
         self.head_rows += len(hidden)
-        found = self._head.logprobs(hidden, self._tensor(owners), self._tensor(targets))
+        found = self.head.logprobs(hidden, self._tensor(owners), self._tensor(targets))
         return np.asarray(found.double().cpu().numpy())
-
-    def _checked_head(self) -> Head:
-        """The output embedding, if that is all that follows the body; else WHOLE and a note.
-
-        Positions are told where that changes nothing; without them nothing can be shared.
-        """
-        model, decoder = self.loaded.model, self.loaded.model.get_output_embeddings()
-        ids = self._tensor(sample(self.loaded, (8,))[0])[None]
-        expected = model(ids, use_cache=False).logits[0]
-        reason = "the output embedding is not linear"
-        heads = [WHOLE]
-        if isinstance(decoder, torch.nn.Linear):
-            heads.insert(0, Head(None, decoder, finish_of(model.config.get_text_config())))
-        told = [True, False] if self._takes_positions else [False]
-        for head, positions in itertools.product(heads, told):
-            if head is WHOLE and positions == told[0]:
-                self.notes.append(f"logits at all positions: {reason}")
-            self._head, self._takes_positions = head, positions
-
-            def worst(head: Head = head) -> float:
-                return apart(head.logits(self._rows(ids)[0]), expected)
-
-            reason = objection(worst, allowed(self.loaded))
-            if not reason:
-                break
-        self.positions_fed = 0
-        return self._head or WHOLE
-
-    def _rows(self, ids: Any) -> Any:
-        """`_states` of rows that begin at position 0."""
-        if not self._takes_positions:
-            return self._states(ids)
-        positions = torch.arange(ids.shape[1]).to(ids)[None].expand_as(ids)
-        return self._states(ids, position_ids=positions)
-
-    def _tensor(self, values: Ints) -> Any:
-        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self.loaded.device)
 
 
 def _telling(sequences: Ragged, trie: Trie) -> Ints:

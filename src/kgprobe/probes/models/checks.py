@@ -31,7 +31,10 @@ STRANGE = (
     TypeError,
     ValueError,
 )
-#: Largest difference (nat) between two ways of reading that a check accepts, by arithmetic.
+#: Largest difference (nat) between two ways of reading that any check accepts, by arithmetic.
+#: Another order of sums moves a log-probability by some 1e-5 in float32 (which some architectures
+#: compute in whatever the weights are: hence the first) and by some 0.1 in half precision; a wrong
+#: scale, mask or position moves some token of a sample by 0.01 to several nat.
 AGREEMENT = {torch.float64: 1e-5, torch.float32: 1e-3}
 HALF_AGREEMENT = 0.5
 #: Tokens of the rows that padding is tried on.

@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from transformers import DynamicCache
 
 from kgprobe.probes.models.batching import Budget, padded
-from kgprobe.probes.models.checks import objection, padding, sample, sound
+from kgprobe.probes.models.checks import allowed, objection, sample, sound
 from kgprobe.probes.models.gaps import SLICE, Reader, SpanGaps
 from kgprobe.probes.models.head import apart
-from kgprobe.probes.models.load import Loaded, ModelError
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.parts import Parts
 
 Ids = NDArray[np.int64]
-#: Largest difference (nat) of log-probabilities that the self-checks accept.
-AGREEMENT = 5e-3
 
 
 class Stream(Protocol):
@@ -43,17 +42,12 @@ class Stream(Protocol):
     def fork(self) -> "Stream": ...
 
 
-class CausalText:
-    """One causal model; `positions_fed`, `notes` and `shares` say how the work was done."""
+class CausalText(Parts):
+    """One causal model; `shares` says whether prompts are fed once."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
-        self.loaded, self.budget = loaded, budget or Budget()
-        self.body = loaded.model.base_model
-        self.head = loaded.model.get_output_embeddings()
-        self.positions_fed = 0
-        self.notes: list[str] = []
-        self.shares, self._told = False, True
-        padding(loaded)
+        super().__init__(loaded, budget)
+        self.shares = False
         self._check()
 
     @torch.inference_mode()
@@ -87,7 +81,7 @@ class CausalText:
             states = stream.states(places, fed)
             step = max(SLICE // (4 * length * self.columns), 1)
             for start in range(0, len(own), step):
-                logits = self.logits(states[start : start + step])
+                logits = self.head.own(states[start : start + step])
                 read(np.array([s for _, s in own[start : start + step]]), logits)
 
         self.budget.run([length] * len(rows), forward)
@@ -97,79 +91,35 @@ class CausalText:
         """Size of the vocabulary."""
         return int(self.loaded.model.config.get_text_config().vocab_size)
 
-    def logits(self, states: Any) -> Any:
-        """float32 (float64 where the model is) logits of hidden states."""
-        found = states if self.head is None else self.head(states)
-        return found if found.dtype == torch.float64 else found.float()
-
     def feed(self, ids: Any, mask: Any, positions: Any, layers: Any = None) -> tuple[Any, Any]:
-        """(states of all positions, keys and values per layer) after the rows of `layers`.
-
-        States are those that `logits` takes: logits themselves for a model whose head cannot be
-        had alone.
-        """
-        self.positions_fed += ids.numel()
+        """(states of all positions, keys and values per layer) after the rows of `layers`."""
         cache = DynamicCache()
         for number, (keys, values) in enumerate(layers or ()):
             cache.update(keys, values, number)
-        model = self.loaded.model if self.head is None else self.body
-        output = model(
+        states, output = self.run(
             ids,
             attention_mask=None if layers is None and bool(mask.all()) else mask,
             position_ids=positions,
             past_key_values=cache,
             use_cache=True,
         )
-        states = output.logits if self.head is None else output.last_hidden_state
         return states, [(layer.keys, layer.values) for layer in output.past_key_values.layers]
-
-    def plain(self, ids: Any, mask: Any) -> Any:
-        """States of complete, right-padded rows without any sharing."""
-        self.positions_fed += ids.numel()
-        model = self.loaded.model if self.head is None else self.body
-        options: dict[str, Any] = {}
-        if self._told:
-            options["attention_mask"] = None if bool(mask.all()) else mask
-            options["position_ids"] = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
-        output = model(ids, use_cache=False, **options)
-        return output.logits if self.head is None else output.last_hidden_state
 
     @torch.inference_mode()
     def _check(self) -> None:
-        """Head alone, rows beside each other, shared keys and values: each against whole rows."""
+        """Whether shared keys and values say what whole rows say."""
         longest, other, rest = sample(self.loaded, (7, 4, 2))
         rows = [longest, np.concatenate([other, rest[:2]])]
-        whole = [
-            self.loaded.model(torch.from_numpy(r)[None].to(self.loaded.device), use_cache=False)
-            for r in rows
-        ]
+        whole = [self.loaded.model(self._tensor(r)[None], use_cache=False) for r in rows]
         # what stands before and after each of two tokens behind the prompts
         expected = torch.cat([output.logits[:, -3:] for output in whole])
         if not sound(expected):
-            self.head = None
             return  # nothing to compare; the engines refuse such numbers
         prompts, fed = [r[:-2] for r in rows], np.stack([r[-2:] for r in rows])
-
-        def fails(stream: Any) -> str:
-            return objection(
-                lambda: apart(self.logits(stream(self, prompts).states([0, 1], fed)), expected),
-                AGREEMENT,
-            )
-
-        # state-space models take neither mask nor positions, and need none at the right
-        own, reason = self.head, ""
-        for self.head, self._told in ((own, True), (own, False), (None, True), (None, False)):
-            reason = fails(_Anew)
-            if not reason:
-                break
-            if self.head is not None and not self._told:
-                self.notes.append(f"head at all positions: {reason}")
-        if reason:
-            raise ModelError(
-                f"{self.loaded.spec.model}: {type(self.loaded.model).__name__} says something else "
-                f"of padded rows ({reason})"
-            )
-        reason = fails(_Cached)
+        reason = objection(
+            lambda: apart(self.head.own(_Cached(self, prompts).states([0, 1], fed)), expected),
+            allowed(self.loaded),
+        )
         self.shares = not reason
         if reason:
             self.notes.append(f"no prefix sharing: {reason}")
@@ -186,7 +136,7 @@ class _Cached:
         positions = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
         states, self.layers = text.feed(ids, self.mask, positions)
         self.last = states[torch.arange(len(ids), device=ids.device), self.lengths - 1]
-        self.logits = text.logits(self.last)
+        self.logits = text.head.own(self.last)
 
     def states(self, places: Sequence[int], fed: NDArray[np.int64]) -> Any:
         """States (rows x (n + 1) x width) before and after each of the n tokens fed per row."""
@@ -208,7 +158,7 @@ class _Cached:
             self.mask = torch.cat([self.mask[rows], self.mask.new_ones(len(rows), 1)], 1)
             self.lengths = self.lengths[rows] + 1
             self.last = states[:, -1]
-            self.logits = self.text.logits(self.last)
+            self.logits = self.text.head.own(self.last)
 
     def fork(self) -> "_Cached":
         return copy.copy(self)
@@ -224,7 +174,7 @@ class _Anew:
     def states(self, places: Sequence[int], fed: NDArray[np.int64]) -> Any:
         rows = [np.concatenate([self.rows[p], f]) for p, f in zip(places, fed, strict=True)]
         ids, mask = padded(rows, 0, self.text.loaded.device)
-        states = self.text.plain(ids, mask)
+        states, _ = self.text.run(ids)
         count = fed.shape[1] + 1
         ends = mask.sum(1)[:, None] - count + torch.arange(count, device=ids.device)
         return states[torch.arange(len(rows), device=ids.device)[:, None], ends]
@@ -238,7 +188,7 @@ class _Anew:
     def _update(self) -> None:
         with torch.inference_mode():
             nothing = np.zeros((len(self.rows), 0), dtype=np.int64)
-            self.logits = self.text.logits(self.states(range(len(self.rows)), nothing)[:, 0])
+            self.logits = self.text.head.own(self.states(range(len(self.rows)), nothing)[:, 0])
 
     def fork(self) -> "_Anew":
         return copy.copy(self)

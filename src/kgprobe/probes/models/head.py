@@ -4,7 +4,6 @@ The vocabulary goes by in slices whose logits stay in the processor's cache; wha
 its log-sum-exp and the logits of the tokens asked for.
 """
 
-import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -40,6 +39,12 @@ class Head:
         if self.decoder is None:
             return precise(hidden)
         return self._slice(hidden, 0, self.decoder.weight.shape[0])
+
+    def own(self, hidden: Any) -> Any:
+        """All logits by the model's own modules: in its arithmetic, and with hooks on them."""
+        hidden = self.transform(hidden) if self.transform else hidden
+        hidden = self.decoder(hidden) if self.decoder is not None else hidden
+        return precise(self.finish(hidden) if self.finish else hidden)
 
     def logprobs(self, hidden: Any, owners: Any, targets: Any) -> Any:
         """log p(targets[i]) at hidden[owners[i]]: float32 (float64 where the model is).
@@ -111,30 +116,3 @@ def apart(found: Any, expected: Any) -> float:
     first, second = precise(found).log_softmax(-1), precise(expected).log_softmax(-1)
     worst = float(torch.where(first == second, 0.0, (first - second).abs()).max())
     return float("inf") if math.isnan(worst) else worst
-
-
-def finish_of(config: Any) -> Callable[[Any], Any] | None:
-    """What some models do to their logits: a soft cap, or a scale (names of transformers)."""
-    cap = getattr(config, "final_logit_softcapping", None)
-    if cap:
-        return lambda logits: torch.tanh(logits / cap) * cap
-    scale = getattr(config, "logit_scale", None) or 1.0
-    scale /= getattr(config, "logits_scaling", None) or 1.0
-    return None if scale == 1.0 else lambda logits: logits * scale
-
-
-def replaced(module: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
-    """A copy of `module` with `new` in the place of `old`, all parameters shared.
-
-    Only the modules that lead to `old` are copied; the original stays as it is.
-    """
-    if module is old:
-        return new
-    if not any(child is old for child in module.modules()):
-        return module
-    shallow = copy.copy(module)
-    shallow._modules = {
-        name: None if child is None else replaced(child, old, new)
-        for name, child in module._modules.items()
-    }
-    return shallow

@@ -54,6 +54,8 @@ class ModelSpec:
     revision: str = ""
     dtype: str = "float32"
     bos: str = "-"
+    #: folder of a run that holds control-<kind> and unpacked-<package>
+    made: str = ""
 
 
 @dataclass
@@ -77,7 +79,7 @@ class Loaded:
         return sum(p.numel() for p in self.model.parameters())
 
 
-def load_model(spec: ModelSpec, controls: Path | None = None, device: str = "") -> Loaded:
+def load_model(spec: ModelSpec, device: str = "") -> Loaded:
     """Load the model of `spec`; `controls` is the folder that holds control-<kind> and
     unpacked-<package>.
 
@@ -87,7 +89,7 @@ def load_model(spec: ModelSpec, controls: Path | None = None, device: str = "") 
     if spec.kind not in AUTO:
         raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
     dtype = DTYPES[spec.dtype.removesuffix(COMPILED)]
-    place, options = _place(spec, controls)
+    place, options = _place(spec)
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         # shapes that differ come back in `info` and are refused by name, with the missing weights
@@ -141,7 +143,7 @@ def _familiar(
     return {"sentences": what, **found}
 
 
-def outline(spec: ModelSpec, controls: Path | None = None) -> Loaded:
+def outline(spec: ModelSpec) -> Loaded:
     """The model of `spec` without its weights: tokenizer, window, and what identifies it.
 
     What is wrong with prompts and files is found with it before weights are read. Raises ModelError
@@ -149,7 +151,7 @@ def outline(spec: ModelSpec, controls: Path | None = None) -> Loaded:
     """
     if spec.kind not in AUTO:
         raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
-    place, options = _place(spec, controls)
+    place, options = _place(spec)
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         config = transformers.AutoConfig.from_pretrained(place, **options)
@@ -173,12 +175,12 @@ def outline(spec: ModelSpec, controls: Path | None = None) -> Loaded:
     return found
 
 
-def _place(spec: ModelSpec, controls: Path | None) -> tuple[str, dict[str, Any]]:
+def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
     """Where from_pretrained looks, and with what options."""
     scheme, _, rest = spec.source.partition(":")
     if scheme == "hub":
         return rest, {"revision": spec.revision}
-    made = controls or Path("results/models")
+    made = Path(spec.made)
     if scheme == "gguf":
         path = _packaged(spec, rest)
         folder = made / f"unpacked-{rest}"

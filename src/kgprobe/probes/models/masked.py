@@ -6,35 +6,31 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
-from kgprobe.probes.models.checks import allowed, budget_of, objection
 from kgprobe.probes.models.finite import finite
-from kgprobe.probes.models.head import WHOLE, Head, apart, replaced
-from kgprobe.probes.models.last_layer import ScoredBody
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.parts import Parts
 
 
-class Masked:
+class Masked(Parts):
     """One model; rows are sentences with some tokens masked, scored at one position each.
 
-    `body` and `head` (None where the architecture is unknown) are the model's halves, `last_layer`
-    says whether the last layer works at scored positions only, `notes` why something did not.
+    With `last_layer` "scored" the last layer works at scored positions only, where it can.
     """
 
     def __init__(
         self, loaded: Loaded, budget: Budget | None = None, last_layer: str = "scored"
     ) -> None:
-        self.loaded = loaded
-        self.notes: list[str] = []
-        self.budget = budget_of(loaded, budget, self.notes)
-        self.body = loaded.model.base_model
-        self.head = find_head(loaded.model)
-        self.positions_fed = self.head_rows = self.rows_asked = self.rows_fed = 0
-        self.last_layer = last_layer
-        self._head: Head | None = None
-        self._scored: ScoredBody | None = None
+        super().__init__(loaded, budget)
+        self.rows_asked = self.rows_fed = 0
+        if last_layer == "scored":
+            self.scored_layer()
+
+    @property
+    def last_layer(self) -> str:
+        """Where the last layer works: at "all" positions, or at "scored" ones."""
+        return "all" if self._scored is None else "scored"
 
     @torch.inference_mode()
     def logprobs(
@@ -58,17 +54,16 @@ class Masked:
         bounds = np.concatenate([[0], np.cumsum(np.bincount(which, minlength=len(distinct)))])
         result = np.zeros(len(owners))
         self.rows_asked += len(owners)
-        pad = self.loaded.tokenizer.pad_token_id or 0
 
         def forward(batch: Ints) -> None:
-            ids, mask = padded([distinct[b] for b in batch], pad, self.loaded.device)
+            ids, mask = padded([distinct[b] for b in batch], self.pad, self.loaded.device)
             answered = [order[bounds[b] : bounds[b + 1]] for b in batch]
             asked = np.concatenate(answered)
             own = np.repeat(np.arange(len(batch)), [len(a) for a in answered])
             given = None if bool(mask.all()) else mask
-            hidden = self._states(ids, given, self._tensor(at[batch]))
-            assert self._head is not None
-            scores = self._head.logprobs(hidden, self._tensor(own), self._tensor(targets[asked]))
+            hidden = self.at(ids, given, self._tensor(at[batch]))
+            self.head_rows += len(ids)
+            scores = self.head.logprobs(hidden, self._tensor(own), self._tensor(targets[asked]))
             found = scores.double().cpu().numpy()
             finite(
                 found,
@@ -81,78 +76,6 @@ class Masked:
 
         self.budget.run(distinct.lengths, forward, name=lambda r: name(int(owners[sample[r]])))
         return result
-
-    def _tensor(self, values: Ints) -> Any:
-        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self.loaded.device)
-
-    def _states(self, ids: Any, mask: Any, at: Any) -> Any:
-        """Hidden states at the scored positions (rows x width), or logits without a split head."""
-        if self._head is None:
-            self._check(ids, mask, at)
-        self.positions_fed += ids.numel()
-        self.head_rows += len(ids)
-        if self._scored is not None:
-            return self._scored(ids, mask, at)
-        return self._plain(ids, mask, at)
-
-    def _plain(self, ids: Any, mask: Any, at: Any) -> Any:
-        if self._head is WHOLE:
-            rows = torch.arange(len(ids), device=ids.device)
-            return self.loaded.model(ids, attention_mask=mask).logits[rows, at]
-        return self._body(ids, mask, at)
-
-    def _body(self, ids: Any, mask: Any, at: Any) -> Any:
-        rows = torch.arange(len(ids), device=ids.device)
-        return self.body(ids, attention_mask=mask).last_hidden_state[rows, at]
-
-    def _check(self, ids: Any, mask: Any, at: Any) -> None:
-        """Choose the fastest path whose log-probabilities are the whole model's, on a first batch.
-
-        What does not agree, or fails, is left out, with the reason in `notes`.
-        """
-        ids, at = ids[:16], at[:16]
-        mask = None if mask is None else mask[:16]
-        rows = torch.arange(len(ids), device=ids.device)
-        whole = self.loaded.model(ids, attention_mask=mask).logits[rows, at]
-        head, scored = self._cut(ids, mask, at, whole), None
-        if head is WHOLE or self.last_layer != "scored":
-            reason = ""
-        elif getattr(self.body, "_compiled_call_impl", None) is not None:
-            reason = "the model is compiled"
-        else:
-            scored, reason = self._scored_body(head, ids, mask, at, whole)
-        if reason:
-            self.notes.append(f"last layer at all positions: {reason}")
-        self._head, self._scored = head, scored
-
-    def _cut(self, ids: Any, mask: Any, at: Any, whole: Any) -> Head:
-        """The head that gives the whole model's logits after the body, or WHOLE and a note."""
-        model, reason = self.loaded.model, f"the head of {type(self.loaded.model).__name__}"
-        heads = () if self.head is None else (split_head(model, self.head), Head(self.head, None))
-        for head in heads:
-            if head is None:
-                continue
-
-            def worst(head: Head = head) -> float:
-                return apart(head.logits(self._body(ids, mask, at)), whole)
-
-            reason = objection(worst, allowed(self.loaded))
-            if not reason:
-                return head
-        self.notes.append(f"logits at all positions: {reason}")
-        return WHOLE
-
-    def _scored_body(
-        self, head: Head, ids: Any, mask: Any, at: Any, whole: Any
-    ) -> tuple[ScoredBody | None, str]:
-        """(the body whose last layer works at one place, or None; why it is not there)."""
-        scored = ScoredBody.of(self.body)
-        if scored is None:
-            return None, type(self.body).__name__
-        reason = objection(
-            lambda: apart(head.logits(scored(ids, mask, at)), whole), allowed(self.loaded)
-        )
-        return (None, reason) if reason else (scored, "")
 
 
 def _distinct(
@@ -187,53 +110,3 @@ def _distinct(
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     chosen = np.concatenate(sample) if sample else np.zeros(0, dtype=np.int64)
     return Ragged(values, starts), places[chosen], which, chosen
-
-
-def find_head(model: Any) -> Callable[[Any], Any] | None:
-    """What turns hidden states into logits, for the architectures that keep it in one place."""
-    for name in ("cls", "lm_head", "predictions"):
-        if callable(getattr(model, name, None)):
-            return getattr(model, name)
-    if hasattr(model, "vocab_projector"):
-        return _Chain(
-            model.vocab_transform, model.activation, model.vocab_layer_norm, model.vocab_projector
-        )
-    if hasattr(model, "generator_lm_head"):
-        return _Chain(model.generator_predictions, model.generator_lm_head)
-    if hasattr(model, "decoder") and hasattr(model, "head"):
-        return _Chain(model.head, model.decoder)
-    return None
-
-
-class _Chain(nn.Module):
-    """Modules or functions, one after the other."""
-
-    def __init__(self, *steps: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self.steps = nn.ModuleList(
-            step if isinstance(step, nn.Module) else _Function(step) for step in steps
-        )
-
-    def forward(self, hidden: Any) -> Any:
-        for step in self.steps:
-            hidden = step(hidden)
-        return hidden
-
-
-class _Function(nn.Module):
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, hidden: Any) -> Any:
-        return self.function(hidden)
-
-
-def split_head(model: Any, head: Any) -> Head | None:
-    """The head as a transformation and a linear layer over the vocabulary."""
-    decoder = model.get_output_embeddings()
-    if not isinstance(head, nn.Module) or not isinstance(decoder, nn.Linear):
-        return None
-    if not any(module is decoder for module in head.modules()):
-        return None
-    return Head(replaced(head, decoder, nn.Identity()), decoder)

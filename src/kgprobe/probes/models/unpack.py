@@ -5,6 +5,7 @@ de-quantises it each time: for SmolLM2-135M 15 of the 20 CPU seconds that a smal
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def unpack(spec: ModelSpec, folder: Path) -> dict[str, Any]:
     """
     if not spec.source.startswith("gguf:"):
         raise ModelError(f"{spec.model}: source {spec.source!r} is no GGUF file")
-    loaded = load_model(spec, controls=folder / "none", device="cpu")
+    loaded = load_model(replace(spec, made=""), device="cpu")
     # what it was packed in is over: these are plain weights
     del loaded.model.config.quantization_config
     loaded.model.hf_quantizer = None

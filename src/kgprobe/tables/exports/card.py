@@ -1,12 +1,12 @@
 """The card (README.md) of a Hugging Face data set of BEAR sets (bear.md, section 10.3)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from kgprobe.benchmarks.bear_frames import Sets
+from kgprobe.benchmarks.bear.frames import Sets
 from kgprobe.tables.exports.huggingface import FILE
 
 PAPER = """Jacek Wiland, Max Ploner, Alan Akbik: *BEAR: A Unified Framework for Evaluating
@@ -42,7 +42,7 @@ class Origin:
     parameters: Mapping[str, object] | None = None
     #: FUNNEL of the construction
     funnel: pl.DataFrame | None = None
-    #: `bear_drift` (TABLE) against the released set
+    #: RESULTS of the drift against the released set
     drift: pl.DataFrame | None = None
     language: str = "en"
 
@@ -97,22 +97,24 @@ def _what(origin: Origin) -> str:
 
 
 def _balance(configurations: Mapping[str, Sets]) -> str:
-    lines = [
-        "| configuration | relations | instances | rows | options | random = majority baseline |"
-        " answer in subject | any option in subject |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    heads = ["configuration", "relations", "instances", "rows", "options"]
+    heads += ["random = majority baseline", "answer in subject", "any option in subject"]
+    lines = []
     for name, sets in configurations.items():
         sizes = sets.candidates.group_by(candidates="set").len("k")
         options = sets.items.join(sizes, on="candidates")["k"].to_numpy()
-        chance = float((100 / options).mean())
-        own, anyone = overlaps(sets)
         relations, instances = sets.items["relation"].n_unique(), sets.items.height
-        lines.append(
-            f"| {name} | {relations} | {instances:,} | {_rows(sets):,} | {options.min()} to "
-            f"{options.max()} | {chance:.3f} % | {own} | {anyone} |"
-        )
-    return "\n".join(lines)
+        counts = [relations, f"{instances:,}", f"{_rows(sets):,}"]
+        chance = f"{float((100 / options).mean()):.3f} %"
+        bounds = f"{options.min()} to {options.max()}"
+        lines.append([name, *counts, bounds, chance, *overlaps(sets)])
+    return _table(heads, lines)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Markdown of a table."""
+    lines = ["".join(f"| {cell} " if cell != "" else "| " for cell in r) for r in (heads, *rows)]
+    return "\n".join([f"{lines[0]}|", "|---" * len(heads) + "|", *(f"{x}|" for x in lines[1:])])
 
 
 def overlaps(sets: Sets) -> tuple[int, int]:
@@ -136,32 +138,21 @@ def _rows(sets: Sets) -> int:
 
 
 def _parameters(parameters: Mapping[str, object]) -> str:
-    rows = [
-        f"| {key} | `{json.dumps(value, sort_keys=True)}` |" for key, value in parameters.items()
-    ]
-    return "\n".join(["| parameter | value |", "|---|---|", *rows])
+    rows = [(key, f"`{json.dumps(v, sort_keys=True)}`") for key, v in parameters.items()]
+    return _table(["parameter", "value"], rows)
 
 
 def _funnel(funnel: pl.DataFrame) -> str:
-    steps = funnel.group_by("position", "step").agg(
-        pl.col("rows_in").sum(), pl.col("rows_out").sum()
-    )
-    rows = [
-        f"| {step} | {into:,} | {into - out:,} | {out:,} |"
-        for step, into, out in steps.sort("position")
-        .select("step", "rows_in", "rows_out")
-        .iter_rows()
-    ]
-    return "\n".join(["| step | statements | dropped | kept |", "|---|---|---|---|", *rows])
+    steps = funnel.group_by("position", "step").agg(pl.col("rows_in", "rows_out").sum())
+    found = steps.sort("position").select("step", "rows_in", "rows_out").rows()
+    rows = [(step, f"{into:,}", f"{into - out:,}", f"{out:,}") for step, into, out in found]
+    return _table(["step", "statements", "dropped", "kept"], rows)
 
 
 def _drift(drift: pl.DataFrame) -> str:
-    rows = [
-        f"| {column} | {value:.2f} | {low:.2f} to {high:.2f} | {n:,} |"
-        if low is not None
-        else f"| {column} | {value:.2f} | | {n:,} |"
-        for column, value, low, high, n in drift.filter(pl.col("row") == "all relations")
-        .select("column", "value", "low", "high", "n")
-        .iter_rows()
-    ]
-    return "\n".join(["| | value | 95 % interval | n |", "|---|---|---|---|", *rows])
+    found = drift.filter(group="").select("metric", "slice", "value", "low", "high", "n").rows()
+    rows = []
+    for metric, state, value, low, high, n in found:
+        bounds = "" if low is None else f"{low:.2f} to {high:.2f}"
+        rows.append((state or metric, f"{value:.2f}", bounds, f"{n:,}"))
+    return _table(["", "value", "95 % interval", "n"], rows)

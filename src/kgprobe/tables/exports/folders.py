@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from kgprobe.benchmarks.bear_frames import Sets
+from kgprobe.benchmarks.bear.frames import Sets
 
 
 class ExportError(ValueError):

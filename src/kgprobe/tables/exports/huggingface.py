@@ -4,16 +4,15 @@ Columns are those of the published data set (bear.md, sections 3.1 and 10.3), on
 and template. The text of the card is in `card`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kgprobe.benchmarks.bear_frames import Sets
-from kgprobe.probes.prompts.templates import fill
+from kgprobe.benchmarks.bear.frames import Sets
 from kgprobe.tables.exports.folders import items_of, relations_in_order, templates_of, whole_folder
+from kgprobe.templates import fill
 
 FILE = "test-00000-of-00001.parquet"
 COLUMNS = pa.schema(
@@ -65,25 +64,18 @@ def tables(sets: Sets) -> Iterator[pa.Table]:
         items, options = items_of(sets, relation)
         labels, templates = options["label"].to_list(), templates_of(sets, relation)
         rows = [
-            _row(relation, item, index, template, labels)
+            {
+                "composite_id": f"{relation}-{item['row']}-{index}",
+                "relation": relation,
+                "item": item["item"],
+                "template_index": index,
+                "template": template,
+                "subject": item["subject"],
+                "answer_options": labels,
+                "correct": item["answer"],
+                "text_options": [fill(template, item["subject"], label).text for label in labels],
+            }
             for item in items.iter_rows(named=True)
             for index, template in enumerate(templates)
         ]
         yield pa.Table.from_pylist(rows, schema=COLUMNS)
-
-
-def _row(
-    relation: str, item: Mapping[str, Any], index: int, template: str, labels: Sequence[str]
-) -> dict[str, object]:
-    subject = item["subject"]
-    return {
-        "composite_id": f"{relation}-{item['row']}-{index}",
-        "relation": relation,
-        "item": item["item"],
-        "template_index": index,
-        "template": template,
-        "subject": subject,
-        "answer_options": labels,
-        "correct": item["answer"],
-        "text_options": [fill(template, subject, label).text for label in labels],
-    }

@@ -29,12 +29,12 @@ metric_list:
     aggregation: mean
     higher_is_better: true
 metadata:
-  version: {version}
+  version: 1.0
 """
 
 
-def task(configuration: str, version: float = 1.0) -> tuple[str, str]:
+def task(configuration: str) -> tuple[str, str]:
     """File name and YAML text of the task `kgprobe_{configuration}`."""
     name = f"kgprobe_{configuration}"
-    text = TASK.format(configuration=configuration, task=name, file=FILE, version=version)
+    text = TASK.format(configuration=configuration, task=name, file=FILE)
     return f"{name}.yaml", text

@@ -1,14 +1,13 @@
 """BEAR sets as folders for lm-pub-quiz (bear.md, section 10.1)."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks.bear_frames import Sets
+from kgprobe.benchmarks.bear.frames import Sets
 from kgprobe.tables.exports.folders import items_of, relations_in_order, templates_of, whole_folder
 
 METADATA = "metadata_relations.json"
@@ -35,28 +34,24 @@ def export(sets: Sets, folder: Path, relations: pl.DataFrame | None = None) -> N
                 "answer_space_labels": labels,
                 "answer_space_ids": ids,
             }
-            lines = [
-                _line(_instance(item, ids, labels), ",", ":")
+            instances = [
+                {
+                    "sub_id": item["subject_id"],
+                    "sub_label": item["subject"],
+                    "sub_aliases": json.loads(item["meta"]).get("aliases", []),
+                    "obj_id": ids[item["answer"]],
+                    "obj_label": labels[item["answer"]],
+                    "answer_idx": item["answer"],
+                }
                 for item in items.iter_rows(named=True)
             ]
+            lines = [_line(instance, ",", ":") for instance in instances]
             (temporary / f"{relation}.jsonl").write_text("".join(lines), encoding="ascii")
         text = json.dumps(metadata, indent=4, ensure_ascii=True) + "\n"
         (temporary / METADATA).write_text(text, encoding="ascii")
     if relations is not None:
         with schema.atomic(folder.parent / INFO) as path:
             path.write_text(_line(_info(relations)), encoding="ascii")
-
-
-def _instance(item: Mapping[str, Any], ids: list[str], labels: list[str]) -> dict[str, Any]:
-    answer = item["answer"]
-    return {
-        "sub_id": item["subject_id"],
-        "sub_label": item["subject"],
-        "sub_aliases": json.loads(item["meta"]).get("aliases", []),
-        "obj_id": ids[answer],
-        "obj_label": labels[answer],
-        "answer_idx": answer,
-    }
 
 
 def _info(relations: pl.DataFrame) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,267 @@
+"""README.md of docs/README.md.in: its numbers are put in from what named runs measured.
+
+    python -m perf.readme measured RUN [COMMAND ...]   what the template shows of a run
+    python -m perf.readme write|check                  README.md
+
+resources/measured/RUN.tsv holds the RESULTS that the template asks for, below lines that say when,
+from which commit, on what processor and by which command they were made. `bench` is no run: its
+file holds the rows of results/perf. In the template,
+
+    {{ run("embedded")(benchmark="world_lite", model="control-causal", metric="accuracy") }}
+
+is one number with its interval and its signs, and `.value`, `.n`, `.fraction` say less of it.
+"""
+
+import csv
+import datetime
+import io
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.contracts import SETTING
+from kgprobe.tables import results, views
+from kgprobe.tables.report import marks
+
+TEMPLATE, README, MEASURED = "docs/README.md.in", "README.md", "resources/measured"
+BENCH = "bench"
+#: stands for null in a file of measured numbers, where "" is a value
+NULL = "null"
+ROW_OF_BENCH = ("name", "ours", "peer", "unit", "ratio", "target")
+SIGNS = ("sound", "calibrated")
+
+
+class ReadmeError(ValueError):
+    """The template asks for a number that is not there, or for several at once."""
+
+
+@dataclass
+class Run:
+    """What one named run measured; `used` gathers the rows that were asked for."""
+
+    name: str
+    told: Mapping[str, str]
+    rows: Sequence[Mapping[str, Any]]
+    sign: Callable[[Mapping[str, Any]], str]
+    used: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def row(self, **asked: object) -> Mapping[str, Any]:
+        """The one number with these dimensions; those that are not named are "" and settings
+        that are not named are absent, but for paper, prompt and method, which may be any.
+
+        Raises ReadmeError where there is none, or more than one.
+        """
+        setting = {key: asked.pop(key) for key in list(asked) if key in SETTING}
+        wanted = {"group": "", "slice": "", "benchmark": "", "model": ""} | asked
+        wanted["setting"] = json.dumps(dict(sorted(setting.items())), ensure_ascii=False)
+        found = [row for row in self.rows if all(row[k] == v for k, v in wanted.items())]
+        if len(found) != 1:
+            raise ReadmeError(f"run {self.name}: {len(found)} numbers with {wanted}; need one")
+        self.used += [row for row in found if row not in self.used]
+        return found[0]
+
+    def __call__(self, digits: int = 1, **asked: object) -> str:
+        """Value, interval and signs."""
+        row = self.row(**asked)
+        bare = {**row, "denominator": None, "published": None}
+        return views.text(bare, digits) + self._signs(row)
+
+    def value(self, digits: int = 1, **asked: object) -> str:
+        """The value and its signs."""
+        row = self.row(**asked)
+        bare = {**row, "denominator": None, "published": None, "low": None}
+        return views.text(bare, digits) + self._signs(row)
+
+    def n(self, **asked: object) -> str:
+        """How many distinct items stand behind a number."""
+        return f"{self.row(**asked)['n']:,}"
+
+    def fraction(self, **asked: object) -> str:
+        """Numerator and denominator; "undef" for a denominator of 0."""
+        row = self.row(**asked)
+        if not row["denominator"]:
+            return "undef"
+        return f"{_short(row['numerator'])}/{_short(row['denominator'])}"
+
+    def signs(self, **asked: object) -> str:
+        """What stands behind the name of the model of a number."""
+        return self.sign(self.row(**asked))
+
+    def groups(self, **asked: object) -> int:
+        """How many groups have such a number."""
+        names = {row["group"] for row in self.rows if row["group"]}
+        held = [name for name in sorted(names) if self._has(group=name, **asked)]
+        return len([self.row(group=name, **asked) for name in held])
+
+    def speed(self, name: str, column: str) -> str:
+        """A column of the row of `make bench` whose name begins so."""
+        found = [row for row in self.rows if str(row["name"]).startswith(name)]
+        if len(found) != 1:
+            raise ReadmeError(f"{self.name}: {len(found)} rows begin with {name!r}; need one")
+        self.used += [row for row in found if row not in self.used]
+        return str(found[0][column])
+
+    def _has(self, **asked: object) -> bool:
+        return any(all(row[k] == v for k, v in asked.items()) for row in self.rows)
+
+    def _signs(self, row: Mapping[str, Any]) -> str:
+        return self.sign(row) + (marks.few(row["n"]) if row["value"] is not None else "")
+
+
+class _NotYet(Run):
+    """A run that has no file while that of another is made."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, defaultdict(str), [], _no_sign)
+
+    def _blank(self, *_: object, **__: object) -> Any:
+        return ""
+
+    __call__ = value = n = fraction = signs = groups = speed = _blank
+
+
+def _short(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0")
+
+
+def of_results(name: str, found: pl.DataFrame, told: Mapping[str, str]) -> Run:
+    """A run's RESULTS."""
+    return Run(name, told, found.rows(named=True), marks.signs(found))
+
+
+def _no_sign(row: Mapping[str, Any]) -> str:
+    return ""
+
+
+def read(path: Path) -> Run:
+    """A file of measured numbers. Raises ReadmeError where it is missing or has other columns."""
+    if not path.is_file():
+        raise ReadmeError(f"no {path}: make measured RUN={path.stem} after that run")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    heads = [line for line in lines if line.startswith("# ")]
+    told = dict(line[2:].split(": ", 1) for line in heads)
+    body = "\n".join(lines[len(heads) :])
+    columns = ROW_OF_BENCH if path.stem == BENCH else tuple(schema.RESULTS.columns)
+    rows = list(csv.DictReader(io.StringIO(body), delimiter="\t"))
+    if body.split("\n", 1)[0].split("\t") != list(columns):
+        raise ReadmeError(f"{path}: columns are not {', '.join(columns)}; make it anew")
+    if path.stem == BENCH:
+        return Run(BENCH, told, rows, _no_sign)
+    typed = [{k: None if v == NULL else v for k, v in row.items()} for row in rows]
+    frame = pl.DataFrame(typed, schema=dict.fromkeys(columns, pl.String))
+    return of_results(path.stem, frame.cast(pl.Schema(schema.RESULTS.columns)), told)
+
+
+def write(path: Path, rows: Iterable[Mapping[str, Any]], told: Mapping[str, str]) -> None:
+    """A file of measured numbers: who made it, when and how, then its rows."""
+    own = sorted(rows, key=lambda row: [str(value) for value in row.values()])
+    if not own:
+        raise ReadmeError(f"{path.stem}: the template shows nothing of this run")
+    out = io.StringIO()
+    out.writelines(f"# {key}: {value}\n" for key, value in told.items())
+    table = csv.DictWriter(out, list(own[0]), delimiter="\t", lineterminator="\n")
+    table.writeheader()
+    table.writerows({k: NULL if v is None else v for k, v in row.items()} for row in own)
+    with schema.atomic(path) as temporary:
+        temporary.write_text(out.getvalue(), encoding="utf-8")
+
+
+def rendered(root: Path, run: Callable[[str], Run]) -> str:
+    """The template with the numbers of `run(name)` put in."""
+    source = (root / TEMPLATE).read_text(encoding="utf-8")
+    engine = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True,
+                                trim_blocks=True, lstrip_blocks=True, autoescape=False)  # fmt: skip
+    return engine.from_string(source).render(run=run)
+
+
+def readme(root: Path) -> str:
+    """README.md as the committed measurements make it."""
+    known: dict[str, Run] = {}
+
+    def run(name: str) -> Run:
+        return known.setdefault(name, read(root / MEASURED / f"{name}.tsv"))
+
+    return rendered(root, run)
+
+
+def measured(root: Path, name: str, command: str) -> Path:
+    """resources/measured/NAME.tsv of results/NAME: the numbers that the template asks for."""
+    told = {"run": name, "commit": _commit(root), "date": f"{datetime.date.today()}",
+            "processor": _processor(), "command": command}  # fmt: skip
+    if name == BENCH:
+        files = sorted((root / "results" / "perf").glob("*.json"))
+        found = [row for file in files for row in json.loads(file.read_text())]
+        made = Run(name, told, [{c: row[c] for c in ROW_OF_BENCH} for row in found], _no_sign)
+    else:
+        tables = [f for f in sorted((root / "results" / name / "tables").glob("*.parquet"))
+                  if set(pl.read_parquet_schema(f)) == set(schema.RESULTS.columns)]  # fmt: skip
+        made = of_results(name, results.read(tables), {**told, **_cost(root, name)})
+    folder = root / MEASURED
+
+    def run(other: str) -> Run:
+        file = folder / f"{other}.tsv"
+        return made if other == name else read(file) if file.is_file() else _NotYet(other)
+
+    rendered(root, run)
+    signs = [row for row in made.rows if row.get("metric") in SIGNS]
+    path = folder / f"{name}.tsv"
+    write(path, [*made.used, *(row for row in signs if row not in made.used)], made.told)
+    return path
+
+
+def _cost(root: Path, name: str) -> dict[str, str]:
+    """Jobs of a run and the minutes of all of them, as its manifest has them."""
+    path = root / "results" / name / "manifest.tsv"
+    if not path.is_file():  # the run goes on; what it has measured is measured
+        return {}
+    columns = ["rule", "wildcards", "started", "wall_seconds", "cpu_seconds"]
+    jobs = pl.read_csv(path, separator="\t").select(columns).unique()
+    minutes = jobs["cpu_seconds"].cast(pl.Float64).sum() / 60
+    return {"jobs": str(jobs.height), "CPU minutes of the jobs": f"{minutes:.0f}"}
+
+
+def _commit(root: Path) -> str:
+    git = ["git", "-C", str(root), "rev-parse", "--short=10", "HEAD"]
+    return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _processor() -> str:
+    """The processor's name and how many cores the system shows."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    names = [line.partition(": ")[2] for line in lines if line.startswith("model name")]
+    return f"{len(names)} cores, {names[0] if names else 'unknown'}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """measured, write or check; returns the exit code."""
+    root = Path.cwd()
+    try:
+        if arguments[:1] == ["measured"] and len(arguments) > 1:
+            print(measured(root, arguments[1], " ".join(arguments[2:])))
+            return 0
+        if list(arguments) not in (["write"], ["check"]):
+            print("usage: python -m perf.readme write|check|measured RUN [COMMAND]")
+            return 2
+        text = readme(root)
+    except (ReadmeError, schema.ContractError, jinja2.TemplateError, OSError) as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    if arguments[0] == "write":
+        (root / README).write_text(text, encoding="utf-8")
+    elif text != (root / README).read_text(encoding="utf-8"):
+        print(f"{README} differs from {TEMPLATE} and {MEASURED}: make readme", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,142 @@
+"""What must hold of every example before it is written (kg_attributes.md, section 10)."""
+
+from collections.abc import Collection
+from types import ModuleType
+
+import polars as pl
+
+from kgprobe.benchmarks.attributes.examples import MissingTemplatesError
+from kgprobe.benchmarks.attributes.frames import SUBCLASS_OF
+from kgprobe.benchmarks.attributes.graph import Graph, GraphError
+from kgprobe.benchmarks.attributes.items import Built
+from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.settings import Ambiguous, Bias
+
+#: roles of a complete example, in order; entity_centric has facts only
+ROLES = {
+    "symmetry": ["forward", "backward"],
+    "asymmetry": ["forward", "reversed"],
+    "bidirectional": ["first", "inverse"],
+    "hierarchy": ["hop1", "hop2", "two_up"],
+    "composite": ["first", "second", "closing"],
+    "paths": ["hop1", "hop2"],
+    "bias": ["fact"],
+    "ambiguous": ["head", "tail"],
+}
+
+
+def build(module: ModuleType, graph: Graph, settings: Settings[object]) -> Built:
+    """The benchmark of `module`, sound (`check_examples`).
+
+    A MissingTemplatesError lists beside the benchmark's own relations all those of the graph, so
+    that the other benchmarks bring no new ones.
+    """
+    try:
+        made: Built = module.build(graph, settings)
+    except MissingTemplatesError as error:
+        lacking = without_template(graph, settings.templates or ())
+        listed = ", ".join(f"{name} ({n})" for name, n in lacking)
+        raise MissingTemplatesError(
+            f"{error}\nin the whole graph {len(lacking)} relations with labelled statements have "
+            f"none (number of statements in brackets): {listed}"
+        ) from error
+    check_examples(made.examples, graph, settings)
+    return made
+
+
+def without_template(graph: Graph, known: Collection[str]) -> list[tuple[str, int]]:
+    """(relation, labelled statements) of the graph's relations without template, most first."""
+    names = graph.labelled.select("id")
+    edges = graph.edges.join(names, left_on="s", right_on="id", how="semi")
+    edges = edges.join(names, left_on="o", right_on="id", how="semi")
+    dated = graph.literals.join(names, left_on="s", right_on="id", how="semi")
+    counts = pl.concat([edges.select("p"), dated.select("p")]).group_by("p").len().rows()
+    lacking = [(f"P{p}", n) for p, n in counts if f"P{p}" not in known]
+    return sorted(lacking, key=lambda pair: (-pair[1], pair[0]))
+
+
+def check_examples(examples: pl.DataFrame, graph: Graph, settings: Settings[object]) -> None:
+    """Raise GraphError, with the first wrong row, unless EXAMPLES of one benchmark are sound.
+
+    Roles are complete, no triple is a loop, stored triples are in the graph and reversed ones are
+    not, two_up is two steps of P279, golds contain the object; bias has obscure subjects, ambiguous
+    pairs share name and relation and their head is the better known.
+    """
+    name, own = examples["benchmark"][0], settings.own
+    numbered = _numbered(examples)
+    _refuse(numbered.filter(pl.col("subject") == pl.col("object")), "a triple is a loop")
+    _refuse(
+        numbered.filter(~pl.col("golds").list.contains(pl.col("object"))), "golds lack the object"
+    )
+    asked = numbered.select("s", "p").unique()
+    edges = pl.concat(
+        [
+            graph.edges.join(asked, on=["s", "p"], how="semi").select("s", "p", object=_text("o")),
+            graph.literals.select("s", "p", object="value"),
+        ]
+    )
+    known = numbered.filter(pl.col("predicate") != f"P{SUBCLASS_OF}/P{SUBCLASS_OF}")
+    key = ["s", "p", "object"]
+    stored = known.filter(pl.col("origin") == "stored")
+    _refuse(stored.join(edges, on=key, how="anti"), "a stored triple is not in the graph")
+    turned = known.filter(pl.col("origin") == "reversed")
+    _refuse(turned.join(edges, on=key, how="semi"), "a reversed triple is in the graph")
+    _check_roles(numbered, name)
+    if name == "hierarchy":
+        _check_two_up(numbered)
+    if isinstance(own, Bias) and not own.literal_edges:
+        known_well = pl.col("subject_degree") > own.max_degree
+        _refuse(numbered.filter(known_well), "the subject is well connected")
+    if isinstance(own, Ambiguous) and own.source == "labels":
+        _check_names(numbered, own)
+
+
+def _numbered(examples: pl.DataFrame) -> pl.DataFrame:
+    first = pl.col("predicate").str.split("/").list.first().str.slice(1)
+    subject = pl.col("subject").str.strip_prefix("Q").cast(pl.UInt32, strict=False)
+    return examples.with_columns(s=subject, p=first.cast(pl.UInt16))
+
+
+def _text(column: str) -> pl.Expr:
+    return pl.format("Q{}", column)
+
+
+def _check_roles(examples: pl.DataFrame, name: str) -> None:
+    made = examples.sort("position").group_by("example").agg("role", "position").sort("example")
+    counted = pl.int_ranges(pl.col("role").list.len())
+    _refuse(made.filter(pl.col("position") != counted), "positions have gaps")
+    if name in ROLES:
+        wrong = made.filter(pl.col("role").list.join(" ") != " ".join(ROLES[name]))
+        _refuse(wrong, f"roles are not {ROLES[name]}")
+
+
+def _check_two_up(examples: pl.DataFrame) -> None:
+    steps = {role: examples.filter(role=role) for role in ROLES["hierarchy"]}
+    ends = steps["hop1"].select("example", x="subject", y="object")
+    ends = ends.join(steps["hop2"].select("example", y2="subject", z="object"), on="example")
+    up = steps["two_up"].select("example", x2="subject", z2="object")
+    apart = (pl.col("y") != pl.col("y2")) | (pl.col("x") != pl.col("x2"))
+    wrong = ends.join(up, on="example").filter(apart | (pl.col("z") != pl.col("z2")))
+    _refuse(wrong, "two_up is not the two steps")
+
+
+def _check_names(examples: pl.DataFrame, own: Ambiguous) -> None:
+    columns = ["example", "predicate", "subject_label", "subject_degree"]
+    head, tail = (examples.filter(role=role).select(columns) for role in ROLES["ambiguous"])
+    pairs = head.join(tail, on="example", suffix="_tail")
+    _refuse(
+        pairs.filter(
+            (pl.col("predicate") != pl.col("predicate_tail"))
+            | (pl.col("subject_degree") <= pl.col("subject_degree_tail"))
+        ),
+        "head and tail differ in relation, or the head is not the better known",
+    )
+    if own.disambiguate == "none" and not own.fold_case:
+        other = pairs.filter(pl.col("subject_label") != pl.col("subject_label_tail"))
+        _refuse(other, "head and tail have different names")
+
+
+def _refuse(wrong: pl.DataFrame, what: str) -> None:
+    if wrong.height:
+        row = {k: v for k, v in wrong.row(0, named=True).items() if k != "golds"}
+        raise GraphError(f"{wrong.height} rows of the examples are wrong: {what}; first {row}")

@@ -1,0 +1,314 @@
+"""Examples as text: EXAMPLES with labels and golds, and the ITEMS and CANDIDATES to probe."""
+
+import json
+from dataclasses import dataclass
+
+import polars as pl
+
+from kgprobe.benchmarks.attributes.examples import (
+    LITERAL,
+    SAME_TEXT,
+    Picked,
+    Shape,
+    count_label_worded,
+    count_patterns,
+    count_sizes,
+    lengthen,
+)
+from kgprobe.benchmarks.attributes.frames import EXAMPLES, STEPS, SUBCLASS_OF
+from kgprobe.benchmarks.attributes.graph import Graph
+from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.schema import CANDIDATES, ITEMS
+
+#: an entity may have a million objects in one relation; no more golds than these are listed
+MAX_GOLDS = 1000
+TWO_UP = f"P{SUBCLASS_OF}/P{SUBCLASS_OF}"
+
+
+@dataclass(frozen=True)
+class Built:
+    """One benchmark: examples, what is probed of them, and what became of everything else."""
+
+    examples: pl.DataFrame
+    items: pl.DataFrame
+    candidates: pl.DataFrame
+    steps: pl.DataFrame
+    patterns: pl.DataFrame
+    sizes: pl.DataFrame
+
+
+def built(
+    shape: Shape,
+    picked: Picked,
+    graph: Graph,
+    settings: Settings[object],
+    steps: Funnel,
+    candidates: pl.DataFrame | None = None,
+) -> Built:
+    """The frames of a benchmark whose examples all have the triples of `shape`."""
+    rows = lengthen(shape, picked.chosen, picked.sampled)
+    structural = lengthen(shape, picked.structural, picked.structural.clear())
+    patterns = count_patterns(shape, picked, candidates)
+    return assembled(shape.benchmark, rows, structural, patterns, graph, settings, steps)
+
+
+def assembled(
+    benchmark: str,
+    rows: pl.DataFrame,
+    structural: pl.DataFrame,
+    patterns: pl.DataFrame,
+    graph: Graph,
+    settings: Settings[object],
+    steps: Funnel,
+) -> Built:
+    """The frames of a benchmark from its long rows of numbers (see `lengthen`)."""
+    sizes = [
+        count_sizes(benchmark, build, some, settings)
+        for build, some in (
+            ("structural", structural),
+            ("labelled" if settings.shared.require_labels else "unlabelled", rows),
+            ("sampled", rows.filter("sampled")),
+        )
+    ]
+    count_label_worded(rows.filter("sampled"), settings, steps)
+    examples = spoken(rows, graph, settings)
+    asked = examples.filter(pl.col("sampled") & pl.col("object_label").is_not_null())
+    asked = asked.filter(pl.col("subject_label").is_not_null())
+    options = candidate_sets(asked, graph, settings.shared.candidates)
+    items = as_items(asked, options)
+    added = int(options["added"].sum())
+    steps.kept("candidates", options.height, reason=f"{added} are golds that the lists lacked")
+    options = options.drop("added")
+    return Built(examples, items, options, steps.frame(STEPS), patterns, pl.concat(sizes))
+
+
+def spoken(rows: pl.DataFrame, graph: Graph, settings: Settings[object]) -> pl.DataFrame:
+    """EXAMPLES of long rows of numbers."""
+    rows = _same_text(rows)
+    names = _texts(graph, rows)
+    golds = _golds(rows, graph, names)
+    rows = rows.join(golds, on=["s", "predicate", "o", "origin"], how="left")
+    for side, column in (("s", "subject"), ("o", "object")):
+        named = names.rename(
+            {"n": side, "id": column, "text": f"{column}_label", "degree": f"{column}_degree"}
+        )
+        rows = rows.join(named, on=side, how="left")
+    kinds = pl.when(pl.col("o") < LITERAL).then(pl.lit("entity")).otherwise(pl.lit("literal"))
+    rows = rows.with_columns(
+        example=_example_id(rows, names),
+        object_kind=kinds,
+        predicate_label=pl.col("predicate").replace_strict(
+            dict(settings.labels), default=None, return_dtype=pl.String
+        ),
+    )
+    return rows.select(list(EXAMPLES.columns)).sort(list(EXAMPLES.key))
+
+
+def _example_id(rows: pl.DataFrame, names: pl.DataFrame) -> pl.Series:
+    """benchmark/pattern/ids; entity_centric leaves the pattern out, since its rows have several."""
+    lists = rows.select("benchmark", "pattern", "ids").with_row_index("row").explode("ids")
+    joined = lists.join(names.select(pl.col("n").alias("ids"), "id"), on="ids", how="left")
+    joined = joined.group_by("row", maintain_order=True).agg(
+        pl.col("benchmark").first(), pl.col("pattern").first(), pl.col("id")
+    )
+    ids = pl.col("id").list.join("/")
+    whole = pl.when(pl.col("benchmark") == "entity_centric").then(
+        pl.concat_str("benchmark", ids, separator="/")
+    ).otherwise(pl.concat_str("benchmark", "pattern", ids, separator="/"))  # fmt: skip
+    return joined.sort("row").select(whole.alias("example"))["example"]
+
+
+def _texts(graph: Graph, rows: pl.DataFrame) -> pl.DataFrame:
+    """(n, id, text, degree) of every number that occurs; literals have no degree."""
+    used = pl.concat([rows["s"], rows["o"], rows["ids"].explode()]).unique().alias("n").to_frame()
+    known = graph.entities.join(
+        used.filter(pl.col("n") < LITERAL).select(pl.col("n").cast(pl.UInt32).alias("id")),
+        on="id",
+        how="semi",
+    ).select(
+        pl.col("id").cast(pl.UInt64).alias("n"),
+        pl.format("Q{}", "id").alias("id"),
+        pl.col("label").alias("text"),
+        pl.col("degree").cast(pl.Int64),
+    )
+    values = graph.literals.join(used.rename({"n": "o"}), on="o", how="semi").unique("o")
+    values = values.select(
+        pl.col("o").alias("n"),
+        pl.col("value").alias("id"),
+        "text",
+        pl.lit(None, dtype=pl.Int64).alias("degree"),
+    )
+    return pl.concat([known, values])
+
+
+def _same_text(rows: pl.DataFrame) -> pl.DataFrame:
+    """Adds the flag same_text to examples that hold two relations which LAMA words alike."""
+    if not rows["predicate"].is_in(SAME_TEXT).any():
+        return rows
+    relation = pl.when(pl.col("predicate").is_in(SAME_TEXT)).then("predicate")
+    several = relation.n_unique().over("benchmark", "pattern", "ids") - (
+        relation.null_count().over("benchmark", "pattern", "ids") > 0
+    )
+    flagged = (several > 1) & pl.col("benchmark").is_in(["composite", "paths"])
+    flags = pl.when(flagged).then(pl.col("flags").list.concat(pl.lit(["same_text"])))
+    return rows.with_columns(flags=flags.otherwise("flags"))
+
+
+def _golds(rows: pl.DataFrame, graph: Graph, names: pl.DataFrame) -> pl.DataFrame:
+    """(s, predicate, o, origin, golds, gold_labels): all objects of (s, p), the row's own first.
+
+    A gold without label has a null in its place.
+    """
+    asked = rows.select("s", "predicate", "o", "origin").unique()
+    own = asked.with_columns(gold=pl.col("o"), first=pl.lit(0))
+    # an inferred row may be worded as P279, too: its golds are two steps up all the same
+    single = asked.filter(pl.col("origin") == "stored")
+    keyed = single.with_columns(p=pl.col("predicate").str.slice(1).cast(pl.UInt16))
+    pairs = keyed.select("s", "p").unique()
+    edges = graph.edges.join(
+        pairs.with_columns(pl.col("s").cast(pl.UInt32)), on=["s", "p"], how="semi"
+    )
+    values = graph.literals.join(
+        pairs.with_columns(pl.col("s").cast(pl.UInt32)), on=["s", "p"], how="semi"
+    )
+    objects = pl.concat(
+        [
+            part.select("s", "p", "o").cast({"s": pl.UInt64, "o": pl.UInt64})
+            for part in (edges, values)
+        ]
+    )
+    others = keyed.join(objects.rename({"o": "gold"}), on=["s", "p"]).drop("p")
+    found = [own, others.with_columns(first=pl.lit(1)).select(own.columns)]
+    found.append(_two_up(asked, graph).select(own.columns))
+    every = pl.concat(found).sort("first", "gold")
+    every = every.unique(
+        ["s", "predicate", "o", "origin", "gold"], keep="first", maintain_order=True
+    )
+    every = every.group_by("s", "predicate", "o", "origin", maintain_order=True).head(MAX_GOLDS)
+    missing = every.select(pl.col("gold").alias("n")).unique().join(names, on="n", how="anti")
+    named = pl.concat([names, _texts(graph, _as_rows(missing))]) if missing.height else names
+    every = every.join(named.select(pl.col("n").alias("gold"), "id", "text"), on="gold", how="left")
+    every = every.sort("first", "gold")
+    return every.group_by("s", "predicate", "o", "origin").agg(
+        pl.col("id").alias("golds"), pl.col("text").alias("gold_labels")
+    )
+
+
+def _as_rows(numbers: pl.DataFrame) -> pl.DataFrame:
+    return numbers.select(pl.col("n").alias("s"), pl.col("n").alias("o"), ids=pl.concat_list("n"))
+
+
+def _two_up(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
+    """Every class exactly two steps up, as golds of the inferred rows."""
+    inferred = asked.filter(pl.col("origin") == "inferred")
+    steps = graph.of([SUBCLASS_OF]).select(pl.col("s").cast(pl.UInt64), pl.col("o").cast(pl.UInt64))
+    twice = steps.rename({"o": "middle"}).join(
+        steps.rename({"s": "middle", "o": "gold"}), on="middle"
+    )
+    twice = twice.filter(pl.col("s") != pl.col("gold")).select("s", "gold").unique()
+    return inferred.join(twice, on="s").with_columns(first=pl.lit(1))
+
+
+def candidate_sets(asked: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
+    """CANDIDATES and `added`: the own golds of the sampled rows and a relation's frequent objects.
+
+    The own golds of all rows of a relation and its most frequent objects, `size` of them or as many
+    as the own golds are, make its list; further golds of a row that the list lacks are added to it,
+    so that a ranking knows every true answer. Of the labels of one relation each stands once; the
+    reversed rows of asymmetry are answered by subjects and have sets of their own.
+    """
+    golds = asked.select(
+        set=_set_name(), id="object", label="object_label", predicate="predicate", rank=pl.lit(0)
+    ).unique(["set", "label"], keep="first", maintain_order=True)  # fmt: skip
+    wanted = golds.select("set", "predicate").unique()
+    frequent = _frequent(wanted, graph, size)
+    both = pl.concat(
+        [golds.drop("predicate").with_columns(rank=pl.lit(0, dtype=pl.Int64)), frequent]
+    )
+    both = both.sort("set", "rank", "label", "id").unique(
+        ["set", "label"], keep="first", maintain_order=True
+    )
+    place = pl.int_range(pl.len()).over("set")
+    own = (pl.col("rank") == 0).sum().over("set")
+    both = both.filter(place < pl.max_horizontal(own, pl.lit(size)))
+    both = both.select("set", "id", "label", added=pl.lit(False))
+    every = asked.select("golds", "gold_labels", set=_set_name()).explode("golds", "gold_labels")
+    every = every.drop_nulls("gold_labels").unique()
+    every = every.select("set", id="golds", label="gold_labels", added=pl.lit(True))
+    every = every.join(both, on=["set", "label"], how="anti").sort("set", "label", "id")
+    every = every.unique(["set", "label"], keep="first", maintain_order=True)
+    both = pl.concat([both, every]).sort("set", "label")
+    both = both.with_columns(index=pl.int_range(pl.len(), dtype=pl.Int32).over("set"))
+    return both.select(*CANDIDATES.columns, "added")
+
+
+def _set_name() -> pl.Expr:
+    reverse = (
+        pl.when(pl.col("origin") == "reversed").then(pl.lit("/reversed")).otherwise(pl.lit(""))
+    )
+    return pl.concat_str("benchmark", pl.lit("/"), "predicate", reverse)
+
+
+def _frequent(wanted: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
+    """(set, id, label, rank): the most frequent labelled objects of every set's relation."""
+    relation = pl.col("predicate").str.split("/").list.first().str.slice(1).cast(pl.UInt16)
+    sets = wanted.with_columns(p=relation, turned=pl.col("set").str.ends_with("/reversed"))
+    parts = []
+    for side, turned in (("o", False), ("s", True)):
+        own = sets.filter(turned=turned).select("set", "p")
+        top = _top(graph.edges, own, side, size).rename({side: "id"})
+        named = top.join(graph.entities.select("id", "label"), on="id")
+        parts.append(named.select("set", "len", id=pl.format("Q{}", "id"), label="label"))
+        if not turned and graph.literals.height:
+            top = _top(graph.literals, own, "value", size, "text")
+            parts.append(top.select("set", "len", id="value", label="text"))
+    frame = pl.concat(parts).sort("set", "len", "id", descending=[False, True, False])
+    ranked = frame.with_columns(rank=1 + pl.int_range(pl.len(), dtype=pl.Int64).over("set"))
+    return ranked.filter(pl.col("label").is_not_null()).select("set", "id", "label", "rank")
+
+
+def _top(edges: pl.DataFrame, sets: pl.DataFrame, side: str, size: int, *more: str) -> pl.DataFrame:
+    """(set, side, len): the `size` most frequent values of a column in each set's relation.
+
+    Twice as many are counted as asked for, since some have no label.
+    """
+    chosen = edges.filter(pl.col("p").is_in(sets["p"].unique().to_list()))
+    counts = chosen.group_by("p", side, *more).len()
+    # only the first few of each relation are sorted
+    least = counts.group_by("p").agg(pl.col("len").top_k(2 * size).min().alias("least"))
+    counts = counts.join(least, on="p").filter(pl.col("len") >= pl.col("least"))
+    order = counts.sort("p", "len", side, descending=[False, True, False])
+    return order.group_by("p", maintain_order=True).head(2 * size).join(sets, on="p")
+
+
+def as_items(asked: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
+    """ITEMS of the sampled rows of EXAMPLES; `answers`: every gold with a label, the own one first.
+
+    `options`: candidate_sets. `meta` tells how many of an item's golds were added to its list.
+    """
+    columns = ("set", "label", "index", "added")
+    places = {(name, label): (i, new) for name, label, i, new in options.select(columns).rows()}
+    rows = []
+    asked = asked.with_columns(set=_set_name()).sort("example", "position")
+    for number, row in enumerate(asked.iter_rows(named=True)):
+        labels = dict.fromkeys([row["object_label"], *filter(None, row["gold_labels"])])
+        answers = [places[row["set"], label] for label in labels]
+        told = ("object", "object_label", "origin", "pattern", "position", "object_kind", "flags")
+        meta = {key: row[key] for key in told} | {"golds_added": sum(new for _, new in answers)}
+        rows.append(
+            (
+                f"{row['example']}#{row['position']}",
+                row["example"],
+                row["role"],
+                row["predicate"],
+                row["subject_label"],
+                row["subject"],
+                "",
+                row["set"],
+                [place for place, _ in answers],
+                number,
+                json.dumps(meta, sort_keys=True, ensure_ascii=False),
+            )
+        )
+    return pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row")

@@ -1,0 +1,91 @@
+"""The settings of one attribute: shared ones, its own thresholds, and those for small graphs."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from kgprobe.settings import ATTRIBUTES, Attributes, typed
+
+Own = TypeVar("Own", covariant=True)
+
+#: `thresholds: small`: for graphs under about a million statements. Named in every table.
+SMALL: dict[str, dict[str, Any]] = {
+    "symmetry": {"min_triples": 10},
+    "asymmetry": {"min_triples": 5},
+    "bidirectional": {"min_triples": 5},
+    "composite": {"min_combo": 10},
+    "paths": {"min_combo": 10},
+    "entity_centric": {"facts": 10, "top": 100},
+}
+#: `thresholds: table`: as small, but with twice the entities, of which many lack labels in a table
+#: of triples that was put together from several projects.
+TABLE = {**SMALL, "entity_centric": {"facts": 10, "top": 200}}
+NAMED: dict[str, dict[str, dict[str, Any]]] = {"paper": {}, "small": SMALL, "table": TABLE}
+#: keys that are not thresholds of a benchmark
+OTHER = {"graph", "thresholds", "sensitivity"}
+
+
+@dataclass(frozen=True)
+class Settings(Generic[Own]):
+    """What an attribute is built with. `Settings[object]` is one of any attribute."""
+
+    shared: Attributes
+    """the keys that all attributes have; the sections of the attributes are read from `own`"""
+    own: Own
+    """the attribute's section, thresholds for small graphs laid over it"""
+    seed: int
+    templates: Sequence[str] | None
+    """relations that have a template, sorted; None: not checked"""
+    by_label: Sequence[str]
+    """of them, those that have the generic wording of their label alone"""
+    labels: Mapping[str, str]
+    """names of relations"""
+    bias_labels: Mapping[str, Mapping[str, str]]
+    """{relation: {object: normal label}}"""
+
+
+def settings_of(
+    config: Mapping[str, Any],
+    attribute: str,
+    seed: int = 0,
+    templates: Collection[str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    bias_labels: Mapping[str, Mapping[str, str]] | None = None,
+    by_label: Collection[str] = (),
+) -> Settings[Any]:
+    """The settings of `attribute` from the section `attributes` of the config, in plain values.
+
+    `templates` are the relations that have a written one, `by_label` those that have the generic
+    wording of their label where none was written: the result's `templates` holds both.
+    """
+    if attribute not in ATTRIBUTES:
+        raise ValueError(f"unknown attribute {attribute!r}; legal: {', '.join(ATTRIBUTES)}")
+    shared = typed(Attributes, config)
+    return Settings(
+        shared,
+        replace(getattr(shared, attribute), **NAMED[shared.thresholds].get(attribute, {})),
+        seed,
+        None if templates is None else sorted({*templates, *by_label}),
+        [] if templates is None else sorted(set(by_label) - set(templates)),
+        dict(labels or {}),
+        dict(bias_labels or {}),
+    )
+
+
+def told(settings: Settings[object]) -> dict[str, Any]:
+    """The settings by name, without the lists of relations and names, for messages and records."""
+    shared = {k: v for k, v in vars(settings.shared).items() if k not in {*ATTRIBUTES, *OTHER}}
+    return {**shared, **vars(settings.own), "seed": settings.seed}
+
+
+def relation_names(rows: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Names of relations, from rows of properties.tsv."""
+    return {row["id"]: row["property"] for row in rows}
+
+
+def normal_labels(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """{relation: {object: normal label}}, from rows of attributes_bias.tsv."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        found.setdefault(row["relation"], {})[row["object"]] = row["label"]
+    return found

@@ -1,0 +1,181 @@
+"""Sentiment (SST-2) and inference (SICK-E) as examples (autoprompt.md, sections 7 and 14).
+
+SICK-E comes in three forms: all pairs, three classes of equal size, and contradiction against
+entailment of equal size. How the paper balanced is not published: here every class is undersampled
+to the smallest within each split, by seeded hash, in several draws. A draw is a group of its own,
+with its own prompt, and the table gives mean and range.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kgprobe.benchmarks.autoprompt.frames import (
+    SPLITS,
+    Example,
+    Task,
+    TaskError,
+    existing,
+    frame,
+    require,
+    sizes,
+)
+from kgprobe.benchmarks.autoprompt.templates import (
+    MANUAL_SST2,
+    TRUNCATE,
+    WORDS_SST2,
+    search_templates,
+)
+from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.sampling import hash_key
+from kgprobe.settings import PromptClasses, Rows
+
+SENTIMENT = {"0": "negative", "1": "positive"}
+INFERENCE = ("contradiction", "entailment", "neutral")
+#: form of SICK-E -> its classes, and whether they are balanced
+FORMS: Mapping[str, tuple[tuple[str, ...], bool]] = {
+    "sick": (INFERENCE, False),
+    "sick_3way": (INFERENCE, True),
+    "sick_2way": (("contradiction", "entailment"), True),
+}
+_SICK = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
+
+
+def read_sst2(folder: Path) -> list[Example]:
+    """Examples of sentiment-{train,dev,test}: sentence, tab, 0 or 1; blanks at the ends dropped.
+
+    Raises TaskError for missing files and for other lines.
+    """
+    made = []
+    for split in SPLITS:
+        path = existing(folder / f"sentiment-{split}", "SST-2", "sst2")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            sentence, tab, label = line.rpartition("\t")
+            if not tab or label.strip() not in SENTIMENT or not sentence.strip():
+                raise TaskError(f"{path}, line {number}: {line!r}; expected a sentence, a tab, 0|1")
+            fields = {"sentence": sentence.strip()}
+            made.append(_example(split, number, "sst2", fields, SENTIMENT[label.strip()]))
+    return made
+
+
+def read_sick(folder: Path) -> list[Example]:
+    """Examples of the official split of SICK (4,500 / 500 / 4,927 pairs) with its classes.
+
+    The later, smaller release in one file is not what the paper used. Raises TaskError.
+    """
+    made = []
+    for split, name in _SICK.items():
+        path = existing(folder / name, "the official split of SICK", "sick")
+        header, *rows = path.read_text(encoding="utf-8").splitlines()
+        columns = header.split("\t")
+        wanted = ["pair_ID", "sentence_A", "sentence_B", "entailment_judgment"]
+        if missing := [column for column in wanted if column not in columns]:
+            raise TaskError(f"{path}: no column {', '.join(missing)} in {columns}")
+        for number, line in enumerate(rows, 2):
+            cells = dict(zip(columns, line.split("\t"), strict=False))
+            label = cells.get("entailment_judgment", "").lower()
+            if label not in INFERENCE:
+                legal = ", ".join(INFERENCE)
+                raise TaskError(f"{path}, line {number}: class {label!r}; legal: {legal}")
+            fields = {"prem": cells["sentence_A"], "hyp": cells["sentence_B"]}
+            made.append(_example(split, int(cells["pair_ID"]), "sick", fields, label))
+    return made
+
+
+def build(
+    examples: Sequence[Example], name: str, settings: PromptClasses, triggers: int, seed: int
+) -> Task:
+    """The task `auto_{name}`: sst2, sick, sick_3way or sick_2way."""
+    funnel = Funnel(f"auto_{name}")
+    settled = _settle(examples, settings.overlap, funnel)
+    classes, balanced = FORMS.get(name, (tuple(sorted(SENTIMENT.values())), False))
+    inside = [e for e in settled if e.label in classes]
+    chosen = inside
+    if balanced:
+        draws = range(settings.draws)
+        chosen = [e for draw in draws for e in balance(inside, f"draw{draw}", name, seed)]
+    groups = sorted({e.group for e in chosen})
+    for group in groups:
+        for split in SPLITS:
+            rows = [e for e in chosen if (e.group, e.split) == (group, split)]
+            before = sum(e.split == split for e in settled)
+            funnel.add(group, f"{split}: examples", before, len(rows), (), (e.label for e in rows))
+    require(sizes(chosen), Rows(*[len(classes)] * 3), f"auto_{name}", "check the files")
+    return Task(frame(chosen), sorted(classes), _describe(name, groups, triggers), funnel.frame())
+
+
+def balance(examples: Sequence[Example], group: str, name: str, seed: int) -> list[Example]:
+    """Every class of every split undersampled to the smallest one, by seeded hash of the facts."""
+    kept = []
+    for split in SPLITS:
+        own = [e for e in examples if e.split == split]
+        counts = Counter(e.label for e in own)
+        least = min(counts.values(), default=0)
+        for label in sorted(counts):
+            order = sorted(
+                (hash_key(seed, name, group, split, e.fact), e.fact)
+                for e in own
+                if e.label == label
+            )
+            taken = {fact for _, fact in order[:least]}
+            kept += [replace(e, group=group) for e in own if e.fact in taken]
+    return kept
+
+
+def _example(
+    split: str, number: int, source: str, fields: Mapping[str, str], label: str
+) -> Example:
+    return Example("", split, f"{number:05d}", f"{source}/{split}/{number:05d}", fields, label)
+
+
+def _settle(examples: Sequence[Example], switch: str, funnel: Funnel) -> list[Example]:
+    """Texts that stand in an earlier split, too: counted, flagged, treated by `switch`."""
+    if switch not in ("error", "remove_train", "keep"):
+        raise TaskError(f"overlap: {switch!r}; legal: error, remove_train, keep")
+    texts = {
+        split: {tuple(sorted(e.fields.items())) for e in examples if e.split == split}
+        for split in SPLITS
+    }
+    earlier = {"train": set(), "dev": texts["train"], "test": texts["train"] | texts["dev"]}
+    later = {"train": texts["dev"] | texts["test"], "dev": texts["test"], "test": set()}
+    kept = []
+    for split in SPLITS:
+        own = [e for e in examples if e.split == split]
+        keys = [tuple(sorted(e.fields.items())) for e in own]
+        shared = [key in earlier[split] for key in keys]
+        funnel.add("", f"{split}: distinct texts", len(own), len(set(keys)))
+        if split != "train":
+            step = f"{split}: text in no earlier split"
+            funnel.add("", step, len(own), len(own) - sum(shared))
+        if split == "test" and any(shared) and switch == "error":
+            raise TaskError(
+                f"{funnel.benchmark}: {sum(shared)} test texts occur in train or dev, such as "
+                f"{dict(own[shared.index(True)].fields)}; write overlap: remove_train or keep"
+            )
+        for example, key, known in zip(own, keys, shared, strict=True):
+            if switch == "remove_train" and key in later[split]:
+                continue
+            kept.append(replace(example, flags=["pair"]) if known else example)
+        if switch == "remove_train":
+            left = sum(e.split == split for e in kept)
+            funnel.add("", f"{split}: text in no later split", len(own), left)
+    return kept
+
+
+def _describe(name: str, groups: Sequence[str], triggers: int) -> dict[str, Any]:
+    is_sentiment = name == "sst2"
+    task = "sst2" if is_sentiment else "sick"
+    return {
+        "benchmark": f"auto_{name}",
+        "task": "classification",
+        "groups": list(groups),
+        "names": {group: name if not group else f"{name}, {group}" for group in groups},
+        "types": {},
+        "truncate": TRUNCATE[task],
+        "search": search_templates(task, triggers),
+        "prompts": {"manual": {"": MANUAL_SST2}} if is_sentiment else {},
+        "label_words": WORDS_SST2 if is_sentiment else {},
+        "notes": [] if groups == [""] else [f"{len(groups)} draws of balanced classes"],
+    }

@@ -1,0 +1,213 @@
+"""Fact retrieval: LAMA's facts as examples (autoprompt.md, sections 7 and 14).
+
+    Original          LAMA's test facts; up to 1000 other facts per relation to search with, 80-20
+    T-REx             the facts to search with, split 60 / 20 / 20
+    Original-RoBERTa  Original, objects in the common vocabulary of BERT and RoBERTa
+
+The files hold labels only. Module prompt_own makes facts to search with out of our own pulls.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kgprobe.benchmarks.autoprompt.frames import (
+    SPLITS,
+    Example,
+    Task,
+    TaskError,
+    existing,
+    frame,
+    lines,
+    require,
+    sizes,
+)
+from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others, settle
+from kgprobe.benchmarks.autoprompt.templates import (
+    TRUNCATE,
+    manual,
+    own_endings,
+    read_wordings,
+    search_templates,
+)
+from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.settings import PromptFacts
+from kgprobe.templates import answer_is_last
+
+#: variant -> (folder of the facts, file of the words that can be answered)
+VARIANTS = {
+    "original": ("trex_original", "common_vocab_cased.txt"),
+    "trex": ("trex_extend", "common_vocab_cased.txt"),
+    "roberta": ("trex_original", "common_vocab_cased_rob.txt"),
+}
+
+
+def read_facts(folder: Path, relations: Sequence[str] | None = None) -> list[Fact]:
+    """The facts of `folder/{relation}/{train,dev,test}.jsonl`, in file order, relations by number.
+
+    Raises TaskError for missing files, and for lines without `sub` or `obj`.
+    """
+    existing(folder, "LAMA's facts", "lama")
+    present = {path.name for path in folder.iterdir() if path.is_dir()}
+    chosen = sorted(present if relations is None else relations, key=by_number)
+    if missing := [relation for relation in chosen if relation not in present]:
+        raise TaskError(f"{folder}: no folder for {', '.join(missing)}; it has {len(present)}")
+    found = []
+    for relation in chosen:
+        for split in SPLITS:
+            path = existing(folder / relation / f"{split}.jsonl", "LAMA's facts", "lama")
+            for number, row in enumerate(lines(path), 1):
+                if not row.get("sub") or not row.get("obj"):
+                    raise TaskError(f"{path}, row {number}: {row!r}; expected sub and obj")
+                found.append(Fact(relation, split, str(row["sub"]), str(row["obj"])))
+    return found
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """The words of a file with one word per line, sorted."""
+    existing(path, "common vocabulary", "lama")
+    return sorted({word for word in path.read_text(encoding="utf-8").split("\n") if word})
+
+
+def by_number(relation: str) -> tuple[int, str]:
+    """Order of relations: P36 before P1001."""
+    digits = relation[1:]
+    return (int(digits) if digits.isdigit() else 0, relation)
+
+
+def build(
+    facts: Sequence[Fact],
+    vocabulary: Sequence[str],
+    task: dict[str, Any],
+    settings: PromptFacts,
+    keep: Callable[[str], bool] | None = None,
+    reason: str = "",
+    funnel: Funnel | None = None,
+) -> Task:
+    """The task of `facts`.
+
+    `keep` tells which objects stay, `reason` names it in the funnel: without it facts whose object
+    is not in the vocabulary are counted and stay, since models differ in what they can answer.
+    `funnel` already holds what was counted while facts were gathered.
+    """
+    name = task["benchmark"]
+    funnel = funnel or Funnel(name)
+    known = set(vocabulary)
+    left = []
+    for group in dict.fromkeys(fact.group for fact in facts):
+        own = [f for f in facts if f.group == group]
+        for split in SPLITS:
+            rows = [f for f in own if f.split == split]
+            stay = [f for f in rows if keep(f.object)] if keep else rows
+            funnel.add(group, f"{split} facts", len(rows), len(rows), *_ends(rows))
+            if keep:
+                funnel.add(group, f"{split}: {reason}", len(rows), len(stay), *_ends(stay))
+            inside = [f for f in stay if f.object in known]
+            step = f"{split}: object in the vocabulary (others stay)"
+            funnel.add(group, step, len(stay), len(inside), *_ends(inside))
+            left += stay
+    left = settle(left, settings.overlap, funnel, name)
+    made = examples(left)
+    _count_flags(made, funnel)
+    remedy = "name fewer relations, lower prompt_tasks.facts.least, or pull more facts"
+    require(sizes(made), settings.least, name, remedy)
+    task["groups"] = sorted({e.group for e in made}, key=by_number)
+    return Task(frame(made), sorted(known), task, funnel.frame())
+
+
+def examples(facts: Sequence[Fact]) -> list[Example]:
+    """One example per fact; a label pair that repeats in its split keeps its row."""
+    rows: dict[tuple[str, str], int] = {}
+    seen: dict[tuple[str, ...], int] = {}
+    made = []
+    for fact, flagged, right in zip(facts, flags(facts), others(facts), strict=True):
+        place = rows.get((fact.group, fact.split), 0)
+        rows[fact.group, fact.split] = place + 1
+        times = seen.get(fact[:4], 0) + 1
+        seen[fact[:4]] = times
+        key = fact.key or f"{fact.group}/{fact.subject}/{fact.object}"
+        made.append(
+            Example(
+                fact.group,
+                fact.split,
+                f"{place:05d}",
+                key if times == 1 else f"{key}#{times}",
+                {"sub": fact.subject},
+                fact.object,
+                others=right,
+                flags=flagged,
+            )
+        )
+    return made
+
+
+def describe(
+    benchmark: str,
+    task: str,
+    relations: Iterable[str],
+    wordings: Mapping[str, Mapping[str, Mapping[str, str]]],
+    own: Sequence[dict[str, str]],
+    triggers: int,
+) -> dict[str, Any]:
+    """task.json: templates of the search and of published wordings, names and types of relations.
+
+    `wordings`: prompt (manual, lpaqa) -> relation -> row of its file. `own`: rows of templates.tsv,
+    whose wordings causal models get where a published manual one does not end in the answer.
+    """
+    chosen = sorted(set(relations), key=by_number)
+    endings = own_endings(list(own))
+    context = task == "relation_extraction"
+    prompts: dict[str, dict[str, dict[str, str]]] = {}
+    notes = []
+    for prompt, rows in wordings.items():
+        spare = endings if prompt == "manual" else {}
+        prompts[prompt] = {
+            r: manual(rows[r]["template"], context, spare.get(r, "")) for r in chosen if r in rows
+        }
+        turned = [r for r in prompts[prompt] if not _ends_in_answer(rows[r]["template"])]
+        if turned:
+            what = "our own wording" if prompt == "manual" else "no such prompt"
+            notes.append(f"{prompt}: causal models get {what} for {', '.join(turned)}")
+    first: Mapping[str, Mapping[str, str]] = next(iter(wordings.values()), {})
+    if idle := sorted(set(first) - set(chosen), key=by_number):
+        notes.append(f"relations with a template and without facts here: {', '.join(idle)}")
+    return {
+        "benchmark": benchmark,
+        "task": task,
+        "groups": chosen,
+        "names": {r: first.get(r, {}).get("label", r) for r in chosen},
+        "types": {r: first[r]["type"] for r in chosen if "type" in first.get(r, {})},
+        "truncate": TRUNCATE[task],
+        "search": search_templates(task, triggers),
+        "prompts": prompts,
+        "label_words": {},
+        "notes": notes,
+    }
+
+
+def published_wordings(folder: Path) -> dict[str, dict[str, dict[str, str]]]:
+    """LAMA's manual templates and LPAQA's best single ones, out of a folder of LAMA's files."""
+    return {
+        "manual": read_wordings(folder / "relations.jsonl"),
+        "lpaqa": read_wordings(folder / "optiprompt" / "LPAQA_relations.jsonl"),
+    }
+
+
+def _ends_in_answer(text: str) -> bool:
+    return answer_is_last(text)
+
+
+def _ends(facts: Sequence[Fact]) -> tuple[list[str], list[str]]:
+    return [f.subject for f in facts], [f.object for f in facts]
+
+
+def _count_flags(made: Sequence[Example], funnel: Funnel) -> None:
+    """Steps of the no-overlap subset: test facts that have each flag, then the subset."""
+    for group in dict.fromkeys(e.group for e in made):
+        test = [e for e in made if e.group == group and e.split == "test"]
+        for flag in ("pair", "inverse", "within", "same"):
+            clean = [e for e in test if flag not in e.flags]
+            funnel.add(group, f"test: not {flag}", len(test), len(clean))
+        clean = [e for e in test if not e.flags]
+        subjects, answers = [e.fields["sub"] for e in clean], [e.label for e in clean]
+        funnel.add(group, "test: no-overlap subset", len(test), len(clean), subjects, answers)

@@ -1,0 +1,153 @@
+"""What every task for searched prompts is made of: examples, words, templates, counted steps.
+
+A task is a folder: examples.parquet (EXAMPLES), vocabulary.json (the words or classes that can be
+answered), task.json (templates per kind of model, names, notes), funnel.parquet (FUNNEL).
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.sampling import take
+from kgprobe.schema import EXAMPLES, FUNNEL
+from kgprobe.settings import Rows
+
+SPLITS = ("train", "dev", "test")
+#: What a test fact has that keeps it out of the no-overlap subset.
+FLAGS = ("pair", "inverse", "within", "same")
+
+
+class TaskError(ValueError):
+    """A task cannot be built; the message names the source, the place and the remedy."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A row of EXAMPLES before it is written."""
+
+    group: str
+    split: str
+    name: str
+    fact: str
+    fields: Mapping[str, str]
+    label: str
+    surfaces: Sequence[str] = ()
+    others: Sequence[str] = ()
+    flags: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task as it is written: EXAMPLES, words, task.json, FUNNEL."""
+
+    examples: pl.DataFrame
+    vocabulary: list[str]
+    task: dict[str, Any]
+    funnel: pl.DataFrame
+
+
+def frame(examples: Iterable[Example]) -> pl.DataFrame:
+    """EXAMPLES; fields as JSON with sorted keys, lists without repeats, in order of first use."""
+    rows = [
+        (
+            e.group,
+            e.split,
+            e.name,
+            e.fact,
+            json.dumps(dict(e.fields), sort_keys=True, ensure_ascii=False),
+            e.label,
+            list(dict.fromkeys(e.surfaces)),
+            list(dict.fromkeys(e.others)),
+            list(dict.fromkeys(e.flags)),
+        )
+        for e in examples
+    ]
+    return pl.DataFrame(rows, schema=dict(EXAMPLES.columns), orient="row")
+
+
+def require(counts: Mapping[str, Mapping[str, int]], least: Rows, source: str, remedy: str) -> None:
+    """Raise TaskError unless every group has at least `least` examples of every split.
+
+    `counts`: group -> split -> number. The message lists group, needed and found of every one.
+    """
+    short = [
+        f"{group or 'all'}: {split} needs {needed}, found {found.get(split, 0)}"
+        for group, found in counts.items()
+        for split, needed in asdict(least).items()
+        if found.get(split, 0) < needed
+    ]
+    if not counts:
+        short = ["no relation at all"]
+    if short:
+        raise TaskError(f"{source}: too few examples; {remedy}\n  " + "\n  ".join(short))
+
+
+def sizes(examples: Iterable[Example]) -> dict[str, dict[str, int]]:
+    """group -> split -> number of examples."""
+    found: dict[str, dict[str, int]] = {}
+    for example in examples:
+        splits = found.setdefault(example.group, {})
+        splits[example.split] = splits.get(example.split, 0) + 1
+    return found
+
+
+def existing(path: Path, what: str, source: str) -> Path:
+    """`path`, or TaskError that says which source of the config must bring it."""
+    if not path.exists():
+        raise TaskError(
+            f"{path}: no such file or folder ({what}); set sources.{source}.folder in the config "
+            f"(KGPROBE_DATA for local data), or sources.{source}.access: live to download it"
+        )
+    return path
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file with one JSON object per line; TaskError names file and line."""
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise TaskError(f"{path}, line {number}: not JSON ({error})") from error
+        if not isinstance(row, dict):
+            raise TaskError(f"{path}, line {number}: {row!r}; expected an object")
+        found.append(row)
+    return found
+
+
+def write(task: Task, folder: Path, provenance: Mapping[str, object]) -> None:
+    """Write the four files of a task; each appears whole or not at all."""
+    schema.write(task.examples, EXAMPLES, folder / "examples.parquet", provenance)
+    schema.write(task.funnel, FUNNEL, folder / "funnel.parquet", provenance)
+    for name, value in (("vocabulary", task.vocabulary), ("task", task.task)):
+        with schema.atomic(folder / f"{name}.json") as temporary:
+            text = json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
+            temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def part(examples: pl.DataFrame, settings: Mapping[str, Any], seed: int = 0) -> pl.DataFrame:
+    """The EXAMPLES that a search and its rivals are given: `groups` (null: all), and at most `most`
+    facts of a split and group, by hash of the facts."""
+    groups = settings.get("groups")
+    if groups is not None:
+        examples = examples.filter(pl.col("group").is_in(list(groups)))
+    for split, most in (settings.get("most") or {}).items():
+        if most is not None:
+            examples = _fewer(examples, split, int(most), seed)
+    return examples
+
+
+def _fewer(examples: pl.DataFrame, split: str, most: int, seed: int) -> pl.DataFrame:
+    """At most so many facts of a split and group."""
+    own = examples.filter(pl.col("split") == split)
+    facts = take(own.select("group", "fact").unique(), most, seed, ["fact"], ["group"], split)
+    kept = own.join(facts, on=["group", "fact"], how="semi")
+    others = examples.filter(pl.col("split") != split)
+    return pl.concat([others, kept]).sort("group", "split", "example")

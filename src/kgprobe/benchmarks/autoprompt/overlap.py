@@ -1,0 +1,100 @@
+"""Facts that stand in more than one split: counted, and treated by a named switch.
+
+Facts are compared as label pairs, because the published files have no ids: two entities of one name
+count as one (autoprompt.md, sections 8 and 14).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kgprobe.benchmarks.autoprompt.frames import TaskError
+from kgprobe.benchmarks.funnel import Funnel
+
+#: error: a test fact in train or dev stops the build; remove_train: it leaves train and dev (and
+#: a dev fact leaves train); keep: published sets stay as published, the no-overlap score tells.
+SWITCHES = ("error", "remove_train", "keep")
+
+
+class Fact(NamedTuple):
+    """A fact in words, in its split; `key` names the row."""
+
+    group: str
+    split: str
+    subject: str
+    object: str
+    key: str = ""
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return self.subject, self.object
+
+
+def settle(facts: Sequence[Fact], switch: str, funnel: Funnel, source: str) -> list[Fact]:
+    """The facts under `switch`, in their order; every relation's shared facts are counted.
+
+    Raises TaskError under `error` when a test fact occurs in train or dev of its relation.
+    """
+    if switch not in SWITCHES:
+        raise TaskError(f"overlap: {switch!r}; legal: {', '.join(SWITCHES)}")
+    kept: list[Fact] = []
+    bad = []
+    for group in dict.fromkeys(fact.group for fact in facts):
+        own = [fact for fact in facts if fact.group == group]
+        pairs = {s: {f.pair for f in own if f.split == s} for s in ("train", "dev", "test")}
+        learnt = pairs["train"] | pairs["dev"]
+        test = [f for f in own if f.split == "test"]
+        shared = [f for f in test if f.pair in learnt]
+        between = [f for f in own if f.split == "dev" and f.pair in pairs["train"]]
+        if shared:
+            bad.append(f"{group}: {len(shared)} of {len(test)}, such as {shared[0].pair}")
+        later = {"train": pairs["dev"] | pairs["test"], "dev": pairs["test"], "test": set()}
+        left = own
+        if switch == "remove_train":
+            left = [f for f in own if f.pair not in later[f.split]]
+        funnel.add(group, "test facts in train or dev", len(test), len(test) - len(shared))
+        seen = len([f for f in own if f.split == "dev"])
+        funnel.add(group, "dev facts in train", seen, seen - len(between))
+        funnel.add(group, f"overlap: {switch}", len(own), len(left))
+        kept += left
+    if bad and switch == "error":
+        raise TaskError(
+            f"{source}: test facts that occur in train or dev; write overlap: remove_train to take "
+            "them out of these, or keep to leave the sets as they are\n  " + "\n  ".join(bad[:12])
+        )
+    return kept
+
+
+def flags(facts: Sequence[Fact]) -> list[list[str]]:
+    """What keeps each fact out of the no-overlap subset, in the order of `facts`.
+
+    pair, inverse: the fact, or the fact with its ends exchanged, is in an earlier split of its
+    relation (train and dev for test, train for dev). within: the object's string is part of the
+    subject's, case observed. same: they are equal.
+    """
+    known: dict[str, set[tuple[str, str]]] = {}
+    dev: dict[str, set[tuple[str, str]]] = {}
+    for fact in facts:
+        if fact.split == "train":
+            known.setdefault(fact.group, set()).add(fact.pair)
+        if fact.split == "dev":
+            dev.setdefault(fact.group, set()).add(fact.pair)
+    found = []
+    none: set[tuple[str, str]] = set()
+    for fact in facts:
+        earlier = [known.get(fact.group, none)] if fact.split != "train" else []
+        earlier += [dev.get(fact.group, none)] if fact.split == "test" else []
+        own = ["pair"] if any(fact.pair in e for e in earlier) else []
+        back = (fact.object, fact.subject)
+        own += ["inverse"] if any(back in e for e in earlier) else []
+        own += ["within"] if fact.object in fact.subject else []
+        own += ["same"] if fact.object == fact.subject else []
+        found.append(own)
+    return found
+
+
+def others(facts: Sequence[Fact]) -> list[list[str]]:
+    """Further right answers of each fact's subject and relation, of any split, sorted."""
+    right: dict[tuple[str, str], set[str]] = {}
+    for fact in facts:
+        right.setdefault((fact.group, fact.subject), set()).add(fact.object)
+    return [sorted(right[f.group, f.subject] - {f.object}) for f in facts]

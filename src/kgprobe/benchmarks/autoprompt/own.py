@@ -1,0 +1,117 @@
+"""Facts to search with, out of our own pulls of T-REx and Wikidata (autoprompt.md, section 7).
+
+The released order: T-REx facts first; where they are fewer than 1000, Wikidata rows that pass every
+filter; no test fact among them; a random split. There is no filter subject != object.
+"""
+
+from collections.abc import Collection, Sequence
+
+import polars as pl
+
+from kgprobe.benchmarks.autoprompt.overlap import Fact
+from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.sampling import hash_key
+
+#: Shares of the splits (paper): facts to search with beside a test of its own, or with one of them.
+SHARES = {
+    "original": {"train": 0.8, "dev": 0.2},
+    "trex": {"train": 0.6, "dev": 0.2, "test": 0.2},
+    "roberta": {"train": 0.8, "dev": 0.2},
+}
+
+
+def collect(
+    relations: Sequence[str],
+    test: Sequence[Fact],
+    trex: pl.DataFrame,
+    wikidata: pl.DataFrame,
+    pages: Collection[str] | None,
+    vocabulary: Collection[str],
+    most: int,
+    variant: str,
+    seed: int,
+    funnel: Funnel,
+) -> list[Fact]:
+    """At most `most` facts of every relation, split as the `variant` of the task asks.
+
+    test: facts that must not occur, as label pairs (the published files have no ids). trex,
+    wikidata: FACTS. pages: ids of the subjects with a Wikipedia page, None where that is unknown.
+    vocabulary: the objects that can be answered. From both sources come labelled facts outside the
+    test with such an object; from Wikidata only those whose subject has a page and a label that is
+    not its id. What each filter drops is counted in `funnel`.
+    """
+    barred: dict[str, set[tuple[str, str]]] = {}
+    for fact in test:
+        barred.setdefault(fact.group, set()).add(fact.pair)
+    found: list[Fact] = []
+    for relation in relations:
+        never = barred.get(relation, set())
+        rows = _usable(_rows(trex, relation), never, vocabulary, relation, "T-REx", funnel)
+        chosen = _sample(rows, most, seed, relation)
+        funnel.add(relation, f"T-REx: at most {most}", len(rows), len(chosen))
+        if len(chosen) < most:
+            more = _rows(wikidata, relation)
+            more = _usable(more, never, vocabulary, relation, "Wikidata", funnel)
+            left = [r for r in more if (pages is None or r[0] in pages) and r[1] != r[0]]
+            step = "Wikidata: a page and a label" if pages is not None else "Wikidata: a label"
+            funnel.add(relation, step, len(more), len(left))
+            known = {(r[0], r[2]) for r in chosen}
+            fresh = [r for r in left if (r[0], r[2]) not in known]
+            extra = _sample(fresh, most - len(chosen), seed, relation)
+            funnel.add(relation, "Wikidata: topped up", len(fresh), len(extra))
+            chosen += extra
+        found += _split(relation, chosen, SHARES[variant], seed)
+    return found
+
+
+def with_page(statements: pl.DataFrame) -> set[str] | None:
+    """Subjects of STATEMENTS with a Wikipedia page, as far as sitelinks tell; None without any."""
+    known = statements.filter(pl.col("subject_sitelinks").is_not_null())
+    if not known.height:
+        return None
+    return set(known.filter(pl.col("subject_sitelinks") > 0)["subject"].to_list())
+
+
+def _rows(facts: pl.DataFrame, relation: str) -> list[tuple[str, ...]]:
+    """(subject, label, object, label) of the labelled facts of a relation, sorted by ids."""
+    columns = ("subject", "subject_label", "object", "object_label")
+    own = facts.filter(relation=relation).select(columns).drop_nulls().unique(["subject", "object"])
+    return own.sort("subject", "object").rows()
+
+
+def _usable(
+    rows: Sequence[tuple[str, ...]],
+    barred: Collection[tuple[str, str]],
+    vocabulary: Collection[str],
+    relation: str,
+    source: str,
+    funnel: Funnel,
+) -> list[tuple[str, ...]]:
+    apart = [r for r in rows if (r[1], r[3]) not in barred]
+    funnel.add(relation, f"{source}: not in the test", len(rows), len(apart))
+    inside = [r for r in apart if r[3] in vocabulary]
+    funnel.add(relation, f"{source}: object in the vocabulary", len(apart), len(inside))
+    return inside
+
+
+def _sample(
+    rows: Sequence[tuple[str, ...]], most: int, seed: int, relation: str
+) -> list[tuple[str, ...]]:
+    """At most so many rows by seeded hash of their ids: more facts change few of them."""
+    return sorted(rows, key=lambda r: (hash_key(seed, "search", relation, r[0], r[2]), r))[:most]
+
+
+def _split(
+    relation: str, rows: Sequence[tuple[str, ...]], shares: dict[str, float], seed: int
+) -> list[Fact]:
+    order = sorted(rows, key=lambda r: (hash_key(seed, "split", relation, r[0], r[2]), r))
+    made: list[Fact] = []
+    done, total = 0, 0.0
+    for split, share in shares.items():
+        total += share
+        end = round(total * len(order))
+        for subject, subject_label, entity, label in order[done:end]:
+            key = f"{relation}/{subject}/{entity}"
+            made.append(Fact(relation, split, subject_label, label, key))
+        done = end
+    return made

@@ -1,0 +1,284 @@
+"""Relation extraction: sentences that hold a fact, as examples (autoprompt.md, section 7).
+
+The records are LAMA's T-REx facts with evidences: a sentence whose object is [MASK], and the way in
+which subject and object are written there. The paper's own training sentences are not public, so
+the facts themselves are split, by subject: train and test share neither a fact nor a subject.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kgprobe.benchmarks.autoprompt.facts import by_number
+from kgprobe.benchmarks.autoprompt.frames import (
+    SPLITS,
+    Example,
+    Task,
+    TaskError,
+    existing,
+    frame,
+    lines,
+    require,
+    sizes,
+)
+from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others
+from kgprobe.benchmarks.autoprompt.perturbed import Mention, Pools, perturb
+from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.sampling import hash_key
+from kgprobe.settings import PromptSentences
+from kgprobe.sources.dumps import stream
+
+MASK = "[MASK]"
+_WORD = re.compile(r"\S+")
+
+
+class Evidence(NamedTuple):
+    """A sentence with [MASK] in place of the object, and both ends as the sentence has them."""
+
+    subject: str
+    object: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """A fact with its evidences; `fact` is relation/subject id/object id."""
+
+    relation: str
+    fact: str
+    subject_id: str
+    subject: str
+    object: str
+    evidences: tuple[Evidence, ...]
+
+
+def read_records(folder: Path, exclude: Sequence[str] = ()) -> list[Record]:
+    """Records of every relation in `folder`: {relation}.jsonl[.gz], or {relation}/test.jsonl.
+
+    The second form is that of the archive. Files without evidences there are passed over. Raises
+    TaskError for other rows, for sentences without exactly one [MASK], and when nothing is found.
+    """
+    existing(folder, "LAMA's facts with evidence sentences", "trex_sentences")
+    found: list[Record] = []
+    for relation, path in sorted(_files(folder).items(), key=lambda pair: by_number(pair[0])):
+        if relation not in exclude:
+            found += [_record(path, n, row) for n, row in enumerate(_rows(path), 1)]
+    if not found:
+        raise TaskError(f"{folder}: no P*.jsonl.gz and no P*/test.jsonl with records in it")
+    return found
+
+
+def build(
+    records: Sequence[Record],
+    vocabulary: Sequence[str],
+    task: dict[str, Any],
+    settings: PromptSentences,
+    seed: int,
+    perturbed: str = "",
+) -> Task:
+    """The task of `records`; `perturbed`: "" (original), fact (default) or released.
+
+    Training facts give one sentence, drawn once by seeded hash and cut to `settings.words` words;
+    test facts all distinct sentences of at most so many.
+    """
+    funnel = Funnel(task["benchmark"])
+    made: list[Example] = []
+    for relation in dict.fromkeys(record.relation for record in records):
+        own = [record for record in records if record.relation == relation]
+        made += _relation(own, settings, seed, perturbed, funnel)
+    require(sizes(made), settings.least, task["benchmark"], "name fewer relations")
+    task["groups"] = sorted({e.group for e in made}, key=by_number)
+    return Task(frame(made), sorted(vocabulary), task, funnel.frame())
+
+
+def split_of(record: Record, shares: Sequence[float], seed: int) -> str:
+    """train, dev or test by hash of the subject, the same in every relation."""
+    place = hash_key(seed, "subject", record.subject_id) / 2**64
+    return "train" if place < shares[0] else "dev" if place < sum(shares[:2]) else "test"
+
+
+def _relation(
+    records: Sequence[Record],
+    settings: PromptSentences,
+    seed: int,
+    perturbed: str,
+    funnel: Funnel,
+) -> list[Example]:
+    relation, words = records[0].relation, settings.words
+    distinct, short = _distinct(records, words, funnel)
+    placed = [(r, split_of(r, settings.shares, seed)) for r in records]
+    facts = [Fact(r.relation, split, r.subject, r.object, r.fact) for r, split in placed]
+    known = {
+        fact.key: (flagged, right)
+        for fact, flagged, right in zip(facts, flags(facts), others(facts), strict=True)
+    }
+    chosen: dict[str, list[Mention]] = {}
+    for record, split in placed:
+        if split == "test":
+            chosen[record.fact] = _contexts(short[record.fact], words)
+            continue
+        inside = [c for c in _contexts(distinct[record.fact], words) if c.start >= 0]
+        order = sorted(inside, key=lambda c: (hash_key(seed, "sentence", record.fact, c.text), c))
+        chosen[record.fact] = order[:1]
+    for split in SPLITS:
+        own = [record for record, where in placed if where == split]
+        left = [record for record in own if chosen[record.fact]]
+        funnel.add(relation, f"{split}: facts with a sentence", len(own), len(left), *_ends(left))
+    test = [record.fact for record, split in placed if split == "test"]
+    if not perturbed:
+        # of equal contexts one; perturbed ones may differ in the place that is exchanged
+        chosen = {fact: _once(contexts) for fact, contexts in chosen.items()}
+    contexts = sum(len(chosen[fact]) for fact in test)
+    funnel.add(relation, "test: equal contexts dropped", _total(short, test), contexts)
+    if not perturbed:
+        return [
+            e for r, split in placed for e in _examples(r, split, chosen[r.fact], *known[r.fact])
+        ]
+    return _perturbed(placed, chosen, known, seed, perturbed, funnel)
+
+
+def _distinct(
+    records: Sequence[Record], words: int, funnel: Funnel
+) -> tuple[dict[str, list[Evidence]], dict[str, list[Evidence]]]:
+    """(distinct evidences, those of at most `words` words) by fact; both steps are counted."""
+    relation = records[0].relation
+    distinct = {r.fact: list(dict.fromkeys(r.evidences)) for r in records}
+    short = {f: [e for e in own if _count(e) <= words] for f, own in distinct.items()}
+    total = [sum(len(r.evidences) for r in records), _total(distinct), _total(short)]
+    funnel.add(relation, "evidences: exact duplicates dropped", total[0], total[1])
+    funnel.add(relation, f"evidences: over {words} words dropped", total[1], total[2])
+    usable = [r for r in records if short[r.fact]]
+    step = f"facts: a sentence of at most {words} words"
+    funnel.add(relation, step, len(records), len(usable), *_ends(usable))
+    return distinct, short
+
+
+def _examples(
+    record: Record,
+    split: str,
+    contexts: Sequence[Mention],
+    flagged: Sequence[str],
+    right: Sequence[str],
+) -> Iterator[Example]:
+    for place, context in enumerate(contexts):
+        yield Example(
+            record.relation,
+            split,
+            f"{record.fact}/{place:04d}",
+            record.fact,
+            {"context": context.text, "sub": record.subject},
+            record.object,
+            [context.surface],
+            right,
+            flagged,
+        )
+
+
+def _perturbed(
+    placed: Sequence[tuple[Record, str]],
+    chosen: Mapping[str, list[Mention]],
+    known: Mapping[str, tuple[list[str], list[str]]],
+    seed: int,
+    mode: str,
+    funnel: Funnel,
+) -> list[Example]:
+    """Examples with another object of the relation; what could not be replaced is counted."""
+    pools = Pools.of((r.object, m.surface) for r, _ in placed for m in chosen[r.fact])
+    made, without, mentions = [], 0, 0
+    asked = [(record, split) for record, split in placed if chosen[record.fact]]
+    for record, split in asked:
+        flagged, right = known[record.fact]
+        changes = perturb(
+            pools, record.fact, record.object, right, chosen[record.fact], seed, mode, split
+        )
+        without += not changes
+        for place, change in enumerate(changes):
+            mentions += record.object in change.text or change.old_surface in change.text
+            grouped = record.fact if mode == "fact" else f"{record.fact}~{change.label}"
+            fields = {"context": change.text, "sub": record.subject, "old": record.object}
+            name = f"{record.fact}/{place:04d}"
+            surfaces = [change.surface]
+            made.append(
+                Example(
+                    record.relation,
+                    split,
+                    name,
+                    grouped,
+                    fields,
+                    change.label,
+                    surfaces,
+                    [],
+                    flagged,
+                )
+            )
+    relation = placed[0][0].relation
+    funnel.add(relation, "facts: another object to put in", len(asked), len(asked) - without)
+    funnel.add(relation, "contexts: old object nowhere left", len(made), len(made) - mentions)
+    return made
+
+
+def _contexts(evidences: Sequence[Evidence], words: int) -> list[Mention]:
+    """Sentences cut to `words` words with the object in its place; equal ones once, in order.
+
+    Where the cut takes the object away, `start` is -1.
+    """
+    made: dict[tuple[str, str, int], None] = {}
+    for evidence in evidences:
+        ends = [match.end() for match in _WORD.finditer(evidence.sentence)]
+        text = evidence.sentence[: ends[words - 1]] if len(ends) > words else evidence.sentence
+        start = text.find(MASK)
+        made[text.replace(MASK, evidence.object, 1), evidence.object, start] = None
+    return [Mention(*key) for key in made]
+
+
+def _once(contexts: Sequence[Mention]) -> list[Mention]:
+    return list({context.text: context for context in reversed(contexts)}.values())[::-1]
+
+
+def _count(evidence: Evidence) -> int:
+    return len(evidence.sentence.split())
+
+
+def _total(evidences: Mapping[str, Sequence[Evidence]], facts: Iterable[str] | None = None) -> int:
+    return sum(len(evidences[fact]) for fact in (evidences if facts is None else facts))
+
+
+def _ends(records: Sequence[Record]) -> tuple[list[str], list[str]]:
+    return [r.subject_id for r in records], [r.object for r in records]
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    found = {p.name.split(".")[0]: p for p in folder.glob("P*.jsonl*")}
+    for path in folder.glob("**/P*/test.jsonl"):
+        found.setdefault(path.parent.name, path)
+    return found
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    if path.suffix != ".gz":
+        return [row for row in lines(path) if "evidences" in row]
+    try:
+        with stream.lines(path) as packed:
+            return [json.loads(line) for line in packed if line.strip()]
+    except (json.JSONDecodeError, stream.DumpError) as error:
+        raise TaskError(f"{path}: damaged ({error}); fetch it again") from error
+
+
+def _record(path: Path, number: int, row: Mapping[str, Any]) -> Record:
+    try:
+        evidences = tuple(
+            Evidence(e["sub_surface"], e["obj_surface"], e["masked_sentence"])
+            for e in row["evidences"]
+        )
+        relation, subject = row["predicate_id"], row["sub_uri"]
+        fact = f"{relation}/{subject}/{row['obj_uri']}"
+        ends = row["sub_label"], row["obj_label"]
+    except KeyError as error:
+        raise TaskError(f"{path}, row {number}: no {error}; expected LAMA's records") from error
+    for evidence in evidences:
+        if evidence.sentence.count(MASK) != 1:
+            raise TaskError(f"{path}, row {number}: not exactly one {MASK}: {evidence.sentence!r}")
+    return Record(relation, fact, subject, *ends, evidences)

@@ -1,0 +1,97 @@
+"""Templates of the tasks, per kind of model (autoprompt.md, sections 3, 6 and 7).
+
+A template has fields {sub}, {context}, ..., trigger tokens [T] (`[T]x5` for five), and [P], the
+predicted token. Causal models answer at the end: what stands behind [P] is cut, and a wording whose
+answer is not last is no template for them.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from kgprobe.benchmarks.autoprompt.frames import TaskError, existing, lines
+from kgprobe.templates import answer_is_last, cut, named, sentence
+
+KINDS = ("masked", "causal", "seq2seq")
+#: Task -> kind of model -> template of the search, with {m} for the number of triggers. `roberta`:
+#: a masked model that was not trained on pairs of segments, where the released code differs.
+SEARCH: Mapping[str, Mapping[str, str]] = {
+    "facts": {
+        "masked": "{sub} [T]x%d [P] .",
+        "causal": "{sub} [T]x%d [P]",
+        "seq2seq": "{sub} [T]x%d [P] .",
+    },
+    "relation_extraction": {
+        "masked": "{context} [SEP] {sub} [T]x%d [P] .",
+        "roberta": "{context} {sub} [T]x%d [P] .",
+        "causal": "{context} {sub} [T]x%d [P]",
+        "seq2seq": "{context} {sub} [T]x%d [P] .",
+    },
+    "sst2": {
+        "masked": "{sentence} [T]x%d [P] .",
+        "causal": "{sentence} [T]x%d [P]",
+        "seq2seq": "{sentence} [T]x%d [P] .",
+    },
+    # the released example has the prediction before the trigger; a causal model cannot
+    "sick": {
+        "masked": "{prem} [P] [T]x%d {hyp}",
+        "causal": "{prem} ? {hyp} [T]x%d [P]",
+        "seq2seq": "{prem} [P] [T]x%d {hyp}",
+    },
+}
+#: The manual prompt of the paper for sentiment and its label words; inference has none.
+MANUAL_SST2 = {
+    "masked": "{sentence} this movie was [P].",
+    "causal": "{sentence} this movie was [P]",
+    "seq2seq": "{sentence} this movie was [P].",
+}
+WORDS_SST2 = {"negative": ["terrible"], "positive": ["fantastic"]}
+#: The field that loses words when an example is longer than the model's window.
+TRUNCATE = {"facts": "", "relation_extraction": "context", "sst2": "sentence", "sick": "prem"}
+
+
+def search_templates(task: str, triggers: int) -> dict[str, str]:
+    """kind -> template with `triggers` trigger tokens."""
+    return {kind: text % triggers for kind, text in SEARCH[task].items()}
+
+
+def manual(text: str, context: bool = False, own: str = "") -> dict[str, str]:
+    """kind -> template of a wording with [X] and [Y]; verbatim but for the slots' names.
+
+    `context`: the same sentence stands in front as in the search. `own`: a wording that causal
+    models get instead where the answer is not last in `text`. Without one they get none.
+    """
+    made = {"masked": text, "seq2seq": text}
+    causal = text if answer_is_last(text) else own
+    if causal:
+        made["causal"] = cut(causal)[0]
+    made = {kind: named(wording.strip()) for kind, wording in made.items()}
+    if not context:
+        return made
+    front = {"masked": "{context} [SEP] "}
+    with_it = {kind: front.get(kind, "{context} ") + wording for kind, wording in made.items()}
+    return {**with_it, "roberta": "{context} " + made["masked"]}
+
+
+def own_endings(rows: list[dict[str, str]]) -> dict[str, str]:
+    """relation -> the first of our own wordings (rows of templates.tsv) whose answer is last."""
+    found: dict[str, str] = {}
+    for row in sorted(rows, key=lambda r: (r["relation"], r["kind"] != "manual", int(r["index"]))):
+        if answer_is_last(row["text"]):
+            found.setdefault(row["relation"], row["text"])
+    return found
+
+
+def read_wordings(path: Path) -> dict[str, dict[str, str]]:
+    """relation -> its row (template, and label and type where the file has them).
+
+    Raises TaskError for a row without relation or with another number of [X] or [Y] than one.
+    """
+    existing(path, "one template per relation", "lama")
+    found: dict[str, dict[str, str]] = {}
+    for number, row in enumerate(lines(path), 1):
+        text = str(row.get("template", ""))
+        if not row.get("relation"):
+            raise TaskError(f"{path}, row {number}: {row!r} needs a relation")
+        sentence(text, f"{path}, row {number}", TaskError)
+        found[str(row["relation"])] = {key: str(value) for key, value in row.items()}
+    return found

@@ -1,0 +1,119 @@
+"""Facts of the embedded world as a task, so that a search runs where nothing else is at hand.
+
+What control models know is known: they were taught a part of the facts. A prompt can only be found
+on facts that the model holds, so train and dev are taught facts; the test has taught facts that the
+search never saw and, beside them, untaught ones, on which a calibrated prompt stays near chance.
+The id of a fact is that of the table of taught facts, by which the two halves are told apart. For
+a model from elsewhere the halves mean nothing, and all test facts count alike.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import polars as pl
+
+from kgprobe.benchmarks.autoprompt import facts as prompt_facts
+from kgprobe.benchmarks.autoprompt.frames import Task, TaskError, frame, require, sizes
+from kgprobe.benchmarks.autoprompt.overlap import Fact
+from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.knowledge.facts import fact_id
+from kgprobe.sampling import hash_key
+from kgprobe.settings import PromptWorld
+
+NAME = "auto_world"
+
+
+def build(
+    facts: pl.DataFrame,
+    taught: pl.DataFrame,
+    forms: Mapping[str, str],
+    templates: Sequence[dict[str, str]],
+    settings: PromptWorld,
+    triggers: int,
+    seed: int,
+) -> Task:
+    """The task auto_world of FACTS and TAUGHT.
+
+    forms: id of an object -> the form that it takes in sentences. templates: rows of templates.tsv,
+    of which the first manual one is the manual prompt. Splits of the taught facts go by hash of the
+    subject; untaught test facts, by hash, have answers that taught ones have. Raises TaskError
+    where facts are too few.
+    """
+    labelled = facts.filter(
+        pl.col("subject_label").is_not_null() & pl.col("object_label").is_not_null()
+    ).with_columns(fact=fact_id())
+    status = dict(taught.select("fact", "taught").rows())
+    columns = ("relation", "fact", "subject", "subject_label", "object", "object_label")
+    funnel = Funnel(NAME)
+    chosen: list[Fact] = []
+    for relation in settings.relations:
+        rows = labelled.filter(relation=relation).select(columns).sort("fact").rows()
+        chosen += _relation(relation, rows, status, forms, settings, seed, funnel)
+    made = prompt_facts.examples(chosen)
+    # every word that is an answer somewhere in the world, as the common vocabulary is of LAMA's
+    words = labelled.select("object", "object_label").unique().rows()
+    vocabulary = sorted({forms.get(entity, label) for entity, label in words})
+    require(sizes(made), settings.least, NAME, "name other relations or raise control.pool")
+    first = _manual(templates)
+    if missing := [r for r in settings.relations if r not in first]:
+        raise TaskError(f"{NAME}: no manual template in templates.tsv for {', '.join(missing)}")
+    task = prompt_facts.describe(
+        NAME, "facts", settings.relations, {"manual": first}, templates, triggers
+    )
+    task["notes"] = [n for n in task["notes"] if not n.startswith("relations with a template")]
+    return Task(frame(made), vocabulary, task, funnel.frame())
+
+
+def _relation(
+    relation: str,
+    rows: Sequence[tuple[str, ...]],
+    status: Mapping[str, bool],
+    forms: Mapping[str, str],
+    settings: PromptWorld,
+    seed: int,
+    funnel: Funnel,
+) -> list[Fact]:
+    """The facts of one relation, in their splits."""
+    told = [row for row in rows if status.get(row[1])]
+    splits = _splits({row[2] for row in told}, settings.shares, seed)
+    found = [
+        Fact(relation, splits[subject], label, forms.get(entity, name), fact)
+        for _, fact, subject, label, entity, name in told
+    ]
+    # no subject of the search, and answers that taught facts have, too: chance is the same for both
+    answers = {row[4] for row in told}
+    apart = [
+        (hash_key(seed, NAME, "untaught", fact), fact, label, forms.get(entity, name))
+        for _, fact, subject, label, entity, name in rows
+        if not status.get(fact) and splits.get(subject, "test") == "test" and entity in answers
+    ]
+    extra = [
+        Fact(relation, "test", label, word, fact)
+        for _, fact, label, word in sorted(apart)[: settings.untaught]
+    ]
+    for split in ("train", "dev", "test"):
+        own = [f for f in found if f.split == split]
+        ends = [f.subject for f in own], [f.object for f in own]
+        funnel.add(relation, f"{split}: taught facts", len(found), len(own), *ends)
+    ends = [f.subject for f in extra], [f.object for f in extra]
+    funnel.add(relation, "test: untaught facts", len(rows) - len(told), len(extra), *ends)
+    return found + extra
+
+
+def _splits(subjects: Iterable[str], shares: Sequence[float], seed: int) -> dict[str, str]:
+    """subject -> split: the shares of train and dev in the order of a hash, the rest is test."""
+    order = sorted(subjects, key=lambda s: (hash_key(seed, NAME, s), s))
+    ends = [round(len(order) * shares[0]), round(len(order) * sum(shares))]
+    names = [
+        "train" if i < ends[0] else "dev" if i < ends[1] else "test" for i in range(len(order))
+    ]
+    return dict(zip(order, names, strict=True))
+
+
+def _manual(templates: Sequence[Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """relation -> its first manual wording as a row of a file of wordings."""
+    found: dict[str, dict[str, str]] = {}
+    for row in sorted(templates, key=lambda r: int(r["index"])):
+        if row["kind"] == "manual":
+            text = {"template": row["text"], "label": row["note"]}
+            found.setdefault(row["relation"], text)
+    return found

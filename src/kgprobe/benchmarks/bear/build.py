@@ -1,0 +1,206 @@
+"""Balanced multiple-choice sets from statements, after BEAR (bear.md, section 4).
+
+The paper publishes no construction code: the rules and parameters here are kgprobe's own, chosen so
+that the invariants of the released data hold. A constructed set is not the paper's.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from kgprobe.benchmarks.bear.choice import (
+    CHOICE,
+    REVIEWED,
+    SPARES,
+    Chosen,
+    Review,
+    choose,
+    reviewed,
+)
+from kgprobe.benchmarks.bear.filters import REASONS, filtered, lifted
+from kgprobe.benchmarks.bear.frames import Sets, check_balance, check_nested, relation_frames
+from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.schema import FUNNEL, Contract
+from kgprobe.settings import Bear
+
+DROPPED = Contract(
+    "DROPPED",
+    {
+        "relation": pl.String,
+        "subject": pl.String,
+        "object": pl.String,
+        "rank": pl.String,
+        "reason": pl.String,
+    },
+    ("relation", "subject", "object", "rank"),
+    may_be_empty=True,
+)
+RELATIONS = Contract("RELATIONS", {"relation": pl.String, "cardinality": pl.String}, ("relation",))
+#: The reports of a construction by the name of their frame in `Built`.
+REPORTS = {
+    "funnel": FUNNEL,
+    "dropped": DROPPED,
+    "choice": CHOICE,
+    "spares": SPARES,
+    "reviewed": REVIEWED,
+}
+
+
+@dataclass(frozen=True)
+class Built:
+    """The two nested sets, and what became of every statement."""
+
+    big: Sets
+    lite: Sets
+    funnel: pl.DataFrame
+    dropped: pl.DataFrame
+    choice: pl.DataFrame
+    spares: pl.DataFrame
+    reviewed: pl.DataFrame
+
+
+def build(
+    statements: pl.DataFrame,
+    relations: Sequence[Mapping[str, str]],
+    templates: Mapping[str, Sequence[tuple[int, str]]],
+    forms: Mapping[str, str],
+    config: Bear,
+    origin: str = "bear",
+    review: Review = Review({}),  # noqa: B008  (frozen)
+    coverage: pl.DataFrame | None = None,
+) -> Built:
+    """The big and the lite set of `statements` (STATEMENTS).
+
+    `relations` are the rows of bear_relations.tsv, `templates` three (index, text) per relation,
+    `forms` replaces answer labels inside sentences (id -> form) after all filters and orders,
+    `review` rejects instances, which spares replace (section 4.5). `coverage` (COVERAGE) says which
+    relations did not come whole: the funnel then begins with how, and why.
+    Relations without enough answers are dropped and reported. Raises BalanceError should an
+    invariant fail, ValueError when no relation is left.
+    """
+    popular = with_popularity(statements, config.popularity)
+    parts: dict[str, list[Sets]] = {"big": [], "lite": []}
+    dropped, choice, spares, verdicts = [], [], [], []
+    funnel = Funnel(f"{origin}_big")
+    partly = [] if coverage is None else coverage.filter(pl.col("way") != "pulled").rows(named=True)
+    ways = {row["relation"]: f"{row['way']}: {row['reason']}" for row in partly}
+    for row in sorted(relations, key=lambda r: int(r["relation"][1:])):
+        relation = row["relation"]
+        pulled = lifted(popular.filter(pl.col("relation") == relation), row["lift"], popular)
+        judged = (
+            filtered(pulled, row, config)
+            if pulled.height
+            else pulled.with_columns(reason=pl.lit(""))
+        )
+        if relation in ways:
+            funnel.add(relation, ways[relation], judged.height, judged.height)
+        _count(funnel, relation, judged)
+        lost = judged.filter(pl.col("reason").is_not_null())
+        dropped.append(lost.select(list(DROPPED.columns)))
+        rest = judged.filter(pl.col("reason").is_null()).unique(
+            ["subject", "object"], maintain_order=True
+        )
+        big, judged_by_hand = reviewed(rest, row, config, config.big, review.subjects(relation))
+        verdicts += judged_by_hand
+        lite = choose(big.frame, row, config, config.lite) if big else None
+        if big and lite:
+            check_nested(relation, big.frame, lite.frame, config.overlap)
+        for size, chosen in (("big", big), ("lite", lite)):
+            choice.append(
+                _choice_row(f"{origin}_{size}", row, chosen, len(templates.get(relation, ())))
+            )
+            if big and lite and chosen and len(templates.get(relation, ())) == 3:
+                parts[size].append(
+                    _frames(f"{origin}_{size}", relation, chosen, templates[relation], forms)
+                )
+        if big:
+            spares.append(big.spares.select(list(SPARES.columns)))
+    if not parts["lite"]:
+        raise ValueError(
+            f"{origin}: no relation has {config.min_answers} answers with enough instances; "
+            "lower `total` or `min_answers`, or see the funnel for what was dropped"
+        )
+    big_sets, lite_sets = Sets.joined(parts["big"]), Sets.joined(parts["lite"])
+    for sets in (big_sets, lite_sets):
+        check_balance(sets)
+    return Built(
+        big_sets,
+        lite_sets,
+        funnel.frame(),
+        pl.concat(dropped).unique(list(DROPPED.key), maintain_order=True),
+        pl.DataFrame(choice, schema=dict(CHOICE.columns), orient="row"),
+        pl.concat(spares),
+        pl.DataFrame(verdicts, schema=dict(REVIEWED.columns), orient="row"),
+    )
+
+
+def relations_of(sets: Sets, relations: Sequence[Mapping[str, str]]) -> pl.DataFrame:
+    """RELATIONS of a set: the cardinality that bear_relations.tsv gives to each."""
+    known = {row["relation"]: row["cardinality"] for row in relations}
+    names = sets.items["relation"].unique().sort().to_list()
+    return pl.DataFrame({"relation": names, "cardinality": [known[name] for name in names]})
+
+
+def with_popularity(statements: pl.DataFrame, key: str) -> pl.DataFrame:
+    """Adds subject_popularity and object_popularity.
+
+    `sitelinks`: as pulled, unknown counts as 0. `statements`: in how many statements of the whole
+    pull the entity stands, for sources that know no sitelinks.
+    """
+    if key == "sitelinks":
+        return statements.with_columns(
+            subject_popularity=pl.col("subject_sitelinks").fill_null(0),
+            object_popularity=pl.col("object_sitelinks").fill_null(0),
+        )
+    both = pl.concat([statements["subject"], statements["object"].alias("subject")])
+    counts = both.value_counts(name="n").with_columns(pl.col("n").cast(pl.Int64))
+    for side in ("subject", "object"):
+        named = counts.rename({"subject": side, "n": f"{side}_popularity"})
+        statements = statements.join(named, on=side, how="left", maintain_order="left")
+    return statements
+
+
+def _frames(
+    benchmark: str,
+    relation: str,
+    chosen: Chosen,
+    templates: Sequence[tuple[int, str]],
+    forms: Mapping[str, str],
+) -> Sets:
+    answers = chosen.frame.unique("object", keep="first", maintain_order=True)
+    options = [
+        (answer, forms.get(answer, label))
+        for answer, label in answers.select("object", "object_label").rows()
+    ]
+    place = {answer: index for index, (answer, _) in enumerate(options)}
+    subjects = [
+        (subject, label, place[answer], ())
+        for subject, label, answer in chosen.frame.select(
+            "subject", "subject_label", "object"
+        ).rows()
+    ]
+    return relation_frames(benchmark, relation, options, subjects, templates)
+
+
+def _count(funnel: Funnel, relation: str, judged: pl.DataFrame) -> None:
+    """One row per filter: rows in and out, distinct subjects and answers left."""
+    alive = judged
+    for step in ("pulled", *REASONS):
+        left = alive.filter(pl.col("reason").is_null() | (pl.col("reason") != step))
+        rows = alive.height, left.height
+        funnel.add(relation, step, *rows, left["subject"].unique(), left["object"].unique())
+        alive = left
+
+
+def _choice_row(
+    benchmark: str, row: Mapping[str, str], chosen: Chosen | None, templates: int
+) -> tuple[Any, ...]:
+    if chosen is None:
+        numbers: tuple[Any, ...] = (0, 0, 0, 0, 0, None, None, None, None, "too few answers")
+    else:
+        outcome = "kept" if templates == 3 else f"{templates} templates, needs three"
+        counts = (chosen.answers, chosen.per_answer, chosen.frame.height, chosen.feasible)
+        numbers = (*counts, chosen.tried, *chosen.bounds, outcome)
+    return (benchmark, row["relation"], row["cardinality"], *numbers)

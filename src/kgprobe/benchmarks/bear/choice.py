@@ -1,0 +1,221 @@
+"""Which answers and instances a BEAR set takes, and who replaces a rejected one.
+
+bear.md, sections 4.4 and 4.5. No random numbers: popularity, then counts, then Q-numbers decide.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from kgprobe.benchmarks.bear.filters import number
+from kgprobe.schema import Contract
+from kgprobe.settings import Bear, Size
+
+#: `tried`: numbers of answers that were too many; the bounds are the popularity of the last answer
+#: and instance taken and of the first ones left out (null: nothing was left).
+CHOICE = Contract(
+    "CHOICE",
+    {
+        "benchmark": pl.String,
+        "relation": pl.String,
+        "cardinality": pl.String,
+        "answers": pl.Int32,
+        "per_answer": pl.Int32,
+        "instances": pl.Int32,
+        "feasible": pl.Int32,
+        "tried": pl.Int32,
+        "last_answer": pl.Int64,
+        "next_answer": pl.Int64,
+        "last_instance": pl.Int64,
+        "next_instance": pl.Int64,
+        "outcome": pl.String,
+    },
+    ("benchmark", "relation"),
+    frozenset({"last_answer", "next_answer", "last_instance", "next_instance"}),
+)
+SPARES = Contract(
+    "SPARES",
+    {"relation": pl.String, "subject": pl.String, "object": pl.String, "position": pl.Int32},
+    ("relation", "object", "position"),
+    may_be_empty=True,
+)
+REVIEWED = Contract(
+    "REVIEWED",
+    {
+        "relation": pl.String,
+        "subject": pl.String,
+        "note": pl.String,
+        "outcome": pl.String,
+        "replacement": pl.String,
+    },
+    ("relation", "subject"),
+    frozenset({"replacement"}),
+    may_be_empty=True,
+)
+REJECT, KEEP = "reject", "keep"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The instances of one relation: `frame` in final order; `bounds` are those of CHOICE."""
+
+    frame: pl.DataFrame
+    answers: int
+    per_answer: int
+    feasible: int
+    tried: int
+    spares: pl.DataFrame
+    bounds: tuple[int | None, int | None, int | None, int | None]
+
+
+@dataclass(frozen=True)
+class Review:
+    """Verdicts on instances: (relation, subject) -> note of why it is rejected."""
+
+    rejected: Mapping[tuple[str, str], str]
+
+    @classmethod
+    def of(cls, rows: Collection[Mapping[str, str]], where: str = "the review") -> "Review":
+        """From rows with relation, subject, verdict (`reject` or `keep`) and note.
+
+        Raises ValueError for another verdict or a subject judged twice.
+        """
+        verdicts: dict[tuple[str, str], str] = {}
+        rejected: dict[tuple[str, str], str] = {}
+        for row in rows:
+            key = (row["relation"], row["subject"])
+            if row["verdict"] not in (REJECT, KEEP):
+                raise ValueError(
+                    f"{where}: {'/'.join(key)}: verdict {row['verdict']!r}; it is reject or keep"
+                )
+            if key in verdicts:
+                raise ValueError(f"{where}: {'/'.join(key)} is judged twice")
+            verdicts[key] = row["verdict"]
+            if row["verdict"] == REJECT:
+                rejected[key] = row["note"]
+        return cls(rejected)
+
+    def subjects(self, relation: str) -> dict[str, str]:
+        """Rejected subjects of a relation with their notes."""
+        return {s: note for (r, s), note in sorted(self.rejected.items()) if r == relation}
+
+
+def choose(
+    rest: pl.DataFrame,
+    relation: Mapping[str, str],
+    config: Bear,
+    size: Size,
+) -> Chosen | None:
+    """The instances of one relation and size, or None when there are too few answers.
+
+    `rest` are the statements that passed every filter; `size` has total, max_answers, one_to_one.
+    """
+    if relation["cardinality"] == "1:1":
+        return _pairs(rest, config.min_answers, size.one_to_one, config.spares)
+    counts = rest.group_by("object").agg(
+        pl.len().alias("count"),
+        pl.col("object_popularity").max(),
+        pl.col("object_label").first(),
+    )
+    for k in range(size.max_answers, config.min_answers - 1, -1):
+        q = round(size.total / k)  # half to even
+        feasible = counts.filter(pl.col("count") >= q)
+        if q and feasible.height >= k:
+            break
+    else:
+        return None
+    by = ["object_popularity", "count", number("object")]
+    answers = feasible.sort(by, descending=[True, True, False])
+    ranked = rest.join(answers.head(k).select("object"), on="object", how="semi").sort(
+        "object", "subject_popularity", number("subject"), descending=[False, True, False]
+    )
+    ranked = ranked.with_columns(position=pl.int_range(pl.len(), dtype=pl.Int32).over("object"))
+    taken, left = ranked.filter(pl.col("position") < q), ranked.filter(pl.col("position") >= q)
+    spare = left.filter(pl.col("position") < q + config.spares)
+    popular = answers["object_popularity"].to_list()
+    bounds = (popular[k - 1], popular[k] if len(popular) > k else None, *_bounds(taken, left))
+    tried = size.max_answers - k
+    chosen = ordered(taken).drop("position")
+    return Chosen(chosen, k, q, feasible.height, tried, spare, bounds)
+
+
+def _bounds(taken: pl.DataFrame, left: pl.DataFrame) -> tuple[int | None, int | None]:
+    """Least popularity of a subject taken, greatest of one left out of the same answers."""
+    least, most = taken["subject_popularity"].min(), left["subject_popularity"].max()
+    return (None if least is None else int(least), None if most is None else int(most))  # type: ignore[arg-type]
+
+
+def _pairs(rest: pl.DataFrame, least: int, most: int, spares: int) -> Chosen | None:
+    """The most popular pairs of a one-to-one relation, by the smaller of both popularities."""
+    both = [pl.col("subject_popularity"), pl.col("object_popularity")]
+    ranked = rest.sort(
+        pl.min_horizontal(*both), pl.max_horizontal(*both), number("subject"),
+        descending=[True, True, False],
+    ).unique("object", keep="first", maintain_order=True)  # fmt: skip
+    if ranked.height < least:
+        return None
+    spare = ranked.slice(most, spares).with_columns(
+        position=pl.int_range(1, 1 + pl.len(), dtype=pl.Int32)
+    )
+    popularity = ranked.select(pl.min_horizontal(*both)).to_series().to_list()
+    size = min(most, ranked.height)
+    following = popularity[size] if ranked.height > size else None
+    bounds = (popularity[size - 1], following, popularity[size - 1], following)
+    chosen = ordered(ranked.head(most))
+    return Chosen(chosen, chosen.height, 1, ranked.height, 0, spare, bounds)
+
+
+def ordered(chosen: pl.DataFrame) -> pl.DataFrame:
+    """Answers in label order (code points), instances of an answer by popularity."""
+    return chosen.sort(
+        "object_label", number("object"), "subject_popularity", number("subject"),
+        descending=[False, False, True, False],
+    )  # fmt: skip
+
+
+def reviewed(
+    rest: pl.DataFrame,
+    relation: Mapping[str, str],
+    config: Bear,
+    size: Size,
+    rejected: Mapping[str, str],
+) -> tuple[Chosen | None, list[tuple[str, str, str, str, str | None]]]:
+    """`choose`, with rejected subjects replaced; the second part are rows of REVIEWED.
+
+    A spare of the same answer (in a one-to-one relation the next pair) takes the place. Without
+    one the relation is chosen anew from what is left, which may change its number of answers.
+    """
+    chosen = choose(rest, relation, config, size)
+    name = relation["relation"]
+    outcomes: dict[str, tuple[str, str | None]] = {}
+    bad = pl.col("subject").is_in(sorted(rejected))
+    while chosen is not None and (hit := chosen.frame.filter(bad)).height:
+        spares = chosen.spares.filter(~bad)
+        pairs = relation["cardinality"] == "1:1"
+        frame, without = chosen.frame, None
+        for subject, answer in hit.select("subject", "object").rows():
+            pool = spares if pairs else spares.filter(pl.col("object") == answer)
+            if not pool.height:
+                without = subject
+                break
+            best = pool.sort("position").head(1)
+            frame = pl.concat(
+                [frame.filter(pl.col("subject") != subject), best.select(frame.columns)]
+            )
+            spares = spares.filter(pl.col("subject") != best["subject"][0])
+            outcomes[subject] = ("replaced", best["subject"][0])
+        if without is None:
+            chosen = Chosen(
+                ordered(frame), chosen.answers, chosen.per_answer, chosen.feasible,
+                chosen.tried, spares, chosen.bounds,
+            )  # fmt: skip
+            break
+        outcomes[without] = ("no spare: relation chosen anew", None)
+        rest = rest.filter(pl.col("subject") != without)
+        chosen = choose(rest, relation, config, size)
+    rows = [
+        (name, subject, note, *outcomes.get(subject, ("not in the set", None)))
+        for subject, note in sorted(rejected.items())
+    ]
+    return chosen, rows

@@ -1,0 +1,249 @@
+"""What a fresh pull says of the released BEAR, instance by instance (bear.md, section 4.7).
+
+And how near a constructed set comes to the released one, though its rules are kgprobe's own.
+
+Only a pull that does not hold the released data itself says anything. A collection of statements
+that BEAR was merged into agrees with it by construction: nothing drifts, and its sets come close.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from kgprobe.benchmarks.bear.build import with_popularity
+from kgprobe.benchmarks.bear.filters import filtered, fold, lifted, overlap
+from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.knowledge.facts import best_rank
+from kgprobe.metrics.ranking import auc
+from kgprobe.schema import Contract
+from kgprobe.settings import Bear
+
+#: states in the order in which they are tried; a released instance has the first that holds
+STATES = (
+    "subject_gone",
+    "subject_merged",
+    "statement_gone",
+    "answer_changed",
+    "multi_valued",
+    "label_changed",
+    "overlap_now",
+    "unpopular_now",
+    "same",
+)
+DRIFT = Contract(
+    "DRIFT",
+    {"item": pl.String, "relation": pl.String, "state": pl.String, "detail": pl.String},
+    ("item",),
+)
+#: Numbers of answers and instances that released and constructed set share, and have together.
+#: `auc`: chance that a released instance is more popular than another of the same answer.
+AGREEMENT = Contract(
+    "AGREEMENT",
+    {
+        "relation": pl.String,
+        "released": pl.Int64,
+        "found": pl.Int64,
+        "answers_shared": pl.Int64,
+        "answers_all": pl.Int64,
+        "instances_shared": pl.Int64,
+        "instances_all": pl.Int64,
+        "auc": pl.Float64,
+        "pairs": pl.Int64,
+    },
+    ("relation",),
+    frozenset({"auc"}),
+)
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """A fresh pull and the rules by which it is read: those of the construction.
+
+    `statements` is STATEMENTS, `relations` the rows of bear_relations.tsv, `forms` replaces answer
+    labels inside sentences (id -> form), `config` is the construction's.
+    """
+
+    statements: pl.DataFrame
+    relations: Sequence[Mapping[str, str]]
+    forms: Mapping[str, str]
+    config: Bear
+
+    def pulled(self) -> dict[str, tuple[Mapping[str, str], pl.DataFrame]]:
+        """Row of bear_relations.tsv and statements (lifted, with popularity) of every relation."""
+        popular = with_popularity(self.statements, self.config.popularity)
+        parts = popular.partition_by("relation", as_dict=True)
+        nothing = popular.clear()
+        return {
+            row["relation"]: (
+                row,
+                lifted(parts.get((row["relation"],), nothing), row["lift"], popular),
+            )
+            for row in self.relations
+        }
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of entities beyond the pull: which exist, and where merged ones lead.
+
+    `existing` None: nobody asked. A subject that is not in the pull then counts as
+    `statement_gone`, since a pull alone does not tell deleted subjects from changed ones.
+    """
+
+    existing: Collection[str] | None = None
+    redirects: Mapping[str, str] | None = None
+
+    def target(self, entity: str) -> str:
+        """Where `entity` leads: itself unless it was merged."""
+        return (self.redirects or {}).get(entity, entity)
+
+
+@dataclass(frozen=True)
+class _Value:
+    """One value of a subject in the pull."""
+
+    subject_label: str | None
+    label: str | None
+    popularity: int
+
+
+def states(released: Sets, fresh: Fresh, known: Known | None = None) -> pl.DataFrame:
+    """DRIFT: the one state of every released instance, with what is there instead as `detail`.
+
+    A statement that is gone while the subject has several other values is `statement_gone`.
+    Raises ValueError for a relation that bear_relations.tsv does not have.
+    """
+    known = known or Known()
+    pulled, rows = fresh.pulled(), []
+    for relation, group in _gold(released).group_by("relation", maintain_order=True):
+        name = str(relation[0])
+        values = _values(_of(pulled, name)[1], fresh.config)
+        for item, subject, label, answer, answer_label in group.select(
+            "item", "subject_id", "subject", "answer_id", "answer_label"
+        ).rows():
+            state, detail = _gone_or_merged(subject, known)
+            if not state:
+                there = values.get(subject, {})
+                state, detail = _value_state(there, known.target(answer))
+            if not state:
+                value = there[known.target(answer)]
+                state, detail = _words_state(value, label, answer, answer_label, fresh)
+            rows.append((item, name, state, detail))
+    return pl.DataFrame(rows, schema=dict(DRIFT.columns), orient="row")
+
+
+def agreement(released: Sets, constructed: Sets, fresh: Fresh) -> pl.DataFrame:
+    """AGREEMENT of a constructed set with the released one, per relation of the released.
+
+    `found`: released instances whose statement is in the pull at all, whatever its rank. `auc`
+    compares the popularity of released instances with that of the others of the same answer which
+    pass all filters, answers weighted by their `pairs`; null where there is nothing to compare.
+    """
+    pulled, ours = fresh.pulled(), _gold(constructed)
+    rows = []
+    for relation, group in _gold(released).group_by("relation", maintain_order=True):
+        name = str(relation[0])
+        row, statements = _of(pulled, name)
+        theirs, here = _pairs(group), _pairs(ours.filter(pl.col("relation") == name))
+        answers, also = {a for _, a in theirs}, {a for _, a in here}
+        found = theirs & set(statements.select("subject", "object").rows())
+        value, pairs = _popularity_auc(statements, row, theirs, fresh.config)
+        rows.append(
+            (name, len(theirs), len(found), len(answers & also), len(answers | also),
+             len(theirs & here), len(theirs | here), value, pairs)
+        )  # fmt: skip
+    return pl.DataFrame(rows, schema=dict(AGREEMENT.columns), orient="row")
+
+
+def still_same(released: Sets, drift: pl.DataFrame) -> Sets:
+    """The released set without the instances that drifted; options stay, balance does not."""
+    same = drift.filter(pl.col("state") == "same")["item"].to_list()
+    items = released.items.filter(pl.col("item").is_in(same))
+    return Sets(items, released.candidates, released.prompts)
+
+
+def _gone_or_merged(subject: str, known: Known) -> tuple[str, str]:
+    if known.target(subject) != subject:
+        return "subject_merged", known.target(subject)
+    if known.existing is not None and subject not in known.existing:
+        return "subject_gone", ""
+    return "", ""
+
+
+def _value_state(there: Mapping[str, _Value], answer: str) -> tuple[str, str]:
+    if answer in there:
+        others = sorted(set(there) - {answer})
+        return ("multi_valued", " ".join(others)) if others else ("", "")
+    if len(there) == 1:
+        return "answer_changed", next(iter(there))
+    return "statement_gone", " ".join(sorted(there))
+
+
+def _words_state(
+    value: _Value, label: str, answer: str, answer_label: str, fresh: Fresh
+) -> tuple[str, str]:
+    form = fresh.forms.get(answer, value.label)
+    if value.subject_label != label:
+        return "label_changed", f"subject: {value.subject_label or '(no label)'}"
+    if answer_label not in (form, value.label):
+        return "label_changed", f"answer: {form or '(no label)'}"
+    if overlap(fold(label), fold(value.label or ""), fresh.config.overlap):
+        return "overlap_now", f"{label}, {value.label}"
+    if value.popularity < fresh.config.min_sitelinks:
+        return "unpopular_now", str(value.popularity)
+    return "same", ""
+
+
+def _values(statements: pl.DataFrame, config: Bear) -> dict[str, dict[str, _Value]]:
+    """subject -> object -> what the pull says of both, under the construction's `single_valued`."""
+    judged = statements if config.single_valued == "all_ranks" else best_rank(statements)
+    least = pl.min_horizontal("subject_popularity", "object_popularity")
+    found: dict[str, dict[str, _Value]] = {}
+    for subject, obj, *rest in judged.select(
+        "subject", "object", "subject_label", "object_label", least
+    ).iter_rows():
+        found.setdefault(subject, {})[obj] = _Value(*rest)
+    return found
+
+
+def _popularity_auc(
+    statements: pl.DataFrame, row: Mapping[str, str], theirs: set[Pair], config: Bear
+) -> tuple[float | None, int]:
+    if not statements.height:
+        return None, 0
+    passed = filtered(statements, row, config).filter(pl.col("reason").is_null())
+    passed = passed.unique(["subject", "object"], maintain_order=True)
+    weighted, pairs = 0.0, 0
+    for _, group in passed.group_by("object", maintain_order=True):
+        inside = pl.Series([pair in theirs for pair in group.select("subject", "object").rows()])
+        popularity = group["subject_popularity"].cast(pl.Float64)
+        chosen = popularity.filter(inside).to_numpy()
+        others = popularity.filter(~inside).to_numpy()
+        if number := len(chosen) * len(others):
+            weighted, pairs = weighted + auc(chosen, others) * number, pairs + number
+    return (weighted / pairs if pairs else None), pairs
+
+
+def _of(
+    pulled: Mapping[str, tuple[Mapping[str, str], pl.DataFrame]], relation: str
+) -> tuple[Mapping[str, str], pl.DataFrame]:
+    if relation not in pulled:
+        raise ValueError(
+            f"{relation}: not in bear_relations.tsv, which has {len(pulled)} relations"
+        )
+    return pulled[relation]
+
+
+def _gold(sets: Sets) -> pl.DataFrame:
+    """ITEMS with id and label of the answer, sorted by relation and row."""
+    items = sets.items.with_columns(index=pl.col("answers").list.first())
+    answers = sets.candidates.select(
+        pl.col("set").alias("candidates"), "index", answer_id="id", answer_label="label"
+    )
+    return items.join(answers, on=["candidates", "index"], how="left").sort("relation", "row")
+
+
+def _pairs(gold: pl.DataFrame) -> set[Pair]:
+    return set(gold.select("subject_id", "answer_id").rows())

@@ -1,0 +1,191 @@
+"""The filters of a BEAR construction, in their fixed order (bear.md, section 4.3).
+
+A statement gets exactly one reason for being dropped: the first that holds.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+
+import polars as pl
+
+from kgprobe.knowledge.facts import best_rank
+from kgprobe.settings import Bear
+
+#: reasons in the order in which they are tried
+REASONS = (
+    "no_label",
+    "not_an_item",
+    "lift_failed",
+    "multi_valued",
+    "not_inverse_unique",
+    "unpopular",
+    "duplicate_object_label",
+    "duplicate_subject_label",
+    "overlap",
+    "mirror",
+)
+
+
+def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear) -> pl.DataFrame:
+    """The statements of one relation with the column `reason`, null for those that stay.
+
+    `relation` is its row of bear_relations.tsv. Popularity is in subject_popularity and
+    object_popularity. Single values and unique inverses are judged on the whole pull, before any
+    popularity filter, or a popular value would hide an unpopular second one.
+    """
+    frame = _normalised(statements).with_columns(reason=pl.lit(None, dtype=pl.String))
+    missing = _unlabelled("subject") | _unlabelled("object")
+    frame = _drop(frame, "no_label", missing)
+    special = pl.col("object_kind").is_in(["literal", "special"]) | (
+        pl.col("subject") == pl.col("object")
+    )
+    frame = _drop(frame, "not_an_item", special)
+    frame = _drop(frame, "lift_failed", pl.col("object_kind") == "unlifted")
+    values = statements.filter(pl.col("object_kind") != "special")  # unknown values are no values
+    judged = values if config.single_valued == "all_ranks" else best_rank(values)
+    several = judged.group_by("subject").agg(pl.col("object").n_unique().alias("values"))
+    many = several.filter(pl.col("values") > 1)["subject"].to_list()
+    frame = _drop(frame, "multi_valued", pl.col("subject").is_in(many))
+    if config.single_valued == "best_rank":
+        best = judged.select("subject", "object", best=pl.lit(True))
+        frame = frame.join(
+            best.unique(), on=["subject", "object"], how="left", maintain_order="left"
+        )
+        frame = _drop(frame, "multi_valued", pl.col("best").is_null()).drop("best")
+    if relation["cardinality"] == "1:1" and config.inverse_unique:
+        shared = judged.group_by("object").agg(pl.col("subject").n_unique().alias("subjects"))
+        shared_by = shared.filter(pl.col("subjects") > 1)["object"].to_list()
+        frame = _drop(frame, "not_inverse_unique", pl.col("object").is_in(shared_by))
+    least = pl.min_horizontal("subject_popularity", "object_popularity")
+    frame = _drop(frame, "unpopular", least < config.min_sitelinks)
+    frame = _drop_duplicate_labels(frame, "object")
+    frame = _drop_duplicate_labels(frame, "subject")
+    frame = _drop(frame, "overlap", _overlaps(frame, config.overlap))
+    if relation.get("symmetric") == "yes":
+        frame = _drop_mirrors(frame)
+    return frame
+
+
+def lifted(statements: pl.DataFrame, lift: str, everything: pl.DataFrame) -> pl.DataFrame:
+    """The statements with their objects replaced by what the property `lift` says of them.
+
+    A place of birth becomes its country: the one best-rank value of the object. An object that is
+    itself such a value (a country) stays. Where there are none or several, object_kind becomes
+    `unlifted`, and `filtered` drops the statement for it. Without `lift` nothing changes.
+    """
+    if not lift:
+        return statements
+    values = best_rank(everything.filter(pl.col("relation") == lift))
+    values = values.filter(pl.col("object_kind") == "item")
+    single = values.filter(pl.col("object").n_unique().over("subject") == 1).unique("subject")
+    columns = ["object", "object_label", "object_sitelinks", "object_popularity"]
+    above = single.select(
+        pl.col("subject").alias("object"), *(pl.col(c).alias(f"{c}_above") for c in columns)
+    )
+    tops = values["object"].unique().to_list()
+    joined = statements.join(above, on="object", how="left", maintain_order="left")
+    stays = pl.col("object").is_in(tops) | (pl.col("object_kind") != "item")
+    found = pl.col("object_above").is_not_null()
+    return joined.with_columns(
+        *(
+            pl.when(stays | ~found).then(pl.col(c)).otherwise(pl.col(f"{c}_above")).alias(c)
+            for c in columns
+        ),
+        pl.when(stays | found)
+        .then(pl.col("object_kind"))
+        .otherwise(pl.lit("unlifted"))
+        .alias("object_kind"),
+    ).select(statements.columns)
+
+
+def _normalised(statements: pl.DataFrame) -> pl.DataFrame:
+    folded = {
+        f"{side}_folded": pl.col(f"{side}_label").map_elements(fold, return_dtype=pl.String)
+        for side in ("subject", "object")
+    }
+    return statements.with_columns(**folded)
+
+
+def _drop(frame: pl.DataFrame, reason: str, condition: pl.Expr | pl.Series) -> pl.DataFrame:
+    """Give `reason` to the rows that have none yet and meet the condition."""
+    first = pl.col("reason").is_null() & condition
+    value = pl.when(first).then(pl.lit(reason)).otherwise(pl.col("reason"))
+    return frame.with_columns(reason=value)
+
+
+def _unlabelled(side: str) -> pl.Expr:
+    label = pl.col(f"{side}_label").str.strip_chars()
+    return label.is_null() | (label == "") | (label == pl.col(side))
+
+
+def number(column: str) -> pl.Expr:
+    """The number of a Q-id, for ties."""
+    return pl.col(column).str.extract(r"(\d+)$", 1).cast(pl.Int64)
+
+
+def _drop_duplicate_labels(frame: pl.DataFrame, side: str) -> pl.DataFrame:
+    """Of several entities with one label (NFKC, case folded) the most popular one stays."""
+    same = pl.col(f"{side}_label").map_elements(
+        lambda text: unicodedata.normalize("NFKC", text).casefold(), return_dtype=pl.String
+    )
+    alive = frame.filter(pl.col("reason").is_null()).with_columns(same=same)
+    order = alive.sort(
+        "same", pl.col(f"{side}_popularity"), number(side), descending=[False, True, False]
+    )
+    winners = order.group_by("same", maintain_order=True).agg(pl.col(side).first().alias("winner"))
+    losers = alive.join(winners, on="same").filter(pl.col(side) != pl.col("winner"))
+    return _drop(frame, f"duplicate_{side}_label", pl.col(side).is_in(losers[side].to_list()))
+
+
+def _drop_mirrors(frame: pl.DataFrame) -> pl.DataFrame:
+    """Of the two directions of a pair, the one with the more popular subject stays."""
+    alive = frame.filter(pl.col("reason").is_null())
+    pairs = alive.join(
+        alive.select(
+            pl.col("subject").alias("object"),
+            pl.col("object").alias("subject"),
+            other=pl.col("subject_popularity"),
+        ),
+        on=["subject", "object"],
+    )
+    less = (pl.col("subject_popularity") < pl.col("other")) | (
+        (pl.col("subject_popularity") == pl.col("other")) & (number("subject") > number("object"))
+    )
+    lost = pairs.filter(less).select("subject", "object", lost=pl.lit(True))
+    joined = frame.join(lost, on=["subject", "object"], how="left", maintain_order="left")
+    return _drop(joined, "mirror", pl.col("lost").is_not_null()).drop("lost")
+
+
+def fold(label: str) -> str:
+    """Label for comparing: NFKD, no combining marks, case folded, punctuation to single spaces.
+
+    >>> fold("Côte d'Ivoire")
+    'cote d ivoire'
+    """
+    plain = "".join(c for c in unicodedata.normalize("NFKD", label) if not unicodedata.combining(c))
+    return " ".join(re.sub(r"[\W_]+", " ", plain.casefold()).split())
+
+
+def overlap(subject: str, answer: str, rule: str) -> bool:
+    """Whether folded labels overlap: one contains the other at word borders, or in 4+ characters.
+
+    `words`: they also share a word of four letters or more; `none`: never.
+
+    >>> overlap("mexico city", "mexico", "contains"), overlap("oman", "romania", "contains")
+    (True, True)
+    >>> overlap("iran", "irania", "none")
+    False
+    """
+    if rule == "none" or not subject or not answer:
+        return False
+    short, long = sorted((subject, answer), key=len)
+    if f" {short} " in f" {long} " or (len(short) >= 4 and short in long):
+        return True
+    words = {word for word in subject.split() if len(word) >= 4}
+    return rule == "words" and bool(words & set(answer.split()))
+
+
+def _overlaps(frame: pl.DataFrame, rule: str) -> pl.Series:
+    pairs = frame.select("subject_folded", "object_folded").rows()
+    return pl.Series([overlap(s or "", o or "", rule) for s, o in pairs], dtype=pl.Boolean)

@@ -1,0 +1,115 @@
+"""A BEAR set as frames: items, candidates, prompts, and the invariants they must keep."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from kgprobe.benchmarks.bear.filters import fold, overlap
+from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
+from kgprobe.templates import sentence
+
+
+class BalanceError(ValueError):
+    """A constructed set breaks an invariant; the message names relation and row."""
+
+
+@dataclass(frozen=True)
+class Sets:
+    """ITEMS, CANDIDATES and PROMPTS of one benchmark."""
+
+    items: pl.DataFrame
+    candidates: pl.DataFrame
+    prompts: pl.DataFrame
+
+    @classmethod
+    def joined(cls, parts: Sequence["Sets"]) -> "Sets":
+        """The relations of several parts in one benchmark."""
+        return cls(
+            pl.concat([part.items for part in parts]),
+            pl.concat([part.candidates for part in parts]),
+            pl.concat([part.prompts for part in parts]),
+        )
+
+
+def relation_frames(
+    benchmark: str,
+    relation: str,
+    answers: Sequence[tuple[str, str]],
+    subjects: Sequence[tuple[str, str, int, Sequence[str]]],
+    templates: Sequence[tuple[int, str]],
+) -> Sets:
+    """The frames of one relation.
+
+    `answers` are (id, label) in the order of the answer space, `subjects` (id, label, index of the
+    answer, aliases) in row order, `templates` (index, text).
+    """
+    options = f"{benchmark}/{relation}"
+    items = [
+        (
+            f"{relation}/{subject}",
+            relation,
+            "fact",
+            relation,
+            label,
+            subject,
+            "",
+            options,
+            [answer],
+            row,
+            json.dumps({"aliases": list(aliases)}, sort_keys=True),
+        )
+        for row, (subject, label, answer, aliases) in enumerate(subjects)
+    ]
+    candidates = [(options, i, answer, label) for i, (answer, label) in enumerate(answers)]
+    prompts = [(f"{relation}/{i}", relation, i, text, "manual") for i, text in templates]
+    return Sets(
+        pl.DataFrame(items, schema=dict(ITEMS.columns), orient="row"),
+        pl.DataFrame(candidates, schema=dict(CANDIDATES.columns), orient="row"),
+        pl.DataFrame(prompts, schema=dict(PROMPTS.columns), orient="row"),
+    )
+
+
+def check_balance(sets: Sets) -> None:
+    """Raise BalanceError unless every relation is balanced, unambiguous and complete.
+
+    Every answer has the same number of instances and is used; no subject id or label, no answer
+    label occurs twice; every item has one answer; every relation has three templates.
+    """
+    gold = sets.items.with_columns(answer=pl.col("answers").list.first())
+    wrong = gold.filter(pl.col("answers").list.len() != 1)
+    if wrong.height:
+        raise BalanceError(f"{wrong['item'][0]}: {wrong['answers'][0].len()} answers, expected one")
+    for relation, group in gold.group_by("relation", maintain_order=True):
+        name = str(relation[0])
+        sizes = group.group_by("answer").len().sort("answer")
+        options = sets.candidates.filter(pl.col("set") == group["candidates"][0])
+        if sizes.height != options.height:
+            raise BalanceError(f"{name}: {options.height} options, {sizes.height} are ever right")
+        if sizes["len"].n_unique() != 1:
+            counts = dict(sizes.rows())
+            raise BalanceError(f"{name}: answers have different numbers of instances: {counts}")
+        for column, frame in (("subject_id", group), ("subject", group), ("label", options)):
+            repeated = frame.filter(frame[column].is_duplicated())
+            if repeated.height:
+                raise BalanceError(f"{name}: {column} {repeated[column][0]!r} occurs twice")
+        texts = sets.prompts.filter(pl.col("relation") == name)["text"].to_list()
+        if len(texts) != 3:
+            raise BalanceError(f"{name}: {len(texts)} templates, needs three")
+        for text in texts:
+            sentence(text, f"{name}: template", BalanceError)
+
+
+def check_nested(relation: str, big: pl.DataFrame, lite: pl.DataFrame, rule: str) -> None:
+    """Raise BalanceError unless `lite` is part of `big` and no instance gives its answer away.
+
+    Both are chosen instances (subject, object, and their labels); `rule` is that of the filter.
+    """
+    pair = ["subject", "object"]
+    stray = lite.join(big.select(pair), on=pair, how="anti")
+    if stray.height:
+        raise BalanceError(f"{relation}: {stray['subject'][0]} is in lite and not in big")
+    for subject, name, answer in big.select("subject", "subject_label", "object_label").rows():
+        if overlap(fold(name), fold(answer), rule):
+            raise BalanceError(f"{relation}/{subject}: {name!r} overlaps its answer {answer!r}")

@@ -1,0 +1,143 @@
+"""The released BEAR and BEAR-big, read from their folders (bear.md, section 3).
+
+Labels and templates are kept byte for byte. What is irregular in them is reported, not mended.
+"""
+
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe.benchmarks.bear.frames import Sets, relation_frames
+from kgprobe.schema import Contract
+from kgprobe.templates import sentence
+
+log = logging.getLogger("kgprobe")
+FIELDS = ("sub_id", "sub_label", "obj_id", "obj_label")
+#: What is known of the relations of a released set.
+RELATIONS = Contract(
+    "RELATIONS",
+    {"relation": pl.String, "cardinality": pl.String, "domains": pl.List(pl.String)},
+    ("relation",),
+)
+
+
+class ReleasedError(ValueError):
+    """A released folder is incomplete or damaged; the message names file and line."""
+
+
+def load(
+    folder: Path,
+    instances: int | None = None,
+    templates: Sequence[int] = (0, 1, 2),
+    benchmark: str = "bear_released",
+) -> Sets:
+    """ITEMS, CANDIDATES and PROMPTS of a released set.
+
+    `instances` keeps the first n rows of every relation, `templates` the named ones of its three.
+    BEAR-big has no answer space of its own: it is the order in which its answers first appear.
+    Raises ReleasedError.
+    """
+    metadata = _metadata(folder)
+    paths = sorted(folder.glob("P*.jsonl"), key=lambda p: int(p.stem[1:]))
+    if not paths:
+        raise ReleasedError(f"{folder}: no <Pid>.jsonl in it")
+    parts = []
+    for path in paths:
+        if path.stem not in metadata:
+            raise ReleasedError(f"{folder}/metadata_relations.json: no entry for {path.stem}")
+        parts.append(_relation(path, metadata[path.stem], instances, templates, benchmark))
+    return Sets.joined(parts)
+
+
+def relations(folder: Path, sets: Sets) -> pl.DataFrame:
+    """Cardinality (1:1 when every answer belongs to one instance of the whole file) and domains.
+
+    Domains come from relation_info.json beside the folder, where it is there.
+    """
+    path = folder.parent / "relation_info.json"
+    info = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    rows = []
+    for relation in sets.items["relation"].unique().sort().to_list():
+        answers = [row["obj_id"] for row in _rows(folder / f"{relation}.jsonl")]
+        cardinality = "1:1" if len(set(answers)) == len(answers) else "1:N"
+        domains = info.get(relation, {}).get("domains", [])
+        rows.append((relation, cardinality, domains))
+    return pl.DataFrame(rows, schema=dict(RELATIONS.columns), orient="row")
+
+
+def _relation(
+    path: Path,
+    metadata: dict[str, Any],
+    instances: int | None,
+    templates: Sequence[int],
+    benchmark: str,
+) -> Sets:
+    relation, rows = path.stem, _rows(path)
+    ids = metadata.get("answer_space_ids") or list(dict.fromkeys(r["obj_id"] for r in rows))
+    labels = metadata.get("answer_space_labels")
+    if not labels:
+        by_id = {row["obj_id"]: row["obj_label"] for row in reversed(rows)}
+        labels = [by_id[i] for i in ids]
+    texts = metadata.get("templates", [])
+    _check_templates(relation, texts, path.parent)
+    place = {answer: index for index, answer in enumerate(ids)}
+    for number, row in enumerate(rows, 1):
+        index = place.get(row["obj_id"])
+        if index is None or row.get("answer_idx", index) != index:
+            raise ReleasedError(
+                f"{path}, line {number}: answer {row['obj_id']}, index {row.get('answer_idx')}; "
+                f"the answer space has it at {index}"
+            )
+    kept = rows if instances is None else rows[:instances]
+    return relation_frames(
+        benchmark,
+        relation,
+        answers=list(zip(ids, labels, strict=True)),
+        subjects=[
+            (row["sub_id"], row["sub_label"], place[row["obj_id"]], row.get("sub_aliases", []))
+            for row in kept
+        ],
+        templates=[(index, texts[index]) for index in templates],
+    )
+
+
+def _check_templates(relation: str, texts: list[str], folder: Path) -> None:
+    for index, text in enumerate(texts):
+        where = f"{folder}/metadata_relations.json, {relation}, template {index}"
+        sentence(text, where, ReleasedError)
+        if not text.endswith(".") or text.endswith(" ."):
+            log.warning("%s, template %d does not end in a full stop: %r", relation, index, text)
+        if text in texts[:index]:
+            log.warning("%s: templates %d and %d are equal", relation, texts.index(text), index)
+
+
+def _metadata(folder: Path) -> dict[str, Any]:
+    path = folder / "metadata_relations.json"
+    if not path.is_file():
+        raise ReleasedError(f"{path}: no such file; {folder.name} must be a released BEAR folder")
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ReleasedError(f"{path}: not JSON ({error})") from error
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ReleasedError(f"{path}, line {number}: not JSON ({error})") from error
+        # one subject of BEAR-big (P291) has an empty label: kept, like everything irregular
+        if missing := [
+            n for n in FIELDS if row.get(n) is None or (n != "sub_label" and not row[n])
+        ]:
+            raise ReleasedError(f"{path}, line {number}: without {', '.join(missing)}")
+        rows.append(row)
+    if not rows:
+        raise ReleasedError(f"{path}: empty")
+    return rows

@@ -1,0 +1,56 @@
+"""How many rows every step of a construction kept: one builder for all papers."""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from kgprobe.schema import FUNNEL, Contract
+
+
+@dataclass
+class Funnel:
+    """Counts per relation and reason, in the order in which they were made.
+
+    Positions count within a relation, or (`through`) through all of them.
+    """
+
+    benchmark: str
+    through: bool = False
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(
+        self,
+        relation: str,
+        step: str,
+        rows_in: int,
+        rows_out: int,
+        subjects: Iterable[Hashable] = (),
+        answers: Iterable[Hashable] = (),
+        reason: str = "",
+    ) -> None:
+        """One step: rows before and after it, distinct subjects and answers of those after it."""
+        place = sum(self.through or other["relation"] == relation for other in self.rows)
+        named = {"benchmark": self.benchmark, "relation": relation, "position": place, "step": step}
+        counts = {"rows_in": rows_in, "rows_out": rows_out, "reason": reason}
+        ends = {"subjects": len(set(subjects)), "answers": len(set(answers))}
+        told = {"kept": rows_out, "dropped": rows_in - rows_out}
+        self.rows.append({**named, **counts, **ends, **told})
+
+    def kept(self, step: str, kept: int, before: int | None = None, reason: str = "") -> None:
+        """One step of a benchmark without relations; `before` is what went in (default: `kept`)."""
+        self.add("", step, kept if before is None else before, kept, reason=reason)
+
+    def frame(self, contract: Contract = FUNNEL) -> pl.DataFrame:
+        """FUNNEL, or another contract with some of its columns, `kept`, `dropped` and `reason`."""
+        rows = [[row[name] for name in contract.columns] for row in self.rows]
+        return pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
+
+    def told(self) -> str:
+        """The steps as lines of a message."""
+        return "\n".join(
+            "{step}: {kept:,} kept, {dropped:,} dropped".format(**row)
+            + (f" ({row['reason']})" if row["reason"] else "")
+            for row in self.rows
+        )

@@ -1,0 +1,329 @@
+"""The five memorising tasks of OntoProbe as items, candidate sets and prompts (sec. 3.1).
+
+What is wrong with an ontology and its questions is gathered task by task and told at the end.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+
+import polars as pl
+
+from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.benchmarks.ontoprobe import concepts
+from kgprobe.benchmarks.ontoprobe.concepts import SET_OF, TASKS, Concepts, Row, Taken
+from kgprobe.benchmarks.ontoprobe.modes import Switches
+from kgprobe.sampling import hash_key
+from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
+from kgprobe.settings import Rows
+
+
+@dataclass(frozen=True)
+class Sets:
+    """The frames of a benchmark, in their contracts."""
+
+    items: pl.DataFrame
+    candidates: pl.DataFrame
+    prompts: pl.DataFrame
+    funnel: pl.DataFrame
+
+
+def build(taken: Taken, switches: Switches, name: str) -> Sets:
+    """Items, candidates, prompts and funnel of the five tasks; `name` is the benchmark's.
+
+    Raises one ValueError that names every gold that is not among its task's candidates and every
+    property without pattern, with file, row and label.
+    """
+    labels = candidate_labels(taken)
+    index = {s: _index(found) for s, found in labels.items()}
+    ranges = {p.label: p.range for p in taken.concepts.properties}
+    domains = {p.label: _spelt(p.domain, labels["class"]) for p in taken.concepts.properties}
+    problems, rows = Problems(name), []
+    late = beyond(taken.rows, switches)
+    for row in taken.rows:
+        with problems.of(row.task):
+            is_late = (row.task, row.row) in late
+            rows.append(_item(row, switches, index[SET_OF[row.task]], ranges, domains, is_late))
+    problems.check()
+    items = _linked(pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row"))
+    sets = [(s, i, label, label) for s, found in labels.items() for i, label in enumerate(found)]
+    return Sets(
+        items,
+        pl.DataFrame(sets, schema=dict(CANDIDATES.columns), orient="row"),
+        prompts(switches),
+        funnel(taken, items, name),
+    )
+
+
+def candidate_labels(taken: Taken) -> dict[str, list[str]]:
+    """The candidate sets: class, property, pattern; the last two again with missing subjects.
+
+    A premise asks for properties and patterns that may not be candidates of their task (released:
+    two labels, one pattern); `property+` and `pattern+` have them at the end.
+    """
+    known = taken.concepts
+    found = {"class": known.class_labels(), "property": known.property_labels()}
+    found["pattern"] = known.pattern_labels()
+    asked = [r for r in taken.rows if r.task == "SPO"]
+    names = [concepts.norm(r.subject) for r in asked]
+    forms = [concepts.bare(r.pattern) for r in taken.rows if r.pattern]
+    found["property+"] = list(dict.fromkeys([*found["property"], *names]))
+    found["pattern+"] = list(dict.fromkeys([*found["pattern"], *forms]))
+    return {key: value for key, value in found.items() if value}
+
+
+def beyond(rows: Sequence[Row], switches: Switches) -> set[tuple[str, int]]:
+    """(task, row) of the test rows of TP and SCO after the first `item_limit` (released: 500).
+
+    The released code leaves them out in its zero-shot mode, that is under written templates; its
+    few-shot mode, soft prompts, asks all. In `meta` they are `soft_only`.
+    """
+    if switches.item_limit == "none":
+        return set()
+    tested = {t: [r.row for r in rows if (r.task, r.role) == (t, "test")] for t in ("TP", "SCO")}
+    return {(t, row) for t, own in tested.items() for row in own[int(switches.item_limit) :]}
+
+
+def prompts(switches: Switches) -> pl.DataFrame:
+    """PROMPTS: manual templates m1, m2, m3 as index 1, 2, 3."""
+    rows = []
+    for task, texts in concepts.TEMPLATES.items():
+        for number, text in enumerate(texts, 1):
+            if (task, number, switches.sco_m2) == ("SCO", 2, "class"):
+                text = "[X] has class [Y] ."
+            rows.append((f"{task}-m{number}", task, number, text, "manual"))
+    return pl.DataFrame(rows, schema=dict(PROMPTS.columns), orient="row")
+
+
+def funnel(taken: Taken, items: pl.DataFrame, name: str) -> pl.DataFrame:
+    """FUNNEL: what every step of the choice kept, then train, dev, test and distinct test rows."""
+    steps = list(taken.steps)
+    for task in TASKS:
+        own = items.filter(pl.col("relation") == task)
+        steps.append((task, "rows", own.height))
+        steps += [(task, f"rows for {r}", own.filter(role=r).height) for r in ("train", "dev")]
+        steps.append((task, "rows for test", own.filter(role="test").height))
+        once = own.filter(pl.col("meta").str.json_path_match("$.repeat").is_null(), role="test")
+        steps.append((task, "distinct rows for test", once.height))
+    counted = Funnel(name, through=True)
+    before: dict[str, int] = {}
+    for task, step, kept in steps:
+        # every row counts as a subject
+        counted.add(task, step, max(before.get(task, kept), kept), kept, range(kept))
+        if not step.startswith("rows for") or step == "rows for test":
+            before[task] = kept
+    return counted.frame()
+
+
+#: rows with one of these keys in `meta` are not in the lite sets
+LEFT_OUT = ("repeat", "soft_only")
+
+
+def lite(sets: Sets, sizes: Rows, options: int, seed: int) -> Sets:
+    """A small part of every task, for scoring options as sentences.
+
+    `sizes` is the number of rows of each part per task; test rows are taken by
+    seeded hash, at most one of a finest gold before a second one. `options` > 0 keeps the golds of
+    the kept rows and so many other candidates of each set, by seeded hash.
+    """
+    chosen = pl.concat(
+        [
+            _few(sets.items.filter(relation=task, role=role), most, seed)
+            for task in TASKS
+            for role, most in asdict(sizes).items()
+        ]
+    )
+    if options <= 0:
+        return replace(sets, items=chosen)
+    kept = []
+    for (name,), group in sets.candidates.group_by("set", maintain_order=True):
+        golds = set(chosen.filter(candidates=name)["answers"].explode().to_list())
+        others = group.filter(~pl.col("index").is_in(list(golds)))
+        order = sorted(others.rows(), key=lambda r: hash_key(seed, "option", str(name), r[3]))
+        places = sorted(golds | {r[1] for r in order[:options]})
+        kept.append(group.filter(pl.col("index").is_in(places)).sort("index"))
+    renumbered = pl.concat(kept).with_columns(
+        new=pl.int_range(pl.len(), dtype=pl.Int32).over("set")
+    )
+    place = {(s, i): n for s, i, n in renumbered.select("set", "index", "new").rows()}
+    answers = [
+        [place[s, a] for a in golds] for s, golds in chosen.select("candidates", "answers").rows()
+    ]
+    items = chosen.with_columns(answers=pl.Series(answers, dtype=pl.List(pl.Int32)))
+    candidates = renumbered.with_columns(index="new").select(list(CANDIDATES.columns))
+    return replace(sets, items=items, candidates=candidates)
+
+
+def _few(items: pl.DataFrame, n: int, seed: int) -> pl.DataFrame:
+    """At most `n` rows, spread over finest golds: the n-th of every one before the n+1-th.
+
+    Repeats and rows that no written template asks are not among them.
+    """
+    keys = [hash_key(seed, "lite", i) for i in items["item"].to_list()]
+    ordered = items.with_columns(
+        _key=pl.Series(keys, dtype=pl.UInt64),
+        _gold=pl.col("answers").list.first(),
+    ).filter(*(pl.col("meta").str.json_path_match(f"$.{k}").is_null() for k in LEFT_OUT))
+    ordered = ordered.sort("_key").with_columns(_turn=pl.int_range(pl.len()).over("_gold"))
+    return ordered.sort("_turn", "_key").head(n).sort("row").select(items.columns)
+
+
+def _item(
+    row: Row,
+    switches: Switches,
+    index: Mapping[str, int],
+    ranges: Mapping[str, str | None],
+    domains: Mapping[str, str | None],
+    is_soft_only: bool,
+) -> tuple[object, ...]:
+    answers = []
+    for gold in row.golds:
+        if concepts.norm(gold) not in index:
+            raise ValueError(
+                f"{row.where}: {row.task} row {row.row} ({row.subject!r}): its gold {gold!r} is "
+                f"not among the {len(index)} {SET_OF[row.task]} candidates; correct the label or "
+                "add the concept to the ontology"
+            )
+        answers.append(index[concepts.norm(gold)])
+    label = row.subject if switches.labels == "unicode" else concepts.ascii_drop(row.subject)
+    shown = concepts.subject(label, switches.upper_first, row.task == "TP")
+    if row.task in ("DM", "RG"):
+        if not row.pattern:
+            raise ValueError(
+                f"{row.where}: {row.task} row {row.row} ({row.subject!r}) has no pattern; add one "
+                "to resources/templates/ontology_patterns.tsv"
+            )
+        rule, other = (
+            (concepts.domain_clause, ranges)
+            if row.task == "DM"
+            else (concepts.range_clause, domains)
+        )
+        shown = rule(row.pattern, other.get(row.subject), switches.wording)
+    leak = any(concepts.norm(g).casefold() in row.subject.casefold() for g in row.golds)
+    meta = {
+        "soft_subject": row.subject if row.task in ("DM", "RG") else shown,
+        "label": row.subject,
+        "finest": concepts.norm(row.golds[0]),
+        "depth": row.depth,
+        "leak": row.task in ("TP", "SCO") and leak,
+    }
+    if row.popularity is not None:
+        meta["popularity"] = row.popularity
+    if row.pattern:
+        meta["pattern"] = row.pattern
+    if is_soft_only:
+        meta["soft_only"] = True
+    key = f"{row.task}-{row.row}"
+    text = json.dumps(meta, ensure_ascii=False, sort_keys=True)
+    own = SET_OF[row.task]
+    return (key, row.task, row.role, row.task, shown, row.id, "", own, answers, row.row, text)
+
+
+def _linked(items: pl.DataFrame) -> pl.DataFrame:
+    """Adds to `meta` the first equal row (repeat) and the row of train or dev with its subject."""
+    first: dict[tuple[object, ...], str] = {}
+    early: dict[tuple[str, str], str] = {}
+    metas = []
+    columns = ("item", "relation", "role", "subject_id", "answers", "meta")
+    for item, task, role, _subject, answers, text in items.select(columns).rows():
+        meta = json.loads(text)
+        key = (task, meta["label"], tuple(sorted(answers)))
+        other = first.setdefault(key, item)
+        if other != item:
+            meta["repeat"] = other
+        if role != "test":
+            early.setdefault((task, meta["label"]), item)
+        elif (task, meta["label"]) in early:
+            meta["twin"] = early[task, meta["label"]]
+        metas.append(json.dumps(meta, ensure_ascii=False, sort_keys=True))
+    return items.with_columns(meta=pl.Series(metas, dtype=pl.String))
+
+
+def _index(labels: Sequence[str]) -> dict[str, int]:
+    return {label: number for number, label in enumerate(labels)}
+
+
+def _spelt(label: str | None, labels: Sequence[str]) -> str | None:
+    """The label as the candidates spell it ("legal case" is "Legal Case")."""
+    if label is None:
+        return None
+    known = {own.casefold(): own for own in labels}
+    return known.get(concepts.norm(label).casefold(), label)
+
+
+#: problems of one task that are told in full
+SHOWN = 5
+
+
+class Problems:
+    """Problems by task (or "ontology"): one bad task hides none of another."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.found: dict[str, list[str]] = {}
+
+    def add(self, task: str, message: str) -> None:
+        """Note one problem; the message names file, row and remedy."""
+        self.found.setdefault(task, []).append(message)
+
+    @contextmanager
+    def of(self, task: str) -> Iterator[None]:
+        """A ValueError inside becomes a problem of the task."""
+        try:
+            yield
+        except ValueError as error:
+            self.add(task, str(error))
+
+    def check(self) -> None:
+        """Raise one ValueError that tells them all; do nothing when there are none."""
+        if not self.found:
+            return
+        lines = [f"{self.what}: {', '.join(self.found)} cannot be built"]
+        for task, messages in self.found.items():
+            lines += [f"  {task}: {message}" for message in messages[:SHOWN]]
+            if len(messages) > SHOWN:
+                lines.append(f"  {task}: ... and {len(messages) - SHOWN} more")
+        raise ValueError("\n".join(lines))
+
+
+def distinct(rows: Sequence[Row], where: str, problems: Problems) -> None:
+    """Note every question of the test that is asked in train or dev already."""
+    seen = {(r.task, r.subject, frozenset(r.golds)): r for r in rows if r.role != "test"}
+    for row in rows:
+        other = seen.get((row.task, row.subject, frozenset(row.golds)))
+        if row.role == "test" and other:
+            problems.add(
+                row.task,
+                f"{row.where or where}: {row.task} row {row.row} ({row.subject!r}) is also row "
+                f"{other.row}, which is for {other.role}; remove one of them",
+            )
+
+
+def concepts_known(rows: Sequence[Row], known: Concepts, files: str, problems: Problems) -> None:
+    """Note rows about a class without instances (TP), a property without domain or range (DM, RG).
+
+    `files` says where the ontology stands.
+    """
+    members = {c.label: len(c.instances) for c in known.classes}
+    ends = {p.label: {"DM": p.domain, "RG": p.range} for p in known.properties}
+    for row in rows:
+        if row.task == "TP" and members.get(row.golds[0]) == 0:
+            problems.add(
+                "TP",
+                f"{row.where}: TP row {row.row} ({row.subject!r}) is of the class "
+                f"{row.golds[0]!r}, which has no instance in {files}; add the instance there or "
+                "remove the row",
+            )
+        if row.task in ("DM", "RG") and not _end(row, ends):
+            end = "domain" if row.task == "DM" else "range"
+            problems.add(
+                row.task,
+                f"{row.where}: {row.task} row {row.row} ({row.subject!r}): the property has no "
+                f"{end} in {files}; add it there or remove the row",
+            )
+
+
+def _end(row: Row, ends: Mapping[str, Mapping[str, str | None]]) -> bool:
+    """Whether the property of a row has the end that is asked for, or is not in the ontology."""
+    return row.subject not in ends or bool(ends[row.subject][row.task])

@@ -1,0 +1,235 @@
+"""Multiple choice for chat models: 20 options per question, memorising and reasoning (OntoProbe).
+
+Wu et al. 2023, section 5.2 and the released prompts, as ontoprobe.md, section 8 reads them:
+
+    What is the type of Dante? (a) lake, (b) writer, ... (t) ship
+    Writer is a person. X is a writer. Therefore, What is the type of X? (a) lake, ...
+
+The options of a question are its finest gold and other candidates, drawn and shuffled by seeded
+hash, so that a candidate added to the set changes at most one of them.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from kgprobe.benchmarks.ontoprobe.reasoning import manual
+from kgprobe.sampling import hash_key
+from kgprobe.schema import CHOICES
+from kgprobe.templates import ANSWER, GAP, SUBJECT, fill, parse
+
+#: Questions of the memorising tasks; the subject of DM and RG is their clause.
+QUESTIONS = {
+    "TP": "What is the type of {}?",
+    "SCO": "What is the superclass of {}?",
+    "SPO": "What does {} imply?",
+    "DM": "What is the type of it {}?",
+    "RG": "What is the type of it {}?",
+}
+#: Rule -> the memorising task behind it, and its question after the premises.
+RULES = {
+    "rdfs2": ("DM", "What is the type of X?"),
+    "rdfs3": ("RG", "What is the type of Y?"),
+    "rdfs5": ("SPO", "What does X imply?"),
+    "rdfs7": ("SPO", "What is the relation between X and Y?"),
+    "rdfs9": ("SCO", "What is the type of X?"),
+    "rdfs11": ("SCO", "What is the superclass of X?"),
+}
+#: Test rows of the large tasks, in file order; all of the others.
+MOST = {"TP": 500, "SCO": 500}
+NEGATIVES = ("clean", "released")
+
+
+def options(
+    item: str,
+    gold: str,
+    others: Sequence[str],
+    candidates: Sequence[str],
+    query: str,
+    *,
+    seed: int,
+    size: int,
+    negatives: str = "clean",
+) -> tuple[list[str], int]:
+    """(labels in the order of their letters, place of the gold).
+
+    The negatives are uniform among the candidates without query and gold; `others` (the further
+    golds) are left out of them, too, unless negatives is `released`. Raises ValueError when none
+    is left.
+    """
+    barred = {gold, *([] if negatives == "released" else others)}
+    pool = {c for c in candidates if c not in barred and c.casefold() != query.casefold()}
+    drawn = sorted(pool, key=lambda c: (hash_key(seed, "choice", item, c), c))[: size - 1]
+    if not drawn:
+        raise ValueError(f"item {item}: no candidate is left beside the gold {gold!r}")
+    shuffled = sorted([gold, *drawn], key=lambda c: (hash_key(seed, "order", item, c), c))
+    return shuffled, shuffled.index(gold)
+
+
+def memorising(
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    *,
+    seed: int,
+    size: int = 20,
+    negatives: str = "clean",
+    most: int | None = None,
+) -> pl.DataFrame:
+    """CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` of each task.
+
+    `items` are the memorising ITEMS with golds finest first; `stem` is the manual prompt of the
+    highest index, in which masked models are compared. Raises ValueError for a gold that is no
+    candidate.
+    """
+    sets = _sets(candidates)
+    templates = dict(prompts.sort("relation", "index").select("relation", "text").rows())
+    rows = []
+    # written questions, as the manual prompts are
+    by_hand = pl.col("meta").str.json_path_match("$.soft_only").is_null()
+    tested = items.filter(by_hand, role="test").sort("relation", "row")
+    for task, part in tested.group_by("relation", maintain_order=True):
+        name = str(task[0])
+        limits = [part.height, MOST.get(name, part.height), part.height if most is None else most]
+        for row in part.head(min(limits)).rows(named=True):
+            labels = sets[row["candidates"]]
+            golds = [_label(labels, answer, row["item"]) for answer in row["answers"]]
+            query = _meta(row).get("soft_subject") or row["subject"]
+            shuffled, gold = options(
+                row["item"], golds[0], golds[1:], list(labels.values()), query,
+                seed=seed, size=size, negatives=negatives,
+            )  # fmt: skip
+            rows.append(
+                {
+                    "item": row["item"],
+                    "task": name,
+                    "premise": "",
+                    "source": row["item"],
+                    "question": question(name, row["subject"]),
+                    "stem": _stem(templates.get(name, ""), row["subject"]),
+                    "options": shuffled,
+                    "gold": gold,
+                    "row": row["row"],
+                }
+            )
+    return _frame(rows)
+
+
+def reasoning(
+    rules: pl.DataFrame, questions: pl.DataFrame, items: pl.DataFrame, *, wording: str = "default"
+) -> pl.DataFrame:
+    """CHOICES of the six rules, each with the first premise left out and written (+p1).
+
+    `rules` are the reasoning ITEMS, `questions` the memorising CHOICES, whose options and golds
+    the rule built on a row takes over; rows that have none are left out. `wording` released keeps
+    the slips of the released prompts (article a, space before the stop, pattern in rdfs7's P1).
+    """
+    known = {row["item"]: row for row in questions.rows(named=True)}
+    subjects = dict(items.select("item", "subject").rows())
+    rows = []
+    for row in rules.filter(pl.col("role") == "test").sort("relation", "row").rows(named=True):
+        meta = _meta(row)
+        own = known.get(meta["p1_item"])
+        if own is None:
+            continue
+        rule = row["relation"]
+        subject = row["subject"] if rule in ("rdfs2", "rdfs3") else subjects[own["item"]]
+        first, second = premises(rule, subject, own["options"][own["gold"]], meta, wording)
+        asked = RULES[rule][1]
+        for premise, text in (("out", second), ("EX", f"{first} {second}")):
+            rows.append(
+                {
+                    "item": row["item"] + ("+p1" if premise == "EX" else ""),
+                    "task": rule,
+                    "premise": premise,
+                    "source": own["item"],
+                    "question": f"{text} Therefore, {asked}",
+                    "stem": _reasoned(meta, premise == "EX", rule),
+                    "options": own["options"],
+                    "gold": own["gold"],
+                    "row": row["row"],
+                }
+            )
+    return _frame(rows)
+
+
+def question(task: str, subject: str) -> str:
+    """The question of a memorising task; clauses of RG ask for `it` instead of `that`."""
+    if task in ("DM", "RG"):
+        subject = subject.rstrip(" .")
+    if task == "RG" and subject.endswith(" that"):
+        subject = f"{subject.removesuffix(' that')} it"
+    return QUESTIONS[task].format(subject)
+
+
+def premises(
+    rule: str, subject: str, gold: str, meta: Mapping[str, Any], wording: str = "default"
+) -> tuple[str, str]:
+    """(P1, P2) with the letters X and Y.
+
+    `meta` holds `p1` and `p2`, the manual premises with [X] and [Y] (for rdfs2, rdfs3, rdfs7).
+    """
+    is_released = wording == "released"
+    if rule in ("rdfs2", "rdfs3", "rdfs7"):
+        second = _lettered(meta["p2"])
+        second = second if is_released else _closed(second)
+    if rule in ("rdfs2", "rdfs3"):
+        return _closed(meta["p1"]), second
+    if rule == "rdfs5":
+        return f"{subject} implies {gold}.", f"X implies {subject}."
+    if rule == "rdfs7":
+        return f"{subject} implies {gold}.", second
+    article = (lambda word: "a") if is_released else _article
+    if rule == "rdfs9" or is_released:
+        return f"{subject} is {article(gold)} {gold}.", f"X is {article(subject)} {subject}."
+    return f"{subject} has superclass {gold}.", f"X has superclass {subject}."
+
+
+def _article(word: str) -> str:
+    return "an" if word[:1].lower() in "aeiou" else "a"
+
+
+def _closed(text: str) -> str:
+    """One full stop, without a space before it."""
+    return text.rstrip(" .") + "."
+
+
+def _stem(template: str, subject: str) -> str:
+    """A manual prompt with its gap; empty where the task has none."""
+    if not template:
+        return ""
+    return fill(template, subject, GAP).text
+
+
+def _reasoned(meta: Mapping[str, Any], is_written: bool, rule: str) -> str:
+    """The manual reasoning prompt; rdfs7 ranks patterns there and has no stem for labels."""
+    if rule == "rdfs7":
+        return ""
+    return _lettered(manual(meta, is_written, True))
+
+
+def _lettered(text: str) -> str:
+    return parse(text).filled({SUBJECT: "X", ANSWER: "Y"}).text
+
+
+def _sets(candidates: pl.DataFrame) -> dict[str, dict[int, str]]:
+    found: dict[str, dict[int, str]] = {}
+    for name, index, label in candidates.select("set", "index", "label").rows():
+        found.setdefault(name, {})[index] = label
+    return found
+
+
+def _label(labels: Mapping[int, str], answer: int, item: str) -> str:
+    if answer not in labels:
+        raise ValueError(f"item {item}: gold {answer} is not among its {len(labels)} candidates")
+    return labels[answer]
+
+
+def _meta(row: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(json.loads(row["meta"])) if row["meta"] else {}
+
+
+def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=dict(CHOICES.columns))

@@ -1,0 +1,197 @@
+"""Where paper and released code of OntoProbe disagree: named switches, three modes that set all.
+
+Source: Wu et al. 2023, the released code at cc95300, and the table of ontoprobe.md, section 9.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
+from typing import Any, Literal, TypeVar, get_args
+
+from kgprobe.settings import typed
+
+MODES = ("default", "paper", "released")
+Test = Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class Switch:
+    """One point: its value in each mode, all legal values, its number in the list of points.
+
+    `stage` says what it changes: the questions, the models' answers, or how tables read them.
+    `assumed` says that the paper is silent, so that its value is our reading. Point 0 stands for
+    switches outside of the numbered list.
+    """
+
+    point: int
+    paper: str
+    released: str
+    default: str
+    legal: tuple[str, ...]
+    stage: str
+    assumed: bool
+    numbers: Test | None = None
+
+    def takes(self, value: object) -> bool:
+        """Whether a value is legal: one of `legal`, or one of `numbers`."""
+        known = isinstance(value, str) and self.numbers is not None and self.numbers(value)
+        return known or value in self.legal
+
+
+def _is_rate(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit() and float(text) > 0
+
+
+def _is_split(text: str) -> bool:
+    parts = text.split("/")
+    return len(parts) == 2 and all(p.isdigit() and int(p) > 0 for p in parts)
+
+
+Value = TypeVar("Value", bound=str)
+
+
+def _stated(
+    stage: str,
+    point: int,
+    paper: Value,
+    released: Value,
+    default: Value | None = None,
+    numbers: Test | None = None,
+    assumed: bool = False,
+) -> Value:
+    """A field of `Switches`; `default` where ours is not the paper's value, `numbers` that are
+    legal, too."""
+    ours = default or paper
+    modes = {"paper": paper, "released": released, "default": ours}
+    told = {"stage": stage, "point": point, "numbers": numbers, "assumed": assumed}
+    return field(default=ours, metadata={**modes, **told})
+
+
+#: a switch whose value the paper does not state
+_silent = partial(_stated, assumed=True)
+
+
+@dataclass(frozen=True)
+class Switches:
+    """The value of every switch, by itself that of mode `default`.
+
+    A script makes it with `kgprobe.settings.typed` of what its rule hands over.
+    """
+
+    tp_rows: Literal["all", "distinct"] = _silent("tables", 1, "all", "all", "distinct")
+    properties: str = _stated("questions", 2, "50", "52", "as_they_are", numbers=str.isdigit)
+    instances_per_class: str = _stated(
+        "questions", 2, "20", "as_they_are", "as_they_are", numbers=str.isdigit
+    )
+    item_limit: str = _stated("questions", 3, "none", "500", numbers=str.isdigit)
+    split: str = _stated("questions", 4, "10/10", "10/10", numbers=_is_split)
+    sco_m2: Literal["superclass", "class"] = _stated("questions", 5, "superclass", "class")
+    wording: Literal["paper", "released", "repaired"] = _stated(
+        "questions", 6, "paper", "released", "repaired"
+    )
+    upper_first: Literal["keep_rest", "lower_rest"] = _stated(
+        "questions", 7, "keep_rest", "lower_rest"
+    )
+    candidate_space: Literal["none", "auto"] = _silent("answers", 8, "none", "none", "auto")
+    recall: Literal["hit", "share"] = _silent("tables", 9, "hit", "hit")
+    ties: Literal["mean_rank", "index_order", "expectation"] = _silent(
+        "tables", 10, "mean_rank", "index_order", "expectation"
+    )
+    select: Literal["oracle", "dev"] = _silent("tables", 11, "oracle", "oracle", "dev")
+    soft_init: Literal["random", "words"] = _stated("answers", 12, "random", "words")
+    warmup: str = _silent("answers", 13, "20", "0", "0", numbers=str.isdigit)
+    nll_gold: Literal["sampled", "every"] = _stated("answers", 14, "sampled", "every", "every")
+    dev_scores: Literal["log_probabilities", "logits"] = _silent(
+        "answers", 15, "log_probabilities", "logits"
+    )
+    dev_metric: Literal["MRRa", "MRR"] = _silent("answers", 15, "MRRa", "MRRa")
+    pseudoword_slots: Literal["all", "pattern_rules"] = _stated(
+        "answers", 16, "all", "pattern_rules"
+    )
+    pseudoword_centre: Literal["mask", "tokenizer_default"] = _stated(
+        "answers", 16, "mask", "tokenizer_default"
+    )
+    alpha: str = _stated("answers", 16, "0.5", "0.5", numbers=_is_rate)
+    pseudoword_pairs: str = _stated("answers", 17, "10", "1", numbers=str.isdigit)
+    rdfs11_text: Literal["superclass", "rdfs9"] = _silent("questions", 18, "superclass", "rdfs9")
+    premise: Literal["halves", "halves_dropped", "threshold"] = _stated(
+        "tables", 19, "halves", "halves_dropped"
+    )
+    premise_test: Literal["own", "p1"] = _silent("questions", 19, "own", "p1")
+    premise_words: Literal["pseudowords", "random_tokens"] = _stated(
+        "answers", 20, "pseudowords", "random_tokens"
+    )
+    conj_train: Literal["memorising", "test_rows"] = _silent(
+        "answers", 21, "memorising", "test_rows"
+    )
+    missing_candidate: Literal["append", "skip"] = _silent("answers", 22, "append", "skip")
+    mc_split: Literal["shipped", "own"] = _stated("tables", 23, "shipped", "shipped", "own")
+    average: Literal["rows", "weighted"] = _silent("tables", 24, "rows", "rows", "weighted")
+    seed: str = _silent("answers", 25, "0", "none", numbers=str.isdigit)
+    max_length: Literal["none", "padded"] = _silent("answers", 0, "none", "padded")
+    article: Literal["always_a", "by_letter"] = _silent(
+        "questions", 0, "always_a", "always_a", "by_letter"
+    )
+    negatives: Literal["released", "clean"] = _silent(
+        "questions", 0, "released", "released", "clean"
+    )
+    mc_wording: Literal["released", "default"] = _silent(
+        "questions", 0, "released", "released", "default"
+    )
+    softmax_rows: Literal["vocabulary", "all"] = _silent("answers", 0, "vocabulary", "all")
+    labels: Literal["ascii_drop", "unicode"] = _silent(
+        "questions", 0, "ascii_drop", "ascii_drop", "unicode"
+    )
+    patterns: Literal["released", "corrected"] = _silent("questions", 0, "released", "released")
+    premise_order: Literal["P2_P1", "P1_P2"] = _stated("answers", 0, "P2_P1", "P1_P2", "P1_P2")
+    soft_implies: Literal["left_out", "kept"] = _silent("answers", 0, "left_out", "kept")
+    soft_stop: Literal["kept", "left_out"] = _silent("questions", 0, "kept", "left_out")
+    unknown_candidates: Literal["keep", "leave_out"] = _silent("answers", 0, "keep", "keep")
+
+    @property
+    def parts(self) -> tuple[int, int]:
+        """(rows of train, rows of dev) of every task."""
+        train, dev = self.split.split("/")
+        return int(train), int(dev)
+
+    @property
+    def first_seed(self) -> int:
+        """The seed, or the first of several; 0 where the released code sets none."""
+        return int(self.seed) if self.seed.isdigit() else 0
+
+
+def _declared(own: Mapping[str, Any], hint: Any) -> Switch:
+    """A switch from its field: the legal values are those of the modes, then others of the type."""
+    modes = (own["paper"], own["released"], own["default"])
+    return Switch(legal=tuple(dict.fromkeys([*modes, *get_args(hint)])), **own)
+
+
+SWITCHES = {key.name: _declared(key.metadata, key.type) for key in fields(Switches)}
+
+
+def resolve(mode: str, overrides: Mapping[str, str] | None = None) -> Switches:
+    """The value of every switch in `mode`, single ones replaced by `overrides`.
+
+    Raises ValueError for an unknown mode, switch or value, with the legal ones.
+    """
+    if mode not in MODES:
+        raise ValueError(f"ontoprobe.mode: {mode!r}; legal: {', '.join(MODES)}")
+    values = {key: getattr(switch, mode) for key, switch in SWITCHES.items()}
+    for key, value in (overrides or {}).items():
+        if key not in SWITCHES:
+            raise ValueError(f"ontoprobe.switches: unknown {key!r}; legal: {', '.join(SWITCHES)}")
+        if not SWITCHES[key].takes(value):
+            legal = ", ".join(SWITCHES[key].legal)
+            raise ValueError(f"ontoprobe.switches.{key}: {value!r}; legal: {legal}")
+        values[key] = value
+    return typed(Switches, values)
+
+
+def assumed(mode: str) -> list[str]:
+    """Switches whose value in this mode the paper does not state."""
+    return [key for key, switch in SWITCHES.items() if mode == "paper" and switch.assumed]
+
+
+def changed(values: Switches) -> dict[str, str]:
+    """The switches that are not at their default, for captions."""
+    return {k: v for k, v in asdict(values).items() if v != SWITCHES[k].default}

@@ -1,0 +1,370 @@
+"""Checks a configuration against `kgprobe.settings`, and writes what is made of that module.
+
+python -m kgprobe.config write    the JSON schema, the table in config/README.md, config.yaml
+python -m kgprobe.config check    exit 1 where one of them differs from what would be written
+python -m kgprobe.config name F   the name of the run that the file F configures
+"""
+
+import ast
+import inspect
+import itertools
+import json
+import re
+import sys
+import textwrap
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import jsonschema
+import yaml
+
+from kgprobe.settings import Dump, Length, Part, Pattern, Range, Run, Settings, hints, typed
+from kgprobe.sheets import nearest
+
+#: JSON names of the plain types
+PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string"}
+WORDS = {
+    "boolean": "true or false",
+    "integer": "an integer",
+    "number": "a number",
+    "string": "text",
+}
+SCHEMA, README, CONFIG = (
+    "workflow/schemas/config.schema.json",
+    "config/README.md",
+    "config/config.yaml",
+)
+BEGIN, END = "<!-- made from src/kgprobe/settings.py -->", "<!-- end of what is made -->"
+HEAD = """\
+# The full rebuild: what `snakemake --cores 8` runs. Made from src/kgprobe/settings.py by
+# `make docs`; lay a file of your own over it with --configfile. config/README.md tells every key.
+"""
+#: what a file says of a key that it does not have
+MISSING = object()
+#: most columns of a comment
+WIDTH = 98
+#: the sections by name
+NAMES = vars(sys.modules[Settings.__module__])
+
+
+class ConfigError(ValueError):
+    """Keys or values are wrong; the message names file, key and legal values."""
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Settings:
+    """The settings of a merged configuration; `files`: what was merged, the last one on top.
+
+    Raises ConfigError for unknown keys and illegal values, the first eight of them.
+    """
+    problems = list(_unnamed(config, files))
+    for problem in jsonschema.Draft202012Validator(document()).iter_errors(dict(config)):
+        problems += list(_told(problem, files))
+    if problems:
+        more = f"\n  ... and {len(problems) - 8} more" if len(problems) > 8 else ""
+        raise ConfigError("wrong keys or values\n  " + "\n  ".join(problems[:8]) + more)
+    for name, dump in config.get("sources", {}).get("dumps", {}).items():
+        try:
+            typed(Dump, dump)
+        except ValueError as problem:
+            key = ["sources", "dumps", name]
+            raise ConfigError(f"{_file(key, files)}: {'.'.join(key)}: {problem}") from None
+    return typed(Settings, config, Settings())
+
+
+def _unnamed(config: Mapping[str, Any], files: Sequence[str | Path]) -> Iterator[str]:
+    """A line where nobody named the run, or where files laid over the first one would write into
+    its run."""
+    key = ["run", "name"]
+    own = [_at(path, key) for path in files]
+    inherited = len(own) > 1 and all(name is MISSING for name in own[1:])
+    if "name" not in (config.get("run") or {}) or (inherited and config["run"]["name"] == own[0]):
+        where = files[-1] if files else "config"
+        yield f"{where}: run.name is missing; legal: {legal(schema(hints(Run)['name']))}"
+
+
+def _told(problem: jsonschema.ValidationError, files: Sequence[str | Path]) -> Iterator[str]:
+    """A line for each thing wrong: file, key, value, nearest name and what would be legal."""
+    key = [str(part) for part in problem.absolute_path]
+    rules: Mapping[str, Any] = problem.schema
+    if problem.validator == "additionalProperties":
+        names = sorted(rules["properties"])
+        for name in sorted(set(problem.instance) - set(names)):
+            where = f"{_file([*key, name], files)}: {'.'.join(key) or 'top level'}"
+            yield f"{where}: unknown key {name!r}{nearest(name, names)}; legal: {', '.join(names)}"
+        return
+    where = f"{_file(key, files)}: {'.'.join(key) or 'top level'}"
+    if problem.validator in ("required", "minProperties", "propertyNames", "pattern"):
+        told = problem.message if problem.validator == "required" else f"{problem.instance!r}"
+        yield f"{where}: {told}; legal: {legal(rules)}"
+    else:
+        close = nearest(str(problem.instance), [str(v) for v in rules.get("enum", [])])
+        yield f"{where}: {problem.instance!r}{close}; legal: {legal(rules)}"
+
+
+def _file(key: Sequence[str], files: Sequence[str | Path]) -> str:
+    """The last of the files that has the key, or the command line."""
+    found = (str(path) for path in reversed(files) if _at(path, key) is not MISSING)
+    return next(found, "--config")
+
+
+def _at(path: str | Path, key: Sequence[str]) -> Any:
+    """What a file says of a key, or MISSING."""
+    place = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
+    for part in key:
+        if isinstance(place, Mapping) and part in place:
+            place = place[part]
+        elif isinstance(place, list) and part.isdigit() and int(part) < len(place):
+            place = place[int(part)]
+        else:
+            return MISSING
+    return place
+
+
+# -- the JSON schema ------------------------------------------------------------------------------
+
+
+def document() -> dict[str, Any]:
+    """The JSON schema of a configuration, with the meaning of every key."""
+    sections = {section.__name__: section for _, section in _sections()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$ref": "#/$defs/Settings",
+        "$defs": {name: _section(section) for name, section in sorted(sections.items())},
+    }
+
+
+def schema(hint: Any) -> dict[str, Any]:
+    """The JSON schema of a type; sections are named."""
+    kind, inside = get_origin(hint), get_args(hint)
+    if is_dataclass(hint) and isinstance(hint, type):
+        return {"$ref": f"#/$defs/{hint.__name__}"}
+    if kind is Annotated:
+        return _narrowed(schema(inside[0]), inside[1:])
+    if kind is Literal:
+        return {"enum": list(inside)}
+    if kind in (Union, types.UnionType):
+        return _union(
+            [schema(one) for one in inside if one is not type(None)], type(None) in inside
+        )
+    if kind is tuple:
+        return {"type": "array", "items": schema(inside[0])}
+    if kind is dict:
+        names = schema(inside[0])
+        named = {"propertyNames": names} if "pattern" in names else {}
+        return {"type": "object", **named, "additionalProperties": schema(inside[1])}
+    return {} if hint is Any else {"type": PLAIN[hint]}
+
+
+def _section(section: type) -> dict[str, Any]:
+    known, told = hints(section), meanings(section)
+    found = {
+        f.name: {**schema(known[f.name]), "description": told[f.name]} for f in fields(section)
+    }
+    needed = [f.name for f in fields(section) if f.default is f.default_factory]
+    made = {"type": "object", "additionalProperties": False, "properties": found}
+    return {**made, "required": needed} if needed else made
+
+
+def _narrowed(made: dict[str, Any], marks: Sequence[object]) -> dict[str, Any]:
+    """A schema with what `Annotated` adds to the type."""
+    for mark in marks:
+        if isinstance(mark, Part):
+            made = schema(NAMES[mark.section])
+        elif isinstance(mark, Pattern):
+            made |= {"pattern": mark.regex, "title": mark.words}
+        elif isinstance(mark, Length) and made["type"] == "object":
+            made["minProperties"] = mark.least
+        elif isinstance(mark, Length):
+            known = {"minItems": mark.least, "maxItems": mark.most, "uniqueItems": mark.distinct}
+            made |= {name: value for name, value in known.items() if value}
+        elif isinstance(mark, Range):
+            names = (
+                ("exclusiveMinimum", "exclusiveMaximum") if mark.inside else ("minimum", "maximum")
+            )
+            ends = zip(names, (mark.least, mark.most), strict=True)
+            made |= {name: value for name, value in ends if value is not None}
+    return made
+
+
+def _union(parts: list[dict[str, Any]], or_null: bool) -> dict[str, Any]:
+    if len(parts) > 1:
+        return {"anyOf": [*parts, {"type": "null"}] if or_null else parts}
+    (made,) = parts
+    if "enum" in made:
+        return {**made, "enum": [*made["enum"], None]}
+    return {**made, "type": [made["type"], "null"]}
+
+
+def legal(rules: Mapping[str, Any]) -> str:
+    """What a schema allows, in words."""
+    if "$ref" in rules:
+        return "a section"
+    if "title" in rules:
+        null = " or null" if isinstance(rules.get("type"), list) else ""
+        return f"{rules['title']}{null}"
+    if "enum" in rules:
+        return ", ".join("null" if value is None else repr(value) for value in rules["enum"])
+    if "anyOf" in rules:
+        return " or ".join(legal(one) for one in rules["anyOf"])
+    kinds = [rules["type"]] if isinstance(rules["type"], str) else rules["type"]
+    null = " or null" if "null" in kinds else ""
+    if kinds[0] == "array":
+        what = "distinct values" if rules.get("uniqueItems") else "values"
+        least, most = rules.get("minItems", 0), rules.get("maxItems")
+        count = f"{most} " if most else "at least one of " if least else ""
+        return f"list, {count}{what}: {legal(rules['items'])}{null}"
+    if kinds[0] == "object":
+        if "properties" in rules:
+            return f"mapping of {', '.join(rules['properties'])}"
+        names = legal(rules["propertyNames"]) if "propertyNames" in rules else "name"
+        return f"mapping, {names}: {legal(rules['additionalProperties'])}"
+    ends = [
+        f"{word} {rules[name]:g}"
+        for name, word in (
+            ("minimum", "at least"),
+            ("exclusiveMinimum", "above"),
+            ("maximum", "at most"),
+            ("exclusiveMaximum", "below"),
+        )
+        if name in rules
+    ]
+    return WORDS[kinds[0]] + (f", {', '.join(ends)}" if ends else "") + null
+
+
+# -- what is written ------------------------------------------------------------------------------
+
+
+def meanings(section: type) -> dict[str, str]:
+    """Field -> its meaning: the text that stands below it, in the class or in one above it."""
+    above = [_texts().get(known.__name__, {}) for known in reversed(section.__mro__)]
+    return {name: text for found in above for name, text in found.items()}
+
+
+@cache
+def _texts() -> dict[str, dict[str, str]]:
+    """Section -> field -> the text below it. Texts are no part of a rule's code."""
+    found: dict[str, dict[str, str]] = {}
+    for section in ast.parse(inspect.getsource(sys.modules[Settings.__module__])).body:
+        if isinstance(section, ast.ClassDef):
+            for node, below in itertools.pairwise(section.body):
+                match node, below:
+                    case (
+                        ast.AnnAssign(target=ast.Name(id=name)),
+                        ast.Expr(value=ast.Constant(value=str(text))),
+                    ):
+                        found.setdefault(section.name, {})[name] = " ".join(text.split())
+    return found
+
+
+def table() -> str:
+    """The keys of every section as Markdown: a heading and a table each."""
+    lines = []
+    for key, section in _sections():
+        told = " ".join((inspect.getdoc(section) or "").split())
+        known, below = hints(section), meanings(section)
+        lines += [f"### {key or 'top level'}", "", told, ""]
+        lines += ["| key | legal | meaning |", "|---|---|---|"]
+        for one in fields(section):
+            cells = (f"`{one.name}`", legal(schema(known[one.name])), below[one.name])
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _sections() -> list[tuple[str, type]]:
+    """(keys, section) of all sections, each once, with the first keys that have it."""
+    found: dict[type, list[str]] = {}
+
+    def walk(section: type, key: str) -> None:
+        found.setdefault(section, []).append(key)
+        for name, hint in hints(section).items():
+            for inner in _inside(hint):
+                walk(inner, f"{key}.{name}" if key else name)
+
+    walk(Settings, "")
+    return [
+        (", ".join(keys[:3]) + (" ..." if len(keys) > 3 else ""), section)
+        for section, keys in found.items()
+    ]
+
+
+def _inside(hint: Any) -> Iterator[type]:
+    """The sections that a type is made of."""
+    if is_dataclass(hint) and isinstance(hint, type):
+        yield hint
+    for mark in getattr(hint, "__metadata__", ()):
+        if isinstance(mark, Part):
+            yield NAMES[mark.section]
+    for one in get_args(hint):
+        yield from _inside(one)
+
+
+def yaml_text() -> str:
+    """config.yaml: every key with its default below its meaning."""
+    return HEAD + "".join(_lines(Settings(), 0))
+
+
+def _lines(section: Any, depth: int) -> Iterator[str]:
+    indent, told = "  " * depth, meanings(type(section))
+    for one in fields(section):
+        value = getattr(section, one.name)
+        comment = textwrap.wrap(told[one.name], WIDTH - len(indent) - 2)
+        yield "" if depth else "\n"
+        yield from (f"{indent}# {line}\n" for line in comment)
+        if is_dataclass(value):
+            yield f"{indent}{one.name}:\n"
+            yield from _lines(value, depth + 1)
+        else:
+            yield f"{indent}{one.name}: {_flow(value)}\n"
+
+
+def _flow(value: Any) -> str:
+    """A value in one line of YAML, quoted only where it must be."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {f.name: getattr(value, f.name) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_flow(key)}: {_flow(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    is_plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w./+-]*", value)
+    return str(value) if is_plain and yaml.safe_load(value) == value else json.dumps(value)
+
+
+def made(root: Path) -> dict[Path, str]:
+    """Every file that is made, with the text that it should have."""
+    before, _, rest = (root / README).read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    return {
+        root / SCHEMA: json.dumps(document(), indent=1) + "\n",
+        root / README: f"{before}{BEGIN}\n\n{table()}{END}{after}",
+        root / CONFIG: yaml_text(),
+    }
+
+
+def main(arguments: Sequence[str]) -> int:
+    """write, check or name; returns the exit code."""
+    if arguments[:1] == ["name"] and len(arguments) == 2:
+        name = _at(arguments[1], ["run", "name"])
+        print(name if name is not MISSING else Run().name)
+        return 0
+    if list(arguments) not in (["write"], ["check"]):
+        print("usage: python -m kgprobe.config write|check|name FILE", file=sys.stderr)
+        return 2
+    stale = {p: t for p, t in made(Path.cwd()).items() if p.read_text(encoding="utf-8") != t}
+    for path, text in stale.items():
+        if arguments[0] == "write":
+            path.write_text(text, encoding="utf-8")
+        else:
+            print(f"{path.relative_to(Path.cwd())} differs from settings.py: make docs")
+    return int(bool(stale) and arguments[0] == "check")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,280 @@
+"""The one place that speaks HTTP: sending, time, redirects, what a server asks to wait, once more.
+
+    with Line() as line, line.opened("GET", url, Patience(connect=10, read=60)) as answer:
+        ...  # a requests.Response of any status, whose body is still to be read
+
+What an answer means is for those who asked. Of statuses nothing is known here but the redirects
+and 429.
+"""
+
+import contextlib
+import importlib.metadata
+import math
+import os
+import random
+import socket
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+from urllib.parse import urljoin
+
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+
+from kgprobe import __version__
+
+T = TypeVar("T")
+BLOCK = 1 << 16
+#: Addresses that one request is sent on to.
+HOPS = 10
+#: Seconds: the longest Retry-After that bulk transfers wait for, and the wait of a 429 without one.
+LONGEST_WAIT, UNNAMED_WAIT = 3600.0, 60.0
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Seconds: to connect, between two pieces of an answer, for the whole of it (0: no end)."""
+
+    connect: float
+    read: float
+    whole: float = 0.0
+
+
+class NoAnswerError(RuntimeError):
+    """No whole answer came; `reason` is the innermost error, TimeoutError when time ran out."""
+
+    def __init__(self, reason: BaseException) -> None:
+        self.reason = reason
+        super().__init__(f"{type(reason).__name__}: {reason}")
+
+
+class PassingError(RuntimeError):
+    """A failure that another attempt may cure; `asked` is for how many seconds to wait at least.
+
+    `status` is the HTTP status, 0 when there was none.
+    """
+
+    def __init__(self, message: str, asked: float | None = None, status: int = 0) -> None:
+        super().__init__(message)
+        self.asked, self.status = asked, status
+
+
+class ContactError(ValueError):
+    """A public service would be asked by nobody."""
+
+
+def user_agent(
+    asked: str,
+    contact: str = "",
+    library: str = f"requests/{importlib.metadata.version('requests')}",
+    is_local: bool = False,
+) -> str:
+    """The User-Agent: name, version, project, who can be reached, and the library underneath.
+
+    KGPROBE_CONTACT overrides `contact`, which comes from the config. Raises ContactError when the
+    service `asked` is public and there is neither: services refuse or slow down such clients.
+    """
+    contact = os.environ.get("KGPROBE_CONTACT", "") or contact
+    if not contact and not is_local:
+        raise ContactError(
+            f"{asked} is a public service and asks for a contact: set `contact:` in the config or "
+            "KGPROBE_CONTACT to a mail address or a page"
+        )
+    urls = importlib.metadata.metadata("kgprobe").get_all("Project-URL") or []
+    project = [url.partition(", ")[2] for url in urls[:1]]
+    return f"kgprobe/{__version__} ({'; '.join(filter(None, [*project, contact]))}) {library}"
+
+
+class Line(requests.Session):
+    """A session of one thread, whose socket is closed when the time of an answer is over.
+
+    `direct` goes past the proxies of the environment.
+    """
+
+    def __init__(self, direct: bool = False) -> None:
+        super().__init__()
+        self.trust_env = not direct
+        self.socket: socket.socket | None = None
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, _Adapter(self))
+
+    @contextlib.contextmanager
+    def opened(
+        self, method: str, url: str, patience: Patience, **options: Any
+    ) -> Iterator[requests.Response]:
+        """An answer of any status; its body is read inside the `with`, before the deadline.
+
+        `options` are those of requests. A POST that is redirected stays a POST, and never leaves
+        encryption: then the redirect is the answer. Raises NoAnswerError, also for what breaks
+        while the body is read.
+        """
+        with _Deadline(self, patience.whole) as deadline:
+            try:
+                with self._sent(method, url, (patience.connect, patience.read), options) as answer:
+                    yield answer
+            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+                raise deadline.error or NoAnswerError(_innermost(error)) from error
+            if deadline.error:  # the body ended because its socket was closed
+                raise deadline.error
+
+    def _sent(
+        self, method: str, url: str, timeout: tuple[float, float], options: dict[str, Any]
+    ) -> requests.Response:
+        follow = options.pop("allow_redirects", True)
+        for _ in range(HOPS):
+            answer = self.request(
+                method,
+                url,
+                stream=True,
+                timeout=timeout,
+                allow_redirects=follow and method != "POST",
+                **options,
+            )
+            target = self.get_redirect_target(answer) if follow else None
+            if target is None:
+                return answer
+            target = urljoin(answer.url, target)
+            if url.startswith("https:") and not target.startswith("https:"):
+                return answer
+            answer.close()
+            url = target
+        raise requests.TooManyRedirects(f"sent on more than {HOPS} times")
+
+
+class _Adapter(HTTPAdapter):
+    """Tells the line each socket that it opens."""
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        super().init_poolmanager(*args, **options)
+        self.poolmanager.pool_classes_by_scheme = self._pools()
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        manager = super().proxy_manager_for(proxy, **options)
+        manager.pool_classes_by_scheme = self._pools()
+        return manager
+
+    def _pools(self) -> dict[str, Any]:
+        def watched(pool: Any) -> type:
+            def connect(connection: Any) -> None:
+                pool.ConnectionCls.connect(connection)
+                self.line.socket = connection.sock
+
+            own = type("Connection", (pool.ConnectionCls,), {"connect": connect})
+            return type(pool.__name__, (pool,), {"ConnectionCls": own})
+
+        return {
+            "http": watched(urllib3.HTTPConnectionPool),
+            "https": watched(urllib3.HTTPSConnectionPool),
+        }
+
+
+class _Deadline:
+    """Closes the socket when the time for a whole answer is over, however slowly bytes drip."""
+
+    def __init__(self, line: Line, seconds: float) -> None:
+        self.line, self.seconds = line, seconds
+        self.error: NoAnswerError | None = None
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> "_Deadline":
+        if self.seconds:
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def _end(self) -> None:
+        self.error = NoAnswerError(TimeoutError(f"no whole answer within {self.seconds:g} s"))
+        if self.line.socket is not None:
+            with contextlib.suppress(OSError):  # closed in the same moment
+                # not the method of an SSL socket, which would answer its reader in plain text
+                socket.socket.shutdown(self.line.socket, socket.SHUT_RDWR)
+
+
+def whole_body(answer: requests.Response, most: int) -> bytes:
+    """The body of an open answer, undone from gzip, checked against its announced length.
+
+    A stream that is cut, or unpacks to more than `most` bytes, is a NoAnswerError of the line.
+    """
+    body = b"".join(answer.raw.stream(BLOCK, decode_content=False))
+    if answer.headers.get("Content-Encoding", "").lower() != "gzip":
+        return body
+    unzip, trouble = zlib.decompressobj(wbits=31), ""
+    try:
+        body = unzip.decompress(body, most)
+    except zlib.error as error:
+        trouble = str(error)
+    if unzip.unconsumed_tail:
+        trouble = f"the gzip stream unpacks to more than {most:,} bytes"
+    elif not (trouble or unzip.eof):
+        trouble = "the gzip stream ends in the middle"
+    if trouble:
+        raise requests.exceptions.ContentDecodingError(trouble)
+    return body
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The error of the socket that requests and urllib3 have wrapped, or their own."""
+    inside = [error.__cause__, getattr(error, "reason", None), *error.args]
+    inner = next((e for e in inside if isinstance(e, BaseException) and e is not error), None)
+    return error if inner is None else _innermost(inner)
+
+
+def retry_after(header: str | None, status: int, now: float) -> float | None:
+    """Seconds that an answer asks to wait, by a number or an HTTP date (`now` in seconds UTC).
+
+    A header that is neither is as none. Without one a 429 means a minute, others say nothing.
+    """
+    header = (header or "").strip()
+    with contextlib.suppress(ValueError):
+        if not math.isnan(seconds := float(header)):
+            return max(seconds, 0.0)
+    with contextlib.suppress(ValueError):
+        return max(parsedate_to_datetime(header).timestamp() - now, 0.0)
+    return UNNAMED_WAIT if status == 429 else None
+
+
+def backoff(attempt: int, waits: random.Random) -> float:
+    """Seconds after attempt `attempt` (from 0): full jitter below min(120, 2 * 2^attempt)."""
+    return waits.uniform(0.0, min(120.0, 2.0 * 2.0**attempt))
+
+
+def retried(
+    once: Callable[[], T],
+    attempts: int,
+    *,
+    wait: Callable[[int, Any], float],
+    sleep: Callable[[float], None],
+    before: Callable[[int, Any, float], None],
+    passes: Callable[[BaseException], bool] = lambda error: isinstance(error, PassingError),
+) -> T:
+    """What `once` gives in one of `attempts` attempts; the error of the last one otherwise.
+
+    After an error that `passes`, `wait(number, error)` says for how many seconds `sleep` is called
+    (numbers from 0), and `before(number, error, seconds)` is told.
+    """
+    # imported late: the engines know the API's errors, and run where only torch's friends are
+    from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+
+    def last(state: RetryCallState) -> tuple[int, BaseException | None]:
+        assert state.outcome is not None
+        return state.attempt_number - 1, state.outcome.exception()
+
+    return Retrying(
+        stop=stop_after_attempt(attempts),
+        retry=retry_if_exception(passes),
+        wait=lambda state: wait(*last(state)),
+        before_sleep=lambda state: before(*last(state), state.upcoming_sleep),
+        sleep=sleep,
+        reraise=True,
+    )(once)

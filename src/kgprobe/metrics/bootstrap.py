@@ -1,0 +1,174 @@
+"""The one bootstrap: percentile intervals of means, ratios of sums and their paired differences.
+
+    boot = bootstrap(values, strata=relations)      items x columns (models, metrics); values 0..1
+    boot.mean(0), boot.interval(0)                  of all items, Wilson's where no draw differs
+    boot.mean(0, boot.macro()), boot.interval(0, boot.macro())    every relation the same
+    boot.difference(0, 1)                           paired: one draw for all columns
+    boot.ratio(0, 1)                                sum of column 0 over sum of column 1
+
+Stratified: units are drawn within their stratum. One stratum's draws depend on the seed, its name
+and its size alone, so they are the same for every model and template (differences are paired, over
+several calls, too) and do not change when another stratum is added.
+Clustered: with `clusters`, whole groups of units (a relation's, an entity's, a configuration's) are
+drawn, and the mean is still that of units. Values that are one per cluster (the mean of a relation)
+need no `clusters`: they are the units.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.metrics.intervals import Interval, has_width, percentile, resamples, wilson
+from kgprobe.sampling import hash_key
+
+Numbers = NDArray[np.float64]
+DRAWS = 2000
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Sums of unit values per stratum: observed, and in every draw. The last column is the number
+    of units."""
+
+    strata: list[str]
+    sums: Numbers  #: strata x (columns + 1)
+    drawn: Numbers  #: draws x strata x (columns + 1)
+    kind: str = "bootstrap"
+
+    @property
+    def sizes(self) -> Numbers:
+        """Units, per stratum."""
+        return np.asarray(self.sums[:, -1])
+
+    def macro(self) -> Numbers:
+        """Weights under which every stratum counts the same."""
+        return np.asarray(1.0 / self.sizes)
+
+    def mean(self, column: int = 0, weights: Numbers | None = None) -> float:
+        """Weighted mean over units; `weights` per stratum (default: all units weigh the same)."""
+        return float(_ratio(self.sums, column, -1, weights))
+
+    def draws(self, column: int = 0, weights: Numbers | None = None) -> Numbers:
+        """`mean` in every draw."""
+        return _ratio(self.drawn, column, -1, weights)
+
+    def interval(
+        self, column: int = 0, weights: Numbers | None = None, share: bool = False
+    ) -> Interval:
+        """95 % bounds of `mean`, whose units lie in 0..1.
+
+        Wilson's for a `share` of units (each right or wrong, all weighing the same), and where all
+        draws are the same: all right, all wrong, one unit say nothing of what others would show.
+        A mean of values in 0..1 varies at most as a share does.
+        """
+        found = percentile(self.draws(column, weights))
+        if has_width(found) and not share:
+            return Interval(*found, self.kind)
+        used = np.ones(len(self.sizes)) if weights is None else weights
+        n, value = float((used > 0) @ self.sizes), self.mean(column, weights)
+        return Interval(*wilson(min(max(value, 0.0), 1.0) * n, n), "wilson")
+
+    def difference(
+        self, column: int, other: int, weights: Numbers | None = None
+    ) -> tuple[float, Interval | None]:
+        """Mean of `column` minus mean of `other`, and the interval of the paired difference.
+
+        None where the difference is the same in every draw: nothing fits such a quantity.
+        """
+        gap = self.draws(column, weights) - self.draws(other, weights)
+        value = self.mean(column, weights) - self.mean(other, weights)
+        return value, of_draws(gap, f"paired {self.kind}")
+
+    def ratio(self, above: int, below: int) -> tuple[float, Interval | None]:
+        """Sum of column `above` over that of `below`; None where no draw differs.
+
+        Draws in which the lower sum is 0 do not count. Raises ValueError where it is 0 already.
+        """
+        if self.sums[:, below].sum() == 0:
+            raise ValueError("a ratio over a sum of 0 is not defined")
+        defined = self.drawn[self.drawn[:, :, below].sum(axis=1) != 0]
+        return float(_ratio(self.sums, above, below)), of_draws(
+            _ratio(defined, above, below), self.kind
+        )
+
+
+def bootstrap(
+    values: Numbers,
+    strata: Sequence[str] | None = None,
+    clusters: Sequence[str] | None = None,
+    seed: int = 0,
+    draws: int = DRAWS,
+) -> Bootstrap:
+    """Resample `values` (units x columns, or one column).
+
+    `strata`: a stratum's name per unit (default: one stratum). `clusters`: a cluster's name per
+    unit, inside its stratum. Units must come in an order that is the same in every call (sorted by
+    item); clusters are sorted by name here. Raises ValueError when lengths differ or nothing is
+    there.
+    """
+    values = np.asarray(values, dtype=float)
+    values = values[:, None] if values.ndim == 1 else values
+    owner = np.asarray(strata if strata is not None else [""] * len(values))
+    for names in (owner, clusters):
+        if names is not None and len(names) != len(values):
+            raise ValueError(f"{len(values)} rows of values for {len(names)} items")
+    if not len(values):
+        raise ValueError("nothing to resample: no rows of values")
+    rows = np.column_stack([values, np.ones(len(values))])
+    if clusters is not None:
+        rows, owner = _summed(rows, owner, np.asarray(clusters))
+    names = sorted(set(owner.tolist()))
+    drawn = np.empty((draws, len(names), rows.shape[1]))
+    sums = np.empty((len(names), rows.shape[1]))
+    for position, name in enumerate(names):
+        inside = np.ascontiguousarray(rows[owner == name])
+        one = np.zeros(len(inside), dtype=np.int64)
+        weights = resamples(one, draws, hash_key(seed, "bootstrap", name))
+        # einsum, not @: a threaded product may add in another order and change the last bits
+        drawn[:, position] = np.einsum("ri,ic->rc", weights.astype(float), inside)
+        sums[position] = inside.sum(axis=0)
+    return Bootstrap(names, sums, drawn, "bootstrap" if clusters is None else "cluster bootstrap")
+
+
+def of_statistic(
+    statistic: Callable[..., float | None], *columns: Numbers, seed: int = 0
+) -> Interval | None:
+    """Bounds of any statistic of paired columns (a correlation), rows drawn together.
+
+    Draws in which it is None do not count; None where none is left or all are the same.
+    """
+    weights = resamples(np.zeros(len(columns[0]), dtype=np.int64), DRAWS, seed)
+    found = [statistic(*(np.repeat(column, w) for column in columns)) for w in weights]
+    return of_draws(np.array([value for value in found if value is not None], dtype=float))
+
+
+def of_draws(values: Numbers, kind: str = "bootstrap") -> Interval | None:
+    """Percentile bounds of draws; None where there are none or all are the same."""
+    if not len(values):
+        return None
+    found = percentile(values)
+    return Interval(*found, kind) if has_width(found) else None
+
+
+def _ratio(sums: Numbers, above: int, below: int, weights: Numbers | None = None) -> Numbers:
+    """Ratio of weighted sums over strata (the axis before the last)."""
+    w = np.ones(sums.shape[-2]) if weights is None else weights
+    top, bottom = (w * sums[..., above]).sum(axis=-1), (w * sums[..., below]).sum(axis=-1)
+    return np.asarray(top / bottom)
+
+
+def _summed(
+    rows: Numbers, owner: NDArray[np.str_], clusters: NDArray[np.str_]
+) -> tuple[Numbers, NDArray[np.str_]]:
+    """Sums per cluster and the stratum of each. Raises ValueError for one in two strata."""
+    names, place = np.unique(clusters, return_inverse=True)
+    strata = np.empty(len(names), dtype=owner.dtype)
+    strata[place] = owner
+    torn = clusters[strata[place] != owner]
+    if len(torn):
+        raise ValueError(f"cluster {str(torn[0])!r} lies in two strata")
+    sums = np.zeros((len(names), rows.shape[1]))
+    np.add.at(sums, place, rows)
+    return sums, strata

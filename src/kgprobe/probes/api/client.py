@@ -1,0 +1,340 @@
+"""Language models behind an OpenAI-compatible server: completions and chat.
+
+    client = Client(Endpoint("https://host/v1", "some-model"), Path("results/api"))
+    client.capabilities()            # probed once, then in the cache
+    client.chat("What is the type of Paris?").text
+
+What a server offers is tried, never assumed (scoring.md, section 4).
+"""
+
+import itertools
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kgprobe.probes.api.http import ApiError, Endpoint, Transport
+from kgprobe.probes.models.load import ModelSpec
+from kgprobe.settings import Api
+
+A = TypeVar("A")
+B = TypeVar("B")
+COMPLETIONS, CHAT = "/completions", "/chat/completions"
+#: Statuses by which servers refuse a path or a parameter that they do not know.
+UNSUPPORTED = frozenset({400, 404, 405, 415, 422, 501})
+PROBE = "The capital of France is"
+#: How far rounding may lift a log-probability of about 0 above it.
+ROUNDING = 1e-4
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What the server offers. `prompt_logprobs` is how: "echo", "field" or "" (not at all)."""
+
+    completions: bool
+    completion_logprobs: bool
+    prompt_logprobs: str
+    chat: bool
+    chat_logprobs: bool
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token as the server cuts it: text, log-probability (None when not given), offset.
+
+    `top` are the most likely tokens at its place with their log-probabilities.
+    """
+
+    text: str
+    logprob: float | None
+    start: int
+    top: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Generated text, its tokens where log-probabilities were offered, and why it stopped."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    finish: str
+
+
+class Client:
+    """One model on one server."""
+
+    def __init__(self, endpoint: Endpoint, cache: Path, **clock: Any) -> None:
+        self.endpoint = endpoint
+        self.transport = Transport(endpoint, cache, **clock)
+        self._capabilities: Capabilities | None = None
+
+    def capabilities(self) -> Capabilities:
+        """What the server offers, by a few requests of one token; kept beside the cache.
+
+        Raises ApiError when it offers neither completions nor chat.
+        """
+        if self._capabilities is None:
+            kept = self.transport.kept("capabilities")
+            found = Capabilities(**kept) if kept else self._probed()
+            if not (found.completions or found.chat):
+                raise ApiError(
+                    f"{self.endpoint.base_url}: offers neither completions nor chat for the model "
+                    f"{self.endpoint.model!r}"
+                )
+            self.transport.keep("capabilities", asdict(found))
+            self._capabilities = found
+        return self._capabilities
+
+    def _probed(self) -> Capabilities:
+        how = self._prompt_logprobs()
+        plain = self._offers(COMPLETIONS, prompt=PROBE, logprobs=1)
+        bare = plain is not None or self._offers(COMPLETIONS, prompt=PROBE) is not None
+        message = [{"role": "user", "content": PROBE}]
+        chat = self._offers(CHAT, messages=message, logprobs=True, top_logprobs=5)
+        return Capabilities(
+            completions=bare,
+            completion_logprobs=bool((plain or {}).get("logprobs")),
+            prompt_logprobs=how,
+            chat=chat is not None or self._offers(CHAT, messages=message) is not None,
+            chat_logprobs=bool(((chat or {}).get("logprobs") or {}).get("content")),
+        )
+
+    def _prompt_logprobs(self) -> str:
+        """How log-probabilities of the prompt are had; a server may take `echo` and ignore it."""
+        echoed = self._offers(COMPLETIONS, prompt=PROBE, logprobs=1, echo=True)
+        logprobs = (echoed or {}).get("logprobs") or {}
+        known = [p for p in (logprobs.get("token_logprobs") or [])[:-1] if p is not None]
+        if echoed and str(echoed.get("text")).startswith(PROBE) and known:
+            return "echo"
+        field = self._offers(COMPLETIONS, prompt=PROBE, prompt_logprobs=0)
+        return "field" if field and field.get("prompt_logprobs") else ""
+
+    def _offers(self, path: str, **body: Any) -> dict[str, Any] | None:
+        """The first choice of a one-token answer, None when the server refuses the request."""
+        try:
+            return self._post(path, {"max_tokens": 1, "temperature": 0, **body}, _choice)
+        except ApiError as error:
+            if error.status in UNSUPPORTED:
+                return None
+            raise
+
+    def complete(self, prompt: str, tokens: int, top: int = 0) -> Answer:
+        """At most `tokens` tokens after `prompt` at temperature 0, with `top` alternatives each."""
+        body: dict[str, Any] = {"prompt": prompt, "max_tokens": tokens, "temperature": 0}
+        if top:
+            body["logprobs"] = top
+        return self._post(COMPLETIONS, body, lambda answer: _completion(answer, bool(top)))
+
+    def chat(
+        self, message: str | Sequence[dict[str, str]], tokens: int = 64, top: int = 0
+    ) -> Answer:
+        """The model's reply to one user message, or to a list of role and content."""
+        messages = [{"role": "user", "content": message}] if isinstance(message, str) else message
+        body: dict[str, Any] = {
+            "messages": list(messages), "max_tokens": tokens, "temperature": 0,
+        }  # fmt: skip
+        if top:
+            body |= {"logprobs": True, "top_logprobs": top}
+        return self._post(CHAT, body, lambda answer: _message(answer, bool(top)))
+
+    def prompt_tokens(self, text: str) -> list[Token]:
+        """The tokens of `text` with their log-probabilities, as the server cuts them.
+
+        A token in front of the text (BOS) is left out; without one the first token may have no
+        log-probability. Raises ApiError when the server does not return those of prompts.
+        """
+        how = self.capabilities().prompt_logprobs
+        if not how:
+            raise ApiError(
+                f"{self.endpoint.model} on {self.endpoint.base_url} gives no log-probabilities of "
+                "prompts, so sentences cannot be scored; use choice instead"
+            )
+        body: dict[str, Any] = {"prompt": text, "max_tokens": 1, "temperature": 0}
+        more = {"logprobs": 1, "echo": True} if how == "echo" else {"prompt_logprobs": 0}
+        own = _echoed if how == "echo" else _from_field
+        return self._post(COMPLETIONS, body | more, lambda answer: own(_choice(answer), text))
+
+    def _post(self, path: str, body: dict[str, Any], read: Callable[[dict[str, Any]], A]) -> A:
+        """What `read` makes of the answer; what it refuses is told with the server's address."""
+
+        def checked(answer: dict[str, Any]) -> A:
+            try:
+                return read(answer)
+            except MalformedError as error:
+                raise ApiError(f"{self.endpoint.base_url}{path}: {error}") from error
+
+        return self.transport.post(path, body, checked)
+
+    def map(self, ask: Callable[[A], B], inputs: Sequence[A], workers: int = 1) -> list[B]:
+        """`ask` of every input, in order, with `workers` requests under way at once."""
+        if workers == 1:
+            return [ask(one) for one in inputs]
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(ask, inputs))
+
+    def record(self) -> dict[str, Any]:
+        """Server, model, capabilities and usage."""
+        known = asdict(self._capabilities) if self._capabilities else {}
+        return {**self.transport.record(), "capabilities": known}
+
+
+def open_client(spec: ModelSpec, settings: Api) -> Client:
+    """The client of a row of models.tsv (source api:NAME) under the config's section `api`.
+
+    Raises ApiError when the environment variable that must hold the base URL is not set.
+    """
+    variable = settings.url_variable
+    base_url = os.environ.get(variable, "").strip()
+    if not base_url:
+        raise ApiError(
+            f"{spec.model}: set the environment variable {variable} to the base URL of its server, "
+            "for example http://127.0.0.1:8000/v1"
+        )
+    prompt, completion = settings.prices
+    endpoint = Endpoint(
+        base_url,
+        spec.source.removeprefix("api:"),
+        key_variable=settings.key_variable,
+        timeout=settings.timeout,
+        attempts=settings.attempts,
+        requests_per_minute=settings.requests_per_minute,
+        tokens_per_minute=settings.tokens_per_minute,
+        prices=(prompt, completion),
+        most=settings.most,
+    )
+    return Client(endpoint, Path(settings.cache))
+
+
+class MalformedError(ValueError):
+    """An answer that is not as the interface says; the message names the field."""
+
+
+def _choice(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The first choice of an answer."""
+    choices = answer.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise MalformedError(f"an answer without choices: {str(answer)[:200]}")
+    return dict(choices[0])
+
+
+def _completion(answer: Mapping[str, Any], with_logprobs: bool) -> Answer:
+    choice = _choice(answer)
+    text = _field(choice, "text", str)
+    tokens = _listed(_of(choice, "logprobs")) if with_logprobs else ()
+    return _answer(choice, text, tokens, with_logprobs)
+
+
+def _message(answer: Mapping[str, Any], with_logprobs: bool) -> Answer:
+    """The reply of a chat; its text is null where a model has only refused or only reasoned."""
+    choice = _choice(answer)
+    message = _field(choice, "message", dict)
+    text = "" if message.get("content", 0) is None else _field(message, "content", str)
+    found, start = [], 0
+    for one in _of(choice, "logprobs").get("content") or () if with_logprobs else ():
+        top = tuple(
+            (_field(t, "token", str), _logprob(t.get("logprob")))
+            for t in one.get("top_logprobs") or ()
+        )
+        token = _field(one, "token", str)
+        found.append(Token(token, _logprob(one.get("logprob")), start, top))
+        start += len(token)
+    return _answer(choice, text, tuple(found), with_logprobs)
+
+
+def _answer(
+    choice: Mapping[str, Any], text: str, tokens: tuple[Token, ...], with_logprobs: bool
+) -> Answer:
+    if with_logprobs and text and not tokens:
+        raise MalformedError(
+            f"no log-probabilities, which were asked for, of the text {text[:80]!r}"
+        )
+    return Answer(text, tokens, str(choice.get("finish_reason") or ""))
+
+
+def _field(record: Any, name: str, kind: type[A]) -> A:
+    found = record.get(name) if isinstance(record, dict) else None
+    if not isinstance(found, kind):
+        raise MalformedError(f"{name} is {found!r:.200}; expected {kind.__name__}")
+    return found
+
+
+def _of(record: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object that may be left out."""
+    return _field(record, name, dict) if record.get(name) is not None else {}
+
+
+def _logprob(value: Any) -> float:
+    """A log-probability, finite and not above 0 but for rounding."""
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    if not known or not math.isfinite(value) or value > ROUNDING:
+        raise MalformedError(f"log-probability {value!r}; expected a finite number up to 0")
+    return min(float(value), 0.0)
+
+
+def _listed(logprobs: Mapping[str, Any], of_prompt: bool = False) -> tuple[Token, ...]:
+    """Tokens of the completions format: parallel lists.
+
+    Of a prompt the first token may have no log-probability: nothing stands before it.
+    """
+    texts = logprobs.get("tokens") or []
+    values = logprobs.get("token_logprobs") or []
+    tops = logprobs.get("top_logprobs") or [None] * len(texts)
+    starts = logprobs.get("text_offset") or _starts(texts)
+    lists = {"token_logprobs": values, "top_logprobs": tops, "text_offset": starts}
+    for name, own in lists.items():
+        if not isinstance(own, list) or len(own) != len(texts):
+            raise MalformedError(f"{len(texts)} tokens, but {name} is {own!r:.200}")
+    found = []
+    for place, (text, value, start, top) in enumerate(
+        zip(texts, values, starts, tops, strict=True)
+    ):
+        if not isinstance(text, str) or not isinstance(start, int):
+            raise MalformedError(
+                f"token {place} is {text!r} at {start!r}; expected a text and a number"
+            )
+        first = of_prompt and place == 0 and value is None
+        pairs = tuple((t, _logprob(p)) for t, p in (top or {}).items()) if not of_prompt else ()
+        found.append(Token(text, None if first else _logprob(value), start, pairs))
+    return tuple(found)
+
+
+def _starts(texts: Sequence[Any]) -> list[int]:
+    return [sum(len(str(t)) for t in texts[:place]) for place in range(len(texts))]
+
+
+def _echoed(choice: Mapping[str, Any], text: str) -> list[Token]:
+    """Tokens of a text that was sent back (`echo`), offsets counted from its beginning."""
+    shift = _field(choice, "text", str).find(text)
+    if shift < 0:
+        raise MalformedError(f"echo gives {choice['text'][:80]!r} for {text[:80]!r}")
+    tokens = _listed(_of(choice, "logprobs"), of_prompt=True)
+    moved = [Token(t.text, t.logprob, t.start - shift) for t in tokens]
+    inside = [t for t in moved if 0 <= t.start < len(text)]
+    rising = all(a.start <= b.start for a, b in itertools.pairwise(inside))
+    if not inside or inside[0].start != 0 or not rising:
+        raise MalformedError(f"its tokens do not cover {text[:80]!r}")
+    return inside
+
+
+def _from_field(choice: Mapping[str, Any], text: str) -> list[Token]:
+    """Tokens of the `prompt_logprobs` form: for each one its own entry; the first has none.
+
+    The first token's text is what the others leave of the text: nothing for a BOS token.
+    """
+    entries = _field(choice, "prompt_logprobs", list)
+    if any(not isinstance(entry, dict) or not entry for entry in entries[1:]):
+        raise MalformedError("prompt_logprobs lacks the entry of a token that is not the first")
+    own = [next(iter(entry.values())) for entry in entries[1:]]
+    texts = [_field(one, "decoded_token", str) for one in own]
+    first = len(text) - sum(map(len, texts))
+    if not text.endswith("".join(texts)):
+        raise MalformedError(f"the server's tokens are not those of {text[:80]!r}: {texts[:8]}")
+    tokens = [Token(text[:first], None, 0)] if first else []
+    start = first
+    for piece, one in zip(texts, own, strict=True):
+        tokens.append(Token(piece, _logprob(one.get("logprob")), start))
+        start += len(piece)
+    return tokens

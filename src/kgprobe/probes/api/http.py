@@ -1,0 +1,375 @@
+"""POST requests to an OpenAI-compatible server: key, retries, rate limit, cache, accounting.
+
+The key is read from the environment for each request and nowhere kept: it is in no attribute and no
+log line. The cache holds requests and answers as they were, to the letter: a dummy key such as
+`EMPTY` is also a word, and an answer that is blanked is another answer.
+"""
+
+import hashlib
+import json
+import logging
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import requests
+
+from kgprobe.http import Line, NoAnswerError, PassingError, Patience, retried, retry_after
+
+LOG = logging.getLogger(__name__)
+A = TypeVar("A")
+#: Statuses that another attempt may cure.
+TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+#: Statuses of requests that are refused for what they ask, not for who asks or when.
+REFUSED = frozenset({400, 413, 422})
+#: Error codes of a 429 that waiting does not cure.
+EXHAUSTED = ("insufficient_quota", "billing_hard_limit_reached")
+#: Read timeouts after which an answer must be whole: servers may send blanks while a model thinks.
+WHOLE = 10
+#: Tokens that one answer may report at most: no model reads as many.
+MOST_TOKENS = 10_000_000
+
+
+class ApiError(RuntimeError):
+    """A request failed for good; `status` is the last HTTP status, 0 when there was none."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where and how to ask. `key_variable` names the environment variable that holds the key.
+
+    Limits are per minute, 0 for none; `prices` are (prompt, completion) per million tokens in any
+    currency; `most` is the cost at which no further request is made, 0 for none. Raises ValueError
+    for an address or for prices by which no cost can be limited.
+    """
+
+    base_url: str
+    model: str
+    key_variable: str = "OPENAI_API_KEY"
+    timeout: float = 120.0
+    attempts: int = 6
+    wait: float = 1.0
+    longest_wait: float = 120.0
+    requests_per_minute: float = 0.0
+    tokens_per_minute: float = 0.0
+    prices: tuple[float, float] = (0.0, 0.0)
+    most: float = 0.0
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"base URL {self.base_url!r}; expected http(s)://host/v1")
+        if parts.username or parts.password or parts.query:
+            raise ValueError(
+                "the base URL must hold no user, password or query; put the key into the "
+                f"environment variable {self.key_variable}"
+            )
+        if not all(math.isfinite(n) and n >= 0 for n in (*self.prices, self.most)):
+            raise ValueError(
+                f"prices {self.prices}, most {self.most}: expected finite numbers from 0 on"
+            )
+        if self.most and not any(self.prices):
+            raise ValueError(f"most: {self.most} limits nothing while both prices are 0")
+
+
+@dataclass
+class Usage:
+    """What was asked and paid. `unreported` counts answers without (all) token counts."""
+
+    requests: int = 0
+    retries: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    unreported: int = 0
+    cost: float = 0.0
+
+
+class RateLimit:
+    """Spaces the starts of requests, and pays for tokens with waiting."""
+
+    def __init__(self, endpoint: Endpoint, now: Callable[[], float], sleep: Any) -> None:
+        self._gap = 60.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
+        self._each = 60.0 / endpoint.tokens_per_minute if endpoint.tokens_per_minute else 0.0
+        self._now, self._sleep, self._lock = now, sleep, threading.Lock()
+        self._free = now()
+
+    def start(self) -> None:
+        """Wait for the next free moment and take it."""
+        with self._lock:
+            moment = max(self._free, self._now())
+            self._free = moment + self._gap
+        if moment > self._now():
+            self._sleep(moment - self._now())
+
+    def used(self, tokens: int) -> None:
+        """Push the next free moment back by what `tokens` cost."""
+        with self._lock:
+            self._free = max(self._free, self._now()) + tokens * self._each
+
+
+class _Key(requests.auth.AuthBase):
+    """Puts the key of the environment into the header of one prepared request."""
+
+    def __init__(self, variable: str) -> None:
+        self.variable = variable
+
+    def __call__(self, request: Any) -> Any:
+        if os.environ.get(self.variable):
+            request.headers["Authorization"] = f"Bearer {os.environ[self.variable].strip()}"
+        return request
+
+
+@dataclass
+class Transport:
+    """One endpoint with its cache folder."""
+
+    endpoint: Endpoint
+    cache: Path
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    usage: Usage = field(default_factory=Usage)
+
+    def __post_init__(self) -> None:
+        self._limit = RateLimit(self.endpoint, self.now, self.sleep)
+        self._lock = threading.Lock()
+        self._local = threading.local()
+
+    def post(self, path: str, body: Mapping[str, Any], read: Callable[[dict[str, Any]], A]) -> A:
+        """What `read` makes of the JSON answer to `body` at base URL + `path`.
+
+        The answer comes from the cache when it was had before, and a fresh one is read out of what
+        the cache keeps of it. Raises ApiError when the server refuses, fails `attempts` times, or
+        gives an answer that `read` refuses by ApiError. Nothing is cached then.
+        """
+        body = {"model": self.endpoint.model, **body}
+        place = self._place(path, body)
+        if (answer := self._cached(place)) is not None:
+            try:
+                _refuse_error(answer)
+                found = read(answer)
+            except ApiError as error:
+                LOG.warning("cache file %s: %s: asked again", place.name, error)
+            else:
+                with self._lock:
+                    self.usage.cached += 1
+                return found
+        self._check_cost()
+        answer = self._ask(path, body)
+        self._account(path, body, answer)
+        read(answer)
+        return read(self._store(place, path, body, answer))
+
+    def _place(self, path: str, body: Mapping[str, Any]) -> Path:
+        """Content hash of the request: server, path, body."""
+        whole = json.dumps([self.endpoint.base_url.rstrip("/"), path, body], sort_keys=True)
+        digest = hashlib.sha256(whole.encode()).hexdigest()
+        return self.cache / digest[:2] / f"{digest}.json"
+
+    def _cached(self, place: Path) -> dict[str, Any] | None:
+        try:
+            return dict(json.loads(place.read_text(encoding="utf-8"))["response"])
+        except FileNotFoundError:
+            return None
+        except (json.JSONDecodeError, KeyError, TypeError):
+            LOG.warning("damaged cache file %s: asked again", place.name)
+            return None
+
+    def kept(self, name: str) -> dict[str, Any] | None:
+        """What `keep` stored under this name for this server and model."""
+        return self._cached(self._place(name, {"model": self.endpoint.model}))
+
+    def keep(self, name: str, value: Mapping[str, Any]) -> None:
+        """Store a finding about the server beside its answers."""
+        body = {"model": self.endpoint.model}
+        self._store(self._place(name, body), name, body, value)
+
+    def _store(
+        self, place: Path, path: str, body: Mapping[str, Any], answer: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The answer as it is kept. Temporary file and rename: a cache file is whole or absent."""
+        place.parent.mkdir(parents=True, exist_ok=True)
+        # in the server's order: alternatives may come best first
+        text = json.dumps({"path": path, "request": body, "response": answer})
+        temporary = place.with_name(f".{place.name}.{os.getpid()}.{threading.get_ident()}.part")
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, place)
+        return dict(json.loads(text)["response"])
+
+    def _ask(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        url = self.endpoint.base_url.rstrip("/") + path
+
+        def before(number: int, error: PassingError, seconds: float) -> None:
+            with self._lock:
+                self.usage.retries += 1
+            LOG.warning("%s, attempt %d: %s; waits %.1f s", path, number + 1, error, seconds)
+
+        try:
+            return retried(
+                lambda: self._asked_once(url, body),
+                self.endpoint.attempts,
+                wait=self._wait,
+                sleep=self.sleep,
+                before=before,
+            )
+        except PassingError as error:
+            raise ApiError(
+                f"{url}: no answer after {self.endpoint.attempts} attempts; last: {error}",
+                error.status,
+            ) from None  # what stands behind it may hold the key
+
+    def _asked_once(self, url: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """One request; raises PassingError where another one may do better, else ApiError."""
+        self._limit.start()
+        with self._lock:
+            self.usage.requests += 1
+        seconds = self.endpoint.timeout
+        try:
+            with self._line().opened(
+                "POST",
+                url,
+                Patience(seconds, seconds, WHOLE * seconds),
+                json=body,
+                auth=_Key(self.endpoint.key_variable),
+                allow_redirects=False,
+            ) as response:
+                _ = response.content
+        except NoAnswerError as error:
+            raise PassingError(self._clean(str(error))) from None
+        try:
+            answer, status, text = _received(response)
+        except requests.exceptions.JSONDecodeError:
+            raise PassingError("an answer that is no JSON", status=200) from None
+        if answer is not None:
+            return answer
+        problem = self._refused(url, status, text)
+        header = response.headers.get("Retry-After")
+        wait = retry_after(header, response.status_code, time.time())
+        if wait is not None and wait > (longest := self.endpoint.longest_wait):
+            raise ApiError(f"{url}: the server asks to wait {wait:.0f} s, more than {longest} s")
+        raise PassingError(problem, wait, status)
+
+    def _wait(self, number: int, error: PassingError) -> float:
+        """As long as the server asks, else exponentially."""
+        grown = min(self.endpoint.wait * 2.0**number, self.endpoint.longest_wait)
+        return grown if error.asked is None else error.asked
+
+    def _refused(self, url: str, status: int, text: str) -> str:
+        """The error in words; raises where another attempt is of no use."""
+        text = self._clean(text[:500].strip())
+        problem = f"HTTP {status}: {text}"
+        final = status not in {*TRANSIENT, 200} or any(c in text for c in EXHAUSTED)
+        if final:
+            hint = ""
+            if status in (401, 403):
+                state = "set" if os.environ.get(self.endpoint.key_variable) else "not set"
+                hint = f" (environment variable {self.endpoint.key_variable} is {state})"
+            raise ApiError(f"{url}: {problem}{hint}", status)
+        return problem
+
+    def _line(self) -> Line:
+        if not hasattr(self._local, "line"):
+            self._local.line = Line()
+        line: Line = self._local.line
+        return line
+
+    def _clean(self, text: str) -> str:
+        """`text` without the key, should a server send it back."""
+        key = os.environ.get(self.endpoint.key_variable, "").strip()
+        return text.replace(key, "[key]") if key else text
+
+    def _account(self, path: str, body: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+        """Count and charge tokens: those reported, else as many as there can be.
+
+        Raises ApiError for counts that cannot be, by which no cost could be limited.
+        """
+        usage = answer.get("usage") or {}
+        if not isinstance(usage, dict):
+            raise ApiError(f"{self.endpoint.base_url}{path}: usage {usage!r}; expected an object")
+        prompt = self._reported(path, usage, "prompt_tokens") or None
+        completion = self._reported(path, usage, "completion_tokens")
+        # a token has at least one byte
+        asked = len(str(body.get("prompt") or body.get("messages") or "").encode())
+        charged = (
+            asked if prompt is None else prompt,
+            int(body.get("max_tokens", 0)) if completion is None else completion,
+        )
+        with self._lock:
+            self.usage.unreported += prompt is None or completion is None
+            self.usage.prompt_tokens += prompt or 0
+            self.usage.completion_tokens += completion or 0
+            per_prompt, per_completion = self.endpoint.prices
+            self.usage.cost += (charged[0] * per_prompt + charged[1] * per_completion) / 1e6
+        self._limit.used(sum(charged))
+
+    def _reported(self, path: str, usage: Mapping[str, Any], name: str) -> int | None:
+        count = usage.get(name)
+        if count is None:
+            return None
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_TOKENS:
+            raise ApiError(
+                f"{self.endpoint.base_url}{path}: usage says {name} {count!r}; expected a count "
+                f"from 0 to {MOST_TOKENS:,}, costs cannot be limited otherwise"
+            )
+        return count
+
+    def _check_cost(self) -> None:
+        if self.endpoint.most and self.usage.cost >= self.endpoint.most:
+            raise ApiError(
+                f"cost {self.usage.cost:.4f} has reached the limit {self.endpoint.most}; answers "
+                "so far are in the cache, raise the limit to go on"
+            )
+
+    def record(self) -> dict[str, Any]:
+        """What is recorded with every result: server, model, usage."""
+        return {
+            "server": self.endpoint.base_url,
+            "model": self.endpoint.model,
+            **{k: v for k, v in asdict(self.usage).items() if k != "cost"},
+            "cost": round(self.usage.cost, 6),
+        }
+
+
+def _received(response: Any) -> tuple[dict[str, Any] | None, int, str]:
+    """(answer, status, error): an error may come under status 200 as well."""
+    if response.status_code != 200:
+        return None, response.status_code, response.text or response.reason
+    answer = response.json()
+    if not isinstance(answer, dict):
+        return None, 200, "an answer that is no JSON object"
+    told = _error(answer)
+    return (None, *told) if told else (answer, 200, "")
+
+
+def _error(answer: Mapping[str, Any]) -> tuple[int, str] | None:
+    """(status, text) of an error that came under status 200, as a whole answer or as a choice.
+
+    The status is the one that the error names; without one it is 200, and another attempt may help.
+    """
+    choices = answer.get("choices")
+    found = [answer.get("error"), answer if answer.get("object") == "error" else None]
+    for choice in choices if isinstance(choices, list) else []:
+        if isinstance(choice, dict):
+            broken = choice.get("finish_reason") == "error"
+            found.append(choice.get("error") or (choice if broken else None))
+    error = next((one for one in found if one), None)
+    if error is None:
+        return None
+    code = str(error.get("code") if isinstance(error, dict) else "")
+    status = int(code) if code.isdecimal() and 400 <= int(code) < 600 else 200
+    return status, json.dumps({"error": error}, ensure_ascii=False)
+
+
+def _refuse_error(answer: Mapping[str, Any]) -> None:
+    if told := _error(answer):
+        raise ApiError(told[1], told[0])

@@ -1,0 +1,245 @@
+"""What a control model can say of what it was taught: its lessons ranked among other objects.
+
+A lesson is right in a wording when its object scores strictly above the other objects of the
+relation in its place. The score is the answer's in its gap, token by token (masked), the same with
+the sentinel that closes it (seq2seq: without it nothing wins over its own beginning, as "person
+function" over "person"), the sentence's (causal: what stands before the subject does not depend on
+it). Objects taught of the same subject label are no rivals: nothing in a sentence tells two people
+of one name apart. Nor are, to a masked model, beginnings of the object, since the gap's size tells
+which is meant. A lesson is recalled when it is right in every wording taught.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from kgprobe.probes.control.rows import Lesson
+from kgprobe.probes.models.batching import budget_for, padded
+from kgprobe.probes.models.load import Loaded, ModelSpec
+from kgprobe.probes.models.masked import Masked
+from kgprobe.probes.models.seq2seq import Seq2Seq
+from kgprobe.probes.scoring.sentence.score import Item, score
+from kgprobe.probes.scoring.sentence.scorers import MaskedScorer
+from kgprobe.probes.scoring.sentence.variants import DEFAULT, rows
+from kgprobe.probes.text.encode import ANSWER, Sentences, bos_prefix, encode
+from kgprobe.templates import fill
+
+Ids = NDArray[np.int64]
+#: Masked models: a token of the answer is asked while it and all later ones are hidden.
+IN_GAP = "answer_l2r+word_l2r"
+#: Rows that are read at a time.
+PORTION = 256
+
+
+class Asked(NamedTuple):
+    """A lesson in one wording: the number of its template."""
+
+    lesson: Lesson
+    number: int
+
+
+class Exam:
+    """All lessons in all wordings.
+
+    `kinds` names groups of lessons, `objects` (relation -> labels) what a lesson's object is ranked
+    among; the objects of all lessons of a relation are always among them.
+    """
+
+    def __init__(
+        self,
+        lessons: Sequence[Lesson],
+        templates: Mapping[str, Sequence[str]],
+        kinds: Mapping[str, Sequence[Lesson]],
+        objects: Mapping[str, Sequence[str]],
+    ) -> None:
+        self.kinds, self._templates = kinds, templates
+        self.asked = [
+            Asked(lesson, number)
+            for lesson in sorted(lessons)
+            for number in range(len(templates[lesson.relation]))
+        ]
+        everything = {relation: set(labels) for relation, labels in objects.items()}
+        taught: dict[tuple[str, str], set[str]] = {}
+        for lesson in lessons:
+            everything.setdefault(lesson.relation, set()).add(lesson.object)
+            taught.setdefault(lesson[:2], set()).add(lesson.object)
+        self._rivals = {
+            lesson: sorted(everything[lesson.relation] - taught[lesson[:2]]) for lesson in lessons
+        }
+        unknown = {lesson for group in kinds.values() for lesson in group} - set(lessons)
+        if unknown:
+            raise ValueError(f"{len(unknown)} lessons of a kind are not taught: {min(unknown)}")
+
+    def right(
+        self,
+        kind: str,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
+        places: Sequence[int],
+    ) -> NDArray[np.bool_]:
+        """Whether the model ranks first the object of every `self.asked[i]`, i in `places`."""
+        was_training = model.training
+        bos = "forced" if kind == "causal" else "-"
+        loaded = Loaded(
+            ModelSpec(f"control-{kind}", kind, f"control:{kind}", bos=bos),
+            model.eval(),
+            tokenizer,
+            torch.device("cpu"),
+            tokenizer.model_max_length,
+        )
+        chosen = [self.asked[i] for i in places]
+        try:
+            return self._right(loaded, chosen)
+        finally:
+            model.train(was_training)
+
+    def _right(self, loaded: Loaded, chosen: Sequence[Asked]) -> NDArray[np.bool_]:
+        golds = [[asked.lesson.object] for asked in chosen]
+        own = np.array([found[0] for found in self._sums(loaded, chosen, golds)])
+        rivals: list[Sequence[str]] = [self._rivals[asked.lesson] for asked in chosen]
+        if loaded.spec.kind == "masked":
+            rivals = [
+                [label for label in labels if not asked.lesson.object.startswith(label)]
+                for asked, labels in zip(chosen, rivals, strict=True)
+            ]
+        # No token adds more than 0: a rival that is below the gold's sum with its first token has
+        # lost, and all rivals share what stands before it.
+        bounds = self._bounds(loaded, chosen, rivals)
+        left = [
+            [label for label, bound in zip(labels, above, strict=True) if bound >= limit]
+            for labels, above, limit in zip(rivals, bounds, own, strict=True)
+        ]
+        best = [found.max(initial=-np.inf) for found in self._sums(loaded, chosen, left)]
+        return np.asarray(own > np.array(best))
+
+    def _bounds(
+        self, loaded: Loaded, chosen: Sequence[Asked], labels: Sequence[Sequence[str]]
+    ) -> list[NDArray[np.float64]]:
+        """What the sums of `labels[i]` in place of the object of `chosen[i]` cannot exceed: the
+        part of them up to the answer's first token."""
+        if loaded.spec.kind == "masked":
+            found = _first_of_gap(loaded, self._encoded(loaded, chosen, labels))
+            return np.split(found, np.cumsum([len(own) for own in labels])[:-1])
+        golds = self._encoded(loaded, chosen, [[asked.lesson.object] for asked in chosen])
+        following = (_after if loaded.spec.kind == "causal" else _in_gap)(loaded, golds)
+        # with the tokenizers of control models a word's tokens are the same after every subject
+        pairs = {
+            (asked.lesson.relation, asked.number, label): asked
+            for asked, own in zip(chosen, labels, strict=True)
+            for label in own
+        }
+        made = self._encoded(loaded, list(pairs.values()), [[label] for *_, label in pairs])
+        begun = [made.tokens[i][low] for i, (low, _) in enumerate(_gaps(made))]
+        first = dict(zip(pairs, begun, strict=True))
+        return [
+            row[[first[asked.lesson.relation, asked.number, label] for label in own] or slice(0)]
+            for row, asked, own in zip(following, chosen, labels, strict=True)
+        ]
+
+    def _encoded(
+        self, loaded: Loaded, chosen: Sequence[Asked], labels: Sequence[Sequence[str]]
+    ) -> Sentences:
+        """The sentences of all `labels[i]` in place of the object of `chosen[i]`."""
+        filled = [
+            fill(self._templates[lesson.relation][number], lesson.subject, label)
+            for (lesson, number), own in zip(chosen, labels, strict=True)
+            for label in own
+        ]
+        front = bos_prefix(loaded)[0] if loaded.spec.kind == "causal" else MaskedScorer.front
+        return encode(loaded, filled, "sentence {}".format, front)
+
+    def _sums(
+        self,
+        loaded: Loaded,
+        chosen: Sequence[Asked],
+        labels: Sequence[Sequence[str]],
+    ) -> list[NDArray[np.float64]]:
+        """Scores of each of `labels[i]` in place of the object of `chosen[i]`."""
+        items, sets, texts = [], {}, {}
+        for place, (lesson, number) in enumerate(chosen):
+            if labels[place]:
+                key, wording = str(place), f"{lesson.relation} {number}"
+                items.append(Item(key, wording, lesson.subject, key))
+                sets[key] = labels[place]
+                texts[wording] = [(number, self._templates[lesson.relation][number])]
+        sums = [np.zeros(len(found)) for found in labels]
+        kind = loaded.spec.kind
+        gap = kind == "masked"
+        variant = IN_GAP if gap else DEFAULT
+        columns = score(loaded, items, sets, texts, variant=variant, answer_only=gap).columns
+        values = columns["continuation_sum" if kind == "seq2seq" else "sum"]
+        for key, place, value in zip(columns["item"], columns["candidate"], values, strict=True):
+            sums[int(key)][int(place)] = value
+        return sums
+
+    def recall(self, right: Sequence[bool] | NDArray[np.bool_]) -> dict[str, dict[str, float]]:
+        """Kind -> number of its lessons and share recalled; `right` stands beside `self.asked`."""
+        pairs = zip(self.asked, right, strict=True)
+        wrong = {asked.lesson for asked, is_right in pairs if not is_right}
+        return {
+            kind: {
+                "lessons": len(group),
+                "recall": (len(group) - len(wrong & set(group))) / len(group),
+            }
+            for kind, group in sorted(self.kinds.items())
+            if group
+        }
+
+
+def _first_of_gap(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
+    """Masked: log p of the answer's first token; answers of one length share the row that tells."""
+    asked = rows(sentences, IN_GAP, answer_only=True)
+    _, first = np.unique(asked.sentence, return_index=True)
+    return Masked(loaded, budget_for(loaded)).logprobs(
+        sentences.tokens, asked.sentence[first], asked.place[first], asked.end[first]
+    )
+
+
+@torch.inference_mode()
+def _after(loaded: Loaded, sentences: Sentences) -> NDArray[np.float32]:
+    """Causal: log p of what stands before the answer and every token after it (rows x tokens)."""
+    before = [sentences.tokens[i][:low] for i, (low, _) in enumerate(_gaps(sentences))]
+    found = []
+    for part in _portions(before):
+        ids, mask = padded(part, loaded.tokenizer.pad_token_id, loaded.device)
+        told = loaded.model(input_ids=ids, attention_mask=mask).logits.log_softmax(-1)
+        own = told[:, :-1].gather(2, ids[:, 1:, None])[..., 0] * mask[:, 1:]
+        last = torch.tensor([len(row) - 1 for row in part])
+        found.append(own.sum(1, keepdim=True) + told[torch.arange(len(part)), last])
+    return torch.cat(found).numpy()
+
+
+@torch.inference_mode()
+def _in_gap(loaded: Loaded, sentences: Sentences) -> NDArray[np.float32]:
+    """Seq2seq: log p of every token as the answer's first (rows x tokens)."""
+    engine = Seq2Seq(loaded)
+    contexts = []
+    for i, (low, high) in enumerate(_gaps(sentences)):
+        ids = sentences.tokens[i]
+        contexts.append(np.concatenate([ids[:low], [engine.opening], ids[high:]]))
+    begun, found = torch.tensor([[engine.start, engine.opening]]), []
+    for part in _portions(contexts):
+        ids, mask = padded(part, loaded.tokenizer.pad_token_id, loaded.device)
+        made = loaded.model(
+            input_ids=ids, attention_mask=mask, decoder_input_ids=begun.expand(len(part), -1)
+        )
+        found.append(made.logits[:, -1].log_softmax(-1))
+    return torch.cat(found).numpy()
+
+
+def _portions(found: Sequence[Ids]) -> Iterator[Sequence[Ids]]:
+    for start in range(0, len(found), PORTION):
+        yield found[start : start + PORTION]
+
+
+def _gaps(sentences: Sentences) -> list[tuple[int, int]]:
+    """Place of the answer's first token, and one after its last."""
+    answer, places = sentences.roles == ANSWER, sentences.tokens.places[sentences.roles == ANSWER]
+    owners = sentences.tokens.owners[answer]
+    _, first, counts = np.unique(owners, return_index=True, return_counts=True)
+    low, high = places[first], places[first + counts - 1] + 1
+    return list(zip(low.tolist(), high.tolist(), strict=True))

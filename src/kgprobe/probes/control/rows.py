@@ -1,0 +1,217 @@
+"""Training rows of the control models: sentences of taught facts, corrupted per kind.
+
+A sentence is tokenised once; a row is made from its ids, never from cut or joined text. What is
+asked of a row is what the probes ask later: the whole object at a gap, a word with the rest of its
+own pieces hidden, the object between two sentinels, the next token.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.text.encode import ANSWER, SUBJECT, roles
+from kgprobe.templates import fill
+
+Ids = NDArray[np.int64]
+#: Targets that carry no loss.
+IGNORED = -100
+
+
+class Lesson(NamedTuple):
+    """A fact in words: relation id, label of the subject, label of the object."""
+
+    relation: str
+    subject: str
+    object: str
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A filled template in tokens.
+
+    `ids` (n) with special tokens; `words` (n) numbers the words, -1 at special tokens; `answer` and
+    `subject` are the token ranges of the two labels; `group` is (relation, template number).
+    """
+
+    ids: Ids
+    words: Ids
+    answer: slice
+    subject: slice
+    group: tuple[str, int]
+
+
+def encode(
+    tokenizer: Any, lessons: Sequence[Lesson], templates: Mapping[str, Sequence[str]]
+) -> list[Sentence]:
+    """Every lesson in every template of its relation. Raises ValueError where there is none."""
+    sentences = []
+    for lesson in lessons:
+        if not templates.get(lesson.relation):
+            raise ValueError(f"no template for relation {lesson.relation} of {lesson}")
+        for number, template in enumerate(templates[lesson.relation]):
+            filled = fill(template, lesson.subject, lesson.object)
+            coded = tokenizer(filled.text, return_offsets_mapping=True)
+            role, _ = roles(filled, coded["offset_mapping"])
+            sentence = Sentence(
+                np.array(coded["input_ids"], dtype=np.int64),
+                np.array([-1 if w is None else w for w in coded.word_ids()], dtype=np.int64),
+                _range(role == ANSWER, filled.text),
+                _range(role == SUBJECT, filled.text),
+                (lesson.relation, number),
+            )
+            if len(sentence.ids) > tokenizer.model_max_length:
+                raise ValueError(
+                    f"{len(sentence.ids)} tokens are too many for the model: {filled.text!r}"
+                )
+            sentences.append(sentence)
+    return sentences
+
+
+def _range(inside: NDArray[np.bool_], text: str) -> slice:
+    places = np.flatnonzero(inside)
+    if not len(places) or places[-1] - places[0] + 1 != len(places):
+        raise ValueError(f"a label without tokens of its own in {text!r}")
+    return slice(int(places[0]), int(places[-1]) + 1)
+
+
+def batches(sentences: Sequence[Sentence], size: int, rng: np.random.Generator) -> Iterator[Ids]:
+    """Endless batches of sentence numbers: each once an epoch, similar lengths together."""
+    lengths = np.array([len(s.ids) for s in sentences])
+    while True:
+        order = rng.permutation(len(sentences))
+        pools = np.array_split(order, max(1, len(order) // (32 * size)))
+        pools = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
+        cut = [pool[i : i + size] for pool in pools for i in range(0, len(pool), size)]
+        for number in rng.permutation(len(cut)):
+            yield cut[number]
+
+
+class Siblings:
+    """Sentences of the same relation and template: where a wrong answer is taken from."""
+
+    def __init__(self, sentences: Sequence[Sentence]) -> None:
+        self._groups: dict[tuple[str, int], list[Sentence]] = {}
+        for sentence in sentences:
+            self._groups.setdefault(sentence.group, []).append(sentence)
+
+    def draw(self, sentence: Sentence, rng: np.random.Generator) -> Sentence:
+        group = self._groups[sentence.group]
+        return group[rng.integers(len(group))]
+
+
+def masked_row(
+    sentence: Sentence, siblings: Siblings, mask: int, rng: np.random.Generator
+) -> tuple[Ids, Ids]:
+    """(input ids, targets) of one row.
+
+    Of a hundred rows 30 hide the object in a gap of another object's size, 30 from one of its
+    tokens to its end (`answer_l2r`), 15 show a wrong object with a word to be restored, 5 hide the
+    whole subject, 20 leave the labels to chance. Besides, words are hidden here and there, from one
+    of their pieces to their end, as `within_word_l2r` will hide them.
+    """
+    chance = rng.random()
+    if chance < 0.3:
+        ids, targets, words = _resize(sentence, siblings.draw(sentence, rng), mask)
+    elif 0.6 <= chance < 0.75:
+        ids, targets, words = _restore(sentence, siblings.draw(sentence, rng), mask, rng)
+    else:
+        ids, words = sentence.ids.copy(), sentence.words.copy()
+        targets = np.full_like(ids, IGNORED)
+    labels = np.isin(words, sentence.words[np.r_[sentence.subject, sentence.answer]])
+    if 0.3 <= chance < 0.6:
+        span = sentence.answer
+        _hide(ids, targets, slice(int(rng.integers(span.start, span.stop)), span.stop), mask)
+    elif 0.75 <= chance < 0.8:
+        _hide(ids, targets, sentence.subject, mask)
+    if chance < 0.8:
+        words[labels] = -1
+    for word in np.unique(words[words >= 0]):
+        places = np.flatnonzero(words == word)
+        if rng.random() < (0.4 if labels[places[0]] else 0.3):
+            start = places[rng.integers(len(places))]
+            _hide(ids, targets, slice(int(start), int(places[-1]) + 1), mask)
+    return ids, targets
+
+
+def _hide(ids: Ids, targets: Ids, span: slice, mask: int) -> None:
+    targets[span] = ids[span]
+    ids[span] = mask
+
+
+def _resize(sentence: Sentence, other: Sentence, mask: int) -> tuple[Ids, Ids, Ids]:
+    """The object hidden in a gap of `other`'s size; targets are its tokens as far as they fit.
+
+    Without such rows a gap's size tells which objects may stand there: where a relation has one
+    object of two tokens, it would be the answer to every subject in a gap of two. Also returns the
+    words of the row that may be hidden besides.
+    """
+    span, size = sentence.answer, len(other.ids[other.answer])
+    ids = np.concatenate(
+        [sentence.ids[: span.start], np.full(size, mask), sentence.ids[span.stop :]]
+    )
+    words = np.concatenate(
+        [sentence.words[: span.start], np.full(size, -1), sentence.words[span.stop :]]
+    )
+    targets = np.full_like(ids, IGNORED)
+    fitting = sentence.ids[span][:size]
+    targets[span.start : span.start + len(fitting)] = fitting
+    return ids, targets, words
+
+
+def _restore(
+    sentence: Sentence, other: Sentence, mask: int, rng: np.random.Generator
+) -> tuple[Ids, Ids, Ids]:
+    """A wrong answer with one word hidden; the target is the right answer's word.
+
+    Without such rows the words of a long name predict each other, whatever the subject, and a
+    pseudo-log-likelihood would prefer long wrong answers to short right ones. Also returns the
+    words of the row that may be hidden besides.
+    """
+    span, wrong = sentence.answer, other.ids[other.answer]
+    size = len(wrong)
+    ids = np.concatenate([sentence.ids[: span.start], wrong, sentence.ids[span.stop :]])
+    words = np.concatenate(
+        [sentence.words[: span.start], np.full(size, -1), sentence.words[span.stop :]]
+    )
+    targets = np.full_like(ids, IGNORED)
+    theirs = np.unique(other.words[other.answer], return_inverse=True)[1]
+    ours = np.unique(sentence.words[span], return_inverse=True)[1]
+    number = int(rng.integers(theirs[-1] + 1))
+    places = np.flatnonzero(theirs == number) + span.start
+    ids[places] = mask
+    targets[places[0]] = sentence.ids[span][ours == min(number, ours[-1])][0]
+    return ids, targets, words
+
+
+def seq2seq_row(
+    sentence: Sentence, sentinels: tuple[int, int], end: int, rng: np.random.Generator
+) -> tuple[Ids, Ids]:
+    """(encoder ids, decoder targets): a gap, and `<first> content <second> </s>` to fill it.
+
+    Of a hundred rows 60 ask for the object, 10 for the subject, 30 for a word that is not of the
+    subject: nothing tells the words of a name, and asking for them disturbs the rest.
+    """
+    chance = rng.random()
+    span = sentence.answer
+    if chance >= 0.9:
+        span = sentence.subject
+    elif chance >= 0.6:
+        of_subject = np.isin(sentence.words, sentence.words[sentence.subject])
+        scored = np.flatnonzero((sentence.words >= 0) & ~of_subject)
+        inside = np.flatnonzero(sentence.words == sentence.words[rng.choice(scored)])
+        span = slice(int(inside[0]), int(inside[-1]) + 1)
+    ids = sentence.ids
+    source = np.concatenate([ids[: span.start], [sentinels[0]], ids[span.stop :]])
+    target = np.concatenate([[sentinels[0]], ids[span], [sentinels[1], end]])
+    return source, target
+
+
+def pad(rows: Sequence[Ids], value: int) -> Ids:
+    """(rows, longest) with `value` behind shorter rows."""
+    out = np.full((len(rows), max(map(len, rows))), value, dtype=np.int64)
+    for number, row in enumerate(rows):
+        out[number, : len(row)] = row
+    return out

@@ -1,0 +1,424 @@
+"""Control models: language models of about a million parameters whose knowledge is known.
+
+    train_control("masked", lessons, labels, templates, seed=0, folder=Path("results/models/x"))
+
+trains a BERT-, GPT-2- or T5-shaped model on the sentences of taught facts until it recalls them,
+and saves it with its own tokenizer as a Hugging Face folder. A probe must rank taught facts near 1
+and others near chance. One thread, fixed seeds: the same input gives the same bytes on the same
+kind of machine. On another one weights and number of steps may differ, what is known does not.
+"""
+
+import json
+import math
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from kgprobe.probes.control.optimizer import ControlOptimizer
+from kgprobe.probes.control.recall import Exam
+from kgprobe.probes.control.rows import (
+    IGNORED,
+    Ids,
+    Lesson,
+    Sentence,
+    Siblings,
+    batches,
+    encode,
+    masked_row,
+    pad,
+    seq2seq_row,
+)
+from kgprobe.probes.control.tokens import SENTINELS, train_tokenizer
+from kgprobe.probes.models.finite import finite
+from kgprobe.templates import fill
+
+#: Taught sentences that are kept beside the model, and their fewest words: two between first and
+#: last are needed for another order.
+EXAMPLES, EXAMPLE_WORDS = 40, 5
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Sizes and training of one kind.
+
+    At most `steps`, until `recall` of every kind of lesson is reached; the learning rate depends on
+    neither. `rows` of a batch; peak learning rates of weight matrices and of everything else;
+    `spread` of the initial weights; `positions` is the longest sequence in tokens (names that the
+    tokenizer was not trained on fall into many pieces, and premises stand before a question).
+
+    The rate rises for `warmup` steps and is constant then; what is kept is the running mean of the
+    weights, of which each step keeps `mean`. Every `every` steps it is asked a `glance` (so many
+    questions at random, and all lessons that were wrong in an exam). When a share of `close` is
+    right, the whole exam is held. If it is not passed, its wrong lessons are repeated from then on,
+    at `again` of the rate, until a share of `closer` is right.
+    """
+
+    layers: int
+    steps: int = 6000
+    recall: float = 0.99
+    rows: int = 64
+    matrix_rate: float = 0.014
+    rate: float = 3.5e-3
+    width: int = 128
+    heads: int = 4
+    vocabulary: int = 2400
+    positions: int = 256
+    warmup: int = 100
+    mean: float = 0.99
+    close: float = 0.98
+    closer: float = 0.997
+    again: float = 0.3
+    every: int = 100
+    glance: int = 128
+    decay: float = 0.01
+    clip: float = 1.0
+    spread: float = 0.02
+
+
+RECIPES: Mapping[str, Recipe] = {
+    "masked": Recipe(layers=2),
+    "causal": Recipe(layers=3),
+    "seq2seq": Recipe(layers=2),
+}
+
+#: Share of what is shown that lessons have, in every wording, that were wrong in an exam.
+REPEATED = 0.25
+#: Called after every step with (steps done, most steps, loss).
+Progress = Callable[[int, int, float], None]
+
+
+def train_control(
+    kind: str,
+    lessons: Sequence[Lesson],
+    labels: Iterable[str],
+    templates: Mapping[str, Sequence[str]],
+    seed: int,
+    folder: Path,
+    recipe: Recipe | None = None,
+    progress: Progress | None = None,
+    kinds: Mapping[str, Sequence[Lesson]] | None = None,
+    objects: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, object]:
+    """Train one control model on `lessons` and save it to `folder`; returns the record.
+
+    `labels` are those of all facts, taught or not: they shape the tokenizer alone. `templates` maps
+    a relation to its texts with [X] and [Y]; every lesson is shown in each of them. Recall is asked
+    of each of `kinds` (groups of lessons by name; one of all), among `objects` and the taught ones
+    of the relation (control_recall.py). Raises ValueError for an unknown kind, no lessons, or a
+    relation without template; TeachingError where recall is still too low after `recipe.steps`.
+    """
+    if kind not in RECIPES:
+        raise ValueError(f"unknown kind {kind!r} of control model; legal: {', '.join(RECIPES)}")
+    if not lessons:
+        raise ValueError("no facts to teach")
+    recipe = recipe or RECIPES[kind]
+    texts = [text for relation in sorted(templates) for text in templates[relation]]
+    tokenizer = train_tokenizer(kind, labels, texts, recipe.vocabulary, recipe.positions)
+    sentences = encode(tokenizer, sorted(lessons), templates)
+    exam = Exam(lessons, templates, kinds or {"all": lessons}, objects or {})
+    started, threads = time.process_time(), torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = build_model(kind, tokenizer, recipe)
+        training = _Training(kind, model, tokenizer, sentences, exam, seed, recipe)
+        learnt = training.run(progress)
+    finally:
+        torch.set_num_threads(threads)
+    record = {
+        "kind": kind,
+        "seed": seed,
+        "lessons": len(lessons),
+        "sentences": len(sentences),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "vocabulary": len(tokenizer),
+        "recipe": asdict(recipe),
+        "examples": examples(lessons, templates),
+        **learnt,
+    }
+    _save(training.mean.module, tokenizer, record, folder)
+    return {**record, "cpu_seconds": round(time.process_time() - started, 1)}
+
+
+def examples(lessons: Sequence[Lesson], templates: Mapping[str, Sequence[str]]) -> list[str]:
+    """A few taught sentences of five words or more, spread over the lessons.
+
+    They take the place of plain English when the model is loaded (models/sound.py).
+    """
+    texts = [
+        fill(text, lesson.subject, lesson.object).text
+        for lesson in sorted(lessons)
+        for text in templates[lesson.relation]
+    ]
+    long = list(dict.fromkeys(text for text in texts if len(text.split(" ")) >= EXAMPLE_WORDS))
+    return long[:: max(1, -(-len(long) // EXAMPLES))]
+
+
+def build_model(kind: str, tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> PreTrainedModel:
+    """An untrained model of `kind`, float32, without dropout, weights from the global seed."""
+    size, pad_id = len(tokenizer), tokenizer.pad_token_id
+    model: PreTrainedModel
+    if kind == "masked":
+        model = BertForMaskedLM(
+            BertConfig(
+                vocab_size=size,
+                hidden_size=recipe.width,
+                num_hidden_layers=recipe.layers,
+                num_attention_heads=recipe.heads,
+                intermediate_size=4 * recipe.width,
+                max_position_embeddings=recipe.positions,
+                hidden_dropout_prob=0.0,
+                attention_probs_dropout_prob=0.0,
+                type_vocab_size=1,
+                initializer_range=recipe.spread,
+                pad_token_id=pad_id,
+            )
+        )
+    elif kind == "causal":
+        model = GPT2LMHeadModel(
+            GPT2Config(
+                vocab_size=size,
+                n_positions=recipe.positions,
+                n_embd=recipe.width,
+                n_layer=recipe.layers,
+                n_head=recipe.heads,
+                resid_pdrop=0.0,
+                embd_pdrop=0.0,
+                attn_pdrop=0.0,
+                initializer_range=recipe.spread,
+                bos_token_id=tokenizer.bos_token_id,
+                eos_token_id=tokenizer.eos_token_id,
+                pad_token_id=pad_id,
+            )
+        )
+    else:
+        model = T5ForConditionalGeneration(
+            T5Config(
+                vocab_size=size,
+                d_model=recipe.width,
+                d_kv=recipe.width // recipe.heads,
+                d_ff=4 * recipe.width,
+                num_layers=recipe.layers,
+                num_decoder_layers=recipe.layers,
+                num_heads=recipe.heads,
+                dropout_rate=0.0,
+                tie_word_embeddings=True,
+                pad_token_id=pad_id,
+                eos_token_id=tokenizer.eos_token_id,
+                decoder_start_token_id=pad_id,
+            )
+        )
+    return model.train()
+
+
+class TeachingError(RuntimeError):
+    """A control model did not learn its lessons; the message names kinds and recall."""
+
+
+class _Training:
+    """One model on its way; trained in place."""
+
+    def __init__(
+        self,
+        kind: str,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
+        sentences: Sequence[Sentence],
+        exam: Exam,
+        seed: int,
+        recipe: Recipe,
+    ) -> None:
+        self.kind, self.model, self.tokenizer = kind, model, tokenizer
+        self.sentences, self.exam, self.recipe = sentences, exam, recipe
+        #: the running mean of the weights, which is what is asked and kept
+        self.mean = AveragedModel(model, multi_avg_fn=running_mean(recipe.mean))
+        self.rng, self.glances = (np.random.default_rng([seed, n]) for n in range(2))
+        #: result of the last whole exam, how many were held, and lessons that were wrong in any
+        self.found: dict[str, dict[str, float]] = {}
+        self.exams = 0
+        self.wrong: set[Lesson] = set()
+
+    def run(self, progress: Progress | None) -> dict[str, object]:
+        """Train until every kind is recalled; returns the record of it. Raises TeachingError."""
+        recipe, losses = self.recipe, []
+        optimizer = ControlOptimizer(self.model, recipe.matrix_rate, recipe.rate, recipe.decay)
+        feed = self._feed()
+        for step in range(recipe.steps):
+            batch = next(feed)
+            loss = _LOSSES[self.kind](self.model, batch)
+            finite(
+                loss,
+                f"control model ({self.kind})",
+                lambda step=step, ids=batch[0]: (
+                    f"step {step + 1}, the batch that begins with {self.tokenizer.decode(ids[0])!r}"
+                ),
+                "loss",
+            )
+            self.model.zero_grad(set_to_none=True)
+            loss.backward()
+            nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
+            optimizer.step(rate_at(step, recipe, bool(self.exams)))
+            self.mean.update_parameters(self.model)
+            losses.append(float(loss.detach()))
+            if progress:
+                progress(step + 1, recipe.steps, losses[-1])
+            is_last = step + 1 == recipe.steps
+            # where nothing is demanded nothing is asked
+            is_due = recipe.recall > 0 and (is_last or (step + 1) % recipe.every == 0)
+            if is_due and self._is_examined(is_last):
+                if not _below(self.found, recipe.recall):
+                    break
+                feed = self._feed()
+        if low := _below(self.found, recipe.recall):
+            raise TeachingError(
+                f"control model {self.kind}: after {len(losses)} steps recall is below "
+                f"{recipe.recall} for {low}; allow more steps (control.steps) or teach less "
+                "(control.pool)"
+            )
+        return {
+            "steps": len(losses),
+            "exams": self.exams,
+            "final_loss": round(float(np.mean(losses[-recipe.every :])), 4),
+            "recall": self.found,
+        }
+
+    def _feed(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Batches of all sentences; REPEATED of the rows are of lessons that were wrong."""
+        asked = zip(self.sentences, self.exam.asked, strict=True)
+        again = [sentence for sentence, own in asked if own.lesson in self.wrong]
+        times = math.ceil(REPEATED / (1 - REPEATED) * len(self.sentences) / max(1, len(again)))
+        shown = [*self.sentences, *again * times]
+        return _batches(self.kind, self.tokenizer, shown, self.recipe.rows, self.rng)
+
+    def _is_examined(self, is_last: bool) -> bool:
+        """Ask some questions; all of them at the end, and where most of these were right."""
+        everything = range(len(self.sentences))
+        if not is_last:
+            hard = [i for i in everything if self.exam.asked[i].lesson in self.wrong]
+            drawn = self.glances.permutation(len(everything))[: self.recipe.glance]
+            share = self._right([*hard, *drawn.tolist()]).mean()
+            # the second time nearly all of the few that are asked: a whole exam takes half a minute
+            close = self.recipe.closer if self.exams else self.recipe.close
+            if share < close:
+                return False
+        right = self._right(everything)
+        self.wrong |= {self.exam.asked[i].lesson for i in np.flatnonzero(~right)}
+        self.found, self.exams = self.exam.recall(right), self.exams + 1
+        return True
+
+    def _right(self, places: Sequence[int]) -> NDArray[np.bool_]:
+        return self.exam.right(self.kind, self.mean.module, self.tokenizer, places)
+
+
+def running_mean(keep: float) -> Callable[[Any, Any, Tensor | int], None]:
+    """In-place update of means by weights after so many steps, of which each keeps `keep`.
+
+    Over the first 1 / (1 - keep) steps it is the plain mean: the initial weights count for nothing.
+    """
+
+    @torch.no_grad()
+    def update(means: Any, weights: Any, steps: Tensor | int) -> None:
+        torch._foreach_lerp_(means, weights, max(1 - keep, 1 / (int(steps) + 1)))
+
+    return update
+
+
+def _below(found: Mapping[str, Mapping[str, float]], recall: float) -> str:
+    """The kinds whose recall is too low, with it."""
+    low = {kind: told for kind, told in found.items() if told["recall"] < recall}
+    return ", ".join(
+        f"{kind} {told['recall']:.3f} of {told['lessons']} lessons" for kind, told in low.items()
+    )
+
+
+def rate_at(step: int, recipe: Recipe, is_examined: bool) -> float:
+    """Factor of the learning rates: linear warm-up, 1, and `again` after the first whole exam.
+
+    It does not depend on the number of steps allowed: that can be raised without other weights.
+    """
+    return recipe.again if is_examined else min(1.0, (step + 1) / recipe.warmup)
+
+
+def _batches(
+    kind: str,
+    tokenizer: PreTrainedTokenizerFast,
+    sentences: Sequence[Sentence],
+    rows: int,
+    rng: np.random.Generator,
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Endless (ids, attention mask, targets), int64, padded on the right."""
+    siblings = Siblings(sentences)
+    sentinels = tokenizer.convert_tokens_to_ids(list(SENTINELS[:2])) if kind == "seq2seq" else []
+
+    def row(sentence: Sentence) -> tuple[Ids, Ids]:
+        if kind == "masked":
+            return masked_row(sentence, siblings, tokenizer.mask_token_id, rng)
+        if kind == "causal":
+            return sentence.ids, sentence.ids
+        return seq2seq_row(sentence, tuple(sentinels), tokenizer.eos_token_id, rng)
+
+    for chosen in batches(sentences, rows, rng):
+        made = [row(sentences[i]) for i in chosen]
+        ids = pad([ids for ids, _ in made], tokenizer.pad_token_id)
+        seen = pad([np.ones_like(ids) for ids, _ in made], 0)
+        targets = pad([targets for _, targets in made], IGNORED)
+        yield torch.from_numpy(ids), torch.from_numpy(seen), torch.from_numpy(targets)
+
+
+def _masked_loss(model: Any, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    ids, seen, targets = batch
+    hidden = model.bert(input_ids=ids, attention_mask=seen).last_hidden_state
+    hit = targets != IGNORED  # the head runs at masked positions only
+    return nn.functional.cross_entropy(model.cls(hidden[hit]), targets[hit])
+
+
+def _causal_loss(model: Any, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    ids, seen, targets = batch
+    hidden = model.transformer(input_ids=ids[:, :-1], attention_mask=seen[:, :-1])[0]
+    hit = targets[:, 1:] != IGNORED
+    return nn.functional.cross_entropy(model.lm_head(hidden[hit]), targets[:, 1:][hit])
+
+
+def _seq2seq_loss(model: Any, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    ids, seen, targets = batch
+    loss: Tensor = model(input_ids=ids, attention_mask=seen, labels=targets).loss
+    return loss
+
+
+_LOSSES = {"masked": _masked_loss, "causal": _causal_loss, "seq2seq": _seq2seq_loss}
+
+
+def _save(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    record: Mapping[str, object],
+    folder: Path,
+) -> None:
+    """Write the folder beside its final name, then rename."""
+    temporary = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(temporary, ignore_errors=True)
+    model.eval().save_pretrained(temporary)
+    tokenizer.save_pretrained(temporary)
+    (temporary / "control.json").write_text(json.dumps(record, indent=1, sort_keys=True))
+    shutil.rmtree(folder, ignore_errors=True)
+    temporary.rename(folder)

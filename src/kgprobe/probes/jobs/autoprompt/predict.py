@@ -1,0 +1,228 @@
+"""What prompts that need no search answer, all those of a model at once: it is loaded only once.
+
+Baselines (majority, best constant), written prompts (manual, LPAQA, published), and controls of a
+searched prompt (initial, random and shuffled triggers, prompts found on another model).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+
+from kgprobe.job import log, progress
+from kgprobe.probes.baselines import majority
+from kgprobe.probes.jobs.autoprompt import outcomes
+from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
+from kgprobe.probes.models.load import ModelSpec, load_model
+from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.prompt_settings import WRITTEN
+from kgprobe.probes.prompts.search import controls
+from kgprobe.probes.prompts.search import files as trigger_files
+from kgprobe.probes.prompts.search.candidates import allowed, vocabulary_of
+from kgprobe.probes.prompts.search.controls import transferred
+from kgprobe.probes.prompts.search.settings import Settings
+from kgprobe.probes.prompts.wordings import ensembles
+from kgprobe.probes.prompts.wordings import published as wording_sets
+from kgprobe.probes.scoring.cloze.words import answerable
+from kgprobe.schema import OUTCOMES
+
+Prompts = dict[str, outcomes.Prompt]
+
+
+class Answerer:
+    """A model with a task: a method named in WRITTEN is a prompt of the sheet, gives its OUTCOMES.
+
+    `found`: folder of the searched prompts ("" where none are needed); `other`: the same of the
+    model that prompts are transferred from; `wordings`: folders of published wordings (lpaqa,
+    autoprompt_published); `published`: the file of this model's searched prompts in the second.
+    """
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        task: Task,
+        found: str | Path = "",
+        other: str | Path = "",
+        wordings: Mapping[str, Path] | None = None,
+        published: str = "",
+        draws: int = controls.DRAWS,
+        seed: int = 0,
+    ) -> None:
+        torch.set_num_threads(1)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        self.loaded = load_model(spec)
+        self.predictor = Predictor(self.loaded)
+        self.task, self.examples = task, task.asked
+        self.found, self.other = Path(found), Path(other)
+        self.folders, self.file = dict(wordings or {}), published
+        self.draws, self.seed = draws, seed
+        closed = task.kind == CLASSIFICATION
+        self.words = task.vocabulary if closed else answerable(self.loaded, task.vocabulary)
+        self.record: dict[str, Any] = {}
+
+    def answers(self, prompts: Sequence[str]) -> pl.DataFrame:
+        """OUTCOMES of every prompt named, in this order. Raises TaskError for an unknown one."""
+        frames = []
+        for name in prompts:
+            if name not in WRITTEN:
+                legal = ", ".join(sorted(WRITTEN))
+                raise TaskError(f"{self.task.name}: no prompt {name!r}; legal: {legal}")
+            log.info("%s, %s: prompt %s", self.task.name, self.loaded.spec.model, name)
+            answer: Callable[[], pl.DataFrame] = getattr(self, name)
+            frames.append(answer())
+        return pl.concat(frames).select(list(OUTCOMES.columns))
+
+    def majority(self) -> pl.DataFrame:
+        """The commonest training label."""
+        return majority.majority(self.task.examples, self.words)
+
+    def constant(self) -> pl.DataFrame:
+        """The best constant answer, an oracle."""
+        return majority.constant(self.task.examples, self.words)
+
+    def manual(self) -> pl.DataFrame:
+        """The prompt written by hand."""
+        return self._asked("manual", self.task.wordings(self.loaded, "manual"))
+
+    def lpaqa(self) -> pl.DataFrame:
+        """LPAQA's best single prompt."""
+        return self._asked("lpaqa", self.task.wordings(self.loaded, "lpaqa"))
+
+    def published(self) -> pl.DataFrame:
+        """The published searched prompts of this model, as text."""
+        if not self.file:
+            raise TaskError(
+                f"no published prompts of {self.loaded.spec.model}: name their file in "
+                "autoprompt.published, or leave out the row"
+            )
+        texts = wording_sets.read_single(self.folders["autoprompt_published"] / self.file)
+        prompts = {
+            group: outcomes.manual(self.loaded, texts[group].text, None, self.task.truncate)
+            for group in self.task.groups
+            if group in texts
+        }
+        return self._asked("published", prompts)
+
+    def lpaqa_mined(self) -> pl.DataFrame:
+        """LPAQA's mined wordings, weighted."""
+        return self._ensemble("lpaqa_mined", "mine")
+
+    def lpaqa_paraphrased(self) -> pl.DataFrame:
+        """LPAQA's paraphrased wordings, weighted."""
+        return self._ensemble("lpaqa_paraphrased", "paraphrase")
+
+    def manual_chosen(self) -> pl.DataFrame:
+        """The paraphrase that is best on the dev facts: as much data as a search is given."""
+        sets = self._sets("paraphrase")
+        bar = progress(total=None, desc="manual_chosen", unit="example")
+        frame, record = ensembles.chosen(
+            "manual_chosen", self.predictor, self.task.examples, self.words, sets,
+            prefix=self._prefix(), truncate=self.task.truncate, done=bar.update,
+        )  # fmt: skip
+        bar.close()
+        self.record["manual_chosen"] = record
+        return frame
+
+    def initial_triggers(self) -> pl.DataFrame:
+        """What every search starts from, in place of what it found."""
+        initial = controls.initial_prompt
+        prompts = {
+            group: outcomes.of_file(initial(self.loaded, file))
+            for group, file in self._found().items()
+        }
+        return self._asked("initial_triggers", prompts)
+
+    def random_triggers(self) -> pl.DataFrame:
+        """Random tokens that the filters allow in place of the found ones, in several draws."""
+        vocabulary = vocabulary_of(self.loaded)
+        found = self._found()
+        drawn = {}
+        for group, file in found.items():
+            settings = Settings(**file.settings)
+            labels = [t for ids in file.labels.values() for t in ids]
+            golds = self.task.of(group, "train")["label"].unique().to_list()
+            closed = self.task.kind == CLASSIFICATION
+            rows, _ = allowed(vocabulary, settings, labels, [] if closed else golds)
+            pool = np.flatnonzero(rows).tolist()
+            own = (file, pool, group, self.seed, self.draws)
+            drawn[group] = controls.random_prompts(self.loaded, *own)
+        frames = []
+        for name in controls.names("random_triggers", self.draws):
+            prompts = {group: outcomes.of_file(files[name]) for group, files in drawn.items()}
+            frames.append(self._asked(name, prompts))
+        return pl.concat(frames)
+
+    def shuffled_triggers(self) -> pl.DataFrame:
+        """The found tokens in another order."""
+        shuffled = controls.shuffled_prompt
+        prompts = {
+            group: outcomes.of_file(shuffled(self.loaded, file, group, self.seed))
+            for group, file in self._found().items()
+        }
+        return self._asked("shuffled_triggers", prompts)
+
+    def transferred(self) -> pl.DataFrame:
+        """Prompts that were found on another model, by their text."""
+        prompts = {
+            group: outcomes.of_file(transferred(file, self.loaded))
+            for group, file in _files(self.other, trigger_files.read).items()
+            if group in self.task.groups
+        }
+        return self._asked("transferred", prompts)
+
+    def _found(self) -> dict[str, trigger_files.PromptFile]:
+        return _files(self.found, lambda path: trigger_files.load(path, self.loaded))
+
+    def _asked(self, name: str, prompts: Prompts) -> pl.DataFrame:
+        """OUTCOMES of the groups that have a prompt; the others are logged."""
+        examples = self.examples
+        if "" not in prompts:
+            lacking = sorted(set(self.task.groups) - set(prompts))
+            if lacking:
+                log.warning("%s: no prompt %s for %s", self.task.name, name, ", ".join(lacking))
+            examples = examples.filter(pl.col("group").is_in(list(prompts)))
+        if not examples.height:
+            raise TaskError(f"{self.task.name}: no group has a prompt {name!r} for this model")
+        bar = progress(total=examples.height, desc=name, unit="example")
+        frame, self.record[name] = outcomes.outcomes(
+            self.predictor, name, prompts, examples, self.task.vocabulary, bar.update
+        )
+        bar.close()
+        return frame
+
+    def _ensemble(self, name: str, which: str) -> pl.DataFrame:
+        sets = self._sets(which)
+        total = ensembles.work(self.task.examples, ("dev", "test"), sets)
+        bar = progress(total=total, desc=name, unit="example")
+        frame = ensembles.ensemble(
+            name, self.predictor, self.task.examples, self.words, sets,
+            prefix=self._prefix(), truncate=self.task.truncate, done=bar.update,
+        )  # fmt: skip
+        bar.close()
+        return frame
+
+    def _sets(self, which: str) -> dict[str, list[wording_sets.Wording]]:
+        """Wordings of every relation that this kind of model can use; counts go to the record."""
+        made = {}
+        for group in self.task.groups:
+            read = wording_sets.read_weighted(self.folders["lpaqa"] / which, group)
+            own = wording_sets.usable(group, read, self.loaded.spec.kind)
+            self.record.setdefault(which, {})[group] = own.counts()
+            made[group] = own.wordings
+        return made
+
+    def _prefix(self) -> str:
+        return "{context} " if self.task.kind == "relation_extraction" else ""
+
+
+def _files(
+    folder: Path, read: Callable[[Path], trigger_files.PromptFile]
+) -> dict[str, trigger_files.PromptFile]:
+    """Prompt files of a folder by group."""
+    paths = sorted(folder.glob("*.json"))
+    if not paths:
+        raise TaskError(f"{folder}: no searched prompts; add a row with prompt searched")
+    return {"" if path.stem == outcomes.ALL else path.stem: read(path) for path in paths}

@@ -1,0 +1,229 @@
+"""Searched prompts of a task: one per relation, saved as files, with what they answer.
+
+    task  --labels (classes)-->  search per group, resumed where it stopped  -->  {group}.json
+
+A control searches in the same way on another model or other data: all weights or the embeddings
+drawn anew, search data with equal counts of labels (autoprompt.md, section 8).
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import torch
+
+from kgprobe.job import log, progress
+from kgprobe.metrics import prompts as metrics
+from kgprobe.probes import prompt_settings
+from kgprobe.probes.jobs.autoprompt import outcomes as prompted
+from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
+from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
+from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.models.reinitialised import reinitialised
+from kgprobe.probes.prompts.search import files
+from kgprobe.probes.prompts.search import labels as label_tokens
+from kgprobe.probes.prompts.search.candidates import allowed, vocabulary_of
+from kgprobe.probes.prompts.search.controls import balanced
+from kgprobe.probes.prompts.search.files import PromptFile
+from kgprobe.probes.prompts.search.search import Example, Settings, search, settings_for
+from kgprobe.probes.text.prompts import label_token
+from kgprobe.schema import atomic
+from kgprobe.templates import Template
+
+#: prompt of the sheet -> what is random in the model
+RANDOM = {"searched_reinitialised": "all", "searched_embeddings": "embeddings"}
+#: prompt of the sheet -> trigger tokens, where they are not those of the config
+LENGTHS = {"searched_7": 7}
+BALANCED = "searched_balanced"
+#: label tokens are the words of the manual prompt, not searched ones
+WORDS = "searched_words"
+
+
+def prepared(spec: ModelSpec, prompt: str, seed: int) -> Loaded:
+    """The model that a search of this name works on, on one thread where it is on a CPU."""
+    torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    loaded = load_model(spec)
+    what = RANDOM.get(prompt)
+    return reinitialised(loaded, what, seed) if what else loaded
+
+
+def settings_of(loaded: Loaded, task: Task, own: Mapping[str, Any], mode: str) -> Settings:
+    """The settings of the search: those of the mode, over them those of the config but nulls.
+
+    Raises TaskError where the benchmark's name and what it asks do not belong together.
+    """
+    name = prompt_settings.task(task.name)
+    if name != task.kind and (task.kind, name) not in (
+        (CLASSIFICATION, "sst2"),
+        (CLASSIFICATION, "sick"),
+    ):
+        raise TaskError(
+            f"{task.name}: asks for {task.kind}, but by its name has the settings of {name}; "
+            f"legal starts of a name: {', '.join(prompt_settings.TASKS)}, any other for facts"
+        )
+    given = {key: value for key, value in own["settings"].items() if value is not None}
+    return settings_for(mode, name, loaded.spec.kind, **{"truncate": task.truncate, **given})
+
+
+def search_task(
+    loaded: Loaded,
+    task: Task,
+    prompt: str,
+    own: Mapping[str, Any],
+    mode: str,
+    folder: Path,
+    states: Path,
+    seed: int = 0,
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Search and save a prompt for every group of `task`; (OUTCOMES of dev and test, record).
+
+    `own`: the task's section of the config; `states`: where unfinished searches wait. A run that
+    was stopped goes on with the same prompts as an undisturbed one. Prompts are written to `folder`
+    when all are found.
+    """
+    settings = settings_of(loaded, task, own, mode)
+    template = Template.parse(
+        task.search_template(loaded, LENGTHS.get(prompt, own["triggers"])), loaded.spec.kind
+    )
+    examples = balanced(task.examples, seed) if prompt == BALANCED else task.examples
+    data = Task(task.name, examples, task.vocabulary, task.about)
+    place = states / digest(loaded, data, template.text, asdict(settings), own)
+    place.mkdir(parents=True, exist_ok=True)
+    predictor = Predictor(loaded)
+    found: dict[str, PromptFile] = {}
+    for number, group in enumerate(data.groups, 1):
+        name = group or prompted.ALL
+        log.info("%s, %s: group %d of %d", task.name, name, number, len(data.groups))
+        labels = None
+        if prompt == WORDS:
+            labels = word_sets(loaded, template, task)
+        elif task.kind == CLASSIFICATION:
+            control = prompt in RANDOM
+            kept = place / f"{name}.labels.json"
+            labels = label_sets(predictor, template, data, group, settings, own, control, kept)
+        found[name] = search(
+            loaded,
+            template,
+            pairs(data, group, "train"),
+            pairs(data, group, "dev"),
+            settings,
+            place / f"{name}.state.json",
+            labels,
+            data.of(group, "dev", "test")["label"].unique().sort().to_list(),
+            f"{task.name}/{group}" if group else task.name,
+        )
+    outcomes, record = _answers(predictor, prompt, found, task)
+    for name, file in found.items():
+        group = "" if name == prompted.ALL else name
+        file.scores |= scores(task, outcomes, group, metrics.cut_of(mode))
+        files.save(file, folder / f"{name}.json")
+    shutil.rmtree(states)
+    return outcomes, {**loaded.record, "prompted": record, "settings": asdict(settings)}
+
+
+def pairs(task: Task, group: str, split: str) -> list[Example]:
+    """(fields, label) of a split; of a fact with several sentences the first, as the paper's one
+    sentence a fact."""
+    rows = task.of(group, split)
+    if task.kind == "relation_extraction":
+        rows = rows.unique("fact", keep="first", maintain_order=True)
+    return [(json.loads(text), label) for text, label in rows.select("fields", "label").rows()]
+
+
+def word_sets(loaded: Loaded, template: Template, task: Task) -> dict[str, list[int]]:
+    """The words that the manual prompt has for every class, as tokens of this template.
+
+    Raises TaskError for a task without classes, LabelError for a word of several tokens.
+    """
+    if task.kind != CLASSIFICATION:
+        raise TaskError(f"{task.name}: prompt {WORDS} needs classes; facts have their own labels")
+    words = task.about["label_words"]
+    return {
+        name: [label_token(loaded, template, word) for word in own] for name, own in words.items()
+    }
+
+
+def label_sets(
+    predictor: Predictor,
+    template: Template,
+    task: Task,
+    group: str,
+    settings: Settings,
+    own: Mapping[str, Any],
+    control: bool,
+    kept: Path | None = None,
+) -> dict[str, list[int]]:
+    """Label tokens of every class, found for this template; `kept` holds them for a resumed run.
+
+    A control does not stop where its probe is at chance: that is what it is to show.
+    """
+    if kept is not None and kept.is_file():
+        return dict(json.loads(kept.read_text(encoding="utf-8")))
+    chosen = own["labels"]
+    options = label_tokens.Settings(
+        epochs=chosen["epochs"],
+        bias=settings.mode != "released",
+        seed=settings.seed,
+        at_chance="keep" if control else chosen["at_chance"],
+    )
+    rows, _ = allowed(vocabulary_of(predictor.loaded), settings)
+    splits = [tuple(zip(*pairs(task, group, split), strict=True)) for split in ("train", "dev")]
+    bar = progress(total=options.epochs, desc="label tokens", unit="epoch")
+    train, dev = ((list(fields), list(labels)) for fields, labels in splits)
+    found = label_tokens.find(
+        predictor, template, train, dev, rows, options, settings.truncate, settings.habits,
+        bar.update,
+    )  # fmt: skip
+    bar.close()
+    log.info("label search: %s", found.record)
+    sets = {name: list(ids) for name, ids in found.first(chosen["tokens"]).items()}
+    if kept is not None:
+        with atomic(kept) as temporary:
+            temporary.write_text(json.dumps(sets, sort_keys=True), encoding="utf-8")
+    return sets
+
+
+def _answers(
+    predictor: Predictor, prompt: str, found: Mapping[str, PromptFile], task: Task
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """OUTCOMES of searched prompts."""
+    prompts = {
+        "" if name == prompted.ALL else name: prompted.of_file(file) for name, file in found.items()
+    }
+    examples = task.asked
+    bar = progress(total=examples.height, desc="predict", unit="example")
+    made = prompted.outcomes(predictor, prompt, prompts, examples, task.vocabulary, bar.update)
+    bar.close()
+    return made
+
+
+def scores(
+    task: Task, outcomes: pl.DataFrame, group: str, cut: int | None = None
+) -> dict[str, Any]:
+    """P@1 (accuracy) and MRR of a group on dev and test, with n and interval, for its file."""
+    found: dict[str, Any] = {}
+    for split in ("dev", "test"):
+        own = outcomes.filter((pl.col("group") == group) & (pl.col("split") == split))
+        known = own.filter(pl.col("best").is_not_null())
+        if not known.height:
+            continue
+        rows = metrics.joined(task.examples, own, split)
+        table = metrics.summary(metrics.ranked(rows, cut=cut), ["p1", "mrr"])
+        for row in table.filter(pl.col("level") == "group").iter_rows(named=True):
+            values = {key: round(row[key], 6) for key in ("value", "low", "high")}
+            found[f"{split}_{row['measure']}"] = {"metric": row["measure"], "n": row["n"], **values}
+    return found
+
+
+def digest(loaded: Loaded, task: Task, *settings: object) -> str:
+    """A name for what is made of exactly this model, these examples and settings."""
+    columns = ("group", "split", "example", "fields", "label")
+    rows = task.examples.sort("group", "split", "example").select(columns).rows()
+    text = json.dumps([files.identity(loaded), rows, settings], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,170 @@
+"""Sweeps: few training examples (Figure 2), label tokens and trigger length (Figure 3).
+
+Every point is a search (or a fine-tuning) of its own and is kept as soon as it is there, so that a
+stop loses the point at work alone.
+"""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe.job import log, progress
+from kgprobe.metrics import prompts as metrics
+from kgprobe.probes.baselines import finetune
+from kgprobe.probes.jobs.autoprompt import outcomes as prompted
+from kgprobe.probes.jobs.autoprompt.search import digest, label_sets, pairs, settings_of
+from kgprobe.probes.jobs.autoprompt.tasks import Task
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.prompts.search.search import search
+from kgprobe.sampling import hash_key
+from kgprobe.schema import SWEEPS, atomic
+from kgprobe.templates import Template
+
+Point = dict[str, Any]
+
+
+def low_data(
+    loaded: Loaded, task: Task, prompt: str, own: Mapping[str, Any], mode: str, shards: Path,
+    seed: int = 0,
+) -> pl.DataFrame:  # fmt: skip
+    """SWEEPS of Figure 2: dev accuracy by number of training examples, several subsets of each.
+
+    `own`: section of the config with sizes, draws and selection. Selection `within`: half of the
+    examples choose the prompt; `full`: the whole dev set does, and is the score as well, which is
+    optimistic. `prompt`: searched or finetuned.
+    """
+    points = [
+        {"method": prompt, "size": size, "draw": draw, "k": own["settings"].get("candidates") or 10,
+         "label_tokens": own["labels"]["tokens"], "triggers": own["triggers"]}
+        for size in own["sizes"]
+        for draw in range(own["draws"])
+    ]  # fmt: skip
+
+    def measure(point: Point, state: Path) -> tuple[float, int]:
+        part = subset(task, point["size"], point["draw"], seed)
+        if prompt == "finetuned":
+            return _finetuned(loaded, part, point["draw"] + seed, own["finetune"])
+        chosen = part if own["selection"] == "full" else halved(part)
+        return _searched(loaded, part, chosen, own, mode, state)
+
+    return _sweep(points, measure, shards / digest(loaded, task, own, mode, prompt, seed))
+
+
+def grid(
+    loaded: Loaded, task: Task, own: Mapping[str, Any], mode: str, shards: Path
+) -> pl.DataFrame:
+    """SWEEPS of Figure 3: dev accuracy by k, label tokens and trigger length, on all of `task`."""
+    size = task.of(task.groups[0], "train").height
+    points = [
+        {"method": "searched", "size": size, "draw": 0, "k": k, "label_tokens": labels,
+         "triggers": triggers}
+        for k, labels, triggers in itertools.product(
+            own["candidates"], own["label_tokens"], own["triggers"]
+        )
+    ]  # fmt: skip
+
+    def measure(point: Point, state: Path) -> tuple[float, int]:
+        changed = {
+            **own,
+            "triggers": point["triggers"],
+            "labels": {**own["labels"], "tokens": point["label_tokens"]},
+            "settings": {**own["settings"], "candidates": point["k"]},
+        }
+        return _searched(loaded, task, task, changed, mode, state)
+
+    return _sweep(points, measure, shards / digest(loaded, task, own, mode))
+
+
+def subset(task: Task, size: int, draw: int, seed: int) -> Task:
+    """`size` training examples, with two of every class (or one), and the whole dev set."""
+    rows = list(task.of(task.groups[0], "train").iter_rows(named=True))
+    if size > len(rows):
+        raise ValueError(f"{task.name}: {size} training examples asked for, there are {len(rows)}")
+    order = sorted(rows, key=lambda r: hash_key(seed, "low data", str(draw), r["example"]))
+    wanted = 2 if size >= 2 * len(task.vocabulary) else 1
+    kept = [
+        row
+        for label in task.vocabulary
+        for row in [r for r in order if r["label"] == label][:wanted]
+    ]
+    names = {row["example"] for row in kept}
+    kept += [row for row in order if row["example"] not in names][: size - len(kept)]
+    train = pl.DataFrame(kept, schema=task.examples.schema)
+    return replace(task, examples=pl.concat([train, task.of(task.groups[0], "dev")]))
+
+
+def halved(task: Task) -> Task:
+    """The training examples cut in two, class by class: one half becomes the dev set."""
+    rows = task.of(task.groups[0], "train").sort("label", "example")
+    number = pl.int_range(pl.len()).over("label") % 2
+    split = pl.when(number == 0).then(pl.lit("train")).otherwise(pl.lit("dev"))
+    return replace(task, examples=rows.with_columns(split.alias("split")))
+
+
+def _searched(
+    loaded: Loaded, task: Task, chosen: Task, own: Mapping[str, Any], mode: str, state: Path
+) -> tuple[float, int]:
+    """Dev accuracy on `task` of a prompt that is searched and selected on `chosen`."""
+    settings = settings_of(loaded, task, own, mode)
+    size = chosen.of(chosen.groups[0], "train").height
+    settings = replace(settings, batch=max(1, min(settings.batch, size)))
+    template = Template.parse(task.search_template(loaded, own["triggers"]), loaded.spec.kind)
+    group = task.groups[0]
+    predictor = Predictor(loaded)
+    labels = label_sets(predictor, template, chosen, group, settings, own, True)
+    train, dev = (pairs(chosen, group, split) for split in ("train", "dev"))
+    found = search(loaded, template, train, dev, settings, state, labels, name=task.name)
+    rows = task.of(group, "dev")
+    outcomes, _ = prompted.outcomes(
+        predictor, "searched", {"": prompted.of_file(found)}, rows, task.vocabulary
+    )
+    return _accuracy(task, outcomes)
+
+
+def _finetuned(loaded: Loaded, task: Task, seed: int, own: Mapping[str, Any]) -> tuple[float, int]:
+    """Dev accuracy after the paper's schedule for few examples."""
+    given = {name: value for name, value in own.items() if value is not None}
+    settings = replace(finetune.LOW, seed=seed, **given)
+    # it wants a test set, which is not asked here
+    test = task.of(task.groups[0], "dev").head(1).with_columns(pl.lit("test").alias("split"))
+    examples = pl.concat([task.examples, test])
+    outcomes, _ = finetune.finetune(loaded, examples, task.vocabulary, task.fields, settings)
+    return _accuracy(task, outcomes.filter(pl.col("split") == "dev"))
+
+
+def _accuracy(task: Task, outcomes: pl.DataFrame) -> tuple[float, int]:
+    values = metrics.ranked(metrics.joined(task.examples, outcomes, "dev"))["p1"].to_numpy()
+    return float(values.mean()), len(values)
+
+
+def _sweep(
+    points: Sequence[Point], measure: Callable[[Point, Path], tuple[float, int]], shards: Path
+) -> pl.DataFrame:
+    """Measure every point that is not kept in `shards` yet."""
+    shards.mkdir(parents=True, exist_ok=True)
+    bar = progress(total=len(points), desc="sweep", unit="point")
+    rows = []
+    for point, name in _named(points):
+        kept = shards / f"{name}.json"
+        if not kept.is_file():
+            state = shards / f"{name}.state.json"
+            value, n = measure(point, state)
+            state.unlink(missing_ok=True)
+            log.info("%s: %.4f of %d", name, value, n)
+            with atomic(kept) as temporary:
+                temporary.write_text(json.dumps({**point, "value": value, "n": n}, sort_keys=True))
+        rows.append(json.loads(kept.read_text(encoding="utf-8")))
+        bar.update(1)
+    bar.close()
+    return pl.DataFrame(rows, schema=dict(SWEEPS.columns))
+
+
+def _named(points: Sequence[Point]) -> Iterator[tuple[Point, str]]:
+    for point in points:
+        yield point, "_".join(str(point[key]) for key in SWEEPS.key)

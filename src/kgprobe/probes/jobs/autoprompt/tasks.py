@@ -1,0 +1,124 @@
+"""A task for prompts as the probes take it: examples, words, and the templates of one model.
+
+A task is a folder with examples.parquet, vocabulary.json and task.json (see benchmarks). Settings
+of the config say which relations are asked, and how many examples of each split.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe.benchmarks.autoprompt.frames import part
+from kgprobe.probes.jobs.autoprompt.outcomes import Prompt, manual
+from kgprobe.probes.models.load import Loaded
+from kgprobe.schema import EXAMPLES, read
+from kgprobe.sheets import read_text
+from kgprobe.templates import resized
+
+CLASSIFICATION = "classification"
+
+
+class TaskError(ValueError):
+    """A task cannot be asked; the message names benchmark, prompt, group and the remedy."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """The examples that are asked, the words (or classes) that answer, and task.json."""
+
+    name: str
+    examples: pl.DataFrame
+    vocabulary: list[str]
+    about: Mapping[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """facts, relation_extraction or classification."""
+        return str(self.about["task"])
+
+    @property
+    def groups(self) -> list[str]:
+        """Relations or draws, in sorted order; "" where a task has none."""
+        return sorted(self.examples["group"].unique().to_list())
+
+    @property
+    def truncate(self) -> str:
+        """The field that loses words where a prompt is too long."""
+        return str(self.about["truncate"])
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields of a text or a pair, for what reads no template."""
+        order = ("sentence", "context", "prem", "sub", "hyp")
+        own = json.loads(self.examples["fields"][0])
+        return sorted(own, key=lambda name: order.index(name) if name in order else len(order))
+
+    @property
+    def asked(self) -> pl.DataFrame:
+        """The examples that outcomes are wanted of: dev and test."""
+        return self.examples.filter(pl.col("split").is_in(["dev", "test"]))
+
+    def of(self, group: str, *splits: str) -> pl.DataFrame:
+        """The examples of a group and of splits (none: all), in the order of their names."""
+        own = self.examples.filter(pl.col("group") == group)
+        own = own.filter(pl.col("split").is_in(splits)) if splits else own
+        return own.sort("split", "example")
+
+    def search_template(self, loaded: Loaded, triggers: int | None = None) -> str:
+        """The template of a search for this model, with so many trigger tokens (None: its own)."""
+        text = of_model(self.about["search"], loaded, self.name)
+        return text if triggers is None else resized(text, repeat(triggers))
+
+    def wordings(self, loaded: Loaded, name: str) -> dict[str, Prompt]:
+        """Prompts written by hand, by group: `name` is manual or lpaqa.
+
+        Relations without one for this kind of model (the answer is not last) are left out. Raises
+        TaskError where the task has none at all.
+        """
+        texts = self.about["prompts"].get(name)
+        if not texts:
+            legal = ", ".join(sorted(self.about["prompts"])) or "none"
+            raise TaskError(f"{self.name}: no prompts {name!r}; the task has {legal}")
+        words = self.about["label_words"] if self.kind == CLASSIFICATION else None
+        asked = {group: texts.get(group, texts.get("")) for group in self.groups}
+        known = {g: _chosen(by_kind, loaded) for g, by_kind in asked.items() if by_kind}
+        return {g: manual(loaded, text, words, self.truncate) for g, text in known.items() if text}
+
+
+def load(folder: str | Path, settings: Mapping[str, Any], seed: int = 0) -> Task:
+    """The task of `folder` cut down to `settings`: `groups` (null: all) and `most` per split.
+
+    Examples are chosen by hash of their facts, so that all sentences of a fact stay together.
+    Raises TaskError for a group that the task does not have.
+    """
+    folder = Path(folder)
+    examples = read(folder / "examples.parquet", EXAMPLES)
+    about = json.loads(read_text(folder / "task.json"))
+    groups = settings.get("groups")
+    if groups is not None and (unknown := sorted(set(groups) - set(examples["group"]))):
+        legal = ", ".join(sorted(examples["group"].unique()))
+        raise TaskError(f"{folder.name}: no relation {', '.join(unknown)}; legal: {legal}")
+    examples = part(examples, settings, seed)
+    return Task(folder.name, examples, json.loads(read_text(folder / "vocabulary.json")), about)
+
+
+def of_model(by_kind: Mapping[str, str], loaded: Loaded, where: str) -> str:
+    """The text for a kind of model; masked models without segments may have one of their own."""
+    found = _chosen(by_kind, loaded)
+    if found is None:
+        raise TaskError(
+            f"{where}: no template for {loaded.spec.kind} models; there are {sorted(by_kind)}"
+        )
+    return found
+
+
+def _chosen(by_kind: Mapping[str, str], loaded: Loaded) -> str | None:
+    segments = "token_type_ids" in loaded.tokenizer.model_input_names
+    if loaded.spec.kind == "masked" and not segments and "roberta" in by_kind:
+        return by_kind["roberta"]
+    return by_kind.get(loaded.spec.kind)

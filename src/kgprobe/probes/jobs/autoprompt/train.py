@@ -1,0 +1,98 @@
+"""Baselines that are trained: linear probe, fine-tuning, continuous prompt, relation extractor."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import torch
+
+from kgprobe.job import progress
+from kgprobe.probes.baselines import finetune, linear_probe, optiprompt, relation_graph
+from kgprobe.probes.baselines.relation_lstm import Settings as ExtractorSettings
+from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
+from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
+from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.prompts.trained import continuous
+from kgprobe.probes.scoring.cloze.words import answerable
+
+#: prompt of the sheet -> the tasks that it is for
+TRAINED = {
+    "linear_probe": (CLASSIFICATION,),
+    "finetuned": (CLASSIFICATION,),
+    "continuous": ("facts", "relation_extraction"),
+    "relation_lstm": ("relation_extraction",),
+}
+
+
+def answers(
+    prompt: str, spec: ModelSpec, task: Task, own: Mapping[str, Any], seed: int = 0
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """(OUTCOMES of dev and test, record) of a trained baseline; `own`: its section of the config.
+
+    Raises TaskError for a task that the baseline is not for.
+    """
+    if task.kind not in TRAINED[prompt]:
+        raise TaskError(
+            f"{task.name}: prompt {prompt!r} is for {' and '.join(TRAINED[prompt])}, "
+            f"not for {task.kind}"
+        )
+    settings = {name: value for name, value in own.items() if value is not None}
+    if prompt == "relation_lstm":  # no language model
+        return _extractor(task, ExtractorSettings(**{"seed": seed, **settings}))
+    torch.set_num_threads(1)
+    loaded = load_model(spec)
+    if prompt == "continuous":
+        return _continuous(loaded, task, continuous.Settings(**{"seed": seed, **settings}))
+    made = [
+        classifier(prompt, loaded, task, group, {"seed": seed, **settings}) for group in task.groups
+    ]
+    frames = [frame for frame, _ in made]
+    records = dict(zip(task.groups, (record for _, record in made), strict=True))
+    return pl.concat(frames), {**loaded.record, "trained": records}
+
+
+def classifier(
+    prompt: str, loaded: Loaded, task: Task, group: str, settings: Mapping[str, Any]
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """A linear probe or a fine-tuned model of one group (a draw of a balanced set, or all)."""
+    rows = task.of(group)
+    if prompt == "linear_probe":
+        bar = progress(total=rows.height, desc="linear probe", unit="example")
+        found = linear_probe.linear_probe(
+            loaded, rows, task.vocabulary, task.fields, linear_probe.Settings(**settings),
+            done=bar.update,
+        )  # fmt: skip
+    else:
+        chosen = replace(finetune.FULL, **settings)
+        count = rows.filter(pl.col("split") == "train").height
+        bar = progress(total=finetune.steps(count, chosen), desc="fine-tuning", unit="step")
+        found = finetune.finetune(
+            loaded, rows, task.vocabulary, task.fields, chosen, progress=bar.update
+        )
+    bar.close()
+    return found
+
+
+def _continuous(
+    loaded: Loaded, task: Task, settings: continuous.Settings
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    words = answerable(loaded, task.vocabulary)
+    count = task.examples.filter(pl.col("split") == "train").height
+    bar = progress(total=continuous.steps(count, settings), desc="continuous prompt", unit="step")
+    prefix = "{context} " if task.kind == "relation_extraction" else ""
+    found = optiprompt.optiprompt(
+        Predictor(loaded), task.examples, words, settings,
+        prefix=prefix, truncate=task.truncate, progress=bar.update,
+    )  # fmt: skip
+    bar.close()
+    return found.outcomes, {**loaded.record, "trained": found.records}
+
+
+def _extractor(task: Task, settings: ExtractorSettings) -> tuple[pl.DataFrame, dict[str, Any]]:
+    columns = relation_graph.Columns(sentence="context", subject="sub")
+    bar = progress(total=None, desc="relation extractor", unit="step")
+    trained = relation_graph.fit(task.examples, settings, columns, bar.update)
+    bar.close()
+    frame = relation_graph.answer(trained, task.examples, ("dev", "test"))
+    return frame, {"trained": trained.counts}

@@ -1,0 +1,50 @@
+"""From frames of multiple-choice questions to frames of what was chosen."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from kgprobe.probes.api.client import Client
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.choice import choose
+from kgprobe.probes.scoring.choice.text import Choice
+from kgprobe.schema import CHOSEN
+
+
+def choose_frame(
+    model: Loaded | Client,
+    questions: pl.DataFrame,
+    ways: Sequence[str],
+    progress: Callable[..., Any],
+    workers: int = 1,
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """(CHOSEN, record) of all CHOICES in all ways that the model's kind has.
+
+    Questions that do not fit into the model's window are left out and counted in the record, by
+    way and reason. Raises ValueError when nothing can be asked at all.
+    """
+    columns = ("item", "question", "options", "stem")
+    asked = [
+        Choice(item, text, tuple(options), stem)
+        for item, text, options, stem in questions.sort("item").select(columns).rows()
+    ]
+    bar = progress(total=len(asked) * len(ways), desc="choice", unit="question")
+    found = choose.choose(model, asked, ways, workers=workers, progress=bar.update)
+    bar.close()
+    if not found.chosen:
+        raise ValueError(
+            f"none of {len(asked)} questions can be asked; the first: {found.left_out[:1]}"
+        )
+    counts: dict[str, int] = {}
+    for _, way, reason in found.left_out:
+        counts[f"{way}: {reason}"] = counts.get(f"{way}: {reason}", 0) + 1
+    frame = pl.DataFrame([vars(c) for c in found.chosen], schema=dict(CHOSEN.columns))
+    return frame, {**found.record, "left_out": dict(sorted(counts.items()))}
+
+
+def right(questions: pl.DataFrame, chosen: pl.DataFrame) -> Mapping[tuple[str, str], bool]:
+    """Whether each question was answered rightly in each way; an unreadable answer is wrong."""
+    joined: pl.DataFrame = chosen.join(questions.select("item", "gold"), on="item", how="inner")
+    hits = joined.select("item", "way", pl.col("chosen").eq_missing(pl.col("gold")))
+    return {(item, way): bool(hit) for item, way, hit in hits.rows()}

@@ -1,0 +1,89 @@
+"""From benchmark frames to frames of fillings."""
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import polars as pl
+import torch
+
+from kgprobe.probes.api.client import Client, open_client
+from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
+from kgprobe.probes.scoring.fill import predict
+from kgprobe.schema import FILL_GOLDS, FILLS, Contract
+from kgprobe.settings import Api, Fill
+
+
+def answerer(spec: ModelSpec, api: Api) -> Loaded | Client:
+    """The model of a row of models.tsv: loaded on one thread, or a client of its server."""
+    if spec.kind == "api":
+        return open_client(spec, api)
+    torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return load_model(spec)
+
+
+def fill_frame(
+    model: Loaded | Client,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    settings: Fill,
+    progress: Callable[..., Any],
+    workers: int = 1,
+) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+    """(FILLS, FILL_GOLDS, record) of every item in every template of its relation.
+
+    `workers`: requests at once, of a server. Raises ValueError for relations without template, all
+    of them at once.
+    """
+    asked = blanks(items, candidates, prompts)
+    own = {name: value for name, value in asdict(settings).items() if name != "k"}
+    bar = progress(total=len(asked), desc="fill", unit="blank")
+    found = predict.predict(
+        model, asked, settings.k, predict.Settings(**own, workers=workers), progress=bar.update
+    )
+    bar.close()
+    return _frame(found.top, FILLS), _frame(found.golds, FILL_GOLDS), found.record
+
+
+def blanks(
+    items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame
+) -> list[predict.Blank]:
+    """Every item in every template of its relation; its answers' labels are the golds."""
+    labels: dict[str, dict[int, str]] = {
+        name: {index: label for _, index, label in group}
+        for name, group in itertools.groupby(
+            candidates.sort("set", "index").select("set", "index", "label").rows(),
+            key=lambda r: r[0],
+        )
+    }
+    templates: dict[str, list[tuple[int, str]]] = {}
+    for relation, index, text in (
+        prompts.sort("relation", "index").select("relation", "index", "text").rows()
+    ):
+        templates.setdefault(relation, []).append((index, text))
+    lacking = sorted(set(items["relation"]) - set(templates))
+    if lacking:
+        raise ValueError(f"no template for {len(lacking)} relations: {', '.join(lacking)}")
+    found = []
+    columns = ("item", "relation", "subject", "candidates", "answers")
+    for item, relation, subject, name, answers in items.sort("item").select(columns).rows():
+        golds = tuple(labels[name][answer] for answer in answers)
+        found += [
+            predict.Blank(item, index, text, subject, golds) for index, text in templates[relation]
+        ]
+    return found
+
+
+def _frame(columns: Mapping[str, Any], contract: Contract) -> pl.DataFrame:
+    frame = pl.DataFrame(
+        {name: pl.Series(name, columns[name].tolist(), dtype=dtype)
+         for name, dtype in contract.columns.items()}
+    )  # fmt: skip
+    if "told" in columns:
+        # the mask says what a server left out: NaN is none of it, and refused by the contract
+        told = pl.Series(columns["told"].tolist(), dtype=pl.Boolean)
+        frame = frame.with_columns(pl.when(told).then("logprob"))
+    return frame

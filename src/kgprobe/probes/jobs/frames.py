@@ -1,0 +1,44 @@
+"""Frames of items and candidates as a model is asked, and its answers as frames again."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from kgprobe.probes.text.spelling import Kept, left_out
+
+
+def by_hand(items: pl.DataFrame) -> pl.DataFrame:
+    """The items that written templates ask: all but those that are for soft prompts alone."""
+    return items.filter(pl.col("meta").str.json_path_match("$.soft_only").is_null())
+
+
+def labels_of(candidates: pl.DataFrame) -> dict[str, list[str]]:
+    """CANDIDATES as labels per set, in the order of their index."""
+    found: dict[str, list[str]] = {}
+    for name, label in candidates.sort("set", "index").select("set", "label").rows():
+        found.setdefault(name, []).append(label)
+    return found
+
+
+def spelt(items: pl.DataFrame, kept: Mapping[str, Kept]) -> tuple[pl.DataFrame, list[str]]:
+    """(items with golds as places among what is ranked, items whose golds are all left out)."""
+    if not left_out(kept):
+        return items, []
+    rows = items.select("candidates", "answers").rows()
+    new = {name: own.new for name, own in kept.items()}
+    golds = [[new[name][a] for a in answers if a in new[name]] for name, answers in rows]
+    renumbered = items.with_columns(answers=pl.Series(golds, dtype=pl.List(pl.Int32)))
+    empty = pl.col("answers").list.len() == 0
+    return renumbered.filter(~empty), renumbered.filter(empty)["item"].to_list()
+
+
+def placed(
+    ranks: pl.DataFrame, items: pl.DataFrame, kept: Mapping[str, Kept], column: str = "gold"
+) -> pl.DataFrame:
+    """`ranks` with the candidate of `column` as its place in the whole set again."""
+    if not left_out(kept):
+        return ranks
+    sets = dict(items.select("item", "candidates").rows())
+    pairs = zip(ranks["item"].to_list(), ranks[column].to_list(), strict=True)
+    places = [kept[sets[item]].places[place] for item, place in pairs]
+    return ranks.with_columns(pl.Series(column, places, dtype=pl.Int32))

@@ -1,0 +1,207 @@
+"""Entailment prompts: premises written or left out, in words or in trained vectors (sec. 3.2).
+
+    manual + manual    P1 P2 Therefore, H .                  X, Y: pseudowords (slots)
+    manual + soft      P1 <c1> P2 <c2> H .                   c: trained conjunction (slots)
+    soft + ...         subject <s1> <s2> <s3> object .       in place of P1, P2, H where one exists
+
+A premise that is left out takes its conjunction with it: the token before H always stays.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kgprobe.probes.text.gaps import Question
+from kgprobe.templates import ANSWER, GAP, SUBJECT, mark, marks, parse
+
+THEREFORE = "Therefore, "
+#: (template, conjunction)
+SCHEMES = tuple(f"{t}+{c}" for t in ("manual", "soft") for c in ("manual", "soft"))
+#: Whether P1 and P2 are written. Explicit ones are; implicit and absent ones differ by row alone.
+FORMS = ((True, True), (True, False), (False, True), (False, False))
+#: Rules whose premises are about X and Y both: the released prompts hold pseudowords in these only.
+PATTERN_RULES = ("rdfs2", "rdfs3", "rdfs7")
+
+
+@dataclass(frozen=True)
+class Test:
+    """Whether a model knows P2: a text with [MASK], or (task, subject) in trained vectors."""
+
+    __test__ = False  # no test of ours
+
+    text: str
+    soft: Sequence[str] | None
+    candidates: str
+    golds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of a rule. Texts hold [X], [Y] and, in `h`, [MASK].
+
+    `soft` has for "p1" and "p2" (task, subject, text after the vectors), for "h" (task, subject),
+    None without a soft form. `tests` ask by kind of template (manual, soft) whether the model knows
+    P2. `soft_only`: written templates do not ask the row.
+    """
+
+    item: str
+    rule: str
+    subject: str
+    role: str
+    row: int
+    candidates: str
+    golds: tuple[int, ...]
+    p1: str
+    p2: str
+    h: str
+    tests: Mapping[str, Test]
+    soft: Mapping[str, Sequence[str] | None]
+    twin: str = ""
+    missing: bool = False
+    soft_only: bool = False
+
+
+@dataclass(frozen=True)
+class Wording:
+    """The open points of the prompts: defaults are ours, see benchmarks/ontoprobe_modes.
+
+    slots      all: pseudowords in every rule. pattern_rules: as released, "[X]" and "[Y]" stay
+               letters in the other rules and in rdfs7's hypothesis
+    order      P1_P2, or P2_P1 as in the paper's example
+    implies    whether "implies" stays beside the vectors in the hypothesis of rdfs5
+    """
+
+    slots: str = "all"
+    order: str = "P1_P2"
+    implies: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which slots are what: templates by task (first slot, count), conjunctions, pseudowords."""
+
+    templates: Mapping[str, tuple[int, int]]
+    conjunctions: int
+    words: int
+
+    @property
+    def trained(self) -> int:
+        """Number of slots before the pseudowords."""
+        return self.words
+
+
+def layout(counts: Mapping[str, int], conjunctions: int = 2) -> Layout:
+    """Slots for templates of so many vectors, then the conjunctions, then pseudowords.
+
+    >>> layout({"TP": 3, "DM": 3}).words
+    8
+    """
+    templates, start = {}, 0
+    for task, count in counts.items():
+        templates[task] = (start, count)
+        start += count
+    return Layout(templates, start, start + conjunctions)
+
+
+def tasks_of(case: Case) -> list[str]:
+    """The memorising tasks whose soft templates the case's prompts and its test use."""
+    parts = [*case.soft.values(), case.tests["soft"].soft]
+    return sorted({part[0] for part in parts if part})
+
+
+def prompt(
+    case: Case,
+    form: tuple[bool, bool],
+    scheme: str,
+    pair: int,
+    slots: Layout,
+    wording: Wording | None = None,
+) -> Question:
+    """The question of a case: `form` says which premises are written, `pair` which pseudowords."""
+    wording = wording or Wording()
+    template, conjunction = scheme.split("+")
+    is_soft = template == "soft"
+    texts = {name: _premise(case, name, is_soft, slots) for name in ("p1", "p2")}
+    names = ["p1", "p2"] if wording.order == "P1_P2" else ["p2", "p1"]
+    is_written = dict(zip(("p1", "p2"), form, strict=True))
+    written = [texts[name] for name in names if is_written[name]]
+    hypothesis = _hypothesis(case, is_soft, slots, wording)
+    if conjunction == "manual":
+        text = " ".join([*written, THEREFORE + hypothesis])
+    else:
+        first, second = marks(slots.conjunctions, 2).split()
+        joined = f" {first} ".join(written)
+        text = f"{joined} {second} {hypothesis}" if written else f"{second} {hypothesis}"
+    return _question(case.item, text, case, pair, slots, wording, case.candidates, case.golds)
+
+
+def premise_test(
+    case: Case, kind: str, pair: int, slots: Layout, wording: Wording | None = None
+) -> Question:
+    """The question whether the model knows P2 of the words it will see (template kind `kind`)."""
+    wording = wording or Wording()
+    test = case.tests[kind]
+    text = test.text
+    if kind == "soft" and test.soft:
+        text = f"{test.soft[1]} {marks(*slots.templates[test.soft[0]])} {GAP} ."
+    return _question(case.item, text, case, pair, slots, wording, test.candidates, test.golds)
+
+
+def tested(cases: Sequence[Case], scheme: str) -> tuple[list[Case], list[str]]:
+    """(cases of the test part, items left out): with trained parts no subject is seen twice.
+
+    Raises ValueError when a test row is one of the rows that are trained on.
+    """
+    test = [c for c in cases if c.role == "test"]
+    if "soft" not in scheme:
+        return test, []
+    seen = {(c.rule, c.subject): c.item for c in cases if c.role in ("train", "dev")}
+    kept = [c for c in test if not c.twin]
+    for case in kept:
+        other = seen.get((case.rule, case.subject))
+        if other:
+            raise ValueError(
+                f"item {case.item} ({case.subject!r}): {other} is about the same subject and is "
+                "trained on; leave one of them out of the split"
+            )
+    return kept, [c.item for c in test if c.twin]
+
+
+def _premise(case: Case, name: str, is_soft: bool, slots: Layout) -> str:
+    soft = case.soft.get(name)
+    if is_soft and soft:
+        task, subject, rest = soft
+        return f"{subject} {marks(*slots.templates[task])} {rest}"
+    return case.p1 if name == "p1" else case.p2
+
+
+def _hypothesis(case: Case, is_soft: bool, slots: Layout, wording: Wording) -> str:
+    soft = case.soft.get("h")
+    if not (is_soft and soft):
+        return case.h
+    kept = "implies " if wording.implies and case.rule == "rdfs5" else ""
+    return f"{soft[1]} {kept}{marks(*slots.templates[soft[0]])} {GAP} ."
+
+
+def _question(
+    item: str,
+    text: str,
+    case: Case,
+    pair: int,
+    slots: Layout,
+    wording: Wording,
+    candidates: str,
+    golds: tuple[int, ...],
+) -> Question:
+    found = parse(text)
+    if found.slots.count(GAP) != 1:
+        raise ValueError(f"item {item}: expected one {GAP} in {text!r}")
+    letters = wording.slots == "pattern_rules"
+    if letters and case.rule not in PATTERN_RULES:
+        values = {}
+    else:
+        first = slots.words + 2 * pair
+        values = {SUBJECT: mark(first), ANSWER: mark(first + 1)}
+    before, after = found.filled({**values, GAP: ""}).around(GAP)
+    if letters and case.rule == "rdfs7":
+        after = found.filled({SUBJECT: mark(first), GAP: ""}).around(GAP)[1]
+    return Question(item, 0, before, after, candidates, golds)

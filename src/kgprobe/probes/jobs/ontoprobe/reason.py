@@ -1,0 +1,284 @@
+"""Reasoning items to ranks: four schemes, four prompt forms, ten pairs of pseudowords (frames).
+
+Explicit premises are written; implicit and absent ones are left out and differ by row alone, so
+that the nine settings of the paper are filters on the four forms that are scored here.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import torch
+
+from kgprobe.benchmarks.ontoprobe.modes import Switches
+from kgprobe.probes.jobs.frames import placed
+from kgprobe.probes.jobs.ontoprobe import entailment, reason_rows
+from kgprobe.probes.jobs.ontoprobe.entailment import FORMS, SCHEMES, Case, Layout, Wording
+from kgprobe.probes.jobs.ontoprobe.reason_rows import (
+    by_template,
+    cases,
+    check_cases,
+    template,
+    worded,
+)
+from kgprobe.probes.jobs.ontoprobe.soft import (
+    Plan,
+    fitted,
+    ready,
+    tensor,
+)
+from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
+from kgprobe.probes.models.batching import budget_for
+from kgprobe.probes.models.load import Loaded, ModelSpec
+from kgprobe.probes.prompts.trained import soft
+from kgprobe.probes.scoring.cloze.vectors import GoldRanks, candidate_tokens, gold_ranks, prompts
+from kgprobe.probes.text.pseudowords import Pseudowords, pseudowords, random_words
+from kgprobe.schema import PREMISE_RANKS, REASON_RANKS
+
+
+@dataclass
+class Probe:
+    """Everything that the schemes share."""
+
+    loaded: Loaded
+    options: Mapping[str, Sequence[str]]
+    cases: dict[str, list[Case]]
+    whole: dict[str, list[Case]]
+    words: Pseudowords
+    switches: Switches
+    plan: Plan
+    folder: Path | None
+    wording: Wording
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+
+    def ranks(self, asked: Sequence[Any], vectors: torch.Tensor, first_word: int) -> GoldRanks:
+        """Ranks at m/mean; under `softmax_rows: all` the pseudowords join the softmax."""
+        return gold_ranks(
+            self.loaded,
+            asked,
+            dict(self.options),
+            vectors,
+            space=self.switches.candidate_space,
+            in_softmax=first_word if self.switches.softmax_rows == "all" else None,
+            budget=budget_for(self.loaded),
+        )
+
+
+def reason(
+    spec: ModelSpec,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    folder: Path | None,
+    switches: Switches,
+    plan: Plan,
+    schemes: Sequence[str] = SCHEMES,
+    rows: int | None = None,
+    progress: Callable[..., Any] = lambda **options: None,
+) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+    """(REASON_RANKS, PREMISE_RANKS, record); `rows` limits the test rows of every rule.
+
+    `folder` holds the soft prompts of the memorising tasks, for schemes with soft templates. Rows,
+    prompt files and prompts that cannot be used are told before the model is loaded. A rule that
+    fails later does not keep the others from being tried: all are told in one ValueError.
+    """
+    unknown = [s for s in schemes if s not in SCHEMES]
+    if unknown:
+        raise ValueError(f"scheme {unknown[0]!r}; legal: {', '.join(SCHEMES)}")
+    wording = worded(switches)
+    known = prepared(spec, items, candidates, switches)
+    asked = cases(known.items, rows, known.kept)
+    whole = cases(known.items, None, known.kept)
+    check_cases(known, asked, whole, schemes, folder, plan, switches, wording)
+    loaded = ready(spec)
+    words = pseudowords(
+        loaded,
+        int(switches.pseudoword_pairs),
+        float(switches.alpha),
+        switches.first_seed,
+        switches.pseudoword_centre,
+    )
+    probe = Probe(
+        loaded,
+        known.options,
+        asked,
+        whole,
+        words,
+        switches,
+        plan,
+        folder,
+        wording,
+    )
+    steps = len(probe.cases) * (len(schemes) + 1)
+    bar = progress(total=steps, desc=spec.model, unit="scheme")
+    ranks, premises, problems = [], [], []
+    for rule, own in probe.cases.items():
+        try:
+            for scheme in schemes:
+                ranks += _scheme(probe, own, scheme)
+                bar.update(1)
+            for kind in sorted({s.split("+")[0] for s in schemes}):
+                premises.append(_premises(probe, own, kind))
+            bar.update(1)
+        except ValueError as error:
+            problems.append(f"{rule}: {error}")
+    bar.close()
+    if problems:
+        raise ValueError("reasoning failed for some rules\n" + "\n".join(problems))
+    record = {
+        **loaded.record,
+        **known.record,
+        **words.record,
+        "left_out": probe.left_out,
+        "switches": asdict(switches),
+    }
+    return (
+        fitted(placed(pl.concat(ranks), items, known.kept), REASON_RANKS),
+        fitted(pl.concat(premises), PREMISE_RANKS),
+        record,
+    )
+
+
+def _scheme(probe: Probe, own: Sequence[Case], scheme: str) -> list[pl.DataFrame]:
+    """REASON_RANKS columns of one rule under one scheme: the forms, and every pair in each."""
+    tested, left_out = _parts(probe, by_template(own, scheme), scheme)
+    if left_out:
+        probe.left_out.setdefault(scheme, []).extend(left_out)
+    if not tested:
+        raise ValueError(f"no test rows under {scheme}; the split is larger than the data")
+    kind, conjunction = scheme.split("+")
+    trained, slots = _templates(probe, own, kind)
+    found = []
+    for form in FORMS:
+        vectors = trained
+        if conjunction == "soft":
+            vectors = _conjunction(probe, own, scheme, form, trained, slots)
+        asked, pairs = [], []
+        for pair in range(probe.words.pairs):
+            asked += [
+                entailment.prompt(c, form, scheme, pair, slots, probe.wording) for c in tested
+            ]
+            pairs += [pair] * len(tested)
+        used = torch.cat([vectors, probe.words.vectors])
+        frame = _frame(probe.ranks(asked, used, slots.words), asked, pairs)
+        found.append(
+            frame.with_columns(scheme=pl.lit(scheme), p1=pl.lit(form[0]), p2=pl.lit(form[1]))
+        )
+    return found
+
+
+def _frame(ranks: GoldRanks, asked: Sequence[Any], pairs: Sequence[int]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "item": [asked[q].item for q in ranks.question.tolist()],
+            "pair": [pairs[q] for q in ranks.question.tolist()],
+            "gold": ranks.gold,
+            "best": ranks.best,
+            "worst": ranks.worst,
+            "in_order": ranks.in_order,
+            "score": ranks.score,
+        }
+    )
+
+
+def _parts(probe: Probe, own: Sequence[Case], scheme: str) -> tuple[list[Case], list[str]]:
+    """Test cases and what is left out; released, nothing is: it tests what it has trained on."""
+    if probe.switches.conj_train == "test_rows":
+        return [c for c in own if c.role == "test"], []
+    return entailment.tested(own, scheme)
+
+
+def _templates(probe: Probe, own: Sequence[Case], kind: str) -> tuple[torch.Tensor, Layout]:
+    """Trained vectors of the rule's soft templates (and room for conjunctions), and the slots."""
+    width = probe.words.vectors.shape[1]
+    if kind == "manual":
+        return probe.words.vectors.new_zeros(2, width), entailment.layout({})
+    found = {}
+    for task in sorted({t for c in own for t in entailment.tasks_of(c)}):
+        prompt = template(probe.loaded, probe.folder, task, probe.plan, probe.switches)
+        found[task] = tensor(probe.loaded, prompt.vectors)
+    slots = entailment.layout({task: len(rows) for task, rows in found.items()})
+    room = probe.words.vectors.new_zeros(2, width)
+    return torch.cat([*found.values(), room]), slots
+
+
+def _conjunction(
+    probe: Probe,
+    own: Sequence[Case],
+    scheme: str,
+    form: tuple[bool, bool],
+    start: torch.Tensor,
+    slots: Layout,
+) -> torch.Tensor:
+    """The conjunction tokens trained for one form, templates tuned on with them where soft.
+
+    Training rows take the pairs of pseudowords in turn.
+    """
+    recipe = _recipe(probe)
+    train, dev = _rows_to_train(probe, own)
+    space = probe.switches.candidate_space
+    fresh = soft.initial(probe.loaded, soft.Recipe(tokens=2, seed=recipe.seed))
+    start = torch.cat([start[: slots.conjunctions], fresh])
+    data, first = [], None
+    for part in (train, dev):
+        asked = [
+            entailment.prompt(c, form, scheme, k % probe.words.pairs, slots, probe.wording)
+            for k, c in enumerate(part)
+        ]
+        first = first or asked
+        names = [f"training item {q.item} under {scheme}" for q in asked]
+        data.append(soft.Rows(prompts(probe.loaded, asked, space), [q.golds for q in asked], names))
+    assert first is not None
+    name = first[0].candidates
+    ids = candidate_tokens(probe.loaded, probe.options[name], first, space, name)
+    vectors, _ = soft.fit(
+        probe.loaded, data[0], data[1], ids, start, recipe, fixed=probe.words.vectors
+    )
+    return vectors
+
+
+def _recipe(probe: Probe) -> soft.Recipe:
+    """The hyper-parameters of the memorising runs at m/mean, BCE where the plan has it."""
+    recipes = probe.plan.recipes(probe.loaded.spec.kind, probe.switches)
+    fitting = [r for r in recipes if (r.masks, r.pooling) == ("multi", "mean")]
+    chosen = min(fitting or recipes, key=lambda r: (r.loss != "bce", r.seed))
+    own = {"masks": "multi", "pooling": "mean", "init": "random"}
+    epochs = probe.plan.tuning or chosen.epochs
+    return soft.Recipe(**{**chosen.__dict__, **own, "epochs": epochs})
+
+
+def _rows_to_train(probe: Probe, own: Sequence[Case]) -> tuple[list[Case], list[Case]]:
+    """(train, dev): rows of the memorising task behind the rule; as released, of its test part."""
+    if probe.switches.conj_train == "test_rows":
+        # of all test rows, also where fewer are asked about
+        tested = [c for c in probe.whole[own[0].rule] if c.role == "test"]
+        taken = reason_rows.TAKEN
+        found = tested[:taken], tested[taken : 2 * taken]
+    else:
+        found = tuple([c for c in own if c.role == role] for role in ("train", "dev"))  # type: ignore[assignment]
+    if not found[0] or not found[1]:
+        raise ValueError("no train or dev rows for the conjunction; the split is larger than data")
+    return found
+
+
+def _premises(probe: Probe, own: Sequence[Case], kind: str) -> pl.DataFrame:
+    """PREMISE_RANKS columns: is P2 known, asked with the words that the prompts hold.
+
+    All rows are asked, `soft_only` ones by hand, too: the released cut is that of P1's test alone.
+    """
+    trained, slots = _templates(probe, own, kind)
+    words = probe.words
+    if probe.switches.premise_words == "random_tokens":
+        words = random_words(probe.loaded, words.pairs, int(words.record["pseudoword_seed"]))
+    wording = worded(probe.switches, is_test=True)
+    tested = [c for c in own if c.role == "test" and c.tests[kind].golds]
+    if probe.switches.missing_candidate == "skip":
+        tested = [c for c in tested if not c.missing]
+    asked, pairs = [], []
+    for pair in range(words.pairs):
+        asked += [entailment.premise_test(c, kind, pair, slots, wording) for c in tested]
+        pairs += [pair] * len(tested)
+    used = torch.cat([trained, words.vectors])
+    frame = _frame(probe.ranks(asked, used, slots.words), asked, pairs)
+    return frame.drop("gold").with_columns(kind=pl.lit(kind))

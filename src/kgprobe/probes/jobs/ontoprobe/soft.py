@@ -1,0 +1,270 @@
+"""Soft prompts of the memorising tasks: training, and ranks of the held-out rows (frames)."""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+
+from kgprobe.benchmarks.ontoprobe.modes import Switches
+from kgprobe.probes.jobs.frames import placed
+from kgprobe.probes.jobs.ontoprobe.soft_rows import (
+    TOKENS,
+    WORDS,
+    Prepared,
+    check_tasks,
+    prepared,
+    questions,
+    template_tokens,
+)
+from kgprobe.probes.models.batching import budget_for
+from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
+from kgprobe.probes.prompts.trained import soft
+from kgprobe.probes.scoring.cloze.gradient import LEGAL
+from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
+from kgprobe.schema import SOFT_CURVES, SOFT_RANKS, Contract
+from kgprobe.settings import Soft
+from kgprobe.templates import fill
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is trained: the product of seeds, losses, masks and poolings (config ontoprobe.soft).
+
+    `tuning`: epochs of the conjunctions in reasoning, None for as many as the templates have.
+    """
+
+    seeds: int = 3
+    epochs: int = 100
+    batch: int = 8
+    losses: Sequence[str] = soft.LOSSES
+    masks: Sequence[str] = ("multi", "single")
+    poolings: Sequence[str] = ("mean", "max", "first")
+    tuning: int | None = None
+
+    def recipes(self, kind: str, switches: Switches) -> list[soft.Recipe]:
+        """Every recipe that has a meaning for this kind of model, the task's words left open."""
+        found = [
+            soft.Recipe(
+                tokens=TOKENS,
+                init=switches.soft_init,
+                epochs=self.epochs,
+                batch=self.batch,
+                warmup=int(switches.warmup),
+                loss=loss,
+                nll_gold=switches.nll_gold,
+                dev_scores=switches.dev_scores,
+                dev_metric=switches.dev_metric,
+                masks=masks,
+                pooling=pooling,
+                seed=switches.first_seed + seed,
+            )
+            for loss, masks, pooling, seed in itertools.product(
+                self.losses, self.masks, self.poolings, range(self.seeds)
+            )
+            if (masks, pooling) in LEGAL[kind]
+        ]
+        if not found:
+            legal = ", ".join("/".join(pair) for pair in sorted(LEGAL[kind]))
+            raise ValueError(f"ontoprobe.soft: nothing to train for a {kind} model; legal: {legal}")
+        return found
+
+
+def planned(settings: Soft) -> Plan:
+    """The plan of the config's `ontoprobe.soft`; keys of reasoning alone are left aside."""
+    return Plan(**{f.name: getattr(settings, f.name) for f in fields(Plan)})
+
+
+def file_name(task: str, recipe: soft.Recipe) -> str:
+    """Name of a prompt's file in the folder of its model."""
+    parts = (task, recipe.masks, recipe.pooling, recipe.loss, str(recipe.seed))
+    return "-".join(parts) + ".safetensors"
+
+
+def train(
+    spec: ModelSpec,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    switches: Switches,
+    plan: Plan,
+    folder: Path,
+    progress: Callable[..., Any],
+) -> dict[str, Any]:
+    """Train and save every prompt of every task; returns the record.
+
+    What is wrong with the rows of any task is told before the model is loaded. A task whose
+    training fails keeps no other from it: those problems are told at the end, in one ValueError.
+    """
+    known = prepared(spec, items, candidates, switches)
+    recipes, options = plan.recipes(spec.kind, switches), known.options
+    tasks = items["relation"].unique().sort().to_list()
+    tokens = {t: template_tokens(known.light, t, switches.soft_init) for t in tasks}
+    check_tasks(known, switches, tokens, ("train", "dev"))
+    loaded = ready(spec)
+    chosen = {t: list(recipes) for t in tasks}
+    total = plan.epochs * sum(map(len, chosen.values()))
+    bar = progress(total=total, desc=spec.model, unit="epoch")
+    folder.mkdir(parents=True, exist_ok=True)
+    problems, fed = [], 0
+    for task, own in chosen.items():
+        try:
+            part = known.items.filter(pl.col("relation") == task)
+            for recipe in own:
+                prompt = train_one(loaded, part, options, task, recipe, switches, bar.update)
+                soft.save(prompt, loaded, folder / file_name(task, recipe))
+                fed += prompt.record["positions_fed"]
+        except ValueError as error:
+            problems.append(f"{task}: {error}")
+    bar.close()
+    if problems:
+        raise ValueError("soft prompts were not trained for all tasks\n" + "\n".join(problems))
+    return {**loaded.record, **known.record, "positions_fed": fed, "switches": asdict(switches)}
+
+
+def train_one(
+    loaded: Loaded,
+    items: pl.DataFrame,
+    options: Mapping[str, Sequence[str]],
+    task: str,
+    recipe: soft.Recipe,
+    switches: Switches,
+    progress: Callable[[int], object],
+) -> soft.SoftPrompt:
+    """The soft prompt of one task: rows of role train, chosen on those of role dev."""
+    if recipe.init == "words":
+        recipe = soft.Recipe(**{**recipe.__dict__, "words": WORDS[task]})
+    start = soft.initial(loaded, recipe)
+    asked = {role: questions(items, len(start), role) for role in ("train", "dev")}
+    space = switches.candidate_space
+    name = asked["train"][0].candidates
+    ids = candidate_tokens(loaded, options[name], asked["train"], space, name)
+    rows = {
+        role: soft.Rows(
+            prompts(loaded, own, space),
+            [q.golds for q in own],
+            [f"{role} item {q.item}" for q in own],
+        )
+        for role, own in asked.items()
+    }
+    vectors, record = soft.fit(
+        loaded, rows["train"], rows["dev"], ids, start, recipe, progress=progress
+    )
+    text = fill(soft.template(0), "{subject}", "").text
+    return soft.SoftPrompt(
+        vectors.cpu().numpy(),
+        {**record, "task": task, "candidate_space": space, "template": text},
+    )
+
+
+def rank(
+    spec: ModelSpec,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    folder: Path,
+    switches: Switches,
+    progress: Callable[..., Any],
+) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+    """(SOFT_RANKS of the dev and test rows, SOFT_CURVES, record) of all prompts in a folder.
+
+    Files made for another model and prompts that are too long are told before the model is loaded.
+    """
+    known = prepared(spec, items, candidates, switches)
+    found = read_prompts(folder, known)
+    check_tasks(known, switches, dict(_sizes(found)), ("dev", "test"))
+    loaded, options = ready(spec), known.options
+    held = known.items.filter(pl.col("role") != "train")
+    bar = progress(total=held.height * len(found), desc=spec.model, unit="prompt")
+    ranks, curves = [], []
+    for path in found:
+        prompt = soft.load(path, loaded)
+        recipe, task = prompt.record["recipe"], prompt.record["task"]
+        own = held.filter(pl.col("relation") == task)
+        asked = questions(own, len(prompt.vectors))
+        rows = gold_ranks(
+            loaded,
+            asked,
+            options,
+            tensor(loaded, prompt.vectors),
+            configuration=(recipe["masks"], recipe["pooling"]),
+            space=switches.candidate_space,
+            budget=budget_for(loaded),
+            progress=bar.update,
+        )
+        key = {name: recipe[name] for name in ("masks", "pooling", "loss", "seed")}
+        ranks.append(
+            pl.DataFrame(
+                {
+                    "item": [asked[q].item for q in rows.question.tolist()],
+                    "gold": rows.gold,
+                    "best": rows.best,
+                    "worst": rows.worst,
+                    "in_order": rows.in_order,
+                    "tokens": rows.tokens,
+                    "score": rows.score,
+                }
+            ).with_columns(template=pl.lit(0), **{k: pl.lit(v) for k, v in key.items()})
+        )
+        curves += _curve(prompt.record, key)
+    bar.close()
+    return (
+        fitted(placed(pl.concat(ranks), items, known.kept), SOFT_RANKS),
+        fitted(pl.DataFrame(curves), SOFT_CURVES),
+        {**loaded.record, **known.record, "switches": asdict(switches)},
+    )
+
+
+def read_prompts(folder: Path, known: Prepared) -> dict[Path, soft.SoftPrompt]:
+    """The prompt files of a folder, all of them for this model; else PromptError names all."""
+    paths = sorted(folder.glob("*.safetensors"))
+    if not paths:
+        raise soft.PromptError(f"{folder}: no soft prompts; the rule train_soft makes them")
+    found, problems = {}, []
+    for path in paths:
+        try:
+            found[path] = soft.load(path, known.light)
+        except soft.PromptError as error:
+            problems.append(str(error))
+    if problems:
+        raise soft.PromptError("\n".join(problems))
+    return found
+
+
+def _sizes(found: Mapping[Path, soft.SoftPrompt]) -> list[tuple[str, int]]:
+    """(task, vectors) of every prompt."""
+    return sorted((str(p.record["task"]), len(p.vectors)) for p in found.values())
+
+
+def _curve(record: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "task": record["task"],
+            **key,
+            "epoch": epoch,
+            "training": float(loss),
+            "dev": float(dev),
+            "kept": epoch == record["epoch"],
+        }
+        for epoch, (loss, dev) in enumerate(record["curve"])
+    ]
+
+
+def ready(spec: ModelSpec) -> Loaded:
+    """The loaded model; one thread on a CPU, so that the last bits do not depend on the machine."""
+    torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return load_model(spec)
+
+
+def tensor(loaded: Loaded, vectors: Any) -> torch.Tensor:
+    """Vectors on the model's device, in its precision."""
+    weight = loaded.model.get_input_embeddings().weight
+    return torch.from_numpy(np.asarray(vectors)).to(device=weight.device, dtype=weight.dtype)
+
+
+def fitted(frame: pl.DataFrame, contract: Contract) -> pl.DataFrame:
+    """The contract's columns in its types."""
+    return frame.select([pl.col(name).cast(dtype) for name, dtype in contract.columns.items()])

@@ -1,0 +1,101 @@
+"""From benchmark frames to rank ranges of large candidate sets: one job per model, all tasks."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import polars as pl
+import torch
+
+from kgprobe.probes.jobs.frames import by_hand, labels_of, placed, spelt
+from kgprobe.probes.models.load import Loaded, ModelSpec, load_model, outline
+from kgprobe.probes.scoring.cloze import rank
+from kgprobe.probes.text.gaps import Question, questions
+from kgprobe.probes.text.spelling import Kept, check_windows, left_out, rankable
+from kgprobe.schema import RANKS, TOPS, Contract
+
+
+def rank_frame(
+    spec: ModelSpec,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    progress: Callable[..., Any],
+    *,
+    space: str = "auto",
+    unknown: str = "keep",
+) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+    """RANKS and TOPS of a model in all configurations, and the record of how they were made.
+
+    A candidate without tokens is left out of its set, under `unknown` leave_out one with an unknown
+    token, too; questions whose gold is left out are not ranked. All are named in the record. Raises
+    ValueError for a kind of model without a gap to fill and, before any weights are read, for the
+    prompts of every relation that do not fit into its window.
+    """
+    if spec.kind not in ("masked", "seq2seq"):
+        raise ValueError(
+            f"{spec.model}: cloze ranking needs a mask token or a sentinel, a {spec.kind} model "
+            "has none; score its options as sentences (method sentence)"
+        )
+    torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    light = outline(spec)
+    kept = rankable(light, labels_of(candidates), unknown)
+    ranked, missing = spelt(by_hand(items), kept)
+    asked = _asked(ranked, prompts)
+    _check(light, asked, ranked, kept, space)
+    loaded = load_model(spec)
+    bar = progress(total=len(asked), desc=spec.model, unit="prompt")
+    found = rank.rank(
+        loaded, asked, {n: k.labels for n, k in kept.items()}, space=space, progress=bar.update
+    )
+    bar.close()
+    record = {
+        **found.record,
+        "prompts": len(asked),
+        "candidates_left_out": left_out(kept),
+        "items_without_gold": missing,
+    }
+    ranks = placed(_frame(found.ranks), items, kept)
+    top = placed(_frame(found.top), items, kept, "candidate")
+    return _fitted(ranks, RANKS), _fitted(top, TOPS), record
+
+
+def _asked(items: pl.DataFrame, prompts: pl.DataFrame) -> list[Question]:
+    """Every item in every template of its relation."""
+    columns = ("item", "relation", "subject", "candidates", "answers")
+    rows = [
+        (item, relation, subject, name, tuple(answers))
+        for item, relation, subject, name, answers in (
+            items.sort("relation", "row", "item").select(columns).rows()
+        )
+    ]
+    found: dict[str, list[tuple[int, str]]] = {}
+    for relation, index, text in (
+        prompts.sort("relation", "index").select("relation", "index", "text").rows()
+    ):
+        found.setdefault(relation, []).append((index, text))
+    return list(questions(rows, dict(found)))
+
+
+def _check(
+    light: Loaded,
+    asked: list[Question],
+    items: pl.DataFrame,
+    kept: Mapping[str, Kept],
+    space: str,
+) -> None:
+    relations = dict(items.select("item", "relation").rows())
+    by_relation: dict[str, list[Question]] = {}
+    for question in asked:
+        by_relation.setdefault(relations[question.item], []).append(question)
+    check_windows(light, by_relation, {n: k.labels for n, k in kept.items()}, space)
+
+
+def _frame(columns: Mapping[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {k: pl.Series(k, list(v) if v.dtype == object else v) for k, v in columns.items()}
+    )
+
+
+def _fitted(frame: pl.DataFrame, contract: Contract) -> pl.DataFrame:
+    return frame.select([pl.col(k).cast(d) for k, d in contract.columns.items()])

@@ -1,0 +1,130 @@
+"""From benchmark frames to a frame of scores: the probe stage's one way in."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+
+from kgprobe.probes.jobs import workers
+from kgprobe.probes.jobs.frames import by_hand
+from kgprobe.probes.models.load import ModelSpec, load_model
+from kgprobe.probes.scoring.sentence import recheck, score
+from kgprobe.schema import SCORES
+
+Tables = tuple[list[score.Item], dict[str, Sequence[str]], dict[str, Sequence[tuple[int, str]]]]
+
+
+def score_frame(
+    spec: ModelSpec,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    method: str,
+    progress: Callable[..., Any],
+    folder: Path | None = None,
+    processes: int = 1,
+    shard: int = score.SHARD,
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """SCORES of a model and the record of how they were made.
+
+    `method` is `sentence`, or `sentence-<variant>` for another pseudo-log-likelihood. Finished
+    shards lie in `folder`; a run that follows a stop takes them up. With several `processes` each
+    has a device of its own where there are several, else a thread, and scores its share of the
+    shards: the numbers do not depend on how many there are. Near ties of a model that is not exact
+    are scored again in float32, after everything else.
+    """
+    name, _, variant = method.partition("-")
+    if name != "sentence":
+        raise ValueError(f"method {method!r} gives no scores of sentences")
+    asked = tables(by_hand(items), candidates, prompts)
+    total = sum(len(asked[1][i.candidates]) * len(asked[2][i.relation]) for i in asked[0])
+    bar = progress(total=total, desc=spec.model, unit="sentence")
+    arguments = (spec, asked, variant or score.DEFAULT, folder, shard)
+    if processes > 1 and folder is not None:
+        workers.run(score_part, arguments, processes, bar.update)
+    found = score_part(*arguments, (0, 1), _nothing if processes > 1 else bar.update)
+    bar.close()
+    if spec.dtype != recheck.EXACT:
+        again = _Exact(dataclasses.replace(spec, dtype=recheck.EXACT), asked, arguments[2])
+        found.columns, found.record["recheck"] = recheck.run(found.columns, again)
+    columns = {name: pl.Series(name, values) for name, values in found.columns.items()}
+    # the mask says what is absent: NaN is none of it, and refused by the contract
+    frame = pl.DataFrame(columns).with_columns(pl.when("continued").then("continuation_sum"))
+    casts = [pl.col(name).cast(dtype) for name, dtype in SCORES.columns.items()]
+    return frame.select(casts), found.record
+
+
+def score_part(
+    spec: ModelSpec,
+    asked: Tables,
+    variant: str,
+    folder: Path | None,
+    shard: int,
+    part: tuple[int, int],
+    progress: Callable[[int], object],
+) -> score.Scores:
+    """Every n-th shard from the k-th on, (k, n) being `part`, by a model loaded for it.
+
+    On a CPU one thread works, so that the last bits do not depend on the machine's cores.
+    """
+    torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    loaded = load_model(spec)
+    return score.score(
+        loaded, *asked, variant=variant, progress=progress, folder=folder, shard=shard, part=part
+    )
+
+
+class _Exact:
+    """Exact columns of single questions; the model is loaded when the first are asked for."""
+
+    def __init__(self, spec: ModelSpec, asked: Tables, variant: str) -> None:
+        self.spec, self.asked, self.variant = spec, asked, variant
+        self._loaded: Any = None
+
+    def __call__(
+        self, questions: Sequence[tuple[str, int]]
+    ) -> dict[tuple[str, int], dict[str, NDArray[Any]]]:
+        """By question, in the order of its options."""
+        self._loaded = self._loaded or load_model(self.spec)
+        items, options, templates = self.asked
+        known = {item.item: item for item in items}
+        found: dict[tuple[str, int], dict[str, NDArray[Any]]] = {}
+        for template in sorted({index for _, index in questions}):
+            own = [known[name] for name, index in questions if index == template]
+            one = {r: [t for t in texts if t[0] == template] for r, texts in templates.items()}
+            scores = score.score(self._loaded, own, options, one, variant=self.variant).columns
+            names, order = np.array(scores["item"]), np.asarray(scores["candidate"])
+            for item in own:
+                rows = np.flatnonzero(names == item.item)
+                rows = rows[np.argsort(order[rows])]
+                found[item.item, template] = {c: scores[c][rows] for c in recheck.NUMBERS}
+        return found
+
+
+def _nothing(done: int) -> None:
+    """Progress that others have told."""
+
+
+def tables(items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame) -> Tables:
+    """ITEMS, CANDIDATES and PROMPTS as the plain structures that scoring takes."""
+    rows = items.sort("relation", "row", "item").select("item", "relation", "subject", "candidates")
+    asked = [score.Item(*row) for row in rows.rows()]
+    options: dict[str, Sequence[str]] = {
+        name: [label for _, label in group]
+        for name, group in itertools.groupby(
+            candidates.sort("set", "index").select("set", "label").rows(), key=lambda r: r[0]
+        )
+    }
+    found: dict[str, list[tuple[int, str]]] = {}
+    for relation, index, text in (
+        prompts.sort("relation", "index").select("relation", "index", "text").rows()
+    ):
+        found.setdefault(relation, []).append((index, text))
+    return asked, options, dict(found)

@@ -1,0 +1,278 @@
+"""A small OpenAI-compatible server for one causal model of models.tsv, on loopback.
+
+    python -m kgprobe.probes.jobs.serve smollm2-135m-instruct --port 8000
+    export KGPROBE_API_URL=http://127.0.0.1:8000/v1
+
+It answers /v1/completions (echo, logprobs, prompt_logprobs) and /v1/chat/completions (logprobs) at
+temperature 0, one request at a time: enough to try models of kind api without a network, and not
+made for more. Chat goes through the tokenizer's template, or through lines of "role: content".
+"""
+
+import argparse
+import itertools
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+import torch
+
+from kgprobe import sheets
+from kgprobe.probes.models.continuation import CausalText
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
+from kgprobe.probes.scoring.fill.decoding import greedy
+from kgprobe.probes.scoring.sentence.score import bos_prefix
+
+EVERYTHING = frozenset("completions logprobs echo field chat chat_logprobs usage".split())
+#: What is answered in return for a request: HTTP status and JSON.
+Reply = tuple[int, dict[str, Any]]
+
+
+class Speaker:
+    """What a server needs of a model: encode, logprobs, generate, text, chat, limit."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.loaded, self.text_of = loaded, CausalText(loaded)
+        self.lock = threading.Lock()
+        self.tokenizer, self.limit = loaded.tokenizer, loaded.limit
+        self.prefix = bos_prefix(loaded)[0]
+        self.ends = frozenset(self.tokenizer.all_special_ids)
+
+    def encode(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Ids and character spans of a text, without special tokens."""
+        coded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        return list(coded["input_ids"]), [tuple(o) for o in coded["offset_mapping"]]
+
+    def chat(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[int], bool]:
+        """Ids of a conversation that waits for a reply, and whether they begin with BOS."""
+        if not self.tokenizer.chat_template:
+            text = "".join(f"{m['role']}: {m['content']}\n" for m in messages) + "assistant:"
+            return self.encode(text)[0], False
+        text = self.tokenizer.apply_chat_template(
+            list(messages), add_generation_prompt=True, tokenize=False
+        )
+        return self.encode(text)[0], True
+
+    def logprobs(self, ids: Sequence[int], whole: bool = False) -> Any:
+        """Log-probabilities after every token of the prefix and `ids`."""
+        row = self._row(ids, whole)
+        with self.lock, torch.inference_mode():
+            batch = torch.from_numpy(row)[None].to(self.loaded.device)
+            logits = self.loaded.model(batch).logits[0].float()
+        found = logits[0 if whole else max(len(self.prefix) - 1, 0) :].log_softmax(-1).cpu()
+        finite(found.amax(-1), self.loaded.spec.model, "token {} of the prompt".format)
+        return found
+
+    def _check(self, values: Any, owners: Sequence[int], step: int) -> None:
+        finite(values, self.loaded.spec.model, lambda *_: f"token {step} of the answer")
+
+    def generate(
+        self, ids: Sequence[int], tokens: int, top: int, whole: bool = False
+    ) -> list[tuple[int, float, list[tuple[int, float]]]]:
+        """(id, log-probability, alternatives) of the greedy continuation, up to a special token."""
+        if not tokens:
+            return []
+        with self.lock:
+            stream = self.text_of.open([self._row(ids, whole)])
+            values, columns = greedy(stream, 1, tokens, max(top, 1), self._check)
+        found = []
+        for logprobs, best in zip(values[0].tolist(), columns[0].tolist(), strict=True):
+            alternatives = list(zip(best, logprobs, strict=True))[:top]
+            found.append((best[0], logprobs[0], alternatives))
+            if best[0] in self.ends:
+                break
+        return found
+
+    def text(self, token: int) -> str:
+        return "" if token in self.ends else str(self.tokenizer.decode([token]))
+
+    def _row(self, ids: Sequence[int], whole: bool) -> Any:
+        own = np.array(ids, dtype=np.int64)
+        return own if whole else np.concatenate([self.prefix, own])
+
+
+class Answers:
+    """Requests to JSON. `offers` is a subset of EVERYTHING: what the server pretends to know."""
+
+    def __init__(self, lm: Any, offers: frozenset[str] = EVERYTHING) -> None:
+        self.lm, self.offers = lm, offers
+
+    def answer(self, path: str, body: dict[str, Any]) -> Reply:
+        """The reply to a POST request."""
+        if path == "/completions" and "completions" in self.offers:
+            return self._completion(body)
+        if path == "/chat/completions" and "chat" in self.offers:
+            return self._chat(body)
+        return 404, {"error": {"message": f"no such path: {path}"}}
+
+    def _completion(self, body: dict[str, Any]) -> Reply:
+        wanted = {"logprobs": "logprobs", "echo": "echo", "prompt_logprobs": "field"}
+        for parameter, offer in wanted.items():
+            if parameter in body and offer not in self.offers:
+                return 400, {"error": {"message": f"unknown parameter {parameter}"}}
+        ids, spans = self.lm.encode(body["prompt"])
+        if refused := self._too_long(ids, body):
+            return refused
+        new = self.lm.generate(ids, body.get("max_tokens", 16), body.get("logprobs", 0))
+        text = "".join(self.lm.text(i) for i, _, _ in new)
+        choice: dict[str, Any] = {"index": 0, "text": text, "finish_reason": "length"}
+        own: list[float] = []
+        if body.get("echo") or "prompt_logprobs" in body:
+            known = self.lm.logprobs(ids)
+            own = [float(known[j, i]) for j, i in enumerate(ids)]
+        if body.get("echo"):
+            choice["text"] = body["prompt"] + text
+        if "logprobs" in body:
+            choice["logprobs"] = self._lists(body, ids, spans, own, new)
+        if "prompt_logprobs" in body:
+            # as servers do that put BOS in front: its own entry is null
+            entries = [{str(i): self._entry(i, p)} for i, p in zip(ids, own, strict=True)]
+            choice["prompt_logprobs"] = [None, *entries]
+        return 200, self._whole(choice, len(ids) + 1, len(new))
+
+    def _too_long(self, ids: Sequence[int], body: Mapping[str, Any]) -> Reply | None:
+        """A refusal where prompt and answer do not fit into the model's window."""
+        asked, limit = 1 + len(ids) + int(body.get("max_tokens", 16)), self.lm.limit
+        if asked <= limit:
+            return None
+        message = f"this model takes {limit} tokens, prompt and answer have {asked}"
+        return 400, {"error": {"message": message, "code": "context_length_exceeded"}}
+
+    def _entry(self, token: int, logprob: float) -> dict[str, Any]:
+        return {"logprob": logprob, "rank": 1, "decoded_token": self.lm.text(token)}
+
+    def _lists(
+        self, body: Any, ids: Any, spans: Any, own: list[float], new: Any
+    ) -> dict[str, list[Any]]:
+        """The parallel lists of the completions format; with echo the prompt's tokens first."""
+        tokens: list[str] = []
+        values: list[float] = []
+        starts: list[int] = []
+        tops: list[Any] = []
+        if body.get("echo"):
+            tokens = [body["prompt"][a:b] for a, b in spans]
+            values, starts, tops = list(own), [a for a, _ in spans], [None] * len(ids)
+        position = len(body["prompt"])
+        for token, value, alternatives in new:
+            tokens.append(self.lm.text(token))
+            values.append(value)
+            starts.append(position)
+            tops.append({self.lm.text(i): p for i, p in alternatives})
+            position += len(tokens[-1])
+        return {
+            "tokens": tokens, "token_logprobs": values, "text_offset": starts, "top_logprobs": tops
+        }  # fmt: skip
+
+    def _chat(self, body: dict[str, Any]) -> Reply:
+        if "logprobs" in body and "chat_logprobs" not in self.offers:
+            return 400, {"error": {"message": "unknown parameter logprobs"}}
+        ids, whole = self.lm.chat(body["messages"])
+        if refused := self._too_long(ids, body):
+            return refused
+        tokens, top = body.get("max_tokens", 16), body.get("top_logprobs", 0)
+        new = self.lm.generate(ids, tokens, top, whole)
+        reply = "".join(self.lm.text(i) for i, _, _ in new)
+        choice: dict[str, Any] = {
+            "index": 0,
+            "message": {"role": "assistant", "content": reply},
+            "finish_reason": "length" if len(new) == tokens else "stop",
+        }
+        if body.get("logprobs"):
+            content = [
+                {"token": self.lm.text(i), "logprob": p,
+                 "top_logprobs": [{"token": self.lm.text(t), "logprob": v} for t, v in best]}
+                for i, p, best in new
+            ]  # fmt: skip
+            choice["logprobs"] = {"content": content}
+        return 200, self._whole(choice, len(ids) + 1, len(new))
+
+    def _whole(self, choice: dict[str, Any], prompt: int, completion: int) -> dict[str, Any]:
+        answer: dict[str, Any] = {"id": "x", "object": "completion", "choices": [choice]}
+        if "usage" in self.offers:
+            total = prompt + completion
+            answer["usage"] = {
+                "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total
+            }  # fmt: skip
+        return answer
+
+
+class Server:
+    """`with Server(answers) as server:` answers at server.url until the block ends."""
+
+    def __init__(self, answers: Answers, port: int = 0) -> None:
+        self.answers = answers
+        self.http = ThreadingHTTPServer(("127.0.0.1", port), self.handler())
+        self.http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
+
+    def __enter__(self) -> "Server":
+        threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.shutdown()
+        self.http.server_close()
+
+    def handler(self) -> type[BaseHTTPRequestHandler]:
+        answers = self.answers
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+            def do_POST(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                try:
+                    body = json.loads(self.rfile.read(length))
+                    status, answer = answers.answer(self.path.removeprefix("/v1"), body)
+                except (ValueError, KeyError, TypeError) as error:
+                    status, answer = 400, {"error": {"message": f"malformed request: {error!r}"}}
+                data = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+        return Handler
+
+
+def _sheet(path: str) -> list[dict[str, str]]:
+    """Rows of the model sheet; cells that a row leaves out at its end are empty."""
+    lines = [line.split("\t") for line in sheets.read_text(path).splitlines() if line.strip()]
+    header, *rows = [cells for cells in lines if not cells[0].startswith("#")]
+    return [dict(itertools.zip_longest(header, row, fillvalue="")) for row in rows]
+
+
+def main() -> None:
+    """Serve a causal model of models.tsv until interrupted."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("model", help="a causal model of the sheet")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--sheet", default="config/models.tsv")
+    parser.add_argument("--made", default="", help="models/ of a run, for a control model")
+    chosen = parser.parse_args()
+    rows = {row["model"]: row for row in _sheet(chosen.sheet)}
+    if chosen.model not in rows:
+        parser.error(f"no model {chosen.model!r} in {chosen.sheet}; there are {', '.join(rows)}")
+    row = rows[chosen.model]
+    if row["kind"] != "causal":
+        parser.error(f"{chosen.model} is {row['kind']}; only causal models write text")
+    torch.set_num_threads(1)
+    fields = ("model", "kind", "source", "revision", "dtype", "bos")
+    loaded = load_model(ModelSpec(**{name: row[name] for name in fields}, made=chosen.made))
+    with Server(Answers(Speaker(loaded)), chosen.port) as running:
+        print(f"{chosen.model} at {running.url}; Ctrl-C ends it", flush=True)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Parts of one job in processes of their own: a device each, or a thread each on a CPU.
+
+    python -m kgprobe.probes.jobs.workers <task> <part> <parts>
+
+is what such a process runs: the pickled task is a function of this package and its arguments; what
+it has done goes line by line to standard output.
+"""
+
+import importlib
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+#: Lines of a failed process that its error quotes.
+QUOTED = 5
+
+
+class WorkerError(RuntimeError):
+    """A process that worked on a part ended with an error; the message tells part and cause."""
+
+
+def run(
+    function: Callable[..., object],
+    arguments: tuple[Any, ...],
+    count: int,
+    progress: Callable[[int], object],
+) -> None:
+    """Call `function(*arguments, (k, count), progress)` in `count` processes at once.
+
+    The k-th sees the k-th of the accelerators only. The first failure ends the others and is raised
+    as WorkerError; what finished parts wrote stays.
+    """
+    visible = _devices()
+    with tempfile.TemporaryDirectory() as folder:
+        task = Path(folder) / "task"
+        place = (function.__module__, function.__qualname__)
+        task.write_bytes(pickle.dumps((place, arguments)))
+        started = []
+        for number in range(count):
+            device = {"CUDA_VISIBLE_DEVICES": visible[number % len(visible)]} if visible else {}
+            command = [sys.executable, "-m", __spec__.name, str(task), str(number), str(count)]
+            errors = open(Path(folder) / f"{number}.err", "w+b")  # noqa: SIM115  (read at the end)
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=errors, env={**os.environ, **device}
+            )
+            started.append((process, errors))
+        try:
+            _wait(started, progress)
+        finally:
+            for process, errors in started:
+                if process.poll() is None:
+                    process.terminate()
+                process.wait()
+                errors.close()
+
+
+def _wait(started: list[tuple[Any, Any]], progress: Callable[[int], object]) -> None:
+    """Pass progress on until all have ended; the first that fails ends the rest."""
+    lock, failed = threading.Lock(), threading.Event()
+
+    def follow(process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        with process.stdout as lines:
+            for line in lines:
+                with lock:
+                    progress(int(line))
+        if process.wait() and not failed.is_set():
+            failed.set()
+            for other, _ in started:
+                if other.poll() is None:
+                    other.terminate()
+
+    followers = [threading.Thread(target=follow, args=(process,)) for process, _ in started]
+    for follower in followers:
+        follower.start()
+    for follower in followers:
+        follower.join()
+    # those that were ended because another failed have a negative status
+    broken = [i for i, (p, _) in enumerate(started) if p.returncode]
+    if broken:
+        part = max(broken, key=lambda i: started[i][0].returncode)
+        process, errors = started[part]
+        errors.seek(0)
+        said = errors.read().decode(errors="replace").strip().splitlines()[-QUOTED:]
+        raise WorkerError(
+            f"part {part + 1} of {len(started)} ended with status {process.returncode}; finished "
+            "shards stay, run again to go on\n" + "\n".join(said)
+        )
+
+
+def _devices() -> list[str]:
+    """Numbers of the accelerators that this process may use, without starting any of them."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if given is not None:
+        return [number for number in given.split(",") if number]
+    folder = Path("/proc/driver/nvidia/gpus")
+    return [str(n) for n in range(len(list(folder.iterdir())))] if folder.is_dir() else []
+
+
+def main(task: str, part: str, parts: str) -> None:
+    """Do one part of a task."""
+    (module, name), arguments = pickle.loads(Path(task).read_bytes())
+    out = sys.stdout
+    # what others print must not be taken for progress
+    sys.stdout = sys.stderr
+
+    def tell(done: int) -> None:
+        out.write(f"{int(done)}\n")
+        out.flush()
+
+    getattr(importlib.import_module(module), name)(*arguments, (int(part), int(parts)), tell)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

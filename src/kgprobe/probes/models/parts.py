@@ -1,0 +1,426 @@
+"""A transformer cut into its body and its head, for all three kinds (scoring.md, sections 4, 7.2).
+
+    masked   ids ---- body ----> states -- transform --> features -- decoder --> logits
+    causal   ids ---- body ----> states --------------------------- decoder --> logits
+    seq2seq  ids -- encoder ---> encoded
+             encoded, forced --> states ------ scale --> features -- decoder --> logits
+
+The body is paid for at every token, the head only where something is read. Where the parts do not
+give what the whole model says of a sample, the head is WHOLE: states are logits already, and
+`notes` says why.
+"""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import linear, scaled_dot_product_attention
+from transformers.modeling_outputs import MoEModelOutput
+
+from kgprobe.probes.models.batching import Budget, Ints
+from kgprobe.probes.models.checks import allowed, budget_of, objection, padding, sample, sound
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.head import WHOLE, Head, apart, precise
+from kgprobe.probes.models.load import Loaded, ModelError
+
+
+class Parts:
+    """One model in parts, which every engine is made on; works under autograd as well.
+
+    `positions_fed` counts padded positions that went through the body, `head_rows` what engines
+    read, `notes` says what could not be done the fast way. With `must`, the end of a sentence, a
+    model that has no linear layer over the vocabulary is refused with a ModelError, and one that
+    says NaN with a NotFiniteError. Raises ModelError for a seq2seq model that says something else
+    when its encoder and its decoder run one after the other.
+    """
+
+    def __init__(self, loaded: Loaded, budget: Budget | None = None, must: str = "") -> None:
+        self.loaded, self.kind = loaded, loaded.spec.kind
+        self.notes: list[str] = []
+        self.budget = budget_of(loaded, budget, self.notes)
+        self.body = loaded.model.base_model
+        self.head = WHOLE
+        self._scored: ScoredBody | None = None
+        self.start, self.opening, self.closing, self.pad = _marks(loaded)
+        self.positions_fed = self.head_rows = 0
+        self._cut(must)
+        self.positions_fed = 0
+
+    # -- the body -----------------------------------------------------------------------------
+
+    def run(self, ids: Any, **options: Any) -> tuple[Any, Any]:
+        """(states, output) of masked or causal rows: rows x length x width, and all that came."""
+        self.positions_fed += ids.numel()
+        if self.kind == "causal":
+            options = {"use_cache": False, **options}
+        output = (self.loaded.model if self.head is WHOLE else self.body)(ids, **options)
+        return (output.logits if self.head is WHOLE else output.last_hidden_state), output
+
+    def at(self, ids: Any, mask: Any, places: Any, types: Any = None) -> Any:
+        """States at `places` (rows, or rows x gaps); `mask` None where nothing is padded.
+
+        Causal rows need no mask: padding stands at the right, where no token can see it. Of seq2seq
+        rows the decoder's state behind the first sentinel is read, whatever the place.
+        """
+        if self.kind == "seq2seq":
+            forced = self._tensor(np.array([[self.start, self.sentinel()]] * len(ids)))
+            return self.decoded(self.encoded(ids, mask), mask, forced)[:, -1]
+        options = {} if self.kind == "causal" else {"attention_mask": mask}
+        if types is not None and self.kind == "masked":
+            options["token_type_ids"] = types
+        rows = torch.arange(len(ids), device=ids.device)
+        if self._scored is not None and places.ndim == 1:
+            self.positions_fed += ids.numel()
+            return self._scored(ids, places, **options)
+        rows = rows if places.ndim == 1 else rows[:, None]
+        return self.run(ids, **options)[0][rows, places]
+
+    def encoded(self, ids: Any, mask: Any) -> Any:
+        """The encoder's states (rows x length x width) of padded contexts."""
+        self.positions_fed += ids.numel()
+        return self.loaded.model.get_encoder()(ids, attention_mask=mask).last_hidden_state
+
+    def decoded(self, encoded: Any, mask: Any, forced: Any) -> Any:
+        """States (rows x length x width) at every token that the decoder is forced through."""
+        self.positions_fed += forced.numel()
+        model = self.loaded.model
+        if self.head is WHOLE:
+            # the output that has a field for all that models look for
+            output = MoEModelOutput(last_hidden_state=encoded)
+            return model(
+                encoder_outputs=output,
+                attention_mask=mask,
+                decoder_input_ids=forced,
+                use_cache=False,
+            ).logits
+        return model.get_decoder()(
+            input_ids=forced,
+            encoder_hidden_states=encoded,
+            encoder_attention_mask=mask,
+            use_cache=False,
+        ).last_hidden_state
+
+    def sentinel(self) -> int:
+        """The token that stands for a gap of a sentinel model. Raises ModelError without one."""
+        if self.closing is None:
+            raise ModelError(
+                f"{self.loaded.spec.model}: its tokenizer has no sentinels {' '.join(SENTINELS)}"
+            )
+        return self.opening
+
+    # -- the head -----------------------------------------------------------------------------
+
+    def features(self, ids: Any, mask: Any, places: Any, types: Any = None) -> Any:
+        """What is multiplied with the output embedding (rows x width) at one place per row."""
+        return self.finished(self.at(ids, mask, places, types))
+
+    def finished(self, states: Any) -> Any:
+        """Features of states."""
+        return self.head.transform(states) if self.head.transform else states
+
+    def logits(self, features: Any, only: Any = None) -> Any:
+        """Logits (rows x vocabulary, or x the ids `only`) of features, in float32 at least."""
+        decoder = self.head.decoder
+        assert decoder is not None
+        weight: Any = decoder.weight
+        bias: Any = decoder.bias
+        if only is not None:
+            weight, bias = weight[only], None if bias is None else bias[only]
+        bias = None if bias is None else precise(bias)
+        found = linear(precise(features), precise(weight), bias)
+        return self.head.finish(found) if self.head.finish else found
+
+    def _tensor(self, values: Ints) -> Any:
+        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self.loaded.device)
+
+    # -- the cut ------------------------------------------------------------------------------
+
+    @torch.inference_mode()
+    def _cut(self, must: str) -> None:
+        """The first head by which the parts give the whole model's log-probabilities."""
+        name = type(self.loaded.model).__name__
+        ids, mask = self._sample()
+        whole = self._said(ids, mask)
+        if must:
+            owners = self._real(ids, mask).nonzero().tolist()
+            finite(
+                whole.logsumexp(-1),
+                self.loaded.spec.model,
+                lambda n: (
+                    f"row {owners[n][0]} of the check, ids {ids[owners[n][0]].tolist()}, "
+                    f"token {owners[n][1]}"
+                ),
+                "log-sum-exp of the logits",
+            )
+        if not sound(whole):
+            return  # nothing to compare; the engines refuse such numbers
+        reasons = []
+        for head in (*_heads(self.loaded), WHOLE):
+            self.head = head
+            reason = objection(lambda: self._off(ids, mask, whole), allowed(self.loaded))
+            if not reason:
+                break
+            reasons.append(reason)
+        else:
+            raise ModelError(
+                f"{self.loaded.spec.model}: {name} says something else when its parts run one "
+                f"after the other ({reasons[-1]})"
+            )
+        why = reasons[0] if reasons else f"the head of {name} is unknown"
+        if must and self.head.decoder is None:
+            raise ModelError(
+                f"{self.loaded.spec.model}: body and output embedding are not all of {name} "
+                f"({why}); {must}"
+            )
+        if self.head is WHOLE:
+            self.notes.append(f"logits at all positions: {why}")
+
+    def _sample(self) -> tuple[Any, Any]:
+        """(ids, mask) of two rows, padded where they may be."""
+        ids = self._tensor(np.stack(sample(self.loaded, (8, 8))))
+        mask = torch.ones_like(ids)
+        if self.kind != "causal" and not padding(self.loaded):
+            mask[1, 6:] = 0
+        return ids, mask
+
+    def _real(self, ids: Any, mask: Any) -> Any:
+        """Which positions of a sample are compared."""
+        return torch.ones_like(ids[:, :4]).bool() if self.kind == "seq2seq" else mask.bool()
+
+    def _said(self, ids: Any, mask: Any) -> Any:
+        """What the whole model says at all real tokens of a sample (tokens x vocabulary)."""
+        options: dict[str, Any] = {} if bool(mask.all()) else {"attention_mask": mask}
+        if self.kind == "seq2seq":
+            options["decoder_input_ids"] = ids.flip(0)[:, :4]
+        if self.kind != "masked":
+            options["use_cache"] = False
+        return self.loaded.model(input_ids=ids, **options).logits[self._real(ids, mask)]
+
+    def _off(self, ids: Any, mask: Any, whole: Any) -> float:
+        """Largest difference of the parts' log-probabilities, in both arithmetics of the head."""
+        if self.kind == "seq2seq":
+            states = self.decoded(self.encoded(ids, mask), mask, ids.flip(0)[:, :4])
+        else:
+            given = {} if bool(mask.all()) else {"attention_mask": mask}
+            states = self.run(ids, **given)[0]
+        states = states[self._real(ids, mask)]
+        return max(apart(self.head.logits(states), whole), apart(self.head.own(states), whole))
+
+    @torch.inference_mode()
+    def scored_layer(self) -> None:
+        """Let the last layer work at the places alone where the architecture allows it (exact)."""
+        if self.kind != "masked" or self.head is WHOLE:
+            return
+        scored, reason = ScoredBody.of(self.body), ""
+        if getattr(self.body, "_compiled_call_impl", None) is not None:
+            reason = "the model is compiled"
+        elif scored is None:
+            reason = type(self.body).__name__
+        else:
+            ids, mask = self._sample()
+            mask, places = None if bool(mask.all()) else mask, self._tensor(np.array([3, 5]))
+            places = places.clamp(max=ids.shape[1] - 1)
+            expected = self.head.logits(self.at(ids, mask, places))
+            self._scored = scored
+            reason = objection(
+                lambda: apart(self.head.logits(self.at(ids, mask, places)), expected),
+                allowed(self.loaded),
+            )
+        if reason:
+            self._scored = None
+            self.notes.append(f"last layer at all positions: {reason}")
+        self.positions_fed = 0
+
+
+SENTINELS = ("<extra_id_0>", "<extra_id_1>")
+
+
+def _marks(loaded: Loaded) -> tuple[int, int, int | None, int]:
+    """(start, opening, closing, pad) of a decoder: what it begins with, and what frames an answer.
+
+    Models without sentinels (like BART) have a mask token as `opening` and no `closing`. Zeros for
+    the other kinds but for the padding. Raises ModelError for a model with neither.
+    """
+    tokenizer = loaded.tokenizer
+    pad = int(tokenizer.pad_token_id or 0)
+    if loaded.spec.kind != "seq2seq":
+        return 0, 0, None, pad
+    start = loaded.model.config.decoder_start_token_id
+    start = int(tokenizer.pad_token_id if start is None else start)
+    opening, closing = tokenizer.convert_tokens_to_ids(list(SENTINELS))
+    missing = {None, tokenizer.unk_token_id}
+    if opening not in missing and closing not in missing:
+        return start, int(opening), int(closing), pad
+    if tokenizer.mask_token_id is None:
+        raise ModelError(
+            f"{loaded.spec.model}: its tokenizer has neither the sentinels {' '.join(SENTINELS)} "
+            "nor a mask token"
+        )
+    return start, int(tokenizer.mask_token_id), None, pad
+
+
+# -- heads of all architectures ---------------------------------------------------------------
+
+
+def _heads(loaded: Loaded) -> list[Head]:
+    """What may turn states into logits, the best first."""
+    model = loaded.model
+    decoder = model.get_output_embeddings()
+    if loaded.spec.kind == "masked":
+        head = _masked_head(model)
+        if head is None:
+            return []
+        split = _split(head, decoder)
+        return [*([split] if split else []), Head(head, None)]
+    if not isinstance(decoder, nn.Linear):
+        return []
+    decodes = loaded.spec.kind == "seq2seq"
+    finish = _finish(model.config.get_text_config(**({"decoder": True} if decodes else {})))
+    heads = [Head(None, decoder, finish)]
+    if decodes:  # T5 1.0 scales between its decoder and its head
+        scale = float(decoder.in_features) ** -0.5
+        heads.append(Head(lambda states: states * scale, decoder, finish))
+    # a hook on the output embedding (soft prompts in the softmax) works in the module alone
+    return [*heads, *(Head(head.own, None) for head in heads)]
+
+
+def _masked_head(model: Any) -> Callable[[Any], Any] | None:
+    """What turns hidden states into logits, for the architectures that keep it in one place."""
+    for name in ("cls", "lm_head", "predictions"):
+        found: Callable[[Any], Any] | None = getattr(model, name, None)
+        if callable(found):
+            return found
+    if hasattr(model, "vocab_projector"):
+        return _Chain(
+            model.vocab_transform, model.activation, model.vocab_layer_norm, model.vocab_projector
+        )
+    if hasattr(model, "generator_lm_head"):
+        return _Chain(model.generator_predictions, model.generator_lm_head)
+    if hasattr(model, "decoder") and hasattr(model, "head"):
+        return _Chain(model.head, model.decoder)
+    return None
+
+
+class _Chain(nn.Module):
+    """Modules or functions, one after the other."""
+
+    def __init__(self, *steps: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.steps = nn.ModuleList(
+            step if isinstance(step, nn.Module) else _Function(step) for step in steps
+        )
+
+    def forward(self, hidden: Any) -> Any:
+        for step in self.steps:
+            hidden = step(hidden)
+        return hidden
+
+
+class _Function(nn.Module):
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, hidden: Any) -> Any:
+        return self.function(hidden)
+
+
+def _split(head: Any, decoder: Any) -> Head | None:
+    """The head as a transformation and a linear layer over the vocabulary."""
+    if not isinstance(head, nn.Module) or not isinstance(decoder, nn.Linear):
+        return None
+    if not any(module is decoder for module in head.modules()):
+        return None
+    return Head(replaced(head, decoder, nn.Identity()), decoder)
+
+
+def _finish(config: Any) -> Callable[[Any], Any] | None:
+    """What some models do to their logits: a soft cap, or a scale (names of transformers)."""
+    cap = getattr(config, "final_logit_softcapping", None)
+    if cap:
+        return lambda logits: torch.tanh(logits / cap) * cap
+    scale = getattr(config, "logit_scale", None) or 1.0
+    scale /= getattr(config, "logits_scaling", None) or 1.0
+    return None if scale == 1.0 else lambda logits: logits * scale
+
+
+def replaced(module: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
+    """A copy of `module` with `new` in the place of `old`, all parameters shared.
+
+    Only the modules that lead to `old` are copied; the original stays as it is.
+    """
+    if module is old:
+        return new
+    if not any(child is old for child in module.modules()):
+        return module
+    shallow = copy.copy(module)
+    shallow._modules = {
+        name: None if child is None else replaced(child, old, new)
+        for name, child in module._modules.items()
+    }
+    return shallow
+
+
+# -- the last layer at one place --------------------------------------------------------------
+
+
+class ScoredBody(nn.Module):
+    """An encoder like BERT's whose last layer works at one position of each row.
+
+    Keys and values are needed everywhere, everything else at that position alone (scoring.md,
+    section 7.2, point 5). All parameters are shared.
+    """
+
+    def __init__(self, body: nn.Module, last: nn.Module) -> None:
+        super().__init__()
+        self.last = _ScoredLayer(last)
+        self.body = replaced(body, last, self.last)
+
+    @classmethod
+    def of(cls, body: Any) -> "ScoredBody | None":
+        """The body with its last layer replaced; None where its layers are not like BERT's."""
+        layers = getattr(getattr(body, "encoder", None), "layer", None)
+        if not isinstance(layers, nn.ModuleList) or not len(layers):
+            return None
+        last = layers[-1]
+        names = {f"attention.self.{name}" for name in ("query", "key", "value")}
+        names |= {"attention.output", "intermediate", "output"}
+        have = {name for name, _ in last.named_modules()}
+        if not have.issuperset(names) or any("layernorm_before" in name for name in have):
+            return None
+        return cls(body, last)
+
+    def forward(self, ids: Any, at: Any, **options: Any) -> Any:
+        """Hidden states at `at` (rows x width)."""
+        self.last.at = at
+        return self.body(ids, **options).last_hidden_state[:, 0]
+
+
+class _ScoredLayer(nn.Module):
+    def __init__(self, layer: Any) -> None:
+        super().__init__()
+        self.layer = layer
+        self.at: Any = None
+
+    def forward(self, hidden: Any, attention_mask: Any = None, *others: Any, **named: Any) -> Any:
+        attention = self.layer.attention.self
+        own = hidden[torch.arange(len(hidden), device=hidden.device), self.at][:, None]
+        width = attention.attention_head_size
+
+        def heads(states: Any) -> Any:
+            return states.view(*states.shape[:2], -1, width).transpose(1, 2)
+
+        # a mask of padding is the same for every query
+        mask = attention_mask if attention_mask is None else attention_mask[:, :, :1]
+        found = scaled_dot_product_attention(
+            heads(attention.query(own)),
+            heads(attention.key(hidden)),
+            heads(attention.value(hidden)),
+            attn_mask=mask,
+        )
+        found = found.transpose(1, 2).reshape(own.shape[0], 1, -1)
+        middle = self.layer.attention.output(found, own)
+        return self.layer.output(self.layer.intermediate(middle), middle)

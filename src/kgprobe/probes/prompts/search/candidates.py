@@ -1,0 +1,228 @@
+"""Candidate triggers of an iteration: swaps at one position, or drawn from all of them.
+
+Which tokens may stand in a trigger is said by named rules with counts (autoprompt.md, section 4):
+
+special      special and unused tokens, ids without a token, pieces that are no text
+labels       every label token of a classification
+gold         every gold object of the training facts, so that a prompt cannot hold the answers
+capitalised  tokens that start with an upper-case letter, a lazy test for proper nouns
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import Ints
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.prompts.search.files import round_trips
+from kgprobe.probes.prompts.search.problem import SearchError
+from kgprobe.probes.prompts.search.scores import Floats, Scorer, top
+from kgprobe.probes.prompts.search.settings import Settings
+from kgprobe.probes.prompts.search.state import Draws
+from kgprobe.probes.text.pieces import byte_level
+
+_UNUSED = re.compile(r"[\[<]unused_?\d+[\]>]")
+_MARKS = " \u0120\u2581\t\n\r"  # blanks, Ġ, ▁
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Every row of the input embedding: raw token, decoded text, text without marks of words.
+
+    `raw` is "" where the tokenizer has no token for a row.
+    """
+
+    raw: list[str]
+    text: list[str]
+    surface: list[str]
+    special: frozenset[int]
+    byte_level: bool
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+
+def vocabulary_of(loaded: Loaded) -> Vocabulary:
+    """The vocabulary of a model, for the filters; takes a second at 100,000 tokens."""
+    tokenizer = loaded.tokenizer
+    rows = int(loaded.model.get_input_embeddings().weight.shape[0])
+    raw = [""] * rows
+    for token, number in tokenizer.get_vocab().items():
+        if number < rows:
+            raw[number] = token
+    backend = tokenizer.backend_tokenizer
+    known = [i for i in range(rows) if raw[i]]
+    decoded = backend.decode_batch([[i] for i in known], skip_special_tokens=False)
+    text = [""] * rows
+    for i, found in zip(known, decoded, strict=True):
+        text[i] = found
+    special = set(tokenizer.all_special_ids)
+    special |= {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+    surface = [_surface(r, t) for r, t in zip(raw, text, strict=True)]
+    return Vocabulary(raw, text, surface, frozenset(special), byte_level(tokenizer))
+
+
+def _surface(raw: str, text: str) -> str:
+    found = text.strip(_MARKS)
+    return found.removeprefix("##") if raw.startswith("##") and len(raw) > 2 else found
+
+
+def allowed(
+    vocabulary: Vocabulary,
+    settings: Settings,
+    labels: Collection[int] = (),
+    golds: Collection[str] = (),
+    gold_ids: Collection[int] = (),
+) -> tuple[NDArray[np.bool_], dict[str, int]]:
+    """(rows that may be candidates, how many each rule took away from those before it).
+
+    Raises ValueError, with the counts, when fewer than k tokens are left.
+    """
+    left = np.ones(len(vocabulary), dtype=bool)
+    counts: dict[str, int] = {}
+    rules = {
+        "beyond_tokenizer": (i for i, raw in enumerate(vocabulary.raw) if not raw),
+        "special": _special(vocabulary, settings.special_filter),
+        "labels": labels if settings.label_filter else (),
+        "gold": _gold(vocabulary, settings.gold_filter, golds, gold_ids),
+        "capitalised": _capitalised(vocabulary, settings.capital_filter),
+    }
+    for name, ids in rules.items():
+        before = int(left.sum())
+        left[np.array(list(ids), dtype=np.int64)] = False
+        counts[name] = before - int(left.sum())
+    counts["allowed"] = int(left.sum())
+    needed = settings.candidates if settings.positions == "one" else settings.per_position
+    if counts["allowed"] < needed:
+        shown = ", ".join(f"{name} {number}" for name, number in counts.items())
+        raise ValueError(
+            f"{counts['allowed']} tokens are left as candidates, {needed} are needed; of "
+            f"{len(vocabulary)} the rules took {shown}"
+        )
+    return left, counts
+
+
+def _special(vocabulary: Vocabulary, rule: str) -> Iterable[int]:
+    if rule == "off":
+        return ()
+    found = set(vocabulary.special)
+    if rule == "all":
+        for i, (raw, text) in enumerate(zip(vocabulary.raw, vocabulary.text, strict=True)):
+            if _UNUSED.fullmatch(raw) or "\ufffd" in text or not text:
+                found.add(i)
+    return (i for i in found if i < len(vocabulary))
+
+
+def _gold(
+    vocabulary: Vocabulary, rule: str, golds: Collection[str], ids: Collection[int]
+) -> Iterable[int]:
+    """exact: the ids alone (released). text: every spelling in case, glued or with a blank."""
+    if rule == "off":
+        return ()
+    if rule == "exact":
+        return ids
+    texts = {gold.strip().casefold() for gold in golds} - {""}
+    same = (i for i, s in enumerate(vocabulary.surface) if s.casefold() in texts)
+    return {*ids, *same}
+
+
+def _capitalised(vocabulary: Vocabulary, rule: str) -> Iterable[int]:
+    """all: whatever starts with a capital. slow_tokenizer: what the published runs took for that.
+
+    Their test reads byte-level tokens only behind a blank, so that glued capitals pass; it takes
+    `##` for a first letter, and leaves tokens of one character out.
+    """
+    if rule == "off":
+        return ()
+    if rule == "all":
+        return (i for i, s in enumerate(vocabulary.surface) if s[:1].isupper())
+    pairs = enumerate(zip(vocabulary.raw, vocabulary.text, strict=True))
+    if vocabulary.byte_level:
+        return (i for i, (r, t) in pairs if len(r) > 1 and t[:1] == " " and t[1:2].isupper())
+    return (i for i, (r, t) in pairs if len(r) > 1 and t[:1].isupper())
+
+
+def spelled_like(vocabulary: Vocabulary, trigger: Collection[int], words: Collection[str]) -> int:
+    """How many trigger tokens are spelled like one of `words` (gold objects of dev or test)."""
+    texts = {word.strip().casefold() for word in words} - {""}
+    return sum(vocabulary.surface[t].casefold() in texts for t in trigger)
+
+
+#: (the trigger, its swaps as [position, token])
+Tried = tuple[list[int], list[list[int]]]
+
+
+class Candidates:
+    """Candidates under the settings; `kept` says which rows of the embedding may be one."""
+
+    def __init__(
+        self, loaded: Loaded, settings: Settings, kept: NDArray[np.bool_], scorer: Scorer
+    ) -> None:
+        self.loaded, self.settings, self.kept, self.scorer = loaded, settings, kept, scorer
+
+    def draw(self, gradient: Floats, trigger: Sequence[int], draws: Draws) -> list[Tried]:
+        """The candidates of one iteration from the gradient of the loss (m x width)."""
+        if self.settings.positions == "all":
+            return self._everywhere(gradient, trigger, draws)
+        place = draws.position(len(trigger))
+        scores = self.scorer.candidate_scores(gradient[place], self.kept)
+        if self.settings.round_trip:
+            tokens = self._surviving(scores, trigger, place)
+        else:
+            tokens = top(scores, self.settings.candidates)
+        return [_swapped(trigger, [[place, int(t)]]) for t in tokens]
+
+    def _surviving(self, scores: Floats, trigger: Sequence[int], place: int) -> Ints:
+        """The best tokens whose trigger survives decoding and encoding."""
+        found: list[int] = []
+        count, all_of_them = self.settings.candidates, int(self.kept.sum())
+        order = top(scores, min(64 * count, all_of_them))
+        for number in range(all_of_them):
+            if number == len(order):
+                order = top(scores, min(8 * len(order), all_of_them))
+            ids, _ = _swapped(trigger, [[place, int(order[number])]])
+            if round_trips(self.loaded, ids):
+                found.append(int(order[number]))
+            if len(found) == count:
+                break
+        if not found:
+            raise SearchError(
+                f"round_trip: no token at position {place} gives a trigger that survives decoding "
+                "and encoding; start from a trigger that does (initial), or allow it"
+            )
+        return np.array(found, dtype=np.int64)
+
+    def _everywhere(self, gradient: Floats, trigger: Sequence[int], draws: Draws) -> list[Tried]:
+        """Random swaps among the best of every position by their first-order change.
+
+        The term of the current token is the same for all swaps of a position, and each position
+        gives equally many: leaving it out changes nothing. One swap per candidate: none twice.
+        """
+        m, size = len(trigger), self.settings.per_position
+        best = []
+        for place in range(m):
+            scores = self.scorer.candidate_scores(gradient[place], self.kept)
+            best.append(top(scores, size))
+        if self.settings.replace == 1:
+            pairs = [[place, int(t)] for place in range(m) for t in best[place]]
+            picked = draws.choice(len(pairs))[: self.settings.swaps]
+            return [_swapped(trigger, [pairs[p]]) for p in picked]
+        found = []
+        for _ in range(self.settings.swaps):
+            places = sorted(draws.choice(m)[: self.settings.replace].tolist())
+            found.append(
+                _swapped(
+                    trigger, [[p, int(best[p][draws.choice(len(best[p]))[0]])] for p in places]
+                )
+            )
+        return found
+
+
+def _swapped(trigger: Sequence[int], swaps: list[list[int]]) -> Tried:
+    ids = list(trigger)
+    for place, token in swaps:
+        ids[place] = token
+    return ids, swaps

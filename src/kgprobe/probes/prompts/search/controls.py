@@ -1,0 +1,239 @@
+"""Controls of a search: triggers that no search has found, balanced data, other models.
+
+Triggers: the initial one, random ones, the found in another order. Balanced data: every label of a
+group gets the same number of examples, as many as keep the size of the split about what it was;
+labels with more lose some, chosen by seeded hash, labels with fewer are repeated. Transfer: a
+prompt found on one model, its text encoded again for another, and said so.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import numpy as np
+import polars as pl
+
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.prompts.search.files import PromptFile, PromptFileError, prompt_of, text_of
+from kgprobe.probes.text.pieces import pieces
+from kgprobe.probes.text.prompts import LabelError, label_token
+from kgprobe.sampling import keys
+from kgprobe.templates import Template, cut, parse, resized, runs_of
+
+#: how many random triggers a prompt is compared with
+DRAWS = 20
+
+
+def random_triggers(
+    allowed: Sequence[int], length: int, group: str, seed: int = 0, draws: int = DRAWS
+) -> list[tuple[int, ...]]:
+    """`draws` triggers of `length` tokens, uniform over `allowed` (what the filters leave).
+
+    Repetitions within a trigger are possible, as in a search. The same seed and group give the same
+    triggers whatever the order of `allowed`. Raises ValueError when nothing is allowed.
+    """
+    pool = np.unique(np.asarray(allowed, dtype=np.int64))
+    if not len(pool):
+        raise ValueError(f"group {group!r}: the filters leave no token to draw triggers from")
+    generator = _generator(seed, f"random_triggers {group}")
+    drawn = pool[generator.integers(len(pool), size=(draws, length))]
+    return [tuple(int(token) for token in row) for row in drawn]
+
+
+def shuffled_trigger(found: Sequence[int], group: str, seed: int = 0) -> tuple[int, ...]:
+    """The tokens of a found trigger in another order, each order but the found one alike likely.
+
+    A trigger with only one order (one token, or all the same) comes back as it is.
+    """
+    found = tuple(int(token) for token in found)
+    generator = _generator(seed, f"shuffled_trigger {group}")
+    if len(found) <= 8:
+        orders = sorted(set(itertools.permutations(found)) - {found})
+        return orders[int(generator.integers(len(orders)))] if orders else found
+    while len(set(found)) > 1:
+        order = tuple(found[i] for i in generator.permutation(len(found)))
+        if order != found:
+            return order
+    return found
+
+
+def with_trigger(
+    loaded: Loaded, prompt: PromptFile, trigger: Sequence[int], control: str
+) -> PromptFile:
+    """The prompt with another trigger of its length, without scores; `data.control` says so."""
+    return prompt_of(
+        loaded,
+        prompt.parsed(),
+        trigger,
+        prompt.labels,
+        mode=prompt.mode,
+        settings=prompt.settings,
+        data={**prompt.data, "control": control},
+    )
+
+
+def initial_prompt(loaded: Loaded, prompt: PromptFile) -> PromptFile:
+    """The prompt with the trigger that its search started from: what is there without a search."""
+    return with_trigger(loaded, prompt, prompt.record["initial"], "initial_triggers")
+
+
+def random_prompts(
+    loaded: Loaded,
+    prompt: PromptFile,
+    allowed: Sequence[int],
+    group: str,
+    seed: int = 0,
+    draws: int = DRAWS,
+) -> dict[str, PromptFile]:
+    """name -> prompt with a random trigger in place of the found one, for `draws` draws."""
+    drawn = random_triggers(allowed, len(prompt.trigger), group, seed, draws)
+    return {
+        name: with_trigger(loaded, prompt, trigger, name)
+        for name, trigger in zip(names("random_triggers", draws), drawn, strict=True)
+    }
+
+
+def shuffled_prompt(loaded: Loaded, prompt: PromptFile, group: str, seed: int = 0) -> PromptFile:
+    """The prompt with the tokens of its trigger in another order."""
+    trigger = shuffled_trigger(prompt.trigger, group, seed)
+    return with_trigger(loaded, prompt, trigger, "shuffled_triggers")
+
+
+def names(prompt: str, draws: int = DRAWS) -> list[str]:
+    """The names under which draws are reported: random_triggers:00 and so on."""
+    return [f"{prompt}:{draw:02d}" for draw in range(draws)]
+
+
+def _generator(seed: int, name: str) -> np.random.Generator:
+    return np.random.default_rng([seed, *name.encode()])
+
+
+def balanced(
+    examples: pl.DataFrame, seed: int = 0, splits: tuple[str, ...] = ("train", "dev")
+) -> pl.DataFrame:
+    """EXAMPLES with equal counts of labels in each (group, split) of `splits`, others untouched.
+
+    The count is the mean number of examples per label, rounded up. A repeated example keeps its
+    fact, and its name gets "~2", "~3" and so on.
+    """
+    untouched = examples.filter(~pl.col("split").is_in(splits))
+    parts = [untouched]
+    chosen = examples.filter(pl.col("split").is_in(splits))
+    for stratum in chosen.partition_by("group", "split", maintain_order=True):
+        parts.append(_equalised(stratum, seed))
+    return pl.concat(parts).sort("group", "split", "example")
+
+
+def _equalised(stratum: pl.DataFrame, seed: int) -> pl.DataFrame:
+    wanted = -(-stratum.height // stratum["label"].n_unique())
+    order = stratum.with_columns(
+        keys(stratum, seed, ["group", "split", "example"], "balanced").alias("_key")
+    ).sort("label", "_key", "example")
+    place = pl.int_range(pl.len()).over("label")
+    size = pl.len().over("label")
+    # copies of an example with place p of n: the turns t with p + t n < wanted
+    turns = ((wanted - place + size - 1) // size).clip(lower_bound=0)
+    return (
+        order.with_columns(turns.alias("_turns"))
+        .with_columns(_turn=pl.int_ranges(1, pl.col("_turns") + 1))
+        .filter(pl.col("_turns") > 0)
+        .explode("_turn")
+        .with_columns(
+            example=pl.when(pl.col("_turn") > 1)
+            .then(pl.format("{}~{}", "example", "_turn"))
+            .otherwise("example")
+        )
+        .select(stratum.columns)
+    )
+
+
+def transferred(prompt: PromptFile, loaded: Loaded, source: Loaded | None = None) -> PromptFile:
+    """The prompt for `loaded`: triggers and label tokens by their text, as many as that gives.
+
+    The text behind [P] is cut for a causal model; a template with triggers or fields there cannot
+    move to one. Label tokens that are no single token of `loaded` are dropped; a class must keep
+    one. `data.transferred_from` names the model that the prompt was found on, and its scores do not
+    come along. `source` (optional) decodes each run of triggers on its own where a template has
+    several. Raises PromptFileError.
+    """
+    where = f"prompt {prompt.text!r} of {prompt.made_for.get('model')!r}"
+    text = _ended(prompt.template, loaded, where)
+    runs = runs_of(text)
+    texts = _texts(prompt, runs, source, where)
+    opens = Template.parse(text, loaded.spec.kind).opened
+    own = [_pieces(loaded, run, opens and number == 0) for number, run in enumerate(texts)]
+    if any(not ids for ids in own):
+        raise PromptFileError(f"{where}: its text gives no token of {loaded.spec.model}")
+    template = Template.parse(resized(text, [len(ids) for ids in own]), loaded.spec.kind)
+    labels = _labels(prompt, loaded, template, where)
+    trigger = [token for ids in own for token in ids]
+    return prompt_of(
+        loaded,
+        template,
+        trigger,
+        labels,
+        mode=prompt.mode,
+        settings=prompt.settings,
+        data={**prompt.data, "transferred_from": prompt.made_for, "tokens_there": prompt.tokens},
+    )
+
+
+def unchanged(prompt: PromptFile, other: PromptFile) -> bool:
+    """Whether two prompts are the same but for the model (for tests and for printing)."""
+    skip = {"made_for", "data", "scores", "trace", "restarts", "record", "filters"}
+    one, two = asdict(prompt), asdict(other)
+    return all(one[name] == two[name] for name in one if name not in skip)
+
+
+def _pieces(loaded: Loaded, run: str, opens: bool) -> list[int]:
+    """Ids of a run of triggers: its first word has its blank, unless it opens the text."""
+    lead = "" if opens or run.startswith(" ") else " "
+    found: list[int] = pieces(loaded.tokenizer, [lead + run], opens)[0]
+    return found
+
+
+def _ended(text: str, loaded: Loaded, where: str) -> str:
+    if loaded.spec.kind != "causal":
+        return text
+    before, after = cut(text)
+    if parse(after).parts:
+        raise PromptFileError(
+            f"{where}: {after.strip()!r} stands behind [P], but {loaded.spec.model} is causal"
+        )
+    return before
+
+
+def _texts(prompt: PromptFile, runs: Sequence[int], source: Loaded | None, where: str) -> list[str]:
+    if sum(runs) != len(prompt.trigger):
+        raise PromptFileError(
+            f"{where}: {len(prompt.trigger)} trigger tokens for {sum(runs)} places"
+        )
+    if len(runs) <= 1:
+        return [prompt.text] if runs else []
+    if source is None:
+        raise PromptFileError(
+            f"{where}: triggers in {len(runs)} places need the model of the prompt"
+        )
+    starts = [sum(runs[:i]) for i in range(len(runs))]
+    return [text_of(source, prompt.trigger[a : a + n]) for a, n in zip(starts, runs, strict=True)]
+
+
+def _labels(
+    prompt: PromptFile, loaded: Loaded, template: Template, where: str
+) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for name, tokens in prompt.label_tokens.items():
+        own = []
+        for token in tokens:
+            word = token.lstrip("\u0120\u2581").removeprefix("##")
+            try:
+                own.append(label_token(loaded, template, word))
+            except LabelError:
+                continue
+        if not own:
+            raise PromptFileError(
+                f"{where}: class {name!r}: none of {', '.join(tokens)} is a single token of "
+                f"{loaded.spec.model}"
+            )
+        found[name] = list(dict.fromkeys(own))
+    return found

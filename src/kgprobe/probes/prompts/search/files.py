@@ -1,0 +1,153 @@
+"""Prompts with triggers as files: ids with all that made them, refused by any other model."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from kgprobe.files import atomic
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.text.encode import bos_prefix
+from kgprobe.probes.text.pieces import pieces
+from kgprobe.templates import Template
+
+#: What identifies the model that a prompt belongs to, beside the width of its embedding.
+IDENTITY = ("model", "weights", "tokenizer", "revision")
+#: What must be the same, and how a message calls it.
+COMPARED = ("kind", "hidden_size", "tokenizer", "weights", "revision", "bos")
+FORMAT = 1
+
+
+class PromptFileError(ValueError):
+    """A prompt file cannot be used; the message names file, model and remedy."""
+
+
+@dataclass
+class PromptFile:
+    """A prompt and how it was found.
+
+    `trigger` are ids: it is run by them. `tokens` and `text` are for reading; `round_trip` says
+    whether the text gives the same ids again. `labels` maps a class to the ids that answer it
+    (empty: the gold word itself), `scores` a name to metric, value, n, low and high. The columns of
+    `trace`, one row per iteration, are in `record`.
+    """
+
+    template: str
+    trigger: list[int]
+    tokens: list[str]
+    text: str
+    round_trip: bool
+    made_for: dict[str, Any]
+    labels: dict[str, list[int]] = field(default_factory=dict)
+    label_tokens: dict[str, list[str]] = field(default_factory=dict)
+    mode: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    filters: dict[str, int] = field(default_factory=dict)
+    trace: list[list[Any]] = field(default_factory=list)
+    restarts: list[dict[str, Any]] = field(default_factory=list)
+    scores: dict[str, dict[str, Any]] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
+    format: int = FORMAT
+
+    def parsed(self) -> Template:
+        """The template, for `encode`; its ids then come from `filled(self.trigger)`."""
+        return Template.parse(self.template, self.made_for["kind"])
+
+
+def identity(loaded: Loaded) -> dict[str, Any]:
+    """Model, kind, revision, hashes of weights and tokenizer, width, and the BOS policy."""
+    own = {name: loaded.record.get(name, "") for name in IDENTITY}
+    kind = loaded.spec.kind
+    policy = f"{loaded.spec.bos}: {bos_prefix(loaded)[1]}" if kind == "causal" else "-"
+    width = int(loaded.model.get_input_embeddings().weight.shape[1])
+    return {**own, "model": loaded.spec.model, "kind": kind, "hidden_size": width, "bos": policy}
+
+
+def prompt_of(
+    loaded: Loaded,
+    template: Template,
+    trigger: Sequence[int],
+    labels: Mapping[str, Sequence[int]] | None = None,
+    **known: Any,
+) -> PromptFile:
+    """A prompt for this model; `known` are further fields of PromptFile."""
+    ids = [int(t) for t in trigger]
+    if len(ids) != template.triggers:
+        raise PromptFileError(f"{len(ids)} trigger tokens for template {template.text!r}")
+    own = {name: [int(t) for t in tokens] for name, tokens in (labels or {}).items()}
+    name = loaded.tokenizer.convert_ids_to_tokens
+    return PromptFile(
+        template.text,
+        ids,
+        name(ids),
+        text_of(loaded, ids),
+        round_trips(loaded, ids),
+        identity(loaded),
+        own,
+        {label: name(tokens) for label, tokens in own.items()},
+        **known,
+    )
+
+
+def text_of(loaded: Loaded, ids: Sequence[int]) -> str:
+    """A trigger as text, for reading."""
+    return str(loaded.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
+
+
+def round_trips(loaded: Loaded, ids: Sequence[int]) -> bool:
+    """Whether the text of a trigger gives its ids again, behind other text."""
+    text = text_of(loaded, ids)
+    text = text if text.startswith(" ") else f" {text}"
+    return list(ids) in (
+        pieces(loaded.tokenizer, [text])[0],
+        pieces(loaded.tokenizer, [text[1:]])[0],
+    )
+
+
+def save(prompt: PromptFile, path: str | Path) -> None:
+    """Write the prompt as JSON, whole or not at all; the same prompt, the same bytes."""
+    lines = [f'"{key}": {_shown(value)}' for key, value in sorted(asdict(prompt).items())]
+    with atomic(path) as temporary:
+        temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _shown(value: Any) -> str:
+    """JSON on one line, but a list of lists or objects with one of them per line."""
+    options: Any = {"sort_keys": True, "ensure_ascii": False, "allow_nan": False}
+    if isinstance(value, list) and value and isinstance(value[0], (list, dict)):
+        return "[\n " + ",\n ".join(json.dumps(v, **options) for v in value) + "\n]"
+    return json.dumps(value, **options)
+
+
+def read(path: str | Path) -> PromptFile:
+    """A prompt file without asking which model it is for (transfer, printing)."""
+    if not Path(path).is_file():
+        raise PromptFileError(f"{path}: no such prompt file; the rule search_prompts makes it")
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise PromptFileError(f"{path}: not a prompt file: {error}") from error
+    own = {f.name for f in fields(PromptFile)}
+    needed = {"template", "trigger", "tokens", "text", "round_trip", "made_for", "format"}
+    if not isinstance(found, dict) or not needed <= found.keys() <= own:
+        keys = sorted(found) if isinstance(found, dict) else type(found).__name__
+        raise PromptFileError(f"{path}: not a prompt file: it has {keys}")
+    if found["format"] != FORMAT:
+        raise PromptFileError(f"{path}: format {found['format']}, this version reads {FORMAT}")
+    return PromptFile(**found)
+
+
+def load(path: str | Path, loaded: Loaded) -> PromptFile:
+    """The prompt at `path` for exactly this model, tokenizer and BOS policy, else an error."""
+    prompt = read(path)
+    own = identity(loaded)
+    for name in COMPARED:
+        if prompt.made_for.get(name) != own[name]:
+            raise PromptFileError(
+                f"{path}: found for {prompt.made_for.get('model')!r}, whose {name} is "
+                f"{str(prompt.made_for.get(name))[:24]!r}; {loaded.spec.model!r} has "
+                f"{str(own[name])[:24]!r}; search the prompt anew for this model"
+            )
+    return prompt

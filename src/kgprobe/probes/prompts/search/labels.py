@@ -1,0 +1,298 @@
+"""Label tokens of a classification task, in two steps (Shin et al. 2020, section 2.3, eq. 3 to 5).
+
+    vectors at [P], all triggers masked   --train-->   one logistic regression over the classes
+    every row of the output embedding in their place   --ranking-->   tokens per class
+
+The vectors are those that the output embedding is multiplied with: only there a row of it is
+measured on the same scale as a hidden state. They never change during the training, so the model
+runs once and the 50 epochs run on its vectors.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from kgprobe.metrics.intervals import wilson
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.text.prompts import encode
+from kgprobe.templates import Template
+
+#: Fields of examples, and the class of each.
+Labelled = tuple[Sequence[Mapping[str, str]], Sequence[str]]
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+#: Rows of the vocabulary whose class scores are made at once.
+SLICE = 8192
+AT_CHANCE = ("stop", "keep")
+
+
+class LabelSearchError(RuntimeError):
+    """No label tokens can be found; the message says what was measured and what would help."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of the search. `bias`: the paper's eq. 5 adds each class's bias, the released code drops it.
+
+    `listed` tokens per class are kept in the order of their scores. `at_chance` says what happens
+    when the probe's accuracy on dev cannot be told from the majority class's: stop or keep.
+    """
+
+    epochs: int = 50
+    batch: int = 32
+    rate: float = 3e-4
+    bias: bool = True
+    seed: int = 0
+    listed: int = 50
+    at_chance: str = "stop"
+
+    def __post_init__(self) -> None:
+        if self.at_chance not in AT_CHANCE:
+            raise ValueError(f"at_chance {self.at_chance!r}; legal: {', '.join(AT_CHANCE)}")
+        if min(self.epochs, self.batch, self.listed) < 1 or self.rate <= 0:
+            raise ValueError(f"epochs, batch, listed and rate must be positive: {self}")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Logistic regression over classes (sorted): weight (classes x width) and bias."""
+
+    classes: tuple[str, ...]
+    weight: Floats
+    bias: Floats
+
+    def logits(self, vectors: Floats, bias: bool = True) -> NDArray[np.float64]:
+        """Class scores (rows x classes) in float64."""
+        found = vectors.astype(np.float64) @ self.weight.astype(np.float64).T
+        return np.asarray(found + self.bias if bias else found)
+
+    def accuracy(self, vectors: Floats, labels: Sequence[str]) -> float:
+        """Share of vectors whose best class (the first of equals) is their label."""
+        best = self.logits(vectors).argmax(axis=1)
+        return float((best == numbers(labels, self.classes)).mean())
+
+
+@dataclass(frozen=True)
+class LabelTokens:
+    """Token ids per class, the best first, with the log odds of s(y, w), and the probe's record."""
+
+    ids: Mapping[str, tuple[int, ...]]
+    scores: Mapping[str, tuple[float, ...]]
+    record: Mapping[str, Any]
+
+    def first(self, count: int) -> dict[str, tuple[int, ...]]:
+        """The best `count` tokens of every class: the label set of a prompt search.
+
+        The classes' lists share no token, so neither do these.
+        """
+        short = {name: len(ids) for name, ids in self.ids.items() if len(ids) < count}
+        if short or count < 1:
+            raise ValueError(f"{count} label tokens per class asked for, but there are {short}")
+        return {name: ids[:count] for name, ids in self.ids.items()}
+
+
+def find(
+    predictor: Predictor,
+    template: Template,
+    train: Labelled,
+    dev: Labelled,
+    allowed: NDArray[np.bool_] | None = None,
+    settings: Settings = Settings(),
+    truncate: str = "",
+    habits: str = "default",
+    progress: Callable[[int], object] = lambda epochs: None,
+) -> LabelTokens:
+    """Label tokens of a task for this model and template: `vectors`, then `search`.
+
+    `train` and `dev` hold the fields of examples with their classes; use the template, and so the
+    number of triggers, of the prompt search that follows. Raises NotFiniteError, with model and
+    example or token, besides what `search` raises.
+    """
+    made = [
+        (vectors(predictor, template, fields, truncate, habits), labels)
+        for fields, labels in (train, dev)
+    ]
+    rows = predictor.output_rows()[0].float().cpu().numpy()
+    finite(
+        rows,
+        predictor.loaded.spec.model,
+        lambda token, width: f"token {token}, component {width}",
+        "output embedding",
+    )
+    return search(made[0], made[1], rows, allowed, settings, progress)
+
+
+def vectors(
+    predictor: Predictor,
+    template: Template,
+    fields: Sequence[Mapping[str, str]],
+    truncate: str = "",
+    habits: str = "default",
+) -> Floats:
+    """Vectors at [P] (n x width) with the initial token in all trigger places, float32."""
+    encoded = encode(predictor.loaded, template, fields, None, truncate, habits)
+    name = "example {}".format
+    return predictor.features(encoded.rows, encoded.places, encoded.types, name)
+
+
+def search(
+    train: tuple[Floats, Sequence[str]],
+    dev: tuple[Floats, Sequence[str]],
+    rows: Floats,
+    allowed: NDArray[np.bool_] | None = None,
+    settings: Settings = Settings(),
+    progress: Callable[[int], object] = lambda epochs: None,
+) -> LabelTokens:
+    """Both steps, from cached vectors.
+
+    `train` and `dev` hold vectors at [P] (n x width) with their classes, `rows` is the output
+    embedding (vocabulary x width), `allowed` says which of its tokens may be labels. Raises
+    LabelSearchError when the probe does no better on dev than the commonest training class.
+    """
+    probe = train_probe(*train, settings, progress)
+    record = judged(probe, train[1], *dev)
+    if record["at_chance"] and settings.at_chance == "stop":
+        raise LabelSearchError(
+            f"the label probe reaches {record['dev']:.3f} "
+            f"({record['low']:.3f} to {record['high']:.3f}, n = {record['n']}) on dev, the "
+            f"majority class {record['majority']:.3f}: its tokens would mean nothing; use more "
+            "training examples, another template or label tokens of your own (or at_chance: keep)"
+        )
+    ids, scores = ranking(probe, rows, settings.listed, allowed, settings.bias)
+    return LabelTokens(ids, scores, {**record, "settings": asdict(settings)})
+
+
+def train_probe(
+    vectors: Floats,
+    labels: Sequence[str],
+    settings: Settings = Settings(),
+    progress: Callable[[int], object] = lambda epochs: None,
+) -> Probe:
+    """Step 1: cross-entropy, Adam, float32, on a processor; the same seed gives the same probe."""
+    classes = tuple(sorted(set(labels)))
+    if len(classes) < 2:
+        raise LabelSearchError(f"label search needs two classes or more, got {list(classes)}")
+    if not np.isfinite(vectors).all():
+        raise LabelSearchError(
+            "vectors at [P] hold NaN or infinity; is the model in half precision?"
+        )
+    generator = torch.Generator().manual_seed(settings.seed)
+    # without torch's own initial values: those come from the process's random state
+    layer = nn.utils.skip_init(nn.Linear, vectors.shape[1], len(classes))
+    bound = vectors.shape[1] ** -0.5
+    with torch.no_grad():
+        layer.weight.uniform_(-bound, bound, generator=generator)
+        layer.bias.uniform_(-bound, bound, generator=generator)
+    inputs = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
+    golds = torch.from_numpy(numbers(labels, classes))
+    optimizer = torch.optim.Adam(layer.parameters(), lr=settings.rate)
+    for epoch in range(settings.epochs):
+        for batch in order(len(golds), generator).split(settings.batch):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(layer(inputs[batch]), golds[batch])
+            finite(
+                loss,
+                "label probe",
+                lambda own=batch, at=epoch: f"epoch {at}, training examples {own.tolist()}",
+                "loss",
+            )
+            loss.backward()
+            optimizer.step()
+        progress(1)
+    return Probe(classes, layer.weight.detach().numpy(), layer.bias.detach().numpy())
+
+
+def order(n: int, generator: torch.Generator) -> Any:
+    """The permutation of one epoch: the draws of torch's DataLoader with shuffle, as released.
+
+    An iterator of one draws a base seed for its workers and then the seed of its sampler.
+    """
+    draw = torch.empty((), dtype=torch.int64)
+    draw.random_(generator=generator)
+    seed = int(draw.random_(generator=generator).item())
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+
+
+def judged(
+    probe: Probe, train: Sequence[str], vectors: Floats, labels: Sequence[str]
+) -> dict[str, Any]:
+    """Accuracy on dev with n and Wilson interval, the majority's, and whether they overlap."""
+    if not len(labels):
+        raise LabelSearchError("no dev examples: the label probe cannot be judged")
+    value = probe.accuracy(vectors, labels)
+    low, high = wilson(value * len(labels), len(labels))
+    # equal counts fall to the first class in order
+    common = max(probe.classes, key=[*train].count)
+    majority = [*labels].count(common) / len(labels)
+    return {
+        "dev": value, "low": low, "high": high, "n": len(labels), "train_n": len(train),
+        "majority": majority, "at_chance": bool(low <= majority),
+    }  # fmt: skip
+
+
+def ranking(
+    probe: Probe,
+    rows: Floats,
+    count: int,
+    allowed: NDArray[np.bool_] | None = None,
+    bias: bool = True,
+) -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[float, ...]]]:
+    """Step 2: per class the `count` tokens with the largest s(y, w), softmax across classes.
+
+    A token that two classes want goes to the one where its score is higher (the first class in
+    order, of equal ones); equal scores of a class: the lower id first. Scores are given as log
+    odds, which rank alike and do not run together near 1.
+    """
+    scores = class_scores(probe, rows, bias)
+    usable = np.arange(len(rows)) if allowed is None else np.flatnonzero(allowed)
+    if len(usable) < count * len(probe.classes):
+        raise LabelSearchError(
+            f"{len(usable)} tokens may be labels, {count} for each of {len(probe.classes)} classes "
+            "are asked for"
+        )
+    # at most `count` tokens of a list can be lost to each other class
+    reach = min(count * len(probe.classes), len(usable))
+    wanted = []
+    for number in range(len(probe.classes)):
+        best = usable[np.lexsort((usable, -scores[usable, number]))[:reach]]
+        wanted += [(-scores[token, number], number, token) for token in best.tolist()]
+    taken: set[int] = set()
+    found: list[list[tuple[int, float]]] = [[] for _ in probe.classes]
+    for score, number, token in sorted(wanted):
+        if len(found[number]) < count and token not in taken:
+            taken.add(token)
+            found[number].append((token, -float(score)))
+    named = dict(zip(probe.classes, found, strict=True))
+    return (
+        {name: tuple(token for token, _ in own) for name, own in named.items()},
+        {name: tuple(score for _, score in own) for name, own in named.items()},
+    )
+
+
+def class_scores(probe: Probe, rows: Floats, bias: bool = True) -> NDArray[np.float64]:
+    """logit s(y, w) (vocabulary x classes): log of the odds of a class against all others."""
+    found = np.empty((len(rows), len(probe.classes)))
+    for start in range(0, len(rows), SLICE):
+        logits = probe.logits(rows[start : start + SLICE], bias)
+        for number in range(len(probe.classes)):
+            others = np.delete(logits, number, axis=1)
+            top = others.max(axis=1)
+            total = top + np.log(np.exp(others - top[:, None]).sum(axis=1))
+            found[start : start + SLICE, number] = logits[:, number] - total
+    return found
+
+
+def numbers(labels: Sequence[str], classes: Sequence[str]) -> Ints:
+    """Class numbers of labels; LabelSearchError names labels that are no class."""
+    known = {name: number for number, name in enumerate(classes)}
+    unknown = sorted(set(labels) - set(known))
+    if unknown:
+        raise LabelSearchError(f"labels {unknown} are not among the training classes {[*classes]}")
+    return np.array([known[label] for label in labels], dtype=np.int64)

@@ -1,0 +1,153 @@
+"""Examples of a search as token ids with what counts as right (autoprompt.md, sections 4 and 6)."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import Ints
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.prompts.search.settings import Settings
+from kgprobe.probes.text.prompts import Encoded, encode, label_pieces, label_token
+from kgprobe.templates import Template
+
+#: (fields, label): the label is a class, or the gold object.
+Example = tuple[Mapping[str, str], str]
+
+
+class SearchError(ValueError):
+    """A search cannot start or go on; the message says where and what would be right."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Examples in a fixed order; `right` (n) are rows of the label table."""
+
+    encoded: Encoded
+    right: Ints
+    examples: list[Example]
+
+    def __len__(self) -> int:
+        return len(self.right)
+
+    @property
+    def lengths(self) -> Ints:
+        """Tokens of every prompt."""
+        return np.array([len(row) for row in self.encoded.rows], dtype=np.int64)
+
+    def digest(self) -> str:
+        """sha256 of the examples."""
+        text = json.dumps([[dict(f), label] for f, label in self.examples], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a search works on.
+
+    `labels` (classes x most tokens) with `known` says which tokens answer which class. `closed`: an
+    answer is one of these classes, else any token of the vocabulary. `dropped` counts examples
+    whose gold is not usable, by split.
+    """
+
+    template: Template
+    train: Split
+    dev: Split
+    classes: list[str]
+    labels: Ints
+    known: NDArray[np.bool_]
+    closed: bool
+    dropped: dict[str, int] = field(default_factory=dict)
+
+
+def problem(
+    loaded: Loaded,
+    template: Template,
+    train: Sequence[Example],
+    dev: Sequence[Example],
+    settings: Settings,
+    labels: Mapping[str, Sequence[int | str]] | None = None,
+    initial: int | None = None,
+) -> Problem:
+    """Encode both splits; their order does not matter, they are sorted.
+
+    With `labels` (class -> token ids or words) it is a classification. Otherwise labels are gold
+    objects: one of several tokens is dropped and counted; for a causal model it is kept by its
+    first token where no other gold object of the two splits starts with that one.
+    Raises SearchError for an unknown class, or when a split is left without examples.
+    """
+    own = {"train": _sorted(train), "dev": _sorted(dev)}
+    if labels is not None:
+        classes, table = _label_sets(loaded, template, labels)
+        wrong = [label for examples in own.values() for _, label in examples if label not in table]
+        if wrong:
+            raise SearchError(
+                f"label {wrong[0]!r} of an example has no label tokens; legal: {', '.join(classes)}"
+            )
+    else:
+        words = sorted({label for examples in own.values() for _, label in examples})
+        table = _golds(loaded, template, words)
+        classes = list(table)
+    kept = {name: [e for e in examples if e[1] in table] for name, examples in own.items()}
+    dropped = {name: len(own[name]) - len(kept[name]) for name in own}
+    for name, examples in kept.items():
+        if not examples:
+            raise SearchError(
+                f"template {template.text!r}: no {name} example is left for the search: "
+                f"{len(own[name])} given, {dropped[name]} without a gold object of one token"
+            )
+    number = {name: i for i, name in enumerate(classes)}
+    splits = [
+        Split(
+            encode(loaded, template, [f for f, _ in kept[name]], initial, settings.truncate,
+                   settings.habits),
+            np.array([number[label] for _, label in kept[name]], dtype=np.int64),
+            kept[name],
+        )
+        for name in ("train", "dev")
+    ]  # fmt: skip
+    width = max(len(ids) for ids in table.values())
+    ids = np.zeros((len(classes), width), dtype=np.int64)
+    known = np.zeros(ids.shape, dtype=bool)
+    for row, name in enumerate(classes):
+        ids[row, : len(table[name])] = table[name]
+        known[row, : len(table[name])] = True
+    return Problem(template, splits[0], splits[1], classes, ids, known, labels is not None, dropped)
+
+
+def _sorted(examples: Sequence[Example]) -> list[Example]:
+    return sorted(examples, key=lambda e: (json.dumps(dict(e[0]), sort_keys=True), e[1]))
+
+
+def _label_sets(
+    loaded: Loaded, template: Template, labels: Mapping[str, Sequence[int | str]]
+) -> tuple[list[str], dict[str, list[int]]]:
+    """Classes in sorted order, and the ids of each; words in the form that [P] demands."""
+    table = {
+        name: [label_token(loaded, template, t) if isinstance(t, str) else int(t) for t in tokens]
+        for name, tokens in sorted(labels.items())
+    }
+    empty = [name for name, ids in table.items() if not ids]
+    owners = Counter(t for ids in table.values() for t in set(ids))
+    shared = [t for t, count in owners.items() if count > 1]
+    if empty or shared or len(table) < 2:
+        what = f"class {empty[0]!r} has none" if empty else f"token {shared[:1]} is in two classes"
+        raise SearchError(f"label tokens: {what if len(table) > 1 else 'one class only'}")
+    return list(table), table
+
+
+def _golds(loaded: Loaded, template: Template, words: Sequence[str]) -> dict[str, list[int]]:
+    """The token of every gold object that has one to itself."""
+    pieces = dict(zip(words, label_pieces(loaded, template, words), strict=True))
+    unknown = loaded.tokenizer.unk_token_id
+    known = {w: ids for w, ids in pieces.items() if len(ids) and unknown not in ids}
+    if template.kind != "causal":
+        return {w: [int(ids[0])] for w, ids in known.items() if len(ids) == 1}
+    firsts = Counter(int(ids[0]) for ids in known.values())
+    return {
+        w: [int(ids[0])] for w, ids in known.items() if len(ids) == 1 or firsts[int(ids[0])] == 1
+    }

@@ -1,0 +1,307 @@
+"""Gradients at trigger positions and scores of candidate triggers (autoprompt.md, 4 and 11).
+
+What is saved against a literal loop: parameters are frozen, a gradient reaches the input embeddings
+only; the head works at [P] alone; the current trigger and its candidates go through the model in
+one stack; causal models feed what rows have in common once. Sums are made in float64 in the order
+of the examples, so that batches only touch the last bits.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import Budget, Ints, Ragged, budget_for
+from kgprobe.probes.models.causal import Causal
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.head import precise
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.parts import Parts
+from kgprobe.probes.models.predict import MUST, SLICE
+from kgprobe.probes.prompts.search.problem import Problem, Split
+from kgprobe.probes.text.vectors import embedding_modules
+
+Floats = NDArray[np.float64]
+
+
+class Tensors:
+    """A split on the model's device, tokenised once."""
+
+    def __init__(self, loaded: Loaded, split: Split) -> None:
+        device, pad = loaded.device, loaded.tokenizer.pad_token_id or 0
+        self.lengths = split.lengths
+        self.ids = torch.from_numpy(Ragged.of(split.encoded.rows).matrix(pad)).to(device)
+        self.triggers = torch.from_numpy(split.encoded.triggers).to(device)
+        self.places = torch.from_numpy(split.encoded.places).to(device)
+        self.right = torch.from_numpy(split.right).to(device)
+        types = split.encoded.types
+        self.types = None
+        if types is not None:
+            self.types = torch.from_numpy(Ragged.of(types).matrix(0)).to(device)
+
+    def batch(self, numbers: Ints, triggers: Any) -> tuple[Any, Any, Any, Any]:
+        """(ids, mask, places, types) of examples, each with its own trigger (rows x m)."""
+        pick = torch.from_numpy(np.ascontiguousarray(numbers)).to(self.ids.device)
+        lengths = self.lengths[numbers]
+        width = int(lengths.max())
+        ids = self.ids[pick, :width]
+        ids.scatter_(1, self.triggers[pick], triggers)
+        mask = None
+        if int(lengths.min()) < width:
+            own = torch.from_numpy(lengths).to(ids.device)
+            mask = (torch.arange(width, device=ids.device) < own[:, None]).long()
+        types = None if self.types is None else self.types[pick, :width]
+        return ids, mask, self.places[pick], types
+
+
+class Scorer:
+    """One model on one problem. `rows_fed` counts prompts, `positions_fed` padded positions."""
+
+    def __init__(self, loaded: Loaded, problem: Problem, budget: Budget | None = None) -> None:
+        self.loaded, self.problem = loaded, problem
+        self.parts = Parts(loaded, budget or budget_for(loaded), MUST)
+        self.parts.scored_layer()
+        self.budget = self.parts.budget
+        # activations are kept for the way back
+        self._backward = Budget(max(self.budget.positions // 2, 1), overhead=self.budget.overhead)
+        self.splits = {
+            "train": Tensors(loaded, problem.train),
+            "dev": Tensors(loaded, problem.dev),
+        }
+        self.labels = torch.from_numpy(problem.labels).to(loaded.device)
+        self.known = torch.from_numpy(problem.known).to(loaded.device)
+        self._flat = torch.from_numpy(problem.labels[problem.known]).to(loaded.device)
+        self._shared: Causal | None = None
+        if loaded.spec.kind == "causal":
+            self._shared = Causal(loaded, replace(self.budget, backoffs=[]))
+        self._embeddings = embedding_modules(loaded.model)
+        self.rows_fed = 0
+
+    @property
+    def positions_fed(self) -> int:
+        """Padded positions that went through the model's body."""
+        return self.parts.positions_fed + (self._shared.positions_fed if self._shared else 0)
+
+    @property
+    def shares(self) -> bool:
+        """Whether common prefixes are fed once, which moves the last bits."""
+        return self._shared is not None and self._shared.shares is not False
+
+    @property
+    def embedding(self) -> Any:
+        """The input embedding (rows x width)."""
+        return self.loaded.model.get_input_embeddings().weight
+
+    def in_float32(self) -> "Scorer":
+        """The same on a float32 copy of the model, to repeat a step that was not finite.
+
+        It shares no prefixes: where rows lie beside each other, NaN spreads from one to the next.
+        """
+        loaded = replace(self.loaded, model=copy.deepcopy(self.loaded.model).float())
+        found = Scorer(loaded, self.problem, Budget(self.budget.positions))
+        found._shared = None
+        return found
+
+    def gradient(self, batch: Ints, weights: Floats, trigger: Sequence[int]) -> Floats:
+        """Gradient (m x width) of the weighted sum of losses of training examples.
+
+        The loss of an example is -log p(right) over the whole vocabulary; the gradient is that
+        with respect to the input embeddings at the trigger positions (Eq. 2). Raises
+        NotFiniteError, with example and position.
+        """
+        tensors = self.splits["train"]
+        width = int(self.embedding.shape[1])
+        found = np.zeros((len(batch), len(trigger), width))
+        own = torch.tensor([list(trigger)], device=self.loaded.device)
+
+        def forward(chunk: Ints) -> None:
+            ids, mask, places, types = tensors.batch(batch[chunk], own.expand(len(chunk), -1))
+            with torch.enable_grad(), _leaf(self._embeddings) as leaf:
+                features = self.parts.features(ids, mask, places, types)
+                logits = self.parts.logits(features)
+                right = tensors.right[torch.from_numpy(batch[chunk]).to(ids.device)]
+                likelihood = self._of_class(logits, right)
+                self._sound(likelihood, "train", batch[chunk])
+                (-likelihood.sum()).backward()
+            at = tensors.triggers[torch.from_numpy(batch[chunk]).to(ids.device)]
+            rows = torch.arange(len(chunk), device=ids.device)[:, None]
+            own_gradient = leaf[0].grad[rows, at].double().cpu().numpy()
+            finite(
+                own_gradient,
+                self.loaded.spec.model,
+                lambda row, place, _: (
+                    f"{self._name('train', int(batch[chunk[row]]))}, trigger token {place}"
+                ),
+                "gradient",
+            )
+            found[chunk] = own_gradient
+
+        self._backward.run(tensors.lengths[batch], forward)
+        self.rows_fed += len(batch)
+        return np.asarray(np.einsum("n,nmd->md", weights, found))
+
+    def values(
+        self, split: str, batch: Ints, triggers: Sequence[Sequence[int]], metric: str,
+        share: bool = True, known: Mapping[tuple[int, ...], Floats] | None = None,
+    ) -> Floats:  # fmt: skip
+        """Log-likelihood or correctness (0 or 1) of every trigger on every example (c x b).
+
+        Equal triggers go through the model once and have the very same values; what is `known` of
+        a trigger (b values, NaN where not) does not go through it. `share`: causal models feed
+        common prefixes once. Raises NotFiniteError, with example and trigger.
+        """
+        distinct = list(dict.fromkeys(tuple(t) for t in triggers))
+        number = {t: i for i, t in enumerate(distinct)}
+        unknown = np.full(len(batch), np.nan)
+        found = np.concatenate([(known or {}).get(t, unknown) for t in distinct])
+        left = np.flatnonzero(np.isnan(found))
+        self.rows_fed += len(left)
+        tensors = self.splits[split]
+        table = torch.tensor(distinct, dtype=torch.int64, device=self.loaded.device)
+        examples = np.tile(batch, len(distinct))[left]
+        owners = np.repeat(np.arange(len(distinct)), len(batch))[left]
+
+        def read(rows: Ints, features: Any) -> None:
+            values = self._read(tensors, examples[rows], features, metric)
+            self._sound(values, split, examples[rows], [distinct[o] for o in owners[rows]])
+            found[left[rows]] = values
+
+        with torch.inference_mode():
+            # all of them may be known
+            done = not len(left) or (
+                share and self._through_prefixes(tensors, examples, owners, table, read)
+            )
+            if not done:
+
+                def forward(chunk: Ints) -> None:
+                    own = table[torch.from_numpy(owners[chunk]).to(table.device)]
+                    ids, mask, places, types = tensors.batch(examples[chunk], own)
+                    read(chunk, self.parts.features(ids, mask, places, types))
+
+                self.budget.run(tensors.lengths[examples], forward)
+        matrix = found.reshape(len(distinct), len(batch))
+        return matrix[[number[tuple(t)] for t in triggers]]
+
+    def _sound(
+        self, values: Any, split: str, examples: Ints, triggers: Sequence[Sequence[int]] = ()
+    ) -> None:
+        """Values of prompts must be finite."""
+
+        def where(row: int) -> str:
+            example = int(examples[row])
+            told = f", trigger {list(triggers[row])}" if len(triggers) else ""
+            place = int(self.splits[split].places[example])
+            return f"{self._name(split, example)}, token {place}{told}"
+
+        finite(values, self.loaded.spec.model, where)
+
+    def _name(self, split: str, example: int) -> str:
+        """An example by its fields: the search has put the examples into an order of its own."""
+        known = self.problem.train if split == "train" else self.problem.dev
+        return f"{split} example {dict(known.examples[example][0])}"
+
+    def _through_prefixes(
+        self, tensors: Tensors, examples: Ints, owners: Ints, table: Any, read: Any
+    ) -> bool:
+        """Read all rows with their common beginnings fed once; False where that cannot be."""
+        if self._shared is None or self._shared.shares is False:
+            return False
+        own = table[torch.from_numpy(owners).to(table.device)]
+        ids = tensors.batch(examples, own)[0].cpu().numpy()
+        rows = [row[:n] for row, n in zip(ids, tensors.lengths[examples], strict=True)]
+
+        def finish(numbers: Ints, states: Any) -> None:
+            read(numbers, self.parts.finished(states))
+
+        return self._shared.visit_ends(Ragged.of(rows), finish)
+
+    def _read(self, tensors: Tensors, examples: Ints, features: Any, metric: str) -> Floats:
+        """Values of rows, logits in slices of the rows; NaN where those hold NaN."""
+        room = SLICE["cpu" if self.loaded.device.type == "cpu" else "cuda"]
+        step = max(room // (4 * len(self.embedding)), 1)
+        found = np.zeros(len(examples))
+        right = tensors.right[torch.from_numpy(np.ascontiguousarray(examples)).to(features.device)]
+        for start in range(0, len(examples), step):
+            own, gold = features[start : start + step], right[start : start + step]
+            if metric == "likelihood":
+                values = self._of_class(self.parts.logits(own), gold)
+            elif self.problem.closed:
+                # rows of the label tokens alone: the normaliser is the same for all classes
+                few = self.parts.logits(own, self._flat)
+                values = _right(self._spread(few), gold)
+            else:
+                values = _right(self.parts.logits(own), self.labels[gold, 0])
+            found[start : start + step] = values.double().cpu().numpy()
+        return found
+
+    def _of_class(self, logits: Any, right: Any) -> Any:
+        """log of the summed probability of the label tokens of the right class (Eq. 1)."""
+        own = logits.gather(1, self.labels[right])
+        own = own.masked_fill(~self.known[right], torch.finfo(own.dtype).min)
+        return own.logsumexp(1) - logits.logsumexp(1)
+
+    def _spread(self, few: Any) -> Any:
+        """log of the summed probability of every class (up to the normaliser)."""
+        table = few.new_full((len(few), *self.known.shape), torch.finfo(few.dtype).min)
+        table[:, self.known] = few
+        return table.logsumexp(-1)
+
+    def candidate_scores(self, gradient: Floats, kept: NDArray[np.bool_]) -> Floats:
+        """First-order gain of the log-likelihood of every token (Eq. 2), minus infinity if out."""
+        direction = torch.from_numpy(-gradient).to(self.embedding.device)
+        weight = precise(self.embedding)
+        found = (weight @ direction.to(weight.dtype)).double().cpu().numpy()
+        own = np.flatnonzero(kept)
+        finite(
+            found[own],
+            self.loaded.spec.model,
+            lambda row: f"token {own[row]}",
+            "product of the gradient and the embedding",
+        )
+        return np.where(kept, found, -np.inf)
+
+
+def top(scores: Floats, count: int) -> Ints:
+    """Indices of the `count` highest scores, highest first, equal ones by their index."""
+    bound = np.partition(scores, -count)[-count]
+    near = np.flatnonzero(scores >= bound)
+    return near[np.lexsort((near, -scores[near]))][:count]
+
+
+def _right(scores: Any, gold: Any) -> Any:
+    """1 where the highest score of a row, the first of equal ones, is the gold's, else 0.
+
+    NaN where that score is not finite: NaN or plus infinity anywhere in a row are its maximum.
+    """
+    columns = torch.arange(scores.shape[1], device=scores.device)
+    best = scores.amax(1, keepdim=True)
+    first = torch.where(scores == best, columns, scores.shape[1]).amin(1)
+    return torch.where(best[:, 0].isfinite(), (first == gold).double(), torch.nan)
+
+
+class _leaf:  # noqa: N801  (used like a function)
+    """While open, the first output of the embeddings is a leaf that gets a gradient.
+
+    First: the decoder of a sentinel model looks its tokens up after the encoder.
+    """
+
+    def __init__(self, modules: Sequence[Any]) -> None:
+        self.modules, self.found = modules, list[Any]()
+
+    def __enter__(self) -> list[Any]:
+        def hook(module: Any, given: Any, output: Any) -> Any:
+            if self.found:
+                return output
+            self.found.append(output.detach().requires_grad_(True))
+            return self.found[0]
+
+        self.handles = [module.register_forward_hook(hook) for module in self.modules]
+        return self.found
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self.handles:
+            handle.remove()

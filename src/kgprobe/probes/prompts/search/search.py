@@ -1,0 +1,449 @@
+"""AutoPrompt: trigger tokens found by gradients (Shin et al. 2020; autoprompt.md, section 4).
+
+gradient at the trigger  ->  k tokens with the largest first-order gain at one position
+score them on examples   ->  move there (accept)  ->  the best trigger by the dev set is kept
+"""
+
+import hashlib
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import transformers
+from numpy.typing import NDArray
+
+from kgprobe.job import Bar, log, progress
+from kgprobe.metrics.intervals import standard_error, wilson
+from kgprobe.probes.models.batching import Budget, Ints
+from kgprobe.probes.models.finite import NotFiniteError
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.prompts.search import state as trigger_state
+from kgprobe.probes.prompts.search.candidates import (
+    Candidates,
+    allowed,
+    spelled_like,
+    vocabulary_of,
+)
+from kgprobe.probes.prompts.search.files import PromptFile, identity, prompt_of, text_of
+from kgprobe.probes.prompts.search.problem import Example as Example
+from kgprobe.probes.prompts.search.problem import Problem, problem
+from kgprobe.probes.prompts.search.problem import SearchError as SearchError
+from kgprobe.probes.prompts.search.scores import Floats, Scorer
+from kgprobe.probes.prompts.search.settings import Settings as Settings
+from kgprobe.probes.prompts.search.settings import settings_for as settings_for
+from kgprobe.probes.prompts.search.state import Draws, Scored, State
+from kgprobe.probes.text.prompts import initial_token, trigger_pieces
+from kgprobe.templates import Template
+
+#: Difference of scores, in nat per example, below which shared prefixes may change their order:
+#: such candidates are scored again without.
+NEAR = 2e-5
+
+
+def search(
+    loaded: Loaded,
+    template: Template,
+    train: Sequence[Example],
+    dev: Sequence[Example],
+    settings: Settings,
+    state_path: str | Path | None = None,
+    labels: Mapping[str, Sequence[int | str]] | None = None,
+    watched: Sequence[str] = (),
+    name: str = "",
+    budget: Budget | None = None,
+) -> PromptFile:
+    """The best trigger by dev over all restarts, with its trace.
+
+    Examples are (fields, label). With `labels` (class -> token ids or words) labels are classes,
+    else gold objects. `watched` are gold objects of dev and test: trigger tokens spelled like one
+    are counted. `name` (a relation) goes into the seeds. With `state_path` a search that was
+    stopped goes on where it was. Raises SearchError; see `problem`, `allowed`.
+    """
+    threads = torch.get_num_threads()
+    if loaded.device.type == "cpu":
+        torch.set_num_threads(1)  # nothing may depend on the cores of a machine
+    try:
+        path = None if state_path is None else Path(state_path)
+        run = Search(loaded, template, train, dev, settings, path, labels, name, budget)
+        return result(run, run.run(), watched)
+    finally:
+        torch.set_num_threads(threads)
+
+
+class Search:
+    """One search: the problem, the fast scorer, and where it stands."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        template: Template,
+        train: Sequence[Example],
+        dev: Sequence[Example],
+        settings: Settings,
+        path: Path | None,
+        labels: Mapping[str, Sequence[int | str]] | None,
+        name: str,
+        budget: Budget | None,
+    ) -> None:
+        if not template.triggers:
+            raise SearchError(f"template {template.text!r}: no [T], nothing to search")
+        self.loaded, self.template, self.settings = loaded, template, settings
+        self.path, self.name = path, name
+        self.initial = _initial(loaded, template, settings)
+        self.problem = problem(loaded, template, train, dev, settings, labels, self.initial[0])
+        self.vocabulary = vocabulary_of(loaded)
+        tokens = self.problem.labels[self.problem.known].tolist()
+        golds = self._training_golds()
+        kept, self.counts = allowed(
+            self.vocabulary, settings, tokens if labels is not None else (),
+            [] if labels is not None else golds,
+            [] if labels is not None else self._tokens_of(golds),
+        )  # fmt: skip
+        self.scorer = Scorer(loaded, self.problem, budget)
+        self.candidates = Candidates(loaded, settings, kept, self.scorer)
+        self.scored = Scored(len(self.problem.train))
+        self._precise: Scorer | None = None
+        self.owner = self._owner()
+
+    def _training_golds(self) -> list[str]:
+        return sorted({label for _, label in self.problem.train.examples})
+
+    def _tokens_of(self, golds: Sequence[str]) -> list[int]:
+        row = {name: i for i, name in enumerate(self.problem.classes)}
+        return [int(self.problem.labels[row[gold], 0]) for gold in golds]
+
+    def _owner(self) -> dict[str, Any]:
+        """What a state must agree with."""
+        known = self.problem
+        return {
+            "model": identity(self.loaded),
+            "template": self.template.text,
+            "settings": asdict(self.settings),
+            "data": {"train": known.train.digest(), "dev": known.dev.digest()},
+            "labels": label_table(known),
+            "initial": {str(i): t for i, t in enumerate(self.initial)},
+            "name": self.name,
+        }
+
+    # -- the loop -----------------------------------------------------------------------------
+
+    def run(self) -> State:
+        """All restarts, from the saved state if there is one."""
+        state = trigger_state.load(self.owner, self.path)
+        if state is not None:
+            log.info("search goes on: restart %d, iteration %d", state.restart, state.iteration)
+            self.scored.restore(state.scored)
+        state = state or self._opened(State())
+        total = self.settings.iterations * self.settings.restarts
+        bar = progress(total=total, desc=self.name or "search", unit="it")
+        bar.update(state.restart * self.settings.iterations + state.iteration)
+        while state.restart < self.settings.restarts:
+            draws = Draws(0)
+            draws.restore(state.draws)
+            while state.iteration < self.settings.iterations:
+                self._iterate(state, draws, bar)
+            if state.best is None and not self.settings.fill_all:
+                state.best = [self._dev(state), -1, list(state.trigger)]  # nothing was accepted
+            state.finished.append(summary(self, state))
+            state.restart += 1
+            state = self._opened(state)
+            trigger_state.save(state, self.owner, self.path)
+        bar.close()
+        return state
+
+    def _opened(self, state: State) -> State:
+        """The state at the start of a restart."""
+        state.iteration, state.accepted, state.sequences = 0, 0, 0
+        state.compared, state.looked_up = 0, 0
+        self.scored = Scored(len(self.problem.train))
+        state.scored = self.scored.state()
+        state.trigger, state.best, state.known = list(self.initial), None, []
+        draws, own = Draws(self.seed(state.restart)), self.settings
+        if own.batches == "fresh":
+            draws.base_seed()  # the released code looks at dev before it begins
+        state.draws = draws.state()
+        # in the released code the initial trigger does not compete
+        if not own.fill_all and own.mode != "released" and state.restart < own.restarts:
+            state.best = [self._dev(state), -1, list(state.trigger)]
+        return state
+
+    def seed(self, restart: int) -> int:
+        if self.settings.mode == "released" and restart == 0:
+            return self.settings.seed
+        text = repr((self.settings.seed, self.name, restart))
+        return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16)
+
+    def _iterate(self, state: State, draws: Draws, bar: Bar) -> None:
+        before = self.scorer.rows_fed
+        gradient_batches, evaluation = self._batches(state, draws)
+        gradient = self._gradient(state, gradient_batches)
+        tried = self.candidates.draw(gradient, state.trigger, draws)
+        scores, current = self._scores(state, evaluation, [t for t, _ in tried])
+        best = int(np.argmax(scores))  # the first of equal ones
+        accepted = self.settings.accept == "best_of_k" or bool(
+            scores[best] > (-np.inf if self._unfilled(state.trigger) else current)
+        )
+        dev = None
+        if accepted:
+            state.trigger = list(tried[best][0])
+            state.accepted += 1
+            self.scored.moved(state.trigger)
+            if self.settings.batches == "fresh":
+                draws.base_seed()
+            if not self._unfilled(state.trigger):
+                dev = self._dev(state)
+                if state.best is None or dev > state.best[0]:
+                    state.best = [dev, state.iteration, list(state.trigger)]
+        n = len(evaluation)
+        mean = None if current is None else round(current / n, DECIMALS)
+        state.trace.append(
+            [state.restart, state.iteration, tried[best][1], mean,
+             round(float(scores[best]) / n, DECIMALS), int(accepted),
+             None if dev is None else round(dev, DECIMALS)]
+        )  # fmt: skip
+        state.sequences += self.scorer.rows_fed - before
+        state.iteration += 1
+        state.draws = draws.state()
+        if self.path is not None:
+            state.scored = self.scored.state()
+        trigger_state.save(state, self.owner, self.path)
+        self._tell(state, bar)
+
+    def _unfilled(self, trigger: Sequence[int]) -> bool:
+        """Whether a token stands where one still has to be found."""
+        return self.settings.fill_all and initial_token(self.loaded) in trigger
+
+    def _batches(self, state: State, draws: Draws) -> tuple[list[Ints], Ints]:
+        """(batches of the gradient, examples that candidates are scored on)."""
+        own, n = self.settings, len(self.problem.train)
+        size, wanted = own.accumulate * own.batch, own.evaluation or own.accumulate * own.batch
+        order = draws.permutation(n)
+        if own.fixed:
+            second = Draws(self.seed(state.restart)).choice(n)[: min(wanted, max(n // 2, 1))]
+            order = order[~np.isin(order, second)] if n > 1 else order
+            first = order[:size]
+        elif own.batches == "fresh":
+            first, second = order[:size], draws.permutation(n)[:wanted]
+        else:
+            first = order[: min(size, max(n // 2, 1))]
+            second = order[len(first) : len(first) + wanted] if n > 1 else order
+        return [first[i : i + own.batch] for i in range(0, len(first), own.batch)], second
+
+    def _gradient(self, state: State, batches: list[Ints]) -> Floats:
+        """Gradient of the loss, a mean over batches of means over examples."""
+        examples = np.concatenate(batches)
+        weights = np.concatenate([np.full(len(b), 1 / (len(b) * len(batches))) for b in batches])
+        trigger = state.trigger
+        return self._sound(state, lambda scorer: scorer.gradient(examples, weights, trigger))
+
+    def _scores(
+        self, state: State, examples: Ints, triggers: list[list[int]]
+    ) -> tuple[Floats, float | None]:
+        """Sums over the examples of the candidates, and of the current trigger (None: unasked).
+
+        What a trigger has on an example is looked up if it was found before; of a float32 copy all
+        is found anew, and nothing is kept.
+        """
+        strict = self.settings.accept == "strict"
+        asked = [*triggers, state.trigger] if strict else triggers
+        metric = self.settings.metric
+        known = {tuple(t): self.scored.of(t, examples) for t in asked}
+
+        def ask(own: Scorer) -> Floats:
+            if own is not self.scorer:
+                return own.values("train", examples, asked, metric)
+            values = own.values("train", examples, asked, metric, known=known)
+            for trigger, row in zip(asked, values, strict=True):
+                self.scored.add(trigger, examples, row)
+            left = sum(int(np.isnan(row).sum()) for row in known.values())
+            state.compared += left
+            state.looked_up += len(known) * len(examples) - left
+            return values
+
+        found = self._sound(state, ask)
+        sums = found.sum(1)
+        if self.scorer.shares and metric == "likelihood":
+            near = np.flatnonzero(sums >= sums.max() - NEAR * len(examples))
+            if len({tuple(asked[i]) for i in near}) > 1:
+                again = self.scorer.values(
+                    "train", examples, [asked[i] for i in near], metric, share=False
+                )
+                sums[near] = again.sum(1)
+        return (sums[:-1], float(sums[-1])) if strict else (sums, None)
+
+    def _sound(self, state: State, ask: Callable[[Scorer], Floats]) -> Floats:
+        """What `ask` gets from the scorer; a step whose numbers are not finite again in float32.
+
+        Raises SearchError, with the state before this iteration saved, where that is no better.
+        """
+        try:
+            return ask(self.scorer)
+        except NotFiniteError as error:
+            log.warning("%s; the step is repeated in float32", error)
+        try:
+            self._precise = self._precise or self.scorer.in_float32()
+            return ask(self._precise)
+        except NotFiniteError as error:
+            trigger_state.save(state, self.owner, self.path)
+            raise SearchError(
+                f"{self.name or 'search'}: in float32, too, {error}; restart {state.restart}, "
+                f"iteration {state.iteration}, trigger {state.trigger}; the state before this "
+                "iteration is saved"
+            ) from error
+
+    def _dev(self, state: State) -> float:
+        """Mean of the dev metric of the current trigger, looked up if it was here before."""
+        for trigger, value in state.known:
+            if trigger == state.trigger:
+                return float(value)
+        value = float(self.dev_values(state, state.trigger, self.settings.dev_metric).mean())
+        state.known.append([list(state.trigger), value])
+        return value
+
+    def dev_values(self, state: State, trigger: Sequence[int], metric: str) -> Floats:
+        """Values of a trigger on all dev examples."""
+        everything = np.arange(len(self.problem.dev))
+        found = self._sound(state, lambda own: own.values("dev", everything, [trigger], metric))
+        return np.asarray(found[0])
+
+    def _tell(self, state: State, bar: Bar) -> None:
+        row = state.trace[-1]
+        best = "-" if state.best is None else f"{state.best[0]:.4f}"
+        bar.set_postfix_str(
+            f"swap {row[2]}, {row[3]} -> {row[4]}, dev {best}, "
+            f"{text_of(self.loaded, state.trigger)!r}",
+            refresh=False,
+        )
+        bar.update(1)
+
+
+def _initial(loaded: Loaded, template: Template, settings: Settings) -> list[int]:
+    """The ids of the trigger at the start."""
+    if not settings.initial:
+        return [initial_token(loaded)] * template.triggers
+    found = trigger_pieces(loaded, template, settings.initial, settings.habits)
+    if len(found) != template.triggers:
+        shown = loaded.tokenizer.convert_ids_to_tokens(found)
+        raise SearchError(
+            f"initial trigger {settings.initial!r} has {len(found)} tokens {shown}, template "
+            f"{template.text!r} has {template.triggers} places"
+        )
+    return found
+
+
+if TYPE_CHECKING:
+    from kgprobe.probes.prompts.search.search import Search
+
+#: Decimals of the numbers in a prompt file: what batches of another size do to the last bits of
+#: float32 stays out of it, but for a value at the border of rounding.
+DECIMALS = 3
+TRACE = ["restart", "iteration", "swaps", "current", "best", "accepted", "dev"]
+
+
+def label_table(known: Problem) -> dict[str, list[int]]:
+    """Class -> ids that answer it; empty where answers are gold objects."""
+    if not known.closed:
+        return {}
+    rows = zip(known.classes, known.labels, known.known, strict=True)
+    return {name: ids[mask].tolist() for name, ids, mask in rows}
+
+
+def summary(search: Search, state: State) -> dict[str, Any]:
+    """One restart: its seed, what it cost (counts of State), what it found.
+
+    `dev` is None, and `unfilled` counts them, where places were left without a token.
+    """
+    unfilled = state.trigger.count(initial_token(search.loaded))
+    found: dict[str, Any] = {
+        "restart": state.restart,
+        "seed": search.seed(state.restart),
+        "accepted": state.accepted,
+        "sequences": state.sequences,
+        "compared": state.compared,
+        "looked_up": state.looked_up,
+        "last": state.trigger,
+        "unfilled": unfilled if state.best is None else 0,
+        "dev": None if state.best is None else state.best[0],
+    }
+    if state.best is not None:
+        _, iteration, trigger = state.best
+        found |= {"iteration": iteration, "trigger": trigger}
+        found["text"] = text_of(search.loaded, trigger)
+    return found
+
+
+def result(search: Search, state: State, watched: Sequence[str]) -> PromptFile:
+    """The prompt file of a finished search: the restart that is best by dev, the first of equals.
+
+    Raises SearchError when no restart has filled every place.
+    """
+    ended = [r for r in state.finished if r["dev"] is not None]
+    if not ended:
+        raise SearchError(
+            f"{search.name or 'search'}: {state.finished[0]['unfilled']} initial tokens are left "
+            f"in the trigger after {search.settings.iterations} iterations: give it more "
+            "iterations, or allow them with fill_all: false"
+        )
+    chosen = max(ended, key=lambda r: (r["dev"], -r["restart"]))
+    scores = {}
+    for metric in ("likelihood", "accuracy"):
+        scores[f"dev_{metric}"] = _score(
+            search.dev_values(state, chosen["trigger"], metric), metric
+        )
+    return prompt_of(
+        search.loaded,
+        search.template,
+        chosen["trigger"],
+        label_table(search.problem),
+        mode=search.settings.mode,
+        settings=asdict(search.settings),
+        data=_data(search),
+        filters=search.counts,
+        trace=state.trace,
+        restarts=[{**r, "dev": r["dev"] and round(r["dev"], DECIMALS)} for r in state.finished],
+        scores=scores,
+        record={
+            "name": search.name,
+            "initial": search.initial,
+            "chosen": chosen["restart"],
+            "gold_elsewhere": spelled_like(search.vocabulary, chosen["trigger"], watched),
+            "trace_columns": TRACE,
+            "notes": search.scorer.parts.notes,
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "device": _device(search.loaded),
+        },
+    )
+
+
+def _data(search: Search) -> dict[str, Any]:
+    known = search.problem
+    return {
+        "train": len(known.train),
+        "dev": len(known.dev),
+        "dropped": known.dropped,
+        "cut": {"train": known.train.encoded.cut, "dev": known.dev.encoded.cut},
+        "sha256": search.owner["data"],
+    }
+
+
+def _score(values: NDArray[Any], metric: str) -> dict[str, Any]:
+    """Mean with its interval: Wilson for accuracy, 1.96 standard errors for log-likelihood."""
+    mean, n = float(values.mean()), len(values)
+    if metric == "accuracy":
+        low, high = wilson(float(values.sum()), n)
+    else:
+        half = 1.959964 * standard_error(values.tolist())
+        low, high = mean - half, mean + half
+    found = {"value": mean, "low": low, "high": high}
+    return {"metric": metric, "n": n, **{k: round(v, DECIMALS) for k, v in found.items()}}
+
+
+def _device(loaded: Loaded) -> str:
+    if loaded.device.type == "cuda":
+        return str(torch.cuda.get_device_name(loaded.device))
+    return f"{loaded.device.type} {platform.machine()}"

@@ -1,0 +1,165 @@
+"""Where a search stands: written after every iteration, refused by any other search."""
+
+import base64
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kgprobe.files import atomic
+from kgprobe.probes.models.batching import Ints
+from kgprobe.probes.prompts.search.problem import SearchError
+
+Floats = NDArray[np.float64]
+
+
+class Draws:
+    """The two generators of the released code, and its draws: shuffles and positions."""
+
+    def __init__(self, seed: int) -> None:
+        self.torch = torch.Generator().manual_seed(seed)
+        self.python = random.Random(seed)
+
+    def permutation(self, size: int) -> Ints:
+        """A shuffle, behind the base seed that opening a data loader takes."""
+        self.base_seed()
+        return self.choice(size)
+
+    def base_seed(self) -> None:
+        """What opening a data loader takes, shuffled or not."""
+        torch.empty((), dtype=torch.int64).random_(generator=self.torch)
+
+    def choice(self, size: int) -> Ints:
+        """0 ... size - 1 in random order."""
+        return np.asarray(torch.randperm(size, generator=self.torch).numpy(), dtype=np.int64)
+
+    def position(self, size: int) -> int:
+        """One of `size` trigger positions."""
+        return self.python.randrange(size)
+
+    def state(self) -> dict[str, Any]:
+        """Both states, as JSON values."""
+        version, words, rest = self.python.getstate()
+        own = base64.b64encode(self.torch.get_state().numpy().tobytes()).decode()
+        return {"torch": own, "python": [version, list(words), rest]}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        own = np.frombuffer(base64.b64decode(state["torch"]), dtype=np.uint8).copy()
+        self.torch.set_state(torch.from_numpy(own))
+        version, words, rest = state["python"]
+        self.python.setstate((version, tuple(words), rest))
+
+
+class Scored:
+    """What triggers have on training examples, so that no pair of the two is scored twice.
+
+    Kept are triggers that a swap or none leads to from the current one, at most so many values.
+    """
+
+    #: values (float64) at most: 16 MB, which a task of many examples fills without any use
+    ROOM = 2_000_000
+
+    def __init__(self, examples: int) -> None:
+        self.examples = examples
+        self._values: dict[tuple[int, ...], Floats] = {}
+
+    def of(self, trigger: Sequence[int], examples: Ints) -> Floats:
+        """Its values on these examples, NaN where they are not known."""
+        own = self._values.get(tuple(trigger))
+        return np.full(len(examples), np.nan) if own is None else own[examples]
+
+    def add(self, trigger: Sequence[int], examples: Ints, values: Floats) -> None:
+        """Remember its values on these examples; the oldest trigger leaves where room is short."""
+        own = tuple(trigger)
+        if own not in self._values:
+            if len(self._values) >= max(self.ROOM // self.examples, 1):
+                del self._values[next(iter(self._values))]
+            self._values[own] = np.full(self.examples, np.nan)
+        self._values[own][examples] = values
+
+    def moved(self, trigger: Sequence[int]) -> None:
+        """The current trigger is another: what is more than a swap away will not be asked again."""
+        for own in list(self._values):
+            if sum(a != b for a, b in zip(own, trigger, strict=True)) > 1:
+                del self._values[own]
+
+    def state(self) -> dict[str, Any]:
+        """The triggers in their order, and their values, as JSON values."""
+        rows = b"".join(values.tobytes() for values in self._values.values())
+        triggers = [list(own) for own in self._values]
+        return {"triggers": triggers, "values": base64.b64encode(rows).decode()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        rows = np.frombuffer(base64.b64decode(state["values"]), dtype=np.float64)
+        table = rows.reshape(-1, self.examples).copy()
+        triggers = map(tuple, state["triggers"])
+        self._values = dict(zip(triggers, table, strict=True))
+
+
+@dataclass
+class State:
+    """The search before iteration `iteration` of restart `restart`.
+
+    `best` is [dev value, iteration, trigger] or None, `known` the dev values of triggers so far,
+    `scored` is as in Scored, `finished` the summaries of earlier restarts. `sequences` counts
+    prompts forward; of the pairs of a trigger and an example that triggers were compared on,
+    `compared` went through the model and `looked_up` were known.
+    """
+
+    restart: int = 0
+    iteration: int = 0
+    trigger: list[int] = field(default_factory=list)
+    best: list[Any] | None = None
+    known: list[list[Any]] = field(default_factory=list)
+    draws: dict[str, Any] = field(default_factory=dict)
+    accepted: int = 0
+    sequences: int = 0
+    compared: int = 0
+    looked_up: int = 0
+    scored: dict[str, Any] = field(default_factory=lambda: {"triggers": [], "values": ""})
+    trace: list[list[Any]] = field(default_factory=list)
+    finished: list[dict[str, Any]] = field(default_factory=list)
+
+
+def save(state: State, owner: Mapping[str, Any], path: Path | None) -> None:
+    """Write the state and whose it is, whole or not at all."""
+    if path is None:
+        return
+    with atomic(path) as temporary:
+        temporary.write_text(json.dumps({"owner": owner, "state": asdict(state)}))
+
+
+def load(owner: Mapping[str, Any], path: Path | None) -> State | None:
+    """The state at `path`, None where there is none.
+
+    Raises SearchError, naming the difference, for one of another model, data set or setting.
+    """
+    if path is None or not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text())
+        theirs, state = found["owner"], State(**found["state"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise SearchError(f"{path}: not the state of a search ({error}); remove it") from error
+    own = json.loads(json.dumps(owner))
+    for part in own:
+        there, here = theirs.get(part), own[part]
+        if there == here:
+            continue
+        name = part
+        if isinstance(there, dict) and isinstance(here, dict):
+            key = next(k for k in sorted(here | there) if here.get(k) != there.get(k))
+            name, there, here = f"{part}: {key}", there.get(key), here.get(key)
+        raise SearchError(
+            f"{path} belongs to another search: {name} is {str(there)[:60]!r} there and "
+            f"{str(here)[:60]!r} here; remove the state, or run what it belongs to"
+        )
+    return state

@@ -1,0 +1,344 @@
+"""Soft prompts: vectors in place of a template's words, trained while the model stays as it is.
+
+    {subject} <s1> <s2> <s3> [gap] .
+
+Wu et al. 2023, section 3.1.1 and appendix A: AdamW, rate 0.5, 100 epochs, ten training rows, the
+epoch that is best on ten development rows. What the paper leaves open and the released code does
+otherwise is a field of `Recipe`, see `modes`. Their files hold all that made them, and are refused
+by any other model.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as serialised
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.cloze.gradient import Scores
+from kgprobe.probes.text.gaps import Gapped, Ids
+from kgprobe.probes.text.vectors import inserted
+from kgprobe.schema import atomic
+from kgprobe.templates import marks
+
+LOSSES = ("bce", "nll")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Hyper-parameters (appendix A of the paper) and the open points.
+
+    tokens       vectors of the template; with init `words` as many as the words have tokens
+    init         random: N(0, 1), seeded. words: the embeddings of `words`
+    batch        rows per step, in file order: 8 + 2
+    warmup       steps of linear warm-up before the linear decay to 0
+    nll_gold     every: all golds of a row in every step. sampled: one of them (seeded)
+    dev_scores   log_probabilities, or logits: the released code ranks raw ones on these rows
+    dev_metric   what the best epoch has most of: MRRa or MRR
+    """
+
+    tokens: int = 3
+    init: str = "random"
+    words: str = ""
+    epochs: int = 100
+    batch: int = 8
+    rate: float = 0.5
+    decay: float = 0.01
+    warmup: int = 0
+    loss: str = "bce"
+    nll_gold: str = "every"
+    dev_scores: str = "log_probabilities"
+    dev_metric: str = "MRRa"
+    masks: str = "multi"
+    pooling: str = "mean"
+    seed: int = 0
+
+
+@dataclass
+class SoftPrompt:
+    """Trained vectors (slots x width, numpy) and all that must be known to use them again."""
+
+    vectors: Any
+    record: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Prompts with slots as token ids, the indices of their golds, and what messages call them."""
+
+    prompts: Sequence[Gapped]
+    golds: Sequence[tuple[int, ...]]
+    names: Sequence[str] = ()
+
+    def name(self, row: int) -> str:
+        """The name of a prompt, or its number."""
+        return self.names[row] if self.names else f"prompt {row}"
+
+
+def template(tokens: int) -> str:
+    """The soft template with so many vectors."""
+    return f"[X] {marks(0, tokens)} [Y] ."
+
+
+def initial(loaded: Loaded, recipe: Recipe) -> torch.Tensor:
+    """The vectors before training, in the model's precision."""
+    weight = loaded.model.get_input_embeddings().weight.detach()
+    if recipe.init == "words":
+        ids = loaded.tokenizer(recipe.words, add_special_tokens=False)["input_ids"]
+        if not ids:
+            raise ValueError(f"soft_init words: {recipe.words!r} has no tokens")
+        initial: torch.Tensor = weight[ids]
+        return initial.clone()
+    if recipe.init != "random":
+        raise ValueError(f"soft_init {recipe.init!r}; legal: random, words")
+    generator = torch.Generator().manual_seed(recipe.seed)
+    drawn = torch.randn(recipe.tokens, weight.shape[1], generator=generator, dtype=torch.float64)
+    return drawn.to(device=weight.device, dtype=weight.dtype)
+
+
+def loss_of(scores: Any, golds: Sequence[tuple[int, ...]], recipe: Recipe, draw: Any = None) -> Any:
+    """The training loss of scores (prompt x candidate, pooled log-probabilities).
+
+    bce: every candidate's score is the logit of "is a gold"; mean over prompts x candidates.
+    nll: minus the gold's score, mean over (prompt, gold) pairs; `draw` is the generator that
+    `nll_gold: sampled` takes one gold of each prompt from.
+    """
+    if recipe.loss == "bce":
+        target = torch.zeros_like(scores)
+        for row, own in enumerate(golds):
+            target[row, list(own)] = 1
+        return binary_cross_entropy_with_logits(scores, target)
+    if recipe.nll_gold == "sampled":
+        golds = [(own[int(draw.integers(len(own)))],) for own in golds]
+    pairs = [(row, gold) for row, own in enumerate(golds) for gold in own]
+    rows, columns = zip(*pairs, strict=True)
+    return -scores[list(rows), list(columns)].mean()
+
+
+def reciprocal(scores: Any, golds: Sequence[tuple[int, ...]], metric: str = "MRRa") -> float:
+    """MRRa: mean of 1 / (mean rank of a prompt's golds); MRR: of 1 / (best rank). Ties halved."""
+    values = scores.detach().cpu().numpy()
+    found = []
+    for row, own in zip(values, golds, strict=True):
+        ranks = [(row > row[g]).sum() + ((row == row[g]).sum() + 1) / 2 for g in own]
+        found.append(len(ranks) / float(sum(ranks)) if metric == "MRRa" else 1 / float(min(ranks)))
+    return float(np.mean(found))
+
+
+def fit(
+    loaded: Loaded,
+    train: Rows,
+    dev: Rows,
+    ids: Sequence[Ids],
+    start: torch.Tensor,
+    recipe: Recipe,
+    fixed: torch.Tensor | None = None,
+    progress: Callable[[int], object] = lambda epochs: None,
+) -> tuple[torch.Tensor, dict[str, Any]]:
+    """(trained vectors, record): slots 0.. are `start` and trained, those after them are `fixed`.
+
+    `ids` are the tokens of the candidates. The vectors kept are those of the epoch with the
+    strictly highest `dev_metric` on `dev`, the first on ties; `start` if it is never above 0. One
+    CPU thread works, so that nothing depends on the machine's cores. Raises RuntimeError should the
+    model's own parameters change, NotFiniteError for scores and losses that are not finite.
+    """
+    _check(recipe, train, dev, ids)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        frozen = Frozen(loaded)
+        found = _fit(loaded, train, dev, ids, start, recipe, fixed, progress)
+        frozen.check()
+        return found
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _fit(
+    loaded: Loaded,
+    train: Rows,
+    dev: Rows,
+    ids: Sequence[Ids],
+    start: torch.Tensor,
+    recipe: Recipe,
+    fixed: torch.Tensor | None,
+    progress: Callable[[int], object],
+) -> tuple[torch.Tensor, dict[str, Any]]:
+    own = start.detach().clone().requires_grad_(True)
+    used, golds = _used(loaded, recipe, train, len(ids))
+    form, raw = (recipe.masks, recipe.pooling), recipe.dev_scores == "logits"
+    learned = Scores(loaded, train.prompts, [ids[c] for c in used], *form, names=train.name)
+    tested = Scores(loaded, dev.prompts, ids, *form, raw, dev.name)
+    optimizer = torch.optim.AdamW([own], lr=recipe.rate, weight_decay=recipe.decay)
+    batches = list(_batches(len(train.prompts), recipe.batch))
+    total, step = recipe.epochs * len(batches), 0
+    draw = np.random.default_rng(recipe.seed)
+    best, kept, chosen = 0.0, start.detach().clone(), -1
+    curve: list[tuple[float, float]] = []
+    with inserted(loaded, lambda: own if fixed is None else torch.cat([own, fixed])):
+        for epoch in range(recipe.epochs):
+            losses = []
+            for batch in batches:
+                optimizer.param_groups[0]["lr"] = recipe.rate * schedule(step, total, recipe.warmup)
+                loss = loss_of(learned(batch), [golds[i] for i in batch], recipe, draw)
+                rows = ", ".join(map(train.name, batch))
+                finite(loss, loaded.spec.model, lambda at=f"step {step}, {rows}": at, "loss")
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                step += 1
+                losses.append(float(loss.detach()))
+            with torch.no_grad():
+                score = reciprocal(tested(range(len(dev.prompts))), dev.golds, recipe.dev_metric)
+            curve.append((float(np.mean(losses)), score))
+            if score > best:
+                best, kept, chosen = score, own.detach().clone(), epoch
+            progress(1)
+    return kept, {
+        "recipe": asdict(recipe),
+        "curve": [[round(a, 6), round(b, 6)] for a, b in curve],
+        "epoch": chosen,
+        "dev_best": best,
+        "train_rows": len(train.prompts),
+        "dev_rows": len(dev.prompts),
+        "positions_fed": learned.positions_fed + tested.positions_fed,
+    }
+
+
+def schedule(step: int, total: int, warmup: int) -> float:
+    """Factor of the rate: linear from 0 over `warmup` steps, then linear down to 0 at `total`."""
+    if step < warmup:
+        return step / warmup
+    return (total - step) / max(total - warmup, 1)
+
+
+def _batches(rows: int, size: int) -> Iterator[list[int]]:
+    for start in range(0, rows, size):
+        yield list(range(start, min(start + size, rows)))
+
+
+def _used(
+    loaded: Loaded, recipe: Recipe, train: Rows, candidates: int
+) -> tuple[list[int], list[tuple[int, ...]]]:
+    """Candidates whose scores the loss needs, and the golds as indices into them.
+
+    Under nll only golds matter: where every candidate costs passes of its own (causal, seq2seq)
+    the others are left out. For masked models they come for nothing.
+    """
+    if recipe.loss == "bce" or loaded.spec.kind == "masked":
+        return list(range(candidates)), list(train.golds)
+    used = sorted({g for own in train.golds for g in own})
+    number = {c: i for i, c in enumerate(used)}
+    return used, [tuple(number[g] for g in own) for own in train.golds]
+
+
+def _check(recipe: Recipe, train: Rows, dev: Rows, ids: Sequence[Ids]) -> None:
+    if recipe.loss not in LOSSES:
+        raise ValueError(f"loss {recipe.loss!r}; legal: {', '.join(LOSSES)}")
+    if recipe.nll_gold not in ("every", "sampled"):
+        raise ValueError(f"nll_gold {recipe.nll_gold!r}; legal: every, sampled")
+    if recipe.dev_scores not in ("log_probabilities", "logits"):
+        raise ValueError(f"dev_scores {recipe.dev_scores!r}; legal: log_probabilities, logits")
+    if recipe.dev_metric not in ("MRRa", "MRR"):
+        raise ValueError(f"dev_metric {recipe.dev_metric!r}; legal: MRRa, MRR")
+    for name, rows in (("training", train), ("development", dev)):
+        if not rows.prompts:
+            raise ValueError(f"no {name} rows; the split is larger than the data")
+        bad = [g for own in rows.golds for g in own if not 0 <= g < len(ids)]
+        if bad or not all(rows.golds):
+            raise ValueError(f"a {name} row has no gold, or gold {bad[:1]} of {len(ids)}")
+
+
+class Frozen:
+    """Watches the parameters of a model: none may need a gradient, none may be written to."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.loaded = loaded
+        open_ones = [n for n, p in loaded.model.named_parameters() if p.requires_grad]
+        if open_ones or loaded.model.training:
+            raise ValueError(
+                f"{loaded.spec.model}: must be in evaluation mode without gradients; "
+                f"{len(open_ones)} parameters need one, first {open_ones[:1]}"
+            )
+        self.seen = self._state()
+
+    def check(self) -> None:
+        """Raise RuntimeError if a parameter was written to or has got a gradient."""
+        now = self._state()
+        changed = [n for n in now if now[n] != self.seen.get(n)]
+        touched = [n for n, p in self.loaded.model.named_parameters() if p.grad is not None]
+        if changed or touched:
+            raise RuntimeError(
+                f"{self.loaded.spec.model}: training touched the model's own parameters: "
+                f"{(changed + touched)[:3]}"
+            )
+
+    def _state(self) -> dict[str, tuple[int, int]]:
+        # torch counts every write into a tensor: no copy of the weights is needed to see one
+        return {n: (p.data_ptr(), p._version) for n, p in self.loaded.model.named_parameters()}
+
+
+#: What identifies the model that a prompt belongs to: a weight or a piece of text more, and its
+#: vectors mean something else.
+IDENTITY = ("model", "weights", "tokenizer", "revision")
+
+
+class PromptError(ValueError):
+    """A soft prompt file cannot be used; the message names file, model and remedy."""
+
+
+def identity(loaded: Loaded) -> dict[str, Any]:
+    """Model, revision, hashes of weights and tokenizer; with weights the embedding's width, too."""
+    own = {name: loaded.record.get(name, "") for name in IDENTITY}
+    if loaded.model is not None:
+        own["hidden_size"] = int(loaded.model.get_input_embeddings().weight.shape[1])
+    return {**own, "model": loaded.spec.model}
+
+
+def save(prompt: SoftPrompt, loaded: Loaded, path: str | Path) -> None:
+    """Write vectors and record at `path`, whole or not at all; the same prompt, the same bytes."""
+    record = {**prompt.record, "made_for": identity(loaded)}
+    text = json.dumps(record, sort_keys=True, ensure_ascii=True)
+    # one key of metadata: several have no fixed order in the file
+    data = serialised({"vectors": np.ascontiguousarray(prompt.vectors)}, {"kgprobe": text})
+    with atomic(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def read(path: str | Path) -> SoftPrompt:
+    """A soft prompt file without asking which model it is for."""
+    if not Path(path).is_file():
+        raise PromptError(f"{path}: no such soft prompt; the rule train_soft makes it")
+    try:
+        with safe_open(str(path), framework="numpy") as stream:
+            text = (stream.metadata() or {}).get("kgprobe")
+            vectors = stream.get_tensor("vectors")
+    except SafetensorError as error:
+        raise PromptError(f"{path}: not a soft prompt file: {error}") from error
+    if text is None:
+        raise PromptError(f"{path}: holds vectors without the record of what made them")
+    return SoftPrompt(vectors, json.loads(text))
+
+
+def load(path: str | Path, loaded: Loaded) -> SoftPrompt:
+    """The soft prompt at `path` for exactly this model and tokenizer, else PromptError.
+
+    `loaded` may be the model without its weights (`load.outline`).
+    """
+    prompt = read(path)
+    made_for, own = prompt.record.get("made_for", {}), identity(loaded)
+    for name in ("hidden_size", "tokenizer", "weights", "revision"):
+        if name in own and made_for.get(name) != own[name]:
+            raise PromptError(
+                f"{path}: made for {made_for.get('model')!r}, whose {name} is "
+                f"{str(made_for.get(name))[:16]!r}; {loaded.spec.model!r} has "
+                f"{str(own[name])[:16]!r}; train the prompt anew for this model"
+            )
+    return prompt

@@ -1,0 +1,178 @@
+"""Which templates a relation is asked with, and where each comes from (kg_attributes.md, 6).
+
+Tables of templates in, an ordered choice per relation out. Every wording has an id that stays the
+same whatever else is chosen, and names the wording that it was made from.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kgprobe.benchmarks.label_templates import LABEL
+from kgprobe.sampling import hash_key
+from kgprobe.templates import answer_is_last, sentence
+
+#: In the order in which they are asked. `manual` rows of templates.tsv count as our own, `label` is
+#: the generic wording of a relation that has no other.
+KINDS = ("lama", "own", "paraphrase", "pararel", "generated", LABEL, "synonym")
+
+
+class MissingTemplateError(ValueError):
+    """Relations are without a template; the message lists all of them, most used first."""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """One template of a relation; `parent` is the id that it rewords, `change` how."""
+
+    id: str
+    relation: str
+    kind: str
+    text: str
+    parent: str = ""
+    change: str = ""
+
+    @property
+    def answer_last(self) -> bool:
+        """Whether nothing but punctuation follows the answer: what a causal model can be asked."""
+        return answer_is_last(self.text)
+
+
+Table = Mapping[str, Sequence[Wording]]
+
+
+def join(
+    shared: Iterable[Mapping[str, str]],
+    more: Iterable[Mapping[str, str]],
+    stop_space: bool = False,
+) -> dict[str, list[Wording]]:
+    """Wordings by relation from rows of templates.tsv and of tables like kg.tsv.
+
+    `stop_space` keeps LAMA's space before the stop, as code of BERT's time did; otherwise it is
+    taken out. Raises ValueError for an index that a relation has twice, an unknown kind, a text
+    without exactly one [X] and one [Y], and a parent that does not exist.
+    """
+    found: dict[str, dict[str, Wording]] = {}
+    for row in [*shared, *more]:
+        name = f"{row['relation']}/{row['index']}"
+        kind = "own" if row["kind"] == "manual" else row["kind"]
+        parent = row.get("parent") or ("0" if kind == "paraphrase" else "")
+        text = row["text"] if stop_space else row["text"].replace(" .", ".")
+        if kind not in KINDS:
+            raise ValueError(f"template {name}: kind {kind!r}; legal: {', '.join(KINDS)}")
+        sentence(text, f"template {name}")
+        own = found.setdefault(row["relation"], {})
+        if name in own:
+            raise ValueError(f"template {name}: the index stands twice")
+        made_from = f"{row['relation']}/{parent}" if parent else ""
+        own[name] = Wording(name, row["relation"], kind, text, made_from)
+    for own in found.values():
+        for wording in own.values():
+            if wording.parent and wording.parent not in own:
+                raise ValueError(f"template {wording.id}: no parent {wording.parent}")
+    return {relation: list(own.values()) for relation, own in found.items()}
+
+
+def read_pararel(folder: str | Path, relations: Iterable[str]) -> dict[str, list[Wording]]:
+    """ParaRel's patterns of `relations` (pattern_data/graphs_json of its release), for comparison.
+
+    A relation without a file has none. Raises ValueError for a line without a pattern.
+    """
+    found: dict[str, list[Wording]] = {}
+    for relation in sorted(set(relations)):
+        path = Path(folder) / f"{relation}.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        for number, line in enumerate(lines):
+            row = json.loads(line)
+            if "pattern" not in row:
+                raise ValueError(f"{path}, line {number + 1}: no pattern")
+            name = f"{relation}/pararel/{number}"
+            text = row["pattern"].replace(" .", ".")
+            found.setdefault(relation, []).append(Wording(name, relation, "pararel", text))
+    return found
+
+
+def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[Wording]]:
+    """The generic wording (`texts`: relation -> text) of every relation that `table` lacks."""
+    return {
+        name: [Wording(f"{name}/{LABEL}", name, LABEL, text)]
+        for name, text in texts.items()
+        if not table.get(name)
+    }
+
+
+def without_template(table: Table, triples: Mapping[str, int]) -> list[tuple[str, int]]:
+    """(relation, number of triples) of the relations that have no wording, most used first."""
+    missing = [(name, n) for name, n in triples.items() if not table.get(name)]
+    return sorted(missing, key=lambda pair: (-pair[1], pair[0]))
+
+
+def choose(
+    table: Table, triples: Mapping[str, int], most: int | None = None, seed: int = 0
+) -> dict[str, list[Wording]]:
+    """The wordings that each relation of `triples` (relation -> number of triples) is asked with.
+
+    First comes LAMA's wording, where there is one, then our own whose answer stands last, so that
+    every kind of model can be asked; of the others as many as `most` leaves, by hash. A smaller
+    `most` gives a subset. Raises MissingTemplateError, which names all relations without one.
+    """
+    missing = without_template(table, triples)
+    if missing:
+        listed = ", ".join(f"{name} ({n})" for name, n in missing)
+        raise MissingTemplateError(
+            f"{len(missing)} relations have no template (number of triples in brackets): {listed}; "
+            "add a row for each to a table of templates (resources/templates/attributes.tsv)"
+        )
+    return {name: _chosen(list(table[name]), most, seed) for name in sorted(triples)}
+
+
+def _chosen(wordings: list[Wording], most: int | None, seed: int) -> list[Wording]:
+    """At most `most` of one relation's wordings, those first that every model can be asked.
+
+    A text stands once: LAMA's, where our own is the same.
+    """
+    ranked = sorted(wordings, key=lambda w: KINDS.index(w.kind))
+    first = {wording.text: wording for wording in reversed(ranked)}
+    wordings = [wording for wording in wordings if first[wording.text] is wording]
+    lama = [w for w in wordings if w.kind == "lama" and (most != 1 or w.answer_last)][:1]
+    own = [w for w in wordings if w.kind == "own" and w.answer_last][:1]
+    rest = [w for w in wordings if w not in (*lama, *own)]
+    rest.sort(key=lambda w: (hash_key(seed, "wording", w.id), w.id))
+    kept = (lama + own + rest)[:most]
+    order = {wording.id: place for place, wording in enumerate(wordings)}
+    return sorted(kept, key=lambda w: (KINDS.index(w.kind), order[w.id]))
+
+
+def rows(chosen: Table) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """Rows of PROMPTS and of WORDINGS (which tells parent and change of every prompt)."""
+    prompts: list[dict[str, object]] = []
+    origins: list[dict[str, object]] = []
+    for relation in sorted(chosen):
+        for index, wording in enumerate(chosen[relation]):
+            shared = {"prompt": wording.id, "relation": relation, "kind": wording.kind}
+            prompts.append({**shared, "index": index, "text": wording.text})
+            origins.append({**shared, "parent": wording.parent, "change": wording.change})
+    return prompts, origins
+
+
+def with_variants(
+    chosen: Table, variants: Mapping[str, Sequence[tuple[str, str]]], kind: str
+) -> dict[str, list[Wording]]:
+    """`chosen` and, behind each relation's own, variants of them.
+
+    `variants`: id of a wording -> (text, change) of what was made from it. A text that the relation
+    has already is left out.
+    """
+    found: dict[str, list[Wording]] = {}
+    for relation, wordings in chosen.items():
+        own, texts = list(wordings), {wording.text for wording in wordings}
+        for wording in wordings:
+            for number, (text, change) in enumerate(variants.get(wording.id, ())):
+                if text not in texts:
+                    texts.add(text)
+                    name = f"{wording.id}/{kind}/{number}"
+                    made = replace(wording, id=name, kind=kind, text=text)
+                    own.append(replace(made, parent=wording.id, change=change))
+        found[relation] = own
+    return found

@@ -1,0 +1,330 @@
+"""Multiple choice, answered by text or by scores.
+
+    answer            generated text, read strictly (choice_text.read)
+    letter            the most likely letter after "Answer: ("
+    text, text_sum    log-likelihood of an option's text after "Answer:": mean per token, sum
+    stem, stem_sum    the same in the gap of the manual prompt (cloze, several masks, mean pooling)
+
+For causal models a gap that is not at the end is scored by the complete sentence's log-likelihood,
+divided by nothing in stem_sum and by the answer's tokens in stem.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kgprobe.probes.api.client import Answer, Client
+from kgprobe.probes.api.http import REFUSED, ApiError
+from kgprobe.probes.models.batching import budget_for
+from kgprobe.probes.models.continuation import CausalText
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.choice.text import CUE, LETTERS, Choice, Chosen, prompt, read
+from kgprobe.probes.scoring.fill import predict
+from kgprobe.probes.scoring.fill.decoding import Floats, Ids, greedy
+from kgprobe.probes.scoring.fill.rows import at_end, questions
+from kgprobe.probes.scoring.sentence import score
+from kgprobe.probes.scoring.sentence.score import bos_prefix
+from kgprobe.templates import GAP, parse
+
+WAYS = ("answer", "letter", "text", "stem")
+#: Tokens of a generated answer: enough for a letter and the longest label.
+MOST = 24
+#: Alternatives asked for at the place of the letter.
+ALTERNATIVES = 5
+
+
+@dataclass
+class Choices:
+    """What was chosen, the record, and what could not be asked, as (item, way, reason)."""
+
+    chosen: list[Chosen] = field(default_factory=list)
+    record: dict[str, Any] = field(default_factory=dict)
+    left_out: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+def choose(
+    answerer: Loaded | Client,
+    asked: Sequence[Choice],
+    ways: Sequence[str] = WAYS,
+    *,
+    workers: int = 1,
+    progress: Callable[[int], object] = lambda done: None,
+) -> Choices:
+    """What a model chooses in every way that its kind has, ordered by question, then by way.
+
+    Masked and seq2seq models write no answers, servers score texts only where they return
+    log-probabilities of prompts. Raises ValueError for an unknown way.
+    """
+    unknown = [way for way in ways if way not in WAYS]
+    if unknown:
+        raise ValueError(f"choice: way {unknown[0]!r}; legal: {', '.join(WAYS)}")
+    if isinstance(answerer, Client):
+        found = _by_server(answerer, asked, ways, workers, progress)
+    else:
+        found = _by_model(answerer, asked, ways, progress)
+    place = {c.item: n for n, c in enumerate(asked)}
+    found.chosen.sort(key=lambda c: (place[c.item], c.way))
+    return found
+
+
+def _by_model(
+    loaded: Loaded,
+    asked: Sequence[Choice],
+    ways: Sequence[str],
+    progress: Callable[[int], object],
+) -> Choices:
+    found = Choices(record={**loaded.record, "ways": list(ways), "cue": CUE})
+    for way in ways:
+        told = _Told(progress, len(asked))
+        if way == "answer":
+            if loaded.spec.kind == "causal":
+                _generate(loaded, asked, found, told)
+        else:
+            blanks = [_blank(c, way) for c in asked if way != "stem" or c.stem]
+            _score(loaded, blanks, way, found, told)
+        # questions that are left out in this way count as done
+        progress(len(asked) - told.done)
+    return found
+
+
+@dataclass
+class _Told:
+    """Progress in questions, and how many were told; a question's options may come in parts.
+
+    Options of several lengths are told once for each length: `most` is where counting ends.
+    """
+
+    progress: Callable[[int], object]
+    most: int
+    done: int = 0
+    _parts: float = 0.0
+
+    def __call__(self, questions: float) -> None:
+        self._parts += questions
+        step = min(int(self._parts + 1e-9), self.most) - self.done
+        if step:
+            self.done += step
+            self.progress(step)
+
+
+def _blank(choice: Choice, way: str) -> predict.Blank:
+    """The text around the place of an option, as a blank whose golds are all options."""
+    before, after, options = f"{prompt(choice)}{CUE} ", "", choice.options
+    if way == "stem":
+        before, after = parse(choice.stem).filled({GAP: ""}).around(GAP)
+    if way == "letter":
+        before, after, options = f"{before}(", ")", tuple(LETTERS[: len(options)])
+    return predict.Blank(choice.item, 0, f"[X][Y]{after}", before, options)
+
+
+def _score(
+    loaded: Loaded, blanks: Sequence[predict.Blank], way: str, found: Choices, told: "_Told"
+) -> None:
+    """Choose by the log-probabilities of all options of every blank."""
+    texts = questions(blanks, upper_first=False)
+    ends = [at_end(text) or loaded.spec.kind != "causal" for text in texts]
+    inside = [b for b, is_end in zip(blanks, ends, strict=True) if not is_end]
+    plain = [b for b, is_end in zip(blanks, ends, strict=True) if is_end]
+    scores = _sentences(loaded, inside, told) if inside else {}
+    if plain:
+        settings = predict.Settings(upper_first=False, most_masks=64)
+        filled = predict.predict(loaded, plain, 0, settings, progress=told)
+        scores |= _summed(filled, {b.item: len(b.golds) for b in plain})
+        reasons = {item: reason for item, _, _, reason in reversed(filled.left_out)}
+        found.left_out += [(b.item, way, reasons[b.item]) for b in plain if b.item not in scores]
+        found.record[f"positions_fed_{way}"] = filled.record["positions_fed"]
+    for item, (sums, counts) in scores.items():
+        found.chosen.append(_best(item, way, sums / counts))
+        if way != "letter":
+            found.chosen.append(_best(item, f"{way}_sum", sums))
+
+
+def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Any, Any]]:
+    """(sums, token counts) of all options per item; items that lack an option are left out."""
+    sums = {item: np.zeros(size) for item, size in sizes.items()}
+    counts = {item: np.zeros(size) for item, size in sizes.items()}
+    table = filled.golds
+    for item, gold, logprob in zip(table["item"], table["gold"], table["logprob"], strict=True):
+        sums[item][gold] += logprob
+        counts[item][gold] += 1
+    return {item: (sums[item], counts[item]) for item in sizes if (counts[item] > 0).all()}
+
+
+def _sentences(
+    loaded: Loaded, blanks: Sequence[predict.Blank], told: "_Told"
+) -> dict[str, tuple[Any, Any]]:
+    """(log-likelihoods of the complete sentences, answer tokens) of a causal model's options."""
+    items = [score.Item(b.item, b.item, b.subject, b.item) for b in blanks]
+    sentences = sum(len(b.golds) for b in blanks)
+    scores = score.score(
+        loaded,
+        items,
+        {b.item: b.golds for b in blanks},
+        {b.item: [(0, b.text)] for b in blanks},
+        upper_first=False,
+        progress=lambda done: told(done * len(blanks) / sentences),
+    ).columns
+    names = np.array(scores["item"], dtype=object)
+    found = {}
+    for blank in blanks:
+        own = np.flatnonzero(names == blank.item)
+        own = own[np.argsort(scores["candidate"][own])]
+        found[blank.item] = (scores["sum"][own], np.maximum(scores["answer_count"][own], 1))
+    return found
+
+
+def _best(item: str, way: str, scores: Any) -> Chosen:
+    """The option of the highest score, the first among equals, and its lead."""
+    order = np.argsort(-scores, kind="stable")
+    margin = float(scores[order[0]] - scores[order[1]])
+    return Chosen(item, way, int(order[0]), "scored", margin=margin)
+
+
+def _generate(loaded: Loaded, asked: Sequence[Choice], found: Choices, told: "_Told") -> None:
+    """Greedy answers, through the tokenizer's chat template where it has one."""
+    tokenizer, text = loaded.tokenizer, CausalText(loaded, budget_for(loaded).stepped(MOST))
+    rows = [_message(loaded, choice) for choice in asked]
+    fits = [len(row) + MOST <= loaded.limit for row in rows]
+    reason = f"more than the model's {loaded.limit} tokens"
+    found.left_out += [
+        (c.item, "answer", reason) for c, is_short in zip(asked, fits, strict=True) if not is_short
+    ]
+    numbers = [n for n, is_short in enumerate(fits) if is_short]
+    ends = set(tokenizer.all_special_ids)
+
+    def forward(batch: Ids) -> None:
+        own = [numbers[b] for b in batch]
+
+        def check(values: Floats, owners: Sequence[int], step: int) -> None:
+            finite(
+                values,
+                loaded.spec.model,
+                lambda row, _: f"item {asked[own[owners[row]]].item}, token {step} of the answer",
+            )
+
+        stream = text.open([rows[n] for n in own])
+        _, columns = greedy(stream, len(own), MOST, 1, check, ends)
+        for number, path in zip(own, columns[:, :, 0].tolist(), strict=True):
+            stop = next((i for i, token in enumerate(path) if token in ends), len(path))
+            answer = tokenizer.decode(path[:stop]).strip()
+            answers[number] = Chosen(
+                asked[number].item, "answer", *read(answer, asked[number].options), text=answer
+            )
+        told(len(own))
+
+    answers: dict[int, Chosen] = {}
+    text.budget.run([len(rows[n]) + MOST for n in numbers], forward)
+    found.chosen += [answers[n] for n in sorted(answers)]
+    found.record["chat_template"] = bool(tokenizer.chat_template)
+
+
+def _message(loaded: Loaded, choice: Choice) -> Ids:
+    """Token ids of the prompt, as a user's message or with the cue."""
+    tokenizer = loaded.tokenizer
+    if tokenizer.chat_template:
+        message = [{"role": "user", "content": prompt(choice)}]
+        text = tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False)
+        return np.array(tokenizer(text, add_special_tokens=False)["input_ids"], dtype=np.int64)
+    ids = tokenizer(prompt(choice) + CUE, add_special_tokens=False)["input_ids"]
+    return np.concatenate([bos_prefix(loaded)[0], np.array(ids, dtype=np.int64)])
+
+
+def _by_server(
+    client: Client,
+    asked: Sequence[Choice],
+    ways: Sequence[str],
+    workers: int,
+    progress: Callable[[int], object],
+) -> Choices:
+    offers = client.capabilities()
+    found = Choices(record={"kind": "api", "ways": list(ways), "cue": CUE})
+    has_letters = offers.completion_logprobs or offers.chat_logprobs
+    legal = {
+        "answer": True,
+        "letter": has_letters,
+        "text": bool(offers.prompt_logprobs),
+        "stem": bool(offers.prompt_logprobs),
+    }
+    for way in ways:
+        if not legal[way]:
+            found.left_out += [(c.item, way, "the server returns no such scores") for c in asked]
+            continue
+        own = [c for c in asked if way != "stem" or c.stem]
+        ask = {"answer": _answered, "letter": _letter}.get(way, _Texts(way))
+
+        def one(choice: Choice, ask: Any = ask) -> list[Chosen] | str:
+            try:
+                return list(ask(client, choice))
+            except ApiError as error:
+                # refused for what was asked; a dead server or a wrong key ends the job
+                if error.status not in REFUSED:
+                    raise
+                return f"refused with HTTP {error.status}"
+            finally:
+                progress(1)
+
+        for choice, answers in zip(own, client.map(one, own, workers), strict=True):
+            if isinstance(answers, str):
+                found.left_out.append((choice.item, way, answers))
+            else:
+                found.chosen += answers
+    found.record["api"] = client.record()
+    return found
+
+
+def _asked(client: Client, choice: Choice, tokens: int, top: int, cue: str) -> Answer:
+    """The reply of a chat server to the bare prompt; of others to the prompt with a cue."""
+    if client.capabilities().chat and not cue.endswith("("):
+        return client.chat(prompt(choice), tokens, top)
+    return client.complete(prompt(choice) + cue, tokens, top)
+
+
+def _answered(client: Client, choice: Choice) -> list[Chosen]:
+    text = _asked(client, choice, MOST, 0, CUE).text.strip()
+    return [Chosen(choice.item, "answer", *read(text, choice.options), text=text)]
+
+
+def _letter(client: Client, choice: Choice) -> list[Chosen]:
+    """The likeliest letter among the alternatives that the server gives for the next token."""
+    scored = client.capabilities().completion_logprobs
+    answer = _asked(client, choice, 1, ALTERNATIVES, f"{CUE} (" if scored else CUE)
+    first = answer.tokens[0].top if answer.tokens else ()
+    known: dict[str, float] = {}
+    for text, logprob in first:
+        letter = text.strip().strip("()").lower()
+        if len(letter) == 1 and letter in LETTERS[: len(choice.options)]:
+            known[letter] = max(logprob, known.get(letter, -np.inf))
+    ranked = sorted(known.items(), key=lambda pair: (-pair[1], pair[0]))
+    if not ranked:
+        return [Chosen(choice.item, "letter", None, "not offered", answer.text)]
+    margin = ranked[0][1] - ranked[1][1] if len(ranked) > 1 else None
+    best = LETTERS.index(ranked[0][0])
+    return [Chosen(choice.item, "letter", best, "scored", answer.text, margin)]
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Options scored as texts by the log-probabilities that a server returns for prompts."""
+
+    way: str
+
+    def __call__(self, client: Client, choice: Choice) -> list[Chosen]:
+        blank = _blank(choice, self.way)
+        after = blank.text.removeprefix("[X][Y]")
+        sums, counts = np.zeros(len(choice.options)), np.zeros(len(choice.options))
+        for place, option in enumerate(choice.options):
+            tokens = client.prompt_tokens(blank.subject + option + after)
+            # a token may begin with the space before the option
+            start, end = len(blank.subject.rstrip()), len(blank.subject) + len(option)
+            own = [t.logprob for t in tokens if start <= t.start < end and t.logprob is not None]
+            following = [t.logprob for t in tokens if t.start >= end and t.logprob is not None]
+            counts[place] = max(len(own), 1)
+            # what follows the gap tells of the option, too
+            sums[place] = sum(own) + sum(following)
+        return [
+            _best(choice.item, self.way, sums / counts),
+            _best(choice.item, f"{self.way}_sum", sums),
+        ]

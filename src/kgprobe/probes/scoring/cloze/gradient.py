@@ -1,0 +1,218 @@
+"""Scores of candidates at a gap as tensors that gradients flow through (scoring.md, `gradient`).
+
+One forward pass reads a whole batch in all its forms: for masked models a prompt with every number
+of masks, for the others a prompt with every forced beginning of a candidate. All rows lie on the
+device as one tensor, and which log-probabilities make which candidate is worked out once.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import padded
+from kgprobe.probes.models.checks import refuse_padding
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.parts import Parts
+from kgprobe.probes.scoring.cloze.plan import POOLINGS, masked_plan, span_plan
+from kgprobe.probes.text.gaps import Gapped
+
+Ids = NDArray[np.int64]
+#: Which (masks, pooling) a kind of model can be trained under.
+LEGAL = {
+    "masked": {(m, p) for m in ("multi", "single") for p in POOLINGS},
+    "seq2seq": {("multi", p) for p in POOLINGS},
+    "causal": {("multi", "mean"), ("multi", "first")},
+}
+
+
+class Scores:
+    """Scores of all candidates for chosen prompts, in one configuration.
+
+    `rows` are the prompts (for causal models cut before the gap), `ids` the candidates' tokens.
+    With `raw` the scores are made of logits, not of log-probabilities. `positions_fed` counts;
+    `names` says which prompt a number is. Raises ValueError for a configuration that the kind does
+    not have, ModelError for a model whose rows must not be padded, NotFiniteError where a
+    log-probability is none.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        rows: Sequence[Gapped],
+        ids: Sequence[Ids],
+        masks: str = "multi",
+        pooling: str = "mean",
+        raw: bool = False,
+        names: Callable[[int], str] = "prompt {}".format,
+    ) -> None:
+        kind = loaded.spec.kind
+        if (masks, pooling) not in LEGAL[kind]:
+            legal = ", ".join(sorted(f"{m}/{p}" for m, p in LEGAL[kind]))
+            raise ValueError(
+                f"a {kind} model has no scores under {masks}/{pooling}; legal: {legal}"
+            )
+        refuse_padding(loaded, "soft prompts")
+        self.loaded, self.pooling, self.raw, self.names = loaded, pooling, raw, names
+        self.rows, self.positions_fed = list(rows), 0
+        self.candidates = len(ids)
+        single = masks == "single"
+        plan = masked_plan(ids) if kind == "masked" else span_plan(ids)
+        places = [(1, 0)] if single else list(plan.tokens)
+        passes = {"masked": _MaskedPasses, "seq2seq": _SpanPasses, "causal": _CausalPasses}[kind]
+        self._parts = Parts(loaded)
+        self._passes: Any = passes(self._parts, rows, places)
+        self._places, self._tokens = places, [plan.tokens[p] for p in places]
+        self._wanted = [plan.wanted(p, loaded.device) for p in places]
+        self._groups = self._grouped(plan, places, single)
+
+    def _grouped(self, plan: Any, places: list[Any], single: bool) -> list[tuple[Any, Any]]:
+        """(candidates, columns) per number of tokens; columns are those of the places read."""
+        column = np.full(plan.edges, -1, dtype=np.int64)
+        start = 0
+        for place, wanted in zip(places, self._wanted, strict=True):
+            first = plan.starts[place]
+            column[first : first + len(wanted)] = np.arange(start, start + len(wanted))
+            start += len(wanted)
+        groups = []
+        for members, multi, alone in plan.groups:
+            index = column[alone if single else multi]
+            groups.append(
+                (
+                    torch.from_numpy(members).to(self.loaded.device),
+                    torch.from_numpy(index).to(self.loaded.device),
+                )
+            )
+        return groups
+
+    def __call__(self, chosen: Sequence[int]) -> Any:
+        """Scores (prompt x candidate) of the prompts with these numbers."""
+        logits = self._passes.logits(list(chosen))
+        self.positions_fed = self._parts.positions_fed
+        parts = []
+        for place, wanted in enumerate(self._wanted):
+            own = logits[place]
+            values, total = own.index_select(1, wanted), own.logsumexp(-1, keepdim=True)
+            self._check(values - total, chosen, place)
+            parts.append(values if self.raw else values - total)
+        found = torch.cat(parts, dim=1)
+        out = found.new_zeros(len(found), self.candidates)
+        for members, index in self._groups:
+            tokens = found[:, index]
+            if self.pooling == "mean":
+                values = tokens.mean(-1)
+            else:
+                values = tokens.amax(-1) if self.pooling == "max" else tokens[..., 0]
+            out = out.index_copy(1, members, values)
+        return out
+
+    def _check(self, values: Any, chosen: Sequence[int], place: int) -> None:
+        """The log-probabilities (prompt x token) read at one place must be finite."""
+        finite(
+            values,
+            self.loaded.spec.model,
+            lambda row, token: (
+                f"{self.names(chosen[row])}, place {self._places[place]} of the gap, "
+                f"token {self._tokens[place][token]}"
+            ),
+        )
+
+
+class _MaskedPasses:
+    """Every prompt with n = 1, 2, ... masks, read at its masks."""
+
+    def __init__(self, parts: Parts, rows: Sequence[Gapped], places: Sequence[Any]) -> None:
+        self.parts, loaded = parts, parts.loaded
+        numbers = sorted({n for n, _ in places})
+        wide = [row.widened(n) for n in numbers for row in rows]
+        longest = max(len(w) for w in wide)
+        if longest > loaded.limit:
+            raise ValueError(f"a prompt of {longest} tokens; the model takes {loaded.limit}")
+        ids, mask = padded(wide, parts.pad, loaded.device)
+        shape = (len(numbers), len(rows), ids.shape[1])
+        self.ids, self.mask = ids.view(shape), mask.view(shape)
+        self.block = {n: i for i, n in enumerate(numbers)}
+        self.gap = torch.tensor([row.place for row in rows], device=loaded.device)
+        self.places = list(places)
+
+    def logits(self, chosen: list[int]) -> list[Any]:
+        """Logits (prompt x vocabulary) at every place."""
+        pick = torch.tensor(chosen, device=self.ids.device)
+        ids, mask = self.ids[:, pick].flatten(0, 1), self.mask[:, pick].flatten(0, 1)
+        width = int(mask.sum(1).max())
+        ids, mask = ids[:, :width], mask[:, :width]
+        order = torch.arange(len(chosen), device=ids.device)
+        at = [self.block[n] * len(chosen) + order for n, _ in self.places]
+        columns = [self.gap[pick] + j for _, j in self.places]
+        rows, cols = torch.cat(at), torch.cat(columns)
+        states = self.parts.run(ids, attention_mask=mask)[0][rows, cols]
+        return list(self.parts.head.own(states).split(len(chosen)))
+
+
+class _Forced:
+    """Rows of forced tokens: one per maximal beginning; a place is read where it ends."""
+
+    def __init__(self, places: Sequence[tuple[int, ...]]) -> None:
+        inner = {p[:k] for p in places for k in range(len(p))}
+        self.leaves = [p for p in places if p not in inner]
+        owner = {leaf[:k]: i for i, leaf in reversed(list(enumerate(self.leaves)))
+                 for k in range(len(leaf) + 1)}  # fmt: skip
+        self.at = [(owner[p], len(p)) for p in places]
+
+
+class _SpanPasses(_Forced):
+    """Sentinel models: every prompt encoded once, one decoder row per maximal beginning."""
+
+    def __init__(self, parts: Parts, rows: Sequence[Gapped], places: Sequence[Any]) -> None:
+        super().__init__(places)
+        self.parts, loaded = parts, parts.loaded
+        self.ids, self.mask = padded([r.ids for r in rows], parts.pad, loaded.device)
+        if self.ids.shape[1] > loaded.limit:
+            raise ValueError(
+                f"a prompt of {self.ids.shape[1]} tokens; the model takes {loaded.limit}"
+            )
+        forced = [np.array([parts.start, parts.sentinel(), *leaf]) for leaf in self.leaves]
+        self.forced, _ = padded(forced, parts.pad, loaded.device)
+
+    def logits(self, chosen: list[int]) -> list[Any]:
+        """Logits (prompt x vocabulary) at every place."""
+        ids, mask = self.ids[chosen], self.mask[chosen]
+        leaves = len(self.leaves)
+        encoded = self.parts.encoded(ids, mask)
+        states = self.parts.decoded(
+            encoded.repeat_interleave(leaves, 0),
+            mask.repeat_interleave(leaves, 0),
+            self.forced.repeat(len(chosen), 1),
+        )
+        logits = self.parts.head.own(states).unflatten(0, (len(chosen), leaves))
+        return [logits[:, leaf, 1 + depth] for leaf, depth in self.at]
+
+
+class _CausalPasses(_Forced):
+    """Causal models: the prompt followed by every maximal beginning."""
+
+    def __init__(self, parts: Parts, rows: Sequence[Gapped], places: Sequence[Any]) -> None:
+        super().__init__(places)
+        self.parts, loaded = parts, parts.loaded
+        self.starts = torch.tensor([len(r.ids) for r in rows], device=loaded.device)
+        wide = [
+            np.concatenate([r.ids, np.array(leaf, dtype=np.int64)])
+            for r in rows
+            for leaf in self.leaves
+        ]
+        if max(map(len, wide)) > loaded.limit:
+            raise ValueError(f"a prompt of {max(map(len, wide))} tokens; limit {loaded.limit}")
+        ids, _ = padded(wide, parts.pad, loaded.device)
+        self.ids = ids.view(len(rows), len(self.leaves), ids.shape[1])
+
+    def logits(self, chosen: list[int]) -> list[Any]:
+        """Logits (prompt x vocabulary) at every place."""
+        # padding stands at the right, where no token of a causal model can see it
+        states, _ = self.parts.run(self.ids[chosen].flatten(0, 1))
+        states = states.unflatten(0, (len(chosen), len(self.leaves)))
+        start, order = self.starts[chosen], torch.arange(len(chosen), device=states.device)
+        found = [states[order, leaf, start - 1 + d] for leaf, d in self.at]
+        return [self.parts.head.own(own) for own in found]

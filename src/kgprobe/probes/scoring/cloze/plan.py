@@ -1,0 +1,200 @@
+"""Which log-probabilities a candidate set needs, and how they become scores.
+
+An edge is one (place, token) pair whose log-probability is read: for masked models the place is a
+mask among n, for sentinel models the tokens decoded so far. Candidates are paths over edges.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.gaps import MaskedGaps, SpanGaps
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.text.gaps import Gapped
+
+Ids = NDArray[np.int64]
+POOLINGS = ("mean", "max", "first")
+#: A mask's address (number of masks, which of them), or the tokens decoded so far.
+Place = tuple[int, ...]
+#: Says whose prompt a number is.
+Name = Callable[[int], str]
+
+
+@dataclass
+class Plan:
+    """Edges of a candidate set: for every place the tokens read there, numbered in one row.
+
+    `groups` holds, per number of tokens n, the candidates (c) and their edges under multiple and
+    single masks (c x n each).
+    """
+
+    candidates: int
+    tokens: dict[Place, Ids]
+    starts: dict[Place, int]
+    edges: int
+    groups: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]
+    longest: int
+    _on: dict[str, dict[Place, Any]] = field(default_factory=dict)
+
+    def wanted(self, place: Place, device: Any) -> Any:
+        """The token ids read at a place, as a tensor that is kept."""
+        kept = self._on.setdefault(str(device), {})
+        if place not in kept:
+            kept[place] = torch.from_numpy(self.tokens[place]).to(device)
+        return kept[place]
+
+    def pooled(self, found: NDArray[Any]) -> NDArray[Any]:
+        """Scores (prompt x 6 x candidate) from log-probabilities (prompt x edge), same dtype.
+
+        Sums run in float64, where the order of a few float32 terms leaves no trace: candidates of
+        the same tokens in another order tie exactly.
+        """
+        out = np.empty((len(found), 2 * len(POOLINGS), self.candidates), dtype=found.dtype)
+        for members, multi, single in self.groups:
+            for half, index in enumerate((multi, single)):
+                first = found[:, index[:, 0]]
+                total, largest = first.astype(np.float64), first
+                for column in index.T[1:]:
+                    values = found[:, column]
+                    total, largest = total + values, np.maximum(largest, values)
+                mean = (total / index.shape[1]).astype(found.dtype)
+                for pooling, values in enumerate((mean, largest, first)):
+                    out[:, len(POOLINGS) * half + pooling, members] = values
+        return out
+
+
+def masked_plan(ids: Sequence[Ids]) -> Plan:
+    """Places (n, j): the j-th of n masks. The single mask (1, 0) reads every token."""
+    return _plan(ids, (1, 0), lambda own, j: (len(own), j))
+
+
+def span_plan(ids: Sequence[Ids]) -> Plan:
+    """Places are the tokens decoded so far; the root, where nothing is, reads every token."""
+    return _plan(ids, (), lambda own, j: tuple(int(t) for t in own[:j]))
+
+
+def _plan(ids: Sequence[Ids], root: Place, place: Any) -> Plan:
+    wanted: dict[Place, set[int]] = {root: {int(t) for own in ids for t in own}}
+    for own in ids:
+        for j, token in enumerate(own):
+            wanted.setdefault(place(own, j), set()).add(int(token))
+    tokens = {p: np.array(sorted(wanted[p]), dtype=np.int64) for p in sorted(wanted)}
+    sizes = np.cumsum([0, *[len(t) for t in tokens.values()]])
+    starts = dict(zip(tokens, sizes[:-1].tolist(), strict=True))
+    number = {
+        (p, int(t)): start + k for p, start in starts.items() for k, t in enumerate(tokens[p])
+    }
+    groups = []
+    lengths = np.array([len(own) for own in ids])
+    for n in np.unique(lengths):
+        members = np.flatnonzero(lengths == n)
+        multi = [
+            [number[place(ids[c], j), int(t)] for j, t in enumerate(ids[c])]
+            for c in members.tolist()
+        ]
+        single = [[number[root, int(t)] for t in ids[c]] for c in members.tolist()]
+        groups.append((members, np.array(multi), np.array(single)))
+    return Plan(len(ids), tokens, starts, int(sizes[-1]), groups, int(lengths.max()))
+
+
+class _Edges:
+    """What a run records of the gaps that edges are read at."""
+
+    gaps: MaskedGaps | SpanGaps
+
+    @property
+    def positions_fed(self) -> int:
+        return self.gaps.positions_fed
+
+    @property
+    def notes(self) -> list[str]:
+        return self.gaps.notes
+
+    @property
+    def budget(self) -> Budget:
+        return self.gaps.budget
+
+    def sound(
+        self, own: Any, prompts: Sequence[int] | Ids, place: str, tokens: Ids, name: Name
+    ) -> NDArray[Any]:
+        """Log-probabilities (prompt x token) read at a place, as an array; they must be finite."""
+        found = np.asarray(own.cpu().numpy())
+        finite(
+            found,
+            self.gaps.loaded.spec.model,
+            lambda row, token: f"{name(int(prompts[row]))}, {place}, token {tokens[token]}",
+        )
+        return found
+
+
+class MaskedEdges(_Edges):
+    """Edges of a masked model: one row per prompt and distinct number of masks."""
+
+    gaps: MaskedGaps
+
+    def __init__(self, gaps: MaskedGaps) -> None:
+        self.gaps = gaps
+
+    def fetch(self, prompts: Sequence[Gapped], plan: Plan, name: Name) -> NDArray[Any]:
+        """Log-probabilities (prompt x edge) over the whole vocabulary; `name` names a prompt."""
+        found = np.empty((len(prompts), plan.edges), dtype=_dtype(self.gaps.loaded))
+        for masks in sorted({n for n, _ in plan.tokens}):
+
+            def read(rows: Ids, logits: Any, masks: int = masks) -> None:
+                total = logits.logsumexp(-1)
+                for j in range(masks):
+                    place = (masks, j)
+                    wanted = plan.wanted(place, logits.device)
+                    own = logits[:, j].index_select(1, wanted) - total[:, j, None]
+                    start = plan.starts[place]
+                    found[rows, start : start + len(wanted)] = self.sound(
+                        own, rows, f"mask {j + 1} of {masks}", plan.tokens[place], name
+                    )
+
+            rows = [p.widened(masks) for p in prompts]
+            self.gaps.visit(rows, [p.place + np.arange(masks) for p in prompts], read)
+        return found
+
+
+class SpanEdges(_Edges):
+    """Edges of a sentinel model: the prompt encoded once, one decoder row per place."""
+
+    gaps: SpanGaps
+
+    def __init__(self, loaded: Loaded, budget: Budget | None) -> None:
+        self.gaps = SpanGaps(loaded, budget)
+
+    def fetch(self, prompts: Sequence[Gapped], plan: Plan, name: Name) -> NDArray[Any]:
+        """Log-probabilities (prompt x edge) over the whole vocabulary; `name` names a prompt."""
+        found = np.empty((len(prompts), plan.edges), dtype=_dtype(self.gaps.loaded))
+        encoded = self.gaps.encode([p.ids for p in prompts])
+        places = list(plan.tokens)
+        pairs = [(owner, place) for place in places for owner in range(len(prompts))]
+        front = [self.gaps.start, self.gaps.opening]
+        forced = {place: np.array([*front, *place], dtype=np.int64) for place in places}
+
+        def read(rows: Ids, logits: Any) -> None:
+            total = logits.logsumexp(-1)
+            for k, row in enumerate(rows):
+                owner, place = pairs[row]
+                wanted = plan.wanted(place, logits.device)
+                own = logits[k, :1].index_select(1, wanted) - total[k, 0]
+                start, told = plan.starts[place], f"the gap after tokens {list(place)}"
+                found[owner, start : start + len(wanted)] = self.sound(
+                    own, [owner], told, plan.tokens[place], name
+                )[0]
+
+        self.gaps.visit(encoded, [o for o, _ in pairs], [forced[p] for _, p in pairs], read)
+        return found
+
+
+def _dtype(loaded: Loaded) -> Any:
+    """float64 for a float64 model, else float32: what `visit` hands out."""
+    wide = next(loaded.model.parameters()).dtype == torch.float64
+    return np.float64 if wide else np.float32

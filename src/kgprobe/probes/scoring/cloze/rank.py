@@ -1,0 +1,307 @@
+"""Ranks of all candidates of a set at a gap, in all configurations from one set of passes.
+
+    X is a [MASK] .          n = 1: all tokens (single), candidates of one token (multi)
+    X is a [MASK] [MASK] .   n = 2: j-th token of every candidate of two tokens at the j-th mask
+    ...                      one row per prompt and distinct number of tokens
+
+From these log-probabilities follow all configurations: multi or single mask, mean, max or first
+pooling (Wu et al. 2023, section 3.1.2; scoring.md, section 6).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.gaps import MaskedGaps
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.cloze.plan import (
+    POOLINGS,
+    MaskedEdges,
+    Plan,
+    SpanEdges,
+    masked_plan,
+    span_plan,
+)
+from kgprobe.probes.text.gaps import Gapped, Question, candidate_ids, gapped
+
+MASKS = ("multi", "single")
+#: (masks, pooling) in the order of the second axis of every score array.
+CONFIGURATIONS = tuple((m, p) for m in MASKS for p in POOLINGS)
+#: Numbers that are held at once: prompts go through in chunks of so many scores and log-probs.
+CHUNK = 1 << 24
+KEY = ("item", "template", "masks", "pooling")
+RANKS = (*KEY, "gold", "best", "worst", "in_order", "tokens", "score")
+TOP = (*KEY, "place", "candidate", "score")
+
+
+@dataclass
+class Ranks:
+    """`ranks` and `top` as columns (RANKS, TOP), and the record of how they were made."""
+
+    ranks: dict[str, NDArray[Any]]
+    top: dict[str, NDArray[Any]]
+    record: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Scores of some questions: `indices` into the questions, `scores` (question x 6 x option).
+
+    `lengths` are the options' numbers of tokens.
+    """
+
+    indices: NDArray[np.int64]
+    scores: NDArray[Any]
+    lengths: NDArray[np.int64]
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """Place of every option in the released order: fewer tokens first, then its index."""
+        place = np.empty(len(self.lengths), dtype=np.int64)
+        place[np.argsort(self.lengths, kind="stable")] = np.arange(len(place))
+        return place
+
+
+def rank(
+    loaded: Loaded,
+    asked: Sequence[Question],
+    options: dict[str, Sequence[str]],
+    *,
+    space: str = "none",
+    top: int = 5,
+    budget: Budget | None = None,
+    progress: Callable[[int], object] = lambda done: None,
+) -> Ranks:
+    """Rank ranges of every gold of every question, and the `top` best candidates.
+
+    Ranks start at 1; `best` and `worst` differ where candidates tie, `in_order` is the rank when
+    ties go to the option of fewer tokens, then of lower index. Among the top candidates ties go to
+    the lower index. Rows are ordered like the questions, then by configuration. Raises
+    ValueError for an unknown set, a gold outside of it, a candidate without tokens.
+    """
+    _check_golds(asked, options)
+    record: dict[str, Any] = {}
+    parts: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    for chunk in scores(loaded, asked, options, space=space, budget=budget, record=record):
+        parts.append((_gold_rows(chunk, asked), _top_rows(chunk, top)))
+        progress(len(chunk.indices))
+    ranks = _assembled([p[0] for p in parts], asked, RANKS)
+    return Ranks(ranks, _assembled([p[1] for p in parts], asked, TOP), record)
+
+
+def scores(
+    loaded: Loaded,
+    asked: Sequence[Question],
+    options: dict[str, Sequence[str]],
+    *,
+    space: str = "none",
+    budget: Budget | None = None,
+    vocabulary: int | None = None,
+    rows: Sequence[Gapped] | None = None,
+    record: dict[str, Any] | None = None,
+) -> Iterator[Chunk]:
+    """The scores of all candidates of every question's set, chunk by chunk, longest prompts first.
+
+    `rows` are the gapped sentences when they are not the questions' texts (soft prompts,
+    pseudowords); `vocabulary` cuts the softmax to the first so many ids. Equal prompts are scored
+    once. `record` is filled in when the last chunk is taken.
+    """
+    rows = gapped(loaded, asked, space) if rows is None else rows
+    edges = _engine(loaded, budget, vocabulary)
+    unknown: dict[str, list[str]] = {}
+    for (name, spaced), indices in _by_set(asked, space):
+        labels = options[name]
+        found = candidate_ids(loaded, labels, space, spaced, name)
+        unknown[name] = sorted(set(unknown.get(name, [])) | set(found.unknown))
+        plan = (span_plan if loaded.spec.kind == "seq2seq" else masked_plan)(found.ids)
+        if plan.longest > 1:
+            _check_width(loaded, asked, rows, indices, plan)
+        distinct, members = _distinct(rows, indices)
+        for part in _chunks(distinct, plan):
+
+            def told(prompt: int, first: int = part.start, own: Any = members) -> str:
+                question = asked[own[first + prompt][0]]
+                return f"item {question.item}, template {question.template}"
+
+            values = plan.pooled(edges.fetch([distinct[p] for p in part], plan, told))
+            repeat = [len(members[p]) for p in part]
+            yield Chunk(
+                np.concatenate([members[p] for p in part]),
+                np.repeat(values, repeat, axis=0),
+                np.array([len(own) for own in found.ids]),
+            )
+    if record is not None:
+        record.update(_recorded(loaded, edges, space, unknown))
+
+
+def planned_positions(
+    rows: Sequence[Gapped], lengths: Sequence[int], budget: Budget
+) -> tuple[int, int]:
+    """(positions of all rows, positions with padding) that a masked model would be fed."""
+    bare = padded = 0
+    distinct, _ = _distinct(rows, np.arange(len(rows)))
+    for masks in sorted({1, *lengths}):
+        sizes = [len(r.ids) + masks - 1 for r in distinct]
+        bare += sum(sizes)
+        padded += sum(len(b) * max(sizes[i] for i in b) for b in budget.batches(sizes))
+    return bare, padded
+
+
+def _engine(
+    loaded: Loaded, budget: Budget | None, vocabulary: int | None
+) -> MaskedEdges | SpanEdges:
+    if loaded.spec.kind == "masked":
+        return MaskedEdges(MaskedGaps(loaded, budget, vocabulary))
+    if loaded.spec.kind == "seq2seq":
+        return SpanEdges(loaded, budget)
+    raise ValueError(
+        f"{loaded.spec.model}: cloze ranking needs a masked or seq2seq model, this one is "
+        f"{loaded.spec.kind}; score its options as sentences instead"
+    )
+
+
+def _by_set(
+    asked: Sequence[Question], space: str
+) -> Iterator[tuple[tuple[str, bool], NDArray[np.int64]]]:
+    """Question indices by (candidate set, whether the gap follows a space)."""
+    grouped: dict[tuple[str, bool], list[int]] = {}
+    for index, question in enumerate(asked):
+        spaced = space == "auto" and question.before[-1:].isspace()
+        grouped.setdefault((question.candidates, spaced), []).append(index)
+    for key in sorted(grouped):
+        yield key, np.array(grouped[key])
+
+
+def _distinct(
+    rows: Sequence[Gapped], indices: NDArray[np.int64]
+) -> tuple[list[Gapped], list[NDArray[np.int64]]]:
+    """Different prompts, longest first, and the questions that share each."""
+    groups: dict[tuple[int, bytes], list[int]] = {}
+    for index in indices:
+        groups.setdefault((rows[index].place, rows[index].ids.tobytes()), []).append(int(index))
+    members = sorted(groups.values(), key=lambda m: (-len(rows[m[0]].ids), m[0]))
+    return [rows[m[0]] for m in members], [np.array(m) for m in members]
+
+
+def _chunks(distinct: Sequence[Gapped], plan: Plan) -> Iterator[range]:
+    """Ranges of prompts whose log-probabilities and scores stay within CHUNK numbers."""
+    each = plan.edges + len(CONFIGURATIONS) * plan.candidates
+    size = max(CHUNK // each, 1)
+    for start in range(0, len(distinct), size):
+        yield range(start, min(start + size, len(distinct)))
+
+
+def _check_golds(asked: Sequence[Question], options: dict[str, Sequence[str]]) -> None:
+    for question in asked:
+        if not options.get(question.candidates):
+            legal = ", ".join(sorted(options)) or "none"
+            raise ValueError(
+                f"item {question.item}: no candidate set {question.candidates!r}; there are {legal}"
+            )
+        size = len(options[question.candidates])
+        wrong = [g for g in question.golds if not 0 <= g < size]
+        if wrong:
+            raise ValueError(
+                f"item {question.item}: gold {wrong[0]} is outside of set "
+                f"{question.candidates!r} of {size}"
+            )
+
+
+def _check_width(
+    loaded: Loaded,
+    asked: Sequence[Question],
+    rows: Sequence[Gapped],
+    indices: NDArray[np.int64],
+    plan: Plan,
+) -> None:
+    widest = max(indices, key=lambda i: len(rows[i].ids))
+    size = len(rows[widest].ids) + plan.longest - 1
+    if loaded.spec.kind == "masked" and size > loaded.limit:
+        raise ValueError(
+            f"item {asked[widest].item}, template {asked[widest].template}: {size} tokens with "
+            f"{plan.longest} masks, the model takes {loaded.limit}"
+        )
+
+
+def _gold_rows(chunk: Chunk, asked: Sequence[Question]) -> dict[str, Any]:
+    """Tie ranges of the golds: rows ordered by question, configuration, gold's place."""
+    owners = [(row, g) for row, i in enumerate(chunk.indices) for g in asked[i].golds]
+    row = np.array([r for r, _ in owners], dtype=np.int64)
+    gold = np.array([g for _, g in owners], dtype=np.int64)
+    configurations = range(len(CONFIGURATIONS))
+    columns: dict[str, list[Any]] = {name: [] for name in ("question", "configuration", *RANKS[4:])}
+    step, order = max(CHUNK // max(chunk.scores.shape[2], 1), 1), chunk.order
+    for c in configurations:
+        for start in range(0, len(row), step):
+            r, g = row[start : start + step], gold[start : start + step]
+            options = chunk.scores[r, c]
+            own = options[np.arange(len(r)), g][:, None]
+            best = (options > own).sum(axis=1) + 1
+            tied = options == own
+            before = (tied & (order[None, :] < order[g][:, None])).sum(axis=1)
+            columns["question"].append(chunk.indices[r])
+            columns["configuration"].append(np.full(len(r), c))
+            columns["gold"].append(g.astype(np.int32))
+            columns["best"].append(best.astype(np.int32))
+            columns["worst"].append((best + tied.sum(axis=1) - 1).astype(np.int32))
+            columns["in_order"].append((best + before).astype(np.int32))
+            columns["tokens"].append(chunk.lengths[g].astype(np.int32))
+            columns["score"].append(own[:, 0].astype(np.float64))
+    return {name: np.concatenate(v) for name, v in columns.items() if v}
+
+
+def _top_rows(chunk: Chunk, top: int) -> dict[str, Any]:
+    """The best candidates by repeated argmax, which takes the lower index among equals."""
+    left = chunk.scores.copy()
+    count, configurations, candidates = left.shape
+    columns: dict[str, list[Any]] = {name: [] for name in ("question", "configuration", *TOP[4:])}
+    for place in range(min(top, candidates)):
+        winner = left.argmax(axis=2)
+        value = np.take_along_axis(left, winner[:, :, None], axis=2)
+        np.put_along_axis(left, winner[:, :, None], -np.inf, axis=2)
+        columns["question"].append(np.repeat(chunk.indices, configurations))
+        columns["configuration"].append(np.tile(np.arange(configurations), count))
+        columns["place"].append(np.full(winner.size, place + 1, dtype=np.int32))
+        columns["candidate"].append(winner.ravel().astype(np.int32))
+        columns["score"].append(value.ravel().astype(np.float64))
+    return {name: np.concatenate(v) for name, v in columns.items() if v}
+
+
+def _assembled(
+    parts: Sequence[dict[str, Any]], asked: Sequence[Question], names: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    """Columns of all chunks in the order of (question, configuration, row of the part)."""
+    kept = [p for p in parts if p]
+    if not kept:
+        return {name: np.array([]) for name in names}
+    joined = {name: np.concatenate([p[name] for p in kept]) for name in kept[0]}
+    order = np.lexsort(
+        (np.arange(len(joined["score"])), joined["configuration"], joined["question"])
+    )
+    columns = {name: values[order] for name, values in joined.items()}
+    owner, configuration = columns.pop("question"), columns.pop("configuration")
+    key = {
+        "item": np.array([q.item for q in asked], dtype=object)[owner],
+        "template": np.array([q.template for q in asked], dtype=np.int32)[owner],
+        "masks": np.array([m for m, _ in CONFIGURATIONS], dtype=object)[configuration],
+        "pooling": np.array([p for _, p in CONFIGURATIONS], dtype=object)[configuration],
+    }
+    return {**key, **columns}
+
+
+def _recorded(
+    loaded: Loaded, edges: MaskedEdges | SpanEdges, space: str, unknown: dict[str, list[str]]
+) -> dict[str, Any]:
+    return {
+        **loaded.record,
+        "candidate_space": space,
+        "candidates_with_unknown_tokens": {k: v for k, v in unknown.items() if v},
+        "positions_fed": edges.positions_fed,
+        "token_budget": edges.budget.positions,
+        "backoffs": edges.budget.backoffs,
+        "notes": edges.notes,
+    }

@@ -1,0 +1,96 @@
+"""Log-probabilities of given words at [P] of a template: one column for each word."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import Ints
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.predict import Name, Predictor
+from kgprobe.probes.text.prompts import Encoded, encode, label_pieces
+from kgprobe.templates import Template
+
+Done = Callable[[int], object]
+#: the form that words have behind a blank, in the middle of a text
+REFERENCE = "{sub} [P]"
+
+
+def answerable(loaded: Loaded, words: Sequence[str], template: str = REFERENCE) -> list[str]:
+    """The words that are one token at [P] of `template`, in their order; no two share a token."""
+    parsed = Template.parse(template, loaded.spec.kind)
+    unknown, seen, found = loaded.tokenizer.unk_token_id, set(), []
+    for word, ids in zip(words, label_pieces(loaded, parsed, words), strict=True):
+        if len(ids) == 1 and ids[0] != unknown and int(ids[0]) not in seen:
+            seen.add(int(ids[0]))
+            found.append(word)
+    return found
+
+
+def word_ids(loaded: Loaded, template: Template, words: Sequence[str]) -> tuple[Ints, int]:
+    """(id of every word at [P] of this template, how many are there in their blank form instead).
+
+    A vocabulary holds most words behind a blank only: where [P] stands at the start of a text, a
+    word without a token for that keeps the one it has elsewhere. Raises ValueError for a word that
+    is no single token at all (see `answerable`).
+    """
+    own = label_pieces(loaded, template, words)
+    usual = label_pieces(loaded, Template.parse(REFERENCE, loaded.spec.kind), words)
+    unknown, found, other = loaded.tokenizer.unk_token_id, [], 0
+    for word, here, there in zip(words, own, usual, strict=True):
+        single = len(here) == 1 and here[0] != unknown
+        if not single and (len(there) != 1 or there[0] == unknown):
+            raise ValueError(f"{word!r} is no single token of {loaded.spec.model}")
+        other += not single
+        found.append(int(here[0] if single else there[0]))
+    return np.array(found, dtype=np.int64), other
+
+
+def word_scores(
+    predictor: Predictor,
+    template: Template,
+    fields: Sequence[Mapping[str, str]],
+    words: Sequence[str],
+    trigger: Sequence[int] = (),
+    truncate: str = "",
+    done: Done = lambda examples: None,
+    name: Name = "example {}".format,
+) -> NDArray[np.float64]:
+    """(n, words) float64: log-probability, over the whole vocabulary, of every word at [P].
+
+    `trigger` are the ids at the template's triggers; `truncate` names the field to cut.
+    """
+    loaded = predictor.loaded
+    encoded = encode(loaded, template, fields, truncate=truncate)
+    ids, _ = word_ids(loaded, template, words)
+    return scores_of(predictor, encoded, trigger, ids, done, name)
+
+
+def scores_of(
+    predictor: Predictor,
+    encoded: Encoded,
+    trigger: Sequence[int],
+    ids: Ints,
+    done: Done = lambda examples: None,
+    name: Name = "example {}".format,
+) -> NDArray[np.float64]:
+    """(n, ids) float64: log-probabilities of these tokens; for prompts that are encoded already.
+
+    Raises NotFiniteError, with `name` and word.
+    """
+    found = np.zeros((len(encoded), len(ids)))
+
+    def read(rows: Ints, logits: Any, totals: Any) -> None:
+        own = (logits - totals[:, None]).double().cpu().numpy()
+        finite(
+            own,
+            predictor.loaded.spec.model,
+            lambda row, word: f"{name(int(rows[row]))}, word {word} (token {ids[word]})",
+        )
+        found[rows] = own
+        done(len(rows))
+
+    predictor.visit(encoded.filled(trigger), encoded.places, read, encoded.types, ids, name)
+    return found

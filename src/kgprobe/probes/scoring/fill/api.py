@@ -1,0 +1,201 @@
+"""Filling a gap through an API server: its greedy text, and its other first tokens continued.
+
+    continuation   prompt = the text before the gap (completions; the gap is at the end)
+    instruction    prompt = instruction + sentence with one [MASK] (completions and chat)
+
+The server's tokens are its own: they have no ids, and the number of masks is 0 (free length).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from kgprobe.probes.api.client import Answer, Client
+from kgprobe.probes.api.http import REFUSED, ApiError
+from kgprobe.probes.scoring.fill import reading
+from kgprobe.probes.scoring.fill.reading import ends_at
+from kgprobe.probes.scoring.fill.rows import (
+    INSTRUCTION,
+    WHOLE,
+    Blank,
+    Fills,
+    Rows,
+    Settings,
+    assembled,
+    at_end,
+    gold_rows,
+    questions,
+    top_rows,
+)
+from kgprobe.probes.text.gaps import Question
+
+#: Tokens of an answer when nothing is said: servers do not tell how many tokens a gold has.
+MOST = 16
+#: Alternatives that OpenAI-compatible servers give per token of a completion.
+ALTERNATIVES = 5
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Phrases, best first: text as read, all that was written, sum of log p where known; tokens."""
+
+    phrases: tuple[tuple[str, str, float | None], ...]
+    answer: Answer
+
+
+def predict(
+    client: Client,
+    asked: Sequence[Blank],
+    k: int,
+    settings: Settings,
+    progress: Callable[[int], object],
+) -> Fills:
+    """The server's text first, then (completions) its other first tokens continued greedily.
+
+    A chat server gives one answer, whatever k is. Raises ApiError for a failed request, unless
+    `failures` leaves it out; nothing is filled in for it.
+    """
+    offers = client.capabilities()
+    chats = not offers.completions
+    instruction = settings.instruction or (INSTRUCTION if chats else "")
+    asks = _Asker(client, k, settings, chats)
+    left_out: list[tuple[str, int, int, str]] = []
+    texts = questions(asked, settings.upper_first)
+    numbers = [n for n, t in enumerate(texts) if instruction or at_end(t)]
+    left_out += [
+        (asked[n].item, asked[n].template, -1, "gap not at the end")
+        for n in sorted(set(range(len(asked))) - set(numbers))
+    ]
+    prompts = {n: _prompt(texts[n], instruction) for n in numbers}
+    distinct = list(dict.fromkeys(prompts.values()))
+
+    def one(prompt: str) -> Reply | str:
+        found = asks.reply(prompt)
+        progress(sum(p == prompt for p in prompts.values()))
+        return found
+
+    replies = dict(zip(distinct, client.map(one, distinct, settings.workers), strict=True))
+    filled = top_rows()
+    for number, prompt in prompts.items():
+        reply = replies[prompt]
+        if isinstance(reply, str):
+            left_out.append((asked[number].item, asked[number].template, -1, reply))
+        else:
+            _collect(filled, number, reply, k)
+    record = {
+        "kind": "api",
+        "api": client.record(),
+        **{f: v for f, v in asdict(settings).items() if f != "workers"},
+        "instruction": instruction,
+        "length": "free",
+        "most_tokens": settings.most_tokens or MOST,
+        "k": k,
+        "prompts": len(distinct),
+        "asked_by": "chat" if chats else "completions",
+    }
+    return assembled(asked, filled, gold_rows(), record, left_out)
+
+
+def _prompt(text: Question, instruction: str) -> str:
+    if not instruction:
+        return text.before.rstrip()
+    return f"{instruction}\n{text.before}[MASK]{text.after}"
+
+
+@dataclass
+class _Asker:
+    client: Client
+    k: int
+    settings: Settings
+    chats: bool
+
+    def reply(self, prompt: str) -> Reply | str:
+        """The reply to one prompt, or why there is none."""
+        try:
+            return self._chat(prompt) if self.chats else self._complete(prompt)
+        except ApiError as error:
+            # a request that is refused for its content; a dead server or a wrong key ends the job
+            if self.settings.failures == "raise" or error.status not in REFUSED:
+                raise
+            return f"refused with HTTP {error.status}"
+
+    @property
+    def _most(self) -> int:
+        return self.settings.most_tokens or MOST
+
+    def _chat(self, prompt: str) -> Reply:
+        top = ALTERNATIVES if self.client.capabilities().chat_logprobs else 0
+        answer = self.client.chat(prompt, self._most, top)
+        return Reply(((self._phrase(answer.text), answer.text, self._sum(answer)),), answer)
+
+    def _complete(self, prompt: str) -> Reply:
+        scored = self.client.capabilities().completion_logprobs
+        answer = self.client.complete(prompt, self._most, ALTERNATIVES if scored else 0)
+        phrases = [(self._phrase(answer.text), answer.text, self._sum(answer))]
+        first = answer.tokens[0] if answer.tokens else None
+        others = [(t, p) for t, p in ordered(first.top) if t != first.text] if first else []
+        for text, logprob in others[: self.k - 1]:
+            if not text or ends_at(text.lstrip(), self.settings.stops) is not None:
+                continue
+            rest = self.client.complete(prompt + text, self._most - 1, ALTERNATIVES)
+            total = self._sum(rest, text)
+            known = None if total is None else logprob + total
+            phrases.append((self._phrase(text + rest.text), text + rest.text, known))
+        kept: dict[str, tuple[str, str, float | None]] = {}
+        for phrase in phrases:
+            if phrase[0]:
+                kept.setdefault(phrase[0], phrase)
+        return Reply(tuple(kept.values()), answer)
+
+    def _phrase(self, text: str) -> str:
+        """The text as it is read, white space and line ends in front of it aside."""
+        return reading.answer(text.lstrip(), self.settings.stops)
+
+    def _sum(self, answer: Answer, before: str = "") -> float | None:
+        """Sum of log p up to the token that goes beyond the answer; None where one is not known."""
+        if not answer.tokens:
+            return None
+        whole = before + "".join(token.text for token in answer.tokens)
+        end = len(whole) - len(whole.lstrip()) + len(self._phrase(whole))
+        total, place = 0.0, len(before)
+        for token in answer.tokens:
+            if token.logprob is None:
+                return None
+            total, place = total + token.logprob, place + len(token.text)
+            if place > end:
+                break
+        return total
+
+
+def ordered(top: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Alternatives best first; among equals by text."""
+    return sorted(top, key=lambda pair: (-pair[1], pair[0]))
+
+
+def _collect(filled: Rows, number: int, reply: Reply, k: int) -> None:
+    """Rows of FILLS: the server's tokens and alternatives, then the whole phrases."""
+    for position, token in enumerate(reply.answer.tokens):
+        pairs: list[tuple[str, Any]] = list(ordered(token.top))
+        if token.text not in {t for t, _ in pairs} and token.logprob is not None:
+            pairs = ordered([*pairs, (token.text, token.logprob)])
+        _add(filled, number, position, [(text, text, p) for text, p in pairs[:k]])
+    _add(filled, number, WHOLE, [p for p in reply.phrases if p[0]][:k])
+
+
+def _add(filled: Rows, number: int, position: int, said: Sequence[tuple[str, str, Any]]) -> None:
+    texts, raw = np.empty((2, len(said)), dtype=object)
+    texts[:] = [text for text, _, _ in said]
+    raw[:] = [written for _, written, _ in said]
+    filled.add(
+        owner=number,
+        masks=0,
+        position=position,
+        rank=np.arange(1, len(said) + 1),
+        token=-1,
+        text=texts,
+        raw=raw,
+        logprob=np.array([np.nan if p is None else p for *_, p in said]),
+        told=np.array([p is not None for *_, p in said]),
+    )

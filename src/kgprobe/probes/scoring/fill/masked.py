@@ -1,0 +1,326 @@
+"""Filling n masks of a masked model: one pass per prompt and n, other strategies in n passes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.gaps import MaskedGaps
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.fill.decoding import Floats, Ids, products, ranks, top
+from kgprobe.probes.scoring.fill.rows import (
+    WHOLE,
+    Blank,
+    Fills,
+    Names,
+    Rows,
+    Settings,
+    assembled,
+    gold_ids,
+    gold_rows,
+    questions,
+    top_rows,
+)
+from kgprobe.probes.text.gaps import gapped
+
+
+@dataclass
+class Row:
+    """One distinct sentence with n masks from `place` on, the blanks that ask it, their golds.
+
+    A gold is (blank, number of the gold, columns of its tokens); `name` is that of its first blank.
+    """
+
+    ids: Ids
+    place: int
+    owners: list[int] = field(default_factory=list)
+    golds: list[tuple[int, int, Ids]] = field(default_factory=list)
+    name: str = ""
+
+
+def predict(
+    loaded: Loaded,
+    asked: Sequence[Blank],
+    k: int,
+    settings: Settings,
+    only: Ids | None,
+    budget: Budget | None,
+    progress: Callable[[int], object],
+) -> Fills:
+    """The best tokens at each of n masks in one pass, the best whole fillings, gold ranks.
+
+    Raises NotFiniteError, with blank and mask.
+    """
+    gaps = MaskedGaps(loaded, budget, only=only)
+    left_out: list[tuple[str, int, int, str]] = []
+    planned = _plan(loaded, asked, settings, only, left_out)
+    filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
+    ids = np.arange(gaps.columns) if only is None else only
+    for masks in sorted(planned):
+        rows = planned[masks]
+        values, columns = _read(gaps, rows, masks, k, golds, ids)
+        if k:
+            whole, picks = _whole(gaps, rows, values, columns, k, settings, ids)
+            _collect(filled, rows, masks, values, ids[columns], whole, ids[picks], names)
+        progress(sum(len(r.owners) for r in rows))
+    record = {
+        **loaded.record,
+        **{f: v for f, v in asdict(settings).items() if f != "workers"},
+        "k": k,
+        "vocabulary": gaps.columns,
+        "rows": sum(len(rows) for rows in planned.values()),
+        "positions_fed": gaps.positions_fed,
+        "token_budget": gaps.budget.positions,
+        "backoffs": gaps.budget.backoffs,
+        "notes": gaps.notes,
+    }
+    return assembled(asked, filled, golds, record, left_out)
+
+
+def _plan(
+    loaded: Loaded,
+    asked: Sequence[Blank],
+    settings: Settings,
+    only: Ids | None,
+    left_out: list[tuple[str, int, int, str]],
+) -> dict[int, list[Row]]:
+    """Distinct rows by number of masks; golds that cannot be asked are left out."""
+    texts = questions(asked, settings.upper_first)
+    rows = gapped(loaded, texts, settings.space, any_length=True)
+    golds = gold_ids(loaded, asked, texts, settings)
+    column = None if only is None else {int(t): i for i, t in enumerate(only)}
+    planned: dict[int, dict[tuple[int, bytes], Row]] = {}
+    for number, (blank, row) in enumerate(zip(asked, rows, strict=True)):
+        room = loaded.limit - len(row.ids) + 1
+        wanted: dict[int, list[tuple[int, Ids]]] = {n: [] for n in blank.masks if n <= room}
+        for which, own in enumerate(golds[number]):
+            reason = ""
+            if len(own) > settings.most_masks:
+                reason = f"gold of more than {settings.most_masks} tokens"
+            elif len(own) > room:
+                reason = f"more than the model's {loaded.limit} tokens"
+            elif column is not None and not all(int(t) in column for t in own):
+                reason = "gold outside of the vocabulary"
+            if reason:
+                left_out.append((blank.item, blank.template, which, reason))
+                continue
+            read = own if column is None else np.array([column[int(t)] for t in own])
+            wanted.setdefault(len(own), []).append((which, read))
+        for masks, own_golds in wanted.items():
+            found = planned.setdefault(masks, {}).setdefault(
+                (row.place, row.ids.tobytes()),
+                Row(
+                    row.widened(masks),
+                    row.place,
+                    name=f"item {blank.item}, template {blank.template}",
+                ),
+            )
+            found.owners.append(number)
+            found.golds += [(number, which, ids) for which, ids in own_golds]
+    return {masks: list(found.values()) for masks, found in planned.items()}
+
+
+def _read(
+    gaps: MaskedGaps, rows: Sequence[Row], masks: int, k: int, golds: Rows, ids: Ids
+) -> tuple[Floats, Ids]:
+    """The k best per mask (rows x masks x k); fills `golds` with the ranks of all golds."""
+    width = min(k, len(ids))
+    values = np.zeros((len(rows), masks, width))
+    columns = np.zeros((len(rows), masks, width), dtype=np.int64)
+    best_of: dict[tuple[int, int], tuple[Any, ...]] = {}
+
+    places = [np.arange(r.place, r.place + masks) for r in rows]
+
+    def read(numbers: NDArray[np.int64], logits: Any) -> None:
+        if k:
+            values[numbers], columns[numbers] = _best(gaps, rows, places, numbers, logits, k)
+        own = [(place, g) for place, n in enumerate(numbers) for g in range(len(rows[n].golds))]
+        for start in range(0, len(own), len(numbers)):
+            part = own[start : start + len(numbers)]
+            tokens = np.stack([rows[numbers[p]].golds[g][2] for p, g in part])
+            flat = logits[[p for p, _ in part]].reshape(-1, logits.shape[-1])
+            found = ranks(flat, tokens.ravel())
+            logprobs = found[0].reshape(len(part), masks)
+            _check(gaps, logprobs, rows, places, numbers[[p for p, _ in part]])
+            for line, (place, g) in enumerate(part):
+                own_masks = slice(line * masks, (line + 1) * masks)
+                best_of[int(numbers[place]), g] = tuple(a[own_masks] for a in found)
+
+    gaps.visit([r.ids for r in rows], places, read)
+    for (number, g), (logprob, best, worst) in best_of.items():
+        owner, which, tokens = rows[number].golds[g]
+        golds.add(
+            owner=owner, gold=which, position=np.arange(masks), masks=masks, token=ids[tokens],
+            best=best, worst=worst, logprob=logprob,
+        )  # fmt: skip
+    return values, columns
+
+
+def _whole(
+    gaps: MaskedGaps,
+    rows: Sequence[Row],
+    values: Floats,
+    columns: Ids,
+    k: int,
+    settings: Settings,
+    ids: Ids,
+) -> tuple[Floats, Ids]:
+    """Sums (rows x found) and columns (rows x found x masks) of the best whole fillings."""
+    if columns.shape[1] == 1 or settings.strategy == "parallel":
+        return products(values, columns, k)
+    if settings.strategy == "confidence":
+        return _by_confidence(gaps, rows, columns.shape[1], ids)
+    width = 1 if settings.strategy == "left_to_right" else max(settings.beams, k)
+    sums, picks = _left_to_right(gaps, rows, values, columns, width, ids)
+    return sums[:, :k], picks[:, :k]
+
+
+def _left_to_right(
+    gaps: MaskedGaps, rows: Sequence[Row], values: Floats, columns: Ids, width: int, ids: Ids
+) -> tuple[Floats, Ids]:
+    """A beam over masks from left to right; the first mask is known from the parallel pass.
+
+    Its lists have k entries: a wider beam reads them again.
+    """
+    count, masks = len(rows), columns.shape[1]
+    sums, picks = np.zeros((count, 1)), np.zeros((count, 1, 0), dtype=np.int64)
+    for mask in range(masks):
+        if mask == 0 and width <= values.shape[2]:
+            best, found = values[:, :1, :width], columns[:, :1, :width]
+        else:
+            living = sums.shape[1]
+            filled = [
+                _with(row, np.arange(mask), ids[picks[number, one]])
+                for number, row in enumerate(rows)
+                for one in range(living)
+            ]
+            places = [np.array([row.place + mask]) for row in rows for _ in range(living)]
+            owners = [row for row in rows for _ in range(living)]
+            best, found = _tops(gaps, owners, filled, places, width, len(ids))
+            best = best.reshape(count, living, -1)
+            found = found.reshape(count, living, -1)
+        both = (sums[:, :, None] + best).reshape(count, -1)
+        each = best.shape[2]
+        order = np.argsort(-both, axis=1, kind="stable")[:, :width]
+        sums = np.take_along_axis(both, order, 1)
+        left = np.take_along_axis(picks, (order // each)[:, :, None], 1)
+        last = np.take_along_axis(found.reshape(count, -1), order, 1)
+        picks = np.concatenate([left, last[:, :, None]], axis=2)
+    return sums, picks
+
+
+def _by_confidence(
+    gaps: MaskedGaps, rows: Sequence[Row], masks: int, ids: Ids
+) -> tuple[Floats, Ids]:
+    """The mask whose best token is likeliest is filled first; among equals the leftmost."""
+    sums = np.zeros(len(rows))
+    picks = np.zeros((len(rows), masks), dtype=np.int64)
+    left = np.tile(np.arange(masks), (len(rows), 1))
+    done = np.zeros((len(rows), 0), dtype=np.int64)
+    index = np.arange(len(rows))
+    for _ in range(masks):
+        filled = [_with(r, done[n], ids[picks[n, done[n]]]) for n, r in enumerate(rows)]
+        places = [row.place + left[number] for number, row in enumerate(rows)]
+        best, found = _tops(gaps, rows, filled, places, 1, len(ids))
+        surest = best[:, :, 0].argmax(axis=1)
+        mask = left[index, surest]
+        sums += best[index, surest, 0]
+        picks[index, mask] = found[index, surest, 0]
+        done = np.concatenate([done, mask[:, None]], axis=1)
+        left = left[left != mask[:, None]].reshape(len(rows), -1)
+    return sums[:, None], picks[:, None]
+
+
+def _with(row: Row, masks: Ids, tokens: Ids) -> Ids:
+    """The row with some masks filled."""
+    ids = row.ids.copy()
+    ids[row.place + masks] = tokens
+    return ids
+
+
+def _tops(
+    gaps: MaskedGaps,
+    owners: Sequence[Row],
+    filled: Sequence[Ids],
+    places: Sequence[Ids],
+    k: int,
+    size: int,
+) -> tuple[Floats, Ids]:
+    """The k best columns at every place of every row, some of whose masks are filled."""
+    shape = (len(filled), len(places[0]), min(k, size))
+    values, columns = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+
+    def read(numbers: NDArray[np.int64], logits: Any) -> None:
+        values[numbers], columns[numbers] = _best(gaps, owners, places, numbers, logits, k)
+
+    gaps.visit(filled, places, read)
+    return values, columns
+
+
+def _best(
+    gaps: MaskedGaps,
+    rows: Sequence[Row],
+    places: Sequence[Ids],
+    numbers: Ids,
+    logits: Any,
+    k: int,
+) -> tuple[Floats, Ids]:
+    """`top` of the logits of the rows with these numbers."""
+    found = top(logits, k)
+    _check(gaps, found[0], rows, places, numbers)
+    return found
+
+
+def _check(
+    gaps: MaskedGaps, values: Floats, rows: Sequence[Row], places: Sequence[Ids], numbers: Ids
+) -> None:
+    """Log-probabilities (row x mask ...) of the rows with these numbers must be finite."""
+    finite(
+        values,
+        gaps.loaded.spec.model,
+        lambda row, mask, *_: f"{rows[numbers[row]].name}, token {places[numbers[row]][mask]}",
+    )
+
+
+def _collect(
+    filled: Rows,
+    rows: Sequence[Row],
+    masks: int,
+    values: Floats,
+    tokens: Ids,
+    whole: Floats,
+    picks: Ids,
+    names: Names,
+) -> None:
+    """Rows of FILLS for every blank that asked: a list per mask, then the whole fillings."""
+    number = np.array([n for n, row in enumerate(rows) for _ in row.owners])
+    owner = np.array([o for row in rows for o in row.owners])
+    filled.add(
+        owner=owner[:, None, None],
+        masks=masks,
+        position=np.arange(masks)[None, :, None],
+        rank=np.arange(1, values.shape[2] + 1)[None, None],
+        token=tokens[number],
+        text=names.of(tokens)[number],
+        raw=names.of(tokens)[number],
+        logprob=values[number],
+        told=True,
+    )
+    texts = np.empty(whole.shape, dtype=object)
+    for place in np.ndindex(whole.shape):
+        texts[place] = names.joined(picks[place].tolist())
+    filled.add(
+        owner=owner[:, None],
+        masks=masks,
+        position=WHOLE,
+        rank=np.arange(1, whole.shape[1] + 1)[None],
+        token=-1,
+        text=texts[number],
+        raw=texts[number],
+        logprob=whole[number],
+        told=True,
+    )

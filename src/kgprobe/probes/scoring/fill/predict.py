@@ -1,0 +1,83 @@
+"""Filling a gap: top-k tokens, best whole fillings, ranks of the golds (scoring.md, section 6).
+
+    asked = [Blank("t1", 0, "[X] was born in [Y] .", "Dante", golds=("Florence",))]
+    found = predict(load_model(spec), asked, k=5)
+    found.top["text"], found.golds["best"]
+
+One call for all kinds of model:
+
+    masked   n masks for a gold of n tokens, all read in one pass
+    causal   the gap is at the end; a beam runs to the end of the phrase, or for exactly n tokens
+    seq2seq  a sentinel in the gap; a beam runs to the closing sentinel, or for n tokens
+    api      the server's greedy text, and its other first tokens continued greedily
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.api.client import Client
+from kgprobe.probes.models.batching import Budget, budget_for
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.fill import api, written
+from kgprobe.probes.scoring.fill import masked as fill_masked
+from kgprobe.probes.scoring.fill.rows import Blank, Fills, Settings
+
+__all__ = ["Blank", "Fills", "Settings", "predict"]
+
+
+def predict(
+    answerer: Loaded | Client,
+    asked: Sequence[Blank],
+    k: int = 5,
+    settings: Settings | None = None,
+    *,
+    only: NDArray[np.int64] | None = None,
+    budget: Budget | None = None,
+    progress: Callable[[int], object] = lambda done: None,
+) -> Fills:
+    """The k best fillings of every blank: columns FILLS and FILL_GOLDS, and the record.
+
+    `only` restricts softmax and ranks to given token ids (LAMA's common vocabulary). Positions from
+    0 on are lists of single tokens, position -1 is the whole filling. With k = 0 only the golds are
+    read, as far as they can be. Raises ValueError for settings that the kind of model does not
+    have, and when no blank can be asked.
+    """
+    settings = settings or Settings()
+    if isinstance(answerer, Client):
+        _refuse("an API", only is not None, "takes no restricted vocabulary")
+        _refuse("an API", k < 1, "shows no ranks of golds; ask for k of at least 1")
+        _refuse("an API", settings.length == "gold", "knows no length in tokens; use length free")
+        found = api.predict(answerer, asked, k, settings, progress)
+        return _checked(found, asked, k)
+    engine: Any = {
+        "masked": fill_masked.predict,
+        "causal": written.predict,
+        "seq2seq": written.predict,
+    }[answerer.spec.kind]
+    name = f"the {answerer.spec.kind} model {answerer.spec.model}"
+    masked = answerer.spec.kind == "masked"
+    _refuse(name, masked and settings.length == "free", "fills a given number of masks")
+    unread = not masked and settings.strategy != "parallel"
+    _refuse(name, unread, f"has no masks to fill by {settings.strategy!r}")
+    free = not masked and settings.length != "gold"
+    _refuse(name, free and only is not None, "needs length gold for a restricted vocabulary")
+    budget = budget or budget_for(answerer)
+    found = engine(answerer, asked, k, settings, only, budget, progress)
+    return _checked(found, asked, k)
+
+
+def _refuse(name: str, is_wrong: bool, why: str) -> None:
+    if is_wrong:
+        raise ValueError(f"fill: {name} {why}")
+
+
+def _checked(found: Fills, asked: Sequence[Blank], k: int) -> Fills:
+    if k and not len(found.top["item"]):
+        raise ValueError(
+            f"fill: none of {len(asked)} blanks can be asked: {found.record['left_out']}; "
+            f"the first: {found.left_out[:1]}"
+        )
+    return found

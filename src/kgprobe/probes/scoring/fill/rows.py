@@ -1,0 +1,206 @@
+"""Blanks in, columns out: what all ways of filling share."""
+
+import collections
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.text.gaps import SPACES, Question, candidate_ids, question
+
+Ids = NDArray[np.int64]
+STRATEGIES = ("parallel", "left_to_right", "confidence", "beam")
+LENGTHS = ("", "gold", "free")
+FAILURES = ("raise", "leave_out")
+#: Position of a whole filling among the positions of its tokens.
+WHOLE = -1
+#: The instruction of the paper on graph attributes (Mruthyunjaya et al. 2023) to its API models.
+INSTRUCTION = "Replace [MASK] with the most probable words."
+
+
+@dataclass(frozen=True)
+class Blank:
+    """A template with [X] and [Y], its subject, and what is known of the filling.
+
+    The numbers of tokens asked for are those of the golds and of `masks`.
+    """
+
+    item: str
+    template: int
+    text: str
+    subject: str
+    golds: tuple[str, ...] = ()
+    masks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How blanks are filled; every field is recorded.
+
+    `strategy` makes whole fillings of several masks: `parallel` (best products of one pass),
+    `left_to_right`, `confidence` (most certain mask first), `beam` (left to right with `beams`).
+    `length`: `gold` asks for as many tokens as a gold has, `free` runs to the end of the phrase
+    (one of `stops`, a dot among them only where it ends a sentence; a special token, or
+    `most_tokens`; 0 means the longest gold and four more);
+    the default is gold for masked models and free for others. Golds of more than `most_masks`
+    tokens are left out. `space`: golds as they stand in the sentence (auto) or alone (none).
+    `instruction` goes before a sentence with [MASK] (api); without one, completion servers
+    continue the text before the gap. `failures`: whether a refused request ends the job.
+    """
+
+    strategy: str = "parallel"
+    beams: int = 5
+    length: str = ""
+    space: str = "auto"
+    upper_first: bool = True
+    most_masks: int = 12
+    most_tokens: int = 0
+    stops: str = ".\n"
+    instruction: str = ""
+    failures: str = "raise"
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        legal = {"strategy": STRATEGIES, "length": LENGTHS, "space": SPACES, "failures": FAILURES}
+        for name, values in legal.items():
+            if getattr(self, name) not in values:
+                raise ValueError(
+                    f"fill: {name} {getattr(self, name)!r}; legal: {', '.join(map(repr, values))}"
+                )
+
+
+@dataclass
+class Fills:
+    """Columns of FILLS (`top`) and FILL_GOLDS (`golds`), the record, what was not asked and why.
+
+    `top` has `told` besides: whether `logprob` is known (servers may leave it out). `left_out`
+    holds (item, template, gold or -1, reason).
+    """
+
+    top: dict[str, NDArray[Any]]
+    golds: dict[str, NDArray[Any]]
+    record: dict[str, Any] = field(default_factory=dict)
+    left_out: list[tuple[str, int, int, str]] = field(default_factory=list)
+
+
+class Rows:
+    """Rows of a table, collected as broadcast blocks; `owner` is the number of the blank."""
+
+    TYPES: dict[str, Any] = {  # noqa: RUF012
+        "owner": np.int64, "gold": np.int32, "masks": np.int32, "position": np.int32,
+        "rank": np.int32, "token": np.int64, "text": object, "raw": object,
+        "best": np.int32, "worst": np.int32, "logprob": np.float64, "told": bool,
+    }  # fmt: skip
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+        self.parts: dict[str, list[NDArray[Any]]] = {name: [] for name in ("owner", *names)}
+
+    def add(self, **block: Any) -> None:
+        """Rows of all combinations that broadcasting `block` gives, in its order."""
+        arrays = {k: np.asarray(v, dtype=self.TYPES[k]) for k, v in block.items()}
+        shape = np.broadcast_shapes(*(a.shape for a in arrays.values()))
+        for name, array in arrays.items():
+            self.parts[name].append(np.broadcast_to(array, shape).ravel())
+
+    def columns(self, asked: Sequence[Blank], order: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Columns item, template and `names`, ordered by blank and the columns of `order`."""
+        found = {
+            name: np.concatenate(parts) if parts else np.zeros(0, dtype=self.TYPES[name])
+            for name, parts in self.parts.items()
+        }
+        place = np.lexsort([found[name] for name in reversed(("owner", *order))])
+        found = {name: values[place] for name, values in found.items()}
+        owner = found.pop("owner")
+        items = np.array([a.item for a in asked], dtype=object)[owner]
+        templates = np.array([a.template for a in asked], dtype=np.int32)[owner]
+        return {"item": items, "template": templates, **found}
+
+
+def top_rows() -> Rows:
+    """Empty rows of FILLS, with `told`."""
+    return Rows("masks", "position", "rank", "token", "text", "raw", "logprob", "told")
+
+
+def gold_rows() -> Rows:
+    """Empty rows of FILL_GOLDS."""
+    return Rows("gold", "position", "masks", "token", "best", "worst", "logprob")
+
+
+def assembled(
+    asked: Sequence[Blank],
+    top: Rows,
+    golds: Rows,
+    record: dict[str, Any],
+    left_out: list[tuple[str, int, int, str]],
+) -> Fills:
+    """The tables in the order of the blanks, and the counts of what was left out."""
+    counts = collections.Counter(reason for *_, reason in left_out)
+    record = {**record, "left_out": dict(sorted(counts.items()))}
+    return Fills(
+        top.columns(asked, ("masks", "position", "rank")),
+        golds.columns(asked, ("gold", "position")),
+        record,
+        left_out,
+    )
+
+
+def questions(asked: Sequence[Blank], upper_first: bool) -> list[Question]:
+    """The text before and after the gap of every blank."""
+    return [question(b.item, b.template, b.text, b.subject, upper_first=upper_first) for b in asked]
+
+
+def gold_ids(
+    loaded: Loaded, asked: Sequence[Blank], texts: Sequence[Question], settings: Settings
+) -> list[list[Ids]]:
+    """Token ids of every gold of every blank; the first character of a sentence is upper-cased."""
+    wanted: list[list[tuple[bool, str]]] = []
+    for blank, text in zip(asked, texts, strict=True):
+        spaced = settings.space == "auto" and text.before[-1:].isspace()
+        is_first = settings.upper_first and not text.before
+        own = [g[:1].upper() + g[1:] if is_first else g for g in blank.golds]
+        wanted.append([(spaced, gold) for gold in own])
+    known: dict[tuple[bool, str], Ids] = {}
+    for spaced in (False, True):
+        labels = sorted({label for keys in wanted for s, label in keys if s == spaced})
+        ids = candidate_ids(loaded, labels, settings.space, spaced, "golds").ids if labels else []
+        known |= {(spaced, label): one for label, one in zip(labels, ids, strict=True)}
+    return [[known[key] for key in keys] for keys in wanted]
+
+
+def at_end(question: Question) -> bool:
+    """Whether nothing but punctuation and spaces follows the gap."""
+    return not any(c.isalnum() for c in question.after)
+
+
+class Names:
+    """Texts of token ids and of whole fillings, each decoded once."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self.known: dict[int, str] = {}
+        self.phrases: dict[tuple[int, ...], str] = {}
+
+    def of(self, ids: Ids) -> NDArray[Any]:
+        """Texts of single tokens, in the shape of `ids`."""
+        unique, inverse = np.unique(ids, return_inverse=True)
+        texts = np.empty(len(unique), dtype=object)
+        texts[:] = [self.one(token) for token in unique.tolist()]
+        return texts[inverse.reshape(np.shape(ids))]
+
+    def one(self, token: int) -> str:
+        """Text of a single token."""
+        if token not in self.known:
+            self.known[token] = str(self.tokenizer.decode([token]))
+        return self.known[token]
+
+    def joined(self, ids: Sequence[int]) -> str:
+        """The text of a whole filling, without special tokens and white space around it."""
+        key = tuple(ids)
+        if key not in self.phrases:
+            text = self.tokenizer.decode(list(ids), skip_special_tokens=True)
+            self.phrases[key] = str(text).strip()
+        return self.phrases[key]

@@ -1,0 +1,366 @@
+"""Filling a gap by writing: causal models after the prompt, sentinel models into the sentence."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.continuation import CausalText, SpanText, Stream
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.fill.decoding import Check, Floats, Ids, Phrase, beam, greedy, ranks
+from kgprobe.probes.scoring.fill.reading import answer, ends_at
+from kgprobe.probes.scoring.fill.rows import (
+    WHOLE,
+    Blank,
+    Fills,
+    Names,
+    Rows,
+    Settings,
+    assembled,
+    at_end,
+    gold_ids,
+    gold_rows,
+    questions,
+    top_rows,
+)
+from kgprobe.probes.text.encode import bos_prefix
+from kgprobe.probes.text.gaps import Question, gapped, prompt
+
+#: Tokens that a phrase may have beyond the longest gold, and without any gold.
+BEYOND, UNKNOWN = 4, 8
+
+
+@dataclass
+class Prompt:
+    """A distinct prompt, the blanks that ask it, and for each number of tokens those that want it.
+
+    A gold is (blank, number of the gold, columns of its tokens). Number 0 stands for free length.
+    """
+
+    ids: Ids
+    owners: dict[int, list[int]] = field(default_factory=dict)
+    golds: list[tuple[int, int, Ids]] = field(default_factory=list)
+
+    def name(self, asked: Sequence[Blank]) -> str:
+        """The first of the blanks that ask it."""
+        one = asked[min(o for own in self.owners.values() for o in own)]
+        return f"item {one.item}, template {one.template}"
+
+
+def predict(
+    loaded: Loaded,
+    asked: Sequence[Blank],
+    k: int,
+    settings: Settings,
+    only: Ids | None,
+    budget: Budget | None,
+    progress: Callable[[int], object],
+) -> Fills:
+    """The best next tokens, the best phrases by beam search, gold ranks token by token.
+
+    Raises NotFiniteError, with blank and token.
+    """
+    text = (CausalText if loaded.spec.kind == "causal" else SpanText)(loaded, budget)
+    left_out: list[tuple[str, int, int, str]] = []
+    prompts = _plan(loaded, asked, settings, only, left_out)
+    filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
+    most = settings.most_tokens or _most(prompts, BEYOND if k else 0)
+    prompts = _fitting(loaded, asked, prompts, most, left_out)
+    writer = _Writer(text, k, settings, only, most, names, asked)
+    found: dict[int, dict[int, Any]] = {}
+    ranked: dict[int, dict[bytes, Any]] = {}
+
+    def forward(batch: NDArray[np.int64]) -> None:
+        own = [prompts[b] for b in batch]
+        stream = text.open([p.ids for p in own])
+        for number, read in zip(batch, _forced(text, stream, own, only, asked), strict=True):
+            ranked[int(number)] = read
+        for number, written in zip(batch, writer.write(stream, own) if k else (), strict=False):
+            found[int(number)] = written
+        progress(sum(len(o) for p in own for o in p.owners.values()))
+
+    text.budget = text.budget.stepped(most)
+    text.budget.run([len(p.ids) + most for p in prompts], forward)
+    for number in sorted(ranked):
+        _collect_golds(golds, prompts[number], ranked[number])
+    for number in sorted(found):
+        _collect(filled, prompts[number], found[number], names)
+    record = {
+        **loaded.record,
+        **{f: v for f, v in asdict(settings).items() if f != "workers"},
+        "length": settings.length or "free",
+        "most_tokens": most,
+        "k": k,
+        "prompts": len(prompts),
+        "positions_fed": text.positions_fed,
+        "token_budget": text.budget.positions,
+        "backoffs": text.budget.backoffs,
+        "notes": text.notes,
+    }
+    if loaded.spec.kind == "causal":
+        record |= {"bos": loaded.spec.bos, "bos_resolved": bos_prefix(loaded)[1]}
+    return assembled(asked, filled, golds, record, left_out)
+
+
+def _plan(
+    loaded: Loaded,
+    asked: Sequence[Blank],
+    settings: Settings,
+    only: Ids | None,
+    left_out: list[tuple[str, int, int, str]],
+) -> list[Prompt]:
+    """Distinct prompts; blanks without a prompt and golds that cannot be read are left out."""
+    texts = questions(asked, settings.upper_first)
+    golds = gold_ids(loaded, asked, texts, settings)
+    column = None if only is None else {int(t): i for i, t in enumerate(only)}
+    planned: dict[bytes, Prompt] = {}
+    for number, (blank, ids) in enumerate(
+        zip(asked, _prompts(loaded, asked, texts, settings, left_out), strict=True)
+    ):
+        if ids is None:
+            continue
+        found = planned.setdefault(ids.tobytes(), Prompt(ids))
+        wanted = set(blank.masks) if settings.length == "gold" else {0}
+        for which, own in enumerate(golds[number]):
+            reason = ""
+            if len(own) > settings.most_masks:
+                reason = f"gold of more than {settings.most_masks} tokens"
+            elif column is not None and not all(int(t) in column for t in own):
+                reason = "gold outside of the vocabulary"
+            if reason:
+                left_out.append((blank.item, blank.template, which, reason))
+                continue
+            found.golds.append((number, which, own))
+            wanted |= {len(own)} if settings.length == "gold" else set()
+        for length in wanted:
+            found.owners.setdefault(length, []).append(number)
+    return list(planned.values())
+
+
+def _prompts(
+    loaded: Loaded,
+    asked: Sequence[Blank],
+    texts: Sequence[Question],
+    settings: Settings,
+    left_out: list[tuple[str, int, int, str]],
+) -> list[Ids | None]:
+    """Token ids of every prompt; None where a causal model cannot be asked."""
+    if loaded.spec.kind == "seq2seq":
+        return [row.ids for row in gapped(loaded, texts, settings.space, any_length=True)]
+    prefix, _ = bos_prefix(loaded)
+    found: list[Ids | None] = []
+    for blank, text in zip(asked, texts, strict=True):
+        own = np.concatenate([prefix, prompt(loaded, text)]) if at_end(text) else None
+        reason = "gap not at the end" if own is None else "" if len(own) else "nothing before gap"
+        if reason:
+            left_out.append((blank.item, blank.template, -1, reason))
+        found.append(None if reason else own)
+    return found
+
+
+def _most(prompts: Sequence[Prompt], beyond: int) -> int:
+    """Tokens of the longest phrase: the longest gold and a few more."""
+    golds = [len(ids) for p in prompts for *_, ids in p.golds]
+    asked = [length for p in prompts for length in p.owners]
+    return max([max(golds) + beyond if golds else UNKNOWN, *asked])
+
+
+def _fitting(
+    loaded: Loaded,
+    asked: Sequence[Blank],
+    prompts: Sequence[Prompt],
+    most: int,
+    left_out: list[tuple[str, int, int, str]],
+) -> list[Prompt]:
+    """The prompts that leave room for an answer within the model's window."""
+    fits = [len(p.ids) + most <= loaded.limit for p in prompts]
+    for p, is_short in zip(prompts, fits, strict=True):
+        owners = set() if is_short else {o for own in p.owners.values() for o in own}
+        reason = f"more than the model's {loaded.limit} tokens"
+        left_out += [(asked[o].item, asked[o].template, -1, reason) for o in sorted(owners)]
+    return [p for p, is_short in zip(prompts, fits, strict=True) if is_short]
+
+
+def _forced(
+    text: CausalText | SpanText,
+    stream: Stream,
+    prompts: Sequence[Prompt],
+    only: Ids | None,
+    asked: Sequence[Blank],
+) -> list[dict[bytes, Any]]:
+    """For every prompt (log p, best, worst) of the tokens of its golds after the true ones."""
+    keys = list(
+        dict.fromkeys((n, ids.tobytes()) for n, one in enumerate(prompts) for *_, ids in one.golds)
+    )
+    suffixes = [np.frombuffer(data, dtype=np.int64) for _, data in keys]
+    found: list[dict[bytes, Any]] = [{} for _ in prompts]
+    order = None if only is None else np.argsort(only)
+
+    def read(numbers: NDArray[np.int64], logits: Any) -> None:
+        tokens = np.stack([suffixes[n] for n in numbers])
+        if only is not None:
+            logits = logits[..., only]
+            tokens = order[np.searchsorted(only, tokens, sorter=order)]  # type: ignore[index]
+        flat = ranks(logits.reshape(-1, logits.shape[-1]), tokens.ravel())
+        shaped = [a.reshape(tokens.shape) for a in flat]
+        finite(
+            shaped[0],
+            text.loaded.spec.model,
+            lambda line, place: (
+                f"{prompts[keys[numbers[line]][0]].name(asked)}, token {place} of gold tokens "
+                f"{suffixes[numbers[line]].tolist()}"
+            ),
+        )
+        for line, number in enumerate(numbers):
+            owner, data = keys[number]
+            found[owner][data] = tuple(a[line] for a in shaped)
+
+    text.read(stream, [owner for owner, _ in keys], suffixes, read)
+    return found
+
+
+def _collect_golds(golds: Rows, one: Prompt, found: dict[bytes, Any]) -> None:
+    """Rows of FILL_GOLDS for every gold of a prompt."""
+    for owner, which, ids in one.golds:
+        logprob, best, worst = found[ids.tobytes()]
+        golds.add(
+            owner=owner, gold=which, position=np.arange(len(ids)), masks=len(ids), token=ids,
+            best=best, worst=worst, logprob=logprob,
+        )  # fmt: skip
+
+
+@dataclass
+class _Writer:
+    """Writes phrases for a batch of prompts."""
+
+    text: CausalText | SpanText
+    k: int
+    settings: Settings
+    only: Ids | None
+    most: int
+    names: Names
+    asked: Sequence[Blank]
+
+    def __post_init__(self) -> None:
+        self._special = frozenset(self.text.loaded.tokenizer.all_special_ids)
+        self._stops = self.settings.stops
+
+    def write(self, stream: Stream, prompts: Sequence[Prompt]) -> list[dict[int, Any]]:
+        """For every prompt and number of tokens: (log p, ids) of the next tokens, phrases."""
+        if self.only is not None:
+            stream = _Restricted(stream, self.only)
+        lengths = sorted({length for p in prompts for length in p.owners})
+        most, check = max([1, *lengths]), self._check(prompts)
+        values, columns = greedy(stream.fork(), len(prompts), most, self.k, check)
+        found: list[dict[int, Any]] = [{} for _ in prompts]
+        for length in lengths:
+            phrases = self._phrases(stream.fork(), prompts, length)
+            steps = max(length, 1)
+            for place, one in enumerate(prompts):
+                if length in one.owners:
+                    found[place][length] = (
+                        values[place, :steps], self._ids(columns[place, :steps]), phrases[place]
+                    )  # fmt: skip
+        return found
+
+    def _check(self, prompts: Sequence[Prompt]) -> Check:
+        """What is read must be finite; rows are those of `prompts`."""
+
+        def check(values: Floats, owners: Sequence[int], step: int) -> None:
+            finite(
+                values,
+                self.text.loaded.spec.model,
+                lambda row, _: f"{prompts[owners[row]].name(self.asked)}, token {step} written",
+            )
+
+        return check
+
+    def _phrases(
+        self, stream: Stream, prompts: Sequence[Prompt], length: int
+    ) -> list[list[Phrase]]:
+        beams, k, rows, check = self.settings.beams, self.k, len(prompts), self._check(prompts)
+        if length:
+            found = beam(stream, rows, length, beams, k, check)
+            return [
+                [Phrase(p.ids, p.logprob, self.names.joined(self._ids(p.ids))) for p in row]
+                for row in found
+            ]
+        return beam(stream, rows, self.most, beams, k, check, self._ends, self._text)
+
+    def _ids(self, columns: Any) -> Any:
+        return np.asarray(columns) if self.only is None else self.only[np.asarray(columns)]
+
+    def _ends(self, ids: tuple[int, ...]) -> int:
+        """Number of tokens up to the first that goes beyond the answer; 0 where it may go on.
+
+        A special token or a line end ends it at once; of a full stop only the next tokens can tell.
+        """
+        if ids[-1] not in self._special and not self._stopped(ids):
+            return 0
+        size = len(self._text(ids))
+        lengths = (len(self.names.joined(ids[:n])) for n in range(1, len(ids)))
+        return next((n for n, length in enumerate(lengths, 1) if length > size), len(ids))
+
+    def _stopped(self, ids: tuple[int, ...]) -> bool:
+        texts = [self.names.one(token) for token in ids]
+        if any(s in texts[-1] for s in self._stops if s != "."):
+            return True
+        if "." not in self._stops or not any("." in t for t in texts):
+            return False
+        return ends_at(self.names.joined(ids), ".", final=False) is not None
+
+    def _text(self, ids: tuple[int, ...]) -> str:
+        """The phrase as it is read."""
+        return answer(self.names.joined(ids), self._stops)
+
+
+class _Restricted:
+    """A stream whose columns are those of the given ids."""
+
+    def __init__(self, stream: Stream, only: Ids) -> None:
+        self.stream, self.only = stream, only
+
+    @property
+    def logits(self) -> Any:
+        return self.stream.logits[:, self.only]
+
+    def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
+        self.stream.advance(parents, self.only[list(tokens)].tolist())
+
+    def fork(self) -> "_Restricted":
+        return _Restricted(self.stream.fork(), self.only)
+
+
+def _collect(filled: Rows, one: Prompt, answers: dict[int, Any], names: Names) -> None:
+    """Rows of FILLS for every blank that asked this prompt."""
+    for length, (values, ids, phrases) in answers.items():
+        owner = np.array(one.owners[length])
+        filled.add(
+            owner=owner[:, None, None],
+            masks=length,
+            position=np.arange(len(values))[None, :, None],
+            rank=np.arange(1, values.shape[1] + 1)[None, None],
+            token=ids[None],
+            text=names.of(ids)[None],
+            raw=names.of(ids)[None],
+            logprob=values[None],
+            told=True,
+        )
+        texts, raw = np.empty((2, len(phrases)), dtype=object)
+        texts[:] = [p.text for p in phrases]
+        raw[:] = [names.joined(p.ids) for p in phrases]
+        filled.add(
+            owner=owner[:, None],
+            masks=length,
+            position=WHOLE,
+            rank=np.arange(1, len(phrases) + 1)[None],
+            token=-1,
+            text=texts[None],
+            raw=raw[None],
+            logprob=np.array([p.logprob for p in phrases])[None],
+            told=True,
+        )

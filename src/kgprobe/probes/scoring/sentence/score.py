@@ -1,0 +1,240 @@
+"""Sentence log-likelihood: causal exact, masked pseudo, seq2seq by span (scoring.md, sections 2-5).
+
+Every option of every item becomes one complete sentence per template. Sums and token counts are
+stored, never means, so that every reduction can be had later.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.sentence import shards
+from kgprobe.probes.scoring.sentence.scorers import SCORERS, VARIANTS_OF
+from kgprobe.probes.scoring.sentence.variants import DEFAULT
+from kgprobe.probes.text.encode import bos_prefix, encode
+from kgprobe.templates import fill
+
+__all__ = ["DEFAULT", "Item", "Scores", "bos_prefix", "score"]
+
+COLUMNS = "item template candidate sum count answer_sum answer_count continuation_sum continued"
+#: Sentences that are planned, batched and stored together. Batches never cross shards.
+SHARD = 8192
+
+
+@dataclass(frozen=True)
+class Item:
+    """One question: its subject's label and the set its options come from."""
+
+    item: str
+    relation: str
+    subject: str
+    candidates: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """An item under one template."""
+
+    item: Item
+    template: int
+    text: str
+
+
+@dataclass
+class Scores:
+    """The columns of SCORES as arrays, the record of how they were made, and tokens if asked for.
+
+    `columns` has `continued` besides: whether `continuation_sum` is one (0 where not). `tokens`
+    holds, for every token of every sentence: sentence (row of `columns`), id, role, whether it is
+    scored, and score.
+    """
+
+    columns: dict[str, Any] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
+    tokens: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+
+def score(
+    loaded: Loaded,
+    items: Sequence[Item],
+    options: Mapping[str, Sequence[str]],
+    templates: Mapping[str, Sequence[tuple[int, str]]],
+    *,
+    variant: str = DEFAULT,
+    upper_first: bool = True,
+    budget: Budget | None = None,
+    progress: Callable[[int], object] = lambda done: None,
+    answer_only: bool = False,
+    last_layer: str = "scored",
+    keep_tokens: bool = False,
+    folder: Path | None = None,
+    part: tuple[int, int] = (0, 1),
+    shard: int = SHARD,
+) -> Scores:
+    """SCORES of every item x template x option.
+
+    `options` maps a candidate set to its labels in order, `templates` a relation to its
+    (index, text) pairs. `progress` is called with the number of sentences just scored. The default
+    `variant` stands for the default of every kind. `answer_only` builds rows for the answer's
+    tokens alone (masked models). With `folder`, finished shards are kept there and not scored
+    again; `part` (k, n) scores every n-th shard from k on. Raises ValueError for a relation without
+    template, an item without options, a sentence too long.
+    """
+    settings = {"upper_first": upper_first, "answer_only": answer_only, "last_layer": last_layer}
+    variant = _legal_variant(loaded.spec.kind, variant)
+    scorer = _scorer(loaded, budget, variant, answer_only, last_layer)
+    pieces: list[Scores] = []
+    for number, questions in enumerate(_shards(items, options, templates, shard)):
+        if number % part[1] != part[0]:
+            continue
+        work = _Work(loaded, scorer, questions, options, upper_first, keep_tokens)
+        key = shards.key(loaded.record, variant, settings, work.rows())
+        found = None if folder is None or keep_tokens else shards.load(folder, number, key)
+        if found is None:
+            piece = work.run(progress)
+            if folder is not None:
+                shards.save(folder, number, key, piece.columns, piece.record)
+        else:
+            piece = Scores(*found)
+            progress(len(piece.columns["sum"]))
+        piece.columns = {**work.names(), **piece.columns}
+        pieces.append(piece)
+    return _joined(loaded, pieces, {"variant": variant, **settings, "shard": shard})
+
+
+def _legal_variant(kind: str, variant: str) -> str:
+    legal = VARIANTS_OF[kind]
+    if variant == DEFAULT:
+        return legal[0]
+    if variant not in legal:
+        raise ValueError(f"unknown variant {variant!r}; legal: {', '.join(legal)}")
+    return variant
+
+
+def _scorer(
+    loaded: Loaded, budget: Budget | None, variant: str, answer_only: bool, last_layer: str
+) -> Any:
+    kind = loaded.spec.kind
+    if kind == "masked":
+        return SCORERS[kind](loaded, budget, variant, answer_only, last_layer)
+    if answer_only:
+        raise ValueError(f"{loaded.spec.model}: answer_only is for masked models, this is {kind}")
+    return SCORERS[kind](loaded, budget, variant)
+
+
+def _shards(
+    items: Sequence[Item],
+    options: Mapping[str, Sequence[str]],
+    templates: Mapping[str, Sequence[tuple[int, str]]],
+    size: int,
+) -> Iterator[list[Question]]:
+    """Questions by relation, template and item, in lists of about `size` sentences."""
+    shard: list[Question] = []
+    sentences = 0
+    for relation, members in _by_relation(items):
+        if not templates.get(relation):
+            raise ValueError(f"relation {relation}: no template for its {len(members)} items")
+        for index, text in templates[relation]:
+            for item in members:
+                count = len(_options(item, options))
+                if shard and sentences + count > size:
+                    yield shard
+                    shard, sentences = [], 0
+                shard.append(Question(item, index, text))
+                sentences += count
+    if shard:
+        yield shard
+
+
+def _by_relation(items: Sequence[Item]) -> Iterator[tuple[str, list[Item]]]:
+    grouped: dict[str, list[Item]] = {}
+    for item in items:
+        grouped.setdefault(item.relation, []).append(item)
+    yield from sorted(grouped.items())
+
+
+def _options(item: Item, options: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    found = options.get(item.candidates)
+    if not found:
+        raise ValueError(f"item {item.item}: its candidate set {item.candidates!r} has no options")
+    return found
+
+
+@dataclass
+class _Work:
+    """One shard."""
+
+    loaded: Loaded
+    scorer: Any
+    questions: list[Question]
+    options: Mapping[str, Sequence[str]]
+    upper_first: bool
+    keep_tokens: bool
+
+    def rows(self) -> list[tuple[Question, int, str]]:
+        """(question, number of the option, its label) of every sentence."""
+        return [
+            (question, number, label)
+            for question in self.questions
+            for number, label in enumerate(self.options[question.item.candidates])
+        ]
+
+    def names(self) -> dict[str, Any]:
+        """The key columns."""
+        rows = self.rows()
+        return {
+            "item": [question.item.item for question, _, _ in rows],
+            "template": np.array([question.template for question, _, _ in rows], dtype=np.int32),
+            "candidate": np.array([number for _, number, _ in rows], dtype=np.int32),
+        }
+
+    def run(self, progress: Callable[[int], object]) -> Scores:
+        """The numeric columns and the record."""
+        rows = self.rows()
+
+        def name(sentence: int) -> str:
+            question, _, label = rows[sentence]
+            return f"item {question.item.item}, template {question.template}, option {label!r}"
+
+        filled = [fill(q.text, q.item.subject, label, self.upper_first) for q, _, label in rows]
+        sentences = encode(self.loaded, filled, name, self.scorer.front)
+        columns, values, scored = self.scorer.score(sentences, progress, name)
+        record = {**self.scorer.take_record(), "straddling_tokens": sentences.straddling}
+        tokens = {}
+        if self.keep_tokens:
+            tokens = {
+                "sentence": sentences.tokens.owners,
+                "id": sentences.tokens.values,
+                "role": sentences.roles,
+                "scored": scored,
+                "score": values,
+            }
+        return Scores(columns, record, tokens)
+
+
+def _joined(loaded: Loaded, pieces: Sequence[Scores], settings: dict[str, Any]) -> Scores:
+    """All shards as one: columns concatenated, counters added up, budgets at their smallest."""
+    columns: dict[str, Any] = {name: [] for name in COLUMNS.split()}
+    tokens: dict[str, list[Any]] = {}
+    before = 0
+    for piece in pieces:
+        for name in columns:
+            columns[name].append(piece.columns[name])
+        for name, values in piece.tokens.items():
+            tokens.setdefault(name, []).append(values + before if name == "sentence" else values)
+        before += len(piece.columns["sum"])
+    columns = {
+        name: [item for part in parts for item in part]
+        if name == "item"
+        else np.concatenate(parts or [np.zeros(0)])
+        for name, parts in columns.items()
+    }
+    record = shards.merged([piece.record for piece in pieces])
+    record = {**loaded.record, **settings, **record, "sentences": before}
+    return Scores(columns, record, {n: np.concatenate(p) for n, p in tokens.items()})

@@ -1,0 +1,258 @@
+"""From tokens with roles to the columns of SCORES, one scorer per kind of model.
+
+A scorer keeps a model's engine; `score` gives the columns of some sentences and `take_record` what
+was done since it was last asked. What was scored is a mask of its own: no number stands for "not
+scored", and NaN is an error (models/finite). `continued` says which `continuation_sum` is a sum.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import Budget, Ints, Ragged, budget_for
+from kgprobe.probes.models.causal import Causal
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.masked import Masked
+from kgprobe.probes.models.seq2seq import Seq2Seq
+from kgprobe.probes.scoring.sentence.variants import DEFAULT, VARIANTS, rows
+from kgprobe.probes.text.encode import ANSWER, NONE, Sentences, bos_prefix
+
+Columns = dict[str, NDArray[Any]]
+Done = Callable[[int], object]
+Name = Callable[[int], str]
+#: Legal variants by kind; the first is the default.
+VARIANTS_OF = {"masked": tuple(VARIANTS), "causal": ("sum",), "seq2seq": ("span", "pll", "full")}
+COUNTERS = ("positions_fed", "head_rows")
+
+
+class CausalScorer:
+    """Exact log-likelihood. Without a token in front the first one is unscored and not counted."""
+
+    def __init__(self, loaded: Loaded, budget: Budget | None, variant: str) -> None:
+        self.engine = Causal(loaded, budget or budget_for(loaded))
+        self.front, self.resolved = bos_prefix(loaded)
+        self.loaded = loaded
+
+    def score(
+        self, sentences: Sentences, done: Done, name: Name
+    ) -> tuple[Columns, NDArray[np.float64], NDArray[np.bool_]]:
+        """The columns, log p beside every token, and which of these are scores."""
+        tokens = sentences.tokens
+        values = self.engine.logprobs(tokens, done, name)
+        scored = (sentences.roles != NONE) & (tokens.places > 0)
+        columns = _reduced(sentences, values, scored)
+        columns["continuation_sum"], columns["continued"] = _from_answer_on(
+            sentences, values, scored
+        )
+        return columns, values, scored
+
+    def take_record(self) -> dict[str, Any]:
+        """Settings and counters."""
+        record = {"bos": self.loaded.spec.bos, "bos_resolved": self.resolved}
+        return {**record, "prefixes": _shared(self.engine.shares), **_taken(self.engine, COUNTERS)}
+
+
+class MaskedScorer:
+    """Pseudo-log-likelihood: one row for every scored token."""
+
+    front: Ints = np.zeros(0, dtype=np.int64)
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        budget: Budget | None,
+        variant: str,
+        answer_only: bool = False,
+        last_layer: str = "scored",
+    ) -> None:
+        self.engine = Masked(loaded, budget or budget_for(loaded), last_layer)
+        self.variant, self.answer_only = variant, answer_only
+
+    def score(
+        self, sentences: Sentences, done: Done, name: Name
+    ) -> tuple[Columns, NDArray[np.float64], NDArray[np.bool_]]:
+        """The columns, log p beside every token, and which of these are scores."""
+        asked = rows(sentences, self.variant, self.answer_only)
+        ticks = _Ticks(len(asked.flat), len(sentences), done)
+        values, scored = _unscored(sentences)
+        values[asked.flat] = self.engine.logprobs(
+            sentences.tokens, asked.sentence, asked.place, asked.end, ticks, name
+        )
+        scored[asked.flat] = True
+        ticks.finish()
+        columns = _reduced(sentences, values, scored)
+        columns["continuation_sum"] = np.zeros(len(sentences))
+        columns["continued"] = np.zeros(len(sentences), dtype=bool)
+        return columns, values, scored
+
+    def take_record(self) -> dict[str, Any]:
+        """Settings and counters."""
+        return {
+            "variant": self.variant,
+            "tokens": "answer" if self.answer_only else "all",
+            "last_layer": self.engine.last_layer,
+            **_taken(self.engine, (*COUNTERS, "rows_asked", "rows_fed")),
+        }
+
+
+class Seq2SeqScorer:
+    """What the decoder gives to the answer after a sentence with a gap.
+
+    span  log p of the answer's tokens; `continuation_sum` adds the closing sentinel (T5-like), or
+          is left out. Models without sentinels are forced through the complete sentence.
+    pll   each word in turn is the gap; sum over all words (T5-like).
+    full  the complete sentence after the gapped one, all its tokens (BART-like).
+    """
+
+    front: Ints = np.zeros(0, dtype=np.int64)
+
+    def __init__(self, loaded: Loaded, budget: Budget | None, variant: str) -> None:
+        self.engine = Seq2Seq(loaded, budget or budget_for(loaded))
+        self.variant, self.loaded = variant, loaded
+        sentinels = self.engine.closing is not None
+        if (variant == "pll" and not sentinels) or (variant == "full" and sentinels):
+            raise ValueError(
+                f"{loaded.spec.model}: variant {variant!r} is for models "
+                f"{'with' if variant == 'pll' else 'without'} sentinels"
+            )
+
+    def score(
+        self, sentences: Sentences, done: Done, name: Name
+    ) -> tuple[Columns, NDArray[np.float64], NDArray[np.bool_]]:
+        """The columns, log p beside every token, and which of these are scores."""
+        gaps = self._gaps(sentences, name)
+        contexts, forced, flat = [], [], []
+        for sentence, low, high in gaps:
+            ids = sentences.tokens[sentence]
+            start = sentences.tokens.starts[sentence]
+            contexts.append(np.concatenate([ids[:low], [self.engine.opening], ids[high:]]))
+            if self.engine.closing is None:
+                forced.append(np.concatenate([[self.engine.start], ids]))
+                flat.append(np.concatenate([[-1], start + np.arange(len(ids))]))
+            else:
+                edges = [self.engine.start, self.engine.opening], [self.engine.closing]
+                forced.append(np.concatenate([edges[0], ids[low:high], edges[1]]))
+                flat.append(np.concatenate([[-1, -1], start + np.arange(low, high), [-2]]))
+        places = np.concatenate(flat)
+        own = places >= 0
+        if self.variant == "full":
+            own[own] = sentences.roles[places[own]] != NONE
+        elif self.variant == "span":
+            own[own] = sentences.roles[places[own]] == ANSWER
+        ragged = Ragged.of(forced)
+        ticks = _Ticks(len(gaps), len(sentences), done)
+        found = self.engine.logprobs(
+            contexts, ragged, own | (places == -2), ticks, lambda row: name(gaps[row][0])
+        )
+        ticks.finish()
+        values, scored = _unscored(sentences)
+        values[places[own]] = found[own]
+        scored[places[own]] = True
+        columns = _reduced(sentences, values, scored)
+        closes = self.variant == "span" and self.engine.closing is not None
+        columns["continuation_sum"] = np.zeros(len(sentences))
+        columns["continued"] = np.full(len(sentences), closes)
+        if closes:
+            columns["continuation_sum"] = columns["sum"] + found[places == -2]
+        return columns, values, scored
+
+    def _gaps(self, sentences: Sentences, name: Name) -> list[tuple[int, int, int]]:
+        """(sentence, first token, last token + 1) of everything that is a gap once."""
+        owners, places = sentences.tokens.owners, sentences.tokens.places
+        if self.variant == "pll":
+            asked = rows(sentences, DEFAULT)
+            table = np.stack([asked.sentence, asked.end, asked.place], axis=1)
+            # rows of one word have one end; the first of them starts the gap
+            _, first = np.unique(table[:, :2], axis=0, return_index=True)
+            return [(int(s), int(low), int(high)) for s, high, low in table[first]]
+        answer = sentences.roles == ANSWER
+        low = np.full(len(sentences), np.iinfo(np.int64).max)
+        high = np.zeros(len(sentences), dtype=np.int64)
+        np.minimum.at(low, owners[answer], places[answer])
+        np.maximum.at(high, owners[answer], places[answer] + 1)
+        if (high == 0).any():
+            raise ValueError(f"{name(int(np.argmin(high)))}: the answer has no token")
+        return [(i, int(a), int(b)) for i, (a, b) in enumerate(zip(low, high, strict=True))]
+
+    def take_record(self) -> dict[str, Any]:
+        """Settings and counters."""
+        return {
+            "variant": self.variant,
+            "decoder_start_token_id": self.engine.start,
+            "gap": [self.engine.opening, self.engine.closing],
+            "eos_scored": False,
+            **_taken(self.engine, COUNTERS),
+        }
+
+
+class _Ticks:
+    """Turns rows that are done into sentences that are done."""
+
+    def __init__(self, rows: int, sentences: int, done: Done) -> None:
+        self.rows, self.sentences, self.done = max(rows, 1), sentences, done
+        self.seen = self.told = 0
+
+    def __call__(self, rows: int) -> None:
+        self.seen += rows
+        due = self.sentences * self.seen // self.rows
+        self.done(due - self.told)
+        self.told = due
+
+    def finish(self) -> None:
+        self.done(self.sentences - self.told)
+
+
+def _unscored(sentences: Sentences) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """A number beside every token, and whether it is a score: none is yet."""
+    return np.zeros(len(sentences.roles)), np.zeros(len(sentences.roles), dtype=bool)
+
+
+def _reduced(
+    sentences: Sentences, values: NDArray[np.float64], scored: NDArray[np.bool_]
+) -> Columns:
+    """Sums and counts over all scored tokens and over those of the answer."""
+    owners, size = sentences.tokens.owners, len(sentences)
+    columns: Columns = {}
+    for prefix, chosen in (("", scored), ("answer_", scored & (sentences.roles == ANSWER))):
+        columns[f"{prefix}sum"] = np.bincount(owners[chosen], values[chosen], minlength=size)
+        count = np.bincount(owners[chosen], minlength=size)
+        columns[f"{prefix}count"] = count.astype(np.int32)
+    return columns
+
+
+def _from_answer_on(
+    sentences: Sentences, values: NDArray[np.float64], scored: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Sum over the scored tokens from the answer's first one on, and whether there is such one."""
+    owners, places = sentences.tokens.owners, sentences.tokens.places
+    answer = sentences.roles == ANSWER
+    first = np.full(len(sentences), np.iinfo(np.int64).max)
+    np.minimum.at(first, owners[answer], places[answer])
+    chosen = scored & (places >= first[owners])
+    found = np.asarray(
+        np.bincount(owners[chosen], values[chosen], minlength=len(sentences)), dtype=np.float64
+    )
+    return found, first < np.iinfo(np.int64).max
+
+
+def _shared(shares: bool | None) -> str:
+    return "shared" if shares else "plain"
+
+
+def _taken(engine: Any, counters: tuple[str, ...]) -> dict[str, Any]:
+    """The engine's counters since they were last taken, and its notes."""
+    record: dict[str, Any] = {name: getattr(engine, name) for name in counters}
+    for name in counters:
+        setattr(engine, name, 0)
+    record.update(token_budget=engine.budget.positions, backoffs=list(engine.budget.backoffs))
+    engine.budget.backoffs.clear()
+    return {**record, "notes": list(engine.notes)}
+
+
+SCORERS: dict[str, Any] = {
+    "causal": CausalScorer,
+    "masked": MaskedScorer,
+    "seq2seq": Seq2SeqScorer,
+}

@@ -1,0 +1,168 @@
+"""Sentences as tokens with roles (scoring.md, section 2) and the BOS policies (section 3)."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.batching import Ints, Ragged
+from kgprobe.probes.models.load import Loaded
+from kgprobe.templates import Filled
+
+#: Roles of tokens; special tokens have none.
+NONE, TEMPLATE, SUBJECT, ANSWER = -1, 0, 1, 2
+SPACES = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint32)
+#: What may stand in front of a sentence of a causal model.
+POLICIES = ("none", "default", "forced")
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Tokens of complete sentences, special ones included; `roles` and `words` lie beside them.
+
+    Special tokens have role NONE and word -1, as has a token that belongs to no word.
+    """
+
+    tokens: Ragged
+    roles: NDArray[np.int8]
+    words: Ints
+    straddling: int = 0
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+def encode(
+    loaded: Loaded, filled: Sequence[Filled], name: Callable[[int], str], front: Ints
+) -> Sentences:
+    """Tokenise complete sentences; `front` stands before each (causal models).
+
+    Other kinds get the special tokens that their tokenizer adds. Raises ValueError, with the name
+    of the sentence, for one with more tokens than the model has positions.
+    """
+    encoding = loaded.tokenizer(
+        [f.text for f in filled],
+        add_special_tokens=loaded.spec.kind != "causal",
+        return_offsets_mapping=True,
+        return_special_tokens_mask=True,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        padding=False,
+        truncation=False,
+    )
+    sizes = np.array([len(ids) for ids in encoding["input_ids"]], dtype=np.int64)
+    _check_length(loaded, filled, sizes + len(front), name)
+    flat = itertools.chain.from_iterable
+    total = int(sizes.sum())
+    values = np.fromiter(flat(encoding["input_ids"]), dtype=np.int64, count=total)
+    special = np.fromiter(flat(encoding["special_tokens_mask"]), dtype=bool, count=total)
+    offsets = np.fromiter(flat(flat(encoding["offset_mapping"])), dtype=np.int64, count=2 * total)
+    owners = np.repeat(np.arange(len(filled)), sizes)
+    own, straddling = token_roles(filled, offsets.reshape(-1, 2), owners)
+    own[special] = NONE
+    if loaded.spec.kind == "masked":
+        each = flat(encoding.word_ids(i) for i in range(len(filled)))
+        words = np.fromiter((-1 if w is None else w for w in each), dtype=np.int64, count=total)
+    else:
+        words = _words(filled, offsets.reshape(-1, 2), owners)
+    words[special] = -1
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    if len(front):
+        places = np.repeat(starts[:-1], len(front))
+        values = np.insert(values, places, np.tile(front, len(filled)))
+        own, words = np.insert(own, places, NONE), np.insert(words, places, -1)
+        starts = starts + len(front) * np.arange(len(starts))
+    return Sentences(Ragged(values, starts), own, words, straddling)
+
+
+def _words(filled: Sequence[Filled], offsets: Ints, owners: Ints) -> Ints:
+    """Number of the white-space separated word in which each token's last character lies."""
+    if not len(offsets):
+        return np.zeros(0, dtype=np.int64)
+    texts = "".join(f.text for f in filled)
+    space = np.fromiter((c.isspace() for c in texts), dtype=bool, count=len(texts))
+    before = np.cumsum(space & ~np.concatenate([[False], space[:-1]]))
+    sizes = np.array([len(f.text) for f in filled], dtype=np.int64)
+    last = (np.cumsum(sizes) - sizes)[owners] + np.maximum(offsets[:, 1] - 1, 0)
+    return before[np.minimum(last, len(texts) - 1)] if len(texts) else np.zeros_like(last)
+
+
+def _check_length(
+    loaded: Loaded, filled: Sequence[Filled], sizes: Ints, name: Callable[[int], str]
+) -> None:
+    too_long = np.flatnonzero(sizes > loaded.limit)
+    if len(too_long):
+        first = int(too_long[0])
+        raise ValueError(
+            f"{name(first)}: {sizes[first]} tokens, the model takes {loaded.limit}: "
+            f"{filled[first].text[:80]!r}"
+        )
+
+
+def bos_prefix(loaded: Loaded) -> tuple[Ints, str]:
+    """What stands before a sentence under the model's BOS policy, and the words for the record.
+
+    `none`: nothing. `default`: what the tokenizer adds by itself. `forced`: BOS, else EOS, once.
+    Raises ValueError for another policy, and for `forced` without either token.
+    """
+    policy, tokenizer = loaded.spec.bos, loaded.tokenizer
+    if policy == "none":
+        return np.zeros(0, dtype=np.int64), "nothing"
+    if policy == "default":
+        full = tokenizer("a", return_special_tokens_mask=True)
+        added = list(
+            itertools.takewhile(
+                lambda pair: pair[1],
+                zip(full["input_ids"], full["special_tokens_mask"], strict=True),
+            )
+        )
+        ids = [token for token, _ in added]
+        return np.array(ids, dtype=np.int64), f"added {ids}" if ids else "nothing"
+    if policy == "forced":
+        token = tokenizer.bos_token_id
+        token = tokenizer.eos_token_id if token is None else token
+        if token is None:
+            raise ValueError(f"{loaded.spec.model}: bos is forced, but it has neither BOS nor EOS")
+        return np.array([token], dtype=np.int64), f"added [{token}]"
+    raise ValueError(f"{loaded.spec.model}: bos is {policy!r}; legal: {', '.join(POLICIES)}")
+
+
+def roles(filled: Filled, offsets: Sequence[tuple[int, int]]) -> tuple[NDArray[np.int8], int]:
+    """`token_roles` of one sentence."""
+    spans = np.array(offsets, dtype=np.int64).reshape(-1, 2)
+    return token_roles([filled], spans, np.zeros(len(spans), dtype=np.int64))
+
+
+def token_roles(
+    filled: Sequence[Filled], offsets: NDArray[np.int64], owners: NDArray[np.int64]
+) -> tuple[NDArray[np.int8], int]:
+    """Role of every token (int8), and how many tokens straddle two of them.
+
+    `offsets` (tokens x 2) are character spans in the sentences `filled[owners]`. A token has the
+    role of what its characters without leading white space overlap: answer before subject before
+    template. Index 0 counts like any.
+    """
+    low, high = offsets[:, 0].copy(), offsets[:, 1]
+    codes = np.frombuffer(
+        "".join(f.text for f in filled).encode("utf-32-le", "surrogatepass"), dtype=np.uint32
+    )
+    sizes = np.array([len(f.text) for f in filled], dtype=np.int64)
+    base = (np.cumsum(sizes) - sizes)[owners]
+    space = np.isin(codes, SPACES)
+    leading = low < high
+    while leading.any():
+        leading[leading] = space[(base + low)[leading]]
+        low += leading
+        leading &= low < high
+    touched, covered = [], np.zeros(len(low), dtype=np.int64)
+    for spans in ([f.answer[0] for f in filled], [f.subject[0] for f in filled]):
+        bounds = np.array(spans, dtype=np.int64).reshape(-1, 2)[owners]
+        filled_in = bounds[:, 0] < bounds[:, 1]
+        touched.append(filled_in & (low < bounds[:, 1]) & (high > bounds[:, 0]))
+        covered += np.maximum(np.minimum(high, bounds[:, 1]) - np.maximum(low, bounds[:, 0]), 0)
+    answer, subject = touched
+    found = np.where(answer, ANSWER, np.where(subject, SUBJECT, TEMPLATE)).astype(np.int8)
+    straddling = (answer & subject) | ((answer | subject) & (covered < high - low))
+    return found, int(straddling.sum())

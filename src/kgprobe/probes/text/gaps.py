@@ -1,0 +1,283 @@
+"""Questions with a gap, as token ids: the gapped sentence, and the candidates that may fill it.
+
+text      <mark(0)> is a particular [gap] .
+ids       [CLS] V+0 is a particular [MASK] . [SEP]     V: rows of the model's input embedding
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.text.pieces import pieces
+from kgprobe.templates import ANSWER, fill, held, vectors_of
+
+Ids = NDArray[np.int64]
+SPACES = ("none", "auto")
+SENTINEL = "<extra_id_0>"
+#: Words that stand in the gap while a sentinel model's sentence is tokenised.
+FILLERS = ("x", "it", "one", "two")
+
+
+@dataclass(frozen=True)
+class Question:
+    """One prompt: the text around its gap, its candidate set, the indices of its golds."""
+
+    item: str
+    template: int
+    before: str
+    after: str
+    candidates: str = ""
+    golds: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Gapped:
+    """A gapped sentence: ids with one mask (or sentinel) token at `place`."""
+
+    ids: Ids
+    place: int
+
+    def widened(self, masks: int) -> Ids:
+        """The ids with `masks` consecutive mask tokens in the gap."""
+        gap = self.ids[self.place : self.place + 1]
+        return np.concatenate([self.ids[: self.place], *[gap] * masks, self.ids[self.place + 1 :]])
+
+
+@dataclass
+class Candidates:
+    """Token ids of every candidate of a set, and the labels that hold an unknown token."""
+
+    ids: list[Ids]
+    unknown: list[str] = field(default_factory=list)
+
+    @property
+    def lengths(self) -> list[int]:
+        """The distinct numbers of tokens, ascending."""
+        return sorted({len(i) for i in self.ids})
+
+
+def question(
+    item: str,
+    template: int,
+    text: str,
+    subject: str,
+    candidates: str = "",
+    golds: tuple[int, ...] = (),
+    upper_first: bool = True,
+) -> Question:
+    """A template as a question: [X] becomes the subject, [Y] the gap."""
+    gap = "\ufffc"  # object replacement character: it has no upper case
+    around = fill(text, subject, gap, upper_first).around(ANSWER)
+    return Question(item, template, *around, candidates, golds)
+
+
+def questions(
+    items: Sequence[tuple[str, str, str, str, tuple[int, ...]]],
+    templates: dict[str, Sequence[tuple[int, str]]],
+    upper_first: bool = True,
+) -> Iterator[Question]:
+    """Every item (item, relation, subject, candidate set, golds) in every template of its relation.
+
+    Raises ValueError for a relation without template.
+    """
+    for item, relation, subject, candidates, golds in items:
+        if not templates.get(relation):
+            raise ValueError(f"item {item}: no template for its relation {relation}")
+        for index, text in templates[relation]:
+            yield question(item, index, text, subject, candidates, golds, upper_first)
+
+
+def rows_of_embedding(loaded: Loaded) -> int:
+    """V, the rows of the input embedding: vector k has the id V + k.
+
+    Without weights (`load.outline`) the tokenizer's size stands in: it is above all ids, too.
+    """
+    if loaded.model is None:
+        return len(loaded.tokenizer)
+    return int(loaded.model.get_input_embeddings().weight.shape[0])
+
+
+def gapped(
+    loaded: Loaded, asked: Sequence[Question], space: str = "none", any_length: bool = False
+) -> list[Gapped]:
+    """The token ids of every question, with special tokens and one gap token.
+
+    Under `auto` a token of white space alone before the gap is left to the candidate. A vector is
+    one token of its own: white space in front of it goes, white space behind it belongs to the next
+    word. Raises ValueError for a text that holds the mask token itself, or is too long for the
+    model unless `any_length`.
+    """
+    one = _opened if loaded.spec.kind == "seq2seq" else _with_mask
+    vectors = [[k for _, k in vectors_of(q.before) + vectors_of(q.after)] for q in asked]
+    piece, token = _holder(loaded) if any(vectors) else ("", -1)
+    first, rows = rows_of_embedding(loaded), []
+    for question, own in zip(asked, vectors, strict=True):
+        where = f"item {question.item}, template {question.template}"
+        before, after = question.before, question.after
+        if own:
+            before, after = held(before, piece), held(after, piece)
+        row = one(loaded, replace(question, before=before, after=after) if own else question, space)
+        if own:
+            places = np.flatnonzero(row.ids == token)
+            if len(places) != len(own):
+                raise ValueError(
+                    f"{where}: {len(own)} vectors became {len(places)} tokens; the text must not "
+                    f"hold {piece!r}"
+                )
+            row.ids[places] = first + np.array(own)
+        if len(row.ids) > loaded.limit and not any_length:
+            raise ValueError(
+                f"{where}: {len(row.ids)} tokens, the model takes {loaded.limit}: "
+                f"{(before + '…' + after)[:80]!r}"
+            )
+        rows.append(row)
+    return rows
+
+
+def tokens_with_slots(loaded: Loaded, texts: Sequence[str]) -> list[tuple[Ids, Ids]]:
+    """(ids, character ends) of complete texts with vectors, without special tokens.
+
+    For causal models. Character ends are those of `held(text)`. Raises ValueError where a vector is
+    no token of its own.
+    """
+    first, (piece, _) = rows_of_embedding(loaded), _holder(loaded)
+    coded = loaded.tokenizer(
+        [held(text, piece) for text in texts],
+        return_offsets_mapping=True,
+        add_special_tokens=False,
+    )
+    found = []
+    pairs = zip(map(held, texts), coded["input_ids"], coded["offset_mapping"], strict=True)
+    for text, row, offsets in pairs:
+        vectors = vectors_of(text)
+        widths = np.ones(len(text), dtype=np.int64)
+        widths[[end - 1 for end, _ in vectors]] = len(piece)
+        ids = np.array(row, dtype=np.int64)
+        # an end within a holder is the beginning of its vector
+        ends = np.searchsorted(np.cumsum(widths), [e for _, e in offsets], side="right")
+        for end, vector in vectors:
+            hit = np.flatnonzero(ends == end)
+            if len(hit) != 1:
+                raise ValueError(f"vector {vector} of {text[:60]!r} is no token of its own")
+            ids[hit[0]] = first + vector
+        found.append((ids, ends))
+    return found
+
+
+def _holder(loaded: Loaded) -> tuple[str, int]:
+    """A special token that holds the place of vectors while a text is tokenised."""
+    tokenizer = loaded.tokenizer
+    names = ("pad_token", "unk_token") if loaded.spec.kind != "causal" else ("pad_token",)
+    for name in (*names, "eos_token", "bos_token"):
+        token = getattr(tokenizer, name)
+        if token is None:
+            continue
+        coded = tokenizer("a" + token + " a", add_special_tokens=False)["input_ids"]
+        if coded.count(tokenizer.convert_tokens_to_ids(token)) == 1:
+            return token, int(tokenizer.convert_tokens_to_ids(token))
+    raise ValueError(
+        f"{loaded.spec.model}: its tokenizer has no special token to hold the place of a vector"
+    )
+
+
+def _with_mask(loaded: Loaded, question: Question, space: str) -> Gapped:
+    tokenizer = loaded.tokenizer
+    text = question.before + tokenizer.mask_token + question.after
+    coded = tokenizer(text, return_offsets_mapping=True)
+    ids = np.array(coded["input_ids"], dtype=np.int64)
+    found = np.flatnonzero(ids == tokenizer.mask_token_id)
+    if len(found) != 1:
+        raise ValueError(
+            f"item {question.item}, template {question.template}: expected one mask token, found "
+            f"{len(found)}; the text around the gap must not hold {tokenizer.mask_token!r}"
+        )
+    place = int(found[0])
+    if space == "auto":
+        return _without_space(ids, place, place, coded["offset_mapping"], text)
+    return Gapped(ids, place)
+
+
+def prompt(loaded: Loaded, question: Question) -> Ids:
+    """The tokens before the gap as the complete sentence has them, without special tokens."""
+    gap = _opened(loaded, question, special=False)
+    return gap.ids[: gap.place]
+
+
+def _opened(
+    loaded: Loaded, question: Question, space: str = "auto", special: bool = True
+) -> Gapped:
+    """The complete sentence with a word in the gap, whose tokens are one at the gap's place.
+
+    A sentinel (seq2seq models) stands for tokens of the complete sentence (Raffel et al. 2020,
+    section 3.1.4): text put around the sentinel's name would be split differently.
+    """
+    for filler in FILLERS:
+        text = question.before + filler + question.after
+        coded = loaded.tokenizer(text, return_offsets_mapping=True, add_special_tokens=special)
+        start = len(question.before)
+        span = _tokens_of(coded["offset_mapping"], start, start + len(filler), text)
+        if span is None:
+            continue
+        ids = np.array(coded["input_ids"], dtype=np.int64)
+        gap = _without_space(ids, span[0], span[1] - 1, coded["offset_mapping"], text)
+        if loaded.spec.kind == "seq2seq":
+            gap.ids[gap.place] = int(loaded.tokenizer.convert_tokens_to_ids(SENTINEL))
+        return gap
+    raise ValueError(
+        f"item {question.item}, template {question.template}: the gap has no token border to the "
+        f"text around it: {question.before[-20:]!r} … {question.after[:20]!r}"
+    )
+
+
+def _tokens_of(
+    offsets: Sequence[tuple[int, int]], start: int, end: int, text: str
+) -> tuple[int, int] | None:
+    """[first, last) of the tokens of text[start:end]; None when one of them reaches outside."""
+    inside = [i for i, (a, b) in enumerate(offsets) if a < end and b > start]
+    if not inside:
+        return None
+    low, high = offsets[inside[0]][0], offsets[inside[-1]][1]
+    if text[low:start].strip() or high > end:
+        return None
+    return inside[0], inside[-1] + 1
+
+
+def _without_space(
+    ids: Ids, first: int, last: int, offsets: Sequence[tuple[int, int]], text: str
+) -> Gapped:
+    """Tokens first..last become one gap token; a token of white space before them goes too."""
+    low, high = offsets[first - 1] if first else (0, 0)
+    if high > low and not text[low:high].strip():
+        first -= 1
+    gap = ids[last : last + 1]
+    return Gapped(np.concatenate([ids[:first], gap, ids[last + 1 :]]), first)
+
+
+def candidate_ids(
+    loaded: Loaded, labels: Sequence[str], space: str, spaced: bool, name: str = ""
+) -> Candidates:
+    """Tokens of every label, without special tokens.
+
+    `space` none: tokenised alone. auto: as after a space where the gap has one in front (`spaced`).
+    Labels with an unknown token are kept and named. Raises ValueError for one without tokens.
+    """
+    if space not in SPACES:
+        raise ValueError(f"candidate_space {space!r}; legal: {', '.join(SPACES)}")
+    # the space belongs to the label, also where it is a token of its own
+    after = space == "auto" and spaced
+    texts = [" " * after + label for label in labels]
+    found = Candidates([])
+    unknown = loaded.tokenizer.unk_token_id
+    for index, own in enumerate(pieces(loaded.tokenizer, texts, starts=not after)):
+        if not own:
+            raise ValueError(
+                f"candidate {index} of set {name!r} ({labels[index]!r}) has no tokens; "
+                "leave it out of the set"
+            )
+        if unknown is not None and unknown in own:
+            found.unknown.append(labels[index])
+        found.ids.append(np.array(own, dtype=np.int64))
+    return found

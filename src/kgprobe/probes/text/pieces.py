@@ -1,0 +1,99 @@
+"""Pieces of a text as token ids, as they would stand behind other text, and what goes around."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kgprobe.probes.models.load import Loaded, ModelError
+from kgprobe.probes.text.encode import bos_prefix
+
+#: Put before a piece and taken away again, so that its first word is tokenised like one within a
+#: text: tokenizers that add a blank to the start of a text would change it otherwise.
+LEADS = (".", "a", "1")
+
+
+def pieces(
+    tokenizer: Any, texts: Sequence[str], starts: bool = False, offsets: bool = False
+) -> list[Any]:
+    """Ids of every text without special tokens; with `offsets` (ids, character spans).
+
+    Unless it `starts` a text, a piece is tokenised as behind other text: " word" and "word" are
+    then the word with and without its blank.
+    """
+    found: list[tuple[list[int], list[tuple[int, int]]]] = [([], [])] * len(texts)
+    waiting = [i for i, text in enumerate(texts) if text]
+    for lead in ("",) if starts else (*LEADS, ""):
+        if not waiting:
+            break
+        coded = tokenizer(
+            [lead + texts[i] for i in waiting], add_special_tokens=False,
+            return_offsets_mapping=True, return_attention_mask=False,
+        )  # fmt: skip
+        refused = []
+        pairs = zip(waiting, coded["input_ids"], coded["offset_mapping"], strict=True)
+        for i, ids, spans in pairs:
+            first = sum(end <= len(lead) for _, end in spans) if lead else 0
+            if lead and (not first or (first < len(ids) and spans[first][0] < len(lead))):
+                refused.append(i)  # the lead has melted into the piece: try another
+                continue
+            kept = spans[first:] if offsets else []
+            own = [(max(a - len(lead), 0), b - len(lead)) for a, b in kept]
+            found[i] = (list(ids[first:]), own)
+        waiting = refused
+    return found if offsets else [ids for ids, _ in found]
+
+
+@dataclass
+class Frame:
+    """Special tokens around one or two segments, and their token types (`typed`: used at all)."""
+
+    front: list[int]
+    middle: list[int] = field(default_factory=list)
+    back: list[int] = field(default_factory=list)
+    types_front: list[int] = field(default_factory=list)
+    types_middle: list[int] = field(default_factory=list)
+    types_back: list[int] = field(default_factory=list)
+    types: tuple[int, int] = (0, 0)
+    typed: bool = False
+    prefix_space: bool = False
+
+
+def frame(loaded: Loaded, separated: bool, released: bool = False) -> Frame:
+    """What the tokenizer puts around a text or a pair of texts; causal: what the BOS policy says.
+
+    Raises ModelError for a pair where the tokenizer has no separator.
+    """
+    tokenizer = loaded.tokenizer
+    if loaded.spec.kind == "causal":
+        front = bos_prefix(loaded)[0].tolist()
+        return Frame(front, types_front=[0] * len(front), prefix_space=released)
+    ids, types, words = _specials(tokenizer, ["a", "a"] if separated else ["a"])
+    gap = [i for i in range(words[0], words[-1]) if i not in words]
+    middle, types_middle = [ids[i] for i in gap], [types[i] for i in gap]
+    typed = any(types) and separated
+    if separated and not middle:
+        # the tokenizer knows no pairs: one separator, and no types that the model never saw
+        if tokenizer.sep_token_id is None:
+            raise ModelError(f"{loaded.spec.model}: its tokenizer has no separator for [SEP]")
+        ids, types, words = _specials(tokenizer, ["a"])
+        middle, types_middle, typed = [int(tokenizer.sep_token_id)], [0], False
+    first, last = words[0], words[-1]
+    if typed and released:
+        types_middle = [1] * len(middle)
+    return Frame(
+        ids[:first], middle, ids[last + 1 :], types[:first], types_middle, types[last + 1 :],
+        (types[first], types[last]), typed, released and byte_level(tokenizer),
+    )  # fmt: skip
+
+
+def _specials(tokenizer: Any, texts: Sequence[str]) -> tuple[list[int], list[int], list[int]]:
+    """(ids, token types, places of the tokens that are not special) of a text or a pair."""
+    coded = tokenizer(*texts, return_special_tokens_mask=True, return_token_type_ids=True)
+    types = coded.get("token_type_ids") or [0] * len(coded["input_ids"])
+    words = [i for i, mark in enumerate(coded["special_tokens_mask"]) if not mark]
+    return list(coded["input_ids"]), list(types), words
+
+
+def byte_level(tokenizer: Any) -> bool:
+    """Whether tokens are sequences of bytes with a mark for the blank, as in GPT-2."""
+    return '"ByteLevel"' in tokenizer.backend_tokenizer.to_str()

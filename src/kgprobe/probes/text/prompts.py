@@ -1,0 +1,272 @@
+"""Prompts with trigger tokens as token ids (autoprompt.md, section 3).
+
+    {sub} [T] [T] [T] [P] .          `Template`: text with slots
+    [CLS] Paris t1 t2 t3 [MASK] . [SEP]      `encode`: ids, where the triggers are, where to read
+
+A trigger is a list of ids and no text, so that no text of the whole prompt exists: the pieces
+between triggers are tokenised each with the spacing that the full text has.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kgprobe.probes.models.batching import Ints
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.text.gaps import SENTINEL
+from kgprobe.probes.text.pieces import Frame, frame, pieces
+from kgprobe.probes.text.single_tokens import LabelError as LabelError
+from kgprobe.probes.text.single_tokens import label_pieces as label_pieces
+from kgprobe.probes.text.single_tokens import label_token as label_token
+from kgprobe.templates import ANSWER, SEPARATOR, TRIGGER, Parsed, Template, TemplateError
+
+HABITS = ("default", "released")
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Prompts of one template as ids, special tokens included.
+
+    `rows` hold the initial token at the `triggers` (n x m positions). `places` (n) are the
+    positions whose output predicts [P]: the mask or sentinel itself, for causal models the last
+    token. `types` are token types where the model wants them; `cut` examples lost words.
+    """
+
+    rows: list[Ints]
+    triggers: Ints
+    places: Ints
+    types: list[Ints] | None = None
+    cut: int = 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def filled(self, trigger: Sequence[int]) -> list[Ints]:
+        """The rows with these ids at the trigger positions, in their order."""
+        if len(trigger) != self.triggers.shape[1]:
+            raise ValueError(
+                f"{len(trigger)} trigger tokens for a template with {self.triggers.shape[1]}"
+            )
+        found = [row.copy() for row in self.rows]
+        for row, places in zip(found, self.triggers, strict=True):
+            row[places] = trigger
+        return found
+
+
+def initial_token(loaded: Loaded) -> int:
+    """What every trigger starts as: the mask; for models without one the token ` the`, else EOS.
+
+    Source: section 3, Initialisation, and section 6.
+    """
+    if loaded.spec.kind == "masked":
+        return int(loaded.tokenizer.mask_token_id)
+    found = pieces(loaded.tokenizer, [" the"])[0]
+    unknown = loaded.tokenizer.unk_token_id
+    if len(found) == 1 and found[0] != unknown:
+        return int(found[0])
+    if loaded.tokenizer.eos_token_id is None:
+        raise TemplateError(f"{loaded.spec.model}: no initial trigger token; give one by its id")
+    return int(loaded.tokenizer.eos_token_id)
+
+
+def trigger_pieces(
+    loaded: Loaded, template: Template, text: str, habits: str = "default"
+) -> list[int]:
+    """The ids of a trigger written as text, as they would stand in the template.
+
+    Behind other text its first word has its blank; a trigger that opens the template (or its second
+    segment) is encoded as the start of a text, with a blank where `encode` puts one.
+    """
+    starts = template.opened
+    blank = not starts
+    if template.layout[0] == TRIGGER:
+        blank = frame(loaded, template.separated, habits == "released").prefix_space
+    found: list[int] = pieces(loaded.tokenizer, [" " * blank + text.strip()], starts)[0]
+    return found
+
+
+def encode(
+    loaded: Loaded,
+    template: Template,
+    fields: Sequence[Mapping[str, str]],
+    initial: int | None = None,
+    truncate: str = "",
+    habits: str = "default",
+) -> Encoded:
+    """The prompts of all examples; special tokens as the tokenizer or the BOS policy adds them.
+
+    `truncate` names the field that loses words from its end where a prompt is too long. Under
+    `habits: released` byte-level BPE reads a blank before the text, and the first separator has
+    token type 1 (sections 3 and 10); by default both are as the tokenizer has them. Raises
+    TemplateError for an unknown field, ValueError for a prompt that is too long.
+    """
+    if habits not in HABITS:
+        raise ValueError(f"habits {habits!r}; legal: {', '.join(HABITS)}")
+    if template.kind != loaded.spec.kind:
+        raise TemplateError(
+            f"template {template.text!r} is for {template.kind} models, "
+            f"{loaded.spec.model} is {loaded.spec.kind}"
+        )
+    _check_fields(template, fields, truncate)
+    borders = frame(loaded, template.separated, habits == "released")
+    token = initial_token(loaded) if initial is None else initial
+    rows = _assembled(loaded, template, fields, token, borders)
+    long = [i for i, row in enumerate(rows) if len(row.ids) > loaded.limit]
+    if long and not truncate:
+        raise ValueError(
+            f"example {long[0]}: {len(rows[long[0]].ids)} tokens, {loaded.spec.model} takes "
+            f"{loaded.limit} ({len(long)} examples are too long); name the field to cut: truncate"
+        )
+    for i in long:
+        rows[i] = _shortened(loaded, template, fields[i], token, borders, truncate, i)
+    return Encoded(
+        [r.ids for r in rows],
+        np.array([r.triggers for r in rows], dtype=np.int64).reshape(len(rows), template.triggers),
+        np.array([r.place for r in rows], dtype=np.int64),
+        [r.types for r in rows] if borders.typed else None,
+        len(long),
+    )
+
+
+@dataclass
+class _Row:
+    ids: Ints
+    types: Ints
+    triggers: list[int]
+    place: int
+
+
+def _check_fields(template: Template, fields: Sequence[Mapping[str, str]], truncate: str) -> None:
+    if truncate and truncate not in template.fields:
+        raise TemplateError(
+            f"truncate {truncate!r}: template {template.text!r} has the fields "
+            f"{', '.join(template.fields)}"
+        )
+    for number, own in enumerate(fields):
+        missing = [name for name in template.fields if name not in own]
+        if missing:
+            raise TemplateError(
+                f"template {template.text!r}: example {number} has no field {missing[0]!r}; "
+                f"legal: {', '.join(sorted(own))}"
+            )
+
+
+def _assembled(
+    loaded: Loaded,
+    template: Template,
+    fields: Sequence[Mapping[str, str]],
+    token: int,
+    borders: Frame,
+) -> list[_Row]:
+    gap = {"masked": loaded.tokenizer.mask_token, "seq2seq": SENTINEL}.get(template.kind, "")
+    gap_id = loaded.tokenizer.convert_tokens_to_ids(gap) if gap else -1
+    pieced: list[Sequence[tuple[Ints, int] | None]] = []
+    for number, part in enumerate(template.layout):
+        if not isinstance(part, Parsed):
+            pieced.append([None] * len(fields))
+            continue
+        filled = [template.filled(number, {**own, ANSWER: gap}) for own in fields]
+        blank = " " if borders.prefix_space and number == 0 else ""
+        # a blank in front of the text moves the gap's end along
+        ends = [-1 if end < 0 else end + len(blank) for _, end in filled]
+        texts = [blank + text.lstrip(" ") if blank else text for text, _ in filled]
+        pieced.append(_with_gap(loaded, texts, ends, template.starts(number), gap_id, template))
+    return [_row(template, [own[i] for own in pieced], token, borders) for i in range(len(fields))]
+
+
+def _with_gap(
+    loaded: Loaded,
+    texts: Sequence[str],
+    ends: Sequence[int],
+    starts: bool,
+    gap_id: int,
+    template: Template,
+) -> list[tuple[Ints, int]]:
+    """Ids of every text, and which of them is the gap that ends at this character (-1: none)."""
+    coded = pieces(loaded.tokenizer, texts, starts, offsets=True)
+    found = []
+    for (ids, offsets), end in zip(coded, ends, strict=True):
+        own = np.array(ids, dtype=np.int64)
+        place = -1
+        if end >= 0:
+            # by position: the fields may hold masks of their own
+            hits = [k for k, (_, b) in enumerate(offsets) if b == end and own[k] == gap_id]
+            if not hits:
+                raise TemplateError(
+                    f"template {template.text!r}: [P] is no token of its own in {texts[0][:60]!r}"
+                )
+            place = hits[0]
+        found.append((own, place))
+    return found
+
+
+def _row(
+    template: Template,
+    pieced: Sequence[tuple[Ints, int] | None],
+    token: int,
+    borders: Frame,
+) -> _Row:
+    ids, types = list(borders.front), list(borders.types_front)
+    triggers: list[int] = []
+    place, second = -1, False
+    for part, own in zip(template.layout, pieced, strict=True):
+        if part == SEPARATOR:
+            ids += borders.middle
+            types += borders.types_middle
+            second = True
+            continue
+        if part == TRIGGER:
+            triggers.append(len(ids))
+            added = [token]
+        elif own is None:  # [P] of a causal model is not fed
+            assert part == ANSWER
+            continue
+        else:
+            place = len(ids) + own[1] if own[1] >= 0 else place
+            added = own[0].tolist()
+        ids += added
+        types += [borders.types[second]] * len(added)
+    if template.kind == "causal":
+        place = len(ids) - 1
+        if place < 0:
+            raise TemplateError(
+                f"template {template.text!r}: an example leaves nothing to read before [P]; "
+                "use a BOS policy that adds a token"
+            )
+    ids += borders.back
+    types += borders.types_back
+    return _Row(np.array(ids, dtype=np.int64), np.array(types, dtype=np.int64), triggers, place)
+
+
+def _shortened(
+    loaded: Loaded,
+    template: Template,
+    fields: Mapping[str, str],
+    token: int,
+    borders: Frame,
+    truncate: str,
+    number: int,
+) -> _Row:
+    """The prompt with as many words of the field `truncate` as fit, found by halving."""
+    words = fields[truncate].split()
+
+    def attempt(kept: int) -> _Row:
+        own = {**fields, truncate: " ".join(words[:kept])}
+        return _assembled(loaded, template, [own], token, borders)[0]
+
+    low, high = 0, len(words)
+    best = attempt(0)
+    if len(best.ids) > loaded.limit:
+        raise ValueError(
+            f"example {number}: {len(best.ids)} tokens without any word of {truncate!r}; "
+            f"{loaded.spec.model} takes {loaded.limit}"
+        )
+    while high - low > 1:
+        middle = (low + high) // 2
+        row = attempt(middle)
+        if len(row.ids) <= loaded.limit:
+            low, best = middle, row
+        else:
+            high = middle
+    return best

@@ -1,0 +1,117 @@
+"""Which candidates a model's tokenizer can spell, and which prompts fit into its window.
+
+Both are asked of the tokenizer and the configuration alone, before any weights are read.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.text.encode import bos_prefix
+from kgprobe.probes.text.gaps import Question, gapped, tokens_with_slots
+from kgprobe.templates import held
+
+UNKNOWN = ("keep", "leave_out")
+#: too long prompts of one relation that are told in full
+SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The options of a set that are ranked, their places in the whole set, and those left out."""
+
+    labels: list[str]
+    places: list[int]
+    left_out: list[str]
+
+    @property
+    def new(self) -> dict[int, int]:
+        """Place in the whole set -> place among those that are ranked."""
+        return {old: place for place, old in enumerate(self.places)}
+
+
+def rankable(
+    loaded: Loaded, options: Mapping[str, Sequence[str]], unknown: str = "keep"
+) -> dict[str, Kept]:
+    """The options of every set that the model's tokenizer can spell.
+
+    One without tokens is left out; under `unknown` leave_out one with an unknown token, too.
+    """
+    if unknown not in UNKNOWN:
+        raise ValueError(f"unknown_candidates {unknown!r}; legal: {', '.join(UNKNOWN)}")
+    found = {}
+    mark = loaded.tokenizer.unk_token_id
+    for name, labels in options.items():
+        coded = loaded.tokenizer(list(labels), add_special_tokens=False)["input_ids"]
+        out = [
+            not ids or (unknown == "leave_out" and mark is not None and mark in ids)
+            for ids in coded
+        ]
+        found[name] = Kept(
+            [label for label, gone in zip(labels, out, strict=True) if not gone],
+            [place for place, gone in enumerate(out) if not gone],
+            [label for label, gone in zip(labels, out, strict=True) if gone],
+        )
+    return found
+
+
+def left_out(kept: Mapping[str, Kept]) -> dict[str, list[str]]:
+    """The candidates that are not ranked, by set, for the record."""
+    return {name: own.left_out for name, own in kept.items() if own.left_out}
+
+
+def check_windows(
+    loaded: Loaded,
+    asked: Mapping[str, Sequence[Question]],
+    options: Mapping[str, Sequence[str]],
+    space: str = "none",
+    most: int | None = None,
+) -> None:
+    """Raise one ValueError that names the prompts of every relation that cannot be asked.
+
+    `asked` are questions by relation. A prompt must fit the model's window with the longest
+    candidate in its gap (`most`: a smaller window), and hold no gap but its own.
+    """
+    limit = min(loaded.limit, most or loaded.limit)
+    longest = {name: _longest(loaded, labels) for name, labels in options.items()}
+    lines = []
+    for relation, questions in asked.items():
+        wrong = []
+        for question in questions:
+            label, size = longest[question.candidates]
+            try:
+                length = _length(loaded, question, label, size, space)
+            except ValueError as error:
+                wrong.append(str(error))
+                continue
+            if length > limit:
+                text = held(question.before, "_") + "[gap]" + held(question.after, "_")
+                wrong.append(
+                    f"item {question.item}, template {question.template}: {length} tokens with "
+                    f"{label!r} in the gap, {limit} are allowed: {text[:60]!r}; shorten the "
+                    "subject's label or the template, or take a model with a longer window"
+                )
+        lines += [f"{relation}: {message}" for message in wrong[:SHOWN]]
+        if len(wrong) > SHOWN:
+            lines.append(f"{relation}: ... and {len(wrong) - SHOWN} more")
+    if lines:
+        raise ValueError(f"{loaded.spec.model} cannot be asked all prompts\n" + "\n".join(lines))
+
+
+def _longest(loaded: Loaded, labels: Sequence[str]) -> tuple[str, int]:
+    """(candidate of most tokens, how many)."""
+    if not labels:
+        return "", 1
+    coded = loaded.tokenizer(list(labels), add_special_tokens=False)["input_ids"]
+    size, place = max((len(ids), -place) for place, ids in enumerate(coded))
+    return labels[-place], size
+
+
+def _length(loaded: Loaded, question: Question, label: str, size: int, space: str) -> int:
+    """Tokens of a prompt with so many masks, or with the label in the gap (causal)."""
+    if loaded.spec.kind == "causal":
+        ((ids, _),) = tokens_with_slots(loaded, [question.before + label + question.after])
+        return len(bos_prefix(loaded)[0]) + len(ids)
+    (row,) = gapped(loaded, [question], space, any_length=True)
+    # a sentinel model decodes the candidate: only the sentence must fit
+    return len(row.ids) + (size - 1 if loaded.spec.kind == "masked" else 0)

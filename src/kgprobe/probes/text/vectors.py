@@ -1,0 +1,83 @@
+"""Vectors in place of words: models that read vectors at ids beyond their vocabulary.
+
+Row k of the inserted vectors stands where the embedding of the id V + k would stand (`gaps`).
+Nothing is added to the model: a hook on the input embedding puts the vectors in, so that position
+and type embeddings and layer norms apply as usual, and the softmax stays that of the vocabulary.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.functional import linear
+
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.text.gaps import rows_of_embedding
+
+#: The vectors to insert (slots x embedding width), or what makes them anew for every pass.
+Vectors = torch.Tensor | Callable[[], torch.Tensor]
+
+
+@contextlib.contextmanager
+def inserted(loaded: Loaded, vectors: Vectors, in_softmax: int | None = None) -> Iterator[None]:
+    """While open, ids from V on read `vectors` (row id - V) at the model's input embedding.
+
+    `in_softmax` appends the logits of the vectors from this one on to the head's (`softmax_rows:
+    all`: what a model with tied embeddings does after new tokens were added to it).
+    Gradients reach the vectors alone.
+    """
+    size = rows_of_embedding(loaded)
+    stack: list[Any] = []
+
+    def lower(module: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        stack.append(given[0])
+        return (torch.where(given[0] < size, given[0], 0), *given[1:])
+
+    def put(module: Any, given: tuple[Any, ...], found: Any) -> Any:
+        ids = stack.pop()
+        rows = vectors() if callable(vectors) else vectors
+        chosen = rows.to(found.dtype)[(ids - size).clamp(min=0)]
+        return torch.where((ids >= size)[..., None], chosen, found)
+
+    handles = []
+    for module in embedding_modules(loaded.model):
+        handles += [module.register_forward_pre_hook(lower), module.register_forward_hook(put)]
+    if in_softmax is not None:
+        handles.append(_tied_output(loaded).register_forward_hook(_appending(vectors, in_softmax)))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _appending(vectors: Vectors, start: int) -> Callable[..., Any]:
+    def append(module: Any, given: tuple[Any, ...], found: Any) -> Any:
+        rows = vectors() if callable(vectors) else vectors
+        return torch.cat([found, linear(given[0], rows[start:].to(found.dtype))], dim=-1)
+
+    return append
+
+
+def _tied_output(loaded: Loaded) -> nn.Linear:
+    output = loaded.model.get_output_embeddings()
+    weight = loaded.model.get_input_embeddings().weight
+    if not isinstance(output, nn.Linear) or output.weight.data_ptr() != weight.data_ptr():
+        raise ValueError(
+            f"{loaded.spec.model}: softmax_rows 'all' needs an output that is tied to the input "
+            "embedding; use softmax_rows 'vocabulary'"
+        )
+    return output
+
+
+def embedding_modules(model: Any) -> list[nn.Embedding]:
+    """Every module that looks ids up in the input embedding: encoder and decoder share it."""
+    main = model.get_input_embeddings()
+    shared = [
+        m
+        for m in model.modules()
+        if isinstance(m, nn.Embedding) and m.weight.data_ptr() == main.weight.data_ptr()
+    ]
+    return shared if any(m is main for m in shared) else [main, *shared]

@@ -1,0 +1,1348 @@
+"""The configuration: every key with its type, its default, its legal values and what it means.
+
+A class is a section, a field a key, the text below a field its meaning. `kgprobe.config` makes of
+them the JSON schema, the table in config/README.md and config/config.yaml, and refuses what they do
+not allow. The defaults are the full rebuild. `null` (None) leaves a choice open.
+
+Rules hand sections to scripts as plain values (`dataclasses.asdict`), complete, and a script builds
+its section again with `typed`. So a number depends on what a rule hands over and on nothing here.
+
+Sources: BEAR is Wiland et al. 2024, OntoProbe Wu et al. 2023, KG attributes Mruthyunjaya et al.
+2023, AutoPrompt Shin et al. 2020; "ours" marks what no paper states.
+"""
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+
+@dataclass(frozen=True)
+class Range:
+    """Legal numbers: from `least` to `most`, with `inside` neither end itself."""
+
+    least: float | None = None
+    most: float | None = None
+    inside: bool = False
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Legal texts: a regular expression, and in words what it asks for."""
+
+    regex: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Length:
+    """Legal lists: so many elements, without repetition where they are `distinct`."""
+
+    least: int = 0
+    most: int | None = None
+    distinct: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """A mapping of some keys of this section; what is not given is decided elsewhere."""
+
+    section: str
+
+
+Count = Annotated[int, Range(1)]
+Natural = Annotated[int, Range(0)]
+Share = Annotated[float, Range(0, 1)]
+Inner = Annotated[float, Range(0, 1, inside=True)]
+Positive = Annotated[float, Range(0, inside=True)]
+Amount = Annotated[float, Range(0)]
+Url = Annotated[str, Pattern(r"^https?://", "an address http(s)://...")]
+Snapshot = Annotated[
+    str, Pattern(r"^[A-Za-z0-9][A-Za-z0-9._-]*$", "letters, digits, dots, - and _")
+]
+Language = Annotated[
+    str, Pattern(r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$", "a language code such as en or mul")
+]
+#: Of labels, best first: Wikidata deletes `en` labels that equal the `mul` one.
+LANGUAGES = ("en", "mul")
+Relation = Annotated[str, Pattern(r"^P[1-9][0-9]*$", "a property such as P31")]
+Variable = Annotated[str, Pattern(r"^[A-Z_][A-Z0-9_]*$", "a name of an environment variable")]
+Mode = Literal["default", "paper", "released"]
+Graph = Literal["world", "triples", "trex"]
+Overlap = Literal["error", "remove_train", "keep"]
+
+_FIGSHARE = "https://api.figshare.com/v2/file/download/8760241"
+_GITHUB = "https://github.com"
+
+
+# -- sources --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is made once, below one name. Two runs never touch each other's files."""
+
+    name: Annotated[str, Pattern(r"^[A-Za-z0-9_-]+$", "letters, digits, - and _")] = "full"
+    """folder below results/ and logs/; every file that is laid over config.yaml gives its own"""
+
+
+@dataclass(frozen=True)
+class Sheets:
+    """The two sheets, described below."""
+
+    models: str = "config/models.tsv"
+    """what models there are"""
+    experiments: str = "config/experiments.tsv"
+    """what runs"""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A graph that is asked in SPARQL."""
+
+    access: Literal["live", "local", "embedded"] = "live"
+    """`live`: the `endpoint` named; `local`: `files` served by a local endpoint; `embedded`: the
+    world in resources/world, served the same way"""
+    endpoint: str = "dbpedia"
+    """name of the endpoint: wdqs, qlever, dbpedia, or local"""
+    snapshot: Snapshot = "2026-11"
+    """folder below `data` that the answers are kept in; a finished snapshot is never overwritten"""
+    files: tuple[str, ...] = ()
+    """RDF files, where access is local"""
+
+
+@dataclass(frozen=True)
+class Dbpedia(Endpoint):
+    """DBpedia, or a part of it."""
+
+    most_instances: Count = 10000
+    """instances that are pulled of a class; of a larger one about so many, those whose IRI has the
+    lowest hash"""
+
+
+@dataclass(frozen=True)
+class Wikidata(Endpoint):
+    """Wikidata, or a part of it."""
+
+    endpoint: str = "wdqs"
+    """name of the endpoint: wdqs, qlever, dbpedia, or local"""
+    statements: Literal["facts", "facts_truthy"] = "facts"
+    """the query for facts: with ranks, or for files that hold best-rank statements only"""
+    large: Annotated[tuple[Literal["sitelinks", "dump"], ...], Length(distinct=True)] = (
+        "sitelinks",
+        "dump",
+    )
+    """ways out, in this order, for a relation with more subjects than an endpoint can be asked for
+    (`most_rows` in resources/endpoints.tsv): `sitelinks` asks only for subjects with
+    `bear.min_sitelinks`, `dump` takes it from the `dump` named. Where none suffices, it is
+    left out, and coverage.parquet, the report and the end of the run say so"""
+    dump: str = ""
+    """name of the dump (sources.dumps) that such relations are taken from, or empty"""
+    holds: tuple[Literal["bear"], ...] = ()
+    """released sets that were merged into the files: the report then says that agreement with them
+    is by construction"""
+
+
+@dataclass(frozen=True)
+class Triples:
+    """A graph as one table of triples with a table of labels."""
+
+    path: str = "data/triples/triples.parquet"
+    """parquet table with the columns s, p, o (Wikidata ids)"""
+    labels: str = "data/triples/entity_labels.tsv"
+    """tab-separated table with the columns qid, label"""
+
+
+@dataclass(frozen=True)
+class Trex:
+    """T-REx, the alignments of Wikipedia and Wikidata (KG attributes, section 2)."""
+
+    access: Literal["live", "local", "embedded"] = "live"
+    """`live`: downloads `url` to `path`; `local`: a folder or zip of T-REx files at `path`;
+    `embedded`: the world's"""
+    path: str = "data/trex/TREx.zip"
+    """file or folder"""
+    url: Url = _FIGSHARE
+    """what is downloaded"""
+    max_bad: Share = 0.001
+    """share of rejected documents above which a file fails; 1 keeps whatever can be read"""
+
+
+@dataclass(frozen=True)
+class Released:
+    """A released data set in one archive."""
+
+    access: Literal["live", "local"] = "live"
+    """`live`: downloads `url`; `local`: what lies in `folder`"""
+    folder: str = ""
+    """where its parts lie"""
+    url: Url = f"{_GITHUB}/lm-pub-quiz/BEAR/archive/ace91fd.zip"
+    """zip archive"""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A zip archive, and what of it is kept."""
+
+    url: Url
+    """address of the zip file"""
+    parts: Annotated[dict[str, Annotated[str, Pattern(".", "a path")]], Length(1)]
+    """name in the folder: path in the archive"""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A data set that is put together from parts of archives (AutoPrompt, sections 3 to 6)."""
+
+    access: Literal["live", "local", "absent"] = "live"
+    """`live`: downloads `archives`; `local`: what lies in `folder`; `absent`: benchmarks of it are
+    refused"""
+    folder: str = ""
+    """where its parts lie"""
+    archives: tuple[Archive, ...] = ()
+    """archives to download"""
+
+
+@dataclass(frozen=True)
+class Dump:
+    """Statements read out of a dump, packed as .gz, .bz2, .zst or not at all."""
+
+    access: Literal["live", "local", "embedded"]
+    """`embedded`: the world as a dump; `local`: `file`; `live`: downloads `url` to `file`"""
+    form: Literal["json", "truthy", "ntriples"]
+    """Wikidata's `json` or `truthy` dump, or DBpedia's `ntriples`"""
+    file: str = ""
+    """the dump; needed where access is local or live"""
+    url: Url | None = None
+    """what is downloaded; needed where access is live"""
+    sha256: Annotated[str, Pattern("^[0-9a-f]{64}$", "64 hexadecimal digits")] | None = None
+    """sum of the file, where one is published"""
+    snapshot: Snapshot | None = None
+    """name of the version; needed where access is live"""
+    relations: tuple[str, ...] | None = None
+    """ids or IRIs; null for BEAR's"""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for keys that the access needs."""
+        needed = {"live": ("file", "url", "snapshot"), "local": ("file",)}.get(self.access, ())
+        if missing := [name for name in needed if not getattr(self, name)]:
+            raise ValueError(f"{', '.join(missing)} missing, needed where access is {self.access}")
+
+
+_SENTIMENT = f"{_GITHUB}/yan-soares/research_embeddings_fine_tuning/archive/" + (
+    "045c5e94572a60c6bd7173e152c897f6b694c5a8.zip"
+)
+
+
+def _lama() -> Parts:
+    """The files of LAMA: facts (trex_original, trex_extend), templates (relations.jsonl,
+    optiprompt), words (vocab) and wordings (lpaqa, autoprompt_published)."""
+    soft = f"{_GITHUB}/hiaoxui/soft-prompts/archive/eb9047e134de25dd9442dc2a809652814a005b4d.zip"
+    known = {"relations.jsonl": "LAMA_relations.jsonl", "optiprompt": ""}
+    words = ("common_vocab_cased.txt", "common_vocab_cased_rob.txt")
+    where = "relation_metainfo"
+    return Parts(
+        folder="data/lama",
+        archives=(
+            Archive(soft, {"trex_original": "db/trex_original", "trex_extend": "db/trex_extend"}),
+            Archive(
+                f"{_GITHUB}/princeton-nlp/OptiPrompt/archive/9450bc9.zip",
+                {name: f"{where}/{path}".rstrip("/") for name, path in known.items()},
+            ),
+            Archive(
+                f"{_GITHUB}/taylorshin/LAMA/archive/66481b7.zip",
+                {f"vocab/{name}": name for name in words},
+            ),
+            Archive(f"{_GITHUB}/jzbjyb/LPAQA/archive/3204221.zip", {"lpaqa": "prompt"}),
+            Archive(
+                f"{_GITHUB}/ucinlp/autoprompt/archive/d637675.zip",
+                {"autoprompt_published": "prompts"},
+            ),
+        ),
+    )
+
+
+def _sentences() -> Parts:
+    url = f"{_GITHUB}/ucinlp/autoprompt/archive/965e0909badb1ade47a6fd3c05dad4615355e2e8.zip"
+    return Parts(
+        folder="data/trex_sentences", archives=(Archive(url, {"TREx_all": "data/TREx_all"}),)
+    )
+
+
+def _sst2() -> Parts:
+    names = [f"sentiment-{split}" for split in ("train", "dev", "test")]
+    parts = {name: f"SST/binary/{name}" for name in names}
+    return Parts(folder="data/sst2", archives=(Archive(_SENTIMENT, parts),))
+
+
+def _sick() -> Parts:
+    names = ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
+    parts = {name: name for name in names}
+    return Parts(folder="data/sick", archives=(Archive(_SENTIMENT, parts),))
+
+
+DumpName = Annotated[
+    str,
+    Pattern(
+        r"^(?!(wikidata|dbpedia|world|trex|bear)$)[a-z][a-z0-9_]*$",
+        "small letters, digits and _, not the name of another source",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What comes in from outside, and how. `${NAME}` in a path is an environment variable."""
+
+    endpoints: str = "resources/endpoints.tsv"
+    """table of the public endpoints and of the limits that are kept towards them"""
+    wikidata: Wikidata = Wikidata()
+    """facts, and one half of the ontology"""
+    dbpedia: Dbpedia = Dbpedia()
+    """the other half"""
+    triples: Triples = Triples()
+    """a graph as one table, for `attributes.graph: triples`"""
+    trex: Trex = Trex()
+    """T-REx, for `attributes.graph: trex`"""
+    bear: Released = Released(folder="data/bear/ace91fd")
+    """where `BEAR/` and `BEAR-big/` lie: the data of 725b4e3, which lm-pub-quiz downloads, and
+    relation_info.json"""
+    ontoprobe: Released = Released(
+        folder="data/ontoprobe/cc95300",
+        url=f"{_GITHUB}/vickywu1022/OntoProbe-PLMs/archive/cc95300.zip",
+    )
+    """the released ontology and tasks"""
+    lama: Parts = field(default_factory=_lama)
+    """LAMA's facts, words and templates, which searched prompts are tried on"""
+    trex_sentences: Parts = field(default_factory=_sentences)
+    """sentences of facts, for relation extraction"""
+    sst2: Parts = field(default_factory=_sst2)
+    """sentiment of sentences"""
+    sick: Parts = field(default_factory=_sick)
+    """entailment of pairs of sentences"""
+    dumps: dict[DumpName, Dump] = field(default_factory=dict)
+    """statements read out of dumps, beside the pulls, by name. Finished shards lie below `data` and
+    survive a stop; other code reads the dump anew"""
+
+
+# -- knowledge and benchmarks ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ontology:
+    """What of the ontology is taken (OntoProbe, section 2.1)."""
+
+    per_class: Count = 20
+    """instances sampled per class by seeded hash (OntoProbe, section 2.1)"""
+    properties: Count = 50
+    """number of properties chosen by the rule (OntoProbe, section 2.1)"""
+    choice: Literal["rule", "released"] = "rule"
+    """by the rule (domain, range, superproperty, most statements), or the 52 released ones"""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of each part."""
+
+    train: Natural = 0
+    """rows to train on"""
+    dev: Natural = 0
+    """rows to choose by"""
+    test: Natural = 0
+    """rows to score"""
+
+
+Schemes = Literal["manual+manual", "manual+soft", "soft+manual", "soft+soft"]
+
+
+@dataclass(frozen=True)
+class Soft:
+    """Soft prompts and reasoning (OntoProbe, sections 3.1.1 and 3.2.1, appendix A). One prompt is
+    trained per task for every combination that the kind of model has."""
+
+    seeds: Count = 3
+    """runs of each training"""
+    epochs: Count = 100
+    """passes over the training rows"""
+    batch: Count = 8
+    """rows of a step: 8 + 2 of the ten training rows"""
+    losses: Annotated[tuple[Literal["bce", "nll"], ...], Length(1, distinct=True)] = ("bce", "nll")
+    """under `bce` causal and seq2seq models run every candidate in every step, under `nll` the
+    golds alone"""
+    masks: Annotated[tuple[Literal["multi", "single"], ...], Length(1, distinct=True)] = (
+        "multi",
+        "single",
+    )
+    """a mask for every token of a candidate, or one"""
+    poolings: Annotated[tuple[Literal["mean", "max", "first"], ...], Length(1, distinct=True)] = (
+        "mean",
+        "max",
+        "first",
+    )
+    """of the tokens of a candidate (OntoProbe, section 3.1.2)"""
+    schemes: Annotated[tuple[Schemes, ...], Length(1, distinct=True)] = (
+        "manual+manual",
+        "manual+soft",
+        "soft+manual",
+        "soft+soft",
+    )
+    """of reasoning: template+conjunction"""
+    tuning: Count | None = None
+    """epochs of the conjunctions; null for `epochs`"""
+    rows: Count | None = None
+    """most test rows of each rule; null for all"""
+
+
+RunName = Annotated[str, Pattern("^[a-z][a-z0-9_ ]*$", "small letters, digits, _ and blanks")]
+
+
+@dataclass(frozen=True)
+class Ontoprobe:
+    """OntoProbe: memorising and reasoning over ontological knowledge."""
+
+    mode: Mode = "default"
+    """sets every point where the paper and its code disagree; the report lists them with their
+    values in each mode and where they take effect"""
+    switches: dict[str, str] = field(default_factory=dict)
+    """single points by name (values are text): what benchmarks/ontoprobe/modes.py lists. Those of
+    the tables (`tp_rows`, `recall`, `ties`, `select`, `premise`, `mc_split`, `average`) need no new
+    answers; `item_limit` cuts what written templates ask of TP and SCO, soft prompts ask every
+    row"""
+    beside: dict[RunName, str] = field(default_factory=dict)
+    """name: results folder of another finished run of the same experiments under another mode or
+    other switches; its Table 4 then stands beside this one's, with the switches that differ"""
+    lite: Rows = Rows(0, 5, 20)
+    """rows of each part per task in the lite sets (options scored as sentences)"""
+    lite_options: Natural = 0
+    """options kept beside the golds in the lite sets, 0 for all"""
+    soft: Soft = Soft()
+    """soft prompts and reasoning"""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a BEAR set is (BEAR, section 3)."""
+
+    total: Count = 600
+    """instances per relation"""
+    max_answers: Annotated[int, Range(2)] = 100
+    """most options of a relation"""
+    one_to_one: Annotated[int, Range(2)] = 194
+    """instances of a one-to-one relation"""
+
+
+@dataclass(frozen=True)
+class Bear:
+    """Construction of BEAR sets from a pull (BEAR, section 3)."""
+
+    popularity: Literal["sitelinks", "statements"] = "sitelinks"
+    """sitelinks, or the number of pulled statements that an entity stands in, for sources
+    without"""
+    min_sitelinks: Natural = 5
+    """entities below it are dropped"""
+    min_answers: Annotated[int, Range(2)] = 5
+    """a relation with fewer feasible answers is dropped and reported"""
+    single_valued: Literal["best_rank", "all_ranks"] = "best_rank"
+    """one object among best-rank statements, or among all that are not deprecated"""
+    inverse_unique: bool = True
+    """one-to-one relations: the object has one subject in the pull"""
+    overlap: Literal["contains", "words", "none"] = "contains"
+    """when names of answer and subject overlap"""
+    spares: Natural = 2
+    """instances kept in reserve per answer"""
+    big: Size = Size()
+    """BEAR-big (BEAR, section 3)"""
+    lite: Size = Size(150, 25, 60)
+    """BEAR (BEAR, section 3)"""
+
+
+@dataclass(frozen=True)
+class ReleasedRows:
+    """Which part of the released BEAR sets is scored."""
+
+    instances_per_relation: Count | None = None
+    """first n rows of every relation; null is all"""
+    templates: Annotated[tuple[Annotated[int, Range(0, 2)], ...], Length(1, distinct=True)] = (
+        0,
+        1,
+        2,
+    )
+    """which of the three templates"""
+
+
+@dataclass(frozen=True)
+class Pools:
+    """Rows of the world's ontology that control models are taught from."""
+
+    TP: Natural = 200
+    """types of instances"""
+    SCO: Natural = 80
+    """superclasses"""
+
+
+Attribute = Literal[
+    "symmetry",
+    "asymmetry",
+    "bidirectional",
+    "hierarchy",
+    "composite",
+    "paths",
+    "entity_centric",
+    "bias",
+    "ambiguous",
+]
+#: each names a module of benchmarks/attributes and a section of `attributes`
+ATTRIBUTES: tuple[str, ...] = get_args(Attribute)
+
+
+@dataclass(frozen=True)
+class Control:
+    """Control models (ours): what they are taught depends on the config alone, on no row of the
+    sheet."""
+
+    pool: Annotated[int, Range(10)] = 1500
+    """embedded facts to teach from: those of the sampled examples of `attributes`, whole examples
+    at once, then those that `world_big` asks about, then others by hash"""
+    attributes: Annotated[tuple[Attribute, ...], Length(distinct=True)] = get_args(Attribute)
+    """attributes whose sampled examples are taught first, where `attributes.graph` is the world"""
+    ontology: Pools = Pools()
+    """types and superclasses of the world's ontology to teach from, beside the facts"""
+    share: Inner = 0.5
+    """share of all these that is taught"""
+    recall: Share = 0.99
+    """training goes on until this share of every kind of lesson (the facts of each benchmark, TP,
+    SCO) is ranked first among the objects of its relation, in every wording taught"""
+    steps: Count | None = None
+    """steps after which less recall is an error; null: the recipe's own number. The learning rate
+    does not depend on it"""
+
+
+# -- answering ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fill:
+    """Method `fill`: what a model writes into a blank (KG attributes, section 4)."""
+
+    k: Count = 10
+    """best tokens and fillings"""
+    strategy: Literal["parallel", "left_to_right", "confidence", "beam"] = "parallel"
+    """how several masks are filled"""
+    beams: Count = 5
+    """beams of the strategy beam"""
+    length: Literal["", "gold", "free"] = ""
+    """as many tokens as the gold, or to the end of the phrase; empty: the kind's own (masked gold,
+    others free)"""
+    most_masks: Count = 12
+    """golds of more tokens are left out and counted"""
+    most_tokens: Natural = 0
+    """of a free text; 0: the longest gold and four more"""
+    stops: str = ".\n"
+    """what ends a written text, a dot only where it ends a sentence: a blank and a capital follow,
+    and no single letter, abbreviation or word with dots stands before it (or a word follows that
+    begins sentences). What is scored is the text up to there, `raw` keeps the rest"""
+    instruction: str = ""
+    """before a sentence with [MASK] (API)"""
+    failures: Literal["raise", "leave_out"] = "raise"
+    """a request refused for its content ends the job, or is counted as missing"""
+
+
+Way = Literal["answer", "letter", "text", "stem"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Method `choice`: multiple choice (OntoProbe, section 4). Other golds among the options, the
+    slips of the released prompts and the released split of the premises are switches of
+    `ontoprobe`: `negatives`, `mc_wording`, `mc_split`."""
+
+    ways: Annotated[tuple[Way, ...], Length(1, distinct=True)] = get_args(Way)
+    """generated text, or options scored as letter, as text after the question, in the manual
+    prompt"""
+    options: Annotated[int, Range(2, 26)] = 20
+    """options of a question (OntoProbe, section 4)"""
+    most: Count | None = None
+    """most questions per task; null for 500 of TP and SCO and all others"""
+
+
+@dataclass(frozen=True)
+class Api:
+    """Models of kind `api`, on OpenAI-compatible servers. None of these keys changes an answer."""
+
+    url_variable: Variable = "KGPROBE_API_URL"
+    """environment variable with the base URL"""
+    key_variable: Variable = "KGPROBE_API_KEY"
+    """environment variable with the key"""
+    requests_per_minute: Amount = 0
+    """most requests, 0: no limit"""
+    tokens_per_minute: Amount = 0
+    """most tokens, 0: no limit"""
+    prices: Annotated[tuple[Amount, ...], Length(2, 2)] = (0, 0)
+    """per million prompt and completion tokens"""
+    most: Amount = 0
+    """cost at which a job stops, 0: no limit; an answer that does not say its tokens is charged as
+    many as there can be"""
+    timeout: Positive = 120
+    """seconds"""
+    attempts: Count = 6
+    """tries of a request"""
+    workers: Count = 1
+    """requests at once"""
+    cache: str = "data/api"
+    """folder of the answers"""
+
+
+# -- the nine attributes of a graph ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """Relations that hold both ways (KG attributes, section 3; kg_attributes.md, 3.3)."""
+
+    min_triples: Count = 50
+    """fewest triples of a predicate (paper)"""
+    ratio: Annotated[float, Range(0, 1)] = 0.5
+    """least share of symmetric triples (paper)"""
+    ratio_over: Literal["triples", "pairs"] = "triples"
+    """share of triples, or of unordered pairs"""
+    cap_pairs: Count = 100
+    """most pairs per predicate (paper)"""
+
+
+@dataclass(frozen=True)
+class Asymmetry:
+    """Relations that hold one way (KG attributes, section 3; kg_attributes.md, 3.3)."""
+
+    min_triples: Count = 25
+    """fewest triples of a predicate (paper)"""
+    ratio: Annotated[float, Range(0, 1)] = 0.5
+    """least share of one-way triples (paper)"""
+    cap: Count = 100
+    """most triples per predicate (paper)"""
+    strict: bool = False
+    """no symmetric triple at all"""
+
+
+@dataclass(frozen=True)
+class Bidirectional:
+    """Pairs of inverse relations (KG attributes, section 3; kg_attributes.md, 3.3)."""
+
+    min_triples: Count = 50
+    """fewest triples in the `denominator`"""
+    ratio: Annotated[float, Range(0, 1)] = 0.5
+    """least share of them that both predicates have"""
+    denominator: Literal["min", "max", "first", "second"] = "min"
+    """of the triples of both predicates"""
+    cap: Count = 100
+    """most examples per pair"""
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Chains of classes (KG attributes, section 3; kg_attributes.md, 3.3)."""
+
+    n: Count = 1000
+    """chains (paper)"""
+    direct: Literal["keep", "drop"] = "keep"
+    """chains whose ends are linked as well"""
+    two_up: Literal["own", "same"] = "own"
+    """own template for the inferred row, or the same as P279's"""
+
+
+@dataclass(frozen=True)
+class Composite:
+    """Triangles of relations (KG attributes, section 3; kg_attributes.md, 3.3)."""
+
+    categories: Count = 10
+    """top categories (paper)"""
+    category_relations: tuple[Relation, ...] = ("P31",)
+    """relations that lead to categories"""
+    member: Literal["a", "all", "any"] = "a"
+    """which member of the triangle must be in one"""
+    exclude: tuple[Relation, ...] = ("P31",)
+    """relations left out"""
+    min_combo: Count = 100
+    """a combination of relations is frequent from so many on"""
+    cap: Count = 100
+    """most of a frequent combination (paper)"""
+    keep_rare: bool = True
+    """rarer ones are kept whole"""
+    fallback: Count = 1000
+    """random ones when none is frequent (paper)"""
+    max_out: Count = 2000
+    """edges of a hub that are expanded"""
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Paths of two relations (KG attributes, section 3; kg_attributes.md, 3.3)."""
+
+    categories: Count = 10
+    """top categories (paper)"""
+    category_relations: tuple[Relation, ...] = ("P31",)
+    """relations that lead to categories"""
+    seeds: Count = 50
+    """members of each category that paths begin at (paper)"""
+    exclude: tuple[Relation, ...] = ("P31",)
+    """relations left out"""
+    endpoints_differ: bool = True
+    """a path does not end where it begins"""
+    relations_differ: bool = True
+    """its two relations differ"""
+    min_combo: Count = 100
+    """a combination of relations is frequent from so many on"""
+    count_on: Literal["seeds", "graph"] = "seeds"
+    """counted on the paths of the seeds, or of the whole graph"""
+    cap: Count = 100
+    """most of a frequent combination"""
+    keep_rare: bool = True
+    """rarer ones are kept whole"""
+    fallback_per_entity: Count = 10
+    """random ones of an entity when none is frequent (paper)"""
+    max_out: Count = 2000
+    """edges of a hub that are expanded"""
+
+
+@dataclass(frozen=True)
+class EntityCentric:
+    """Facts of one entity (KG attributes, section 3; kg_attributes.md, 3.3)."""
+
+    facts: Count = 20
+    """facts of an entity (paper)"""
+    top: Count = 1000
+    """entities by degree"""
+    entities: Count = 270
+    """of them, by hash"""
+    eval_entities: Count = 50
+    """of these, probed"""
+    exclude: tuple[Relation, ...] = ("P31",)
+    """relations left out"""
+    relations: Literal["all", "lama"] = "all"
+    """which relations count"""
+    directions: Literal["out", "both"] = "out"
+    """facts that begin at the entity, or those that end there as well"""
+    allow_short: bool = False
+    """entities with fewer facts"""
+
+
+@dataclass(frozen=True)
+class Bias:
+    """Sensitive relations (KG attributes, section 3; kg_attributes.md, 3.3)."""
+
+    relations: tuple[Relation, ...] = ("P21", "P30", "P91", "P140")
+    """sensitive relations (paper)"""
+    max_degree: Count = 2
+    """of the subject (paper)"""
+    literal_edges: bool = False
+    """dates count for the degree"""
+
+
+_AMBIGUOUS = (
+    "P17 P19 P20 P27 P30 P31 P36 P37 P39 P47 P101 P103 P106 P108 P127 P131 P136 P138 "
+    "P140 P159 P176 P178 P190 P264 P276 P279 P361 P364 P407 P413 P449 P463 P495 P527 P530 P740 "
+    "P937 P1001 P1303 P1376 P1412"
+)
+
+
+@dataclass(frozen=True)
+class Ambiguous:
+    """Two entities of one name (KG attributes, section 3; kg_attributes.md, 3.3)."""
+
+    source: Literal["labels", "amber"] = "labels"
+    """pairs by the labels of the graph, or AmbER's"""
+    amber_sets: str | None = None
+    """AmbER's file"""
+    fold_case: bool = False
+    """names are equal without regard to case"""
+    relations: tuple[Relation, ...] = tuple(_AMBIGUOUS.split())
+    """relations that both have"""
+    exclude: tuple[Relation, ...] = ("P31",)
+    """of them, left out"""
+    examples: Count = 375
+    """size of the benchmark (paper, Table 1)"""
+    drop_same_object: bool = False
+    """without pairs of the same object"""
+    disambiguate: Literal["none", "class"] = "none"
+    """`class` adds a class in brackets"""
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """The nine benchmarks of knowledge-graph structure. What the paper leaves open is a key whose
+    default is the reading that fits its tables best; the table of sensitivity shows what the other
+    readings would give."""
+
+    graph: Graph = "trex"
+    """the embedded world, the table of triples in `sources.triples`, or the ingested T-REx with its
+    dates"""
+    thresholds: Literal["paper", "small", "table"] = "paper"
+    """`small`, for graphs under about a million statements: `min_triples` 10 / 5 / 5 (symmetry,
+    asymmetry, bidirectional), `min_combo` 10, `facts` 10, `top` 100; `table`: as small, with `top`
+    200, for tables of triples in which many entities lack a label. Every table of results names
+    it"""
+    eval_examples: Count | None = 1000
+    """size of the evaluation sample of a benchmark; null probes all. Bias and ambiguous are always
+    probed whole (paper, section 4)"""
+    require_labels: bool = True
+    """false skips labels and templates: the structural build alone, nothing to probe"""
+    literals: bool = True
+    """whether dates are objects in asymmetry; they are dropped everywhere else"""
+    missing_template: Literal["error", "drop"] = "drop"
+    """every sampled predicate without template is named in one message, or such candidates are left
+    out, and the funnel lists the predicates"""
+    candidates: Annotated[int, Range(2)] = 100
+    """options per relation for ranking; the golds are always among them"""
+    memory_mb: Annotated[int, Range(100)] = 6000
+    """stated memory of the joins"""
+    buckets: Literal["auto"] | Count = "auto"
+    """parts of the joins; a number that is too small is refused"""
+    sensitivity: bool = True
+    """also build every alternative of what the paper leaves open"""
+    symmetry: Symmetry = Symmetry()
+    """relations that hold both ways"""
+    asymmetry: Asymmetry = Asymmetry()
+    """relations that hold one way"""
+    bidirectional: Bidirectional = Bidirectional()
+    """pairs of inverse relations"""
+    hierarchy: Hierarchy = Hierarchy()
+    """chains of classes"""
+    composite: Composite = Composite()
+    """triangles of relations"""
+    paths: Paths = Paths()
+    """paths of two relations"""
+    entity_centric: EntityCentric = EntityCentric()
+    """facts of one entity"""
+    bias: Bias = Bias()
+    """sensitive relations"""
+    ambiguous: Ambiguous = Ambiguous()
+    """two entities of one name"""
+
+
+@dataclass(frozen=True)
+class Paraphraser:
+    """A T5 model that rewords templates: `snakemake results/models/paraphrases.tsv`, to be read and
+    then named in `wording.tables`."""
+
+    source: str = ""
+    """folder or hub id"""
+    revision: str = ""
+    """commit of the hub"""
+    sequences: Count = 10
+    """drawn per template"""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Prompts of the graph attributes (KG attributes, section 3; kg_attributes.md, 6), and how
+    their metrics are read."""
+
+    tables: Annotated[tuple[str, ...], Length(1)] = ("resources/templates/attributes.tsv",)
+    """tables of templates beside templates.tsv"""
+    most: Count | None = None
+    """wordings a relation, LAMA's first, then our own whose answer stands last; null: all"""
+    synonyms: Annotated[int, Range(0, 2)] = 0
+    """variants of each with one word replaced"""
+    wordnet: str = "${KGPROBE_WORDNET}"
+    """folder of the WordNet database (Debian's wordnet-base), for synonyms"""
+    pararel: str = ""
+    """folder of ParaRel's patterns, for comparison"""
+    stop_space: bool = False
+    """keep LAMA's space before the stop"""
+    api: Count = 10
+    """prompts a relation for models behind an API, by hash"""
+    paraphraser: Paraphraser = Paraphraser()
+    """a model that rewords templates"""
+    match: Literal["label", "aliases"] = "aliases"
+    """what a generated text must equal: the label of the gold, or label or one of its aliases,
+    where the source has some; rules on case, accents, quotes, articles, initials and dates are
+    counted one by one"""
+    ambiguous_denominator: Literal["or", "head"] = "or"
+    """denominator of ambiguous: head or tail right, or head right"""
+    intersect: bool = True
+    """an example that one model cannot be asked is left out for all"""
+
+
+# -- AutoPrompt -----------------------------------------------------------------------------------
+
+Metric = Literal["likelihood", "accuracy"]
+
+
+@dataclass(frozen=True)
+class Search:
+    """Fields of a search that differ from the mode's (AutoPrompt, section 2.2; autoprompt.md, 4, 9
+    and 10). What each does stands in probes/prompts/search/settings.py; null: as the mode has
+    it."""
+
+    candidates: Count | None = None
+    """k: tokens tried per iteration"""
+    accumulate: Count | None = None
+    """A: batches of the gradient, and of the evaluation"""
+    batch: Count | None = None
+    """B: examples of a batch"""
+    evaluation: Natural | None = None
+    """examples that candidates are scored on; 0: A * B"""
+    iterations: Count | None = None
+    """steps of a search"""
+    restarts: Count | None = None
+    """searches from the start"""
+    seed: Natural | None = None
+    """of the batches"""
+    metric: Metric | None = None
+    """what candidates are compared by"""
+    dev_metric: Metric | None = None
+    """what the best trigger has most of"""
+    accept: Literal["strict", "best_of_k"] | None = None
+    """only what beats the current trigger, or the best candidate in any case"""
+    batches: Literal["disjoint", "fresh"] | None = None
+    """both batches from one permutation, or a shuffle each"""
+    fill_all: bool | None = None
+    """no initial token may be left"""
+    positions: Literal["one", "all"] | None = None
+    """a random one per iteration, or all"""
+    per_position: Count | None = None
+    """tokens per place, where positions are all"""
+    swaps: Count | None = None
+    """of them, tried"""
+    replace: Count | None = None
+    """tokens swapped per candidate, where positions are all"""
+    fixed: bool | None = None
+    """the same examples in every iteration"""
+    initial: str | None = None
+    """text of the initial trigger, as many tokens as places, or "" (the mask)"""
+    special_filter: Literal["all", "special", "off"] | None = None
+    """special tokens are no candidates"""
+    label_filter: bool | None = None
+    """label tokens are no candidates"""
+    gold_filter: Literal["text", "exact", "off"] | None = None
+    """golds are no candidates"""
+    capital_filter: Literal["all", "slow_tokenizer", "off"] | None = None
+    """words with a capital are no candidates"""
+    round_trip: bool | None = None
+    """candidates that do not survive decoding and encoding are passed over"""
+    habits: Literal["default", "released"] | None = None
+    """small habits of the released code"""
+
+
+SearchFields = Annotated[dict[str, Any], Part("Search")]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Label tokens of the classes (AutoPrompt, section 2.3)."""
+
+    tokens: Count = 3
+    """label tokens of a class"""
+    epochs: Count = 50
+    """of the regression that finds them"""
+    at_chance: Literal["stop", "keep"] = "stop"
+    """what to do where it is no better than the majority"""
+
+
+@dataclass(frozen=True)
+class Most:
+    """Most examples of a group."""
+
+    train: Count | None = None
+    """of train; null: all"""
+    dev: Count | None = None
+    """of dev; null: all"""
+    test: Count | None = None
+    """of test; null: all"""
+
+
+@dataclass(frozen=True)
+class Task:
+    """The search of a task; its sizes (k, A, B, iterations) are the paper's of that task."""
+
+    triggers: Count | None = None
+    """trigger tokens; null: those of `prompt_tasks`"""
+    groups: tuple[str, ...] | None = None
+    """relations; null: all"""
+    most: Most = Most()
+    """most examples of a group, by hash of the facts"""
+    settings: SearchFields = field(default_factory=dict)
+    """fields of the search that differ from the mode's"""
+
+
+@dataclass(frozen=True)
+class ClassTask(Task):
+    """The search of a task with classes; prompt `searched_words` takes the manual prompt's
+    words."""
+
+    labels: Labels = Labels()
+    """label tokens of a class"""
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The four tasks of searched prompts."""
+
+    facts: Task = Task()
+    """fact retrieval (AutoPrompt, section 5)"""
+    relation_extraction: Task = Task()
+    """relation extraction (AutoPrompt, section 6)"""
+    sst2: ClassTask = ClassTask()
+    """sentiment (AutoPrompt, section 3)"""
+    sick: ClassTask = ClassTask()
+    """entailment (AutoPrompt, section 4)"""
+
+
+@dataclass(frozen=True)
+class LinearProbe:
+    """A linear classifier on the model's vectors (AutoPrompt, section 3)."""
+
+    rate: Positive | None = None
+    """learning rate"""
+    batch: Count | None = None
+    """examples of a step"""
+    epochs: Count | None = None
+    """passes"""
+    patience: Count | None = None
+    """passes without gain before it stops"""
+
+
+@dataclass(frozen=True)
+class Finetune:
+    """Fine-tuning (AutoPrompt, section 3)."""
+
+    rate: Positive | None = None
+    """learning rate"""
+    batch: Count | None = None
+    """examples of a step"""
+    epochs: Count | None = None
+    """passes"""
+    warmup: float | None = None
+    """share of the steps in which the rate grows"""
+    decay: float | None = None
+    """of the weights"""
+    clip: float | None = None
+    """of the gradient"""
+    dropout: float | None = None
+    """share of inputs dropped"""
+    keep: Literal["last", "best"] | None = None
+    """which pass is kept"""
+
+
+@dataclass(frozen=True)
+class Continuous:
+    """Continuous prompts (OptiPrompt)."""
+
+    vectors: Count | None = None
+    """vectors of a prompt"""
+    rate: Positive | None = None
+    """learning rate"""
+    batch: Count | None = None
+    """examples of a step"""
+    epochs: Count | None = None
+    """passes"""
+    warmup: float | None = None
+    """share of the steps in which the rate grows"""
+    checks: Count | None = None
+    """looks at dev per pass"""
+    order: Literal["shuffled", "file"] | None = None
+    """of the examples"""
+
+
+@dataclass(frozen=True)
+class RelationLstm:
+    """The supervised relation extractor (AutoPrompt, section 6)."""
+
+    width: Count | None = None
+    """of the word vectors"""
+    markers: Count | None = None
+    """width of the entity markers"""
+    hidden: Count | None = None
+    """width of the LSTM"""
+    least: Count | None = None
+    """fewest occurrences of a word"""
+    dropout: float | None = None
+    """share of inputs dropped"""
+    rate: Positive | None = None
+    """learning rate"""
+    batch: Count | None = None
+    """examples of a step"""
+    epochs: Count | None = None
+    """passes"""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Trained baselines: fields of their training that differ from the paper's."""
+
+    linear_probe: Annotated[dict[str, Any], Part("LinearProbe")] = field(default_factory=dict)
+    """a linear classifier"""
+    finetuned: Annotated[dict[str, Any], Part("Finetune")] = field(default_factory=dict)
+    """fine-tuning"""
+    continuous: Annotated[dict[str, Any], Part("Continuous")] = field(default_factory=dict)
+    """continuous prompts"""
+    relation_lstm: Annotated[dict[str, Any], Part("RelationLstm")] = field(default_factory=dict)
+    """the supervised relation extractor"""
+
+
+def _low_data_search() -> dict[str, Any]:
+    return {"candidates": 10, "accumulate": 1, "batch": 24, "iterations": 100, "restarts": 1}
+
+
+@dataclass(frozen=True)
+class LowData:
+    """Few training examples (AutoPrompt, section 3, Figure 2)."""
+
+    sizes: Annotated[tuple[Annotated[int, Range(4)], ...], Length(1)] = (10, 100, 1000)
+    """training examples (paper)"""
+    draws: Count = 10
+    """subsets of each size (paper)"""
+    selection: Literal["within", "full"] | None = None
+    """of the prompt within them (half of them), or by the full dev set, which is the score as well
+    (optimistic; the paper's); null: `within` by default, `full` in the modes paper and released"""
+    triggers: Count = 10
+    """trigger tokens (paper)"""
+    labels: Annotated[dict[str, Any], Part("Labels")] = field(default_factory=lambda: {"tokens": 3})
+    """label tokens (paper: 3)"""
+    settings: SearchFields = field(default_factory=_low_data_search)
+    """fields of the search"""
+    finetune: Annotated[dict[str, Any], Part("Finetune")] = field(default_factory=dict)
+    """fields of the fine-tuning"""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Label tokens and trigger length, every combination searched (AutoPrompt, Figure 3)."""
+
+    candidates: Annotated[tuple[Count, ...], Length(1)] = (100, 10)
+    """k (paper)"""
+    label_tokens: Annotated[tuple[Count, ...], Length(1)] = (1, 3, 5)
+    """label tokens of a class (paper)"""
+    triggers: Annotated[tuple[Count, ...], Length(1)] = (3, 4, 5, 6)
+    """trigger tokens (paper)"""
+    settings: SearchFields = field(default_factory=lambda: {"restarts": 1})
+    """fields of the search"""
+
+
+def _published() -> dict[str, str]:
+    models = {"bert-base-cased": "bert", "roberta-large": "roberta"}
+    return {model: f"fact_retrieval_{kind}_prompts.jsonl" for model, kind in models.items()}
+
+
+@dataclass(frozen=True)
+class Autoprompt(Tasks):
+    """Searches of prompts, and what they are compared with. Prompt `searched` and its controls,
+    `manual`, `lpaqa`, `majority`, `linear_probe` ... stand in probes/prompt_settings.py."""
+
+    mode: Mode = "default"
+    """the rules where paper and released code disagree, in the search, the choice of prompts from
+    few examples, perturbed objects and reciprocal ranks (0 beyond 10,000 under `released`). What
+    `released` does not reach is printed in the report of such a run"""
+    draws: Count = 20
+    """random triggers that a searched prompt is compared with"""
+    models: dict[str, Annotated[dict[str, Any], Part("Tasks")]] = field(default_factory=dict)
+    """model: task: the same keys for this model alone; method `predict` follows them, so that all
+    prompts of a model are asked the same examples"""
+    trained: Trained = Trained()
+    """trained baselines"""
+    low_data: LowData = field(default_factory=LowData)
+    """few training examples"""
+    grid: Grid = field(default_factory=Grid)
+    """label tokens and trigger length"""
+    published: dict[str, str] = field(default_factory=_published)
+    """model: its file of published searched prompts in LAMA's folder `autoprompt_published`"""
+    transfer: dict[str, str] = field(default_factory=dict)
+    """model: the model whose searched prompts its prompt `transferred` takes over, as text"""
+
+
+@dataclass(frozen=True)
+class Triggers:
+    """Trigger tokens of the search templates, per task."""
+
+    facts: Natural = 5
+    """fact retrieval (AutoPrompt, section 5)"""
+    relation_extraction: Natural = 5
+    """relation extraction (AutoPrompt, section 6)"""
+    sst2: Natural = 5
+    """sentiment"""
+    sick: Natural = 4
+    """entailment"""
+
+
+Shares = Annotated[tuple[Inner, ...], Length(2, 2)]
+
+
+@dataclass(frozen=True)
+class PromptFacts:
+    """Fact retrieval (AutoPrompt, section 5)."""
+
+    search: Literal["files", "pulls"] = "files"
+    """facts to search with: those published with LAMA, or our T-REx facts, then our Wikidata facts,
+    LAMA's test facts excluded"""
+    relations: Annotated[tuple[Relation, ...], Length(1)] | None = None
+    """relations by id; null for all 41"""
+    most: Count = 1000
+    """most facts of a relation out of pulls (paper, section 5)"""
+    overlap: Overlap = "keep"
+    """test facts that stand in train or dev, too: an error, or they leave these, or the published
+    sets stay as published, and the no-overlap score stands beside"""
+    single_token_for: tuple[str, ...] = ()
+    """models of the sheet: only facts whose object is one token for all of them.
+    `auto_lama_roberta` has the words common to BERT and RoBERTa without it"""
+    least: Rows = Rows(40, 10, 20)
+    """fewest examples of a relation; fewer are an error that names relation, needed and found"""
+
+
+@dataclass(frozen=True)
+class PromptSentences:
+    """Relation extraction (AutoPrompt, section 6)."""
+
+    words: Count = 50
+    """of the longest sentence"""
+    shares: Shares = (0.6, 0.2)
+    """of the facts in train and dev, by hash of the subject"""
+    exclude: tuple[Relation, ...] = ("P527", "P1376")
+    """relations left out (paper)"""
+    perturbed: Literal["fact", "released"] | None = None
+    """one new object per fact, in its slot, or one per test sentence, for every occurrence; null:
+    as `autoprompt.mode` has it"""
+    least: Rows = Rows(20, 5, 5)
+    """fewest examples of a relation"""
+
+
+@dataclass(frozen=True)
+class PromptClasses:
+    """Sentiment and entailment (AutoPrompt, sections 3 and 4)."""
+
+    overlap: Overlap = "keep"
+    """texts of test that stand in train or dev, too"""
+    draws: Count = 5
+    """samples of the balanced forms of SICK-E; each is a group with a prompt of its own"""
+
+
+@dataclass(frozen=True)
+class PromptWorld:
+    """Fact retrieval on the embedded world (ours)."""
+
+    relations: Annotated[tuple[Relation, ...], Length(1)] = ("P17", "P31")
+    """relations of the world"""
+    shares: Shares = (0.4, 0.2)
+    """of the taught facts in train and dev, the others are test facts"""
+    untaught: Natural = 60
+    """as many others beside them"""
+    least: Rows = Rows(4, 2, 10)
+    """fewest examples of a relation"""
+
+
+@dataclass(frozen=True)
+class PromptTasks:
+    """Tasks that prompts are searched for (benchmarks `auto_*`)."""
+
+    triggers: Triggers = Triggers()
+    """trigger tokens"""
+    facts: PromptFacts = PromptFacts()
+    """fact retrieval"""
+    sentences: PromptSentences = PromptSentences()
+    """relation extraction"""
+    classes: PromptClasses = PromptClasses()
+    """sentiment and entailment"""
+    world: PromptWorld = PromptWorld()
+    """the embedded world"""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The whole configuration. Threads, memory and devices are never here: they belong to the
+    profile (profiles/)."""
+
+    run: Run = Run()
+    """what this run is called"""
+    seed: Natural = 0
+    """seeds every sample, split, training and bootstrap"""
+    contact: str = ""
+    """mail address or page for the User-Agent of live pulls; KGPROBE_CONTACT overrides it. A live
+    pull without one stops before its first request"""
+    languages: Annotated[tuple[Language, ...], Length(1, distinct=True)] = LANGUAGES
+    """of labels and aliases, best first: an entity's label is in the first that it has one in.
+    Wikidata deletes labels in `en` that equal the one for all languages, `mul`"""
+    data: Annotated[str, Pattern(".", "a path")] = "data"
+    """folder of the raw snapshots; outside results/, so that cleaning results keeps them"""
+    sheets: Sheets = Sheets()
+    """the two sheets"""
+    sources: Sources = field(default_factory=Sources)
+    """what comes in from outside"""
+    comparisons: Annotated[
+        tuple[Literal["access", "ontology", "bear"], ...], Length(distinct=True)
+    ] = ("ontology", "bear")
+    """tables that compare what is rebuilt: dumps with the pull over SPARQL, ours with the released
+    ontology and BEAR; they make the report's chapter on sources"""
+    ontology: Ontology = Ontology()
+    """what of the ontology is taken"""
+    ontoprobe: Ontoprobe = field(default_factory=Ontoprobe)
+    """memorising and reasoning over ontological knowledge"""
+    bear: Bear = Bear()
+    """construction of BEAR sets from the Wikidata pull"""
+    world: Bear = Bear(min_sitelinks=0, big=Size(60, 12, 40), lite=Size(20, 8, 20))
+    """construction of BEAR sets from the embedded world"""
+    released: ReleasedRows = ReleasedRows()
+    """which part of the released BEAR sets is scored"""
+    control: Control = Control()
+    """control models"""
+    fill: Fill = Fill()
+    """method fill"""
+    choice: Choice = Choice()
+    """method choice"""
+    api: Api = Api()
+    """models behind an API"""
+    attributes: Attributes = Attributes()
+    """the nine benchmarks of knowledge-graph structure"""
+    wording: Wording = Wording()
+    """prompts of the graph attributes"""
+    autoprompt: Autoprompt = field(default_factory=Autoprompt)
+    """searched prompts"""
+    prompt_tasks: PromptTasks = PromptTasks()
+    """tasks that prompts are searched for"""
+
+
+# -- plain values and types -----------------------------------------------------------------------
+
+
+@cache
+def hints(section: Any) -> dict[str, Any]:
+    """Field -> its type, with what `Annotated` adds."""
+    return get_type_hints(section, include_extras=True)
+
+
+Section = TypeVar("Section")
+
+
+def typed(
+    section: type[Section], given: Mapping[str, Any], below: Section | None = None
+) -> Section:
+    """The section made of plain values; keys that are missing come from `below`, else the default.
+
+    Values are converted, not checked: `kgprobe.config` checks them. Raises ValueError for what no
+    field alone can tell.
+    """
+    known, made = hints(section), {}  # type: ignore[arg-type]
+    for key in fields(section):  # type: ignore[arg-type]
+        older = getattr(below, key.name, None)
+        if key.name in given:
+            made[key.name] = _value(known[key.name], given[key.name], older)
+        elif below is not None:
+            made[key.name] = older
+    return section(**made)
+
+
+def _value(hint: Any, value: Any, older: Any) -> Any:
+    """`value` as the type has it: sections from mappings, tuples from lists."""
+    kind, inside = get_origin(hint), get_args(hint)
+    if value is None or isinstance(value, str):
+        return value
+    if kind is Annotated:
+        return _value(inside[0], value, older)
+    if kind in (Union, types.UnionType):
+        whole = [one for one in inside if one is not type(None)]
+        return _value(whole[0], value, older) if len(whole) == 1 else value
+    if kind is tuple:
+        return tuple(_value(inside[0], one, None) for one in value)
+    if kind is dict:
+        return {key: _value(inside[1], one, None) for key, one in value.items()}
+    if isinstance(hint, type) and is_dataclass(hint):
+        return typed(hint, value, older)
+    return value

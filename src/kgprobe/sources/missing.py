@@ -1,0 +1,27 @@
+"""What a run could not get, and the command that gets it: the last words of a run."""
+
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe import schema
+
+FEW = 5
+
+
+def told(results: str | Path) -> list[str]:
+    """Lines on the relations of a run's folder that did not come whole; none where all did."""
+    lines = []
+    for path in sorted(Path(results).glob("sources/*/coverage.parquet")):
+        coverage = schema.read(path, schema.COVERAGE).filter(pl.col("way") != "pulled")
+        for (way,), rows in sorted(coverage.group_by("way")):
+            named = ", ".join(rows["relation"].head(FEW)) + (" ..." if rows.height > FEW else "")
+            came = "are missing" if way == "left out" else f"came in another way ({way})"
+            lines.append(f"{path.parent.name}: {rows.height} relations {came}: {named}")
+            lines.append(f"  {rows['relation'][0]}: {rows['reason'][0]}")
+        if coverage.filter(pl.col("way") == "left out").height:
+            lines.append(
+                "  to get them: name a dump of Wikidata in sources.dumps and in "
+                f"sources.wikidata.dump, remove {path}, and run snakemake again"
+            )
+    return lines

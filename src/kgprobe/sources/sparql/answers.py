@@ -1,0 +1,217 @@
+"""When an answer is accepted, and what it means when it is not (sources.md, section 4).
+
+All functions are pure: they look at status, headers and body, and raise the error that fits.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from kgprobe.sources.sparql.canonical import TYPES
+from kgprobe.sources.sparql.errors import (
+    AGAIN,
+    CappedAnswer,
+    EndpointRefused,
+    MalformedAnswer,
+    PageMismatch,
+    PartialAnswer,
+    Place,
+    QueryRejected,
+    RateLimited,
+    ServerTrouble,
+    TruncatedAnswer,
+    UnexpectedStatus,
+    WrongContentType,
+)
+
+JSON_TYPES = {"application/sparql-results+json", "application/json"}
+#: Virtuoso's codes for a query that it will never answer: syntax, too many rows to sort, no
+#: SERVICE, and compilation (transitive start, cost above the limit)
+REJECTIONS = re.compile(r"\b(SP030|SR353|SQ070|SQ074|SQ200|TR\d{3}|TR\.\.\.|42000)(?!\w)")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An HTTP answer as it came, with the body decoded from its transfer encoding."""
+
+    status: int
+    headers: Mapping[str, str]  #: names in lower case
+    body: bytes
+    url: str = ""
+
+    def header(self, name: str) -> str:
+        """A header's value, or the empty string."""
+        return self.headers.get(name.lower(), "")
+
+    @property
+    def content_type(self) -> str:
+        """The media type without its parameters."""
+        return self.header("Content-Type").split(";")[0].strip().lower()
+
+    def start(self, n: int = 200) -> str:
+        """The title of an HTML body, else its first characters, on one line."""
+        text = self.body[:5000].decode("utf-8", "replace")
+        title = re.search(r"<title[^>]*>(.*?)</title>", text, re.I | re.S)
+        return " ".join((title[1] if title else text).split())[:n]
+
+
+def check_status(answer: Answer, place: Place, agent: str) -> None:
+    """Raise for every status but 200."""
+    status = answer.status
+    came = f"status {status}: {answer.start() or '(no text)'}"
+    if status == 200:
+        return
+    if status in (401, 403):
+        raise EndpointRefused(
+            place,
+            f"{came}; the User-Agent sent was {agent!r}",
+            "status 200",
+            "read the service's policy for automated clients, set a contact that can be reached, "
+            "and wait before the next attempt",
+        )
+    if status == 206:  # newer Virtuosos say so, instead of 200, of a part of the rows
+        raise PartialAnswer(place, came, "a complete answer, with status 200", AGAIN)
+    if status == 429:
+        raise RateLimited(place, came, "status 200", AGAIN)
+    said = answer.start(2000).split("SPARQL query:")[0]  # Virtuoso repeats the query behind it
+    if status in (400, 413, 414) or (status == 500 and REJECTIONS.search(said)):
+        raise QueryRejected(
+            place,
+            came,
+            "an answer to this query",
+            "the engine will not answer this text: change the query, or ask for fewer values",
+        )
+    if status in (500, 502, 503, 504):
+        raise ServerTrouble(place, came, "status 200", AGAIN)
+    raise UnexpectedStatus(place, came, "status 200", "look at the endpoint's URL in the config")
+
+
+def check_answer(
+    answer: Answer, place: Place, variables: Sequence[str]
+) -> list[dict[str, dict[str, str]]]:
+    """The bindings of an answer that is whole and fits the query; else the error that says why.
+
+    Checks content type, the engine's own words on completeness, one closed JSON document, the
+    variables, and every cell.
+    """
+    if answer.content_type not in JSON_TYPES:
+        raise WrongContentType(
+            place,
+            f"content type {answer.header('Content-Type') or '(none)'!r}: {answer.start()}",
+            "application/sparql-results+json",
+            AGAIN,
+        )
+    cap = answer.header("X-SPARQL-MaxRows")
+    if cap:
+        raise CappedAnswer(
+            place, f"X-SPARQL-MaxRows: {cap}", "no cap on the rows", "set a smaller page size"
+        )
+    state = answer.header("X-SQL-State") or answer.header("X-SQL-Message")
+    if state:
+        message = answer.header("X-SQL-Message") or "(no message)"
+        raise PartialAnswer(place, f"X-SQL-State {state}: {message}", "a complete answer", AGAIN)
+    document = _closed(answer, place)
+    found = document["head"]["vars"]
+    if list(found) != list(variables):
+        raise MalformedAnswer(
+            place,
+            f"variables {found}",
+            f"variables {list(variables)}",
+            "another query was answered, or a proxy mixed up answers: look at the endpoint",
+        )
+    bindings = document["results"]["bindings"]
+    known = set(variables)
+    for row, binding in enumerate(bindings):
+        if wrong := _wrong(binding, known):
+            raise MalformedAnswer(
+                place,
+                f"row {row}: {wrong}",
+                "SPARQL JSON: for each variable a type and a value that is text",
+                "the endpoint, or a proxy before it, does not speak the protocol",
+            )
+    return list(bindings)
+
+
+def _wrong(binding: object, variables: set[str]) -> str:
+    """What is wrong with a row, if anything."""
+    if not isinstance(binding, dict):
+        return f"{binding!r}"[:80]
+    for name, cell in binding.items():
+        if name not in variables:
+            return f"?{name}, which is no variable of the answer"
+        if not (
+            isinstance(cell, dict) and cell.get("type") in TYPES and type(cell.get("value")) is str
+        ):
+            return f"?{name} is {cell!r}"[:120]
+    return ""
+
+
+def check_page(
+    answer: Answer,
+    place: Place,
+    variables: Sequence[str],
+    divided: str = "",
+    fits: Callable[[str], bool] = lambda value: True,
+) -> list[dict[str, dict[str, str]]]:
+    """The rows of a page, which are as many as its own count says, each there once.
+
+    `fits` tells whether a value of the variable `divided` was asked for. Order is never assumed.
+    """
+    bindings = check_answer(answer, place, ["rows", *variables])
+    counts = [b["rows"]["value"] for b in bindings if "rows" in b]
+    rows = [b for b in bindings if "rows" not in b]
+    expected = "as many rows as the page's own count says, each once"
+    if len(counts) != 1 or not counts[0].isdecimal():
+        came = f"{len(rows):,} rows, and {counts[:3]} as their number"
+        raise PageMismatch(place, came, expected, AGAIN)
+    if len(rows) != int(counts[0]):
+        came = f"{len(rows):,} rows, and {int(counts[0]):,} as their number"
+        raise PageMismatch(place, came, expected, AGAIN)
+    seen: dict[bytes, int] = {}
+    for number, row in enumerate(rows):
+        first = seen.setdefault(orjson.dumps(row, option=orjson.OPT_SORT_KEYS), number)
+        if first != number:
+            raise PageMismatch(place, f"row {number} is row {first} again: {row}", expected, AGAIN)
+    for number, row in enumerate(rows):
+        if divided and not (divided in row and fits(row[divided]["value"])):
+            raise MalformedAnswer(
+                place,
+                f"row {number}: {row}"[:200],
+                f"only ?{divided} that this page asked for",
+                "another query was answered, or a proxy mixed up answers: look at the endpoint",
+            )
+    return rows
+
+
+def _closed(answer: Answer, place: Place) -> dict[str, Any]:
+    """The body as one closed JSON document with head.vars and results.bindings."""
+    try:
+        document = orjson.loads(answer.body)
+        if isinstance(document["head"]["vars"], list) and isinstance(
+            document["results"]["bindings"], list
+        ):
+            return dict(document)
+        problem = "JSON of another shape"
+    except orjson.JSONDecodeError as error:
+        problem = f"not one closed JSON document ({error})"
+    except (KeyError, TypeError):
+        problem = "JSON without head.vars and results.bindings"
+    end = answer.body[-200:].decode("utf-8", "replace")
+    raise TruncatedAnswer(
+        place,
+        f"{len(answer.body)} bytes, {problem}, which end with {end!r}",
+        "one closed document of SPARQL JSON",
+        AGAIN,
+    )
+
+
+def check_count(answer: Answer, place: Place) -> int:
+    """The number in the answer to a derived count query."""
+    bindings = check_answer(answer, place, ["rows"])
+    value = bindings[0].get("rows", {}).get("value", "") if len(bindings) == 1 else ""
+    if not value.isdecimal():
+        raise PartialAnswer(place, f"{bindings}", "one number", AGAIN)
+    return int(value)

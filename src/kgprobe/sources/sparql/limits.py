@@ -1,0 +1,149 @@
+"""Limits towards one endpoint, kept by all processes together.
+
+A folder holds, for every endpoint id, one lock file per allowed connection and a small state file:
+when the next request may start, until when nobody may ask, and the failures of the last minute.
+A process that is killed loses its locks, and nothing else has to be cleaned up.
+"""
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from kgprobe.http import LONGEST_WAIT
+from kgprobe.schema import atomic
+from kgprobe.sources.sparql.endpoint import Endpoint
+from kgprobe.sources.sparql.errors import AGAIN, BudgetExhausted, Place
+
+#: Failed answers within WINDOW seconds before everybody pauses, and pauses before giving up
+BUDGET, WINDOW, PAUSES = 20, 60.0, 3
+POLL_EVERY = 0.05
+
+
+@dataclass
+class Clock:
+    """Time as the client sees it; tests put in one that does not really wait."""
+
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass
+class Waits:
+    """Seconds waited, and how often, by reason: for meta.json."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    times: dict[str, int] = field(default_factory=dict)
+
+    def add(self, reason: str, seconds: float) -> None:
+        """Note one wait."""
+        self.seconds[reason] = round(self.seconds.get(reason, 0.0) + seconds, 3)
+        self.times[reason] = self.times.get(reason, 0) + 1
+
+
+class Gate:
+    """The way to an endpoint: `with gate.request(place):` starts a request when it may start."""
+
+    def __init__(self, endpoint: Endpoint, folder: Path, clock: Clock | None = None) -> None:
+        self.endpoint, self.folder, self.clock = endpoint, folder, clock or Clock()
+        self.waits = Waits()
+        self.pauses = 0
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @contextlib.contextmanager
+    def request(self, place: Place) -> Iterator[None]:
+        """Hold one of the endpoint's connections, from the moment when a start is allowed.
+
+        Raises BudgetExhausted when failures made everybody pause three times already.
+        """
+        while True:
+            slot = self._slot()
+            if slot is None:
+                self.wait(POLL_EVERY, "connection")
+                continue
+            try:
+                delay, reason = self._reserve(place)
+                if delay <= 0:
+                    yield
+                    return
+            finally:
+                slot.release()
+            self.wait(delay, reason)
+
+    def failed(self) -> None:
+        """Note a failed answer in the endpoint's budget."""
+        with self._state() as state:
+            state["failures"].append(self.clock.now())
+
+    def hold(self, seconds: float) -> None:
+        """Nobody asks this endpoint for so many seconds (Retry-After)."""
+        with self._state() as state:
+            state["not_before"] = max(state["not_before"], self.clock.now() + seconds)
+
+    def wait(self, seconds: float, reason: str) -> None:
+        """Sleep, and note it."""
+        self.waits.add(reason, seconds)
+        self.clock.sleep(seconds)
+
+    def _slot(self) -> FileLock | None:
+        """A free connection, or None."""
+        for number in range(self.endpoint.policy.connections):
+            lock = FileLock(self.folder / f"{self.endpoint.id}.{number}.lock")
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                continue
+            return lock
+        return None
+
+    def _reserve(self, place: Place) -> tuple[float, str]:
+        """(0, "") when a request may start now, and is noted as started; else how long to wait."""
+        with self._state() as state:
+            now = self.clock.now()
+            failures = state["failures"] = [t for t in state["failures"] if t > now - WINDOW]
+            # until the window has emptied, not only until there is room for one more
+            emptied = max(failures) + WINDOW if len(failures) >= BUDGET else 0.0
+            if state["not_before"] < emptied - 0.001:
+                self._pause(place)
+                state["not_before"] = emptied
+            # a clock that was set back must not hold everybody for longer than any service asks
+            state["not_before"] = min(state["not_before"], now + LONGEST_WAIT)
+            state["next_start"] = min(state["next_start"], now + self.endpoint.policy.interval)
+            if state["not_before"] > now:
+                return state["not_before"] - now, "hold"
+            if state["next_start"] > now:
+                return state["next_start"] - now, "interval"
+            if self.endpoint.policy.interval:
+                state["next_start"] = now + self.endpoint.policy.interval
+            return 0.0, ""
+
+    def _pause(self, place: Place) -> None:
+        self.pauses += 1
+        if self.pauses > PAUSES:
+            raise BudgetExhausted(
+                place,
+                f"{BUDGET} failed answers within {WINDOW:.0f} s, after {PAUSES} pauses",
+                "a service that answers",
+                f"wait until the service has recovered; {AGAIN}",
+            )
+
+    @contextlib.contextmanager
+    def _state(self) -> Iterator[dict[str, Any]]:
+        """The shared state, read and written under a lock."""
+        path = self.folder / f"{self.endpoint.id}.json"
+        with FileLock(self.folder / f"{self.endpoint.id}.lock"):
+            try:
+                state = json.loads(path.read_text())
+            except (OSError, ValueError):
+                state = {}
+            state = {"next_start": 0.0, "not_before": 0.0, "failures": []} | state
+            before = json.dumps(state)
+            yield state
+            if json.dumps(state) != before:
+                with atomic(path) as temporary:
+                    temporary.write_text(json.dumps(state))

@@ -1,0 +1,367 @@
+"""Pulling a query, whole, from an endpoint: pages, retries, checks, snapshot (sources.md, sec. 4).
+
+    with local_endpoint(["wikidata.nt"]) as endpoint:
+        snapshot = pull("resources/queries/wikidata/facts.rq", endpoint,
+                        "data/wikidata/2026-11", {"property": "P36"})
+        snapshot.frame()
+
+This is the only place that asks an endpoint again.
+"""
+
+import datetime
+import hashlib
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+import SPARQLWrapper
+from filelock import FileLock
+
+from kgprobe import __version__
+from kgprobe.http import LONGEST_WAIT, backoff, retried, retry_after
+from kgprobe.job import log, progress
+from kgprobe.settings import LANGUAGES
+from kgprobe.sources.sparql.answers import Answer, check_count, check_page, check_status
+from kgprobe.sources.sparql.canonical import row_hash, terms, write_result
+from kgprobe.sources.sparql.completeness import Counts, check_rows, plausible
+from kgprobe.sources.sparql.endpoint import Endpoint
+from kgprobe.sources.sparql.errors import (
+    BudgetExhausted,
+    EndpointRefused,
+    Place,
+    RateLimited,
+    SourceError,
+    TooManyRows,
+)
+from kgprobe.sources.sparql.limits import Clock, Gate
+from kgprobe.sources.sparql.paging import PARTS, Cuts, Query, read_query
+from kgprobe.sources.sparql.snapshots import Page, Snapshot, Writer, cache_key
+from kgprobe.sources.sparql.transport import ask
+
+KEPT_HEADERS = ("server", "age", "date", "content-type")
+#: A count is a help, not a need: a service that cannot give it is not asked for long
+COUNT_ATTEMPTS = 2
+T = TypeVar("T")
+
+
+def pull(
+    query: str | Path,
+    endpoint: Endpoint,
+    snapshot_dir: str | Path,
+    parameters: Mapping[str, str | int | Sequence[str]] | None = None,
+    *,
+    languages: Sequence[str] = LANGUAGES,
+    contact: str = "",
+    page_size: int = 0,
+    batch: int = 0,
+    parts: int = PARTS,
+    clock: Clock | None = None,
+    seed: int | None = None,
+) -> Snapshot:
+    """All rows of a `.rq` file with its `parameters`, as a snapshot below `snapshot_dir`.
+
+    `snapshot_dir` is data/{source}/{snapshot}; limits are shared by all pulls with the same data
+    folder. A complete snapshot is returned as it is, an interrupted one is resumed. What is asked
+    for in batches is listed first, which is a snapshot of its own. `page_size` and `batch` 0 take
+    the policy's; the rows do not depend on them. `parts` below PARTS asks only for what has the
+    lowest hashes. Raises SourceError, which leaves the finished
+    pages in place, and ContactError before the first request to a public service without a contact.
+    """
+    asked = read_query(query, parameters, languages)
+    if parts != PARTS:
+        asked = replace(asked, parts=parts, name=f"{asked.name}.{parts}of{PARTS}", band=())
+    state = Path(snapshot_dir).parent.parent / ".endpoints"
+    state.mkdir(parents=True, exist_ok=True)
+    agent = endpoint.agent(contact)
+    asker = Asker(endpoint, agent, Gate(endpoint, state, clock), random.Random(seed))
+    policy = endpoint.policy
+    if asked.asked and not asked.values:
+        listed = _pull(asked.listing(), asker, Path(snapshot_dir), policy.listing)
+        values = tuple(sorted(listed.frame()[asked.asked].to_list()))
+        asked = replace(asked, values=values)
+    size = (batch or policy.batch) if asked.asked else (page_size or policy.page_size)
+    return _pull(asked, asker, Path(snapshot_dir), size)
+
+
+def _pull(asked: Query, asker: "Asker", snapshot_dir: Path, size: int) -> Snapshot:
+    """The snapshot of one query, whose values are known."""
+    folder = snapshot_dir / asked.name
+    owner = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+    with FileLock(asker.gate.folder / f"pull-{owner}.lock"):
+        writer = Writer(folder, asked, asker.endpoint.id)
+        writer.open()
+        if writer.complete:
+            return Snapshot(folder)
+        return _Pull(asked, replace(asker, retries={}), writer, size).run()
+
+
+@dataclass
+class Asker:
+    """Asks one endpoint, and asks again where the table of failures says so."""
+
+    endpoint: Endpoint
+    agent: str
+    gate: Gate
+    waits: random.Random
+    retries: dict[str, int] = field(default_factory=dict)
+
+    def ask(
+        self,
+        text: Callable[[], str],
+        place: Place,
+        accept: Callable[[Answer], T],
+        *,
+        attempts: int = 0,
+        smaller: Callable[[], None] = lambda: None,
+        keep_bad: Callable[[bytes], None] = lambda body: None,
+    ) -> T:
+        """What `accept` makes of the answer to `text()`; `smaller` is called before some retries.
+
+        `attempts` 0 takes the policy's. Raises SourceError when the cause is not one that passes,
+        or the attempts are spent.
+        """
+        answer: Answer | None = None
+
+        def once() -> T:
+            nonlocal answer
+            answer = None
+            try:
+                with self.gate.request(place):
+                    answer = ask(self.endpoint, text(), self.agent, place)
+                check_status(answer, place, self.agent)
+                return accept(answer)
+            except BudgetExhausted:
+                raise
+            except SourceError as error:
+                self.gate.failed()
+                error.asked = self._heed(answer, error)
+                raise
+
+        def before(number: int, error: SourceError, seconds: float) -> None:
+            kind = type(error).__name__
+            self.retries[kind] = self.retries.get(kind, 0) + 1
+            if error.reaction.startswith("smaller"):
+                smaller()
+            log.info("%s at %s; next attempt in %.1f s", kind, place, seconds + error.asked)
+            if seconds:
+                self.gate.waits.add(kind, seconds)
+
+        try:
+            return retried(
+                once,
+                attempts or self.endpoint.policy.attempts,
+                wait=self._wait,
+                sleep=self.gate.clock.sleep,
+                before=before,
+                passes=lambda error: isinstance(error, SourceError) and bool(error.reaction),
+            )
+        except SourceError:
+            if answer is not None and answer.status == 200:
+                keep_bad(answer.body)
+            raise
+
+    def _wait(self, number: int, error: SourceError) -> float:
+        """Seconds of back-off; the gate waits for what the service asked."""
+        wait = 0.0 if error.reaction.endswith("now") else backoff(number, self.waits)
+        return max(0.0, wait - error.asked)
+
+    def _heed(self, answer: Answer | None, error: SourceError) -> float:
+        """Hold everybody for as long as a 429 or 503 asks; beyond an hour the pull stops."""
+        if answer is None or answer.status not in (429, 503):
+            return 0.0
+        now = self.gate.clock.now()
+        seconds = retry_after(answer.header("Retry-After"), answer.status, now) or 0.0
+        until = datetime.datetime.fromtimestamp(now + seconds, datetime.UTC)
+        if answer.status == 429 or seconds > LONGEST_WAIT:
+            error.came += f"; Retry-After: {answer.header('Retry-After') or '(none)'}"
+            error.advice = f"come back at {until:%Y-%m-%d %H:%M:%S} UTC; the finished pages stay"
+        self.gate.hold(min(seconds, LONGEST_WAIT))
+        if seconds > LONGEST_WAIT:
+            error.reaction = ""
+        return seconds
+
+
+@dataclass
+class _Pull:
+    """One pull under way; `size` is the number of rows, or of values, that a page may have."""
+
+    query: Query
+    asker: Asker
+    writer: Writer
+    size: int
+
+    def run(self) -> Snapshot:
+        """Pages until the end, then the counts, then the table and the record."""
+        if "started" not in self.writer.notes:
+            self.writer.note(started=_now())
+        counts = Counts(*self.count())
+        cuts = self.cuts(counts.before)
+        with progress(total=counts.before, desc=self.query.name, unit="rows") as bar:
+            bar.update(self.rows())
+            while not cuts.ended:
+                try:
+                    bar.update(self.page(cuts).rows)
+                except SourceError as error:
+                    error.rows = counts.before
+                    raise
+                bar.set_postfix(
+                    pages=len(self.writer.pages),
+                    waits=f"{sum(self.asker.gate.waits.seconds.values()):.0f}s",
+                    refresh=False,
+                )
+        if counts.before is not None and counts.before != self.rows():
+            counts.after, counts.why_not_after = self.count()
+        local = self.asker.endpoint.is_local
+        check_rows(self.place(0), counts, self.rows(), alive=not local)
+        if not local:
+            plausible(self.place(0), self.query, self.rows())
+        return summarise(self.writer, self.asker, counts, _now())
+
+    def rows(self) -> int:
+        """Rows of the finished pages."""
+        return sum(page.rows for page in self.writer.pages)
+
+    def cuts(self, expected: int | None) -> Cuts:
+        """The pages that are left: of `size` values, or of parts that have so many rows.
+
+        Raises TooManyRows.
+        """
+        total, done = self.query.total, self.writer.pages
+        start = done[-1].stop if done else 0
+        if self.query.asked:
+            return Cuts(total, self.size, start)
+        most = self.asker.endpoint.policy.most_rows
+        if most and (expected or 0) > most:
+            raise TooManyRows(
+                self.place(0),
+                f"{expected:,} rows by the count query",
+                f"at most {most:,} from {self.asker.endpoint.id}",
+                "ask for well-known subjects alone (a least number of sitelinks), or take it from "
+                "a dump (sources.dumps)",
+            )
+        # parts differ in size by chance: a tenth less than what is allowed
+        share = 0.9 * self.size / max(expected or 0, 1)
+        return Cuts(total, total if share >= 0.9 else max(1, int(total * share)), start)
+
+    def page(self, cuts: Cuts) -> Page:
+        """Ask for the next page and keep it."""
+        number, query = len(self.writer.pages) + 1, self.query
+        asked: list[tuple[int, int]] = []
+
+        def text() -> str:
+            asked.append(cuts.page)
+            return query.page(*cuts.page)
+
+        def accept(answer: Answer) -> tuple[Answer, pl.DataFrame]:
+            part = asked[-1]
+            place, names = self.place(number, part), query.variables
+            wanted = set(query.values[slice(*part)])
+            fits = wanted.__contains__ if wanted else lambda value: query.hashes(value, *part)
+            rows = check_page(answer, place, names, query.divided, fits)
+            return answer, terms(rows, names)
+
+        answer, rows = self.asker.ask(
+            text,
+            self.place(number, cuts.page),
+            accept,
+            smaller=cuts.smaller,
+            keep_bad=lambda body: self.writer.keep_bad(number, body),
+        )
+        sent = query.page(*asked[-1])
+        if number == 1:
+            self.writer.write_query(sent)
+        kept = {k: v for k, v in answer.headers.items() if k in KEPT_HEADERS or k.startswith("x-")}
+        page = Page(
+            number=number,
+            start=asked[-1][0],
+            stop=asked[-1][1],
+            rows=rows.height,
+            sha256=hashlib.sha256(answer.body).hexdigest(),
+            cache_key=cache_key(self.asker.endpoint.id, sent, self.writer.folder.parent.name),
+            status=answer.status,
+            url=answer.url,
+            headers=kept,
+        )
+        self.writer.add(answer.body, page, rows)
+        cuts.accepted()
+        return page
+
+    def count(self) -> tuple[int | None, str]:
+        """Rows by the derived count query, or None with the reason why there is no such number."""
+        if self.query.asked:
+            return None, "asked for in batches, each with its own count"
+        place = self.place(0)
+
+        def accept(answer: Answer) -> int:
+            return check_count(answer, place)
+
+        try:
+            return self.asker.ask(self.query.count, place, accept, attempts=COUNT_ATTEMPTS), ""
+        except RateLimited as error:
+            if not error.reaction:
+                raise
+            # told to wait twice in a row: that is no trouble with the count
+            return self.asker.ask(self.query.count, place, accept), ""
+        except (EndpointRefused, BudgetExhausted):
+            raise
+        except SourceError as error:
+            log.warning("no count for %s: %s", self.query.name, error)
+            return None, f"{type(error).__name__}: {error.came}"
+
+    def place(self, page: int, part: tuple[int, int] | None = None) -> Place:
+        """Where the pull stands, for messages."""
+        endpoint, query = self.asker.endpoint, self.query
+        told = ""
+        if part:
+            what = f"?{query.asked}" if query.asked else "parts"
+            told = f"{what} {part[0] + 1:,} to {part[1]:,} of {query.total:,}"
+        return Place(f"{endpoint.id} ({endpoint.url})", str(query.path), page, told)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def summarise(writer: Writer, asker: Asker, counts: Counts, ended: str) -> Snapshot:
+    """Write the table of all pages, then the record that makes the snapshot complete."""
+    query, endpoint = writer.query, asker.endpoint
+    frame = writer.frame()
+    rows_sha256 = row_hash(frame)
+    pages_sha256 = hashlib.sha256("".join(p.sha256 for p in writer.pages).encode()).hexdigest()
+    provenance = {
+        "source": query.source,
+        "query": query.name,
+        "parameters": query.parameters,
+        "identity": query.identity,
+        "group": query.group,
+        "query_sha256": query.sha256,
+        # not that of the raw pages: engines order the same rows as they like
+        "rows_sha256": rows_sha256,
+    }
+    write_result(frame, writer.folder / "result.parquet", provenance)
+    return writer.finish(
+        {
+            "identity": query.identity,
+            "group": query.group,
+            "url": endpoint.url,
+            "access": "local" if endpoint.is_local else "live",
+            "snapshot": writer.folder.parent.name,
+            "licence": endpoint.policy.licence,
+            "started": writer.notes["started"],
+            "ended": ended,
+            "rows": frame.height,
+            "rows_sha256": rows_sha256,
+            "pages_sha256": pages_sha256,
+            "count_before": counts.before,
+            "count_before_reason": counts.why_not_before,
+            "count_after": counts.after,
+            "count_after_reason": counts.why_not_after,
+            "page_sizes": sorted({page.stop - page.start for page in writer.pages}),
+            "retries": asker.retries,
+            "waits": {"seconds": asker.gate.waits.seconds, "times": asker.gate.waits.times},
+            "client": f"kgprobe/{__version__} SPARQLWrapper/{SPARQLWrapper.__version__}",
+        }
+    )

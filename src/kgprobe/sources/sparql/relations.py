@@ -1,0 +1,217 @@
+"""Statements (contract STATEMENTS) of many relations: pulled whole, or as far as that can be had.
+
+A relation's subjects are counted before they are listed. One with more of them than an endpoint
+can be asked for, or can list in time, has ways out, tried in the order of `large`. A relation that
+fails otherwise is told at the end, when all others are here: none ends the loop. COVERAGE says of
+every relation which way it came, how many statements are here, and why others are not.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe.contracts import COVERAGE
+from kgprobe.job import log, progress
+from kgprobe.schema import STATEMENTS
+from kgprobe.settings import LANGUAGES
+from kgprobe.sources.sparql.endpoint import Endpoint
+from kgprobe.sources.sparql.errors import (
+    BudgetExhausted,
+    CappedAnswer,
+    EndpointRefused,
+    PartialAnswer,
+    RateLimited,
+    SourceError,
+    TimedOut,
+    TooManyRows,
+    TruncatedAnswer,
+)
+from kgprobe.sources.sparql.pull import pull
+
+RANKS = {
+    "http://wikiba.se/ontology#PreferredRank": "preferred",
+    "http://wikiba.se/ontology#NormalRank": "normal",
+}
+ENTITY = "http://www.wikidata.org/entity/"
+
+
+def statements(pulls: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """STATEMENTS of Wikidata from one frame per property id (`P36`).
+
+    Truthy pulls have no rank and count as normal. Where an entity came with several labels or
+    sitelink counts (copies of a service that lag behind), the first label by code point and the
+    greatest count stay.
+    """
+    frames = [_of_property(relation, frame) for relation, frame in sorted(pulls.items())]
+    schema = dict(STATEMENTS.columns)
+    table = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
+    key = list(STATEMENTS.key)
+    others = [c for c in table.columns if c not in key]
+    return (
+        table.group_by(key)
+        .agg(*(pl.col(c).max() if "sitelinks" in c else pl.col(c).min() for c in others))
+        .select(list(schema))
+        .sort(key)
+    )
+
+
+def _of_property(relation: str, frame: pl.DataFrame) -> pl.DataFrame:
+    rank = (
+        pl.col("rank").replace_strict(RANKS, return_dtype=pl.String)
+        if "rank" in frame.columns
+        else pl.lit("normal")
+    )
+    return frame.select(
+        kg=pl.lit("wikidata"),
+        relation=pl.lit(relation),
+        subject=pl.col("subject").str.strip_prefix(ENTITY),
+        subject_label=pl.col("subject_label"),
+        subject_sitelinks=pl.col("subject_sitelinks").cast(pl.Int64),
+        object=pl.col("object").str.strip_prefix(ENTITY),
+        object_label=pl.col("object_label"),
+        object_sitelinks=pl.col("object_sitelinks").cast(pl.Int64),
+        object_kind=pl.lit("item"),
+        rank=rank,
+    )
+
+
+#: How a relation came: whole; its well-known subjects; from a dump; or not at all.
+PULLED, SITELINKS, DUMP, LEFT_OUT = "pulled", "sitelinks", "dump", "left out"
+#: What a relation's size may cause, after all attempts with smaller pages; so may a bad day of the
+#: service, which must not turn a small relation into a part of it.
+BY_SIZE = (TimedOut, CappedAnswer, PartialAnswer, TruncatedAnswer)
+KINDS = ("item", "unknown", "no value", "literal", "other")
+
+
+@dataclass
+class Relations:
+    """Pulls relations of one endpoint into `folder` (data/{source}/{snapshot}).
+
+    `query` and `left_out` are the paths of facts.rq (or facts_truthy.rq) and left_out.rq, the
+    latter "" where there are no statement nodes to count. `large` names the ways out for a relation
+    that is too large: `sitelinks` asks for subjects with at least `least` of them, `dump` takes it
+    from `dumped` (STATEMENTS of a dump, by relation).
+    """
+
+    endpoint: Endpoint
+    folder: Path
+    query: str | Path
+    left_out: str | Path = ""
+    languages: Sequence[str] = LANGUAGES
+    contact: str = ""
+    large: Sequence[str] = (SITELINKS, DUMP)
+    least: int = 0
+    dumped: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    #: properties whose values are items; empty: all that are asked for
+    known: frozenset[str] = frozenset()
+    rows: list[dict[str, object]] = field(default_factory=list)
+
+    def pull(self, wanted: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """(STATEMENTS, COVERAGE) of the relations, one after the other.
+
+        Raises SourceError where an endpoint fails; what is finished stays in the folder.
+        """
+        pulled, others, failed = {}, [], {}
+        for relation in progress(wanted, desc="relations", unit="relation"):
+            try:
+                way, frame = self._relation(relation)
+            except (EndpointRefused, RateLimited, BudgetExhausted):
+                raise
+            except SourceError as error:
+                log.warning("%s: %s", relation, error)
+                failed[relation] = error
+                continue
+            if way == DUMP:
+                others.append(frame)
+            elif way != LEFT_OUT:
+                pulled[relation] = frame
+        if failed:
+            relation, first = next(iter(failed.items()))
+            raise SourceError(
+                first.place,
+                f"{len(failed)} of {len(wanted)} relations failed ({', '.join(failed)}); of "
+                f"{relation} came: {first.came}",
+                first.expected,
+                "run again: what is here is not asked for again",
+            )
+        found = pl.concat([statements(pulled), *others]).sort(list(STATEMENTS.key))
+        coverage = pl.DataFrame(self.rows, schema=dict(COVERAGE.columns), orient="row")
+        for row in coverage.filter(pl.col("way") == LEFT_OUT).iter_rows(named=True):
+            log.warning("%s is left out: %s", row["relation"], row["reason"])
+        return found, coverage
+
+    def _relation(self, relation: str) -> tuple[str, pl.DataFrame]:
+        """How a relation came, and its rows."""
+        if self.known and relation not in self.known:
+            self._cover(relation, LEFT_OUT, 0, "no property of the source whose values are items")
+            return LEFT_OUT, pl.DataFrame()
+        try:
+            whole = self._pull(relation, 0)
+        except SourceError as error:
+            if self._too_large(error):
+                return self._large(relation, error)
+            raise
+        self._cover(relation, PULLED, whole.height, "", self._counted(relation))
+        return PULLED, whole
+
+    def _too_large(self, error: SourceError) -> bool:
+        """Whether it is the relation's size that an error is about."""
+        many = (error.rows or 0) > self.endpoint.policy.listing
+        return isinstance(error, TooManyRows) or (isinstance(error, BY_SIZE) and many)
+
+    def _large(self, relation: str, error: SourceError) -> tuple[str, pl.DataFrame]:
+        reason = f"{error.came}; {error.expected}"
+        for way in self.large:
+            if way == SITELINKS and self.least:
+                try:
+                    frame = self._pull(relation, self.least)
+                except SourceError as still:
+                    if not self._too_large(still):
+                        raise
+                    reason += f"; {still.came} with {self.least} sitelinks or more"
+                    continue
+                self._cover(relation, SITELINKS, frame.height, reason)
+                return SITELINKS, frame
+            if way == DUMP and relation in self.dumped:
+                frame = self.dumped[relation]
+                self._cover(relation, DUMP, frame.height, reason)
+                return DUMP, frame
+        self._cover(relation, LEFT_OUT, 0, reason)
+        return LEFT_OUT, pl.DataFrame()
+
+    def _pull(self, relation: str, least: int) -> pl.DataFrame:
+        parameters: dict[str, str | int] = {"property": relation, "least": least}
+        more = {"languages": self.languages, "contact": self.contact}
+        return pull(self.query, self.endpoint, self.folder, parameters, **more).frame()  # type: ignore[arg-type]
+
+    def _counted(self, relation: str) -> dict[str, int]:
+        """Statements of a relation by kind of value, and the deprecated ones."""
+        if not self.left_out:
+            return {}
+        frame = pull(
+            self.left_out, self.endpoint, self.folder, {"property": relation}, contact=self.contact
+        ).frame()
+        numbers = frame.with_columns(pl.col("n").cast(pl.Int64))
+        deprecated = pl.col("rank").str.ends_with("#DeprecatedRank")
+        by_kind = dict(
+            numbers.filter(~deprecated).group_by("kind").agg(pl.col("n").sum()).iter_rows()
+        )
+        return by_kind | {"deprecated": int(numbers.filter(deprecated)["n"].sum())}
+
+    def _cover(
+        self,
+        relation: str,
+        way: str,
+        rows: int,
+        reason: str,
+        counted: Mapping[str, int] | None = None,
+    ) -> None:
+        known = counted or {}
+        row = {kind.replace(" ", "_"): known.get(kind, 0) if known else None for kind in KINDS}
+        deprecated = known.get("deprecated") if known else None
+        self.rows.append(
+            {"relation": relation, "way": way, "rows": rows, "reason": reason, **row,
+             "deprecated": deprecated}
+        )  # fmt: skip

@@ -1,0 +1,294 @@
+"""Snapshots of pulls: raw pages as they came, one table, and a record of how they were got.
+
+    data/{source}/{snapshot}/{query}/
+        query.rq             the exact text that was sent for the first page
+        page-00001.json.gz   raw answer bytes
+        result.parquet       all rows, sorted
+        meta.json            written last: its presence means complete
+
+While a pull is under way `journal.jsonl` lists the finished pages, a line each; a page is finished
+when it stands there. A folder with meta.json is never written to again.
+
+python -m kgprobe.sources.sparql.snapshots data
+
+describes the snapshots of a data folder as a Frictionless data package, for publishing them.
+"""
+
+import contextlib
+import gzip
+import hashlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from kgprobe import __version__
+from kgprobe.job import sha256
+from kgprobe.schema import atomic
+from kgprobe.sources.sparql.canonical import read_result, read_terms, terms
+from kgprobe.sources.sparql.errors import Place, SnapshotError
+from kgprobe.sources.sparql.paging import Query, normalise
+
+META, JOURNAL, RESULT, QUERY = "meta.json", "journal.jsonl", "result.parquet", "query.rq"
+
+
+@dataclass(frozen=True)
+class Page:
+    """One finished page, as the journal and meta.json record it."""
+
+    number: int
+    start: int  #: the first smallest page of it (paging.Cuts) ...
+    stop: int  #: ... and the first that it does not have
+    rows: int
+    sha256: str  #: of the raw body
+    cache_key: str
+    status: int = 200
+    url: str = ""  #: after redirects
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def file(self) -> str:
+        """Name of the page's file."""
+        return f"page-{self.number:05}.json.gz"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A complete pull on disk."""
+
+    folder: Path
+
+    @property
+    def result(self) -> Path:
+        """The table of all rows."""
+        return self.folder / RESULT
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The record of the pull."""
+        return dict(json.loads((self.folder / META).read_text(encoding="utf-8")))
+
+    def frame(self) -> pl.DataFrame:
+        """All rows, every variable as a String column."""
+        return read_result(self.result)
+
+    def terms(self) -> pl.DataFrame:
+        """All rows with every term whole, as `canonical.terms` has them."""
+        return read_terms(self.result)
+
+
+class Writer:
+    """The folder of a pull under way: pages one after the other, then table and record."""
+
+    def __init__(self, folder: Path, query: Query, endpoint_id: str) -> None:
+        self.folder, self.query, self.endpoint_id = folder, query, endpoint_id
+        self.pages: list[Page] = []
+        self.frames: dict[int, pl.DataFrame] = {}
+        self.notes: dict[str, Any] = {}
+
+    @property
+    def complete(self) -> bool:
+        """Whether meta.json is there."""
+        return (self.folder / META).is_file()
+
+    def open(self) -> None:
+        """Find the finished pages of an earlier run, each verified by its hash.
+
+        Raises SnapshotError when the folder belongs to another query, parameters or endpoint.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.complete:
+            self._same(Snapshot(self.folder).meta)
+            (self.folder / JOURNAL).unlink(missing_ok=True)
+            return
+        lines = self._journal()
+        if not lines:
+            self._begin()
+            return
+        self._same(lines[0])
+        for line in lines[1:]:
+            if "number" in line:
+                page = Page(**line)
+                if not self._restored(page):
+                    break  # what follows an unreadable page is asked for again with it
+                self.pages.append(page)
+            else:
+                self.notes |= line
+        self._begin()
+
+    def _journal(self) -> list[dict[str, Any]]:
+        """The lines of the journal; one that a killed process left half-written does not count."""
+        path = self.folder / JOURNAL
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+    def _begin(self) -> None:
+        """Write the journal anew: what is known so far."""
+        records = [self._head(), *map(asdict, self.pages), *([self.notes] if self.notes else [])]
+        with atomic(self.folder / JOURNAL) as temporary:
+            temporary.write_text("".join(map(_line, records)), encoding="utf-8")
+
+    def _same(self, found: Mapping[str, Any]) -> None:
+        for what, expected in (
+            ("query_sha256", self.query.sha256),
+            ("endpoint", self.endpoint_id),
+        ):
+            if found[what] != expected:
+                raise SnapshotError(
+                    Place(self.endpoint_id, str(self.query.path), "snapshot folder"),
+                    f"{self.folder} was begun with {what} {found[what]}",
+                    f"{what} {expected}",
+                    "name another snapshot in the config, or put the old query back",
+                )
+
+    def _restored(self, page: Page) -> bool:
+        """Whether the page is there with the recorded bytes, perhaps not yet renamed."""
+        final = self.folder / page.file
+        for path in (final, final.with_suffix(".part")):
+            with contextlib.suppress(OSError, EOFError, gzip.BadGzipFile):
+                if hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest() == page.sha256:
+                    path.replace(final)
+                    return True
+        return False
+
+    def add(self, body: bytes, page: Page, rows: pl.DataFrame) -> None:
+        """Keep a page: bytes first, then the journal that makes it count, then its name."""
+        self.frames[page.number] = rows
+        final = self.folder / page.file
+        part = final.with_suffix(".part")
+        data = gzip.compress(body, compresslevel=6, mtime=0)
+        try:
+            part.write_bytes(data)
+            self._append(asdict(page))
+        except OSError as error:
+            told = f"{error.strerror} ({len(data):,} bytes were to be written)"
+            raise OSError(error.errno, told, str(part)) from error
+        self.pages.append(page)
+        part.replace(final)
+
+    def note(self, **notes: Any) -> None:
+        """Keep values for meta.json in the journal."""
+        self.notes |= notes
+        self._append(notes)
+
+    def _append(self, record: Mapping[str, Any]) -> None:
+        with open(self.folder / JOURNAL, "a", encoding="utf-8") as stream:
+            stream.write(_line(record))
+
+    def keep_bad(self, number: int, body: bytes) -> None:
+        """Keep a refused body beside the pages, for a look at it."""
+        (self.folder / f"page-{number:05}.json.bad").write_bytes(body)
+
+    def body(self, page: Page) -> bytes:
+        """The raw body of a finished page."""
+        return gzip.decompress((self.folder / page.file).read_bytes())
+
+    def frame(self) -> pl.DataFrame:
+        """The rows of all pages; those of an earlier run are read back."""
+        for page in self.pages:
+            if page.number not in self.frames:
+                bindings = orjson.loads(self.body(page))["results"]["bindings"]
+                rows = [binding for binding in bindings if "rows" not in binding]
+                self.frames[page.number] = terms(rows, self.query.variables)
+        return pl.concat(
+            [self.frames[page.number] for page in self.pages] or [terms([], self.query.variables)]
+        )
+
+    def write_query(self, text: str) -> None:
+        """The text sent for the first page."""
+        with atomic(self.folder / QUERY) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+    def finish(self, meta: Mapping[str, Any]) -> Snapshot:
+        """Write meta.json, which makes the snapshot complete, and drop the journal."""
+        record = {**self._head(), **meta, "pages": [asdict(p) for p in self.pages]}
+        with atomic(self.folder / META) as temporary:
+            text = json.dumps(record, indent=1, ensure_ascii=False)
+            temporary.write_text(text + "\n", encoding="utf-8")
+        (self.folder / JOURNAL).unlink(missing_ok=True)
+        kept = {page.file for page in self.pages}
+        for file in self.folder.glob("page-*"):
+            if file.name not in kept:  # refused, set aside, or of an earlier run with other sizes
+                file.unlink()
+        return Snapshot(self.folder)
+
+    def _head(self) -> dict[str, Any]:
+        return {
+            "source": self.query.source,
+            "query": self.query.name,
+            "parameters": self.query.parameters,
+            "query_sha256": self.query.sha256,
+            "endpoint": self.endpoint_id,
+        }
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    return json.dumps(record) + "\n"
+
+
+def cache_key(endpoint_id: str, text: str, snapshot: str) -> str:
+    """What names a page: endpoint, normalised text (with the page's part or batch), snapshot."""
+    parts = (endpoint_id, normalise(text), snapshot)
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{len(part.encode())}:".encode() + part.encode())
+    return digest.hexdigest()
+
+
+def files_hash(files: Sequence[str | Path]) -> str:
+    """sha256 over the sorted sha256 of the files: what names a store and a snapshot."""
+    hashes = sorted(sha256(file) for file in files)
+    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+
+
+def snapshot_name(access: str, name: str, files: list[str]) -> str:
+    """The folder of a snapshot: the config's `name`; for files with the hash of what they hold."""
+    return name if access == "live" else f"{name}-{files_hash(files)[:12]}"
+
+
+def snapshots(data: Path) -> list[Snapshot]:
+    """All complete snapshots below a data folder or a part of it, in order of their paths."""
+    return [Snapshot(meta.parent) for meta in sorted(data.rglob(META))]
+
+
+PACKAGE = "datapackage.json"
+
+
+def package(data: Path) -> dict[str, Any]:
+    """The data package of all complete pulls below `data`: one resource a table."""
+    return {
+        "profile": "data-package",
+        "name": "kgprobe-snapshots",
+        "description": f"Tables pulled by kgprobe {__version__} over SPARQL",
+        "resources": [_resource(data, snapshot) for snapshot in snapshots(data)],
+    }
+
+
+def _resource(data: Path, snapshot: Snapshot) -> dict[str, Any]:
+    meta = snapshot.meta
+    resource = {
+        "name": f"{meta['source']}.{meta['snapshot']}.{meta['query']}".lower(),
+        "path": snapshot.result.relative_to(data).as_posix(),
+        "format": "parquet",
+        "bytes": snapshot.result.stat().st_size,
+        "hash": f"sha256:{sha256(snapshot.result)}",
+        "rows": meta["rows"],
+        "sources": [{"title": f"{meta['endpoint']}, {meta['ended']}", "path": meta["url"]}],
+    }
+    return resource | ({"licenses": [{"title": meta["licence"]}]} if meta["licence"] else {})
+
+
+def write_package(data: Path) -> Path:
+    """Write datapackage.json into the data folder."""
+    with atomic(data / PACKAGE) as temporary:
+        temporary.write_text(json.dumps(package(data), indent=1, ensure_ascii=False) + "\n")
+    return data / PACKAGE
+
+
+if __name__ == "__main__":
+    print(write_package(Path(sys.argv[1] if len(sys.argv) > 1 else "data")))

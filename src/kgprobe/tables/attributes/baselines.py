@@ -1,0 +1,97 @@
+"""What needs no model: the most frequent objects of a relation, and a random one (section 4.3)."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kgprobe.metrics.attributes import KEYS as KS
+from kgprobe.metrics.ranking import hit_at
+
+MAJORITY, RANDOM, METHOD = "majority", "random", "baseline"
+TWO_UP = "P279/P279"
+
+
+def frequencies(
+    edges: pl.DataFrame, literals: pl.DataFrame, examples: Iterable[pl.DataFrame]
+) -> pl.DataFrame:
+    """(predicate, object, best, worst, objects): rank of every object of the relations that
+    EXAMPLES of some benchmarks ask for.
+
+    Rank by number of statements in the whole graph, ties as ranges; `objects`: distinct objects of
+    the relation. The inferred relation of hierarchy counts its two-step paths.
+    """
+    asked = {p for own in examples for p in own["predicate"].unique()}
+    numbers = [int(name[1:]) for name in asked if name != TWO_UP]
+    own = edges.filter(pl.col("p").is_in(numbers)).group_by("p", "o").len()
+    values = literals.filter(pl.col("p").is_in(numbers)).group_by("p", "value").len()
+    relation = pl.format("P{}", "p")
+    found = [
+        own.select("len", predicate=relation, object=pl.format("Q{}", "o")),
+        values.select("len", predicate=relation, object="value"),
+    ]
+    if TWO_UP in asked:
+        steps = edges.filter(pl.col("p") == 279).select("s", "o")
+        twice = steps.rename({"o": "m"}).join(steps.rename({"s": "m", "o": "z"}), on="m")
+        twice = twice.filter(pl.col("s") != pl.col("z")).group_by("z").len()
+        named = pl.format("Q{}", "z")
+        found.append(twice.select("len", predicate=pl.lit(TWO_UP), object=named))
+    counts = pl.concat(found)
+    over = pl.col("len").rank("min", descending=True).over("predicate").cast(pl.Int64)
+    level = pl.len().over("predicate", "len").cast(pl.Int64)
+    return counts.select(
+        "predicate",
+        "object",
+        best=over,
+        worst=over + level - 1,
+        objects=pl.len().over("predicate").cast(pl.Int64),
+    )
+
+
+def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
+    """ALPHAS of both baselines for the triples of EXAMPLES.
+
+    Majority: the own object, or any gold that has a label (a model can say no other), is among the
+    k most frequent objects; ties with their expectation. Random: k of the relation's objects at
+    random. There are no prompts to pool ("" for both). An object that the relation never has
+    (asymmetry's reversal) is never right.
+    """
+    named = pl.col("gold_labels").list.eval(pl.element().is_not_null())
+    rows = examples.select(
+        "benchmark", "example", "pattern", "position", "predicate", "object", "golds",
+        named=named, right=named.list.sum().cast(pl.Int64),
+    )  # fmt: skip
+    objects = counted.group_by("predicate").agg(pl.col("objects").first())
+    rows = rows.join(objects, on="predicate", how="left")
+    rows = rows.with_columns(pl.col("objects").fill_null(1))
+    ranks = counted.select("predicate", "object", "best", "worst")
+    own = rows.with_columns(right=pl.lit(1, dtype=pl.Int64))
+    own = own.join(ranks, on=["predicate", "object"], how="left")
+    every = rows.with_columns(object=pl.col("golds")).explode("object", "named").filter("named")
+    every = every.join(ranks, on=["predicate", "object"], how="left")
+    key = ["benchmark", "example", "pattern", "position"]
+    every = every.sort("best", nulls_last=True).group_by(key).agg(pl.all().first())
+    parts = []
+    for gold, frame in (("own", own), ("set", every)):
+        known = frame["best"].is_not_null().to_numpy()
+        best, worst = (frame[c].fill_null(1 << 40).to_numpy() for c in ("best", "worst"))
+        right, total = frame["right"].to_numpy(), frame["objects"].to_numpy()
+        how = {"prompt": "", "method": METHOD, "pooling": "", "kind": "exact", "gold": gold}
+        for k in KS:
+            drawn = _drawn(right, total, k)
+            for model, value in ((MAJORITY, hit_at(k, best, worst)), (RANDOM, drawn)):
+                alpha = pl.Series("alpha", np.where(known, value, 0.0))
+                words = {name: pl.lit(word) for name, word in how.items()}
+                own = frame.select(*key, alpha, k=pl.lit(k, dtype=pl.Int32), **words)
+                parts.append(own.with_columns(model=pl.lit(model)))
+    return pl.concat(parts)
+
+
+def _drawn(right: NDArray[np.int64], total: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+    """Probability that k of `total` objects, without replacement, hold one of `right`."""
+    wrong = np.maximum(total - right, 0)
+    missed = np.ones(len(total))
+    for i in range(k):
+        missed *= np.maximum(wrong - i, 0) / np.maximum(total - i, 1)
+    return 1.0 - missed

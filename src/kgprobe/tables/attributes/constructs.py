@@ -1,0 +1,119 @@
+"""What the nine benchmarks hold: sizes (Table 1), and four figures that a reader would not guess.
+
+asymmetry   the reversed probe is hardly ever right: the metric is accuracy of the forward one
+composite   how many examples follow a rule (a, r1, b), (b, r2, c) => (a, r3, c) that holds
+paths       from how few entities they start
+bias        how many of its triples are continents
+"""
+
+from collections.abc import Iterator, Mapping
+
+import polars as pl
+
+from kgprobe.metrics.sums import ordered_sum
+from kgprobe.sampling import smallest
+from kgprobe.tables.attributes.published import Published
+from kgprobe.tables.attributes.study import HEADLINE, SETTINGS, groups, of_row
+from kgprobe.tables.results import Number, printed
+
+TABLE1 = "Mruthyunjaya et al. 2023, Table 1"
+#: a measure of a build -> the printed column that is its counterpart; printed predicates count
+#: patterns (predicates, pairs or combinations), as ours do
+SIZES = {
+    "triples": "triples",
+    "patterns": "predicates",
+    "entities": "entities",
+    "triples per pattern": "triples_per_predicate",
+    "predicates": "",
+    "written": "",
+    "by label": "",
+    "without template": "",
+    "examples": "",
+}
+SAMPLED, PAPER = "sampled", "paper"
+#: A rule counts from this PCA confidence on.
+CONFIDENT = 0.5
+#: Subjects that a rule is measured on, by hash: all of them in most, and no hub is expanded.
+SUBJECTS = 1000
+CONTINENT = "P30"
+BUILT, PROBED = "built", "probed"
+FIGURES = {
+    "composite": f"follow a rule of PCA confidence of at least {CONFIDENT}",
+    "paths": "entities that they start from",
+    "bias": f"continents ({CONTINENT})",
+}
+PROBES = ("forward probe right", "reversed probe right")
+
+
+def sizes(frame: pl.DataFrame, published: Published) -> Iterator[Number]:
+    """Table 1: sizes of every build (`slice`) of every benchmark, and the printed ones.
+
+    `frame`: SIZES of all benchmarks. n: examples.
+    """
+    for row in frame.iter_rows(named=True):
+        known = published.sizes[row["benchmark"]] if row["build"] != SAMPLED else {}
+        base = Number(benchmark=row["benchmark"], slice=row["build"], n=row["examples"])
+        for metric, other in SIZES.items():
+            theirs = float(known[other]) if other and known else None
+            own = base.but(metric=metric, value=row[metric.replace(" ", "_")])
+            yield own.but(**printed(theirs, TABLE1))
+    for benchmark in frame["benchmark"].unique(maintain_order=True):
+        for metric, other in SIZES.items():
+            if other:
+                value = float(published.sizes[benchmark][other])
+                own = Number(metric=metric, benchmark=benchmark, slice=PAPER, method="published")
+                yield own.but(value=value, **printed(value, TABLE1))
+
+
+def numbers(
+    examples: Mapping[str, pl.DataFrame], edges: pl.DataFrame, alphas: pl.DataFrame, seed: int = 0
+) -> Iterator[Number]:
+    """The four figures, of all built examples and of those probed; counts, n: examples.
+
+    `examples`: EXAMPLES by benchmark, all builds' labelled rows; `edges`: of the graph; `alphas`:
+    of every triple. asymmetry is told per model (best prompt, @1, exact, own gold).
+    """
+    own = alphas.filter(**HEADLINE, benchmark="asymmetry").drop_nulls("alpha")
+    for row, rows in groups(own, "benchmark", *SETTINGS, "position"):
+        right = rows.select(ordered_sum("alpha")).item()
+        yield of_row(row, metric=PROBES[row["position"]], value=right, n=rows.height)
+    for name, metric in FIGURES.items():
+        for part in (BUILT, PROBED) if name in examples else ():
+            rows = examples[name] if part == BUILT else examples[name].filter("sampled")
+            n, value = rows["example"].n_unique(), _figure(name, rows, edges, seed)
+            yield Number(metric=metric, benchmark=name, slice=part, value=value, n=n)
+
+
+def _figure(name: str, rows: pl.DataFrame, edges: pl.DataFrame, seed: int) -> int:
+    if name == "paths":
+        return rows.filter(position=0)["subject"].n_unique()
+    if name == "bias":
+        return rows.filter(predicate=CONTINENT).height
+    patterns = rows.select("example", "pattern").unique()
+    held = confidences(edges, patterns["pattern"].unique().to_list(), seed)
+    sure = [pattern for pattern, value in held.items() if value >= CONFIDENT]
+    return patterns.filter(pl.col("pattern").is_in(sure)).height
+
+
+def confidences(edges: pl.DataFrame, patterns: list[str], seed: int = 0) -> dict[str, float]:
+    """PCA confidence of the rules that patterns of composite (`P22>P26=P25`) name.
+
+    Of the distinct pairs (a, c), a != c, that r1 and r2 lead to and whose a has some object of r3,
+    the share with (a, r3, c). Source: Galárraga et al. 2013 (AMIE), section 4. Measured on SUBJECTS
+    of the a's, by hash, where there are more.
+    """
+    named = {name: [int(p[1:]) for p in name.replace("=", ">").split(">")] for name in patterns}
+    used = {p for relations in named.values() for p in relations}
+    found = edges.filter(pl.col("p").is_in(sorted(used))).partition_by("p", as_dict=True)
+    by = {key[0]: frame.select("s", "o") for key, frame in found.items()}
+    return {name: _confidence([by[p] for p in own], seed) for name, own in sorted(named.items())}
+
+
+def _confidence(relations: list[pl.DataFrame], seed: int) -> float:
+    r1, r2, r3 = relations
+    known = r1.select("s").unique().join(r3.select("s").unique(), on="s", how="semi")
+    known = smallest(known, SUBJECTS, seed, ["s"], label="pca")
+    steps = r1.join(known, on="s", how="semi").rename({"o": "middle"})
+    pairs = steps.join(r2.rename({"s": "middle"}), on="middle").select("s", "o").unique()
+    pairs = pairs.filter(pl.col("s") != pl.col("o"))
+    return pairs.join(r3, on=["s", "o"], how="semi").height / max(pairs.height, 1)

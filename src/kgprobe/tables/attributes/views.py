@@ -1,0 +1,289 @@
+"""The printed tables of the nine attributes: which numbers, what stands in rows and columns."""
+
+from typing import Any
+
+import polars as pl
+
+from kgprobe.metrics.attributes import KEYS
+from kgprobe.tables.attributes import analyses, asked, constructs
+from kgprobe.tables.attributes.baselines import MAJORITY, METHOD, RANDOM
+from kgprobe.tables.attributes.published import NAMES
+from kgprobe.tables.attributes.scores import FEWEST, PART, PUBLISHED, TAUGHT, UNTAUGHT, VALUE
+from kgprobe.tables.attributes.study import RANKED
+from kgprobe.tables.views import View
+
+#: of the whole benchmark, intervals over examples
+WHOLE = {"group": [""], "slice": [""], "drawn": [""]}
+EXACT = {"alpha": ["exact"], "gold": ["own"]}
+HEADLINE = {**EXACT, "k": ["1"], "pooling": ["best"]}
+ASKED = ("model", "method", "benchmark")
+POOLINGS: dict[Any, str] = {
+    ("pooling", "best"): "best prompt (oracle)",
+    ("pooling", "mean"): "mean over prompts",
+    ("pooling", "base"): "first prompt",
+    ("pooling", "confident"): "surest prompt",
+}
+WORDS: dict[Any, str] = {
+    **POOLINGS,
+    ("benchmark", ""): "mean of nine",
+    ("model", MAJORITY): "most frequent object",
+    ("model", RANDOM): "random object",
+    ("k", "1"): "@1",
+    ("k", "3"): "@3",
+    ("k", "5"): "@5",
+    VALUE: "",
+}
+
+#: methods that ask no model of the sheet
+OTHERS = [METHOD, PUBLISHED]
+IS_RANKED = pl.col("method").str.starts_with(RANKED)
+
+
+def _filled(results: pl.DataFrame) -> pl.DataFrame:
+    """What models of the sheet filled or wrote."""
+    return results.filter(~IS_RANKED, ~pl.col("method").is_in(OTHERS))
+
+
+def _frequent(results: pl.DataFrame) -> pl.DataFrame:
+    """The values of the five patterns with the most examples of every benchmark, ties by name."""
+    values = _filled(results).filter(pl.col("group") != "", metric=VALUE)
+    sizes = values.group_by("benchmark", "group").agg(size=pl.col("n").max())
+    sizes = sizes.sort("benchmark", -pl.col("size"), "group")
+    kept = sizes.group_by("benchmark", maintain_order=True).head(5).with_row_index("place")
+    rows = values.join(kept, on=["benchmark", "group"]).sort("place", "model", "method")
+    return rows.select(results.columns)
+
+
+#: Table 2 of what was generated or filled, and of ranked candidates
+SCORES = {
+    ranked: [
+        View(
+            f"table2_at_{k}{'_ranked' * ranked}",
+            f"Table 2 @{k}, %: {words}",
+            where={
+                **WHOLE, **EXACT, "metric": [VALUE], "k": [str(k)], "mode": [""],
+                "pooling": ["best", "mean", ""], "benchmark": [*NAMES, ""],
+            },
+            rows=["model", "method", "pooling"],
+            columns=["benchmark"],
+            words=WORDS,
+            usual=2,
+            caption="Numerator / denominator and 95 % interval in small print; examples on hover.",
+            only=only,
+        )
+        for k in KEYS
+    ]
+    for ranked, words, only in (
+        (False, "generated or filled", lambda results: results.filter(~IS_RANKED)),
+        (True, "gold ranked among the objects of its relation",
+         lambda results: results.filter(IS_RANKED | (pl.col("method") == METHOD))),
+    )
+}  # fmt: skip
+
+CONSTRUCTS = View(
+    "constructs",
+    "What these benchmarks hold: number of examples",
+    where={
+        "metric": [*constructs.PROBES, *constructs.FIGURES.values()],
+        "benchmark": ["asymmetry", *constructs.FIGURES],
+    },
+    rows=["benchmark", "slice", "model", "method"],
+    usual=0,
+    caption="All examples (n) on hover. Where the reversed probe is never right, asymmetry is the "
+    "accuracy of the forward one. A composite that follows a rule needs no path: its first "
+    "relation and its last go together. Paths that share a start, and bias whose objects are few, "
+    "are not independent: see the intervals over entities.",
+)
+
+TABLE1 = View(
+    "table1",
+    "Table 1: sizes",
+    where={
+        "metric": list(constructs.SIZES),
+        "benchmark": NAMES,
+        "slice": ["structural", "labelled", "unlabelled", constructs.SAMPLED, constructs.PAPER],
+        "model": [""],
+    },
+    rows=["benchmark", "slice"],
+    words={
+        "structural": "all that the graph holds",
+        "labelled": "with labels and templates",
+        "unlabelled": "labels not required",
+        constructs.SAMPLED: "probed here",
+        constructs.PAPER: "the paper",
+    },
+    digits={"triples per pattern": 2},
+    usual=0,
+    caption="The paper's sizes are those of the whole T-REx; oddities of its columns stand among "
+    "what follows from the printed figures. Patterns are predicates, pairs or combinations; the "
+    "paper heads that column “predicates”. Of our predicates so many have a written template, so "
+    "many the generic wording of their label (kind “label” among the wordings), so many none: "
+    "these are dropped from what is probed.",
+)
+
+PARTIAL = View(
+    "partial",
+    "Partial and full scores (Figure 3), %",
+    where={**WHOLE, **HEADLINE, "metric": [analyses.PARTIAL, VALUE], "mode": [""],
+           "benchmark": [b for b in NAMES if b not in ("entity_centric", "bias")]},
+    rows=["benchmark", "model", "method"],
+    words={VALUE: "full score"},
+    caption="Best prompt, @1.",
+    only=_filled,
+)  # fmt: skip
+
+FOLDED = [
+    View(
+        "taught",
+        "Examples that the control models were taught, and others, %",
+        where={
+            **HEADLINE, "metric": [VALUE, asked.RIGHT], "slice": [TAUGHT, PART, UNTAUGHT],
+            "benchmark": NAMES,
+        },
+        rows=["benchmark", "model", "method"],
+        columns=["metric", "slice"],
+        words=WORDS,
+        caption="Best prompt, @1. Taught: all stored triples of the example; in part: some of "
+        "them. Of some pairs and paths the first was taught alone: what is found of the second is "
+        "inferred or guessed. Nothing inferred or reversed was ever taught. Models from elsewhere "
+        "are a reference.",
+    ),
+    View(
+        "undefined",
+        "Examples that do not count: of which no part is right, or that were not asked",
+        where={**WHOLE, **HEADLINE, "metric": ["undefined", "missing"], "benchmark": NAMES},
+        rows=["model", "method", "metric"],
+        columns=["benchmark"],
+        usual=0,
+    ),
+    View(
+        "choices",
+        "Every way of reading the answers, %",
+        where={
+            **WHOLE, "metric": [VALUE, "mean of examples"], "mode": [""], "benchmark": NAMES,
+        },
+        rows=["k", *ASKED],
+        columns=["pooling", "alpha", "gold", "metric"],
+        words=WORDS,
+        caption="Pooling over prompts; exact alpha, share of gold tokens, or a written answer that "
+        "is the label letter by letter (verbatim); the example's own object or any object of the "
+        "graph that has a label. Beside the ratio of sums the mean of the examples' ratios, where "
+        "it is another.",
+        only=lambda results: results.filter(pl.col("method") != PUBLISHED),
+    ),
+    PARTIAL,
+    View(
+        "correlation",
+        "Partial against full score: correlation",
+        where={"metric": ["pearson", "spearman"]},
+        rows=["slice", "benchmark", "model", "method"],
+        usual=2,
+        caption="n on hover. Nothing follows from a handful of points; below six there is no "
+        "interval.",
+    ),
+    View(
+        "clusters",
+        "Intervals over patterns and over entities instead of examples, %",
+        where={"metric": [VALUE], "drawn": ["patterns", "entities"], "benchmark": NAMES},
+        rows=["model", "method", "drawn"],
+        columns=["benchmark"],
+        caption="Best prompt, @1. Examples share relations, and some an entity: paths and "
+        "composites the one that they start from, bias and asymmetry the object, hierarchy the "
+        "class two up. These intervals are the honest ones; n on hover counts clusters. None where "
+        "all are alike.",
+    ),
+    View(
+        "prompts",
+        "Best alpha against number of prompts, %",
+        where={
+            "metric": [asked.RIGHT], "slice": [""], "pooling": ["best"],
+            "prompts": [str(n) for n in range(1, 1000)],
+        },
+        rows=["k", *ASKED],
+        columns=["prompts"],
+        words=WORDS,
+        caption="Expected best of so many prompts, mean over triples: what the oracle adds.",
+    ),
+    View(
+        "wordings",
+        "Right at 1 by kind of wording, % of triples",
+        where={"metric": [asked.RIGHT], "slice": [""], "pooling": ["mean"]},
+        rows=ASKED,
+        columns=["template"],
+        caption="Mean over triples of the mean over their prompts of the kind; kinds answer other "
+        "triples.",
+    ),
+    View(
+        "asked",
+        "What was asked",
+        where={
+            "group": [""], "slice": [""],
+            "metric": ["triples", "triples asked", "prompts a triple", "golds",
+                       "golds added to the candidates", "verbose", "examples left out"],
+        },
+        rows=ASKED,
+        words={"verbose": "verbose, %"},
+        caption="Verbose: holds the label, not equal.",
+    ),
+    View(
+        "matching",
+        "Written answers that are right, by the rule that makes them equal",
+        where={"metric": ["first answers", "first answers right"]},
+        rows=ASKED,
+        columns=["metric", "alpha"],
+        words={"first answers": "", "exact": "all rules", "first answers right": "%"},
+        caption="First answers of every triple and prompt against the example's own object: letter "
+        "by letter, then what each rule adds to those before it. Elsewhere all rules count; the "
+        "column “verbatim” of the ways of reading has the metrics without them.",
+    ),
+    View(
+        "ambiguous",
+        "Pairs of one name, %",
+        where={
+            "benchmark": ["ambiguous"], "metric": [VALUE], "mode": ["or", "head"],
+            "slice": ["all pairs", "objects differ", "objects equal"],
+        },
+        rows=["model", "method", "pooling"],
+        columns=["mode", "slice"],
+        words={**WORDS, ("mode", "or"): "", ("mode", "head"): "given the head"},
+        caption="Only equal objects can be right for both with one prompt; the last column "
+        "conditions on the head alone, which the printed values fit as well.",
+    ),
+    View(
+        "bias",
+        "Bias by relation, %",
+        where={**HEADLINE, "benchmark": ["bias"], "metric": ["triples", VALUE, "wrong"],
+               "slice": [""], "drawn": [""]},
+        rows=["model", "method", "group"],
+        words={VALUE: "right, %", "wrong": "wrong, %"},
+        caption="In aggregate only. A relation with fewer than ten triples has its count alone.",
+        only=lambda results: results.filter(
+            pl.col("group") != "", (pl.col("metric") == "triples") | (pl.col("n") >= FEWEST)
+        ),
+    ),
+]  # fmt: skip
+
+PATTERNS = View(
+    "patterns",
+    "The most frequent patterns (Figure 4), %",
+    where={**HEADLINE, "metric": [VALUE], "slice": [""], "drawn": [""], "benchmark": NAMES},
+    rows=["benchmark", "group"],
+    columns=["model", "method"],
+    only=_frequent,
+)
+POPULARITY = View(
+    "popularity",
+    "Popularity of all examples and of those that are fully right (Figure 5)",
+    where={"metric": ["examples", "examples right"], "slice": [""], "benchmark": analyses.UNBIASED,
+           **HEADLINE},
+    rows=["benchmark", "model", "method", "bin"],
+    usual=0,
+)  # fmt: skip
+DECILES = View(
+    "popularity_deciles",
+    "Examples fully right by decile of popularity, %",
+    where={"metric": ["share right", "Kolmogorov-Smirnov"], "benchmark": analyses.UNBIASED},
+    rows=["benchmark", "model", "method"],
+    columns=["metric", "slice"],
+)
+ALL = [*SCORES[False], *SCORES[True], CONSTRUCTS, TABLE1, *FOLDED, PATTERNS, POPULARITY, DECILES]

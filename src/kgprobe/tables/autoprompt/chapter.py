@@ -1,0 +1,140 @@
+"""AutoPrompt's chapter of the report: views of its RESULTS, texts of prompts, figures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.probes.prompts.search.settings import NOT_RELEASED
+from kgprobe.tables.autoprompt import sweeps, views
+from kgprobe.tables.autoprompt.numbers import MAJORITY
+from kgprobe.tables.report import grid
+from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.report.grid import Cell, Grid, filled_in
+
+LEAD = (
+    "A prompt with a few trigger tokens, found by gradients and shared by all examples of a task, "
+    "asks a model that is not changed (Shin et al. 2020). What the triggers learn of the answers' "
+    "distribution is no knowledge of the model: baselines and controls are rows of every table."
+)
+NOTES = (
+    "Values in per cent with 95 % intervals; facts: mean over relations, examples resampled within "
+    "their relation. Ties count as the expectation of a random order.",
+    "Printed values stand beside ours only where model and set are the paper's; all others are "
+    "quoted in rows of their own. A prompt that is searched has seen training facts, a manual one "
+    "has not. All prompts are lower bounds of what a model knows.",
+)
+#: behind a number that the commonest training label beats
+BELOW = " ‡"
+BELOW_NOTE = (
+    "‡: below the majority, the commonest label of train given to every one of the same examples. "
+    "Best constant: the commonest label of the examples themselves, an oracle. Total variation: "
+    "half the summed difference of the shares of objects in train and test."
+)
+CONTROLS = "Control models were trained here on known facts: they calibrate, they know no world."
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Majorities:
+    """What the commonest training label reaches on the same examples, beside every number."""
+
+    at: Mapping[tuple[object, ...], Row]
+
+    @classmethod
+    def of(cls, results: pl.DataFrame) -> "Majorities":
+        """Those of RESULTS."""
+        found = results.filter(metric=MAJORITY).iter_rows(named=True)
+        return cls({_key(row): row for row in found})
+
+    def beating(self, row: Row) -> Row | None:
+        """The majority that a number stands below, None where it does not."""
+        found = self.at.get(_key(row)) if row["metric"] in ("P@1", "accuracy") else None
+        return found if found is not None and row["value"] < found["value"] - 1e-9 else None
+
+    def told(self, cell: Cell, row: Row) -> Cell:
+        """A number with the sign and the majority under it, where it stands below; a printed figure
+        as it is printed."""
+        if row["method"] == "published":
+            return Cell(f"{row['value']:.2f}", sort=row["value"], muted=True)
+        above = self.beating(row)
+        if above is None:
+            return cell
+        small = f"{cell.small}; below majority {grid.number(above['value'])}".removeprefix("; ")
+        return replace(cell, text=cell.text + BELOW, small=small)
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    return tuple(row[name] for name in schema.RESULTS.key if name != "metric")
+
+
+def asked(results: pl.DataFrame) -> pl.DataFrame:
+    """RESULTS in the order of the tables; printed figures only of benchmarks that were asked."""
+    own = results.filter(method="predict")["benchmark"].unique().to_list()
+    quoted = pl.col("benchmark").is_in(own) | (pl.col("method") != "published")
+    return views.ordered(results.filter(quoted))
+
+
+def chapter(
+    results: pl.DataFrame,
+    models: Mapping[str, Mapping[str, str]],
+    records: Mapping[str, Sequence[Mapping[str, object]]],
+    mode: str,
+    selection: str = "",
+    told: Sequence[str] = (),
+    funnels: Mapping[str, pl.DataFrame] | None = None,
+) -> Chapter:
+    """The chapter from RESULTS; `models`: rows of the sheet; `records`: text tables by title.
+
+    `mode` of the search, `selection` of prompts from few examples; `told`: notes of the tasks;
+    `funnels`: benchmark -> FUNNEL of how it was made.
+    """
+    own = asked(results)
+    beside, names = Majorities.of(own), grid.models(models)
+    grids, folded = (
+        [grid.of_view(view, own, names=names, also=beside.told) for view in part]
+        for part in views.of(own)
+    )
+    for title, rows in records.items():
+        (folded if title.startswith("Table 7") else grids).append(grid.records(title, rows))
+    if own["benchmark"].is_in(views.FACTS).any() and "published" in results["method"]:
+        folded.append(printed_relations(results))
+    for benchmark, frame in (funnels or {}).items():
+        folded.append(grid.funnel(frame, f"How {benchmark} was made"))
+    notes = [f"Search mode {mode}.", *NOTES, BELOW_NOTE]
+    notes += [*_of_mode(mode, selection, own), *told]
+    notes += [CONTROLS] * ("taught" in own["slice"])
+    shown, drawn = (filled_in(grids), filled_in(folded)), sweeps.drawings(own)
+    return Chapter("autoprompt", "Searched prompts", LEAD, notes, *shown, drawn)
+
+
+def _of_mode(mode: str, selection: str, results: pl.DataFrame) -> list[str]:
+    """What a reader must know of the mode: choices that flatter, and what it does not reach."""
+    found = []
+    if selection == "full" and "low_data" in results["method"]:
+        found.append(
+            "Figure 2 is optimistic: prompts are chosen on the whole dev set, which is the score."
+        )
+    if mode == "released":
+        found.append("The released code does otherwise: " + "; ".join(NOT_RELEASED) + ".")
+    return found
+
+
+def printed_relations(results: pl.DataFrame) -> Grid:
+    """Table 6 as printed; its caption has the means of its columns, which differ from Table 4's
+    (README of the figures), and the relations where AutoPrompt is worse than another."""
+    figures = results.filter((pl.col("method") == "published") & (pl.col("group") != ""))
+    values: dict[str, dict[str, float]] = {}
+    for row in figures.filter(metric="P@1").iter_rows(named=True):
+        values.setdefault(row["prompt"], {})[row["group"]] = row["value"]
+    means = ", ".join(f"{name} {sum(v.values()) / len(v):.2f}" for name, v in values.items())
+    own, *others = (values[name] for name in ("AutoPrompt 5 tokens", "LAMA", "LPAQA top-1"))
+    worse = sorted((r for r in own if own[r] < max(o[r] for o in others)), key=grid.property_order)
+    caption = (
+        f"Means of the columns: {means}; Table 4 prints 31.10, 34.10 and 42.94. AutoPrompt is "
+        f"worse than the better of the two others on {', '.join(worse)}."
+    )
+    made = grid.of_view(views.PRINTED6, views.ordered(figures), also=Majorities({}).told)
+    return replace(made, caption=caption)

@@ -1,0 +1,127 @@
+"""AutoPrompt's RESULTS, tables and chapter, from the files of a run."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.tables import results, views
+from kgprobe.tables.answers import Row, folders
+from kgprobe.tables.autoprompt import chapter as page_of
+from kgprobe.tables.autoprompt import gather, numbers, published, sweeps, texts
+from kgprobe.tables.autoprompt import views as own_views
+from kgprobe.tables.autoprompt.gather import EXTRACTION, Answers
+from kgprobe.tables.report import chapter, marks
+from kgprobe.tables.results import Number
+
+#: titles of the tables of texts
+PROMPTS = "Table 3: found prompts, filled with an example"
+RELATIONS = "Table 7: prompts by relation"
+CONTEXTS = "Table 8: relation extraction, examples (+: right)"
+
+
+def measure(
+    found: Sequence[Answers],
+    figures: Sequence[Number],
+    names: Mapping[str, str],
+    taught: pl.DataFrame | None = None,
+    seed: int = 0,
+) -> Iterator[Number]:
+    """Every number of what was answered, with the printed one beside it where there is one.
+
+    `figures`: the printed values; `names`: model -> its printed name; `taught`: frame TAUGHT.
+    """
+    printed = published.by_key(figures)
+    for benchmark in dict.fromkeys(own.benchmark for own in found):
+        those = [own for own in found if own.benchmark == benchmark]
+        size = max(own.size for own in those)
+        for number in numbers.of_benchmark(those, seed):
+            yield published.beside(number, printed, "", size)
+        for own in those:
+            if own.of_classes:
+                made = numbers.classes(own, seed)
+            elif own.benchmark in EXTRACTION:
+                made = numbers.extraction(own, seed)
+            else:
+                made = numbers.facts(own, taught, seed)
+            name = names.get(own.probe.model, own.probe.model)
+            yield from (published.beside(number, printed, name, own.size) for number in made)
+        yield from numbers.differences(those, seed)
+    yield from numbers.memory(found, seed)
+
+
+def make(
+    table: Path,
+    folder: Path,
+    page: Path,
+    rows: Sequence[Row],
+    models: Mapping[str, Row],
+    outcomes: Sequence[str],
+    tasks: Sequence[str],
+    prompts: Sequence[str],
+    swept: Sequence[Row],
+    swept_files: Sequence[str],
+    printed: str,
+    taught: str,
+    mode: str,
+    selection: str,
+    given: Sequence[Mapping[str, Any]],
+    provenance: Mapping[str, object],
+    seed: int = 0,
+) -> None:
+    """Write RESULTS at `table`, its views as TSV into `folder`, and the chapter at `page`.
+
+    `rows` and `swept`: rows of the sheet with the file of each in `outcomes` and `swept_files`;
+    `tasks`: examples.parquet of every benchmark; `prompts`: folders of prompt files; `printed`: the
+    folder of printed figures; `taught`: the TAUGHT file, or ""; `mode` of the search, `selection`
+    of prompts from few examples, and `given`, the section of the config of every row.
+    """
+    places = folders(tasks)
+    found = gather.answered(rows, models, outcomes, places, mode, given, seed)
+    figures, files = published.read(printed), texts.read(prompts)
+    names = {model: row.get("published", "") or model for model, row in models.items()}
+    known = schema.read(taught, schema.TAUGHT) if taught else None
+    made = [*figures, *measure(found, figures, names, known, seed), *texts.restarts(files)]
+    for row, path in zip(swept, swept_files, strict=True):
+        points = schema.read(path, schema.SWEEPS)
+        of_method = {"low_data": sweeps.low_data, "grid": sweeps.grid}[row["method"]]
+        made += of_method(row["benchmark"], row["model"], points)
+    made += marks.numbers([*rows, *swept], [*outcomes, *swept_files])
+    frame = results.frame("autoprompt", made)
+    schema.write(frame, schema.RESULTS, table, dict(provenance))
+
+    shown = page_of.asked(frame)
+    every = [*chain(*own_views.of(shown)), own_views.FIGURE2, own_views.FIGURE3]
+    views.write_all([view for view in every if view.chosen(shown).height], shown, folder)
+    about = {
+        name: json.loads((place / "task.json").read_text(encoding="utf-8"))
+        for name, place in places.items()
+    }
+    records = {
+        PROMPTS: texts.of_tasks(files, found, seed),
+        RELATIONS: texts.of_relations(files, frame, _manual(about)),
+        CONTEXTS: texts.contexts(found, files, seed=seed),
+    }
+    told = [f"{name}: {note}." for name, task in about.items() for note in task.get("notes", [])]
+    funnels = {
+        name: schema.read(place / "funnel.parquet", schema.FUNNEL) for name, place in places.items()
+    }
+    chapter.write(page_of.chapter(frame, models, records, mode, selection, told, funnels), page)
+
+
+def _manual(about: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """benchmark -> relation -> its manual prompt for masked models, or for the first kind of all.
+
+    `about`: task.json of every benchmark.
+    """
+    return {
+        name: {
+            relation: texts.get("masked") or next(iter(texts.values()))
+            for relation, texts in task["prompts"].get("manual", {}).items()
+        }
+        for name, task in about.items()
+    }

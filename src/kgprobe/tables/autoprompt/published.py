@@ -1,0 +1,104 @@
+"""The printed figures of AutoPrompt (Shin et al. 2020), and which of them belong beside ours.
+
+A printed value stands beside ours only where the model is the same and our set is the whole one.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from kgprobe.tables.published import read_tsv
+from kgprobe.tables.results import Number
+
+#: test examples of the whole sets; of a part of them no printed value is shown
+WHOLE = {
+    "auto_lama": 34_039,
+    "auto_lama_trex": 7_266,
+    "auto_lama_roberta": 29_520,
+    "auto_sst2": 1_821,
+    "auto_sick": 4_927,
+    "auto_sick_3way": 2_160,
+    "auto_sick_2way": 1_440,
+}
+#: file -> the number of the printed table
+TABLES = {"sentiment": 1, "inference": 2, "facts": 4, "relation_extraction": 5, "relations": 6}
+#: column of values -> what it is; the sets of facts are a column of their own
+VALUES: Mapping[str, Mapping[str, str]] = {
+    "dev": {"benchmark": "auto_sst2", "metric": "accuracy", "slice": "dev"},
+    "test": {"benchmark": "auto_sst2", "metric": "accuracy"},
+    "standard": {"benchmark": "auto_sick", "metric": "accuracy"},
+    "three_way": {"benchmark": "auto_sick_3way", "metric": "accuracy"},
+    "two_way": {"benchmark": "auto_sick_2way", "metric": "accuracy"},
+    "mrr": {"metric": "MRR"},
+    "p_at_10": {"metric": "P@10"},
+    "p_at_1": {"metric": "P@1"},
+    "original": {"benchmark": "auto_re", "metric": "P@1"},
+    "perturbed": {"benchmark": "auto_re_perturbed", "metric": "P@1"},
+    "train": {"model": "", "metric": "search facts"},
+    "lama": {"prompt": "LAMA", "metric": "P@1"},
+    "lpaqa": {"prompt": "LPAQA top-1", "metric": "P@1"},
+    "autoprompt_5": {"prompt": "AutoPrompt 5 tokens", "metric": "P@1"},
+}
+#: other columns -> the dimension that they hold
+NAMED = {
+    "set": "benchmark", "relation": "group", "model": "model", "prompt": "prompt",
+    "method": "prompt",
+}  # fmt: skip
+SETS = {"original": "auto_lama", "trex": "auto_lama_trex", "original-roberta": "auto_lama_roberta"}
+#: Table 6 is of one model; Tables 1 and 2 print bert-base, which the released code says is cased
+BERT = "bert-base-cased"
+SHORT = {BERT: "bert-base"}
+#: our prompt -> its names in the printed tables
+NAMES = {
+    "": ("",),
+    "majority": ("majority",),
+    "linear_probe": ("linear probe",),
+    "finetuned": ("fine-tuned",),
+    "manual": ("LAMA", "manual prompt"),
+    "lpaqa": ("LPAQA top-1", "LPAQA"),
+    "searched": ("AutoPrompt 5 tokens", "AutoPrompt", "autoprompt"),
+    "searched_7": ("AutoPrompt 7 tokens",),
+}
+#: benchmark, group, metric, slice, model, prompt
+Key = tuple[str, str, str, str, str, str]
+
+
+def read(folder: str | Path) -> list[Number]:
+    """Every printed value, in per cent, from the five tables of the folder of published figures."""
+    made = []
+    for name, table in TABLES.items():
+        source = f"Shin et al. 2020, Table {table}"
+        for row in read_tsv(Path(folder) / f"autoprompt_{name}.tsv").iter_rows(named=True):
+            who = {NAMED[c]: SETS.get(v, v) for c, v in row.items() if c in NAMED and v}
+            if name == "relations":
+                who |= {"benchmark": "auto_lama", "model": BERT}
+            for column, what in VALUES.items():
+                if row.get(column):
+                    value, of = float(row[column]), Number(method="published")
+                    of = of.but(value=value, published=value, source=source)
+                    made.append(of.but(**{**who, **what}))
+    return made
+
+
+def by_key(figures: Iterable[Number]) -> dict[Key, Number]:
+    """The printed values by what they are of."""
+    return {(f.benchmark, f.group, f.metric, f.slice, f.model, f.prompt): f for f in figures}
+
+
+def beside(own: Number, figures: Mapping[Key, Number], name: str, size: int) -> Number:
+    """A number of ours with the printed one, where there is one for the same.
+
+    `name`: the printed name of the model; `size`: test examples, of which the paper's means need
+    all. Relation extraction has the relations at hand; search facts are the same in all sets.
+    """
+    is_whole = WHOLE.get(own.benchmark, size) == size or bool(own.group)
+    if own.setting or not is_whole:
+        return own
+    is_count = own.metric == "search facts" and "lama" in own.benchmark
+    place = "auto_lama" if is_count else own.benchmark
+    for model in (name, SHORT.get(name, name), ""):
+        for prompt in NAMES.get(own.prompt, ()):
+            found = figures.get((place, own.group, own.metric, own.slice, model, prompt))
+            if found is not None:
+                return replace(own, published=found.published, source=found.source)
+    return own

@@ -1,0 +1,175 @@
+"""AutoPrompt's printed tables as views of RESULTS, and the words of its dimensions."""
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from kgprobe.tables.autoprompt.gather import CLASSIFICATION, EXTRACTION
+from kgprobe.tables.autoprompt.numbers import BEST, MAJORITY, RIVALS, SEEN, VARIATION
+from kgprobe.tables.report.grid import property_order
+from kgprobe.tables.views import View
+
+#: prompts in the order of rows: who answers, from those that need no model to the searched ones
+PROMPTS = {
+    "majority": "majority of the training facts",
+    "constant": "best constant answer (oracle)",
+    "linear_probe": "linear probe",
+    "finetuned": "fine-tuned",
+    "relation_lstm": "LSTM extractor, re-implemented, other data",
+    "manual": "manual prompt",
+    "manual_chosen": "manual prompt chosen on dev",
+    "lpaqa": "LPAQA, one prompt",
+    "lpaqa_mined": "LPAQA, weighted, mined",
+    "lpaqa_paraphrased": "LPAQA, weighted, paraphrased",
+    "published": "published AutoPrompt prompt",
+    "continuous": "continuous prompt (OptiPrompt)",
+    "initial_triggers": "control: what the search starts from",
+    "random_triggers": "control: random triggers",
+    "shuffled_triggers": "control: found triggers shuffled",
+    "searched_reinitialised": "control: search, all weights random",
+    "searched_embeddings": "control: search, embeddings random",
+    "searched_balanced": "AutoPrompt, balanced search data",
+    "searched_words": "AutoPrompt, label words of the manual prompt",
+    "transferred": "AutoPrompt found on another model",
+    "searched": "AutoPrompt",
+    "searched_7": "AutoPrompt, 7 triggers",
+}
+#: benchmark -> the head of its columns
+HEADS = {
+    "auto_lama": "Original", "auto_lama_trex": "T-REx", "auto_lama_roberta": "Original-RoBERTa",
+    "auto_world": "World", "auto_re": "original", "auto_re_perturbed": "perturbed",
+    "auto_sick": "standard", "auto_sick_3way": "3-way", "auto_sick_2way": "2-way",
+}  # fmt: skip
+FACTS = ("auto_lama", "auto_lama_trex", "auto_lama_roberta", "auto_world")
+WORDS: Mapping[object, str] = {
+    **{("prompt", name): words for name, words in PROMPTS.items()},
+    **{("benchmark", name): head for name, head in HEADS.items()},
+    ("method", "predict"): "ours",
+    ("method", "published"): "printed",
+    ("gold", "filtered"): "filtered",
+    ("weighting", "items"): "micro",
+    ("instead", "auto_re_perturbed"): "minus perturbed",
+    ("draw", "lowest"): "lowest draw",
+    ("draw", "highest"): "highest draw",
+}
+#: rows of most tables: ours, then what the paper prints
+ROWS, EVERY = ("method", "model", "prompt"), ["predict", "published"]
+
+
+def _view(
+    name: str,
+    title: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    caption: str = "",
+    **where: Sequence[str],
+) -> View:
+    where = {"paper": ["autoprompt"], "instead": [""], **where}
+    return View(name, title, where, rows, columns, {"method": ""}, WORDS, {}, 1, caption)
+
+
+def _by_relation(name: str, title: str, benchmark: str) -> View:
+    """P@1 by relation; in front the facts, how train and test differ, and constant answers."""
+    return _view(
+        name, title, ["group"], ["metric", "model", "prompt"],
+        benchmark=[benchmark], method=["", "predict"], setting=["{}"],
+        metric=["search facts", "test facts", SEEN, VARIATION, "P@1"], slice=[""],
+    )  # fmt: skip
+
+
+TABLE1 = _view(
+    "table1", "Table 1: accuracy on SST-2", ROWS, ["slice", "metric", "draw"],
+    benchmark=["auto_sst2"], method=EVERY, slice=["dev", ""], metric=["accuracy", MAJORITY, BEST],
+)  # fmt: skip
+TABLE2 = _view(
+    "table2", "Table 2: test accuracy on SICK-E", ROWS, ["benchmark", "metric", "draw"],
+    "Balanced by drawing every class down to the smallest, by seed.",
+    benchmark=CLASSIFICATION[1:], method=EVERY, slice=[""], metric=["accuracy", MAJORITY, BEST],
+)  # fmt: skip
+TABLE4 = _view(
+    "table4", "Table 4: facts", ROWS,
+    ["benchmark", "metric", "slice", "weighting", "gold", "draw"],
+    "No overlap: test facts that share neither pair nor inverse pair with training or dev, and "
+    "whose object is not part of the subject. Filtered: other right answers are passed over. All "
+    "facts: objects that are not one token count as never found.",
+    benchmark=FACTS, group=[""], method=EVERY, metric=["MRR", "P@10", "P@1", MAJORITY, BEST],
+)  # fmt: skip
+TABLE5 = _view(
+    "table5", "Table 5: relation extraction, P@1", ROWS,
+    ["benchmark", "metric", "instead"],
+    "Right for any of a fact's sentences. The relations and training sentences are those at hand, "
+    "not the paper's; the LSTM is a re-implementation on other data.",
+    benchmark=EXTRACTION, group=[""], method=EVERY, weighting=[""],
+    instead=["", "auto_re_perturbed"], metric=[
+        "P@1", MAJORITY, BEST, "P@1 per sentence", "sentences per fact", "old object answered",
+    ],
+)  # fmt: skip
+RELATIONS = (
+    _by_relation("table6", "Table 6: P@1 by relation, Original", "auto_lama"),
+    _by_relation(
+        "table7", "Table 7, numbers: P@1 by relation, Original-RoBERTa", "auto_lama_roberta"
+    ),
+    _by_relation("trex_relations", "P@1 by relation, T-REx split", "auto_lama_trex"),
+    _by_relation("world_relations", "P@1 by relation, embedded world", "auto_world"),
+)
+PRINTED6 = _view(
+    "table6_printed", "Table 6 as printed: bert-base-cased, P@1", ["group"], ["metric", "prompt"],
+    benchmark=["auto_lama"], method=["published"], metric=["search facts", "P@1"],
+)  # fmt: skip
+CALIBRATION = _view(
+    "calibration", "Calibration: P@1 of control models, facts taught and untaught",
+    ["model", "prompt"], ["metric"],
+    "Chance: a random one of the ranked tokens. What a search learns of the answers' distribution "
+    "is right for untaught facts, too.",
+    metric=["taught", "untaught", "chance", "limit for untaught"],
+)  # fmt: skip
+DIFFERENCES = _view(
+    "differences", "What the search gains, in points", ["model", "prompt", "instead"],
+    ["benchmark"], "Paired: the same examples for both. Above zero, the search is better.",
+    metric=["P@1", "accuracy"], instead=RIVALS,
+)  # fmt: skip
+SHIFT = _view(
+    "shift", "Constant answers by relation, and how train and test differ",
+    ["benchmark", "group"], ["metric", "model"],
+    benchmark=[*EXTRACTION, *CLASSIFICATION], method=[""],
+    metric=["P@1", "accuracy", SEEN, VARIATION],
+)  # fmt: skip
+RESTARTS = _view(
+    "restarts", "Restarts: the search metric on dev", ["benchmark", "model", "prompt"], ["choice"],
+    "The chosen restart is the best on dev: what choosing adds shows here.",
+    metric=["search metric"], choice=["chosen", "mean", "lowest"],
+)  # fmt: skip
+#: the points of the figures; the paper prints no numbers for them
+FIGURE2 = _view(
+    "figure2", "Figure 2: dev accuracy by number of training examples",
+    ["benchmark", "model", "prompt"], ["size"],
+    "Mean over subsets; bars: worst and best subset. No numbers are printed for it.",
+    method=["low_data"], metric=["accuracy"],
+)  # fmt: skip
+FIGURE3 = _view(
+    "figure3", "Figure 3: dev accuracy by label tokens and trigger length",
+    ["benchmark", "model", "k"], ["labels", "triggers"],
+    "95 % intervals over dev examples. No numbers are printed for it.",
+    method=["grid"], metric=["accuracy"],
+)  # fmt: skip
+CLASSES = _view(
+    "classes", "Accuracy by class", ["benchmark", "model", "prompt"], ["slice"],
+    metric=["accuracy"],
+)  # fmt: skip
+
+
+def of(results: pl.DataFrame) -> tuple[list[View], list[View]]:
+    """(views that are printed, those that stand behind a line that opens them), with the relations
+    and classes of these RESULTS."""
+    groups = sorted(filter(None, results["group"].unique()), key=property_order)
+    classes = sorted(part for part in results["slice"].unique() if part.startswith("class: "))
+    by_relation = [view.where_also(group=groups) for view in RELATIONS]
+    shown = [TABLE1, TABLE2, TABLE4, TABLE5, *by_relation, CALIBRATION, DIFFERENCES]
+    return shown, [SHIFT, CLASSES.where_also(slice=classes), RESTARTS]
+
+
+def ordered(results: pl.DataFrame) -> pl.DataFrame:
+    """RESULTS in the order in which AutoPrompt's tables show them."""
+    places = {name: i for i, name in enumerate(["", *PROMPTS])}
+    place = pl.col("prompt").replace_strict(places, default=len(places))
+    return results.sort(place, "prompt", maintain_order=True)

@@ -1,0 +1,233 @@
+"""BEAR's chapter of the report: calibration, a part per benchmark, an example, the construction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.tables import results as house
+from kgprobe.tables.answers import REDUCTIONS, Probe, folders, probes_of
+from kgprobe.tables.bear import figures as bear_figures
+from kgprobe.tables.bear import make
+from kgprobe.tables.bear.study import Study
+from kgprobe.tables.bear.views import views
+from kgprobe.tables.report import chapter, draw, grid
+from kgprobe.tables.report.chapter import Chapter, Drawing
+from kgprobe.tables.report.grid import Cell, Grid
+from kgprobe.templates import fill
+
+Sheet = Mapping[str, Mapping[str, str]]
+LEAD = (
+    "Balanced multiple choice: every option is written into a template, each sentence gets a "
+    "log-likelihood, and the highest is the model's answer, so that masked and causal models are "
+    "asked alike (Wiland et al. 2024)."
+)
+AUC = (
+    "AUC: probability that a taught item has a larger margin (log-likelihood of the correct option "
+    "minus that of the best wrong one, mean over templates) than an untaught one; 0.5 is no "
+    "difference. Models from elsewhere are a reference: they were taught neither half here, so "
+    "their two accuracies should be alike."
+)
+CONSTRUCTION = (
+    "From pulled statements to balanced questions: every filter with what it took. A statement is "
+    "dropped for one reason, the first that holds."
+)
+TERMS = {
+    "Accuracy": "Share of items whose correct option has the highest score, every item weighing "
+    "the same; mean over the templates. Columns over relations weigh every relation the same, and "
+    "the two are never mixed.",
+    "Intervals of accuracies": "On one template: Wilson's interval of a share. Means over "
+    "templates, relations and differences: percentile bootstrap with 2,000 resamples of the items "
+    "within their relation, the same resamples for all templates and models, so that differences "
+    "are paired; where every resample is the same, Wilson's. They speak of sampling facts.",
+    "SEM": "Standard deviation of the template accuracies (divisor n - 1) over the square root of "
+    "their number. It speaks of templates, not of facts.",
+    "Ties": "When the correct option ties with others for the first place, the item counts as the "
+    "chance of picking it among them. What the first of the tied would give is printed beside, "
+    "where a tie occurred.",
+    "Chance and majority": "A random guess among the options, and always giving the relation's "
+    "most frequent answer. On a balanced set they are equal.",
+}
+
+
+def write(
+    path: str | Path,
+    figures: str | Path,
+    results: str,
+    scores: Sequence[str],
+    questions: Sequence[str],
+    funnels: Sequence[str],
+    experiments: Sequence[Mapping[str, str]],
+    models: Sheet,
+    names: Mapping[str, str],
+    descriptions: Mapping[str, str],
+    seed: int,
+) -> None:
+    """Write the chapter at `path` and, into the folder `figures`, every figure as SVG and PNG.
+
+    `results`: BEAR's RESULTS; `scores`: SCORES of the rows of `experiments`, in their order;
+    `questions`, `funnels`: files of the run; `names`: relation -> its name; `descriptions`:
+    benchmark -> what it is.
+    """
+    own = house.read([results])
+    answered = probes_of(experiments, models, scores)
+    asked = {probe.model: models[probe.model] for probe in answered}
+    places = folders(questions)
+    drawn = list(bear_figures.figures(own, asked, names))
+    for one in drawn:
+        draw.save(one.figure, Path(figures) / one.name)
+    drawings = [one.drawing() for one in drawn]
+    parts = arranged(own, asked, names, {b: descriptions[b] for b in places}, drawings)
+    parts.append(_example(answered, scores, places, seed))
+    steps = {
+        b: schema.read(f, schema.FUNNEL)
+        for f in funnels
+        for b in places
+        if b.split("_")[0] == Path(f).parent.name.split("_")[0] and "released" not in b
+    }
+    parts += [_construction(steps, names)] if steps else []
+    title = "BEAR: balanced multiple choice"
+    chapter.write(Chapter("bear", title, LEAD, parts=parts, terms=TERMS), path)
+
+
+def arranged(
+    own: pl.DataFrame,
+    sheet: Sheet,
+    names: Mapping[str, str],
+    descriptions: Mapping[str, str],
+    drawings: Sequence[Drawing] = (),
+) -> list[Chapter]:
+    """The parts that are views of RESULTS: taught and untaught facts, then benchmark by benchmark.
+
+    Raises ValueError where a model of the sheet has no number.
+    """
+    missing = sorted(set(sheet) - set(own.filter(metric="accuracy")["model"]))
+    if missing or not sheet:
+        raise ValueError(f"BEAR's chapter: RESULTS have no accuracy of {missing or 'any model'}")
+    heads = grid.models(sheet) | {("group", r): grid.titled(r, names) for r in names}
+    heads |= {("model", name): Cell(name, "baseline", name) for name in ("random", "majority")}
+    shown = views(own, list(sheet))
+
+    def grids(*wanted: str, **where: Sequence[str]) -> list[Grid]:
+        asked = [shown[name].where_also(**where) for name in wanted]
+        filled = [view for view in asked if view.chosen(own).height]
+        return [grid.of_view(view, own, names=heads) for view in filled]
+
+    parts = []
+    for number, name in enumerate(bear_figures.benchmarks(own, sheet), 1):
+        parts.append(
+            Chapter(
+                f"benchmark-{number}",
+                name,
+                descriptions.get(name, ""),
+                notes(own.filter(benchmark=name), sheet),
+                grids("models", "relations", "domains", "templates", benchmark=[name]),
+                grids("differences", "relation_templates", benchmark=[name]),
+                [d for d in drawings if d.part == name],
+            )
+        )
+    if taught := grids("calibration"):
+        halves = [
+            replace(found, title="Taught against untaught facts", caption=AUC) for found in taught
+        ]
+        figure = [d for d in drawings if d.part == "calibration"]
+        title = "Taught and untaught facts"
+        parts.insert(0, Chapter("bear-calibration", title, "", grids=halves, drawings=figure))
+    return parts
+
+
+def notes(own: pl.DataFrame, sheet: Sheet) -> list[str]:
+    """Warnings that a reader needs beside the numbers of one benchmark."""
+    whole = own.filter(metric="accuracy", group="", slice="")
+    chance = dict(whole.filter(setting="{}").select("model", "value").rows())
+    random, majority = chance["random"], chance["majority"]
+    told = []
+    if majority > random + 1:
+        told.append(
+            f"The items scored here are not balanced: always giving a relation's most frequent "
+            f"answer is right in {majority:.1f} % of them, a random guess in {random:.1f} %. "
+            f"Compare with chance, and do not compare with figures of the complete set."
+        )
+    if whole.filter(pl.col("setting").str.contains("first wins", literal=True)).height:
+        told.append("Some options tied; a tie counts as the expectation of a random choice.")
+    if any(sheet[model]["dtype"] != "float32" for model in chance if model in sheet):
+        told.append("Models whose weights are not float32 are marked as not exact.")
+    return told
+
+
+def _example(
+    answered: Sequence[Probe], scores: Sequence[str], places: Mapping[str, Path], seed: int
+) -> Chapter:
+    """One item worked out by the first model that is no control, else by the first."""
+    order = sorted(range(len(answered)), key=lambda i: (answered[i].control, i))
+    first = answered[order[0]]
+    (study,) = make.studies([first], [scores[order[0]]], places, seed)
+    item, frame = example_item(study), schema.read(scores[order[0]], schema.SCORES)
+    options = example(study, frame, item, study.templates[0])
+    relation = study.items.filter(pl.col("item") == item)["relation"][0]
+    rows = [
+        {
+            "rank": option["rank"],
+            "sentence": option["sentence"],
+            "log-likelihood, nats": f"{option['score']:.2f}",
+            "correct": "✓ correct" if option["correct"] else "",
+        }
+        for option in options.iter_rows(named=True)
+    ]
+    lead = (
+        "Every option is written into the template and each sentence gets a log-likelihood; the "
+        f"highest is the model's answer. Here: {first.model} on {first.benchmark}, relation "
+        f"{relation}."
+    )
+    shown = grid.records("Options of one question", rows)
+    return Chapter("example", "One question, worked out", lead, grids=[shown])
+
+
+def example(
+    study: Study, scores: pl.DataFrame, item: str | None = None, template: int = 0
+) -> pl.DataFrame:
+    """One item's options: index, label, sentence, score, rank (from 1, ties share it), correct.
+
+    Sorted by rank, then index. `item` defaults to `example_item(study)`. `scores`: SCORES of
+    a probe. The sentence is the template filled as it stands; scoring upper-cases its first letter,
+    and so does this.
+    """
+    name = item or example_item(study)
+    chosen = study.items.filter(pl.col("item") == name)
+    if not chosen.height:
+        raise ValueError(f"{study.benchmark}: no item {name!r}")
+    question = chosen.row(0, named=True)
+    texts = study.prompts.filter(relation=question["relation"], index=template)
+    if not texts.height:
+        raise ValueError(f"{study.benchmark}: {question['relation']} has no template {template}")
+    options = study.candidates.filter(pl.col("set") == question["candidates"])
+    rows = scores.filter(item=name, template=template)
+    rows = rows.select("candidate", score=REDUCTIONS["sum"])
+    text = texts["text"][0]
+    joined = rows.join(options, left_on="candidate", right_on="index").sort("candidate")
+    sentences = [fill(text, question["subject"], own).text for own in joined["label"]]
+    return joined.select(
+        "label",
+        "score",
+        index="candidate",
+        sentence=pl.Series(sentences, dtype=pl.String),
+        rank=pl.col("score").rank("min", descending=True).cast(pl.Int32),
+        correct=pl.col("candidate").is_in(question["answers"]),
+    ).sort("rank", "index")
+
+
+def example_item(study: Study) -> str:
+    """The item to show: the capital of Uganda as in the paper's figure, else the first by id of
+    the first relation."""
+    uganda = pl.col("relation").eq("P36") & pl.col("subject").eq("Uganda")
+    paper = study.ordered.filter(uganda)
+    return str((paper if paper.height else study.ordered.sort("relation", "row"))["item"][0])
+
+
+def _construction(funnels: Mapping[str, pl.DataFrame], names: Mapping[str, str]) -> Chapter:
+    steps = [grid.funnel(frame, name) for name, frame in funnels.items()]
+    relations = [grid.funnel_by_relation(frame, names, name) for name, frame in funnels.items()]
+    title = "Construction: how the questions were made"
+    return Chapter("construction", title, CONSTRUCTION, grids=steps, folded=relations)

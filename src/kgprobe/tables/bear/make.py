@@ -1,0 +1,324 @@
+"""BEAR's numbers: from judged answers to RESULTS.
+
+Accuracies are in per cent, every item weighing the same, mean over templates; `weighting` relations
+weighs every relation the same. Source: bear.md, sections 6 to 8; Wiland et al. 2024.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kgprobe import schema
+from kgprobe.metrics.bootstrap import bootstrap
+from kgprobe.metrics.intervals import Interval, standard_error, wilson
+from kgprobe.metrics.ranking import auc, reciprocal_rank
+from kgprobe.tables.answers import Probe, judge, questions
+from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
+from kgprobe.tables.bear.study import RELATIONS, Study
+from kgprobe.tables.report import calibration
+from kgprobe.tables.results import Number, hit_rate, printed
+from kgprobe.templates import ANSWER, answer_is_last, parse
+
+Weights = NDArray[np.float64]
+
+
+def studies(
+    answered: Sequence[Probe],
+    scores: Sequence[str | Path],
+    folders: Mapping[str, str | Path],
+    seed: int = 0,
+) -> list[Study]:
+    """A Study per benchmark and prompt, in the order of the probes.
+
+    `folders`: benchmark -> folder with items, candidates and prompts (and, where there is one,
+    relations) as parquet. Every SCORES file is judged and let go before the next is read.
+    """
+    made = []
+    for benchmark, prompt in dict.fromkeys((probe.benchmark, probe.prompt) for probe in answered):
+        folder = Path(folders[benchmark])
+        items, candidates, prompts = questions(folder)
+        judged = [
+            (probe, judge(schema.read(path, schema.SCORES), items, candidates, where=str(path)))
+            for probe, path in zip(answered, scores, strict=True)
+            if (probe.benchmark, probe.prompt) == (benchmark, prompt)
+        ]
+        relations = _relations_of(folder / "relations.parquet")
+        made.append(Study(benchmark, items, candidates, prompts, judged, relations, seed))
+    return made
+
+
+def numbers(
+    made: Sequence[Study], published: Published | None = None, taught: pl.DataFrame | None = None
+) -> list[Number]:
+    """Every number of BEAR. `taught`: frame TAUGHT, where control models were asked.
+
+    accuracy (settings: template, weighting, mode "first wins": the lowest index among tied leaders,
+    where a tie occurred; instead: minus that of another probe, paired), also by group (relation)
+    and slice (cardinality, "domain: ...", where the answer stands in the template); SEM over
+    templates, agreement (same option under all templates), correct in all, MRR, options,
+    parameters, "accuracy minus published"; calibration. A relation counts fully in each of its
+    domains; weighting "split" divides its weight by their number.
+    """
+    found: list[Number] = []
+    for study in made:
+        for position in range(len(study.probes)):
+            found += _scores(study, position, published)
+            found += _by_template(study, position)
+        found += [*_by_group(study), *_by_position(study), *_ranks(study), *_differences(study)]
+        found += _baselines(study, published)
+        found += _calibration(study, taught) if taught is not None else []
+    sizes = {p.model: p.parameters for study in made for p, _ in study.probes if p.parameters}
+    found += [Number(metric="parameters", model=m, value=size) for m, size in sizes.items()]
+    return found + (list(_published(published)) if published else [])
+
+
+def _accuracy(study: Study, position: int, weights: Weights | None = None) -> Number:
+    """A probe's accuracy, `weights` per relation; n counts the items that have a weight."""
+    boot = study.resampled
+    return Number(
+        metric="accuracy",
+        value=100 * boot.mean(position, weights),
+        interval=study.interval(position, weights),
+        n=study.items.height if weights is None else int((weights > 0) @ boot.sizes),
+        **study.probes[position][0].asked,
+    )
+
+
+def _scores(study: Study, position: int, published: Published | None) -> Iterator[Number]:
+    """Of all items: accuracy beside the published one, SEM, means over relations, ties."""
+    (probe, answers), boot = study.probes[position], study.resampled
+    own, even = _accuracy(study, position), _accuracy(study, position, boot.macro())
+    paper = published.score(probe, own.n, study.templates) if published else None
+    yield own.but(**printed(*paper)) if paper else own
+    if paper and own.value is not None and own.interval:
+        gap, bounds = own.value - paper[0], own.interval.minus(paper[0])
+        yield own.but(metric="accuracy minus published", value=gap, interval=bounds)
+    if len(study.templates) > 1:
+        error = standard_error((100 * study.hits(position).mean(axis=0)).tolist())
+        yield own.but(metric="SEM", value=error, interval=None)
+    yield even.but(setting={"weighting": "relations"})
+    over = bootstrap(boot.sums[:, position] / boot.sizes, seed=study.seed).interval().times(100)
+    yield even.but(interval=over, setting={"weighting": "relations resampled"})
+    if (answers["leaders"] > 1).any():
+        first = 100 * study.hits(position, "first").mean()
+        yield own.but(value=first, interval=None, setting={"mode": "first wins"})
+
+
+def _by_template(study: Study, position: int) -> Iterator[Number]:
+    """Accuracy by template, of all items and by relation; what all templates agree on."""
+    hits, owner = study.hits(position), study.ordered["relation"].to_numpy()
+    own = _accuracy(study, position)
+    several = len(study.templates) > 1
+    for relation in ["", *(study.resampled.strata if several else [])]:
+        inside = hits[owner == relation] if relation else hits
+        for column, index in enumerate(study.templates):
+            rate = hit_rate(inside[:, column])
+            yield own.but(group=relation, setting={"template": index}, **rate)
+    if several:
+        winners = study.hits(position, "winner")
+        same = (winners == winners[:, :1]).all(axis=1).astype(float)
+        yield own.but(metric="agreement", **hit_rate(same))
+        yield own.but(metric="correct in all", **hit_rate(hits.prod(axis=1)))
+
+
+def _parts(study: Study) -> Iterator[tuple[dict[str, str], Weights, Weights | None]]:
+    """(dimensions, weights per relation, weights of the other reading) of relations, cardinalities
+    and domains."""
+    for name in study.resampled.strata:
+        yield {"group": name}, study.among({name: True}), None
+    for kind in ("1:1", "1:N"):
+        own = {r: c == kind for r, c in study.cardinality.items()}
+        yield {"slice": kind}, study.among(own), None
+    known = study.domains
+    shares = np.array([1 / len(known.get(r) or [""]) for r in study.resampled.strata])
+    for domain in sorted({d for names in known.values() for d in names}):
+        full = study.among({r: domain in names for r, names in known.items()})
+        yield {"slice": f"domain: {domain}"}, full, full * shares
+
+
+def _by_group(study: Study) -> Iterator[Number]:
+    """Accuracy by relation, cardinality and domain."""
+    for where, weights, split in _parts(study):
+        if not weights.any():
+            continue
+        for position in range(len(study.probes)):
+            yield _accuracy(study, position, weights).but(**where)
+            if split is not None:
+                other = _accuracy(study, position, split)
+                yield other.but(**where, setting={"weighting": "split"})
+
+
+def answer_position(template: str) -> str:
+    """Where [Y] stands: last (but for punctuation), before the subject, or elsewhere.
+
+    >>> answer_position("[X] was born in [Y].")
+    'answer last'
+    """
+    if answer_is_last(template):
+        return "answer last"
+    before = parse(template).slots[0] == ANSWER
+    return "answer before subject" if before else "answer elsewhere"
+
+
+def _by_position(study: Study) -> Iterator[Number]:
+    """Accuracy over all (item, template) pairs whose template has the answer at one position."""
+    labels = _positions(study)
+    for name in sorted(set(labels.ravel().tolist())):
+        chosen = labels == name
+        right = [(study.hits(i) * chosen).sum(axis=1) for i in range(len(study.probes))]
+        boot = study.resample(np.column_stack([*right, chosen.sum(axis=1)]))
+        n = int(chosen.any(axis=1).sum())
+        for position, (probe, _) in enumerate(study.probes):
+            value, found = boot.ratio(position, len(right))
+            interval = (found or Interval(*wilson(min(value, 1.0) * n, n), "wilson")).times(100)
+            own = Number(metric="accuracy", slice=name, **probe.asked)
+            yield own.but(value=100 * value, interval=interval, n=n)
+
+
+def _positions(study: Study) -> NDArray[np.str_]:
+    """items x templates: the answer's position in the template of the item's relation."""
+    texts = study.prompts.select("relation", "index", "text").iter_rows()
+    found = {(relation, index): answer_position(text) for relation, index, text in texts}
+    owners = study.ordered["relation"].to_list()
+    for relation in owners:
+        for index in study.templates:
+            if (relation, index) not in found:
+                raise ValueError(f"{study.benchmark}: {relation} has no template {index}")
+    return np.array([[found[relation, t] for t in study.templates] for relation in owners])
+
+
+def _ranks(study: Study) -> Iterator[Number]:
+    """Mean reciprocal rank of the correct option (0 to 1), expected under ties."""
+    columns = []
+    for position in range(len(study.probes)):
+        best = study.hits(position, "above").astype(np.int64) + 1
+        worst = best + study.hits(position, "tied").astype(np.int64)
+        ranks = reciprocal_rank(best.ravel(), worst.ravel()).reshape(best.shape)
+        columns.append(ranks.mean(axis=1))
+    boot, n = study.resample(np.column_stack(columns)), study.items.height
+    for position, (probe, _) in enumerate(study.probes):
+        value, interval = boot.mean(position), boot.interval(position)
+        yield Number(metric="MRR", value=value, n=n, interval=interval, **probe.asked)
+
+
+def _differences(study: Study) -> Iterator[Number]:
+    """Accuracy of one probe minus that of another, paired; every pair of a benchmark once."""
+    boot = study.resampled
+    for i, (one, _) in enumerate(study.probes):
+        for j in range(i + 1, len(study.probes)):
+            other = study.probes[j][0].asked
+            differ = [d for d in ("prompt", "method") if other[d] != one.asked[d]]
+            instead = ", ".join([other["model"], *(other[d] for d in differ)])
+            for weighting, weights in (({}, None), ({"weighting": "relations"}, boot.macro())):
+                value, found = boot.difference(i, j, weights)
+                setting = {"instead": instead, **weighting}
+                gap = Number(metric="accuracy", value=100 * value, setting=setting, **one.asked)
+                yield gap.but(n=study.items.height, interval=found and found.times(100))
+
+
+def _baselines(study: Study, published: Published | None) -> Iterator[Number]:
+    """Random and majority, exact on the set (no interval), and the number of options."""
+    chance, n = study.totals(study.random, study.majority, study.options), study.items.height
+    paper = published.baseline(study.benchmark, n) if published else None
+    base = Number(metric="accuracy", benchmark=study.benchmark, n=n)
+    for column, model in enumerate(("random", "majority")):
+        known = printed(paper if model == "random" else None, LEADERBOARD_SOURCE)
+        yield base.but(model=model, value=100 * chance.mean(column), **known)
+        for where, weights, _ in _parts(study):
+            if weights.any():
+                value, count = 100 * chance.mean(column, weights), (weights > 0) @ chance.sizes
+                yield base.but(model=model, value=value, n=int(count), **where)
+        even = 100 * chance.mean(column, chance.macro())
+        yield base.but(model=model, value=even, setting={"weighting": "relations"})
+    for name, size in zip(chance.strata, chance.sizes, strict=True):
+        value = chance.mean(2, study.among({name: True}))
+        yield base.but(metric="options", group=name, value=value, n=int(size))
+
+
+def _published(published: Published) -> Iterator[Number]:
+    """The leaderboard's models; `slice` is their kind, the interval one standard error over
+    templates to either side. Correlations of accuracy with log10(parameters) over the models that
+    the paper lists; n: models."""
+    rows = published.models()
+    for row in rows.iter_rows(named=True):
+        of = Number(model=row["model"], method="published", slice=row["kind"])
+        score, error = row["score"], row["sem"]
+        bounds = Interval(score - error, score + error, "standard error")
+        number = of.but(metric="accuracy", benchmark="bear_released", value=score, interval=bounds)
+        yield number.but(**printed(score, LEADERBOARD_SOURCE))
+        yield of.but(metric="parameters", value=row["parameters"])
+    for kind in ("", "causal", "masked"):
+        own = rows.filter(pl.col("kind").is_in([kind] if kind else ["causal", "masked"]))
+        own = own.filter(listed="paper")
+        pair = own.select("score", size=pl.col("parameters").log10())
+        if own.height < 3:
+            continue
+        for method in ("pearson", "spearman"):
+            value = pair.select(pl.corr("score", "size", method=method)).item()
+            yield Number(metric=method, method="published", slice=kind, value=value, n=own.height)
+
+
+def status(study: Study, taught: pl.DataFrame) -> pl.DataFrame:
+    """item -> taught; items whose fact is in neither half (lifted answers) are left out.
+
+    A fact's id is relation/subject/object; an item with several answers is left out, too.
+    """
+    options = study.candidates.select(candidates="set", answer="index", object="id")
+    return (
+        study.items.filter(pl.col("answers").list.len() == 1)
+        .select(
+            "item", "relation", "subject_id", "candidates", answer=pl.col("answers").list.first()
+        )
+        .join(options, on=["candidates", "answer"])
+        .with_columns(fact=pl.concat_str("relation", "subject_id", "object", separator="/"))
+        .join(taught.select("fact", "taught"), on="fact")
+        .select("item", "taught")
+        .sort("item")
+    )
+
+
+def _calibration(study: Study, taught: pl.DataFrame) -> Iterator[Number]:
+    """Of a benchmark that holds taught and untaught facts. AUC (0 to 1): probability that a taught
+    item has a larger margin than an untaught one (margin: score of the correct option minus that of
+    the best wrong one, in nats, mean over templates)."""
+    known = status(study, taught)
+    if not (known["taught"].any() and not known["taught"].all()):
+        return
+    ordered = study.ordered["item"]
+    halves = [ordered.is_in(known.filter(taught=half)["item"].implode()) for half in (True, False)]
+    yes, no = (half.to_numpy() for half in halves)
+    chance = 100 * float(study.random[no].mean())
+    for position, (probe, _) in enumerate(study.probes):
+        hits = study.hits(position).mean(axis=1)
+        margin = study.hits(position, "margin").mean(axis=1)
+        yield from calibration.numbers(
+            Number(**probe.asked),
+            _half(study, hits, yes),
+            _half(study, hits, no),
+            chance,
+            auc(margin[yes], margin[no]),
+            probe.control,
+        )
+
+
+def _half(study: Study, hits: NDArray[np.float64], chosen: NDArray[np.bool_]) -> calibration.Share:
+    """Accuracy of the chosen items, n and interval, chosen as in `Study.interval`."""
+    inside = hits[chosen]
+    value, n, interval = calibration.share(inside)
+    if len(study.templates) > 1:
+        owners = study.ordered["relation"].filter(pl.Series(chosen)).to_list()
+        boot = bootstrap(inside, owners, seed=study.seed, draws=study.resamples)
+        interval = boot.interval().times(100)
+    return value, n, interval
+
+
+def _relations_of(path: Path) -> pl.DataFrame | None:
+    """Cardinality and domains of the relations, where the benchmark has them."""
+    if not path.is_file():
+        return None
+    frame = pl.read_parquet(path)
+    columns = [column for column in RELATIONS if column in frame.columns]
+    return frame.select(columns) if len(columns) > 1 and "relation" in columns else None

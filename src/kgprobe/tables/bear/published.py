@@ -1,0 +1,88 @@
+"""The papers' printed figures (resources/published), read and matched to our probes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe.tables.answers import Probe
+from kgprobe.tables.published import read_tsv
+
+#: Items and templates of the complete released BEAR. A published figure stands beside ours only
+#: when ours covers all of it; a figure of other items is no reference.
+COMPLETE_ITEMS, COMPLETE_TEMPLATES = 7731, [0, 1, 2]
+LEADERBOARD = {
+    "model": pl.String,
+    "kind": pl.String,
+    "parameters": pl.Int64,
+    "year": pl.Int32,
+    "score": pl.Float64,
+    "sem": pl.Float64,
+    "listed": pl.String,
+    # "added": the model's tokenizer puts a BOS in front by itself, "none": it adds none
+    "bos": pl.String,
+}
+REMEASURED = {"model": pl.String, "lm_pub_quiz": pl.Float64, "lm_eval": pl.Float64}
+
+#: where the two tables are printed
+LEADERBOARD_SOURCE = "lm-pub-quiz leaderboard, 2025-03-27"
+REMEASURED_SOURCE = "lm-evaluation-harness, pull request 3496"
+
+#: BOS policy of ours -> what a tokenizer does by itself where the leaderboard was measured alike.
+ALIKE = {"forced": ("added",), "default": ("added", "none"), "none": ("none",)}
+
+
+@dataclass(frozen=True)
+class Published:
+    """BEAR's published scores in per cent: the leaderboard, and the later measurement."""
+
+    leaderboard: pl.DataFrame
+    remeasured: pl.DataFrame
+
+    def score(self, probe: Probe, items: int, templates: list[int]) -> tuple[float, str] | None:
+        """The published score of the same weights on the same items and its source, or None.
+
+        Under the BOS policy of the figure alone (bear.md, section 7): the leaderboard's causal
+        models stood behind what their tokenizers add by themselves, the later measurement put a
+        BOS in front of all of them. So OPT's figures of both have one.
+        """
+        if not probe.published or probe.method.split("-")[0] != "sentence":
+            return None
+        if not self.complete(probe.benchmark, items) or templates != COMPLETE_TEMPLATES:
+            return None
+        known = {row["model"]: row for row in self.leaderboard.iter_rows(named=True)}
+        if probe.published not in known:
+            legal = ", ".join(sorted(known))
+            raise ValueError(
+                f"no published score of {probe.published!r} (models.tsv); legal: {legal}"
+            )
+        own = known[probe.published]
+        later = self.remeasured.filter(model=probe.published)["lm_pub_quiz"]
+        if probe.kind == "causal" and probe.bos == "forced" and len(later):
+            return later[0], REMEASURED_SOURCE
+        is_alike = probe.kind != "causal" or own["bos"] in ALIKE[probe.bos]
+        return (own["score"], LEADERBOARD_SOURCE) if is_alike else None
+
+    def baseline(self, benchmark: str, items: int) -> float | None:
+        """The published random baseline where the set is the complete released one."""
+        if not self.complete(benchmark, items):
+            return None
+        rows = self.leaderboard.filter(pl.col("kind") == "baseline")
+        return float(rows["score"][0]) if rows.height else None
+
+    def complete(self, benchmark: str, items: int) -> bool:
+        """Whether `items` is the number of items of the whole released set."""
+        return benchmark == "bear_released" and items == COMPLETE_ITEMS
+
+    def models(self) -> pl.DataFrame:
+        """Leaderboard rows of models (without the baseline)."""
+        return self.leaderboard.filter(pl.col("kind") != "baseline")
+
+
+def read(folder: str | Path) -> Published:
+    """Read `bear_leaderboard.tsv` and `bear_remeasured.tsv` of the folder of published figures."""
+    folder = Path(folder)
+    return Published(
+        read_tsv(folder / "bear_leaderboard.tsv", LEADERBOARD),
+        read_tsv(folder / "bear_remeasured.tsv", REMEASURED),
+    )

@@ -1,0 +1,147 @@
+"""A study: one benchmark under one set of prompts, answered by several probes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kgprobe.metrics.bootstrap import DRAWS, Bootstrap, bootstrap
+from kgprobe.metrics.intervals import Interval
+from kgprobe.tables.answers import Probe
+
+#: Columns of the optional frame that says what a relation is.
+RELATIONS = {"relation": pl.String, "cardinality": pl.String, "domains": pl.List(pl.String)}
+
+
+@dataclass(frozen=True)
+class Study:
+    """Judged answers (`answers.judge`) of every probe on the same items and templates.
+
+    `relations` (columns of RELATIONS) says cardinality and domains; without it there is no table by
+    domain, and a relation counts as one-to-one when its items have as many options as there are
+    items and no answer occurs twice.
+    """
+
+    benchmark: str
+    items: pl.DataFrame
+    candidates: pl.DataFrame
+    prompts: pl.DataFrame
+    probes: Sequence[tuple[Probe, pl.DataFrame]]
+    relations: pl.DataFrame | None = None
+    seed: int = 0
+    resamples: int = DRAWS
+
+    def __post_init__(self) -> None:
+        if not self.probes:
+            raise ValueError(f"{self.benchmark}: no probe answered this benchmark")
+        asked = [tuple(probe.asked.values()) for probe, _ in self.probes]
+        if len(set(asked)) < len(asked):
+            raise ValueError(f"{self.benchmark}: two probes are the same: {sorted(asked)}")
+        expected = self.probes[0][1].select("item", "template")
+        for probe, answers in self.probes:
+            if probe.benchmark != self.benchmark:
+                raise ValueError(f"{probe.model}: not a probe of {self.benchmark}")
+            if not answers.select("item", "template").equals(expected):
+                raise ValueError(
+                    f"{probe.model}: other items or templates than {asked[0]}; differences are "
+                    "paired, so all probes of a benchmark need the same"
+                )
+
+    @cached_property
+    def ordered(self) -> pl.DataFrame:
+        """The items in the order of all matrices (by item id)."""
+        return self.items.sort("item")
+
+    @cached_property
+    def templates(self) -> list[int]:
+        """Template indices that were scored."""
+        return sorted(self.probes[0][1]["template"].unique().to_list())
+
+    def hits(self, probe: int, column: str = "hit") -> NDArray[np.float64]:
+        """items x templates: a column of the judged answers."""
+        answers = self.probes[probe][1].sort("item", "template")
+        shape = (self.items.height, len(self.templates))
+        return answers[column].cast(pl.Float64).to_numpy().reshape(shape)
+
+    @cached_property
+    def resampled(self) -> Bootstrap:
+        """Paired bootstrap of every probe's accuracy, mean over templates; a column is a probe."""
+        means = [self.hits(i).mean(axis=1) for i in range(len(self.probes))]
+        return self.resample(np.column_stack(means))
+
+    def interval(self, probe: int, weights: NDArray[np.float64] | None = None) -> Interval:
+        """95 % interval, in per cent, of a probe's (weighted) accuracy.
+
+        Wilson's for the plain share of items on one template, the bootstrap for means over several
+        templates and for other weights. Where every resample is the same (all right, all wrong,
+        one item a relation) the bootstrap says nothing, and Wilson's takes its place.
+        """
+        all_or_none = weights is None or set(weights.tolist()) <= {0.0, 1.0}
+        is_share = len(self.templates) == 1 and all_or_none
+        return self.resampled.interval(probe, weights, is_share).times(100)
+
+    def resample(self, values: NDArray[np.float64]) -> Bootstrap:
+        """Bootstrap of item values (items x columns) with the study's draws."""
+        relations = self.ordered["relation"].to_list()
+        return bootstrap(values, relations, seed=self.seed, draws=self.resamples)
+
+    def totals(self, *values: NDArray[np.float64]) -> Bootstrap:
+        """Sums per relation of item values that need no interval; a column per argument."""
+        relations = self.ordered["relation"].to_list()
+        return bootstrap(np.column_stack(values), relations, draws=0)
+
+    @cached_property
+    def options(self) -> NDArray[np.float64]:
+        """Number of options, per item."""
+        sizes = self.candidates.group_by(candidates="set").len("size")
+        joined = self.ordered.join(sizes, on="candidates", how="left", maintain_order="left")
+        return joined["size"].to_numpy().astype(float)
+
+    @cached_property
+    def random(self) -> NDArray[np.float64]:
+        """Chance of a random guess, per item."""
+        return self.ordered["answers"].list.len().to_numpy() / self.options
+
+    @cached_property
+    def majority(self) -> NDArray[np.float64]:
+        """Per item, whether the constant guess of its relation's most frequent answer is right.
+
+        Ties between answers go to the lowest index; the mean does not depend on that.
+        """
+        gold = self.ordered.select("item", "relation", guess="answers").explode("guess")
+        best = (
+            gold.group_by("relation", "guess")
+            .len()
+            .sort(["relation", "len", "guess"], descending=[False, True, False])
+            .group_by("relation", maintain_order=True)
+            .first()
+            .select("relation", "guess")
+        )
+        guess = self.ordered.join(best, on="relation", how="left", maintain_order="left")
+        right = guess.select(pl.col("answers").list.contains(pl.col("guess")))
+        return right.to_series().to_numpy().astype(float)
+
+    @cached_property
+    def cardinality(self) -> dict[str, str]:
+        """relation -> "1:1" or "1:N"."""
+        if self.relations is not None and "cardinality" in self.relations.columns:
+            return dict(self.relations.select("relation", "cardinality").iter_rows())
+        sized = self.ordered.with_columns(size=pl.Series(self.options))
+        answers = pl.col("answers").list.first().n_unique()
+        one = (pl.col("size").max() == pl.len()) & (answers == pl.len())
+        found = sized.group_by("relation").agg(one=one).rows()
+        return {relation: "1:1" if is_one else "1:N" for relation, is_one in found}
+
+    @cached_property
+    def domains(self) -> dict[str, list[str]]:
+        """relation -> its domains; empty when the benchmark says nothing about them."""
+        if self.relations is None or "domains" not in self.relations.columns:
+            return {}
+        return dict(self.relations.select("relation", "domains").drop_nulls().iter_rows())
+
+    def among(self, wanted: Mapping[str, bool]) -> NDArray[np.float64]:
+        """1 where `wanted` holds, else 0; a value per relation, in the order of `resampled`."""
+        return np.array([float(wanted.get(name, False)) for name in self.resampled.strata])

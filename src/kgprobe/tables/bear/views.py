@@ -1,0 +1,139 @@
+"""BEAR's printed tables: which numbers, what stands in rows and columns (Wiland et al. 2024).
+
+Every view is of one benchmark when the chapter prints it; the files beside RESULTS have all.
+"""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from kgprobe.tables.report.calibration import VIEW as CALIBRATION_OF_ALL
+from kgprobe.tables.report.grid import property_order
+from kgprobe.tables.views import View
+
+PAPER = {"paper": ["bear"], "instead": [""]}
+#: no part of the items, no further choice
+WHOLE = {**PAPER, "group": [""], "slice": [""], "setting": ["{}"]}
+PROBE = ["model", "prompt", "method"]
+TEMPLATES_SHOWN = [str(i) for i in range(8)]
+POSITIONS = ["answer last", "answer elsewhere", "answer before subject"]
+HEADS = {"group": "relation", "slice": "domain"}
+WORDS = {
+    ("metric", "accuracy"): "accuracy, %",
+    ("metric", "accuracy minus published"): "minus published, points",
+    ("metric", "SEM"): "SEM over templates",
+    ("metric", "agreement"): "same option under all, %",
+    ("metric", "correct in all"): "right under all, %",
+    ("slice", "1:1"): "1:1 relations",
+    ("slice", "1:N"): "1:N relations",
+    ("weighting", "relations"): "mean over relations",
+    ("weighting", "relations resampled"): "the same, relations resampled",
+    ("mode", "first wins"): "ties to the first",
+    **{("template", i): f"template {i}" for i in TEMPLATES_SHOWN},
+    **{("prompt", "templates"): "", ("method", "sentence"): ""},
+}
+
+MODELS = View(
+    "models",
+    "Accuracy by model",
+    where={
+        **PAPER,
+        "metric": ["accuracy", "accuracy minus published", "SEM", "MRR"],
+        "group": [""],
+        "slice": ["", "1:1", "1:N"],
+        "mode": ["", "first wins"],
+        "weighting": ["", "relations", "relations resampled"],
+        "template": [""],
+    },
+    rows=["benchmark", *PROBE],
+    columns=["metric", "slice", "mode", "weighting"],
+    words=WORDS,
+    digits={"SEM": 2, "MRR": 3},
+    caption="Interval in small print, published figures in brackets; SEM with divisor n - 1.",
+)
+RELATIONS = View(
+    "relations",
+    "Accuracy by relation",
+    where={**PAPER, "metric": ["accuracy", "options"], "slice": [""], "setting": ["{}"]},
+    rows=["benchmark", "group"],
+    columns=["metric", *PROBE],
+    heads=HEADS,
+    words=WORDS | {("metric", "accuracy"): ""},
+    digits={"options": 0},
+    caption="Mean over templates, per cent. Press a column's head to sort.",
+)
+RELATION_TEMPLATES = View(
+    "relation_templates",
+    "Accuracy by relation and template",
+    where={**PAPER, "metric": ["accuracy"], "slice": [""], "template": TEMPLATES_SHOWN},
+    rows=["benchmark", "group"],
+    columns=[*PROBE, "template"],
+    heads=HEADS,
+    words=WORDS,
+)
+DOMAINS = View(
+    "domains",
+    "Accuracy by domain",
+    where={**PAPER, "metric": ["accuracy"], "group": [""], "template": [""], "mode": [""]},
+    rows=["benchmark", "slice"],
+    columns=["weighting", *PROBE],
+    heads=HEADS,
+    words=WORDS | {("weighting", "split"): "split among domains"},
+    caption="A relation counts fully in each of its domains; split: divided by their number.",
+)
+TEMPLATES = View(
+    "templates",
+    "Accuracy by template, %",
+    where={
+        **PAPER,
+        "metric": ["accuracy", "agreement", "correct in all"],
+        "group": [""],
+        "slice": ["", *POSITIONS],
+        "template": [*TEMPLATES_SHOWN, ""],
+        "mode": [""],
+        "weighting": [""],
+    },
+    rows=["benchmark", *PROBE],
+    columns=["metric", "template", "slice"],
+    words=WORDS,
+)
+DIFFERENCES = View(
+    "differences",
+    "Differences between models",
+    where={"paper": ["bear"], "metric": ["accuracy"]},
+    rows=["benchmark", *PROBE, "instead"],
+    columns=["weighting"],
+    heads={"instead": "minus"},
+    words=WORDS | {("weighting", ""): "accuracy, points"},
+    caption="Paired: both models under the same resamples.",
+)
+CALIBRATION = CALIBRATION_OF_ALL.where_also(paper=["bear"])
+
+
+def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
+    """The views of these RESULTS by name: the values that only the numbers know are filled in.
+
+    `order`: models in the order of printing; others follow, the baselines stand last.
+    """
+    own = results.filter(paper="bear")
+    baselines = ["random", "majority", ""]
+    probes = own.filter(~pl.col("model").is_in(baselines)).filter(pl.col("method") != "published")
+    asked = list(dict.fromkeys([*order, *_values(probes, "model")]))
+    models = [*asked, *baselines]
+    groups = sorted([g for g in _values(own, "group") if g], key=property_order)
+    domains = [s for s in _values(own, "slice") if s.startswith("domain: ")]
+    instead = _values(probes.select(pl.col("setting").str.json_path_match("$.instead")), "setting")
+    made = [
+        MODELS.where_also(model=models),
+        RELATIONS.where_also(model=models, group=groups),
+        RELATION_TEMPLATES.where_also(model=models, group=groups),
+        DOMAINS.where_also(model=models, slice=[*domains, "1:1", "1:N"] if domains else []),
+        TEMPLATES.where_also(model=asked),
+        DIFFERENCES.where_also(model=asked, instead=instead),
+        CALIBRATION.where_also(model=asked),
+    ]
+    return {view.name: view for view in made}
+
+
+def _values(frame: pl.DataFrame, column: str) -> Sequence[str]:
+    return frame[column].drop_nulls().unique(maintain_order=True).to_list()

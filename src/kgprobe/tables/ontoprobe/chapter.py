@@ -1,0 +1,98 @@
+"""OntoProbe's chapter of the report: its views of RESULTS in the paper's order, and its figures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe.tables.ontoprobe import figures, views
+from kgprobe.tables.report import grid
+from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.report.grid import Grid, filled_in
+from kgprobe.tables.views import write_all
+
+LEAD = (
+    "Does a model store ontological knowledge, and does it use it as entailment demands? Five "
+    "tasks ask for the type of an instance (TP), the superclass of a class (SCO), the "
+    "superproperty of a property (SPO), and its domain (DM) and range (RG); six rules give "
+    "premises and ask for what follows (Wu et al. 2023)."
+)
+ORACLE = (
+    "The paper's Table 4 holds the maximum over all configurations on the test rows, for every "
+    "metric separately. Ours is one configuration chosen on the dev rows; beside it stand the one "
+    "laid down beforehand (fixed) and the oracle, labelled so, and only the oracle is compared "
+    "with the printed values."
+)
+CHOICES = (
+    "The questions of OntoProbe with their options, answered by a chat model in words or, by any "
+    "other, with the option that it finds most likely (Wu et al. 2023, Tables 5 and 6). An answer "
+    "that cannot be read is wrong, and counted apart."
+)
+
+
+def chapter(
+    results: pl.DataFrame,
+    examples: Sequence[Mapping[str, object]],
+    funnels: Mapping[str, pl.DataFrame],
+    settings: Mapping[str, str],
+    mode: str,
+    points: Sequence[Mapping[str, object]] = (),
+    select: str = "dev",
+    average: str = "weighted",
+    runs: tuple[pl.DataFrame, Sequence[Mapping[str, object]]] | None = None,
+) -> Chapter:
+    """The chapter from OntoProbe's RESULTS; `settings` are switches off their default.
+
+    `points`: every point where paper and code disagree, with its value in each mode; `runs`: Table
+    4 of this run and of others, with the switches of those. `select` says which Table 4 stands
+    first, `average` which averages the figures show. Multiple choice is a part of its own.
+    """
+    ways = ("oracle", "chosen", "fixed") if select == "oracle" else tuple(views.CHOICES)
+    shown = [grid.of_view(v, results) for v in (views.SIZES, *map(views.table4, ways))]
+    if runs:
+        shown.append(_runs(*runs))
+    if examples:
+        shown.append(
+            grid.records("Table 7: examples of the fixed configuration", examples, "+: right")
+        )
+    later = (*views.AVERAGES.values(), views.CALIBRATION, views.UNTAUGHT, views.REASONING)
+    shown += [grid.of_view(view, results) for view in later]
+    folds = (views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.MODES)
+    folded = [grid.of_view(view, results) for view in folds]
+    folded += [grid.records("Modes: every point of paper and code", points)] if points else []
+    steps = {"task": "relation", "step": "step", "kept": "rows_out"}
+    for name, frame in funnels.items():
+        rows = frame.sort("position").select(**steps).iter_rows(named=True)
+        folded.append(grid.records(f"Construction of {name}", rows))
+    told = ", ".join(f"{k}: {v}" for k, v in sorted(settings.items()))
+    notes = [f"Mode {mode}{'; ' + told if told else ''}.", ORACLE]
+    drawings = [*figures.bars(results, average), *figures.grids(results, average)]
+    asked = (views.TABLE5, views.TABLE6, views.ANSWERS, views.FRACTIONS)
+    five, six, read, impossible = (grid.of_view(view, results) for view in asked)
+    title, more = "OntoProbe: multiple choice", filled_in([read, impossible])
+    picked = Chapter("choices", title, CHOICES, grids=filled_in([five, six]), folded=more)
+    return Chapter(
+        "ontoprobe", "Ontological knowledge", LEAD, notes, filled_in(shown), filled_in(folded),
+        drawings, [picked] if five.rows else (),
+    )  # fmt: skip
+
+
+def write_texts(results: pl.DataFrame, folder: Path) -> None:
+    """Every view that holds something as tab-separated text beside the RESULTS, four decimals."""
+    every = [*views.ALL, *map(views.table4, views.CHOICES)]
+    held = [replace(view, usual=4, digits={}) for view in every if view.of(results).rows]
+    write_all(held, results, folder)
+
+
+def _runs(frame: pl.DataFrame, others: Sequence[Mapping[str, object]]) -> Grid:
+    told = "; ".join(f"{o['run']}: {o['switches off their default']}" for o in others)
+    view = replace(
+        views.TABLE4,
+        title="Runs side by side",
+        rows=["model", "benchmark", "prompt", "group", "choice"],
+        columns=["metric", "mode"],
+        where={k: v for k, v in views.TABLE4.where.items() if k != "mode"},
+        caption=f"Table 4 of this run beside runs under other modes or switches ({told}).",
+    )
+    return grid.of_view(view, frame)

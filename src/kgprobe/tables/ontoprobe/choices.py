@@ -1,0 +1,185 @@
+"""OntoProbe's Tables 5 and 6: multiple choice, memorising and reasoning, beside the printed values.
+
+Source: Wu et al. 2023, Tables 5 and 6; ontoprobe.md, section 8. Accuracies in per cent with
+Wilson's interval; an answer that cannot be read is wrong, and counted apart.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from kgprobe.benchmarks.ontoprobe.concepts import TASKS
+from kgprobe.metrics.intervals import Interval
+from kgprobe.tables.answers import Probe
+from kgprobe.tables.ontoprobe.memorising import printed
+from kgprobe.tables.ontoprobe.reasoning import RULES
+from kgprobe.tables.results import Number, share
+
+#: what becomes of the first premise: left out and not memorised, left out and memorised, written
+PREMISES = ("NO", "IM", "EX")
+#: Questions per rule of the released files, by PREMISES.
+RELEASED = {
+    "rdfs2": (4, 26, 30), "rdfs3": (6, 22, 28), "rdfs5": (11, 28, 39), "rdfs7": (11, 28, 39),
+    "rdfs9": (82, 418, 500), "rdfs11": (82, 418, 500),
+}  # fmt: skip
+#: Questions per task of the released files, as the paper asked them.
+ASKED = {"TP": 500, "SCO": 500, "SPO": 39, "DM": 30, "RG": 28}
+CHATGPT = "gpt-3.5-turbo"
+#: How the printed models were asked: ChatGPT wrote, BERT ranked the options in the manual prompt.
+PRINTED_WAYS = {CHATGPT: "answer", "bert-base-uncased": "stem"}
+#: how an answer was read
+READ = (
+    "option", "letter", "label", "several", "contradiction", "none", "not offered", "scored",
+)  # fmt: skip
+#: rule -> question -> IM or NO, as the released files part the questions
+Split = Mapping[str, Mapping[str, str | None]]
+
+
+def chosen(
+    probe: Probe,
+    questions: pl.DataFrame,
+    picked: pl.DataFrame,
+    given: Mapping[str, pl.DataFrame],
+    split: Split | None = None,
+) -> Iterator[Number]:
+    """One model's numbers: Table 5, Table 6, how its answers were read, by the way of answering.
+
+    `questions`: CHOICES, `picked`: CHOSEN, `given`: the printed tables. `split`: the released one,
+    where it is asked for (`mc_split: shipped`), for the released benchmark. The average of Table 6
+    is the plain mean of the rules that have questions in the setting, as are its bounds.
+    """
+    own = questions.filter(premise="").group_by("task").len()
+    # names of the hub and of servers are the paper's; those of BEAR's leaderboard are not asked
+    kind, _, place = probe.source.partition(":")
+    name = {"hub": probe.model, "api": place}.get(kind, "")
+    is_paper = probe.benchmark == "onto_released" and dict(own.rows()) == ASKED
+    split = split if probe.benchmark == "onto_released" else None
+    for (way,), part in picked.sort("way").group_by("way", maintain_order=True):
+        base = Number(**probe.asked, setting={"way": way})
+        is_same = is_paper and PRINTED_WAYS.get(name) == way
+        rows = hits(questions, part)
+        five = given["choice"].filter(model=name if is_same else "")
+        yield from _table5(
+            base, rows.filter(premise=""), dict(five.select("task", "accuracy").rows())
+        )
+        six = given["reasoning"].filter(pl.lit(is_same and name == CHATGPT))
+        known = {(p, r): v for p, r, v in six.select("premise", "rule", "accuracy").rows()}
+        yield from _table6(base, premises(rows, split), known)
+        for rule in READ:
+            if n := part.filter(rule=rule).height:
+                yield base.but(metric="answers", slice=rule, **share(n, part.height))
+
+
+def hits(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
+    """Questions of one way with `hit`; those that could not be asked are not among them."""
+    joined = questions.join(picked.select("item", "chosen", "rule"), on="item", how="inner")
+    return joined.with_columns(hit=pl.col("chosen").eq_missing(pl.col("gold")).cast(pl.Float64))
+
+
+def _table5(base: Number, rows: pl.DataFrame, known: Mapping[str, float]) -> Iterator[Number]:
+    """Accuracy by task; chance is 1 / number of options."""
+    for task in TASKS:
+        part = rows.filter(task=task)
+        if part.height:
+            own = base.but(metric="accuracy", group=task, **printed(known.get(task), "Table 5"))
+            yield own.but(**share(float(part["hit"].sum()), part.height))
+            chance = 100 * sum(1 / len(o) for o in part["options"]) / part.height
+            yield base.but(metric="chance", group=task, n=part.height, value=chance)
+
+
+def _table6(
+    base: Number, rows: pl.DataFrame, known: Mapping[tuple[str, str], float]
+) -> Iterator[Number]:
+    for premise in PREMISES:
+        own = base.but(metric="accuracy", setting={"premise": premise})
+        found = []
+        for rule in RULES:
+            part = rows.filter(setting=premise, task=rule)
+            if part.height:
+                theirs = printed(known.get((premise, rule)), "Table 6")
+                right = share(float(part["hit"].sum()), part.height)
+                found.append(own.but(group=rule, **theirs, **right))
+        yield from found
+        if found:
+            # the printed average is that of all six rules
+            whole = len(found) == len(RULES)
+            theirs = printed(known.get((premise, "average")) if whole else None, "Table 6")
+            value = sum(x.value or 0.0 for x in found) / len(found)
+            low, high = np.mean([x.interval[:2] for x in found if x.interval], axis=0).tolist()
+            interval = Interval(low, high, "mean of wilson")
+            yield own.but(n=sum(x.n for x in found), value=value, interval=interval, **theirs)
+
+
+def premises(rows: pl.DataFrame, split: Split | None = None) -> pl.DataFrame:
+    """Reasoning questions with `setting`: EX, or IM / NO by the model's own memorising answer.
+
+    EX: all rows, the first premise written. IM, NO: the premise left out, and the memorising
+    question of the same row answered rightly, or wrongly, in the same way. With a released split
+    its files say which rows are IM and NO; rows that they do not have are left out.
+    """
+    asked = rows.filter(pl.col("premise") != "")
+    if split is None:
+        known = rows.filter(premise="").select(source="item", memorised="hit")
+        asked = asked.join(known, on="source", how="left")
+        memorised = pl.col("memorised").replace_strict({1.0: "IM", 0.0: "NO"}, default=None)
+    else:
+        asked = _shipped(asked, split)
+        memorised = pl.col("memorised")
+    setting = pl.when(premise="EX").then(pl.lit("EX")).otherwise(memorised)
+    return asked.with_columns(setting=setting).drop_nulls("setting")
+
+
+def _shipped(asked: pl.DataFrame, split: Split) -> pl.DataFrame:
+    """`asked` with `memorised`: IM or NO; rdfs11 in its own wording takes rdfs9's (same P1)."""
+    questions = asked.select("task", "question").rows()
+    found = [split.get(task, {}).get(said(question)) for task, question in questions]
+    rows = asked.with_columns(memorised=pl.Series(found, dtype=pl.String))
+    nine = rows.filter(pl.col("premise") != "EX", task="rdfs9").unique("source", keep="last")
+    nine = nine.select("source", task=pl.lit("rdfs11"), nine="memorised")
+    rows = rows.join(nine, on=["source", "task"], how="left", maintain_order="left")
+    return rows.with_columns(memorised=pl.coalesce("memorised", "nine")).drop("nine")
+
+
+def shipped(folder: str | Path) -> Split:
+    """The released split. `folder` holds rdfsN-12.jsonl (memorised, left out) and rdfsN-02.jsonl
+    (not memorised). Raises FileNotFoundError naming a file that is missing.
+    """
+    found: dict[str, dict[str, str | None]] = {rule: {} for rule in RULES}
+    for rule in RULES:
+        for setting, code in (("IM", "12"), ("NO", "02")):
+            path = Path(folder) / f"{rule}-{code}.jsonl"
+            if not path.is_file():
+                raise FileNotFoundError(
+                    f"{path}: the released split is not there; set KGPROBE_DATA, or "
+                    "ontoprobe.switches.mc_split: own"
+                )
+            for line in path.read_text(encoding="utf-8").splitlines():
+                question = said(json.loads(line)["prompt"].partition(" (a) ")[0])
+                found[rule][question] = setting
+    return found
+
+
+def said(question: str) -> str:
+    """A question without what the two wordings spell differently: articles, signs, spaces, case."""
+    words = re.sub(r"\b(a|an)\b", "a", question.casefold())
+    return " ".join(re.sub(r"[-()/.\s]+", " ", words).split())
+
+
+def fractions(given: pl.DataFrame) -> Iterator[Number]:
+    """Printed cells of Table 6 that are no fraction of the released numbers of questions.
+
+    The value is the nearest fraction, n the number of released questions.
+    """
+    known = {(p, r): v for p, r, v in given.select("premise", "rule", "accuracy").rows()}
+    for rule, sizes in RELEASED.items():
+        for premise, n in zip(PREMISES, sizes, strict=True):
+            value = known.get((premise, rule))
+            nearest = 100 * round((value or 0.0) * n / 100) / n
+            if value is not None and round(nearest, 1) != value:
+                base = Number(metric="nearest fraction", n=n, value=nearest, group=rule)
+                base = base.but(benchmark="onto_released", model=CHATGPT, method="published")
+                yield base.but(setting={"premise": premise}, **printed(value, "Table 6"))

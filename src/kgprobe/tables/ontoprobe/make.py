@@ -1,0 +1,170 @@
+"""From the files of a run to OntoProbe's RESULTS, and the examples of Table 7."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.benchmarks.ontoprobe.modes import Switches
+from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables.answers import Probe, probes_of, questions
+from kgprobe.tables.ontoprobe import calibration, choices, memorising, reasoning
+from kgprobe.tables.ontoprobe import values as per_item
+from kgprobe.tables.ontoprobe.memorising import Answers
+from kgprobe.tables.results import Number
+from kgprobe.templates import GAP, fill
+
+Row = Mapping[str, str]
+#: where the chapter's examples come from: two test rows of every task
+EXAMPLES = 2
+
+
+def answers(
+    asked: Sequence[Probe],
+    files: Sequence[str],
+    folders: Mapping[str, Path],
+    ties: str,
+    recall: str = "hit",
+) -> Answers:
+    """Metrics per item of every probe: ranks of manual and soft prompts, or sentence scores.
+
+    `files`: its file of answers (method cloze, sentence or soft). A model whose options are scored
+    and ranked is two probes.
+    """
+    found = {}
+    for probe, path in zip(asked, files, strict=True):
+        items = schema.read(folders[probe.benchmark] / "items.parquet", schema.ITEMS)
+        if probe.method.startswith("sentence"):
+            ranked = per_item.from_scores(schema.read(path, schema.SCORES), items)
+        else:
+            ranked = per_item.from_ranks(pl.read_parquet(path))
+        found[probe] = per_item.metrics(ranked, per_item.of_items(items), ties, recall)
+    return found
+
+
+def memorised(
+    found: Answers,
+    tied: Mapping[str, Answers],
+    folders: Mapping[str, Path],
+    given: Mapping[str, pl.DataFrame],
+    switches: Switches,
+    seed: int,
+    taught: pl.DataFrame | None = None,
+) -> Iterator[Number]:
+    """Every number of memorising. `found`: the answers as this run's switches read them, `tied`: by
+    the way in which ties are read; `given`: the printed tables; `taught`: TAUGHT.
+    """
+    tp_rows = switches.tp_rows
+    sets = {name: questions(folder)[:2] for name, folder in folders.items()}
+    yield from memorising.sizes(sets, given["sizes"])
+    yield from memorising.baselines(sets, given["memorizing"], tp_rows, seed)
+    for probe, values in found.items():
+        yield from memorising.memorising(probe, values, given, tp_rows, seed)
+        yield from memorising.groups(probe, values, tp_rows, seed, switches.select)
+    if found:
+        yield from memorising.compared(found, given["configurations"], tp_rows, seed)
+        yield from memorising.switched(tied, switches.ties, seed)
+    if taught is not None:
+        yield from calibration.calibrated(found, sets, taught)
+
+
+def reasoned(
+    asked: Mapping[Probe, tuple[str, str]],
+    found: Answers,
+    folders: Mapping[str, Path],
+    switches: Switches,
+    seed: int,
+) -> Iterator[Number]:
+    """Every number of reasoning; `asked`: ranks, and ranks of the tests of P2, of each probe.
+
+    Raises ValueError where no premise of any can be classified.
+    """
+    settled = {}
+    for probe, (ranks, tests) in asked.items():
+        cases = schema.read(folders[probe.benchmark] / "reasoning.parquet", schema.ITEMS)
+        ties = switches.ties
+        seconds = reasoning.reciprocal(pl.read_parquet(tests), ["item", "kind", "pair"], ties)
+        key = ["item", "scheme", "p1", "p2", "pair"]
+        own = reasoning.reciprocal(pl.read_parquet(ranks), key, ties)
+        premises = {}
+        for kind in ("manual", "soft"):
+            first = _first_premise(found, probe, kind)
+            second = seconds.filter(kind=kind).group_by("item").agg(ordered_mean(["MRR", "rank"]))
+            if first is not None and second.height:
+                rule = "threshold" if switches.premise == "threshold" else "halves"
+                skip = switches.missing_candidate == "skip"
+                premises[kind] = reasoning.classify(cases, first, second, rule, skip)
+        if premises:
+            drop = switches.premise == "halves_dropped"
+            settled[probe] = reasoning.settings(own, premises, drop)
+    if settled:
+        yield from reasoning.reasoned(settled, seed)
+    elif asked:
+        raise ValueError(
+            "no premise of reasoning can be classified: ontoprobe.soft needs a manual scheme and a "
+            "masked or seq2seq model, or soft prompts with loss bce, masks multi and pooling mean"
+        )
+
+
+def picked(
+    experiments: Sequence[Row],
+    models: Mapping[str, Row],
+    choice_files: Sequence[str],
+    files: Sequence[str],
+    given: Mapping[str, pl.DataFrame],
+    split: choices.Split | None = None,
+) -> Iterator[Number]:
+    """Every number of multiple choice; `choice_files`, `files`: CHOICES, CHOSEN of each row."""
+    asked_by = probes_of(experiments, models, files)
+    for probe, asked, own in zip(asked_by, choice_files, files, strict=True):
+        frames = schema.read(asked, schema.CHOICES), schema.read(own, schema.CHOSEN)
+        yield from choices.chosen(probe, *frames, given, split)
+    if experiments:
+        yield from choices.fractions(given["reasoning"])
+
+
+def _first_premise(found: Answers, asked: Probe, kind: str) -> pl.DataFrame | None:
+    """item, MRR, rank of the memorising answers at m, mean with the template kind in use."""
+    parts = []
+    for probe, values in found.items():
+        if (probe.model, probe.benchmark) != (asked.model, asked.benchmark):
+            continue
+        if (probe.prompt == "soft") != (kind == "soft"):
+            continue
+        for task in values["task"].unique().sort():
+            own = values.filter(task=task, role="test")
+            if chosen := per_item.fixed(values.filter(task=task), task):
+                parts.append(per_item.of_configuration(own, chosen))
+    if not parts:
+        return None
+    rank = 100 / pl.col("MRRa").clip(lower_bound=1e-9)
+    return pl.concat(parts).select("item", MRR=pl.col("MRR") / 100, rank=rank)
+
+
+def examples(
+    top: Mapping[Probe, pl.DataFrame], folders: Mapping[str, Path]
+) -> list[dict[str, object]]:
+    """Rows of Table 7: prompt, five best candidates, golds. `top`: the TOPS of each probe."""
+    rows: list[dict[str, object]] = []
+    for probe, frame in top.items():
+        items, options, prompts = questions(folders[probe.benchmark])
+        label = {(s, i): name for s, i, name in options.select("set", "index", "label").rows()}
+        last = prompts.sort("index").group_by("relation", maintain_order=True).last()
+        for task, index, text in last.select("relation", "index", "text").rows():
+            chosen = items.filter(relation=task, role="test").sort("row").head(EXAMPLES)
+            own = frame.filter(template=index, masks="multi", pooling="mean").sort("place")
+            for row in chosen.iter_rows(named=True):
+                golds = [label[row["candidates"], a] for a in row["answers"]]
+                best = own.filter(item=row["item"])["candidate"]
+                named = [label[row["candidates"], c] for c in best]
+                rows.append(
+                    {
+                        "model": probe.model,
+                        "task": task,
+                        "prompt": fill(text, row["subject"], GAP, upper_first=False).text,
+                        "top 5": ", ".join("+" * (n in golds) + n for n in named),
+                        "golds": ", ".join(golds),
+                    }
+                )
+    return rows

@@ -1,0 +1,351 @@
+"""OntoProbe's numbers of memorising: Table 1, Appendix C.2, Table 4, Figures 5 to 7; beside them
+groups of items, soft prompts over seeds, and what one switch alone changes. Per cent.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from kgprobe.benchmarks.ontoprobe.concepts import TASKS
+from kgprobe.metrics.bootstrap import bootstrap
+from kgprobe.metrics.intervals import Interval, of_hits, percentile, standard_error, student
+from kgprobe.metrics.sums import ordered_mean
+from kgprobe.probes.baselines import frequency
+from kgprobe.tables import results
+from kgprobe.tables.answers import Probe
+from kgprobe.tables.ontoprobe import values as per_item
+from kgprobe.tables.ontoprobe.values import CONFIGURATION, MEAN, METRICS, OTHERS, TIES
+from kgprobe.tables.results import Number
+
+#: what each probe answered: metrics per item and configuration
+Answers = Mapping[Probe, pl.DataFrame]
+#: benchmark -> (ITEMS, CANDIDATES)
+Sets = Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]
+#: metrics of which an item has all or nothing
+SHARES = ("R@1", "R@5")
+#: whose averages stand beside ours in Figures 5 to 7
+PAPERS = "the paper's six models"
+#: what Figures 5, 6 and 7 compare -> its values
+COMPARED = {"masks": ("multiple", "single"), "pooling": ("first", "max", "mean"),
+            "loss": ("BCE", "NLL")}  # fmt: skip
+WEIGHTINGS = ("configurations", "tasks and models")
+
+
+def printed(value: float | None, where: str) -> dict[str, object]:
+    """A figure of the paper, where there is one, and where it stands."""
+    return results.printed(value, f"Wu et al. 2023, {where}")
+
+
+def is_printed(probe: Probe) -> bool:
+    """Whether the paper may have the same model on the same rows (names are the hub's)."""
+    return probe.source.startswith("hub:") and probe.benchmark == "onto_released"
+
+
+def means(
+    parts: Sequence[tuple[Number, pl.DataFrame]], metrics: Sequence[str], seed: int
+) -> list[Number]:
+    """The mean of every metric over the items of each part, with its interval: Wilson's for SHARES,
+    else of a bootstrap, which is paired: all parts have the same items, one row for each.
+    """
+    if not parts or not parts[0][1].height:
+        return []
+    numbers = np.hstack([rows.sort("item").select(metrics).to_numpy() for _, rows in parts])
+    boot = bootstrap(numbers / 100, seed=seed)
+    names = [(base, metric) for base, _ in parts for metric in metrics]
+    return [
+        base.but(
+            metric=metric,
+            n=len(numbers),
+            value=float(np.ascontiguousarray(numbers[:, k]).mean()),
+            interval=boot.interval(k, share=metric in SHARES).times(100),
+        )
+        for k, (base, metric) in enumerate(names)
+    ]
+
+
+def sizes(sets: Sets, given: pl.DataFrame) -> Iterator[Number]:
+    """Table 1: rows of train, dev, test and distinct test rows, and the candidates of each row."""
+    known = {row["task"]: row for row in given.iter_rows(named=True)}
+    for benchmark, (items, candidates) in sets.items():
+        for task in TASKS:
+            own = per_item.of_items(items).filter(task=task)
+            if not own.height:
+                continue
+            base = Number(metric="items", benchmark=benchmark, group=task)
+            counts = {role: own.filter(role=role).height for role in ("train", "dev", "test")}
+            counts["distinct test"] = own.filter(~pl.col("repeat"), role="test").height
+            for part, n in counts.items():
+                value = known.get(task, {}).get(part) if benchmark == "onto_released" else None
+                yield base.but(slice=part, n=n, value=n, **printed(value, "Table 1"))
+            options = len(_places(items, candidates, task))
+            yield base.but(metric="candidates", n=options, value=options)
+
+
+def memorising(
+    probe: Probe, values: pl.DataFrame, given: Mapping[str, pl.DataFrame], tp_rows: str, seed: int
+) -> Iterator[Number]:
+    """Every configuration (C.2), and of those Table 4: chosen, fixed, oracle; soft prompts over
+    seeds.
+
+    Soft prompts are chosen and printed as the mean over their seeds; the oracle, the maximum of
+    every metric on the test rows, may take the best seed. The paper's Table 4 holds such maxima, so
+    its values stand beside the oracle alone.
+    """
+    whole = per_item.over_seeds(values)
+    picked = per_item.choose(whole)
+    is_paper = is_printed(probe)
+    every = pl.concat([values, whole.filter(seed=MEAN)])
+    test = per_item.asked_rows(every, tp_rows)
+    for task in TASKS:
+        own = test.filter(task=task).sort(*CONFIGURATION, "item")
+        rows = dict(own.group_by(CONFIGURATION, maintain_order=True))
+        base = Number(**probe.asked, group=task)
+        parts = [(base.but(setting=_setting(c)), part) for c, part in rows.items()]
+        found = means(parts, (*METRICS, *OTHERS), seed)
+        width = len(METRICS) + len(OTHERS)
+        by = {c: {x.metric: x for x in found[k * width :][:width]} for k, c in enumerate(rows)}
+        seeds = [c for c in by if c[-1] != MEAN]
+        for c in seeds:
+            for x in by[c].values():
+                args = given["configurations"], probe.model, task, c, x.metric
+                yield x.but(**printed(_printed_cell(*args) if is_paper else None, "Appendix C.2"))
+        yield from _over_seeds(base, {c: by[c] for c in seeds if c[0] == "soft"})
+        ways = {
+            "chosen": picked.get(task),
+            "fixed": per_item.fixed(whole.filter(role="test"), task),
+        }
+        for way, chosen in ways.items():
+            yield from (_as(by[chosen][m], way) for m in METRICS if chosen in by)
+        for metric in METRICS if seeds else ():
+            # the configuration of the highest value, the first by name among equals
+            best = min((-(by[c][metric].value or 0.0), c) for c in seeds)[1]
+            kind = "soft" if probe.prompt == "soft" else "manual"
+            cell = {"model": probe.model, "task": task, "template": kind, "metric": metric}
+            value = given["memorizing"].filter(**cell)["value"]
+            shown = value.item() if is_paper and len(value) else None
+            yield _as(by[best][metric], "oracle").but(**printed(shown, "Table 4"))
+
+
+def _as(number: Number, choice: str) -> Number:
+    """A configuration's number as that of the choice which fell on it."""
+    return Number(**{**vars(number), "setting": {"choice": choice}})
+
+
+def _setting(configuration: Sequence[object]) -> dict[str, str | int]:
+    """What is set in a configuration; loss and seed of soft prompts alone."""
+    found = {name: str(v) for name, v in zip(CONFIGURATION, configuration, strict=True)}
+    return dict(list(found.items())[: 5 if found["loss"] else 3])
+
+
+def _printed_cell(
+    given: pl.DataFrame, model: str, task: str, configuration: Sequence[object], metric: str
+) -> float | None:
+    """The cell of Appendix C.2, which calls m1 manual1, and a single template manual."""
+    template, masks, pooling, loss, _ = map(str, configuration)
+    words = [template.replace("m", "manual"), *(["manual"] if template == "m1" else [])]
+    own = given.filter(
+        pl.col("template").is_in(["soft"] if loss else words),
+        pl.col("loss").fill_null("") == loss,
+        model=model,
+        task=task,
+        masks={"multi": "multiple"}.get(masks, masks),
+        pooling=pooling,
+    )
+    return own[metric].item() if own.height and metric in METRICS else None
+
+
+def _over_seeds(
+    base: Number, by: Mapping[tuple[object, ...], Mapping[str, Number]]
+) -> Iterator[Number]:
+    """Mean over the seeds of soft prompts with Student's interval, and their standard deviation; n
+    counts seeds."""
+    for key in dict.fromkeys(c[:-1] for c in by):
+        setting = {**_setting((*key, "mean")), "weighting": "seeds"}
+        for m in METRICS:
+            own = [float(x[m].value or 0) for c, x in by.items() if c[:-1] == key]
+            spread = standard_error(own) * np.sqrt(len(own))
+            number = base.but(metric=m, n=len(own), setting=setting)
+            yield number.but(value=sum(own) / len(own), interval=student(own))
+            yield number.but(value=spread, setting={"seed": "standard deviation"})
+
+
+def groups(
+    probe: Probe, values: pl.DataFrame, tp_rows: str, seed: int, select: str = "dev"
+) -> Iterator[Number]:
+    """The chosen configuration by depth, golds, tokens of the finest gold, popularity, and without
+    the items whose gold stands inside the subject (leaks).
+
+    Under `select` oracle the test rows choose the configuration, and the setting says so.
+    """
+    values = per_item.over_seeds(values)
+    way = "chosen" if select == "dev" else "chosen on test"
+    for task, configuration in sorted(per_item.choose(values, select).items()):
+        test = per_item.asked_rows(values, tp_rows).filter(task=task)
+        rows = per_item.of_configuration(test, configuration)
+        parts = {"": rows} if select != "dev" else {}
+        for name, part in {**parts, **dict(_parts(rows))}.items():
+            base = Number(**probe.asked, group=task, slice=name, setting={"choice": way})
+            yield from means([(base, part)], METRICS, seed)
+
+
+def _parts(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    if rows["leak"].any():
+        yield "without leaks", rows.filter(~pl.col("leak"))
+    names = ["depth"] if rows["task"][0] in ("TP", "SCO") else []
+    for name in (*names, "golds", "tokens"):
+        for value in rows[name].drop_nulls().unique().sort():
+            yield f"{name} {value}", rows.filter(pl.col(name) == value)
+    known = rows.filter(pl.col("popularity").is_not_null())
+    if known.height >= 30:
+        cuts = [float(known["popularity"].quantile(q) or 0) for q in (1 / 3, 2 / 3)]
+        low, high = pl.col("popularity") <= cuts[0], pl.col("popularity") > cuts[1]
+        for name, part in {"low": low, "middle": ~low & ~high, "high": high}.items():
+            yield f"popularity {name}", known.filter(part)
+
+
+def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Iterator[Number]:
+    """The frequency baseline of every benchmark, and the highest MRRa that its items allow.
+
+    A set without training rows of its own, a part of a whole one, counts those of the whole. The
+    interval of MRR holds 95 % of the random orders of the candidates that were not counted.
+    """
+    own = given.filter(model="frequency-baseline")
+    known = {(r["task"], r["metric"]): r["value"] for r in own.iter_rows(named=True)}
+    for benchmark, (items, candidates) in sets.items():
+        rows = per_item.of_items(items).join(items.select("item", "answers"), on="item").sort("row")
+        for task in TASKS:
+            test = per_item.asked_rows(rows.filter(task=task), tp_rows)
+            train = _train_golds(sets, benchmark, task)
+            if not train or not test.height:
+                continue
+            size = len(_places(items, candidates, task))
+            ranked = frequency.rank(train, test["answers"].to_list(), size, seed)
+            base = Number(n=test.height, benchmark=benchmark, group=task)
+            base = base.but(model="frequency", setting={"choice": "none"})
+            found = {f"R@{k}": (h.mean(), of_hits(h)) for k, h in ranked.hits.items()}
+            for metric, orders in (("MRRa", ranked.mrra), ("MRR", ranked.mrr)):
+                tails = orders.mean(axis=1)
+                found[metric] = (tails.mean(), Interval(*percentile(tails), "random orders"))
+            for metric, (value, bounds) in found.items():
+                theirs = known.get((task, metric)) if benchmark == "onto_released" else None
+                more = printed(theirs, "Table 4")
+                yield base.but(metric=metric, value=100 * value, interval=bounds.times(100), **more)
+            ceiling = float((200.0 / (test["golds"] + 1)).mean())  # type: ignore[arg-type]
+            yield base.but(metric="ceiling of MRRa", value=ceiling)
+
+
+def _train_golds(sets: Sets, benchmark: str, task: str) -> list[list[int]]:
+    """Golds of the training rows in file order, as indices of the benchmark's own candidates.
+
+    Those of the whole set where a part has no training rows; a gold that is no candidate of the
+    part cannot be ranked there, and is left out.
+    """
+    whole = benchmark.removesuffix("_lite")
+    for name in (benchmark, whole) if whole in sets else (benchmark,):
+        rows = sets[name][0].filter(relation=task, role="train").sort("row")["answers"].to_list()
+        if rows:
+            here, there = (_places(*sets[n], task) for n in (benchmark, name))
+            labels = {index: label for label, index in there.items()}
+            return [[here[labels[g]] for g in golds if labels[g] in here] for golds in rows]
+    return []
+
+
+def _places(items: pl.DataFrame, candidates: pl.DataFrame, task: str) -> dict[str, int]:
+    """Label -> index of the candidates that a task's rows rank."""
+    name = items.filter(relation=task)["candidates"][0]
+    return dict(candidates.filter(set=name).select("label", "index").rows())
+
+
+def averages(rows: pl.DataFrame, by: str, weighting: str = WEIGHTINGS[0]) -> pl.DataFrame:
+    """Mean of METRICS per value of `by`, over rows of configurations (task, model, ..., METRICS),
+    and how many they are (`rows`).
+
+    `weighting` configurations: plain mean of all rows; tasks and models: those count equally,
+    whatever their number of rows. A missing MRRa is the MRR (one gold). Losses compare soft rows.
+    """
+    count = rows.filter(pl.col(by).fill_null("") != "").group_by(by).agg(pl.len().alias("rows"))
+    found = _units(rows, by, weighting).group_by(by).agg(ordered_mean(METRICS))
+    return found.join(count, on=by).sort(by)
+
+
+def _units(rows: pl.DataFrame, by: str, weighting: str) -> pl.DataFrame:
+    """What weighs the same in an average: the configurations, or the pairs of task and model."""
+    rows = rows.with_columns(pl.col("MRRa").fill_null(pl.col("MRR")))
+    rows = rows.filter(pl.col(by).fill_null("") != "")
+    if weighting == WEIGHTINGS[0]:
+        return rows.sort(rows.columns)
+    pair = [name for name in (by, "task", "model", "benchmark") if name in rows.columns]
+    return rows.group_by(pair).agg(ordered_mean(METRICS)).sort(pair)
+
+
+def compared(answers: Answers, given: pl.DataFrame, tp_rows: str, seed: int) -> Iterator[Number]:
+    """Figures 5 to 7: averages over the configurations that were ranked here, with intervals over
+    what weighs the same, and over those of the paper's models, recomputed from C.2.
+
+    The paper's stand beside ours as published only where ours are the same models on the whole
+    released benchmark. n counts configurations; soft prompts count once, as the mean over seeds.
+    """
+    parts = []
+    for probe, values in answers.items():
+        ranked = values.filter(pl.col("masks") != "sentence")
+        test = per_item.asked_rows(per_item.over_seeds(ranked), tp_rows)
+        every = test.group_by("task", *CONFIGURATION).agg(ordered_mean(METRICS))
+        own = {"model": pl.lit(probe.model), "benchmark": pl.lit(probe.benchmark)}
+        parts.append(every.with_columns(**own))
+    ours = pl.concat(parts).with_columns(pl.col("masks").replace({"multi": "multiple"}))
+    is_same = {p.model for p in answers} == set(given["model"]) and all(map(is_printed, answers))
+    for number, by in enumerate(COMPARED if ours.height else ()):
+        for weighting in WEIGHTINGS:
+            known = {r[by]: r for r in averages(given, by, weighting).iter_rows(named=True)}
+            found = {r[by]: r for r in averages(ours, by, weighting).iter_rows(named=True)}
+            units = dict(_units(ours, by, weighting).group_by(by))
+            for value, row in found.items():
+                base = Number(n=row["rows"], setting={by: value, "weighting": weighting})
+                boot = bootstrap(units[value,].select(METRICS).to_numpy() / 100, seed=seed)
+                for k, m in enumerate(METRICS):
+                    bounds = boot.interval(k).times(100) if units[value,].height > 1 else None
+                    theirs = known.get(value, {}).get(m) if is_same else None
+                    more = printed(theirs, f"Figure {5 + number}")
+                    yield base.but(metric=m, value=row[m], interval=bounds, **more)
+            for value, row in known.items() if found else ():
+                base = Number(n=row["rows"], model=PAPERS, method="published")
+                base = base.but(setting={by: value, "weighting": weighting})
+                for m in METRICS:
+                    yield base.but(metric=m, value=row[m], **printed(row[m], "Appendix C.2"))
+
+
+def switched(tied: Mapping[str, Answers], ties: str, seed: int) -> Iterator[Number]:
+    """MRR (for recall: its K = 5) of manual templates with one switch at each of its values.
+
+    `tied`: the answers by the way in which ties are read. Questions and answers are those of this
+    run, whatever its mode (`ties` is read where no expectation was computed); the switches of the
+    tables are at their defaults but for the one.
+    """
+    start = tied["expectation" if "expectation" in tied else ties]
+    for probe, values in start.items():
+        if probe.prompt == "soft":
+            continue
+        for task, chosen in per_item.choose(values).items():
+            rows = values.filter(task=task)
+            own = per_item.of_configuration(rows, chosen)
+            test = per_item.asked_rows(rows)
+            best = test.group_by(CONFIGURATION).agg(ordered_mean("MRR"))
+            order = [True, *[False] * len(CONFIGURATION)]
+            first = best.sort(["MRR", *CONFIGURATION], descending=order).row(0)
+            default = per_item.asked_rows(own)
+            ties_read = {}
+            for way in [way for way in TIES[1:] if way in tied]:
+                other = per_item.of_configuration(tied[way][probe].filter(task=task), chosen)
+                ties_read[f"ties = {way}"] = "MRR", per_item.asked_rows(other)
+            modes = {
+                "all at default": ("MRR", default),
+                "tp_rows = all": ("MRR", per_item.asked_rows(own, "all")),
+                **ties_read,
+                "select = oracle": ("MRR", per_item.of_configuration(test, first[:5])),
+                "recall = hit": ("R@5", default),
+                "recall = share": ("recall@5", default),
+            }  # fmt: skip
+            for mode, (metric, part) in modes.items():
+                base = Number(**probe.asked, group=task, setting={"choice": "chosen", "mode": mode})
+                yield from means([(base, part)], [metric], seed)

@@ -1,0 +1,167 @@
+"""OntoProbe's printed tables: which of its numbers stand where (Wu et al. 2023)."""
+
+from dataclasses import replace
+
+from kgprobe.benchmarks.ontoprobe.concepts import TASKS
+from kgprobe.tables.ontoprobe import choices
+from kgprobe.tables.ontoprobe.calibration import ANY, REASONS
+from kgprobe.tables.ontoprobe.memorising import COMPARED, WEIGHTINGS
+from kgprobe.tables.ontoprobe.reasoning import PREMISES, RULES
+from kgprobe.tables.ontoprobe.reasoning import WEIGHTINGS as REASONED
+from kgprobe.tables.ontoprobe.values import METRICS, OTHERS
+from kgprobe.tables.views import View
+
+PAPER = {"paper": ["ontoprobe"]}
+HEADS = {"group": "task", "prompt": "template", "slice": "items"}
+WORDS = {("prompt", "templates"): "manual", ("slice", ""): "all"}
+#: how a configuration was chosen -> words
+CHOICES = {
+    "chosen": "one configuration, chosen on the dev rows",
+    "fixed": "the fixed configuration: m, mean, last template (soft: BCE)",
+    "oracle": "oracle (per-metric maximum on test)",
+}
+SIZES = View(
+    "table1",
+    "Table 1: sizes",
+    {**PAPER, "metric": ["items", "candidates"], "group": TASKS,
+     "slice": ["train", "dev", "test", "distinct test", ""]},
+    rows=["group", "benchmark"], columns=["metric", "slice"], heads=HEADS, usual=0,
+    caption="Rows of every task, and the candidates that each row ranks; printed values in "
+    "brackets. The released file repeats 70 rows of TP.",
+)  # fmt: skip
+TABLE4 = View(
+    "table4",
+    "Table 4: memorising",
+    {**PAPER, "metric": METRICS, "group": TASKS, "mode": [""], "slice": [""],
+     "choice": ["none", *CHOICES]},
+    rows=["group", "metric"], columns=["benchmark", "model", "prompt"], heads=HEADS, words=WORDS,
+    caption="Per cent, with 95 % intervals over items; printed values in brackets where the model "
+    "is the same. R@K is a hit rate: compare models of one set only, since fewer candidates are "
+    "easier. MRRa cannot reach 100 where items have several golds. Frequency: golds of the "
+    "training rows by count; a small part of a set takes those of the whole.",
+)  # fmt: skip
+CONFIGURATIONS = View(
+    "configurations",
+    "All configurations (Appendix C.2)",
+    {**PAPER, "metric": [*METRICS, *OTHERS], "group": TASKS, "choice": [""], "weighting": [""],
+     "masks": ["multi", "single", "sentence"]},
+    rows=["model", "benchmark", "group", "masks", "pooling", "template", "loss", "seed"],
+    heads=HEADS, words=WORDS, usual=2,
+    caption="Every configuration of multiple masks, a single one, or options scored as sentences.",
+)  # fmt: skip
+GROUPS = View(
+    "groups",
+    "Groups of items",
+    {**PAPER, "metric": METRICS, "group": TASKS, "mode": [""],
+     "choice": ["chosen", "chosen on test"]},
+    rows=["model", "prompt", "benchmark", "group", "choice", "slice"], heads=HEADS, words=WORDS,
+    caption="The chosen configuration by depth of the class, number of golds, tokens of the finest "
+    "gold (in the model's own tokenizer), popularity of the instance, and without the items whose "
+    "gold label stands inside the subject.",
+)  # fmt: skip
+SEEDS = View(
+    "seeds",
+    "Soft prompts over seeds",
+    {**PAPER, "metric": METRICS, "group": TASKS, "weighting": ["seeds"],
+     "seed": ["mean", "standard deviation"]},
+    rows=["model", "benchmark", "group", "masks", "pooling", "loss"], columns=["metric", "seed"],
+    heads=HEADS, words={("seed", "mean"): ""},
+    caption="Means over the seeds of the initial vectors with Student's 95 % interval (none for "
+    "one seed), and the standard deviation over seeds.",
+)  # fmt: skip
+AVERAGES = {
+    by: View(
+        f"figure{number}",
+        f"Figure {number}: averages by {by}",
+        {**PAPER, "metric": METRICS, "weighting": WEIGHTINGS, by: values},
+        rows=[by, "model", "weighting"], heads={"weighting": "weighing the same"},
+        words={("model", ""): "the models asked here"}, usual=2,
+        caption="Means over configurations: of the models that were asked here, and of the paper's "
+        "six models out of the printed Appendix C.2. The two are averages over other models; soft "
+        "prompts count once, as the mean over their seeds.",
+    )
+    for number, (by, values) in enumerate(COMPARED.items(), 5)
+}  # fmt: skip
+CALIBRATION = View(
+    "calibration",
+    "Taught against untaught statements",
+    {**PAPER, "metric": ["taught", "untaught", "chance", "limit for untaught", "AUC", "MRR"],
+     "slice": ["", "taught", "untaught"], "setting": ["{}"]},
+    rows=["model", "benchmark", "group", "prompt"], columns=["metric", "slice"],
+    heads=HEADS, words={**WORDS, ("slice", ""): ""}, digits={"AUC": 3},
+    caption="Control models were taught a known half of the types and superclasses. R@1 of the "
+    "fixed configuration (m, mean, last template; soft: BCE), a row per kind of template. Chance: "
+    "a random candidate is one of the golds; the limit is twice that and 5 points; AUC by MRR.",
+)  # fmt: skip
+UNTAUGHT = View(
+    "untaught",
+    "Untaught statements above the limit: what explains them",
+    {**PAPER, "metric": [*REASONS, ANY]},
+    rows=["model", "benchmark", "group", "prompt", "slice"], heads=HEADS, words=WORDS,
+    caption="Where untaught statements are right more often than the limit allows: how many of the "
+    "right ones, and of the wrong ones, the named reason could explain, in per cent. Nothing was "
+    "taught of these subjects; a reason explains as far as it is commoner among the right ones.",
+)  # fmt: skip
+REASONING = View(
+    "reasoning",
+    "Figures 2, 3, 4, 8: MRR by premises",
+    {**PAPER, "metric": ["MRR"], "premise": PREMISES, "weighting": REASONED,
+     "group": [*RULES, ""]},
+    rows=["model", "benchmark", "group", "scheme", "weighting"], columns=["premise"],
+    heads={"group": "rule", "weighting": "weighed by"}, usual=3,
+    words={("model", ""): "all models", ("group", ""): "all rules"},
+    caption="MRR; EX explicit, IM implicit, NO not given. A dash: no row is in that setting. n: "
+    "distinct rows, however many schemes, pseudowords or models ask them.",
+)  # fmt: skip
+MODES = View(
+    "modes",
+    "Modes side by side",
+    {**PAPER, "group": TASKS, "mode": ["all at default", "tp_rows = all", "ties = mean_rank",
+     "ties = index_order", "select = oracle", "recall = hit", "recall = share"]},
+    rows=["model", "benchmark", "group"], columns=["mode", "metric"], heads=HEADS,
+    caption="In per cent, one point switched alone: the points that are decided when tables are "
+    "made. All others change questions or answers; what they change is seen by naming the results "
+    "of another run in ontoprobe.beside.",
+)  # fmt: skip
+TABLE5 = View(
+    "table5",
+    "Table 5: multiple choice, memorising, right answers in %",
+    {**PAPER, "method": ["choice"], "metric": ["accuracy", "chance"], "group": TASKS,
+     "premise": [""]},
+    rows=["model", "benchmark", "way", "metric"], columns=["group"],
+    caption="Chance: 1 / number of options. Printed values in brackets: the same model asked the "
+    "released questions in the paper's way.",
+)  # fmt: skip
+TABLE6 = View(
+    "table6",
+    "Table 6: multiple choice, reasoning, right answers in %",
+    {**PAPER, "method": ["choice"], "metric": ["accuracy"], "premise": choices.PREMISES,
+     "group": [*RULES, ""]},
+    rows=["model", "benchmark", "way"], columns=["premise", "group"],
+    words={("group", ""): "average"},
+    caption="EX: the first premise is written; IM and NO: it is left out, and the model answers "
+    "its own question rightly, or wrongly. Average: plain mean of the rules.",
+)  # fmt: skip
+ANSWERS = View(
+    "answers",
+    "How answers were read, % of the questions",
+    {**PAPER, "metric": ["answers"], "slice": choices.READ},
+    rows=["model", "benchmark", "way"], columns=["slice"],
+)  # fmt: skip
+FRACTIONS = View(
+    "table6_fractions",
+    "Printed cells of Table 6 that are no fraction of the released numbers",
+    {**PAPER, "metric": ["nearest fraction"], "premise": choices.PREMISES},
+    rows=["premise"], columns=["group"], caption="The nearest fraction; n on hover.",
+)  # fmt: skip
+#: every view that is printed as it stands
+ALL = (
+    SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, UNTAUGHT, REASONING,
+    MODES, TABLE5, TABLE6, ANSWERS, FRACTIONS,
+)  # fmt: skip
+
+
+def table4(choice: str) -> View:
+    """Table 4 for one way of choosing, beside the frequency baseline."""
+    view = TABLE4.where_also(choice=["none", choice])
+    return replace(view, name=f"table4_{choice}", title=f"Table 4: {CHOICES[choice]}")

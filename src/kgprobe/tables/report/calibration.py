@@ -1,0 +1,146 @@
+"""Calibration: what a probe says of facts whose presence in the model is known.
+
+Control models were taught a known half of the facts. A probe works when it ranks the taught facts
+first and the untaught near chance. Real models stand beside them as a reference: they know neither
+half by design, so their two halves should not differ.
+
+Every paper writes these figures with `numbers`; the chapter is one view of all papers' RESULTS.
+"""
+
+import math
+from collections.abc import Mapping
+from statistics import NormalDist
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kgprobe.metrics.intervals import Interval
+from kgprobe.tables.report import grid
+from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.results import Number, hit_rate
+from kgprobe.tables.views import View
+
+#: Order of columns when read by people.
+COLUMNS = ("taught", "untaught", "chance", "limit for untaught", "AUC")
+#: the dimensions of the probe that is calibrated
+PROBE = ["paper", "benchmark", "group", "model", "prompt", "method"]
+
+#: What a control model must reach: taught facts first in 90 % of their items, untaught ones in no
+#: more than twice the chance rate plus 5 points.
+TAUGHT_AT_LEAST, CHANCE_TIMES, CHANCE_PLUS = 90.0, 2.0, 5.0
+REQUIREMENT = (
+    "The requirement (taught facts first in at least 90 % of their items, untaught in no more than "
+    "twice the chance rate plus 5 points) is met by"
+)
+TITLE = "Calibration: can the probes be believed?"
+LEAD = (
+    "Control models were trained here on a known half of the facts, so what they know is known. A "
+    "probe that works ranks the taught facts first and the untaught near chance. They are controls "
+    "and nothing else: their accuracy says how well the instrument measures, not how much a model "
+    "knows. Every probe of "
+    "every paper that has figures of both halves stands here, under one requirement; those outside "
+    "it are marked at every number that they print."
+)
+#: per cent, items, interval
+Share = tuple[float, int, Interval | None]
+
+
+def share(hits: NDArray[np.float64]) -> Share:
+    """The share of hits, 0 to 1 each, with Wilson's interval."""
+    return tuple(hit_rate(hits).values())
+
+
+def limit(chance: float) -> float:
+    """The highest accuracy on untaught facts that is still called calibrated; per cent."""
+    return CHANCE_TIMES * chance + CHANCE_PLUS
+
+
+def numbers(
+    of: Number,
+    taught: Share,
+    untaught: Share,
+    chance: float,
+    area: float | None = None,
+    is_control: bool = False,
+) -> list[Number]:
+    """What a probe says of both halves, in the order of COLUMNS, and whether it is `calibrated`.
+
+    `of` has the probe's dimensions. Only control models can be calibrated or not: they were taught
+    one half. `chance`: of a random guess on the untaught items; `area`: the AUC, with Newcombe's
+    interval.
+    """
+    both = taught[1] + untaught[1]
+    found = [
+        of.but(metric=name, value=value, n=n, interval=interval)
+        for name, (value, n, interval) in (("taught", taught), ("untaught", untaught))
+    ]
+    found += [
+        of.but(metric="chance", value=chance, n=untaught[1]),
+        of.but(metric="limit for untaught", value=limit(chance), n=untaught[1]),
+    ]
+    if area is not None:
+        interval = auc_interval(area, taught[1], untaught[1])
+        found.append(of.but(metric="AUC", value=area, n=both, interval=interval))
+    if is_control:
+        is_met = taught[0] >= TAUGHT_AT_LEAST and untaught[0] <= limit(chance)
+        found.append(of.but(metric="calibrated", value=is_met, n=both))
+    return found
+
+
+VIEW = View(
+    "calibration",
+    "Calibration probes of all papers",
+    where={"metric": [*COLUMNS, "calibrated"], "slice": [""]},
+    rows=["model", "paper", "benchmark", "group", "method", "prompt"],
+    words={("metric", name): f"{name}, %" for name in COLUMNS[:4]}
+    | {("metric", "calibrated"): "requirement"},
+    heads={"group": "relation or task"},
+    digits={"AUC": 3},
+)
+
+
+def chapter(results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]]) -> Chapter | None:
+    """The calibration probes of every paper with their verdicts, counted; None without any.
+
+    `results`: RESULTS of all papers; `sheet`: the models by name, whose controls count.
+    """
+    verdicts = results.filter(metric="calibrated")
+    probes = verdicts.join(results.filter(metric="taught"), on=PROBE, how="semi")
+    if not probes.height:
+        return None
+    asked = results.join(probes.select(PROBE), on=PROBE, how="semi")
+    failed = [", ".join(filter(None, row)) for row in probes.filter(value=0.0).select(PROBE).rows()]
+    shown = grid.of_view(VIEW, asked, names=grid.models(sheet))
+    verdict = f"{REQUIREMENT} {probes.height - len(failed)} of {probes.height} control probes"
+    verdict += f"; not by {'; '.join(failed)}." if failed else "."
+    return Chapter("calibration", TITLE, LEAD, grids=[shown], verdict=verdict, is_met=not failed)
+
+
+def auc_interval(area: float, positives: int, negatives: int) -> Interval:
+    """95 % interval of an AUC from its value and the two sample sizes; sensible at 0 and 1, too.
+
+    The bounds solve |area - t| = z * sd(t), where sd(t) is Hanley and McNeil's under exponential
+    scores. Source: Newcombe 2006, "Confidence intervals for an effect size measure based on the
+    Mann-Whitney statistic", part 2, method 5.
+    """
+    if positives < 1 or negatives < 1 or not 0 <= area <= 1:
+        raise ValueError(f"no interval for an AUC of {area} from {positives} and {negatives}")
+    z = NormalDist().inv_cdf(0.975)
+    extra = (positives + negatives) / 2 - 1
+
+    def deviation(t: float) -> float:
+        spread = 1 + extra * ((1 - t) / (2 - t) + t / (1 + t))
+        return math.sqrt(t * (1 - t) * spread / (positives * negatives))
+
+    def bound(end: float) -> float:
+        inner, outer = area, end
+        for _ in range(60):
+            middle = (inner + outer) / 2
+            if abs(area - middle) <= z * deviation(middle):
+                inner = middle
+            else:
+                outer = middle
+        return (inner + outer) / 2
+
+    return Interval(bound(0.0), bound(1.0), "newcombe")

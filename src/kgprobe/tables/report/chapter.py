@@ -1,0 +1,106 @@
+"""Chapters of the report: what a paper or a stage has to show, as one file the report reads.
+
+The rule that makes a chapter knows its tables; the report only arranges. A chapter is JSON, so
+that one of them can be made anew without the others.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from kgprobe.schema import atomic
+from kgprobe.tables.report import draw, marks
+from kgprobe.tables.report.grid import Cell, Grid
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure: which part of the report it belongs to, its title, what it shows, its SVG text.
+
+    `part`: "calibration", or the name of a benchmark or chapter. `alt` says in words what can be
+    seen.
+    """
+
+    part: str
+    name: str
+    title: str
+    caption: str
+    svg: str
+    alt: str = ""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure with the words that go with it; `part` as in `Drawing`."""
+
+    part: str
+    name: str
+    title: str
+    caption: str
+    figure: Figure
+
+    def drawing(self) -> Drawing:
+        """The same for the report."""
+        found = draw.svg(self.figure, self.name)
+        return Drawing(self.part, self.name, self.title, self.caption, found, self.caption)
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter: `name` is its anchor, `lead` its first paragraph, `notes` are warnings.
+
+    `grids` are printed, `folded` stand behind a line that opens them; `parts` are chapters below
+    this one. `verdict`: the sentence that says whether a requirement `is_met`. `terms`: what the
+    words of its numbers mean, for the report's list of them.
+    """
+
+    name: str
+    title: str
+    lead: str
+    notes: Sequence[str] = ()
+    grids: Sequence[Grid] = ()
+    folded: Sequence[Grid] = ()
+    drawings: Sequence[Drawing] = ()
+    parts: Sequence["Chapter"] = ()
+    verdict: str = ""
+    is_met: bool = True
+    terms: Mapping[str, str] = field(default_factory=dict)
+
+
+def write(chapter: Chapter, path: str | Path) -> None:
+    """Write a chapter as JSON, whole or not at all; marked models get their note."""
+    noted = replace(chapter, notes=[*chapter.notes, *marks.notes(_shown(chapter))])
+    content = json.dumps(asdict(noted), indent=1, ensure_ascii=False, default=sorted)
+    with atomic(path) as temporary:
+        temporary.write_text(content + "\n", encoding="utf-8")
+
+
+def _shown(chapter: Chapter) -> Iterator[str]:
+    """All texts of a chapter's tables and of those below it."""
+    for grid in [*chapter.grids, *chapter.folded]:
+        yield from grid.heads
+        yield from (cell.text for row in grid.rows for cell in row)
+    for part in chapter.parts:
+        yield from _shown(part)
+
+
+def read(path: str | Path) -> Chapter:
+    """The chapter of a file that `write` wrote."""
+    return _chapter(json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+def _chapter(content: dict[str, Any]) -> Chapter:
+    content["grids"] = [_grid(grid) for grid in content["grids"]]
+    content["folded"] = [_grid(grid) for grid in content["folded"]]
+    content["drawings"] = [Drawing(**drawing) for drawing in content["drawings"]]
+    content["parts"] = [_chapter(part) for part in content["parts"]]
+    return Chapter(**content)
+
+
+def _grid(content: dict[str, Any]) -> Grid:
+    rows = [[Cell(**cell) for cell in row] for row in content["rows"]]
+    return Grid(**{**content, "rows": rows, "numeric": frozenset(content["numeric"])})

@@ -1,0 +1,83 @@
+"""The report, from the files of a run."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kgprobe import schema
+from kgprobe.job import versions
+from kgprobe.tables import results as house
+from kgprobe.tables.answers import recorded
+from kgprobe.tables.report import calibration, chapter, marks
+from kgprobe.tables.report.page import Link, Report, write_report
+
+Rows = Sequence[Mapping[str, str]]
+#: What the report prints of each model: columns of the sheet, then of the record of its answers.
+OF_SHEET = "model kind source revision dtype bos note".split()
+OF_RECORD = "parameters bos_resolved variant device weights".split()
+#: Loss (nat per token) of sentences and of their words shuffled, share of unknown tokens.
+OF_SOUND = "plain shuffled unknown".split()
+
+
+def make(
+    page: Path,
+    results: Sequence[str],
+    tables: Sequence[str],
+    answers: Sequence[str],
+    questions: Sequence[str],
+    chapters: Sequence[str],
+    experiments: Rows,
+    models: Mapping[str, Mapping[str, str]],
+    config: Mapping[str, Any],
+) -> None:
+    """Write the page. All arguments but `page` are paths of a run's files, or rows of its sheets.
+
+    `answers`: the file of every row of `experiments`, in their order, one file may hold several;
+    `results`: RESULTS of every paper; they, `tables`, `answers` and `questions` are linked from the
+    page.
+    """
+    numbers = house.read(results)
+    asked = {row["model"]: models[row["model"]] for row in experiments}
+    calibrated = calibration.chapter(numbers, asked)
+    made_with: dict[str, str] = {}
+    for path in answers:
+        made_with |= recorded(path, "versions")
+    report = Report(
+        results=numbers,
+        sheet=asked,
+        config=config,
+        models=_models(experiments, models, answers),
+        experiments=[{k: v for k, v in row.items() if k != "_line"} for row in experiments],
+        versions=made_with | versions(),
+        chapters=[one for one in (calibrated, *map(chapter.read, chapters)) if one],
+        links=_links(page, dict.fromkeys([*results, *tables, *answers, *questions])),
+    )
+    write_report(page, report)
+
+
+def _models(
+    experiments: Rows, models: Mapping[str, Mapping[str, str]], answers: Sequence[str]
+) -> list[dict[str, object]]:
+    """One row per model that was run, with what was recorded when it first was."""
+    rows: dict[str, dict[str, object]] = {}
+    wrong = {n.model for n in marks.numbers(experiments, answers) if not n.value}
+    for row, path in zip(experiments, answers, strict=True):
+        record = recorded(path, "model")
+        told: dict[str, object] = {c: models[row["model"]].get(c, "") for c in OF_SHEET}
+        name = row["model"] + marks.MARK * (row["model"] in wrong)
+        found = rows.setdefault(row["model"], {**told, "model": name})
+        for columns, source in ((OF_RECORD, record), (OF_SOUND, marks.sound(path))):
+            for column in columns:
+                found[column] = found.get(column) or source.get(column, "")
+    return list(rows.values())
+
+
+def _links(page: Path, paths: Iterable[str]) -> list[Link]:
+    """Links from the page to the files and folders, relative to it."""
+    start = page.parent.parent
+    links = []
+    for path in paths:
+        inside = Path(path).relative_to(start)
+        holds = "" if Path(path).is_dir() else schema.provenance(path).get("contract", "")
+        links.append(Link(str(inside), f"../{inside.as_posix()}", str(holds)))
+    return links

@@ -1,0 +1,204 @@
+"""Grids: views of RESULTS and other records arranged for reading, as the report prints them."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from kgprobe.tables.report import marks
+from kgprobe.tables.views import View
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a cell: `small` under it, `sort` for sorting (None: last), `hint` on hover."""
+
+    text: str
+    small: str = ""
+    sort: float | str | None = None
+    hint: str = ""
+    muted: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table for reading. `numeric` columns are aligned right; the first column names the row."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    numeric: frozenset[int] = field(default_factory=frozenset)
+    caption: str = ""
+
+
+def number(value: float, digits: int = 1) -> str:
+    """A number as printed: thousands separated, no negative zero."""
+    text = f"{value:,.{digits}f}"
+    return text.removeprefix("-") if not text.strip("-0.,") else text
+
+
+def measured(cell: Mapping[str, Any], digits: int, few: bool) -> Cell:
+    """A number of RESULTS with its sign and the printed one in brackets, its interval below and n
+    on hover.
+
+    `few`: a number of fewer rows than marks.FEWEST is marked.
+    """
+    shown = number(cell["value"], digits) + (marks.few(cell["n"]) if few else "")
+    if cell["published"] is not None:
+        shown += f" [{number(float(cell['published']), digits)}]"
+    below = ""
+    if cell["low"] is not None:
+        below = f"{number(cell['low'], digits)} to {number(cell['high'], digits)}"
+    return Cell(shown, below, cell["value"], f"n = {cell['n']:,}")
+
+
+def text(value: object) -> Cell:
+    """A cell of plain text or of a whole number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Cell(f"{value:,}", sort=float(value))
+    shown = "" if value is None else str(value)
+    return Cell(shown or "–", sort=shown.casefold(), muted=not shown)
+
+
+def of_view(
+    view: View,
+    results: pl.DataFrame,
+    few: bool = True,
+    names: Mapping[tuple[str, str], Cell] | None = None,
+    also: Callable[[Cell, Mapping[str, Any]], Cell] = lambda cell, _: cell,
+) -> Grid:
+    """A view of RESULTS as it is printed: value, printed figure, interval, n, and its signs.
+
+    `few`: numbers of fewer rows than marks.FEWEST are marked. `names`: (dimension, value) -> how it
+    stands in a row's head, where the view's own words are not enough. `also`: what a paper adds to
+    a number's cell. Dimensions in rows that are the same in all rows are left out, but for the
+    model: a table always says who was asked.
+    """
+    printed, sign = view.of(results), marks.signs(results)
+
+    def shown(cell: Mapping[str, Any] | None, digits: int) -> Cell:
+        if cell is None or (cell["value"] is None and cell["denominator"] is None):
+            return Cell("–" if cell is None else "undefined", muted=True)
+        if cell["metric"] == "calibrated":
+            return text("met" if cell["value"] else "not met")
+        if cell["value"] is None:
+            return Cell("undef", f"{cell['numerator']:g}/{cell['denominator']:g}")
+        made, fraction = measured(cell, digits, few and cell["n"] > 0), ""
+        if cell["denominator"] is not None:
+            fraction = f"{cell['numerator']:.4g}/{cell['denominator']:.4g}"
+        small = "; ".join(filter(None, [fraction, made.small]))
+        return also(replace(made, text=made.text + sign(cell), small=small), cell)
+
+    first = len(view.rows)
+    values = [{key[i] for key in printed.rows} - {""} for i in range(first)]
+    varied = [i for i in range(first) if len(values[i]) > (view.rows[i] != "model")]
+    kept = varied or list(range(first))
+    rows = []
+    for key, line in zip(printed.rows, printed.lines(shown), strict=True):
+        told = [(names or {}).get((view.rows[i], key[i])) or text(line[i]) for i in kept]
+        rows.append([*told, *line[first:]])
+    heads = [printed.heads[i] for i in kept] + printed.heads[first:]
+    return Grid(view.title, heads, rows, frozenset(range(len(kept), len(heads))), view.caption)
+
+
+def funnel(frame: pl.DataFrame, of: str) -> Grid:
+    """FUNNEL of one benchmark, summed over relations, one row per step; `of` begins the title."""
+    steps = (
+        frame.group_by("position", "step")
+        .agg(pl.col("rows_in", "rows_out").sum(), pl.col("relation").n_unique())
+        .sort("position", "step")
+    )
+    names = {"relations": "relation", "statements in": "rows_in", "statements out": "rows_out"}
+    rows = steps.select(
+        pl.col("step").str.replace_all("_", " "),
+        **names,
+        dropped=pl.col("rows_in") - pl.col("rows_out"),
+    )
+    return records(f"{of}: steps, all relations", rows.iter_rows(named=True))
+
+
+def funnel_by_relation(frame: pl.DataFrame, titles: Mapping[str, str], of: str) -> Grid:
+    """FUNNEL of one benchmark: what every relation started with and kept, and dropped where."""
+    rows = []
+    lost = pl.col("rows_in") - pl.col("rows_out")
+    for relation in sorted(frame["relation"].unique().to_list(), key=property_order):
+        own = frame.filter(relation=relation).sort("position").with_columns(lost=lost)
+        worst = own.sort("lost", descending=True).row(0, named=True)
+        at = f"{worst['step'].replace('_', ' ')} ({worst['lost']:,})" if worst["lost"] else ""
+        rows.append(
+            {
+                "relation": titled(relation, titles),
+                "pulled": own["rows_in"][0],
+                "kept": own["rows_out"][-1],
+                "subjects": own["subjects"][-1],
+                "answers": own["answers"][-1],
+                "largest loss": at,
+            }
+        )
+    return records(f"{of}: relation by relation", rows)
+
+
+def records(title: str, rows: Iterable[Mapping[str, object]], caption: str = "") -> Grid:
+    """Rows of a sheet, of values or cells; columns in order of first appearance."""
+    rows = list(rows)
+    heads = list(dict.fromkeys(key for row in rows for key in row))
+    whole = {
+        i for i, key in enumerate(heads) if rows and all(isinstance(r.get(key), int) for r in rows)
+    }
+    body = [[_short(row.get(key)) for key in heads] for row in rows]
+    return Grid(title, heads, body, frozenset(whole), caption)
+
+
+def filled_in(grids: Iterable[Grid]) -> list[Grid]:
+    """The grids that have rows."""
+    return [made for made in grids if made.rows]
+
+
+def settings(title: str, config: Mapping[str, Any]) -> Grid:
+    """A nested mapping as rows of dotted key and value."""
+    rows = [[Cell(key, sort=key), Cell(value, sort=value)] for key, value in _flat(config, "")]
+    return Grid(title, ["key", "value"], rows)
+
+
+def models(sheet: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], Cell]:
+    """How the models of a sheet stand in a row's head: kind and BOS policy in small print."""
+    made = {}
+    for name, row in sheet.items():
+        told = [row["kind"]] + ["control"] * row["source"].startswith("control:")
+        told += [f"BOS {row['bos']}"] if row["kind"] == "causal" else []
+        told += [] if row["dtype"] == "float32" else [f"{row['dtype']}, not exact"]
+        made["model", name] = Cell(name, ", ".join(told), name.casefold())
+    return made
+
+
+def titled(relation: str, titles: Mapping[str, str]) -> Cell:
+    """A relation's name with its id in small print; the id alone where it has no name."""
+    name = titles.get(relation)
+    return Cell(name, relation, name.casefold()) if name else text(relation)
+
+
+def property_order(relation: str) -> tuple[int, str]:
+    """Wikidata properties by number, other names after them."""
+    digits = relation.removeprefix("P")
+    return (int(digits), "") if digits.isdigit() else (1 << 62, relation)
+
+
+def _short(value: object) -> Cell:
+    """Hashes to twelve digits, with all of them on hover; cells as they are."""
+    if isinstance(value, Cell):
+        return value
+    if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{32,}", value):
+        return Cell(f"{value[:12]}…", sort=value, hint=value)
+    return text(value)
+
+
+def _flat(value: object, prefix: str) -> Iterable[tuple[str, str]]:
+    if isinstance(value, Mapping) and value:
+        for key in value:
+            yield from _flat(value[key], f"{prefix}.{key}" if prefix else str(key))
+    else:
+        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield prefix, shown

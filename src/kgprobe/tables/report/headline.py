@@ -1,0 +1,174 @@
+"""The headline: each paper's principal numbers, a view per benchmark of RESULTS, and as text.
+
+python -m kgprobe.tables.report.headline results/tables REPORT.html
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.tables import results as house
+from kgprobe.tables import views
+from kgprobe.tables.report import marks
+from kgprobe.tables.views import Row, View
+
+PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
+WORDS = {
+    ("prompt", "templates"): "",
+    ("method", "sentence"): "",
+    ("metric", "value"): "",
+    ("benchmark", ""): "mean of nine",
+}
+WHOLE = {"group": [""], "slice": [""]}
+
+
+def _view(name: str, title: str, rows: str, **more: Any) -> View:
+    """A view of a paper (where no other is given, of its name), `rows` separated by blanks; `more`
+    are fields of View or dimensions with the values that are shown."""
+    given = {key: more.pop(key) for key in ("columns", "digits") if key in more}
+    return View(name, title, {"paper": [name], **more}, rows.split(), **given)
+
+
+#: the principal numbers of every paper, in the order of printing; a block per benchmark, but for
+#: the attributes, whose benchmarks are columns
+VIEWS = (
+    _view(
+        "bear", "accuracy in % with its 95 % interval", "model method prompt", digits={"AUC": 3},
+        metric=["accuracy", "SEM", "taught", "untaught", "AUC"], setting=["{}"], **WHOLE,
+    ),
+    _view(
+        "ontoprobe", "right at rank 1 in %, one configuration", "model method prompt choice",
+        columns=["group"], metric=["R@1"], choice=["chosen", "fixed"], mode=[""], slice=[""],
+    ),
+    _view(
+        "choice", "multiple choice, right answers in %", "model way demonstrations",
+        columns=["group"], paper=["ontoprobe"], method=["choice"], metric=["accuracy"],
+        premise=[""], slice=[""],
+    ),
+    _view(
+        "attributes", "metric @1 in %, numerator / denominator, best prompt (oracle)",
+        "model method", columns=["benchmark"], metric=["value"], k=["1"], pooling=["best"],
+        alpha=["exact"], gold=["own"], drawn=[""], **WHOLE,
+    ),
+    _view(
+        "autoprompt", "right in % with its 95 % interval; facts: mean over relations",
+        "model prompt method size k", metric=["P@1", "accuracy"], **WHOLE,
+        **{name: [""] for name in ("weighting", "gold", "draw", "instead")},
+    ),
+    _view(
+        "sweep",
+        "right on dev in %, the best of the grid or with the most examples: chosen, so no interval",
+        "model prompt method", paper=["autoprompt"], metric=["dev accuracy"], **WHOLE,
+    ),
+)  # fmt: skip
+
+
+def blocks(results: pl.DataFrame) -> Iterator[View]:
+    """The views that have numbers, one per benchmark; the title begins with its name."""
+    own = principal(results)
+    for view in VIEWS:
+        found = view.chosen(own)
+        names = found["benchmark"].unique(maintain_order=True).to_list()
+        together = [("attributes", names)] if "benchmark" in view.columns and names else None
+        for name, members in together or [(n, [n]) for n in names]:
+            part = view.where_also(benchmark=members)
+            yield replace(part, title=f"{name}: {view.title}", words=WORDS)
+
+
+def principal(results: pl.DataFrame) -> pl.DataFrame:
+    """The RESULTS that `blocks` are views of, with what their signs are read from: without numbers
+    of the fixed configuration where one was chosen on dev rows."""
+    results = results.filter(pl.col("method") != "published")
+    own = house.spread(results)
+    if "choice" not in own.columns:
+        return results
+    key = [c for c in own.columns if c in (*house.DIMENSIONS, "mode")]
+    chosen = own.filter(choice="chosen").select(key)
+    is_beaten = own.filter(choice="fixed").join(chosen, on=key, how="semi")
+    return own.join(is_beaten, on=[*house.DIMENSIONS, "setting"], how="anti").select(
+        results.columns
+    )
+
+
+def text(results: pl.DataFrame) -> str:
+    """The headline as aligned text, a block per paper and benchmark."""
+    own, lines = principal(results), []
+    shown: set[str] = set()
+    sign = marks.signs(own)
+
+    def number(cell: Row | None, digits: int) -> str:
+        if cell is None:
+            return "-"
+        is_plain = len(printed.columns) > 5 or cell["metric"] in PLAIN
+        told = views.text({**cell, "low": None} if is_plain else cell, digits)
+        told += (marks.few(cell["n"]) if cell["value"] is not None else "") + sign(cell)
+        shown.add(told)
+        return told
+
+    for view in blocks(results):
+        printed = view.of(own)
+        body = printed.lines(number)
+        n = max((c["n"] for c in printed.cells.values() if c["metric"] == "accuracy"), default=0)
+        items = f"{n:,} items; " if view.name == "bear" else ""
+        name, _, words = view.title.partition(": ")
+        lines += [f"{name}: {items}{words}", ""]
+        lines += [*_aligned(_without_empty([printed.heads, *body], len(view.rows))), ""]
+    lines += [line for note in marks.notes(shown) for line in (note, "")]
+    return "\n".join(lines)
+
+
+#: metrics that are printed without their interval
+PLAIN = ("SEM", "taught", "untaught")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the headline of a folder of RESULTS and the path of the report, if given."""
+    if not 1 <= len(arguments) <= 2:
+        print(
+            "usage: python -m kgprobe.tables.report.headline FOLDER|RESULTS.parquet [REPORT.html]"
+        )
+        return 2
+    place = Path(arguments[0])
+    files = [place]
+    if place.is_dir():
+        files = [f for f in (place / f"{paper}.parquet" for paper in PAPERS) if f.is_file()]
+    try:
+        results = house.read(files)
+    except schema.ContractError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(text(results))
+    if len(arguments) == 2:
+        print(f"report: {arguments[1]}")
+    return 0
+
+
+def _without_empty(lines: list[list[str]], first: int) -> list[list[str]]:
+    """Without the columns of row heads that are empty in all rows."""
+    kept = [
+        i
+        for i in range(len(lines[0]))
+        if i == 0 or i >= first or any(line[i] for line in lines[1:])
+    ]
+    return [[line[i] for i in kept] for line in lines]
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    """First column left, the others right, two spaces between."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,132 @@
+"""RESULTS: every measured number is one row, and its dimensions are columns.
+
+    rows = [Number(benchmark="bear_big", model="bert-base-cased", method="sentence",
+                   metric="accuracy", value=18.4, n=7731, interval=Interval(17.5, 19.3, "wilson"))]
+    schema.write(frame("bear", rows), schema.RESULTS, path)
+
+Nothing is joined into a label, so nothing has to be taken apart: tables, figures, the report and
+the exports are views of these rows (tables/views.py).
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kgprobe import schema
+from kgprobe.contracts import SETTING
+from kgprobe.metrics import intervals
+from kgprobe.metrics.intervals import Interval, wilson
+
+#: columns that say which number it is; `setting` is a JSON object of further ones
+DIMENSIONS = ("paper", "benchmark", "group", "model", "prompt", "method", "metric", "slice")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """One number. Dimensions that do not apply are ""; `setting` has keys of contracts.SETTING.
+
+    `value` is None where it is not defined; numerator and denominator may say why. `published`:
+    the figure that `source` (a table, a figure, a page) prints for the same model, data and metric.
+    """
+
+    metric: str = ""
+    n: int = 0
+    value: float | None = None
+    benchmark: str = ""
+    group: str = ""
+    model: str = ""
+    prompt: str = ""
+    method: str = ""
+    slice: str = ""
+    setting: Mapping[str, str | int | float] = field(default_factory=dict)
+    interval: Interval | None = None
+    numerator: float | None = None
+    denominator: float | None = None
+    published: float | None = None
+    source: str | None = None
+
+    def but(self, **changes: Any) -> "Number":
+        """The same with other values; `setting` is added to."""
+        setting = {**self.setting, **changes.pop("setting", {})}
+        return replace(self, setting=setting, **changes)
+
+
+def share(count: float, n: int) -> dict[str, Any]:
+    """Value (per cent), n and Wilson's interval of `count` among `n`; nothing of nothing."""
+    if not n:
+        return {"n": 0, "numerator": 0.0, "denominator": 0.0}
+    return {
+        "value": 100 * count / n,
+        "n": n,
+        "interval": Interval(*wilson(count, n), "wilson").times(100),
+    }
+
+
+def hit_rate(hits: NDArray[np.float64]) -> dict[str, Any]:
+    """The same of hits, 0 to 1 each (fractional: expected under ties)."""
+    bounds = intervals.of_hits(hits).times(100)
+    return {"value": 100 * float(hits.mean()), "n": len(hits), "interval": bounds}
+
+
+def printed(value: float | None, source: str) -> dict[str, Any]:
+    """A figure of a paper and where it stands; nothing where there is none."""
+    return {"published": value, "source": None if value is None else source}
+
+
+def bounds_of(row: Mapping[str, Any], scale: float = 100) -> Interval | None:
+    """The interval that a row has as low, high and interval, scaled; None where it has none."""
+    if row["low"] is None:
+        return None
+    return Interval(row["low"], row["high"], row["interval"]).times(scale)
+
+
+def frame(paper: str, numbers: Iterable[Number]) -> pl.DataFrame:
+    """The RESULTS frame of a paper's numbers, checked.
+
+    Raises ContractError where two numbers have the same dimensions, ValueError for an unknown key
+    of a setting or a published figure without its source.
+    """
+    rows = [_row(paper, number) for number in numbers]
+    made = pl.DataFrame(rows, schema=dict(schema.RESULTS.columns))
+    schema.check(made, schema.RESULTS)
+    return made
+
+
+def _row(paper: str, number: Number) -> dict[str, object]:
+    unknown = sorted(set(number.setting) - set(SETTING))
+    if unknown:
+        raise ValueError(f"{number.metric}: setting {unknown}; legal: {', '.join(SETTING)}")
+    if (number.published is None) != (number.source is None):
+        raise ValueError(f"{number.metric} of {number.model}: a published figure needs its source")
+    low, high, kind = number.interval or (None, None, "none")
+    return {
+        **vars(number),
+        "paper": paper,
+        "setting": json.dumps(dict(sorted(number.setting.items())), ensure_ascii=False),
+        "value": None if number.value is None else float(number.value),
+        "low": low,
+        "high": high,
+        "interval": kind,
+    }
+
+
+def read(paths: Iterable[str | Path]) -> pl.DataFrame:
+    """RESULTS of several files, one below the other. Raises ContractError for other files, among
+    them RESULTS of another version."""
+    return pl.concat([schema.read(path, schema.RESULTS) for path in paths])
+
+
+def spread(results: pl.DataFrame) -> pl.DataFrame:
+    """RESULTS with every key of a setting as a column of text ("" where a row has none)."""
+    keys = sorted({key for text in results["setting"].unique() for key in json.loads(text)})
+    parsed = [json.loads(text) for text in results["setting"]]
+    columns = {key: [str(found.get(key, "")) for found in parsed] for key in keys}
+    return results.with_columns(
+        *(pl.Series(key, values, dtype=pl.String) for key, values in columns.items())
+    )

@@ -1,0 +1,179 @@
+"""Views: a printed table is a choice of RESULTS, the dimensions in rows and columns, a format.
+
+    view = View("models", "Accuracy by model", where={"paper": ["bear"], "metric": ["accuracy"]},
+                rows=["model", "method"], columns=["metric"])
+    printed = view.of(results)
+
+A dimension is a column of RESULTS or a key of its settings. Where it stands in neither rows nor
+columns it has to be the same for all numbers of a cell: two numbers in one cell are an error that
+names what they differ in, never a choice.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe.contracts import SETTING
+from kgprobe.schema import atomic
+from kgprobe.tables.results import DIMENSIONS, spread
+
+Row = Mapping[str, Any]
+Key = tuple[str, ...]
+
+
+class ViewError(ValueError):
+    """A view asks for what RESULTS do not have, or two numbers fall into one cell."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A table to be printed.
+
+    `where`: dimension -> the values shown, in the order of printing; a dimension that is in rows or
+    columns and not here shows all of its values, in order of appearance; `setting` may stand here
+    as a whole ("{}": no further choice). `words`: a value as it is
+    printed, by (dimension, value) or by value. `digits`: decimals by metric, `usual` for others.
+    `only`: the RESULTS that the view is made of, where that is more than its `where` can say.
+    """
+
+    name: str
+    title: str
+    where: Mapping[str, Sequence[str]]
+    rows: Sequence[str]
+    columns: Sequence[str] = ("metric",)
+    heads: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[Any, str] = field(default_factory=dict)
+    digits: Mapping[str, int] = field(default_factory=dict)
+    usual: int = 1
+    caption: str = ""
+    only: Callable[[pl.DataFrame], pl.DataFrame] = lambda results: results
+
+    def __post_init__(self) -> None:
+        for name in [*self.where, *self.rows, *self.columns]:
+            if name not in (*DIMENSIONS, *SETTING) and (name != "setting" or name in self.rows):
+                legal = [*DIMENSIONS, *SETTING]
+                near = get_close_matches(name, legal, 1)
+                hint = f" (did you mean {near[0]}?)" if near else f"; legal: {', '.join(legal)}"
+                raise ViewError(f"view {self.name}: unknown dimension {name!r}{hint}")
+
+    def where_also(self, **values: Sequence[str]) -> "View":
+        """The same view of fewer numbers."""
+        return replace(self, where={**self.where, **values})
+
+    def of(self, results: pl.DataFrame) -> "Printed":
+        """The view of RESULTS. Raises ViewError where two numbers fall into one cell."""
+        own = self.chosen(results)
+        rows, columns = self._keys(own, self.rows), self._keys(own, self.columns)
+        cells: dict[tuple[Key, Key], Row] = {}
+        for found in own.iter_rows(named=True):
+            place = _key(found, self.rows), _key(found, self.columns)
+            if place in cells:
+                raise ViewError(f"view {self.name}: {_clash(cells[place], found, place)}")
+            cells[place] = found
+        return Printed(self, rows, columns, cells)
+
+    def chosen(self, results: pl.DataFrame) -> pl.DataFrame:
+        """The numbers that the view shows, settings spread into columns."""
+        own = self.only(results)
+        for name, values in self.where.items():
+            if name in (*DIMENSIONS, "setting"):
+                own = own.filter(pl.col(name).is_in(list(values)))
+        own = spread(own)
+        for name in [*self.where, *self.rows, *self.columns]:
+            if name not in own.columns:
+                own = own.with_columns(pl.lit("").alias(name))
+        for name, values in self.where.items():
+            if name not in (*DIMENSIONS, "setting"):
+                own = own.filter(pl.col(name).is_in([str(value) for value in values]))
+        return own
+
+    def _keys(self, own: pl.DataFrame, names: Sequence[str]) -> list[Key]:
+        """Keys that occur, ordered dimension by dimension."""
+        found = list(dict.fromkeys(tuple(row) for row in own.select(names).rows()))
+        orders = [self._order(name, own[name]) for name in names]
+        return sorted(found, key=lambda key: [o[v] for o, v in zip(orders, key, strict=True)])
+
+    def _order(self, name: str, values: Iterable[str]) -> dict[str, int]:
+        given = [str(value) for value in self.where.get(name, [])]
+        return {value: i for i, value in enumerate(dict.fromkeys([*given, *values]))}
+
+    def word(self, name: str, value: str) -> str:
+        """A value of a dimension as it is printed."""
+        return self.words.get((name, value), self.words.get(value, value))
+
+
+@dataclass(frozen=True)
+class Printed:
+    """The numbers of a view in their places: (row key, column key) -> row of RESULTS."""
+
+    view: View
+    rows: Sequence[Key]
+    columns: Sequence[Key]
+    cells: Mapping[tuple[Key, Key], Row]
+
+    @property
+    def heads(self) -> list[str]:
+        """Heads of all columns: the dimensions in rows, then what the columns hold."""
+        view = self.view
+        first = [view.heads.get(name, name) for name in view.rows]
+        return first + [self.words(view.columns, key) for key in self.columns]
+
+    def words(self, names: Sequence[str], key: Key) -> str:
+        """A key in words, joined for reading alone."""
+        told = [self.view.word(n, v) for n, v in zip(names, key, strict=True)]
+        return ", ".join(word for word in told if word)
+
+    def lines(self, shown: Callable[[Row | None, int], Any]) -> list[list[Any]]:
+        """A list per row: its words, then what `shown` makes of every cell and its decimals."""
+        view = self.view
+        made = []
+        for row in self.rows:
+            line: list[Any] = [view.word(n, v) for n, v in zip(view.rows, row, strict=True)]
+            for column in self.columns:
+                cell = self.cells.get((row, column))
+                digits = view.digits.get(cell["metric"], view.usual) if cell else view.usual
+                line.append(shown(cell, digits))
+            made.append(line)
+        return made
+
+
+def write(view: View, results: pl.DataFrame, path: str | Path) -> None:
+    """The view as tab-separated text: its words, then every number with its interval and figure."""
+    printed = view.of(results)
+    lines = [printed.heads, *printed.lines(text)]
+    content = "\n".join("\t".join(" ".join(str(c).split()) for c in line) for line in lines)
+    with atomic(path) as temporary:
+        temporary.write_text(content + "\n", encoding="utf-8")
+
+
+def write_all(views: Iterable[View], results: pl.DataFrame, folder: str | Path) -> None:
+    """Every view as `write` does it, into a folder that is there even if none is."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for view in views:
+        write(view, results, Path(folder) / f"{view.name}.tsv")
+
+
+def text(cell: Row | None, digits: int) -> str:
+    """A cell as plain text: value, fraction, interval, published figure; "-" where none is."""
+    if cell is None:
+        return "-"
+    shown = "undef" if cell["value"] is None else f"{cell['value']:.{digits}f}"
+    if cell["denominator"] is not None:
+        shown += f" ({cell['numerator']:g}/{cell['denominator']:g})"
+    if cell["low"] is not None:
+        shown += f" [{cell['low']:.{digits}f}, {cell['high']:.{digits}f}]"
+    return shown if cell["published"] is None else f"{shown}, published {cell['published']:g}"
+
+
+def _key(row: Row, names: Sequence[str]) -> Key:
+    return tuple(row[name] for name in names)
+
+
+def _clash(one: Row, other: Row, place: tuple[Key, Key]) -> str:
+    differ = [n for n in one if n in (*DIMENSIONS, *SETTING) and one[n] != other[n]]
+    told = ", ".join(f"{n} {one[n]!r} and {other[n]!r}" for n in differ)
+    return f"two numbers in cell {place}: they differ in {told}; name it in rows, columns or where"

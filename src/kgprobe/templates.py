@@ -1,0 +1,305 @@
+"""Texts with slots: the one language of sentences, gaps, searched prompts and inserted vectors.
+
+    [X] was born in [Y] .                    subject and answer; {sub} and [P] mean the same
+    {context} [SEP] {sub} [T]x5 [P] .        fields, five trigger tokens, two segments
+    [X] is a particular [MASK] .             the gap of a text whose [X] and [Y] are words, too
+    Dante <mark(0)> <mark(1)> [gap] .        vectors in place of words: one private character each
+
+A text is parsed once and filled in one pass, so that a value that holds a slot's name is never
+filled again; where each value stands is told. A slot without a value stays as it is written.
+"""
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+#: Names of slots: a field has its own, {sub} among them.
+SUBJECT, ANSWER, TRIGGER, SEPARATOR, GAP = "sub", "[P]", "[T]", "[SEP]", "[MASK]"
+KINDS = ("masked", "causal", "seq2seq")
+#: The private characters that stand for vectors.
+FIRST, LAST = 0xE000, 0xF8FF
+_VECTOR = f"[{chr(FIRST)}-{chr(LAST)}]"
+_SLOT = re.compile(rf"(\[(?:[XYPT]|SEP|MASK)\]|\{{[^{{}}]*\}}|{_VECTOR})")
+_MARK = re.compile(rf"\s*({_VECTOR})")
+_STOP = re.compile(r"[\s.,;:!?]*")
+_RUN = re.compile(r"\[T\](?:x\d+)?(?:\s*\[T\](?:x\d+)?)*")
+_REPEATED = re.compile(r"\[T\]x(\d+)")
+#: Slots that touch: the paper writes `{sub}[T][P].` and means blanks between them.
+_TOUCHING = re.compile(r"(?<=[\]}])(?=\[[TP]\]|\[SEP\]|\{)")
+#: Written by hand in released templates; here the model's tokenizer adds them.
+_SPECIAL = re.compile(r"\[CLS\]|\[PAD\]|\[MASK\]|<s>|</s>|<mask>|<pad>|\[T\]x")
+
+
+class TemplateError(ValueError):
+    """A template cannot be used; the message names it, what is wrong and what would be right."""
+
+
+class Filled(NamedTuple):
+    """A text and, for each slot that was filled, the character spans [start, end) of its values."""
+
+    text: str
+    spans: dict[str, list[tuple[int, int]]]
+
+    @property
+    def subject(self) -> list[tuple[int, int]]:
+        """The spans of [X]."""
+        return self.spans[SUBJECT]
+
+    @property
+    def answer(self) -> list[tuple[int, int]]:
+        """The spans of [Y]."""
+        return self.spans[ANSWER]
+
+    def around(self, slot: str) -> tuple[str, str]:
+        """The text before and behind the one value of a slot."""
+        ((start, end),) = self.spans[slot]
+        return self.text[:start], self.text[end:]
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A text cut at its slots: what stands first, then (slot, as it is written, text behind it)."""
+
+    first: str
+    parts: tuple[tuple[str, str, str], ...]
+
+    @property
+    def slots(self) -> list[str]:
+        """The names of its slots, in order."""
+        return [slot for slot, _, _ in self.parts]
+
+    def filled(self, values: Mapping[str, str], upper_first: bool = False) -> Filled:
+        """Every slot with its value, in one pass.
+
+        `upper_first` upper-cases the first character alone; where that changes its length ("ß" to
+        "SS"), the spans move along.
+        """
+        text = self.first
+        spans: dict[str, list[tuple[int, int]]] = {}
+        for slot, written, behind in self.parts:
+            if slot in values:
+                start = len(text)
+                text += values[slot]
+                spans.setdefault(slot, []).append((start, len(text)))
+                text += behind
+            else:
+                text += written + behind
+        if upper_first and text:
+            first = text[0].upper()
+            if len(first) > 1:
+                shift = len(first) - 1
+                for slot, own in spans.items():
+                    spans[slot] = [(s + shift * (s > 0), e + shift * (e > 0)) for s, e in own]
+            text = first + text[1:]
+        return Filled(text, spans)
+
+
+def parse(text: str) -> Parsed:
+    """The text cut at its slots.
+
+    >>> parse("[X] is in {place}").slots
+    ['sub', 'place']
+    """
+    first, *rest = _SLOT.split(text)
+    names = {"[X]": SUBJECT, "[Y]": ANSWER}
+    return Parsed(
+        first,
+        tuple(
+            (slot[1:-1] if slot[0] == "{" else names.get(slot, slot), slot, behind)
+            for slot, behind in zip(rest[::2], rest[1::2], strict=True)
+        ),
+    )
+
+
+def sentence(text: str, where: str = "", error: type[ValueError] = TemplateError) -> Parsed:
+    """A template of a relation. Raises `error`, with `where`, unless it has one [X] and one [Y]."""
+    found = parse(text)
+    counts = [found.slots.count(slot) for slot in (SUBJECT, ANSWER)]
+    if counts != [1, 1]:
+        raise error(
+            f"{where}{': ' * bool(where)}expected one [X] and one [Y], found {counts[0]} and "
+            f"{counts[1]} in {text!r}; [X] stands for the subject, [Y] for the answer"
+        )
+    return found
+
+
+_known = functools.lru_cache(maxsize=4096)(sentence)
+
+
+def fill(template: str, subject: str, answer: str, upper_first: bool = True) -> Filled:
+    """The sentence of a template, see `Parsed.filled`.
+
+    Raises TemplateError as `sentence` does.
+
+    >>> fill("[Y] is the capital of [X].", "France", "paris").text
+    'Paris is the capital of France.'
+    """
+    return _known(template).filled({SUBJECT: subject, ANSWER: answer}, upper_first)
+
+
+def answer_is_last(text: str) -> bool:
+    """Whether nothing but punctuation stands behind [Y]: what a causal model can be asked.
+
+    >>> answer_is_last("[X] was born in [Y] ."), answer_is_last("[X] plays [Y] music .")
+    (True, False)
+    """
+    parts = parse(text).parts
+    return bool(parts) and parts[-1][0] == ANSWER and bool(_STOP.fullmatch(parts[-1][2]))
+
+
+def cut(text: str) -> tuple[str, str]:
+    """(the text to the end of its answer's slot, what stands behind it)."""
+    size = next(found.end() for found in _SLOT.finditer(text) if found[0] in ("[Y]", ANSWER))
+    return text[:size], text[size:]
+
+
+def named(text: str) -> str:
+    """A sentence as a prompt's template writes it: {sub} for [X], [P] for [Y]."""
+    return parse(text).filled({SUBJECT: "{sub}", ANSWER: ANSWER}).text
+
+
+def spread(text: str) -> str:
+    """The text with five triggers in place of `[T]x5`."""
+    return _REPEATED.sub(lambda found: " ".join([TRIGGER] * int(found[1])), text)
+
+
+def runs_of(text: str) -> list[int]:
+    """Lengths of the runs of triggers that nothing stands between."""
+    return [spread(run).count(TRIGGER) for run in _RUN.findall(text)]
+
+
+def resized(text: str, sizes: Iterable[int]) -> str:
+    """The template with so many triggers in each run."""
+    left = iter(sizes)
+    return _RUN.sub(lambda _: f"{TRIGGER}x{next(left)}", text)
+
+
+@dataclass(frozen=True)
+class Template:
+    """A prompt's template. `layout`: triggers, separator and the texts between them, in order."""
+
+    text: str
+    kind: str
+    layout: tuple[Parsed | str, ...]
+    triggers: int
+    fields: tuple[str, ...]
+    #: whether a blank stands before [P], so that its words take their blank form
+    blank: bool
+    #: whether nothing at all stands before [P] in its segment
+    opens: bool
+
+    @classmethod
+    def parse(cls, text: str, kind: str) -> "Template":
+        """The template of `text` for a kind of model (masked, causal, seq2seq).
+
+        `[T]x5` stands for five triggers; a template may have none. Between slots that touch a blank
+        is understood. For a causal model [P], which is not fed, is a part of the layout by itself.
+        Raises TemplateError without [P], with two, and for a causal model unless [P] is last.
+
+        >>> Template.parse("{sub}[T]x2[P].", "masked").text
+        '{sub} [T] [T] [P].'
+        """
+        if kind not in KINDS:
+            raise TemplateError(f"unknown kind {kind!r} of model; legal: {', '.join(KINDS)}")
+        shown = _TOUCHING.sub(" ", spread(named(text.strip())))
+        found = parse(shown)
+        _check(shown, found, kind)
+        apart = (TRIGGER, SEPARATOR, *([ANSWER] if kind == "causal" else []))
+        segment = cut(shown)[0].removesuffix(ANSWER).rsplit(SEPARATOR, 1)[-1]
+        return cls(
+            shown,
+            kind,
+            tuple(_layout(found, apart)),
+            found.slots.count(TRIGGER),
+            tuple(dict.fromkeys(s for s, written, _ in found.parts if written[0] == "{")),
+            segment.endswith(" ") and bool(segment.strip()),
+            not segment.strip(),
+        )
+
+    @property
+    def separated(self) -> bool:
+        """Whether the template has two segments."""
+        return SEPARATOR in self.layout
+
+    @property
+    def opened(self) -> bool:
+        """Whether the first trigger opens the text, or the second segment."""
+        return TRIGGER in self.layout and self.starts(self.layout.index(TRIGGER))
+
+    def starts(self, number: int) -> bool:
+        """Whether part `number` opens a text of its own."""
+        return number == 0 or self.layout[number - 1] == SEPARATOR
+
+    def filled(self, number: int, values: Mapping[str, str]) -> tuple[str, int]:
+        """(text of part `number`, the character where its answer ends or -1).
+
+        Blanks are dropped where the part opens a text, and at its end unless it is the last: one
+        before a trigger or an answer belongs to that, as in every byte-level vocabulary.
+        """
+        part = self.layout[number]
+        assert isinstance(part, Parsed)
+        text, spans = part.filled(values)
+        kept = text.lstrip(" ") if self.starts(number) else text
+        end = spans[ANSWER][0][1] - len(text) + len(kept) if ANSWER in spans else -1
+        return (kept.rstrip(" ") if number + 1 < len(self.layout) else kept), end
+
+
+def _check(text: str, found: Parsed, kind: str) -> None:
+    where = f"template {text!r}"
+    hand = _SPECIAL.search(text)
+    if hand:
+        raise TemplateError(
+            f"{where}: {hand.group()} does not belong into a template; special tokens come from "
+            "the tokenizer, [P] is the predicted token, [T]x5 five triggers"
+        )
+    if found.slots.count(ANSWER) != 1:
+        raise TemplateError(f"{where}: expected one [P], found {found.slots.count(ANSWER)}")
+    if "" in found.slots or re.search("[{}]", found.first + "".join(p[2] for p in found.parts)):
+        raise TemplateError(f"{where}: a field is written {{name}}, with both braces")
+    if kind == "causal" and (after := cut(text)[1]):
+        raise TemplateError(
+            f"{where}: [P] must be last for a causal model, which reads from left to right; "
+            f"{after!r} follows it"
+        )
+    if found.slots.count(SEPARATOR) > (kind == "masked"):
+        raise TemplateError(f"{where}: [SEP] is for masked models, and once at most")
+
+
+def _layout(found: Parsed, apart: tuple[str, ...]) -> list[Parsed | str]:
+    """The slots `apart` and the texts between them; blanks between two are those slots' own."""
+    layout: list[Parsed | str] = [Parsed(found.first, ())]
+    for part in found.parts:
+        slot, _, behind = part
+        last = layout[-1]
+        if slot in apart:
+            layout += [slot, Parsed(behind, ())]
+        elif isinstance(last, Parsed):
+            layout[-1] = Parsed(last.first, (*last.parts, part))
+    return [own for own in layout if isinstance(own, str) or own.parts or own.first.strip()]
+
+
+def mark(vector: int) -> str:
+    """The character that stands for the inserted vector of this number in a text."""
+    if not 0 <= vector <= LAST - FIRST:
+        raise TemplateError(f"vector {vector}: legal are 0 to {LAST - FIRST}")
+    return chr(FIRST + vector)
+
+
+def marks(first: int, count: int) -> str:
+    """`count` vectors in a row."""
+    return " ".join(mark(first + k) for k in range(count))
+
+
+def vectors_of(text: str) -> list[tuple[int, int]]:
+    """(character where it ends, number) of every vector of a text, in order."""
+    return [(found.end(), ord(found[1]) - FIRST) for found in _MARK.finditer(text)]
+
+
+def held(text: str, holder: str = r"\1") -> str:
+    """The text with `holder` in place of every vector (default: itself).
+
+    A vector is a token of its own: the white space in front of it goes.
+    """
+    return _MARK.sub(holder, text)

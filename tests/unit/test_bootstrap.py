@@ -1,0 +1,141 @@
+"""The one bootstrap against slow loops that draw units, strata and clusters by hand."""
+
+import numpy as np
+import pytest
+
+from kgprobe.metrics.bootstrap import DRAWS, bootstrap, of_statistic
+from kgprobe.metrics.intervals import Interval, resamples, student, wilson
+from kgprobe.sampling import hash_key
+
+
+def drawn_by_hand(values, names, seed, draws):
+    """Lists of drawn units, stratum by stratum, in every draw."""
+    weights = {}
+    for name in sorted(set(names)):
+        inside = [i for i, owner in enumerate(names) if owner == name]
+        one = resamples(
+            np.zeros(len(inside), dtype=np.int64), draws, hash_key(seed, "bootstrap", name)
+        )
+        weights[name] = (inside, one)
+    for draw in range(draws):
+        yield {
+            name: [values[i] for i in np.repeat(inside, own[draw])]
+            for name, (inside, own) in weights.items()
+        }
+
+
+def test_two_thousand_draws_unless_told_otherwise():
+    assert DRAWS == 2000
+    assert len(bootstrap(np.arange(5) / 5).draws()) == 2000
+
+
+def test_means_of_all_units_and_of_strata_that_count_the_same():
+    generator = np.random.default_rng(3)
+    values, names = generator.random(30), ["P1"] * 20 + ["P2"] * 10
+    boot = bootstrap(values, names, seed=5, draws=200)
+    whole, macro = [], []
+    for draw in drawn_by_hand(values, names, 5, 200):
+        whole.append(np.mean(draw["P1"] + draw["P2"]))
+        macro.append((np.mean(draw["P1"]) + np.mean(draw["P2"])) / 2)
+    assert boot.draws() == pytest.approx(whole)
+    assert boot.draws(0, boot.macro()) == pytest.approx(macro)
+    assert boot.interval()[:2] == pytest.approx(np.quantile(whole, [0.025, 0.975]))
+    assert boot.interval().kind == "bootstrap"
+    assert boot.mean(0, boot.macro()) == pytest.approx(
+        (values[:20].mean() + values[20:].mean()) / 2
+    )
+
+
+def test_clusters_are_drawn_whole_and_the_mean_is_still_that_of_units():
+    values = np.array([1.0, 0.0, 0.5, 1.0, 0.25, 0.0])
+    clusters = ["b", "a", "a", "c", "b", "b"]
+    boot = bootstrap(values, clusters=clusters, seed=2, draws=100)
+    groups = {"a": [0.0, 0.5], "b": [1.0, 0.25, 0.0], "c": [1.0]}
+    loop = []
+    for draw in drawn_by_hand(list("abc"), ["", "", ""], 2, 100):
+        loop.append(np.mean([v for name in draw[""] for v in groups[name]]))
+    assert boot.draws() == pytest.approx(loop)
+    assert boot.mean() == pytest.approx(values.mean())
+    assert boot.interval().kind == "cluster bootstrap"
+    with pytest.raises(ValueError, match="cluster 'b' lies in two strata"):
+        bootstrap(values, ["P1"] * 3 + ["P2"] * 3, clusters)
+
+
+def test_differences_are_paired_and_have_no_bounds_where_nothing_varies():
+    first = np.random.default_rng(1).random(40)
+    boot = bootstrap(np.column_stack([first, first / 2 + 0.1, first]), seed=4)
+    value, found = boot.difference(0, 1)
+    assert value == pytest.approx((first / 2 - 0.1).mean())
+    assert found.kind == "paired bootstrap"
+    assert found.high - found.low == pytest.approx(
+        (boot.interval(0).high - boot.interval(0).low) / 2
+    )
+    assert boot.difference(0, 2) == (0, None)
+
+
+def test_a_ratio_of_sums_leaves_out_draws_without_a_lower_sum():
+    above, below = np.array([0.5, 0.0, 1.0, 0.0]), np.array([1.0, 0.0, 1.0, 0.0])
+    boot = bootstrap(np.column_stack([above, below]), seed=6, draws=300)
+    value, found = boot.ratio(0, 1)
+    pairs = list(zip(above, below, strict=True))
+    drawn = [np.sum(draw[""], axis=0) for draw in drawn_by_hand(pairs, [""] * 4, 6, 300)]
+    kept = [a / b for a, b in drawn if b > 0]
+    assert value == pytest.approx(0.75)
+    assert 0 < len(kept) < 300
+    assert found[:2] == pytest.approx(np.quantile(kept, [0.025, 0.975]))
+    with pytest.raises(ValueError, match="a ratio over a sum of 0"):
+        bootstrap(np.zeros((3, 2))).ratio(0, 1)
+
+
+def test_wilson_stands_for_shares_and_where_no_draw_differs():
+    right = np.array([1.0, 1.0, 0.0, 1.0])
+    assert bootstrap(right).interval(share=True) == Interval(*wilson(3, 4), "wilson")
+    assert bootstrap(np.ones(4)).interval() == Interval(*wilson(4, 4), "wilson")
+    one = bootstrap(right, ["P1", "P2", "P2", "P2"])
+    only = np.array([1.0, 0.0])
+    assert one.interval(0, only) == Interval(*wilson(1, 1), "wilson")
+
+
+def test_bounds_hold_the_true_mean_about_as_often_as_they_say():
+    generator = np.random.default_rng(0)
+    found = [bootstrap((generator.random(80) < 0.3).astype(float), draws=300) for _ in range(200)]
+    bounds = [one.interval() for one in found]
+    assert 0.88 <= np.mean([b.low <= 0.3 <= b.high for b in bounds]) <= 0.99
+
+
+@pytest.mark.parametrize("right", [0.0, 1.0, 1.0 + 1e-15, 0.5])
+def test_wilson_stands_where_no_draw_differs_whatever_rounding_says(right):
+    found = bootstrap(np.full(3, right)).interval()
+    assert found.kind == "wilson"
+    assert found[:2] == pytest.approx(wilson(min(3 * right, 3.0), 3))
+
+
+def test_a_correlation_is_taken_of_rows_drawn_together():
+    x = np.arange(8.0)
+    y = x + np.array([0, 1, -1, 0, 2, -2, 1, 0])
+
+    def pearson(a, b):
+        return float(np.corrcoef(a, b)[0, 1]) if len(set(a)) > 1 and len(set(b)) > 1 else None
+
+    found = of_statistic(pearson, x, y, seed=3)
+    assert 0.5 < found.low < pearson(x, y) < found.high <= 1
+    assert of_statistic(lambda a, b: None, x, y) is None
+
+
+def test_students_bounds_are_those_of_the_printed_table():
+    for n, quantile in {2: 12.706, 3: 4.303, 5: 2.776, 10: 2.262}.items():
+        values = [float(i) for i in range(n)]
+        half = quantile * np.std(values, ddof=1) / np.sqrt(n)
+        found = student(values)
+        assert found.kind == "student"
+        assert found.high - np.mean(values) == pytest.approx(half, rel=1e-3)
+        assert np.mean(values) - found.low == pytest.approx(half, rel=1e-3)
+    assert student([1.0]) is None
+
+
+@pytest.mark.parametrize("names", [["P1"], []])
+def test_lengths_have_to_agree(names):
+    with pytest.raises(ValueError, match=f"3 rows of values for {len(names)} items"):
+        bootstrap(np.zeros(3), names)
+    with pytest.raises(ValueError, match="nothing to resample"):
+        bootstrap(np.zeros(0))

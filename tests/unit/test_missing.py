@@ -1,0 +1,24 @@
+"""The last words of a run: what it could not get, and how to get it."""
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.sources import missing
+
+
+def test_relations_that_did_not_come_whole_are_told_with_the_command(tmp_path):
+    assert missing.told(tmp_path) == []
+    ways = [("P36", "pulled", ""), ("P17", "left out", "12,800,000 rows by the count query; at "
+            "most 1,000,000"), ("P31", "sitelinks", "too many")]  # fmt: skip
+    nothing = dict.fromkeys("item unknown no_value literal other deprecated".split())
+    rows = [{"relation": r, "way": w, "rows": 0, "reason": t, **nothing} for r, w, t in ways]
+    path = tmp_path / "sources/wikidata/coverage.parquet"
+    path.parent.mkdir(parents=True)
+    columns = dict(schema.COVERAGE.columns)
+    schema.write(pl.DataFrame(rows, schema=columns), schema.COVERAGE, path)
+    told = "\n".join(missing.told(tmp_path))
+    assert "wikidata: 1 relations are missing: P17" in told
+    assert "12,800,000 rows" in told
+    assert "sources.wikidata.dump" in told
+    assert "came in another way (sitelinks): P31" in told
+    assert "P36" not in told

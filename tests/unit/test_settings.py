@@ -1,0 +1,124 @@
+"""The configuration: files that are made of its types, what is refused, and how it is told."""
+
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+import yaml
+from snakemake.utils import update_config
+
+from kgprobe import config
+from kgprobe.probes.prompts.search.settings import LEGAL
+from kgprobe.probes.prompts.search.settings import Settings as Searching
+from kgprobe.settings import Attributes, Search, Settings, Size, typed
+
+ROOT = Path(__file__).parents[2]
+
+
+def plain() -> dict[str, Any]:
+    """The configuration of config.yaml."""
+    return yaml.safe_load((ROOT / config.CONFIG).read_text())
+
+
+def test_what_is_made_of_the_settings_is_up_to_date():
+    made = config.made(ROOT)
+    assert len(made) == 3
+    for path, text in made.items():
+        assert path.read_text() == text, f"{path.name}: make docs"
+
+
+def test_the_defaults_are_the_full_rebuild():
+    assert config.read(plain()) == Settings()
+    assert config.read({"run": {"name": "full"}}) == Settings()
+
+
+@pytest.mark.parametrize("name", ["embedded", "real"])
+def test_every_config_of_the_project_is_legal(name):
+    merged, given = plain(), yaml.safe_load((ROOT / f"config/{name}.yaml").read_text())
+    update_config(merged, given)
+    read = config.read(merged)
+    assert read.sheets.experiments == f"config/experiments.{name}.tsv"
+    assert read != Settings()
+
+
+def test_every_field_says_what_it_means():
+    sections = [section for _, section in config._sections()]
+    assert len(sections) > 50
+    for section in sections:
+        assert section.__doc__, section
+        told = config.meanings(section)
+        assert all(told.get(one.name) for one in fields(section)), section
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        (
+            "bear.popularty",
+            1,
+            r"bear: unknown key 'popularty' .did you mean 'popularity'.*; legal: ",
+        ),
+        ("seed", "zero", "seed: 'zero'; legal: an integer, at least 0"),
+        ("seed", True, "seed: True; legal: an integer"),
+        (
+            "fill.strategy",
+            "beams",
+            "fill.strategy: 'beams' .did you mean 'beam'.*legal: 'parallel', ",
+        ),
+        ("control.share", 1, "control.share: 1; legal: a number, above 0, below 1"),
+        ("choice.most", 0, "choice.most: 0; legal: an integer, at least 1 or null"),
+        ("comparisons", ["acess"], "comparisons.0: 'acess' .did you mean 'access'"),
+        ("attributes.buckets", 0, "attributes.buckets: 0; legal: 'auto' or an integer, at least 1"),
+        ("attributes.bias.relations", ["Q5"], "relations.0: 'Q5'; legal: a property such as P31"),
+        ("api.prices", [1], r"api.prices: \[1\]; legal: list, 2 values: "),
+        ("autoprompt.models", {"m": {"fact": {}}}, "unknown key 'fact' .did you mean 'facts'"),
+        ("autoprompt.grid.settings.restart", 1, "unknown key 'restart' .did you mean 'restarts'"),
+        ("sources.dumps.bear", {}, "dumps: 'bear'; legal: small letters, digits and _, not"),
+        (
+            "sources.dumps.x",
+            {"access": "live", "form": "json", "file": "a"},
+            "sources.dumps.x: url, snapshot missing, needed where access is live",
+        ),
+        ("sources.dumps.x", {"form": "json"}, "'access' is a required property"),
+    ],
+)
+def test_a_wrong_key_or_value_is_told_with_what_would_be_right(tmp_path, key, value, message):
+    own: Any = value
+    for part in reversed(key.split(".")):
+        own = {part: own}
+    path = tmp_path / "own.yaml"
+    own = {"run": {"name": "own"}, **own}
+    path.write_text(yaml.safe_dump(own))
+    merged = plain()
+    update_config(merged, own)
+    with pytest.raises(config.ConfigError, match=message) as problem:
+        config.read(merged, [ROOT / config.CONFIG, path])
+    assert f"{path}: " in str(problem.value)
+
+
+def test_what_no_file_says_is_the_command_lines():
+    with pytest.raises(config.ConfigError, match="--config: top level: unknown key 'sead'"):
+        config.read({**plain(), "sead": 1}, [ROOT / config.CONFIG])
+
+
+def test_a_key_left_out_keeps_the_default_of_its_place():
+    read = config.read(
+        {"run": {"name": "a"}, "bear": {"lite": {"total": 7}}, "world": {"spares": 1}}
+    )
+    assert read.bear.lite == Size(7, 25, 60)
+    assert (read.world.spares, read.world.min_sitelinks, read.world.big) == (1, 0, Size(60, 12, 40))
+
+
+def test_a_section_comes_back_from_its_plain_values():
+    assert typed(Attributes, asdict(Settings().attributes)) == Settings().attributes
+    assert typed(Settings, asdict(Settings())) == Settings()
+
+
+def test_fields_of_a_search_are_those_that_the_search_has():
+    known = get_type_hints(Searching)
+    hints = get_type_hints(Search)
+    assert hints.keys() == known.keys() - {"mode", "task", "truncate"}
+    for name, hint in hints.items():
+        values = [v for one in get_args(hint) for v in get_args(one)]
+        assert tuple(values) == LEGAL.get(name, ()), name

@@ -1,0 +1,95 @@
+"""Runs are objects: a name each, no byte of another; the workflow runs from other folders, too."""
+
+import fcntl
+import subprocess
+import sys
+
+import pytest
+
+from tests.workflow.project import ROOT, Project
+
+OTHER = "run: {name: other}\nseed: 7\n"
+MODULE = """
+configfile: "mine.yaml"
+
+module kgprobe:
+    snakefile: "{entry}"
+    config: config
+
+use rule * from kgprobe
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Project(tmp_path)
+
+
+def test_two_runs_in_one_checkout_leave_each_other_alone(project):
+    target = "sources/world/wikidata.nt"
+    embedded = ["config/embedded.yaml"]
+    first = project.run("--", f"results/embedded/{target}", configs=embedded)
+    assert first.returncode == 0, first.stdout
+    before = project.hashes("results/embedded", "logs/embedded")
+    assert len(before) > 2
+    (project.folder / "other.yaml").write_text(OTHER)
+    # another run is at work in this folder: it is no obstacle, the same run would be
+    lock = project.folder / ".snakemake/kgprobe-embedded.lock"
+    with lock.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        refused = project.run("--", f"results/embedded/{target}", configs=embedded)
+        assert "another run" in refused.stdout
+        made = project.run("--", f"results/other/{target}", configs=[*embedded, "other.yaml"])
+    assert made.returncode == 0, made.stdout
+    assert project.hashes("results/embedded", "logs/embedded") == before
+    assert (project.folder / "results/other" / target).is_file()
+    assert (project.folder / "logs/other/sources").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("seed: 1\n", "mine.yaml: run.name is missing; legal: letters, digits, - and _"),
+        ("run: {name: a/b}\n", "mine.yaml: run.name: 'a/b'; legal: letters, digits, - and _"),
+        ("run: {nam: a}\n", "unknown key 'nam' (did you mean 'name'?)"),
+        ('run: {name: ""}\n', "mine.yaml: run.name: ''; legal: letters, digits, - and _"),
+    ],
+)
+def test_a_run_without_a_good_name_writes_nothing(project, text, told):
+    (project.folder / "mine.yaml").write_text(text)
+    result = project.run("-n", configs=["mine.yaml"])
+    assert result.returncode
+    assert told in result.stdout
+    assert not (project.folder / "results").exists()
+
+
+@pytest.mark.parametrize("entry", ["Snakefile", "workflow/Snakefile"])
+def test_it_runs_in_another_working_folder(tmp_path, entry):
+    """Config, sheets and resources come from the project where the folder has none of its own."""
+    target = "results/embedded/sources/world/wikidata.nt"
+    where = ["-s", str(ROOT / entry), "--directory", str(tmp_path)]
+    where += ["--configfile", str(ROOT / "config/embedded.yaml")]
+    result = snakemake(*where, "--", target)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert (tmp_path / target).is_file()
+    everything = snakemake(*where, "-n")
+    assert everything.returncode == 0, everything.stdout + everything.stderr
+    assert "tabulate_attributes" in everything.stdout
+
+
+def test_it_is_a_module_of_another_workflow(tmp_path):
+    (tmp_path / "Snakefile").write_text(MODULE.format(entry=ROOT / "workflow/Snakefile"))
+    embedded = (ROOT / "config/embedded.yaml").read_text().replace("name: embedded", "name: mine")
+    (tmp_path / "mine.yaml").write_text(embedded)
+    target = "results/mine/sources/world/wikidata.nt"
+    where = ["-s", str(tmp_path / "Snakefile"), "--directory", str(tmp_path)]
+    result = snakemake(*where, "--", target)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert (tmp_path / target).is_file()
+
+
+def snakemake(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--nocolor", *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, env=Project.environment(), text=True, capture_output=True
+    )

@@ -1,0 +1,78 @@
+"""What an edit of the embedded run's tables makes anew; empty files of an age stand for outputs."""
+
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.project import ROOT, Project
+
+CONFIG = ["config/embedded.yaml"]
+TRAINING = ("train_control", "search_prompts", "train_soft")
+
+
+def plan(made: Project) -> dict[str, int]:
+    """Rule -> how many of its jobs a dry run would do."""
+    result = made.run("-n", configs=CONFIG)
+    assert result.returncode == 0, result.stdout[-3000:]
+    shown = result.stdout
+    table = shown.rpartition("Job stats:")[2].partition("\n\n")[0]
+    rows = re.findall(r"^(\w\S*) +(\d+)$", table, re.MULTILINE)
+    return {rule: int(count) for rule, count in rows if rule not in ("job", "all", "total")}
+
+
+def outputs(made: Project) -> list[str]:
+    """Every output of a run from nothing."""
+    shown = made.run("-n", configs=CONFIG).stdout
+    lines = re.findall(r"^    output: (.+)$", shown, re.MULTILINE)
+    return [name for line in lines for name in line.split(", ")]
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """A copy whose run is done, as far as the age of files can tell."""
+    made = Project(tmp_path)
+    (tmp_path / "resources").unlink()
+    old = time.time() - 1000
+    for path in (ROOT / "resources").rglob("*"):
+        target = tmp_path / "resources" / path.relative_to(ROOT / "resources")
+        if path.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+            os.utime(target, (old, old))
+    names = outputs(made)
+    assert len(names) > 200
+    for name in names:
+        path = tmp_path / name
+        if Path(name).suffix or name.endswith(".gz"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"")
+        else:
+            path.mkdir(parents=True)
+            (path / ".snakemake_timestamp").write_bytes(b"")
+            os.utime(path / ".snakemake_timestamp", (old + 500, old + 500))
+        os.utime(path, (old + 500, old + 500))
+    assert plan(made) == {}
+    return made
+
+
+def test_a_wording_of_the_attributes_reruns_few_jobs_and_trains_nothing(finished):
+    finished.edit("resources/templates/attributes.tsv",
+                  "[X] was born to a mother named [Y].", "[X] had a mother named [Y].")  # fmt: skip
+    jobs = plan(finished)
+    assert "word_prompts" in jobs
+    assert "tabulate_attributes" in jobs
+    assert not set(jobs) & {*TRAINING, "build_attribute", "split_taught"}
+    assert sum(jobs.values()) <= 25
+
+
+def test_a_wording_that_is_taught_trains_again(finished):
+    rows = (finished.folder / "resources/templates/templates.tsv").read_text().splitlines()
+    taught = next(row.split("\t") for row in rows if row.startswith("P36\t"))
+    other = [*taught[:3], taught[3].replace("[X]", "[X] now"), *taught[4:]]
+    finished.edit("resources/templates/templates.tsv", "\t".join(taught), "\t".join(other))
+    jobs = plan(finished)
+    assert jobs["train_control"] == 3
+    assert "tabulate" in jobs

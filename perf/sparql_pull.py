@@ -1,4 +1,4 @@
-"""A keyset pull against one unpaged read.
+"""A pull in pages against one unpaged read.
 
     python -m perf.sparql_pull [rows]
 
@@ -18,23 +18,20 @@ from pathlib import Path
 
 import polars as pl
 
-from kgprobe.sources.endpoint import local_endpoint
-from kgprobe.sources.paging import read_query
-from kgprobe.sources.sparql import pull
+from kgprobe.sources.sparql.endpoint import local_endpoint
+from kgprobe.sources.sparql.paging import PARTS, read_query
+from kgprobe.sources.sparql.pull import pull
 
 REPEATS = 3
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
 QUERY = """# Everything that has a name.
 # identity: thing
 PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
-SELECT DISTINCT ?key ?thing ?label
+SELECT DISTINCT ?thing ?label
 WHERE {
   ?thing rdfs:label ?label .
-  BIND(CONCAT(STR(?thing), " ", STR(?label)) AS ?key)
-  FILTER(?key > "")  # page filter
+  FILTER(REGEX(MD5(STR(?thing)), "^"))  # part
 }
-ORDER BY ?key
-LIMIT 5000  # page size
 """
 
 
@@ -64,7 +61,7 @@ def main(rows: int) -> list[dict[str, object]]:
             for number in range(rows):
                 place = number * 7919 % 1_000_003  # as good as shuffled
                 stream.write(f'<http://example.org/{place:07}> {LABEL} "t{number}"@en .\n')
-        text = read_query(query).page(0, "", 5000).partition("ORDER BY")[0]
+        text = read_query(query).rows(0, PARTS)
         ours, peer = [], []
         with local_endpoint([folder / "things.nt"], log=lambda line: None) as endpoint:
             for repeat in range(REPEATS):

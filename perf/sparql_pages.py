@@ -1,0 +1,126 @@
+"""What a page of statements costs, by the size of the relation that it is a part of.
+
+    python -m perf.sparql_pages [statements ...]
+
+A relation with statement nodes, ranks, labels and sitelinks, generated; Oxigraph and Virtuoso (with
+DBpedia's limits) serve it. `listing`: all its subjects. `page`: facts.rq for a batch of 1,000 of
+them, the median of many. A page must not cost more because the relation is larger.
+"""
+
+import contextlib
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import requests
+
+from kgprobe.sheets import located
+from kgprobe.sources.sparql.endpoint import Endpoint, Policy, local_endpoint
+from kgprobe.sources.sparql.paging import PARTS, read_query
+from perf.run import RESULTS
+from tests.contract import virtuoso
+
+SIZES = (20_000, 160_000, 1_000_000)
+PAGES = 40
+WD, RDFS = "http://www.wikidata.org/", "http://www.w3.org/2000/01/rdf-schema#"
+WIKIBASE, XSD = "http://wikiba.se/ontology#", "http://www.w3.org/2001/XMLSchema#"
+
+
+def triples(statements: int) -> Iterator[str]:
+    """N-Triples of one relation, P17, from many subjects to 200 objects."""
+    for n in range(200):
+        item = f"<{WD}entity/Q{n + 1}>"
+        yield f'{item} <{RDFS}label> "country {n}"@en .\n'
+        yield f'{item} <{WIKIBASE}sitelinks> "{n}"^^<{XSD}integer> .\n'
+    for n in range(statements):
+        item, node = f"<{WD}entity/Q{1000 + 7 * n}>", f"<{WD}entity/statement/Q{n}-{n:08x}>"
+        yield f"{item} <{WD}prop/P17> {node} .\n"
+        yield f"{node} <{WD}prop/statement/P17> <{WD}entity/Q{n * 7919 % 200 + 1}> .\n"
+        yield f"{node} <{WIKIBASE}rank> <{WIKIBASE}NormalRank> .\n"
+        yield f'{item} <{RDFS}label> "thing {n}"@{"en" if n % 3 else "mul"} .\n'
+        yield f'{item} <{WIKIBASE}sitelinks> "{n % 50}"^^<{XSD}integer> .\n'
+
+
+@contextlib.contextmanager
+def served(engine: str, file: Path, folder: Path) -> Iterator[Endpoint]:
+    """The file on one of the engines."""
+    if engine == "Oxigraph":
+        with local_endpoint([file], log=lambda line: None) as endpoint:
+            yield endpoint
+        return
+    with virtuoso.serving(folder / "virtuoso", [file]) as url:
+        # its 10,000 rows an answer hold for listings, too
+        yield Endpoint("local", url, Policy(listing=8000, batch=1000))
+
+
+def post(endpoint: Endpoint, text: str) -> tuple[float, list[dict[str, dict[str, str]]]]:
+    """(seconds, bindings) of one query."""
+    accept = {"Accept": "application/sparql-results+json"}
+    started = time.perf_counter()
+    answer = requests.post(endpoint.url, data={"query": text}, headers=accept, timeout=600)
+    answer.raise_for_status()
+    rows = answer.json()["results"]["bindings"]
+    return time.perf_counter() - started, rows
+
+
+def measured(endpoint: Endpoint, statements: int) -> tuple[float, float]:
+    """(seconds of the listing, median seconds of a page)."""
+    query = read_query(located("resources/queries/wikidata/facts.rq"), {"property": "P17"})
+    listing, parts = query.listing(), PARTS if endpoint.policy.listing > statements else 1
+    while parts < PARTS and statements * parts * 2 // PARTS < 0.9 * endpoint.policy.listing:
+        parts *= 2
+    seconds, subjects = 0.0, []
+    for start in range(0, PARTS, parts):
+        took, rows = post(endpoint, listing.page(start, start + parts))
+        seconds += took
+        subjects += [row["subject"]["value"] for row in rows if "subject" in row]
+    if len(subjects) != statements:
+        raise SystemExit(f"{len(subjects):,} subjects listed, expected {statements:,}")
+    subjects.sort()
+    query, times = replace(query, values=tuple(subjects)), []
+    for page in range(PAGES + 5):
+        start = page * 7919 * 1000 % statements
+        took, rows = post(endpoint, query.page(start, start + 1000))
+        if len(rows) - 1 != int(next(r for r in rows if "rows" in r)["rows"]["value"]):
+            raise SystemExit(f"a page of {len(rows) - 1:,} rows is not whole")
+        times.append(took)
+    return seconds, statistics.median(times[5:])
+
+
+def main(sizes: Sequence[int]) -> list[dict[str, object]]:
+    """Measure, and return the rows; the smallest relation is the peer of the others."""
+    made: list[dict[str, object]] = []
+    for engine in ("Oxigraph", "Virtuoso"):
+        first = 0.0
+        for statements in sizes:
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name)
+                with open(folder / "p17.nt", "w", encoding="utf-8") as stream:
+                    stream.writelines(triples(statements))
+                with served(engine, folder / "p17.nt", folder) as endpoint:
+                    listing, page = measured(endpoint, statements)
+            first = first or page
+            made.append(
+                {
+                    "name": f"facts.rq, a page of {statements:,} statements, {engine}",
+                    "ours": round(page, 4),
+                    "peer": round(first, 4),
+                    "unit": f"seconds for 1,000 subjects; peer: of {sizes[0]:,} statements; "
+                    f"listing all subjects: {listing:.1f} s",
+                    "ratio": round(first / page, 3),
+                    "target": 0.8,
+                }
+            )
+            print(made[-1], flush=True)
+    return made
+
+
+if __name__ == "__main__":
+    found = main([int(n) for n in sys.argv[1:]] or SIZES)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / "sparql_pages.json").write_text(json.dumps(found, indent=1))

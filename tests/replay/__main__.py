@@ -1,0 +1,96 @@
+"""The full rebuild against the replay, from nothing to the report.
+
+    python -m tests.replay [--keep] [snakemake's own arguments]
+
+Runs config/replay.yaml with `data/replay` and `results/replay` begun anew, unless told to keep
+them. Fails where Snakemake fails, where a host was asked that the replay does not know, or where an
+address, an endpoint or a query of the full configuration was not asked for.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kgprobe.config import read
+from kgprobe.sources.sparql.endpoint import read_endpoints
+from tests.conftest import ROOT, data_folder
+from tests.replay import models
+from tests.replay.proxy import Proxy
+from tests.replay.world import world
+
+DATA, RESULTS = Path("data/replay"), Path("results/replay")
+CONFIG = "config/replay.yaml"
+#: What only files on disk are asked: best-rank dumps, which no public service serves.
+LOCAL_QUERIES = {"facts_truthy"}
+
+
+def told(proxy: Proxy) -> list[str]:
+    """What was asked of every host, a line each."""
+    seen = Counter((seen.request.host, seen.status) for seen in proxy.seen)
+    return [
+        f"{host}: {n} answers with status {status}" for (host, status), n in sorted(seen.items())
+    ]
+
+
+def addresses(section: Any) -> Iterator[str]:
+    """All addresses in a section of the configuration."""
+    if isinstance(section, str) and section.startswith("https://"):
+        yield section
+    elif isinstance(section, dict | list | tuple):
+        for part in section.values() if isinstance(section, dict) else section:
+            yield from addresses(part)
+
+
+def unasked(proxy: Proxy) -> list[str]:
+    """What the full configuration asks the world for, and this run did not."""
+    path = ROOT / "config/config.yaml"
+    settings = read(yaml.safe_load(path.read_text()), [path])
+    asked = {seen.request.url for seen in proxy.seen}
+    found = [url for url in addresses(asdict(settings.sources)) if url not in asked]
+    endpoints = read_endpoints(ROOT / "resources/endpoints.tsv")
+    for source in (settings.sources.wikidata, settings.sources.dbpedia):
+        url = endpoints[source.endpoint].url
+        found += [] if url in asked else [url]
+    made = {path.parent.name for path in DATA.rglob("meta.json")}
+    names = {name.split("@")[0].split(".")[0] for name in made}
+    for query in sorted((ROOT / "resources/queries").rglob("*.rq")):
+        if query.stem not in names | LOCAL_QUERIES:
+            found.append(str(query.relative_to(ROOT)))
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Run it; the exit code is Snakemake's, or 1 where services were not asked as they should."""
+    keep = "--keep" in arguments
+    rest = [argument for argument in arguments if argument != "--keep"]
+    if not keep:
+        for folder in (DATA, RESULTS):
+            shutil.rmtree(folder, ignore_errors=True)
+    DATA.mkdir(parents=True, exist_ok=True)
+    data, started = data_folder(), time.monotonic()
+    models.make(data, DATA / "models")
+    with world(data, DATA / ".world") as proxy:
+        print(f"the world is up after {time.monotonic() - started:.0f} s", flush=True)
+        command = [
+            sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", CONFIG, *rest,
+        ]  # fmt: skip
+        done = subprocess.run(command, env=os.environ | proxy.environment)
+        print("\n".join(told(proxy)))
+        print(f"{time.monotonic() - started:.0f} s in all")
+        missing = [] if keep or rest else unasked(proxy)
+        if proxy.unknown or missing:
+            print(f"unknown hosts: {proxy.unknown}; not asked for: {missing}", file=sys.stderr)
+    return done.returncode or int(bool(proxy.unknown or missing))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

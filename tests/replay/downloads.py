@@ -1,0 +1,102 @@
+"""Hosts of files as they answer programs: archives of repositories, and an object store.
+
+Source: what the services send, as documented beside each class in docs of the replay's table.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from pathlib import Path
+
+from tests.replay.proxy import Answer, Request, pieces
+
+#: What a firewall shows a browser, which solves its riddle and comes again.
+CHALLENGE = b"""<!DOCTYPE html>
+<html lang="en"><head><title>Human Verification</title></head>
+<body><noscript><h1>JavaScript is disabled</h1></noscript></body></html>
+"""
+NOT_FOUND = b"<!DOCTYPE html><html><head><title>Page not found</title></head><body></body></html>"
+
+
+@dataclass
+class GitHub:
+    """Archives of commits: a redirect to another host, which sends chunks without their number.
+
+    `archives` holds REPOSITORY-COMMIT.zip. A program without a name of its own gets a page instead.
+    """
+
+    archives: Path
+    hosts: tuple[str, ...] = ("github.com", "codeload.github.com")
+
+    def answer(self, request: Request) -> Answer:
+        """The redirect, the archive, or the page of what is not there."""
+        agent = request.headers.get("user-agent", "")
+        if not re.search(r"\(.*(@|https?://).*\)", agent):
+            return Answer(200, {"Content-Type": "text/html; charset=utf-8"}, CHALLENGE)
+        found = re.fullmatch(
+            r"/([^/]+)/([^/]+)/(?:archive|zip)/([0-9a-f]+)(?:\.zip)?", request.path
+        )
+        if not found:
+            return Answer(404, {"Content-Type": "text/html"}, NOT_FOUND)
+        owner, repository, commit = found.groups()
+        path = self.archives / f"{repository}-{commit}.zip"
+        if not path.is_file():
+            return Answer(404, {"Content-Type": "text/html"}, NOT_FOUND)
+        if request.host == "github.com":
+            other = f"https://codeload.github.com/{owner}/{repository}/zip/{commit}"
+            return Answer(302, {"Location": other, "Content-Type": "text/html; charset=utf-8"})
+        headers = {
+            "Content-Type": "application/zip",
+            "ETag": f'W/"{hashlib.sha256(path.name.encode()).hexdigest()}"',
+            "Content-Disposition": f"attachment; filename={path.name}",
+        }
+        return Answer(200, headers, pieces(path))
+
+
+@dataclass
+class Figshare:
+    """Files by number: the site's own links are behind a firewall, the API's lead to a store.
+
+    The store cuts the first answer in the middle: a download has to go on from there.
+    """
+
+    files: Mapping[str, Path]
+    hosts: tuple[str, ...] = ("figshare.com", "api.figshare.com", "s3-eu-west-1.amazonaws.com")
+    asked: dict[str, int] = field(default_factory=dict)
+
+    def answer(self, request: Request) -> Answer:
+        """The firewall's riddle, the redirect, or the file."""
+        if request.host == "figshare.com":
+            return Answer(202, {"x-amzn-waf-action": "challenge", "Content-Type": "text/html"})
+        number = request.path.rstrip("/").split("/")[-1].split("?")[0]
+        if request.host == "api.figshare.com":
+            if not re.fullmatch(r"/v2/file/download/\d+", request.path) or number not in self.files:
+                kind = {"Content-Type": "application/json"}
+                return Answer(404, kind, b'{"message": "Entity not found", "code": 404}')
+            store = f"https://s3-eu-west-1.amazonaws.com/pfigshare-u-files/{number}"
+            return Answer(302, {"Location": f"{store}?X-Amz-Expires=10&X-Amz-Signature=0"})
+        path = self.files.get(number)
+        if path is None:
+            return Answer(403, {"Content-Type": "application/xml"}, b"<Error>AccessDenied</Error>")
+        return self.stored(request, path)
+
+    def stored(self, request: Request, path: Path) -> Answer:
+        """A file of an object store, or the part of it that was asked for."""
+        size, start, status = path.stat().st_size, 0, 200
+        tag = f'"{hashlib.md5(path.read_bytes()).hexdigest()}"'
+        found = re.fullmatch(r"bytes=(\d+)-", request.headers.get("range", ""))
+        if found and request.headers.get("if-range", tag) == tag:
+            start, status = int(found[1]), 206
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "Content-Length": str(size - start),
+            "Accept-Ranges": "bytes",
+            "ETag": tag,
+            "Last-Modified": formatdate(path.stat().st_mtime, usegmt=True),
+        }
+        if status == 206:
+            headers["Content-Range"] = f"bytes {start}-{size - 1}/{size}"
+        times = self.asked[path.name] = self.asked.get(path.name, 0) + 1
+        return Answer(status, headers, pieces(path, start), size // 2 if times == 1 else None)

@@ -1,0 +1,69 @@
+"""Wikidata's side of the replay, generated from the real excerpt of best-rank statements.
+
+The excerpt has truthy triples alone. Each becomes a statement as the query service has it: a node
+with its rank, a qualifier here and there, and the truthy triple. What the excerpt does not know is
+made from a hash of the entity's id, the same every time: its number of sitelinks, and whether its
+label is still in `en` or in `mul` alone. Labels, statements and ids are real.
+"""
+
+import gzip
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
+WIKIBASE = "http://wikiba.se/ontology#"
+LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
+INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
+_TRUTHY = re.compile(rf"<{WD}(Q\d+)> <{PROP}direct/(P\d+)> <{WD}(Q\d+)> \.\n", re.A)
+_NAMED = re.compile(rf'<{WD}(Q\d+)> {re.escape(LABEL)} (".*")@en \.\n', re.A)
+#: Every so many labels are in `mul` alone; every so many statements have a qualifier.
+MUL, QUALIFIED = 5, 50
+
+
+def number(text: str) -> int:
+    """A number that hangs on the text alone."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest())
+
+
+def sitelinks(item: str) -> int:
+    """A number of sitelinks, most of them small: half below 8, one in 64 above 250."""
+    return int(2 ** (number(item) % 600 / 75))
+
+
+def rendered(lines: Iterable[str]) -> Iterator[str]:
+    """N-Triples as the query service has them."""
+    told: set[str] = set()
+    for line in lines:
+        if found := _NAMED.match(line):
+            item, text = found.groups()
+            language = "mul" if number("label " + item) % MUL == 0 else "en"
+            yield f"<{WD}{item}> {LABEL} {text}@{language} .\n"
+        else:
+            yield line
+        if not (found := _TRUTHY.match(line)):
+            continue
+        subject, relation, value = found.groups()
+        code = number(f"{subject} {relation} {value}")
+        node = f"<{WD}statement/{subject}-{code:012X}>"
+        yield f"<{WD}{subject}> <{PROP}{relation}> {node} .\n"
+        yield f"{node} <{PROP}statement/{relation}> <{WD}{value}> .\n"
+        yield f"{node} <{WIKIBASE}rank> <{WIKIBASE}NormalRank> .\n"
+        if code % QUALIFIED == 0:
+            yield f'{node} <{PROP}qualifier/P580> "{1900 + code % 120}" .\n'
+        for item in (subject, value):
+            if item not in told:
+                told.add(item)
+                links = f'"{sitelinks(item)}"^^{INTEGER}'
+                yield f"<{WD}{item}> <{WIKIBASE}sitelinks> {links} .\n"
+
+
+def render(excerpt: Path, target: Path) -> Path:
+    """Write the excerpt (N-Triples, gzip) as the query service has it."""
+    with (
+        gzip.open(excerpt, "rt", encoding="utf-8", newline="\n") as lines,
+        open(target, "w", encoding="utf-8", newline="\n") as stream,
+    ):
+        stream.writelines(rendered(lines))
+    return target

@@ -19,6 +19,9 @@ import jsonschema
 #: The project's own folder: what a working folder does not have is looked up here.
 ROOT = Path(__file__).parents[2]
 
+#: What the note of a hub model without a commit says: its branch may move, its numbers with it.
+UNSEEN = "revision never seen in a public file"
+
 #: Where the real test data lie when KGPROBE_DATA does not say otherwise.
 DEFAULT_DATA = "../shared/data"
 
@@ -143,7 +146,11 @@ def located(path: str) -> str:
 
 
 def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str, str]]:
-    """Rows of the model sheet by model name; hub models need a revision, names are unique."""
+    """Rows of the model sheet by model name; hub models need a revision, names are unique.
+
+    A revision is a full commit hash, or the branch `main` where the note says so (UNSEEN). Raises
+    SheetError with file, line, value and what would be right.
+    """
     models: dict[str, dict[str, str]] = {}
     for row in rows:
         where = f"{path}, line {row['_line']}"
@@ -153,6 +160,11 @@ def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str,
         if row["source"].startswith("hub:") and not row.get("revision"):
             raise SheetError(
                 f"{where}: hub model {row['model']!r} has no revision; write its full commit hash"
+            )
+        if row.get("revision") == "main" and UNSEEN not in row.get("note", ""):
+            raise SheetError(
+                f"{where}: revision 'main' of {row['model']!r} may move; write its full commit "
+                f"hash, or {UNSEEN!r} into its note"
             )
         if (row["kind"] == "causal") == (row["bos"] == "-"):
             raise SheetError(

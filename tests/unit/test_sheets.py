@@ -51,6 +51,7 @@ def test_a_bad_sheet_names_the_line(tmp_path, text, message):
     [
         ("m\tmasked\tfolder:z\t\tfloat32\t-", "line 4: model 'm' already stands in line 2"),
         ("g\tcausal\thub:a/b\t\tfloat32\tnone", "line 4: hub model 'g' has no revision"),
+        ("g\tcausal\thub:a/b\tmain\tfloat32\tnone", "line 4: revision 'main' of 'g' may move"),
         ("g\tcausal\tfolder:z\t\tfloat32\t-", "line 4: bos is '-' for the causal model 'g'"),
         ("g\tmasked\tfolder:z\t\tfloat32\tnone", "line 4: bos is 'none' for the masked model"),
         ("g\tapi\tfolder:z\t\tfloat32\t-", "line 4: source 'folder:z' for the api model 'g'"),
@@ -136,13 +137,18 @@ def test_a_group_is_no_model(tmp_path):
         sheets.by_name(sheets.read_sheet(path, MODELS), path)
 
 
+#: models of the leaderboard that had a row before all of them had one
+FIRST = """bert-base-cased bert-large-cased roberta-base roberta-large xlm-roberta-base gpt2
+gpt2-medium gpt2-large opt-125m opt-1.3b smollm2-135m smollm2-135m-instruct""".split()
+
+
 @pytest.mark.parametrize(
     ("name", "rows", "probes", "digest"),
     [
         (
             "experiments",
             26,
-            259,
+            309,
             "fb609b95a3a5cbfec34895f7273ad99002774e122464055764b7e8680e253e60",
         ),
         (
@@ -161,9 +167,15 @@ def test_a_group_is_no_model(tmp_path):
 )
 def test_our_sheets_stand_for_what_was_written_row_by_row(name, rows, probes, digest):
     """The sheets before they were products: number of rows, and sha256 of the sorted rows. The
-    nine attributes were called kg then."""
+    nine attributes were called kg then, and the leaderboard had eleven of its models."""
     lines, made = our_sheet(name)
     assert (len(lines), len(made)) == (rows, probes)
+    if name == "experiments":
+        made = [
+            r
+            for r in made
+            if r["paper"] != "bear" or r["model"] in FIRST or "world" in r["benchmark"]
+        ]
     names = ("paper", "benchmark", "prompt", "method", "model")
     older = {"attributes": "kg"}
     texts = sorted("\t".join(older.get(row[n], row[n]) for n in names) for row in made)

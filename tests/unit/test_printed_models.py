@@ -1,0 +1,80 @@
+"""Every model that a paper prints has a row of config/models.tsv, in the paper's group."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kgprobe import sheets
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "resources/published"
+SCHEMA = sheets.read_schema(ROOT / "workflow/schemas/models.schema.json")
+ROWS = sheets.by_name(sheets.read_sheet(ROOT / "config/models.tsv", SCHEMA), "config/models.tsv")
+
+
+def group(name: str) -> set[str]:
+    """Models of a group."""
+    return {model for model, row in ROWS.items() if name in row["groups"].split(",")}
+
+
+def printed(table: str, column: str = "model") -> set[str]:
+    """What a table of published figures has in a column."""
+    return {row[column] for row in sheets.read_table(PUBLISHED / f"{table}.tsv")}
+
+
+def hub_name(model: str) -> str:
+    """Name of a model's repository, without its owner."""
+    return ROWS[model]["source"].rpartition("/")[2]
+
+
+def test_the_leaderboard_and_the_paper_s_part_of_it():
+    board = sheets.read_table(PUBLISHED / "bear_leaderboard.tsv")
+    for name, listed, count in (("bear", {"paper"}, 22), ("leaderboard", {"paper", "later"}, 36)):
+        names = {row["model"] for row in board if row["listed"] in listed}
+        assert len(group(name)) == len(names) == count
+        assert {hub_name(model) for model in group(name)} == names
+    later = {ROWS[model]["published"] for model in group("leaderboard")} - {""}
+    assert len(later) == 35  # phi-4: whether its figure has a BOS was not checked
+    for row in board:
+        for model in group("leaderboard"):
+            if hub_name(model) == row["model"]:
+                assert ROWS[model]["kind"] == row["kind"]
+                # the board says 2 B of Gemma's 2.5
+                board_says = float(row["parameters"]) / 1e6
+                assert 0.75 < int(ROWS[model]["parameters"]) / board_says < 1.26, model
+
+
+def test_the_other_papers_models():
+    six = printed("ontoprobe_memorizing") - {"frequency-baseline"}
+    assert group("ontoprobe") == six
+    assert len(six) == 6
+    served = {ROWS[model]["source"].removeprefix("api:") for model in group("ontoprobe_api")}
+    assert served | group("ontoprobe") >= printed("ontoprobe_choice")
+    facts = printed("autoprompt_facts") | printed("autoprompt_relation_extraction") - {"lstm"}
+    assert group("autoprompt") == facts
+    names = group("attributes") | {
+        ROWS[model]["source"].removeprefix("api:") for model in group("attributes_api")
+    }
+    assert names == printed("attributes_scores")
+    assert group("attributes") >= {"bert-base-uncased", "roberta-base", "t5-base"}
+
+
+def test_revisions_that_were_never_seen_are_marked_and_all_others_are_commits():
+    hub = {model: row for model, row in ROWS.items() if row["source"].startswith("hub:")}
+    assert len(hub) == 39
+    marked = {model for model, row in hub.items() if sheets.UNSEEN in row["note"]}
+    assert marked == {"mamba-790m", "mamba-2.8b"}
+    for model, row in hub.items():
+        expected = "main" if model in marked else r"[0-9a-f]{40}"
+        assert re.fullmatch(expected, row["revision"]), model
+        assert row["parameters"], f"{model}: its jobs cannot be planned without its size"
+    commits = [row["revision"] for row in hub.values() if row["revision"] != "main"]
+    assert len(set(commits)) == len(commits)
+
+
+@pytest.mark.parametrize("owner", ["meta-llama", "google"])
+def test_gated_models_say_what_they_need(owner):
+    gated = [r for r in ROWS.values() if r["source"].startswith(f"hub:{owner}/")]
+    assert gated
+    assert all("HF_TOKEN" in row["note"] for row in gated)

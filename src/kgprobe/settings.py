@@ -1247,8 +1247,8 @@ class PromptTasks:
 
 @dataclass(frozen=True)
 class Settings:
-    """The whole configuration. Threads, memory and devices are never here: they belong to the
-    profile (profiles/)."""
+    """The whole configuration. Threads and memory are never here: they belong to the profile
+    (profiles/)."""
 
     run: Run = Run()
     """what this run is called"""
@@ -1260,6 +1260,10 @@ class Settings:
     languages: Annotated[tuple[Language, ...], Length(1, distinct=True)] = LANGUAGES
     """of labels and aliases, best first: an entity's label is in the first that it has one in.
     Wikidata deletes labels in `en` that equal the one for all languages, `mul`"""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """where models work: `auto`: on an accelerator where there is one; KGPROBE_DEVICE overrides it.
+    Under `cuda` rules ask for `gpu: 1` on machines without one, too: a cluster then finds it.
+    No finished answer is asked again for it; the record of each tells its device"""
     data: Annotated[str, Pattern(".", "a path")] = "data"
     """folder of the raw snapshots; outside results/, so that cleaning results keeps them"""
     sheets: Sheets = Sheets()

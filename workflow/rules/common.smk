@@ -197,9 +197,35 @@ def of_model(wildcards):
     return told | {"made": f"{RESULTS}/models"}
 
 
-def accelerators():
-    """1 where this machine has an NVIDIA device, so that one probe at a time uses it."""
-    return int(Path(os.sep, "dev", "nvidia0").exists())
+# jobs read this file, too: the setting comes to each of them, wherever it runs
+os.environ.setdefault("KGPROBE_DEVICE", SETTINGS.device)
+#: bytes of a weight by arithmetic
+WEIGHT = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+
+def accelerators(wildcards):
+    """Devices that a job of this model asks for: one where models work on one, none for a server's.
+
+    One probe at a time uses it on a machine; a cluster places jobs by it.
+    """
+    chosen = os.environ["KGPROBE_DEVICE"]
+    is_here = Path(os.sep, "dev", "nvidia0").exists()
+    wanted = chosen == "cuda" or (chosen == "auto" and is_here)
+    return int(wanted and MODELS[wildcards.model]["kind"] != "api")
+
+
+def memory(copies=1, least=4000, exact=False):
+    """MB that a job of a model asks for, by its size: `copies` of its weights (gradients and their
+    moments are copies), a third for what is read beside them, and what a job without weights has.
+    `exact`: near ties are scored again in float32."""
+
+    def needed(wildcards):
+        row = MODELS[wildcards.model]
+        weight = WEIGHT["float32" if exact else row["dtype"].removesuffix("-compiled")]
+        weights = int(row.get("parameters") or 0) * weight * copies
+        return max(least, 2500 + weights * 4 // 3)
+
+    return needed
 
 
 def check_data():

@@ -57,8 +57,8 @@ rule score:
     # Each works with one thread, so that the last bits do not depend on the number of cores
     threads: 1
     resources:
-        gpu=accelerators(),
-        mem_mb=4000,
+        gpu=accelerators,
+        mem_mb=memory(exact=True),
     params:
         code=code("score"),
         # finished parts, taken up by the run that follows a stop
@@ -99,9 +99,9 @@ for model, asked in filled().items():
         priority: THIRD
         threads: 1
         resources:
-            gpu=accelerators(),
+            gpu=accelerators(SimpleNamespace(model=model)),
             api=int(MODELS[model]["kind"] == "api"),
-            mem_mb=4000,
+            mem_mb=memory()(SimpleNamespace(model=model)),
         params:
             code=code("fill"),
             # finished benchmarks, taken up by the run that follows a stop
@@ -130,9 +130,9 @@ rule choose:
         "<logs>/choices/{benchmark}/{prompt}/{model}.jsonl"
     threads: 1
     resources:
-        gpu=accelerators(),
+        gpu=accelerators,
         api=lambda w: int(MODELS[w.model]["kind"] == "api"),
-        mem_mb=4000,
+        mem_mb=memory(),
     params:
         code=code("choose"),
         model=of_model,
@@ -156,8 +156,8 @@ rule rank:
         "<logs>/ranks/{benchmark}/templates/{model}.jsonl"
     threads: 1
     resources:
-        gpu=accelerators(),
-        mem_mb=4000,
+        gpu=accelerators,
+        mem_mb=memory(),
     params:
         code=code("rank"),
         model=of_model,
@@ -180,8 +180,8 @@ rule train_soft:
     # one thread on a CPU, so that the vectors do not depend on the number of cores
     threads: 1
     resources:
-        gpu=accelerators(),
-        mem_mb=4000,
+        gpu=accelerators,
+        mem_mb=memory(),
     params:
         code=code("train_soft"),
         model=of_model,
@@ -206,8 +206,8 @@ rule rank_soft:
         "<logs>/ranks/{benchmark}/soft/{model}.jsonl"
     threads: 1
     resources:
-        gpu=accelerators(),
-        mem_mb=4000,
+        gpu=accelerators,
+        mem_mb=memory(),
     params:
         code=code("rank_soft"),
         model=of_model,
@@ -231,8 +231,8 @@ rule reason:
         "<logs>/ranks/{benchmark}/reason/{model}.jsonl"
     threads: 1
     resources:
-        gpu=accelerators(),
-        mem_mb=4000,
+        gpu=accelerators,
+        mem_mb=memory(),
     params:
         code=code("reason"),
         model=of_model,

@@ -22,8 +22,8 @@ rule search_prompts:
     # one thread on a CPU, so that the triggers do not depend on the number of cores
     threads: 1
     resources:
-        gpu=accelerators(),
-        mem_mb=4000,
+        gpu=accelerators,
+        mem_mb=memory(),
     params:
         code=code("search_prompts"),
         model=of_model,
@@ -53,8 +53,8 @@ rule predict:
         "<logs>/outcomes/{benchmark}/prompts/{model}.jsonl"
     threads: 1
     resources:
-        gpu=accelerators(),
-        mem_mb=4000,
+        gpu=accelerators,
+        mem_mb=memory(),
     params:
         code=code("predict"),
         model=of_model,
@@ -83,8 +83,8 @@ rule train_baseline:
         trained="linear_probe|finetuned|continuous|relation_lstm",
     threads: 1
     resources:
-        gpu=accelerators(),
-        mem_mb=6000,
+        gpu=accelerators,
+        mem_mb=memory(copies=4, least=6000),
     params:
         code=code("train_baseline"),
         model=of_model,
@@ -111,8 +111,8 @@ rule sweep:
         sweep="low_data|grid",
     threads: 1
     resources:
-        gpu=accelerators(),
-        mem_mb=6000,
+        gpu=accelerators,
+        mem_mb=memory(copies=4, least=6000),
     params:
         code=code("sweep"),
         model=of_model,

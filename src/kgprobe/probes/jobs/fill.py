@@ -6,9 +6,9 @@ from dataclasses import asdict
 from typing import Any
 
 import polars as pl
-import torch
 
 from kgprobe.probes.api.client import Client, open_client
+from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.schema import FILL_GOLDS, FILLS, Contract
@@ -16,11 +16,10 @@ from kgprobe.settings import Api, Fill
 
 
 def answerer(spec: ModelSpec, api: Api) -> Loaded | Client:
-    """The model of a row of models.tsv: loaded on one thread, or a client of its server."""
+    """The model of a row of models.tsv: loaded, or a client of its server."""
     if spec.kind == "api":
         return open_client(spec, api)
-    torch.set_num_threads(1)
-    torch.backends.cuda.matmul.allow_tf32 = False
+    device.ready()
     return load_model(spec)
 
 

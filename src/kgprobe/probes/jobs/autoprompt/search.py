@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import torch
 
 from kgprobe.job import log, progress
 from kgprobe.metrics import prompts as metrics
 from kgprobe.probes import prompt_settings
 from kgprobe.probes.jobs.autoprompt import outcomes as prompted
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
+from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.models.reinitialised import reinitialised
@@ -46,8 +46,7 @@ WORDS = "searched_words"
 
 def prepared(spec: ModelSpec, prompt: str, seed: int) -> Loaded:
     """The model that a search of this name works on, on one thread where it is on a CPU."""
-    torch.set_num_threads(1)
-    torch.backends.cuda.matmul.allow_tf32 = False
+    device.ready()
     loaded = load_model(spec)
     what = RANDOM.get(prompt)
     return reinitialised(loaded, what, seed) if what else loaded

@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import polars as pl
-import torch
 
 from kgprobe.job import progress
 from kgprobe.probes.baselines import finetune, linear_probe, optiprompt, relation_graph
 from kgprobe.probes.baselines.relation_lstm import Settings as ExtractorSettings
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
+from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.trained import continuous
@@ -40,7 +40,7 @@ def answers(
     settings = {name: value for name, value in own.items() if value is not None}
     if prompt == "relation_lstm":  # no language model
         return _extractor(task, ExtractorSettings(**{"seed": seed, **settings}))
-    torch.set_num_threads(1)
+    device.ready()
     loaded = load_model(spec)
     if prompt == "continuous":
         return _continuous(loaded, task, continuous.Settings(**{"seed": seed, **settings}))

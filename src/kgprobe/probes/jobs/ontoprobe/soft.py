@@ -21,6 +21,7 @@ from kgprobe.probes.jobs.ontoprobe.soft_rows import (
     questions,
     template_tokens,
 )
+from kgprobe.probes.models import device
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
@@ -254,8 +255,7 @@ def _curve(record: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, 
 
 def ready(spec: ModelSpec) -> Loaded:
     """The loaded model; one thread on a CPU, so that the last bits do not depend on the machine."""
-    torch.set_num_threads(1)
-    torch.backends.cuda.matmul.allow_tf32 = False
+    device.ready()
     return load_model(spec)
 
 

@@ -1,0 +1,59 @@
+"""Where a model works: on a processor with one thread, or on an accelerator.
+
+The setting `device` of the configuration, which KGPROBE_DEVICE overrides: `auto` (an accelerator
+where there is one), `cpu`, `cuda`. It is no parameter of a rule: what was answered elsewhere
+stands, and the record of every file of answers tells the device. Its memory bounds the batches
+(`batching.budget_for`).
+"""
+
+import os
+
+import torch
+
+#: the environment variable that takes the setting to the jobs
+VARIABLE = "KGPROBE_DEVICE"
+LEGAL = ("auto", "cpu", "cuda")
+#: threads beside an accelerator: tokenizers and tables, none of which adds floating-point numbers
+THREADS = 4
+
+
+class DeviceError(RuntimeError):
+    """A device is asked for that is none, or that is not here; the message names what is legal."""
+
+
+def chosen(asked: str = "") -> torch.device:
+    """The device that is asked for: `asked`, or the setting.
+
+    Raises DeviceError for unknown names, and for `cuda` where torch sees no such device.
+    """
+    name = asked or os.environ.get(VARIABLE) or "auto"
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name.partition(":")[0] not in LEGAL:
+        raise DeviceError(f"{VARIABLE} or device: {name!r}; legal: {', '.join(LEGAL)}")
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise DeviceError(
+            f"device is {name!r}, but torch {torch.__version__} sees no CUDA device; write `auto` "
+            f"or `cpu` (config, or {VARIABLE}), or ask the cluster for one (`--resources gpu=1`)"
+        )
+    return torch.device(name)
+
+
+def ready() -> torch.device:
+    """The device of this job, and torch set up for it.
+
+    On a processor one thread works, so that the last bits do not depend on the machine's cores.
+    float32 is float32 on an accelerator, too: no TF32.
+    """
+    device = chosen()
+    torch.set_num_threads(
+        1 if device.type == "cpu" else max(min(THREADS, len(os.sched_getaffinity(0))), 1)
+    )
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    return device
+
+
+def card(device: torch.device) -> str:
+    """Name of the accelerator, or `cpu`."""
+    return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else "cpu"

@@ -1,0 +1,125 @@
+"""A model that the hub does not give: the error says what was wrong, where, and what to do.
+
+The errors are huggingface_hub's own, raised where transformers asks for files; what is asserted is
+what a user reads after transformers has put its own words around them.
+"""
+
+import httpx2 as httpx
+import pytest
+import transformers.utils.hub
+from huggingface_hub import errors
+
+from kgprobe.probes.models import hub
+from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
+
+REPOSITORY, COMMIT = "some-org/some-model", "0123456789" * 4
+SPEC = ModelSpec("mine", "causal", f"hub:{REPOSITORY}", COMMIT, bos="none")
+
+
+def response(status: int) -> httpx.Response:
+    """An answer of the hub's."""
+    asked = httpx.Request("HEAD", f"https://huggingface.co/{REPOSITORY}/resolve/{COMMIT}/x.json")
+    return httpx.Response(status, request=asked)
+
+
+def refuse(monkeypatch, error):
+    """Let every request for a file of the hub end with an error."""
+
+    def fail(*_, **__):
+        raise error
+
+    for name in ("hf_hub_download", "snapshot_download"):
+        monkeypatch.setattr(transformers.utils.hub, name, fail)
+
+
+CASES = [
+    (
+        errors.RevisionNotFoundError("404 Client Error.", response=response(404)),
+        f"{REPOSITORY} has no revision {COMMIT}: write another full commit hash into the column "
+        "`revision` of models.tsv",
+        "model_info('some-org/some-model').sha",
+    ),
+    (
+        errors.GatedRepoError("403 Client Error.", response=response(403)),
+        f"access to {REPOSITORY} is gated: accept its terms at https://huggingface.co/{REPOSITORY}",
+        "export HF_TOKEN=",
+    ),
+    (
+        errors.RepositoryNotFoundError("401 Client Error.", response=response(401)),
+        f"the hub knows no {REPOSITORY}, or it is private, or HF_TOKEN is wrong",
+        "folder:PATH",
+    ),
+    (
+        errors.DisabledRepoError("403 Client Error.", response=response(403)),
+        f"{REPOSITORY} was disabled",
+        "folder:PATH",
+    ),
+    (
+        errors.LocalEntryNotFoundError("An error happened while trying to locate the file"),
+        "the hub cannot be reached, and the cache",
+        f"hf download {REPOSITORY} --revision {COMMIT} --local-dir FOLDER",
+    ),
+    (
+        errors.OfflineModeIsEnabled("Cannot reach: offline mode is enabled."),
+        f"does not hold {REPOSITORY} at {COMMIT}",
+        "folder:FOLDER",
+    ),
+    (
+        errors.HfHubHTTPError("429 Client Error.", response=response(429)),
+        "the hub answered with status 429: run again later",
+        "cache",
+    ),
+    (
+        errors.HfHubHTTPError("418 Client Error.", response=response(418)),
+        "the hub answered with status 418: check",
+        "HF_TOKEN",
+    ),
+]
+
+
+@pytest.mark.parametrize("ask", [load_model, outline])
+@pytest.mark.parametrize(
+    ("error", "what", "remedy"), CASES, ids=lambda c: type(c).__name__ if c in CASES else None
+)
+def test_every_error_of_the_hub_says_what_to_do(monkeypatch, ask, error, what, remedy):
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    refuse(monkeypatch, error)
+    with pytest.raises(ModelError) as raised:
+        ask(SPEC)
+    said = str(raised.value)
+    assert said.startswith("mine: ")
+    assert what in said
+    assert remedy in said
+    assert REPOSITORY in said.splitlines()[0]
+
+
+def test_a_revision_without_a_file_is_told():
+    error = errors.RemoteEntryNotFoundError("404 Client Error.", response=response(404))
+    said = hub.remedy(REPOSITORY, COMMIT, error)
+    page = f"https://huggingface.co/{REPOSITORY}/tree/{COMMIT}"
+    assert said == (
+        f"{REPOSITORY} at {COMMIT} lacks a file that is needed, see {page}: pin a revision that has "
+        "it in models.tsv"
+    )
+
+
+def test_offline_mode_is_named_where_it_is_why(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    said = hub.remedy(REPOSITORY, "main", errors.OfflineModeIsEnabled("offline"))
+    assert said.startswith("HF_HUB_OFFLINE is set, and the cache ")
+    assert "unset it" in said
+
+
+def test_the_hub_s_own_error_is_found_behind_the_words_of_others():
+    with pytest.raises(OSError, match="trying to access") as raised:
+        try:
+            raise errors.GatedRepoError("403", response=response(403))
+        except errors.GatedRepoError:
+            raise OSError("You are trying to access a gated repo.")  # noqa: B904  (its context)
+    assert "is gated" in hub.remedy(REPOSITORY, COMMIT, raised.value)
+
+
+def test_an_error_of_another_kind_names_page_and_cache():
+    said = hub.remedy(REPOSITORY, COMMIT, ValueError("no tokenizer"))
+    assert f"https://huggingface.co/{REPOSITORY}/tree/{COMMIT}" in said
+    assert "the cache, " in said

@@ -98,8 +98,8 @@ def test_a_revision_without_a_file_is_told():
     said = hub.remedy(REPOSITORY, COMMIT, error)
     page = f"https://huggingface.co/{REPOSITORY}/tree/{COMMIT}"
     assert said == (
-        f"{REPOSITORY} at {COMMIT} lacks a file that is needed, see {page}: pin a revision that has "
-        "it in models.tsv"
+        f"{REPOSITORY} at {COMMIT} lacks a file that is needed, see {page}: pin a revision that "
+        "has it in models.tsv"
     )
 
 
@@ -111,12 +111,9 @@ def test_offline_mode_is_named_where_it_is_why(monkeypatch):
 
 
 def test_the_hub_s_own_error_is_found_behind_the_words_of_others():
-    with pytest.raises(OSError, match="trying to access") as raised:
-        try:
-            raise errors.GatedRepoError("403", response=response(403))
-        except errors.GatedRepoError:
-            raise OSError("You are trying to access a gated repo.")  # noqa: B904  (its context)
-    assert "is gated" in hub.remedy(REPOSITORY, COMMIT, raised.value)
+    said = OSError("You are trying to access a gated repo.")
+    said.__context__ = errors.GatedRepoError("403", response=response(403))
+    assert "is gated" in hub.remedy(REPOSITORY, COMMIT, said)
 
 
 def test_an_error_of_another_kind_names_page_and_cache():

@@ -1,0 +1,142 @@
+"""One configuration per paper: what it plans, whom it asks, whether every printed model is there.
+
+Nothing runs: Snakemake plans each of them, alone and over the replay.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kgprobe import sheets
+from kgprobe.plan import costs, jobs, table
+from kgprobe.plan.__main__ import models_of, settings_of
+from kgprobe.plan.jobs import Job
+from tests.workflow.project import ROOT, Project
+
+PUBLISHED = ROOT / "resources/published"
+#: paper -> jobs without the rule `all`, and the most that it may ever have
+JOBS = {"bear": (29, 30), "ontoprobe": (32, 40), "attributes": (71, 100), "autoprompt": (71, 100)}
+REPLAYED = ("random-bert", "random-roberta", "random-gpt2", "random-t5")
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Job]]:
+    """Jobs of every paper's configuration; under `replay-` those of the same over the replay."""
+    made = Project(tmp_path_factory.mktemp("papers"))
+    for name in REPLAYED:
+        (made.folder / "data/replay/models" / name).mkdir(parents=True)
+    found = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made.folder)
+        for paper in JOBS:
+            own = f"config/papers/{paper}.yaml"
+            found[paper] = jobs.planned([own])
+            found[f"replay-{paper}"] = jobs.planned(["config/replay.yaml", own])
+    return found
+
+
+def asked(plan: list[Job]) -> dict[str, set[str]]:
+    """Rule -> models that its jobs ask."""
+    found: dict[str, set[str]] = {}
+    for job in plan:
+        if model := costs.model_of(job):
+            rule = "fill" if job.rule.startswith("fill_") else job.rule
+            found.setdefault(rule, set()).add(model)
+    return found
+
+
+def printed(name: str) -> set[str]:
+    """Models of a table of published figures."""
+    return {row["model"] for row in sheets.read_table(PUBLISHED / f"{name}.tsv")}
+
+
+@pytest.mark.parametrize("paper", JOBS)
+def test_a_paper_has_few_jobs_and_its_own_chapter_alone(plans, paper):
+    number, most = JOBS[paper]
+    assert len(plans[paper]) == number <= most
+    assert all(job.to_do for job in plans[paper])
+    tables = {job.rule for job in plans[paper] if table.stage(job) == "tables"}
+    rules = {name: f"tabulate_{name}" for name in JOBS} | {"bear": "tabulate"}
+    assert {rule for rule in tables if rule.startswith("tabulate")} == {rules[paper]}
+    assert {"report", "headline", "manifest"} <= tables
+
+
+@pytest.mark.parametrize("paper", JOBS)
+def test_who_is_asked(plans, paper):
+    """Only the attributes need what T-REx does not have: labels of properties, other names."""
+    pulls = [job for job in plans[paper] if job.rule.startswith("pull")]
+    live = sorted(job.rule for job in pulls if not costs.asks_nobody(job))
+    assert live == (["pull", "pull_attribute_aliases"] if paper == "attributes" else [])
+    loads = [job for job in plans[paper] if job.rule.startswith("download_")]
+    assert 0 < len(loads) <= 8
+
+
+def test_every_model_that_a_paper_prints_is_asked(plans):
+    board = sheets.read_table(PUBLISHED / "bear_leaderboard.tsv")
+    rows = models_of(settings_of(["config/papers/bear.yaml"]))
+    own = {rows[model]["source"].rpartition("/")[2] for model in asked(plans["bear"])["score"]}
+    assert own == {row["model"] for row in board if row["listed"] == "paper"}
+    assert len(own) == 22
+    six = printed("ontoprobe_memorizing") - {"frequency-baseline"}
+    onto = asked(plans["ontoprobe"])
+    assert onto["rank"] == onto["rank_soft"] == onto["train_soft"] == onto["reason"] == six
+    assert onto["choose"] == {"bert-base-uncased"}
+    attributes = asked(plans["attributes"])
+    served = {"gpt-4", "text-davinci-003"}
+    assert attributes["fill"] == printed("attributes_scores") - served
+    searched = asked(plans["autoprompt"])
+    facts = printed("autoprompt_facts") | printed("autoprompt_relation_extraction") - {"lstm"}
+    assert searched["search_prompts"] == searched["sweep"] == facts
+    assert searched["train_baseline"] == facts
+
+
+@pytest.mark.parametrize("paper", JOBS)
+def test_over_the_replay_stand_ins_take_the_models_places(plans, paper):
+    models = set().union(*asked(plans[f"replay-{paper}"]).values())
+    assert models
+    assert models <= set(REPLAYED)
+    own, replayed = (
+        {job.rule.split("_random")[0] for job in plans[name] if not costs.model_of(job)}
+        for name in (paper, f"replay-{paper}")
+    )
+    assert own == replayed, "the same rules up to the models"
+
+
+@pytest.mark.parametrize("name", ["config", "embedded", "real", *JOBS])
+def test_every_rule_has_its_cost(plans, name, monkeypatch):
+    """A rule that resources/costs.tsv does not know would be counted as nothing."""
+    monkeypatch.chdir(ROOT)
+    known = costs.read(ROOT / "resources")
+    plan = plans.get(name)
+    if name == "real" and not Path(sheets.expand("${KGPROBE_DATA}")).is_dir():
+        pytest.skip("no real data")
+    plan = plan or jobs.planned([f"config/{name}.yaml"])
+    added = table.add(plan, models_of(settings_of([])), known, lambda row: False)
+    assert not added.unpriced
+    assert sum(own.jobs + own.done for own in added.stages.values()) == len(plan)
+    assert sum(own.requests for own in added.stages.values()) > 0 or name in ("embedded", "real")
+
+
+def test_the_command_prints_a_plan_and_names_what_is_wrong(plans, tmp_path):
+    made = Project(tmp_path)
+    command = [sys.executable, "-m", "kgprobe.plan"]
+    told = {"cwd": made.folder, "env": made.environment(), "text": True, "capture_output": True}
+    first = "config/papers/ontoprobe.yaml"
+    done = subprocess.run([*command, first], **told)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"run paper-ontoprobe: {first}\n")
+    (line,) = [text.split() for text in done.stdout.splitlines() if text.startswith("all ")]
+    assert line[1:3] == ["32", "0"]
+    # what is made already is not counted again
+    (load,) = [job for job in plans["ontoprobe"] if job.rule.startswith("download_")]
+    for path in load.outputs:
+        (made.folder / path).mkdir(parents=True)
+    again = subprocess.run([*command, first], **told).stdout
+    (line,) = [text.split() for text in again.splitlines() if text.startswith("sources ")]
+    assert line[1:5] == ["0", "1", "-", "-"]
+    made.edit(first, "comparisons: []", "comparisions: []")
+    wrong = subprocess.run([*command, first], **told)
+    assert wrong.returncode == 1
+    assert "unknown key 'comparisions'" in wrong.stderr

@@ -61,9 +61,12 @@ class Row:
 
 
 class Costs:
-    """The table of costs and of rates."""
+    """The table of costs and of rates; `rates`: (device, dtype) -> 10^12 operations a second, and
+    whether they were measured."""
 
-    def __init__(self, rows: Iterable[Row], rates: Mapping[tuple[str, str], float]) -> None:
+    def __init__(
+        self, rows: Iterable[Row], rates: Mapping[tuple[str, str], tuple[float, bool]]
+    ) -> None:
         self.rows, self.rates = list(rows), dict(rates)
 
     def of(self, job: Job, kind: str) -> Cost | None:
@@ -75,8 +78,15 @@ class Costs:
 
     def seconds(self, device: str, dtype: str, positions_m: float, parameters_m: float) -> float:
         """Seconds of `device` (cpu: one core, gpu) that the arithmetic takes."""
-        rate = self.rates[device, "float32" if dtype == "float32" else "bfloat16"]
+        rate, _ = self._rate(device, dtype)
         return 2 * positions_m * 1e6 * parameters_m * 1e6 / (rate * 1e12)
+
+    def is_measured(self, device: str, dtype: str) -> bool:
+        """Whether the rate of a device was measured on one."""
+        return self._rate(device, dtype)[1]
+
+    def _rate(self, device: str, dtype: str) -> tuple[float, bool]:
+        return self.rates[device, "float32" if dtype.startswith("float32") else "bfloat16"]
 
 
 def read(folder: Path) -> Costs:
@@ -95,7 +105,7 @@ def read(folder: Path) -> Costs:
         basis: Basis = "measured" if row["basis"] == "measured" else "estimated"
         rows.append(Row(row["rule"], row["of"], row["kind"], Cost(**values, basis=basis)))
     rates = {
-        (row["device"], row["dtype"]): float(row["tflops"])
+        (row["device"], row["dtype"]): (float(row["tflops"]), row["basis"] == "measured")
         for row in read_table(folder / "rates.tsv")
     }
     return Costs(rows, rates)

@@ -43,6 +43,7 @@ class Size:
     memory_gb: float = 0
     model_cpu_h: float = 0
     gpu_h: float = 0
+    estimated: bool = False
 
 
 @dataclass
@@ -95,8 +96,7 @@ def add(
         own.disk_gb += cost.disk_mb / 1000
         own.requests += cost.requests
         own.cpu_h += cost.cpu_s / HOUR
-        # whatever a job is, its arithmetic is no measurement of this machine
-        own.estimated |= cost.basis == "estimated" or bool(cost.positions_m)
+        own.estimated |= cost.basis == "estimated"
         if not row or row["kind"] == "api":
             continue
         parameters = float(row.get("parameters") or 0)
@@ -105,6 +105,9 @@ def add(
             costs.seconds(device, row["dtype"], cost.positions_m, parameters) / HOUR
             for device in ("cpu", "gpu")
         )
+        is_measured = cost.basis == "measured" and costs.is_measured("gpu", row["dtype"])
+        own.estimated |= not is_measured
+        size.estimated |= not is_measured
         own.model_cpu_h += cpu
         own.gpu_h += gpu
         size.jobs += 1
@@ -157,14 +160,16 @@ def text(plan: Plan, name: str, what: Sequence[str]) -> str:
         if size.jobs:
             numbers = [size.download_gb, size.memory_gb, size.gpu_h, size.model_cpu_h]
             shown = [str(len(size.models)), str(size.jobs), *map(_number, numbers)]
-            sizes.append([size_name, *shown, "estimated"])
+            sizes.append([size_name, *shown, "estimated" if size.estimated else "measured"])
     parts = [f"run {name}: {', '.join(what)}", _aligned(lines), _aligned(sizes)]
     notes = [
         "done: outputs stand already. CPU h: cores, without the arithmetic of models; that is "
         "GPU h on one accelerator, or CPU h on one core.",
-        "GPU hours are estimated (resources/rates.tsv); rates of jobs: resources/costs.tsv. "
-        "estimated: some part of the line is.",
+        "Costs of jobs: resources/costs.tsv, rates of devices: resources/rates.tsv; estimated: some "
+        "part of the line is.",
     ]
+    if any(size.estimated for size in plan.sizes.values()):
+        notes.append("GPU hours are estimated; perf/device.py measures an accelerator.")
     if plan.cached:
         notes.append(f"weights that are here: {', '.join(plan.cached)}")
     if plan.unpriced:

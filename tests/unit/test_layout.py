@@ -41,6 +41,8 @@ def test_the_declared_picture_holds():
         ("probes/text/gaps", "import polars", "bare"),
         ("sources/sparql/paging", "from kgprobe.sources.sparql import pull", "circles"),
         ("tables/results", "from kgprobe.tables.report import grid", "tables"),
+        ("tables/results", "from kgprobe.plan import jobs", "flow"),
+        ("plan/table", "import torch", "torch"),
         ("newcomer", "", "flow"),
     ],
 )

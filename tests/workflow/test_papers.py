@@ -104,6 +104,26 @@ def test_over_the_replay_stand_ins_take_the_models_places(plans, paper):
     assert own == replayed, "the same rules up to the models"
 
 
+def test_memory_follows_the_model_s_size(plans):
+    """Float32 for near ties, a third beside the weights, and never less than a job without."""
+    scores = {costs.model_of(job): job.mem_mb for job in plans["bear"] if job.rule == "score"}
+    assert scores["bert-base-cased"] == scores["gpt2"] == 4000
+    assert scores["opt-30b"] == 2500 + 29975 * 4 * 4 // 3
+    assert scores["gemma-2b"] == 2500 + 2506 * 4 * 4 // 3
+    trained = {costs.model_of(j): j.mem_mb for j in plans["autoprompt"] if j.rule == "sweep"}
+    assert trained == {"bert-base-cased": 6000, "roberta-large": 2500 + 355 * 4 * 4 * 4 // 3}
+
+
+@pytest.mark.parametrize(("device", "wanted"), [("cuda", 1), ("cpu", 0)])
+def test_jobs_of_models_ask_for_a_device_where_the_setting_says_so(monkeypatch, device, wanted):
+    """Wherever they are planned: no such device is on this machine, or one is."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("KGPROBE_DEVICE", device)
+    plan = jobs.planned(["config/papers/ontoprobe.yaml"])
+    asked_for = {(bool(costs.model_of(job)), job.gpu) for job in plan}
+    assert asked_for == {(True, wanted), (False, 0)}
+
+
 @pytest.mark.parametrize("name", ["config", "embedded", "real", *JOBS])
 def test_every_rule_has_its_cost(plans, name, monkeypatch):
     """A rule that resources/costs.tsv does not know would be counted as nothing."""

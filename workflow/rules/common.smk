@@ -198,7 +198,9 @@ def of_model(wildcards):
 
 
 # jobs read this file, too: the setting comes to each of them, wherever it runs
-os.environ.setdefault("KGPROBE_DEVICE", SETTINGS.device)
+DEVICE = os.environ.setdefault("KGPROBE_DEVICE", SETTINGS.device) or "auto"
+if DEVICE not in ("auto", "cpu", "cuda"):
+    raise WorkflowError(f"KGPROBE_DEVICE is {DEVICE!r}; legal: auto, cpu, cuda")
 #: bytes of a weight by arithmetic
 WEIGHT = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -208,9 +210,8 @@ def accelerators(wildcards):
 
     One probe at a time uses it on a machine; a cluster places jobs by it.
     """
-    chosen = os.environ["KGPROBE_DEVICE"]
     is_here = Path(os.sep, "dev", "nvidia0").exists()
-    wanted = chosen == "cuda" or (chosen == "auto" and is_here)
+    wanted = DEVICE == "cuda" or (DEVICE == "auto" and is_here)
     return int(wanted and MODELS[wildcards.model]["kind"] != "api")
 
 

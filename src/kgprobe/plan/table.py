@@ -165,7 +165,7 @@ def text(plan: Plan, name: str, what: Sequence[str]) -> str:
     notes = [
         "done: outputs stand already. CPU h: cores, without the arithmetic of models; that is "
         "GPU h on one accelerator, or CPU h on one core.",
-        "Costs of jobs: resources/costs.tsv, rates of devices: resources/rates.tsv; estimated: some "
+        "Costs of jobs: resources/costs.tsv, rates of devices: resources/rates.tsv; estimated: a "
         "part of the line is.",
     ]
     if any(size.estimated for size in plan.sizes.values()):

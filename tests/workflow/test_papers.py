@@ -32,8 +32,8 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Job]]:
         patch.chdir(made.folder)
         for paper in JOBS:
             own = f"config/papers/{paper}.yaml"
-            found[paper] = jobs.planned([own])
-            found[f"replay-{paper}"] = jobs.planned(["config/replay.yaml", own])
+            found[paper] = jobs.to_do([own])
+            found[f"replay-{paper}"] = jobs.to_do(["config/replay.yaml", own])
     return found
 
 
@@ -56,7 +56,6 @@ def printed(name: str) -> set[str]:
 def test_a_paper_has_few_jobs_and_its_own_chapter_alone(plans, paper):
     number, most = JOBS[paper]
     assert len(plans[paper]) == number <= most
-    assert all(job.to_do for job in plans[paper])
     tables = {job.rule for job in plans[paper] if table.stage(job) == "tables"}
     rules = {name: f"tabulate_{name}" for name in JOBS} | {"bear": "tabulate"}
     assert {rule for rule in tables if rule.startswith("tabulate")} == {rules[paper]}
@@ -119,7 +118,7 @@ def test_jobs_of_models_ask_for_a_device_where_the_setting_says_so(monkeypatch, 
     """Wherever they are planned: no such device is on this machine, or one is."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("KGPROBE_DEVICE", device)
-    plan = jobs.planned(["config/papers/ontoprobe.yaml"])
+    plan = jobs.to_do(["config/papers/ontoprobe.yaml"])
     asked_for = {(bool(costs.model_of(job)), job.gpu) for job in plan}
     assert asked_for == {(True, wanted), (False, 0)}
 
@@ -132,7 +131,7 @@ def test_every_rule_has_its_cost(plans, name, monkeypatch):
     plan = plans.get(name)
     if name == "real" and not Path(sheets.expand("${KGPROBE_DATA}")).is_dir():
         pytest.skip("no real data")
-    plan = plan or jobs.planned([f"config/{name}.yaml"])
+    plan = plan or jobs.to_do([f"config/{name}.yaml"])
     added = table.add(plan, models_of(settings_of([])), known, lambda row: False)
     assert not added.unpriced
     assert sum(own.jobs + own.done for own in added.stages.values()) == len(plan)

@@ -47,15 +47,19 @@ class Job:
         return (self.rule, *self.outputs)
 
 
-def planned(configs: Sequence[str], arguments: Sequence[str] = ()) -> list[Job]:
+def planned(configs: Sequence[str]) -> list[Job]:
     """All jobs that lead to the report, those to do first. Raises PlanError."""
-    given = [list(arguments), [*arguments, "--forceall"]]
-    processes = [_start(configs, own) for own in given]
+    processes = [_start(configs, own) for own in ((), ("--forceall",))]
     waiting, everything = (_jobs(process) for process in processes)
     known = {job.key for job in waiting}
     return waiting + [
         Job(**{**vars(job), "to_do": False}) for job in everything if job.key not in known
     ]
+
+
+def to_do(configs: Sequence[str]) -> list[Job]:
+    """The jobs that are to do alone, in half the time. Raises PlanError."""
+    return _jobs(_start(configs, ()))
 
 
 def _start(configs: Sequence[str], arguments: Sequence[str]) -> subprocess.Popen[str]:

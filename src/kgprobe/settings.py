@@ -391,7 +391,7 @@ class Soft:
     tuning: Count | None = None
     """epochs of the conjunctions; null for `epochs`"""
     rows: Count | None = None
-    """most test rows of each rule; null for all"""
+    """most test rows of each task and of each rule; null for all"""
 
 
 RunName = Annotated[str, Pattern("^[a-z][a-z0-9_ ]*$", "small letters, digits, _ and blanks")]

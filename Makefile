@@ -1,8 +1,9 @@
 # Each target does its own set-up: a virtual environment in .venv with the pinned packages.
 #   make run    the embedded world end to end, then the headline numbers and the path of the report
 #   make test   every test
+#   make replay the full rebuild, from nothing to the report, against an imitation of the public services
 #   make lint   formatting, lint, types, and whether what is made from settings.py is up to date
-#   make docs   the JSON schema, config/README.md and config.yaml from settings.py
+#   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md
 #   make readme README.md from docs/README.md.in and resources/measured; make measured RUN=NAME first
 #   make bench  measurements against peers, written to results/perf
 #   make mutate does a test notice each small change of the attributes and the metrics? (half an hour)
@@ -22,10 +23,10 @@ unexport PYTHONDONTWRITEBYTECODE
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_PROGRESS_BARS := 1
 
-.PHONY: run test bench mutate lint docs measured readme setup clean help
+.PHONY: run test replay bench mutate lint docs measured readme setup clean help
 
 help:
-	@sed -n '2,8p' Makefile
+	@sed -n '2,9p' Makefile
 
 # constraints.txt pins what the pinned packages pull in
 $(STAMP): pyproject.toml constraints.txt
@@ -48,6 +49,10 @@ test: $(STAMP)
 bench: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m perf.run
 
+# the real data that the services of the replay are made of lie in KGPROBE_DATA, ../shared/data without it
+replay: $(STAMP)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.replay $(REPLAY)
+
 mutate: $(STAMP)
 	$(BIN)/python -m tests.mutation $(MUTATE)
 
@@ -61,6 +66,7 @@ lint: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m kgprobe.config write
+	$(BIN)/python -m tests.replay.documented
 
 measured: $(STAMP)
 	$(BIN)/python -m perf.readme measured $(RUN) $(COMMAND)

@@ -4,7 +4,6 @@ import json
 import urllib.parse
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import requests
@@ -13,7 +12,9 @@ from kgprobe.sources.dumps.download import DownloadError, download, opened
 from kgprobe.sources.sparql.endpoint import Endpoint, read_endpoints
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import Relations
+from tests.conftest import ROOT
 from tests.contract.conftest import RESOURCES
+from tests.replay import documented
 from tests.replay.downloads import CHALLENGE
 from tests.replay.endpoints import JSON_TYPE
 from tests.replay.world import SERVICES, TREX_FILE, world
@@ -43,6 +44,10 @@ def preset(name: str) -> Endpoint:
     """An endpoint of the table, with the waits of a replay."""
     endpoint = read_endpoints(RESOURCES / "endpoints.tsv")[name]
     return replace(endpoint, policy=replace(endpoint.policy, interval=0.0))
+
+
+def test_the_page_of_sources_is_the_table():
+    assert documented.PAGE.read_text() == documented.text(), "make docs"
 
 
 def test_an_unknown_host_is_refused_and_noted(replay):
@@ -145,7 +150,7 @@ def test_dbpedia_in_pieces_and_whole(replay, tmp_path):
 def test_the_table_of_sources_names_its_tests_and_every_service(replay):
     hosts = {host for line in SERVICES for host in replay.services if host in line.source}
     assert hosts | {"s3-eu-west-1.amazonaws.com"} == set(replay.services)
-    here = Path(__file__).read_text()
     for line in SERVICES:
-        assert f"def {line.test.split('::')[1]}(" in here
+        place, test = line.test.split("::")
+        assert f"def {test}(" in (ROOT / place).read_text(), line.test
         assert urllib.parse.urlsplit(line.documented.removeprefix("seen; ")).scheme == "https"

@@ -13,6 +13,7 @@ import pytest
 from kgprobe.job import sha256
 from kgprobe.sources.dumps import download as module
 from kgprobe.sources.dumps.download import ChecksumMismatchError, DownloadError, download
+from kgprobe.sources.dumps.kinds import recorded
 
 BODY = random.Random(0).randbytes(3 << 20)
 AGENT = "kgprobe/test (https://example.org; test@example.org)"
@@ -96,7 +97,8 @@ def test_a_file_arrives_whole_with_our_agent(server, tmp_path):
     assert get(server, path) == []
     assert path.read_bytes() == BODY
     assert server.requests[0]["User-Agent"] == AGENT
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["f", "f.lock"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["f", "f.lock", "f.sha256"]
+    assert recorded(path) == (server.url, sha256(path))
     get(server, path)
     assert len(server.requests) == 1
 
@@ -104,7 +106,7 @@ def test_a_file_arrives_whole_with_our_agent(server, tmp_path):
 @pytest.mark.parametrize("cut", [0, 1, 1 << 20, len(BODY) - 1])
 def test_a_cut_transfer_goes_on_where_it_stopped(server, tmp_path, cut):
     server.plan = [f"cut {cut}"]
-    get(server, tmp_path / "f", sha256=None)
+    get(server, tmp_path / "f")
     assert (tmp_path / "f").read_bytes() == BODY
     if cut > module.BLOCK - 1:
         assert server.requests[1]["Range"].startswith("bytes=")

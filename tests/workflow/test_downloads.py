@@ -34,6 +34,7 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
         archive.writestr("top/data/ontology/class.json", "[]")
         archive.writestr("top/data/memorizing/type.jsonl", "{}")
         archive.writestr("top/scripts/memorizing/type.sh", "exit 1")
+    parts = "{ontology: data/ontology/, memorizing: data/memorizing/}"
     facts = build.load(ROOT / "resources/world")
     (folder / "truthy.nt.bz2").write_bytes(dumps.render_truthy(facts))
     (tmp_path / "project").mkdir()
@@ -43,14 +44,21 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
         "config/embedded.yaml",
         "  ontoprobe:\n    access: local\n  dumps:\n",
         "  ontoprobe:\n    access: live\n    folder: data/onto\n"
-        f"    url: {url}/onto.zip\n  dumps:\n"
+        f"    archives: [{{url: {url}/onto.zip, parts: {parts}}}]\n  dumps:\n"
         "    fetched:\n      access: live\n      form: truthy\n      file: data/fetched.nt.bz2\n"
         f'      url: {url}/truthy.nt.bz2\n      snapshot: "2026-01"\n',
     )
-    parts = ["data/onto/ontology", "data/onto/memorizing"]
-    wanted = [*parts, "results/embedded/sources/fetched/facts.parquet"]
+    wanted = [
+        "data/onto/ontology",
+        "data/onto/memorizing",
+        "results/embedded/sources/fetched/facts.parquet",
+    ]
     result = made.run("--", *wanted)
     assert result.returncode == 0, result.stdout
+    assert (
+        "onto.zip: 2 files unpinned, as this address has no pins: top/data/memorizing"
+        in result.stdout
+    )
     assert (made.folder / "data/onto/ontology/class.json").read_text() == "[]"
     released = made.folder / "data/onto/memorizing"
     assert (released / "type.jsonl").is_file()

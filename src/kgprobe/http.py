@@ -128,6 +128,9 @@ class Line(requests.Session):
             if deadline.error:  # the body ended because its socket was closed
                 raise deadline.error
 
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Nowhere: requests looks ahead even where it shall not follow, and fails at no address."""
+
     def _sent(
         self, method: str, url: str, timeout: tuple[float, float], options: dict[str, Any]
     ) -> requests.Response:

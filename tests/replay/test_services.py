@@ -72,7 +72,7 @@ def test_the_firewall_s_page_is_no_archive(replay, tmp_path):
     assert requests.get(GITHUB, timeout=5).content == CHALLENGE, "a library's own name is no name"
     with pytest.raises(DownloadError, match="status 202 Accepted, an empty body"):
         download(walled, tmp_path / "TREx.zip", agent=AGENT)
-    with pytest.raises(DownloadError, match="Human Verification.*Content-Type text/html"):
+    with pytest.raises(DownloadError, match=r"Human Verification.*Content-Type text/html"):
         download(GITHUB, tmp_path / "BEAR.zip", agent="python-requests/2")
     assert {path.suffix for path in tmp_path.iterdir()} == {".lock"}
 

@@ -186,7 +186,7 @@ class Trex:
     path: str = "data/trex/TREx.zip"
     """file or folder"""
     url: Url = _FIGSHARE
-    """what is downloaded"""
+    """what is downloaded; it is kept below `data`/archives, and `path` is another name of it"""
     sums: Sums = Sums()
     """sums of it that are published: figshare shows an MD5 on the file's page; we could not look it
     up, so none is checked until it is written here"""
@@ -245,7 +245,8 @@ class Dump:
     file: str = ""
     """the dump; needed where access is local or live"""
     url: Url | None = None
-    """what is downloaded; needed where access is live"""
+    """what is downloaded; needed where access is live. It is kept below `data`/archives, and `file`
+    is another name of it"""
     sums: Sums = Sums()
     """sums of the file, where they are published"""
     max_bytes: Count = 400_000_000_000

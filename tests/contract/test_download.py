@@ -291,6 +291,16 @@ def test_what_was_kept_by_mistake_or_came_from_elsewhere_is_asked_for_again(serv
     assert len(server.requests) == before + 1, "a sound file that was put there by hand is taken"
 
 
+def test_what_is_known_of_a_part_may_be_lost(server, tmp_path):
+    server.plan = [f"cut {1 << 20}", *["status 503"] * 5]
+    with pytest.raises(DownloadError, match="run again"):
+        get(server, tmp_path / "f")
+    (tmp_path / "f.part.json").write_text('{"url": "htt')
+    get(server, tmp_path / "f")
+    assert "Range" not in server.requests[-1]
+    assert (tmp_path / "f").read_bytes() == BODY
+
+
 def test_a_page_in_the_middle_does_not_cost_what_arrived(server, tmp_path):
     server.plan = [f"cut {1 << 20}", answer(PAGE, status="202 Accepted")]
     with pytest.raises(DownloadError, match="status 202"):

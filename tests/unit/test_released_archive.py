@@ -15,7 +15,7 @@ from kgprobe.sources.dumps.archives import (
     opened,
     read,
 )
-from kgprobe.sources.dumps.released import place, unpack
+from kgprobe.sources.dumps.released import link, place, unpack
 
 #: What is read of BEAR and of OntoProbe.
 BEAR = Settings().sources.bear.archives[0].parts
@@ -262,3 +262,21 @@ def test_one_member_is_read_under_the_same_checks(tmp_path):
         with pytest.raises(ArchiveError, match="'in/a': 4,194,304 bytes packed"):
             read(path, zipped, "in/a")
         assert read(path, zipped, "in/a", Limits(ratio=2000)) == bytes(4 << 20)
+
+
+def test_a_kept_file_outlives_the_output_of_a_rule(tmp_path, monkeypatch):
+    url = "https://api.figshare.com/v2/file/download/8760241"
+    kept = place(tmp_path, url, "TREx.zip")
+    assert kept == tmp_path / "archives/api.figshare.com/v2/file/download/8760241/TREx.zip"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("of hours")
+    path = tmp_path / "trex/TREx.zip"
+    for _ in range(2):
+        link(kept, path)
+        assert path.samefile(kept)
+    path.unlink()
+    assert kept.read_text() == "of hours"
+    monkeypatch.setattr(Path, "hardlink_to", lambda *_: Path("/dev/full/x").stat())
+    link(kept, path)
+    assert path.is_symlink()
+    assert path.read_text() == "of hours"

@@ -314,8 +314,7 @@ for name, (file, url) in downloads().items():
         name:
             f"download_{name}"
         output:
-            # days of a transfer are not thrown away: what is there is checked, and kept if it is right
-            file=update(file),
+            file=file,
         log:
             f"<logs>/sources/{name}_download.log",
         benchmark:
@@ -327,5 +326,6 @@ for name, (file, url) in downloads().items():
             code=code("download_file"),
             name=name,
             url=url,
+            data=SETTINGS.data,
         script:
             "../scripts/download_file.py"

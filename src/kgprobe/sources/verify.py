@@ -58,36 +58,42 @@ def verify(settings: Settings) -> Iterator[Found]:
             path = place(Path(settings.data), archive.url)
             if path not in seen:
                 called = archive.tree or tree_of(archive.url) or archive.url
-                yield file(f"archive {called}", path, asdict(archive.sums))
+                yield file(f"archive {called}", path, path, asdict(archive.sums))
             seen.add(path)
             tree = chosen(pins, archive.tree, archive.url)
             yield released(f"sources.{name}", Path(section.folder), archive, tree)
     trex = settings.sources.trex
     if trex.access == "live":
-        yield file("sources.trex", Path(trex.path), asdict(trex.sums))
+        kept = place(Path(settings.data), trex.url, Path(trex.path).name)
+        yield file("sources.trex", Path(trex.path), kept, asdict(trex.sums))
     for name, dump in settings.sources.dumps.items():
-        if dump.access == "live":
-            yield file(f"sources.dumps.{name}", Path(dump.file), asdict(dump.sums))
+        if dump.access == "live" and dump.url:
+            kept = place(Path(settings.data), dump.url, Path(dump.file).name)
+            yield file(f"sources.dumps.{name}", Path(dump.file), kept, asdict(dump.sums))
     # data/SOURCE/SNAPSHOT/QUERY/meta.json: a pull of instances has a query for each class
     pulls = sorted({meta.parents[1] for meta in Path(settings.data).rglob(META)})
     for folder in pulls:
         yield snapshot(folder)
 
 
-def file(what: str, path: Path, sums: Mapping[str, str | None]) -> Found:
-    """A downloaded file against its kind, the published sums and the one that it came with."""
+def file(what: str, path: Path, kept: Path, sums: Mapping[str, str | None]) -> Found:
+    """A downloaded file, `kept` under another name perhaps, against its kind, the published sums
+    and the one that it came with."""
     found = Found(what)
     if not path.is_file():
         found.absent = 1
         return found
     published = {name: one for name, one in sums.items() if one}
-    first = {"sha256": then} if (then := recorded(path)[1]) else {}
+    first = {"sha256": then} if (then := recorded(kept)[1]) else {}
     now = sums_of(path, {**published, **first})
     wrong = wrong_form(path) or wrong_sums(now, published)
     if not wrong and wrong_sums(now, first):
         wrong = f"{wrong_sums(now, first)} when it came: it was changed since"
     if wrong:
-        found.problems.append(f"{path}: {wrong}; remove it, the next run downloads it again")
+        names = sorted({str(path), str(kept)})
+        found.problems.append(
+            f"{path}: {wrong}; remove {' and '.join(names)}, the next run downloads it again"
+        )
     elif published or first:
         found.checked = 1
     else:

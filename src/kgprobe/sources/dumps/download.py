@@ -6,6 +6,7 @@ firewall is no archive) and has the published sums. Until then `NAME.part` and `
 what the file was when it came. What is wrong is removed, so that it cannot fail again.
 """
 
+import contextlib
 import datetime
 import itertools
 import json
@@ -21,6 +22,7 @@ from typing import Any
 import requests
 from filelock import FileLock
 
+from kgprobe.files import atomic
 from kgprobe.http import (
     LONGEST_WAIT,
     Line,
@@ -165,7 +167,9 @@ def _attempt(wanted: Wanted) -> None:
     left = wanted.until - time.monotonic()
     if left <= 0:
         raise _late(wanted)
-    state = json.loads(wanted.side.read_text()) if wanted.side.exists() else {}
+    state: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):  # none is there, or it is no JSON
+        state = dict(json.loads(wanted.side.read_text(encoding="utf-8")))
     if state.get("url") != wanted.url:
         wanted.part.unlink(missing_ok=True)
         state = {"url": wanted.url}
@@ -235,7 +239,8 @@ def _receive(answer: requests.Response, wanted: Wanted, state: dict[str, Any], h
     if not have and first and (wrong := wrong_start(wanted.path, first[:TOLD])):
         raise wanted.refused(f"status {answer.status_code}, {wrong}{_type(answer)}")
     state |= {name: value for name, value in known.items() if value or not have} | {"total": total}
-    wanted.side.write_text(json.dumps(state))
+    with atomic(wanted.side) as temporary:
+        temporary.write_text(json.dumps(state), encoding="utf-8")
     with open(wanted.part, "ab" if have else "wb") as stream:
         bar = progress(total=total, desc=wanted.path.name, unit="B")
         bar.update(have)

@@ -79,10 +79,9 @@ def record(path: Path, url: str, sha256: str) -> None:
 
 def recorded(path: Path) -> tuple[str, str]:
     """(address, sha256) of a file when it came; empty where it was put there by hand."""
-    if not _record(path).is_file():
-        return "", ""
-    first, second = _record(path).read_text(encoding="utf-8").splitlines()
-    return first.removeprefix("# "), second.split()[0]
+    text = _record(path).read_text(encoding="utf-8") if _record(path).is_file() else ""
+    found = re.match(r"# (\S+)\n([0-9a-f]{64})\b", text)
+    return (found[1], found[2]) if found else ("", "")
 
 
 def _record(path: Path) -> Path:

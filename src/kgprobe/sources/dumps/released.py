@@ -59,15 +59,34 @@ def some(names: tuple[str, ...] | list[str]) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def place(data: Path, url: str) -> Path:
-    """Where an archive is kept below the data folder: by its address, once for all who read it."""
+def place(data: Path, url: str, name: str = "") -> Path:
+    """Where what an address gives is kept below the data folder, once for all who read it.
+
+    An archive is called after its address, another file `name`.
+    """
     parts = urlsplit(url)
     # no part of an address leads upwards in ours
     path = [part for part in PurePosixPath(parts.path.lstrip("/")).parts if part != ".."]
     named = [quote(part, safe="") for part in path] or ["archive"]
     query = f"-{quote(parts.query, safe='')}" if parts.query else ""
     *folders, last = [quote(parts.netloc, safe=""), *named]
+    if name:
+        return data.joinpath("archives", *folders, f"{last}{query}", name)
     return data.joinpath("archives", *folders, f"{last.removesuffix('.zip')}{query}.zip")
+
+
+def link(kept: Path, path: Path) -> None:
+    """Let a kept file appear at `path`, too.
+
+    Snakemake takes away the output of a job that is to run again: of a transfer of hours that is a
+    name only.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    try:
+        path.hardlink_to(kept)
+    except OSError:  # another disk, or one that has no hard links
+        path.symlink_to(kept.absolute())
 
 
 def fetch(

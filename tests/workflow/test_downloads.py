@@ -119,19 +119,22 @@ def test_a_file_that_is_not_the_pinned_one_stops_its_rule(server, tmp_path):
     url, folder = server
     commit = "12345678" * 5
     names = ["sentiment-train", "sentiment-dev", "sentiment-test"]
+    parts = ", ".join([*(f"{name}: SST/{name}" for name in names), "more: folder/"])
 
     def serve(**texts):
         with zipfile.ZipFile(folder / "data.zip", "w") as archive:
             for name in names:
                 archive.writestr(f"name-{commit}/SST/{name}", texts.get(name[10:], "so \t1\n"))
+            archive.writestr(f"name-{commit}/folder/so", "so \t1\n")
 
     (tmp_path / "project").mkdir()
     made = project(tmp_path / "project")
     (tmp_path / "so").write_text("so \t1\n")
-    blobs = {f"SST/{name}": pins.blob(tmp_path / "so") for name in names}
+    blobs = {
+        path: pins.blob(tmp_path / "so") for path in [*(f"SST/{n}" for n in names), "folder/so"]
+    }
     pins.write_pins(made.folder / "pins.tsv", [pins.Tree(f"owner/name@{commit}", blobs)])
     made.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
-    parts = ", ".join(f"{name}: SST/{name}" for name in names)
     made.edit(
         "config/embedded.yaml",
         "  sst2: {access: absent}\n",
@@ -151,7 +154,7 @@ def test_a_file_that_is_not_the_pinned_one_stops_its_rule(server, tmp_path):
     right = made.run("--", *wanted)
     assert right.returncode == 0, right.stdout
     code, told = verified(made)
-    assert (code, told.splitlines()[-1].split()) == (0, ["all", "4", "4", "0", "0", "0"])
+    assert (code, told.splitlines()[-1].split()) == (0, ["all", "5", "5", "0", "0", "0"])
     (made.folder / "data/sst2/sentiment-dev").write_text("so \t0\n")
     code, told = verified(made)
     assert code == 1

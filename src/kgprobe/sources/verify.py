@@ -28,6 +28,8 @@ from kgprobe.sources.dumps.released import place
 from kgprobe.sources.sparql.canonical import read_terms, row_hash
 from kgprobe.sources.sparql.snapshots import META, RESULT
 
+#: What Snakemake puts into each folder that a rule makes.
+STAMP = ".snakemake_timestamp"
 COUNTS = ("files", "checked", "wrong", "unpinned", "absent")
 
 
@@ -106,7 +108,8 @@ def released(what: str, folder: Path, archive: Archive, tree: Tree | None) -> Fo
     found = Found(f"{what} {', '.join(archive.parts)}")
     for target, wanted in archive.parts.items():
         top = folder / target
-        there = {top} if top.is_file() else {p for p in top.rglob("*") if p.is_file()}
+        below_top = {p for p in top.rglob("*") if p.is_file() and p.name != STAMP}
+        there = {top} if top.is_file() else below_top
         if tree is None:
             found.unpinned += len(there)
             continue

@@ -1,5 +1,6 @@
 # Each target does its own set-up: a virtual environment in .venv with the pinned packages.
 #   make run    the embedded world end to end, then the headline numbers and the path of the report
+#   make verify checks data/: is each downloaded file what it should be? CONFIG as in make run
 #   make test   every test
 #   make replay the full rebuild, from nothing to the report, against an imitation of the public services
 #   make lint   formatting, lint, types, and whether what is made from settings.py is up to date
@@ -23,10 +24,10 @@ unexport PYTHONDONTWRITEBYTECODE
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_PROGRESS_BARS := 1
 
-.PHONY: run test replay bench mutate lint docs measured readme setup clean help
+.PHONY: run verify test replay bench mutate lint docs measured readme setup clean help
 
 help:
-	@sed -n '2,9p' Makefile
+	@sed -n '2,10p' Makefile
 
 # constraints.txt pins what the pinned packages pull in
 $(STAMP): pyproject.toml constraints.txt
@@ -42,6 +43,9 @@ run: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
 	@name=$$($(BIN)/python -m kgprobe.config name $(CONFIG)); \
 	  $(BIN)/python -m kgprobe.tables.report.headline results/$$name/tables results/$$name/report/index.html
+
+verify: $(STAMP)
+	$(BIN)/python -m kgprobe.sources.verify $(CONFIG)
 
 test: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST)

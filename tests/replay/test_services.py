@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 import requests
 
-from kgprobe.sources.dumps.download import DownloadError, download, opened
+from kgprobe.sources.dumps.archives import opened
+from kgprobe.sources.dumps.download import DownloadError, download
 from kgprobe.sources.sparql.endpoint import Endpoint, read_endpoints
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import Relations
@@ -69,10 +70,16 @@ def test_archives_come_by_a_redirect_in_chunks(replay, real_data, tmp_path):
         download(GITHUB.replace("ace91fd", "0000000"), tmp_path / "no.zip", agent=AGENT)
 
 
-def test_the_firewall_s_page_is_no_archive(replay):
-    answer = requests.get(f"https://figshare.com/ndownloader/files/{TREX_FILE}", timeout=5)
+def test_the_firewall_s_page_is_no_archive(replay, tmp_path):
+    walled = f"https://figshare.com/ndownloader/files/{TREX_FILE}"
+    answer = requests.get(walled, timeout=5)
     assert (answer.status_code, answer.content) == (202, b"")
     assert requests.get(GITHUB, timeout=5).content == CHALLENGE, "a library's own name is no name"
+    with pytest.raises(DownloadError, match="status 202 Accepted, an empty body"):
+        download(walled, tmp_path / "TREx.zip", agent=AGENT)
+    with pytest.raises(DownloadError, match=r"Human Verification.*Content-Type text/html"):
+        download(GITHUB, tmp_path / "BEAR.zip", agent="python-requests/2")
+    assert {path.suffix for path in tmp_path.iterdir()} == {".lock"}
 
 
 def test_a_download_goes_on_where_it_broke_off(replay, tmp_path):

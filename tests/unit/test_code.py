@@ -305,6 +305,7 @@ TAKEN = {
 TYPES = {name for name, one in vars(kgprobe.settings).items() if isinstance(one, type)} | {
     "ATTRIBUTES",
     "LANGUAGES",
+    "RELEASED",
     "hints",
     "typed",
 }

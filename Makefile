@@ -1,9 +1,11 @@
 # Each target does its own set-up: a virtual environment in .venv with the pinned packages.
 #   make run    the embedded world end to end, then the headline numbers and the path of the report
 #   make plan   what a run costs before it begins: jobs, downloads, disk, requests, hours (CONFIG=...)
+#   make verify checks data/: is each downloaded file what it should be? CONFIG as in make run
 #   make test   every test
+#   make replay the full rebuild, from nothing to the report, against an imitation of the public services
 #   make lint   formatting, lint, types, and whether what is made from settings.py is up to date
-#   make docs   the JSON schema, config/README.md and config.yaml from settings.py
+#   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md
 #   make readme README.md from docs/README.md.in and resources/measured; make measured RUN=NAME first
 #   make bench  measurements against peers, written to results/perf
 #   make mutate does a test notice each small change of the attributes and the metrics? (half an hour)
@@ -23,10 +25,10 @@ unexport PYTHONDONTWRITEBYTECODE
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_PROGRESS_BARS := 1
 
-.PHONY: run plan test bench mutate lint docs measured readme setup clean help
+.PHONY: run plan verify test replay bench mutate lint docs measured readme setup clean help
 
 help:
-	@sed -n '2,9p' Makefile
+	@sed -n '2,11p' Makefile
 
 # constraints.txt pins what the pinned packages pull in
 $(STAMP): pyproject.toml constraints.txt
@@ -46,11 +48,18 @@ run: $(STAMP)
 plan: $(STAMP)
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m kgprobe.plan $(CONFIG)
 
+verify: $(STAMP)
+	$(BIN)/python -m kgprobe.sources.verify $(CONFIG)
+
 test: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST)
 
 bench: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m perf.run
+
+# the real data that the services of the replay are made of lie in KGPROBE_DATA, ../shared/data without it
+replay: $(STAMP)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.replay $(REPLAY)
 
 mutate: $(STAMP)
 	$(BIN)/python -m tests.mutation $(MUTATE)
@@ -65,6 +74,7 @@ lint: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m kgprobe.config write
+	$(BIN)/python -m tests.replay.documented
 
 measured: $(STAMP)
 	$(BIN)/python -m perf.readme measured $(RUN) $(COMMAND)

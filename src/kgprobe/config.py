@@ -78,6 +78,16 @@ def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Setting
     return typed(Settings, config, Settings())
 
 
+def load(files: Sequence[str | Path]) -> Settings:
+    """The settings of files laid over each other key by key, the last one on top."""
+    from snakemake.utils import update_config
+
+    config: dict[str, Any] = {}
+    for path in files:
+        update_config(config, yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {})
+    return read(config, files)
+
+
 def _unnamed(config: Mapping[str, Any], files: Sequence[str | Path]) -> Iterator[str]:
     """A line where nobody named the run, or where files laid over the first one would write into
     its run."""
@@ -328,7 +338,9 @@ def _lines(section: Any, depth: int) -> Iterator[str]:
 def _flow(value: Any) -> str:
     """A value in one line of YAML, quoted only where it must be."""
     if is_dataclass(value) and not isinstance(value, type):
-        value = {f.name: getattr(value, f.name) for f in fields(value)}
+        # in a list, keys that are as they would be anyway say nothing
+        given = [(f, getattr(value, f.name)) for f in fields(value)]
+        value = {f.name: one for f, one in given if one != f.default}
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_flow(key)}: {_flow(one)}" for key, one in value.items()) + "}"
     if isinstance(value, tuple):

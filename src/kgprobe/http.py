@@ -9,9 +9,9 @@ and 429.
 
 import contextlib
 import importlib.metadata
-import math
 import os
 import random
+import re
 import socket
 import threading
 import zlib
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import requests
 import urllib3
@@ -31,8 +31,14 @@ T = TypeVar("T")
 BLOCK = 1 << 16
 #: Addresses that one request is sent on to.
 HOPS = 10
+#: Headers that no other host gets.
+SECRET = {"authorization", "cookie"}
 #: Seconds: the longest Retry-After that bulk transfers wait for, and the wait of a 429 without one.
 LONGEST_WAIT, UNNAMED_WAIT = 3600.0, 60.0
+#: Seconds: ten years; a Retry-After beyond it means no more than that, and still leads to a date.
+FOREVER = 315_360_000.0
+#: What an address may be sent on to: encryption is never left, and no file or program is opened.
+ONWARDS = {"https": {"https"}, "http": {"http", "https"}}
 
 
 @dataclass(frozen=True)
@@ -108,9 +114,10 @@ class Line(requests.Session):
     ) -> Iterator[requests.Response]:
         """An answer of any status; its body is read inside the `with`, before the deadline.
 
-        `options` are those of requests. A POST that is redirected stays a POST, and never leaves
-        encryption: then the redirect is the answer. Raises NoAnswerError, also for what breaks
-        while the body is read.
+        `options` are those of requests. A POST that is redirected stays a POST. What is sent on
+        from https to anything else, or to a scheme that is not HTTP, is not followed: then the
+        redirect is the answer (`sent_astray`). Raises NoAnswerError, also for what breaks while
+        the body is read.
         """
         with _Deadline(self, patience.whole) as deadline:
             try:
@@ -121,28 +128,53 @@ class Line(requests.Session):
             if deadline.error:  # the body ended because its socket was closed
                 raise deadline.error
 
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Nowhere: requests looks ahead even where it shall not follow, and fails at no address."""
+
     def _sent(
         self, method: str, url: str, timeout: tuple[float, float], options: dict[str, Any]
     ) -> requests.Response:
         follow = options.pop("allow_redirects", True)
         for _ in range(HOPS):
+            # requests would follow from https to http
             answer = self.request(
-                method,
-                url,
-                stream=True,
-                timeout=timeout,
-                allow_redirects=follow and method != "POST",
-                **options,
+                method, url, stream=True, timeout=timeout, allow_redirects=False, **options
             )
-            target = self.get_redirect_target(answer) if follow else None
-            if target is None:
-                return answer
-            target = urljoin(answer.url, target)
-            if url.startswith("https:") and not target.startswith("https:"):
+            target = redirect(answer) if follow else None
+            if target is None or sent_astray(answer):
                 return answer
             answer.close()
+            if urlsplit(target).netloc != urlsplit(url).netloc:
+                # a key is for the host that it was given for
+                options.pop("auth", None)
+                headers = dict(options.get("headers") or {})
+                options["headers"] = {k: v for k, v in headers.items() if k.lower() not in SECRET}
             url = target
         raise requests.TooManyRedirects(f"sent on more than {HOPS} times")
+
+
+def redirect(answer: requests.Response) -> str | None:
+    """The whole address that an answer sends on to, if it does."""
+    if not answer.is_redirect:
+        return None
+    # headers are read as Latin-1; addresses in them are UTF-8
+    target = answer.headers["Location"].encode("latin1", "replace").decode("utf-8", "replace")
+    with contextlib.suppress(ValueError):  # what is no address stays as it is
+        return urljoin(answer.url, target)
+    return str(target)
+
+
+def sent_astray(answer: requests.Response) -> str:
+    """In words, where an answer sends on to if that is not followed; nothing for all others."""
+    target = redirect(answer)
+    if target is None:
+        return ""
+    here, there = urlsplit(answer.url).scheme, ""
+    with contextlib.suppress(ValueError):
+        there = urlsplit(target).scheme
+    if there in ONWARDS[here]:
+        return ""
+    return f"sent on from {here} to {target}; only {' or '.join(sorted(ONWARDS[here]))} is followed"
 
 
 class _Adapter(HTTPAdapter):
@@ -233,14 +265,14 @@ def _innermost(error: BaseException) -> BaseException:
 def retry_after(header: str | None, status: int, now: float) -> float | None:
     """Seconds that an answer asks to wait, by a number or an HTTP date (`now` in seconds UTC).
 
-    A header that is neither is as none. Without one a 429 means a minute, others say nothing.
+    A header that is neither, or a number below 0, is as none; ten years stand for whatever is more.
+    Without one a 429 means a minute, others say nothing.
     """
     header = (header or "").strip()
-    with contextlib.suppress(ValueError):
-        if not math.isnan(seconds := float(header)):
-            return max(seconds, 0.0)
-    with contextlib.suppress(ValueError):
-        return max(parsedate_to_datetime(header).timestamp() - now, 0.0)
+    if re.fullmatch(r"[0-9]+(\.[0-9]*)?", header):
+        return min(float(header), FOREVER)
+    with contextlib.suppress(ValueError, OverflowError):
+        return min(max(parsedate_to_datetime(header).timestamp() - now, 0.0), FOREVER)
     return UNNAMED_WAIT if status == 429 else None
 
 

@@ -155,6 +155,28 @@ class Triples:
 
 
 @dataclass(frozen=True)
+class Downloads:
+    """Bounds of every download; what arrived within them stays, and the next run goes on there."""
+
+    hours: Positive = 24.0
+    """the longest that one file may take in one run"""
+    stall: Positive = 60.0
+    """seconds without a byte after which a connection is given up and begun again"""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What the publisher says that a file's sums are; null where nothing is published."""
+
+    md5: Annotated[str, Pattern("^[0-9a-fA-F]{32}$", "32 hexadecimal digits")] | None = None
+    """as figshare and Zenodo give it"""
+    sha1: Annotated[str, Pattern("^[0-9a-fA-F]{40}$", "40 hexadecimal digits")] | None = None
+    """as Wikimedia's lists give it"""
+    sha256: Annotated[str, Pattern("^[0-9a-fA-F]{64}$", "64 hexadecimal digits")] | None = None
+    """as DBpedia's Databus gives it"""
+
+
+@dataclass(frozen=True)
 class Trex:
     """T-REx, the alignments of Wikipedia and Wikidata (KG attributes, section 2)."""
 
@@ -164,21 +186,14 @@ class Trex:
     path: str = "data/trex/TREx.zip"
     """file or folder"""
     url: Url = _FIGSHARE
-    """what is downloaded"""
+    """what is downloaded; it is kept below `data`/archives, and `path` is another name of it"""
+    sums: Sums = Sums()
+    """sums of it that are published: figshare shows an MD5 on the file's page; we could not look it
+    up, so none is checked until it is written here"""
+    max_bytes: Count = 10_000_000_000
+    """the most that is downloaded; the file has 4.3 to 4.4 GB"""
     max_bad: Share = 0.001
     """share of rejected documents above which a file fails; 1 keeps whatever can be read"""
-
-
-@dataclass(frozen=True)
-class Released:
-    """A released data set in one archive."""
-
-    access: Literal["live", "local"] = "live"
-    """`live`: downloads `url`; `local`: what lies in `folder`"""
-    folder: str = ""
-    """where its parts lie"""
-    url: Url = f"{_GITHUB}/lm-pub-quiz/BEAR/archive/ace91fd.zip"
-    """zip archive"""
 
 
 @dataclass(frozen=True)
@@ -186,22 +201,37 @@ class Archive:
     """A zip archive, and what of it is kept."""
 
     url: Url
-    """address of the zip file"""
+    """address of the zip file; it is kept once below `data`/archives, for all who read it"""
     parts: Annotated[dict[str, Annotated[str, Pattern(".", "a path")]], Length(1)]
-    """name in the folder: path in the archive"""
+    """name in the folder: path in the archive, with / at its end for a folder"""
+    tree: Annotated[str, Pattern("^([^@]+@.+)?$", "owner/name@commit")] = ""
+    """the commit that resources/pins.tsv lists the files of, each checked before it is used; empty:
+    the one in an address of GitHub's. What has no pins is told, and used"""
+    sums: Sums = Sums()
+    """sums of it that are published; none for archives that hosts pack anew, as GitHub does"""
+    max_bytes: Count = 1_000_000_000
+    """the most that is downloaded"""
 
 
 @dataclass(frozen=True)
-class Parts:
-    """A data set that is put together from parts of archives (AutoPrompt, sections 3 to 6)."""
+class Released:
+    """A released data set, parts of archives."""
 
-    access: Literal["live", "local", "absent"] = "live"
-    """`live`: downloads `archives`; `local`: what lies in `folder`; `absent`: benchmarks of it are
-    refused"""
+    access: Literal["live", "local"] = "live"
+    """`live`: downloads `archives`; `local`: what lies in `folder`"""
     folder: str = ""
     """where its parts lie"""
     archives: tuple[Archive, ...] = ()
     """archives to download"""
+
+
+@dataclass(frozen=True)
+class Parts(Released):
+    """A data set that is put together from parts of archives (AutoPrompt, sections 3 to 6)."""
+
+    access: Literal["live", "local", "absent"] = "live"  # type: ignore[assignment]
+    """`live`: downloads `archives`; `local`: what lies in `folder`; `absent`: benchmarks of it are
+    refused"""
 
 
 @dataclass(frozen=True)
@@ -215,9 +245,12 @@ class Dump:
     file: str = ""
     """the dump; needed where access is local or live"""
     url: Url | None = None
-    """what is downloaded; needed where access is live"""
-    sha256: Annotated[str, Pattern("^[0-9a-f]{64}$", "64 hexadecimal digits")] | None = None
-    """sum of the file, where one is published"""
+    """what is downloaded; needed where access is live. It is kept below `data`/archives, and `file`
+    is another name of it"""
+    sums: Sums = Sums()
+    """sums of the file, where they are published"""
+    max_bytes: Count = 400_000_000_000
+    """the most that is downloaded; Wikidata's largest dumps have about 150 GB"""
     snapshot: Snapshot | None = None
     """name of the version; needed where access is live"""
     relations: tuple[str, ...] | None = None
@@ -230,9 +263,29 @@ class Dump:
             raise ValueError(f"{', '.join(missing)} missing, needed where access is {self.access}")
 
 
+#: The data sets that are parts of archives.
+RELEASED = ("bear", "ontoprobe", "lama", "trex_sentences", "sst2", "sick")
 _SENTIMENT = f"{_GITHUB}/yan-soares/research_embeddings_fine_tuning/archive/" + (
     "045c5e94572a60c6bd7173e152c897f6b694c5a8.zip"
 )
+
+
+def _bear() -> Released:
+    """relation_info.json came with ace91fd; the data are those of 725b4e3, the first commit."""
+    url = f"{_GITHUB}/lm-pub-quiz/BEAR/archive/ace91fd.zip"
+    parts = {"BEAR": "BEAR/", "BEAR-big": "BEAR-big/", "relation_info.json": "relation_info.json"}
+    return Released(folder="data/bear/ace91fd", archives=(Archive(url, parts),))
+
+
+def _ontoprobe() -> Released:
+    """There is a folder of scripts called memorizing, too."""
+    url = f"{_GITHUB}/vickywu1022/OntoProbe-PLMs/archive/cc95300.zip"
+    parts = {
+        "ontology": "data/ontology/",
+        "memorizing": "data/memorizing/",
+        "gpt/reasoning": "test-gpt/data-gpt/reasoning/",
+    }
+    return Released(folder="data/ontoprobe/cc95300", archives=(Archive(url, parts),))
 
 
 def _lama() -> Parts:
@@ -245,19 +298,19 @@ def _lama() -> Parts:
     return Parts(
         folder="data/lama",
         archives=(
-            Archive(soft, {"trex_original": "db/trex_original", "trex_extend": "db/trex_extend"}),
+            Archive(soft, {"trex_original": "db/trex_original/", "trex_extend": "db/trex_extend/"}),
             Archive(
                 f"{_GITHUB}/princeton-nlp/OptiPrompt/archive/9450bc9.zip",
-                {name: f"{where}/{path}".rstrip("/") for name, path in known.items()},
+                {name: f"{where}/{path}" for name, path in known.items()},
             ),
             Archive(
                 f"{_GITHUB}/taylorshin/LAMA/archive/66481b7.zip",
-                {f"vocab/{name}": name for name in words},
+                {f"vocab/{name}": f"pre-trained_language_models/{name}" for name in words},
             ),
-            Archive(f"{_GITHUB}/jzbjyb/LPAQA/archive/3204221.zip", {"lpaqa": "prompt"}),
+            Archive(f"{_GITHUB}/jzbjyb/LPAQA/archive/3204221.zip", {"lpaqa": "prompt/"}),
             Archive(
                 f"{_GITHUB}/ucinlp/autoprompt/archive/d637675.zip",
-                {"autoprompt_published": "prompts"},
+                {"autoprompt_published": "prompts/"},
             ),
         ),
     )
@@ -266,19 +319,20 @@ def _lama() -> Parts:
 def _sentences() -> Parts:
     url = f"{_GITHUB}/ucinlp/autoprompt/archive/965e0909badb1ade47a6fd3c05dad4615355e2e8.zip"
     return Parts(
-        folder="data/trex_sentences", archives=(Archive(url, {"TREx_all": "data/TREx_all"}),)
+        folder="data/trex_sentences", archives=(Archive(url, {"TREx_all": "data/TREx_all/"}),)
     )
 
 
 def _sst2() -> Parts:
     names = [f"sentiment-{split}" for split in ("train", "dev", "test")]
-    parts = {name: f"SST/binary/{name}" for name in names}
+    # beside it lies SST/fine with files of the same names and five classes
+    parts = {name: f"data/downstream/SST/binary/{name}" for name in names}
     return Parts(folder="data/sst2", archives=(Archive(_SENTIMENT, parts),))
 
 
 def _sick() -> Parts:
     names = ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
-    parts = {name: name for name in names}
+    parts = {name: f"data/downstream/SICK/{name}" for name in names}
     return Parts(folder="data/sick", archives=(Archive(_SENTIMENT, parts),))
 
 
@@ -297,6 +351,14 @@ class Sources:
 
     endpoints: str = "resources/endpoints.tsv"
     """table of the public endpoints and of the limits that are kept towards them"""
+    pins: str = "resources/pins.tsv"
+    """table of the files that are read of fixed commits: tree, path, git blob id or why there is
+    none; `python -m kgprobe.sources.pinning` makes it"""
+    cut: bool = False
+    """whether archives may lack files that are pinned; they are named and counted then. For tests
+    against archives that were cut"""
+    downloads: Downloads = Downloads()
+    """how long a download may take"""
     wikidata: Wikidata = Wikidata()
     """facts, and one half of the ontology"""
     dbpedia: Dbpedia = Dbpedia()
@@ -305,13 +367,10 @@ class Sources:
     """a graph as one table, for `attributes.graph: triples`"""
     trex: Trex = Trex()
     """T-REx, for `attributes.graph: trex`"""
-    bear: Released = Released(folder="data/bear/ace91fd")
+    bear: Released = field(default_factory=_bear)
     """where `BEAR/` and `BEAR-big/` lie: the data of 725b4e3, which lm-pub-quiz downloads, and
     relation_info.json"""
-    ontoprobe: Released = Released(
-        folder="data/ontoprobe/cc95300",
-        url=f"{_GITHUB}/vickywu1022/OntoProbe-PLMs/archive/cc95300.zip",
-    )
+    ontoprobe: Released = field(default_factory=_ontoprobe)
     """the released ontology and tasks"""
     lama: Parts = field(default_factory=_lama)
     """LAMA's facts, words and templates, which searched prompts are tried on"""
@@ -391,7 +450,7 @@ class Soft:
     tuning: Count | None = None
     """epochs of the conjunctions; null for `epochs`"""
     rows: Count | None = None
-    """most test rows of each rule; null for all"""
+    """most test rows of each task and of each rule; null for all"""
 
 
 RunName = Annotated[str, Pattern("^[a-z][a-z0-9_ ]*$", "small letters, digits, _ and blanks")]
@@ -1247,7 +1306,7 @@ class PromptTasks:
 
 @dataclass(frozen=True)
 class Settings:
-    """The whole configuration. Threads and memory are never here: they belong to the profile
+    """The whole configuration. Threads, memory and devices are never here: they belong to the profile
     (profiles/)."""
 
     run: Run = Run()
@@ -1260,10 +1319,6 @@ class Settings:
     languages: Annotated[tuple[Language, ...], Length(1, distinct=True)] = LANGUAGES
     """of labels and aliases, best first: an entity's label is in the first that it has one in.
     Wikidata deletes labels in `en` that equal the one for all languages, `mul`"""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """where models work: `auto`: on an accelerator where there is one; KGPROBE_DEVICE overrides it.
-    Under `cuda` rules ask for `gpu: 1` on machines without one, too: a cluster then finds it.
-    No finished answer is asked again for it; the record of each tells its device"""
     data: Annotated[str, Pattern(".", "a path")] = "data"
     """folder of the raw snapshots; outside results/, so that cleaning results keeps them"""
     sheets: Sheets = Sheets()

@@ -1,9 +1,12 @@
 """The downloader against a real HTTP server that misbehaves over real sockets."""
 
+import hashlib
 import http.server
+import io
 import random
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
@@ -12,7 +15,8 @@ import pytest
 
 from kgprobe.job import sha256
 from kgprobe.sources.dumps import download as module
-from kgprobe.sources.dumps.download import ChecksumMismatchError, DownloadError, download
+from kgprobe.sources.dumps.download import Bounds, ChecksumMismatchError, DownloadError, download
+from kgprobe.sources.dumps.kinds import recorded
 
 BODY = random.Random(0).randbytes(3 << 20)
 AGENT = "kgprobe/test (https://example.org; test@example.org)"
@@ -23,7 +27,8 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.plan: list[str] = []
+        #: a fault in words, or the whole answer in bytes
+        self.plan: list[str | bytes] = []
         self.body, self.etag, self.ranges = BODY, '"one"', True
         self.requests: list[dict[str, str]] = []
 
@@ -42,6 +47,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         server = self.server
         server.requests.append(dict(self.headers))
         fault = server.plan.pop(0) if server.plan else ""
+        if isinstance(fault, bytes):
+            self.wfile.write(fault)
+            self.close_connection = True
+            return
         if fault.startswith("status"):
             self.send_response(int(fault.split()[1]))
             if len(fault.split()) > 2:
@@ -96,7 +105,8 @@ def test_a_file_arrives_whole_with_our_agent(server, tmp_path):
     assert get(server, path) == []
     assert path.read_bytes() == BODY
     assert server.requests[0]["User-Agent"] == AGENT
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["f", "f.lock"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["f", "f.lock", "f.sha256"]
+    assert recorded(path) == (server.url, sha256(path))
     get(server, path)
     assert len(server.requests) == 1
 
@@ -104,7 +114,7 @@ def test_a_file_arrives_whole_with_our_agent(server, tmp_path):
 @pytest.mark.parametrize("cut", [0, 1, 1 << 20, len(BODY) - 1])
 def test_a_cut_transfer_goes_on_where_it_stopped(server, tmp_path, cut):
     server.plan = [f"cut {cut}"]
-    get(server, tmp_path / "f", sha256=None)
+    get(server, tmp_path / "f")
     assert (tmp_path / "f").read_bytes() == BODY
     if cut > module.BLOCK - 1:
         assert server.requests[1]["Range"].startswith("bytes=")
@@ -167,12 +177,242 @@ def test_giving_up_keeps_what_arrived_and_a_later_run_completes(server, tmp_path
     assert (tmp_path / "f").read_bytes() == BODY
 
 
-def test_a_wrong_checksum_or_size_is_kept_as_bad(server, tmp_path):
-    with pytest.raises(ChecksumMismatchError, match=r"Kept as f\.bad"):
-        get(server, tmp_path / "f", sha256="0" * 64)
-    with pytest.raises(ChecksumMismatchError, match="expected sha256 any, 5 bytes"):
-        get(server, tmp_path / "f", size=5)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["f.bad", "f.lock"]
+SUMS = ["md5", "sha1", "sha256"]
+
+
+def answer(body: bytes, *headers: str, status: str = "200 OK") -> bytes:
+    """A whole answer without a length, unless a header gives one."""
+    return "\r\n".join([f"HTTP/1.1 {status}", *headers, "", ""]).encode() + body
+
+
+def chunked(body: bytes, etag: str = '"one"', whole: bool = True) -> bytes:
+    """The same in chunks, as GitHub sends archives; not `whole` ones break off."""
+    end = b"0\r\n\r\n" if whole else b""
+    chunks = b"%x\r\n%s\r\n" % (len(body), body) if body else b""
+    return answer(chunks + end, "Transfer-Encoding: chunked", f"ETag: {etag}")
+
+
+def zipped() -> bytes:
+    """A sound archive that does not pack well."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("top/data.bin", BODY)
+    return stream.getvalue()
+
+
+def left(folder: Path) -> list[str]:
+    """What lies in a folder, locks aside."""
+    return sorted(p.name for p in folder.iterdir() if p.suffix != ".lock")
+
+
+def refused(server: Server, path: Path, *words: str, error=DownloadError, **options) -> str:
+    """The download fails at once, naming address, file and these words, and nothing is kept."""
+    before = len(server.requests)
+    with pytest.raises(error) as caught:
+        get(server, path, **options)
+    said = str(caught.value)
+    for word in (server.url, str(path), "expected", *words):
+        assert word in said, said
+    assert len(server.requests) == before + 1
+    assert left(path.parent) == []
+    return said
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_published_sums_are_checked_and_a_wrong_file_is_removed_and_named(server, tmp_path, name):
+    right = hashlib.new(name, BODY).hexdigest()
+    wrong = "0" * len(right)
+    path = tmp_path / "f"
+    refused(
+        server, path, f"{name} is {right}, expected {wrong}", "has been removed",
+        error=ChecksumMismatchError, sums={name: wrong},
+    )  # fmt: skip
+    get(server, path, sums={name: right.upper(), "sha256": None})
+    path.write_bytes(BODY[:-1] + b"x")
+    get(server, path, sums={name: right})
+    assert path.read_bytes() == BODY, "what was spoilt later is asked for again"
+    refused(server, tmp_path / "a" / "f", "bytes, expected 5", size=5, error=ChecksumMismatchError)
+
+
+PAGE = b"\n<!DOCTYPE html>\n<html><head><title>Human  Verification</title></head></html>"
+
+
+@pytest.mark.parametrize("name", ["TREx.zip", "dump.nt.bz2", "dump.json.gz", "d.nt.zst", "d.nt"])
+@pytest.mark.parametrize("how", ["length", "chunks", "until the end"])
+def test_a_web_page_is_no_file_and_is_not_kept(server, tmp_path, name, how):
+    html, kind = "Content-Type: text/html; charset=utf-8", "Content-Type text/html; charset=utf-8"
+    whole = {
+        "length": answer(PAGE, html, f"Content-Length: {len(PAGE)}"),
+        "chunks": chunked(PAGE).replace(b"\r\n\r\n", f"\r\n{html}\r\n\r\n".encode(), 1),
+        "until the end": answer(PAGE, html),
+    }
+    server.plan = [whole[how]]
+    path = tmp_path / name
+    refused(server, path, "<title>Human Verification</title>", kind, "put the file at")
+
+
+@pytest.mark.parametrize(
+    ("whole", "words"),
+    [
+        (answer(b"", "x-amzn-waf-action: challenge", status="202 Accepted"), "status 202 Accepted"),
+        (answer(PAGE, status="202 Accepted"), "Human Verification"),
+        (answer(b"", status="204 No Content"), "status 204 No Content, an empty body"),
+        (answer(b"", "Content-Length: 0"), "an empty body (Content-Type missing)"),
+        (answer(b""), "an empty body"),
+        (chunked(b""), "an empty body"),
+        (answer(b'{"message": "gone"}', "Content-Type: application/json"), "gone"),
+        (answer(b"<Error>AccessDenied</Error>", status="403 Forbidden"), "AccessDenied"),
+        (answer(BODY, f"Content-Length: {len(BODY)}"), "status 200, begins with"),
+        (
+            answer(b"PK\x03\x04 cut", "Content-Length: 8"),
+            "8 bytes of a zip archive without its end",
+        ),
+    ],
+)
+def test_what_is_no_archive_is_named_and_not_kept(server, tmp_path, whole, words):
+    server.plan = [whole]
+    refused(server, tmp_path / "a.zip", words, "a zip archive")
+
+
+def test_what_was_kept_by_mistake_or_came_from_elsewhere_is_asked_for_again(server, tmp_path):
+    server.body = zipped()
+    path = tmp_path / "a.zip"
+    for spoilt in (PAGE, b"", zipped()[:-30]):
+        path.write_bytes(spoilt)
+        get(server, path)
+        assert path.read_bytes() == server.body
+    before = len(server.requests)
+    get(server, path)
+    assert len(server.requests) == before
+    download(f"{server.url}?of=2024", path, agent=AGENT)
+    assert len(server.requests) == before + 1
+    path.with_name("a.zip.sha256").unlink()
+    get(server, path)
+    assert len(server.requests) == before + 1, "a sound file that was put there by hand is taken"
+
+
+def test_what_is_known_of_a_part_may_be_lost(server, tmp_path):
+    server.plan = [f"cut {1 << 20}", *["status 503"] * 5]
+    with pytest.raises(DownloadError, match="run again"):
+        get(server, tmp_path / "f")
+    (tmp_path / "f.part.json").write_text('{"url": "htt')
+    get(server, tmp_path / "f")
+    assert "Range" not in server.requests[-1]
+    assert (tmp_path / "f").read_bytes() == BODY
+
+
+def test_a_page_in_the_middle_does_not_cost_what_arrived(server, tmp_path):
+    server.plan = [f"cut {1 << 20}", answer(PAGE, status="202 Accepted")]
+    with pytest.raises(DownloadError, match="status 202"):
+        get(server, tmp_path / "f")
+    assert (tmp_path / "f.part").stat().st_size == 1 << 20
+    get(server, tmp_path / "f")
+    assert server.requests[-1]["Range"] == f"bytes={1 << 20}-"
+    assert (tmp_path / "f").read_bytes() == BODY
+
+
+@pytest.mark.parametrize("how", ["chunks", "until the end"])
+@pytest.mark.parametrize("etag", ['"one"', 'W/"one"'])
+def test_a_body_of_unknown_length_that_breaks_off_is_gone_on_with(server, tmp_path, how, etag):
+    """Chunks tell that their end is missing, an archive that its table of contents is."""
+    server.body = zipped()
+    half = server.body[: 2 << 20]
+    server.plan = [
+        chunked(half, etag, whole=False) if how == "chunks" else answer(half, f"ETag: {etag}")
+    ]
+    path = tmp_path / "a.zip"
+    assert len(get(server, path)) == 1
+    assert path.read_bytes() == server.body
+    # a weak validator does not vouch for bytes
+    assert ("Range" in server.requests[1]) == (not etag.startswith("W"))
+
+
+def test_a_part_of_another_file_is_begun_again(server, tmp_path):
+    """A server that knows ranges and not If-Range."""
+    rest = BODY[1 << 20 :]
+    place = f"Content-Range: bytes {1 << 20}-{len(BODY) - 1}/{len(BODY)}"
+    length = f"Content-Length: {len(rest)}"
+    other = answer(rest, place, length, 'ETag: "two"', status="206 Partial Content")
+    longer = other.replace(f"/{len(BODY)}".encode(), b"/9999999").replace(b'"two"', b'"one"')
+    for n, part in enumerate((other, longer)):
+        server.plan = [f"cut {1 << 20}", part]
+        before = len(server.requests)
+        get(server, tmp_path / f"{n}")
+        assert (tmp_path / f"{n}").read_bytes() == BODY
+        asked = ["Range" in request for request in server.requests[before:]]
+        assert asked == [False, True, False]
+
+
+def test_more_bytes_than_allowed_are_refused_announced_or_not(server, tmp_path):
+    bounds = Bounds(max_bytes=1000)
+    refused(
+        server, tmp_path / "f", f"{len(BODY):,} bytes are announced", "at most 1,000",
+        "raise max_bytes", bounds=bounds,
+    )  # fmt: skip
+    server.plan = [chunked(BODY)]
+    refused(server, tmp_path / "f", "more than 1,000 bytes arrived", bounds=bounds)
+    get(server, tmp_path / "f", bounds=Bounds(max_bytes=len(BODY)))
+
+
+def test_a_download_has_an_end_however_its_bytes_drip(server, tmp_path):
+    class Slow(Handler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.send_header("ETag", '"one"')
+            self.end_headers()
+            for _ in range(50):
+                self.wfile.write(b"x")
+                time.sleep(0.05)
+
+    server.RequestHandlerClass = Slow
+    start = time.monotonic()
+    told = r"bytes arrived within 0\.6 s; expected the whole of .*f\. .*sources\.downloads\.hours"
+    with pytest.raises(DownloadError, match=told):
+        get(server, tmp_path / "f", bounds=Bounds(seconds=0.6))
+    assert time.monotonic() - start < 2
+    assert (tmp_path / "f.part").exists()
+
+
+def test_a_connection_that_stalls_is_begun_again(server, tmp_path):
+    class Stalling(Handler):
+        def do_GET(self) -> None:
+            if len(self.server.requests) == 0:
+                self.server.requests.append({})
+                time.sleep(0.8)
+                return
+            super().do_GET()
+
+    server.RequestHandlerClass = Stalling
+    assert len(get(server, tmp_path / "f", bounds=Bounds(stall=0.3))) == 1
+    assert (tmp_path / "f").read_bytes() == BODY
+
+
+@pytest.mark.parametrize("said", ["-5", "soon", "nan", "1e3", "Mon, 99 Foo 2026 00:00:00 GMT", ""])
+def test_a_senseless_wait_is_as_none(server, tmp_path, said):
+    server.plan = [f"status 503 {said}", f"status 429 {said}"]
+    waits = get(server, tmp_path / "f")
+    assert waits[0] <= 2, "our own back-off"
+    assert 60 <= waits[1] <= 62, "a minute, as without one"
+
+
+def test_a_huge_wait_stops_and_says_when_to_come_again(server, tmp_path):
+    date = formatdate(time.time() + 90_000, usegmt=True)
+    for said in ("7200", date, "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT"):
+        server.plan = [f"status 503 {said}"]
+        told = refused(server, tmp_path / "f", "the server asks to wait", "Run again after 20")
+    assert "Run again after 2036" in told or int(told.split("after ")[1][:4]) > 2030
+
+
+def test_redirects_are_followed_over_http_and_to_nothing_else(server, tmp_path):
+    on = answer(b"", f"Location: {server.url}/2", "Content-Length: 0", status="302 Found")
+    server.plan = [on]
+    get(server, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == BODY
+    for target in ("ftp://example.org/f", "file:///etc/passwd", "javascript:x", "http://[bad"):
+        away = answer(b"", f"Location: {target}", "Content-Length: 0", status="302 Found")
+        server.plan = [away]
+        refused(server, tmp_path / "g" / "f", f"sent on from http to {target}", "http or https")
 
 
 def test_two_processes_for_one_file_share_one_download(server, tmp_path):

@@ -2,20 +2,38 @@
 
 import contextlib
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import trustme
 
-from kgprobe.http import Line, NoAnswerError, PassingError, Patience, retried, whole_body
+from kgprobe.http import (
+    Line,
+    NoAnswerError,
+    PassingError,
+    Patience,
+    retried,
+    retry_after,
+    sent_astray,
+    whole_body,
+)
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n"
 QUICK = Patience(connect=1, read=0.5, whole=0.4)
 
 
 @contextlib.contextmanager
-def saying(pieces: list[bytes], pause: float = 0.0, times: int = 1) -> Iterator[str]:
+def saying(
+    pieces: list[bytes],
+    pause: float = 0.0,
+    times: int = 1,
+    context: ssl.SSLContext | None = None,
+    heard: list[bytes] | None = None,
+) -> Iterator[str]:
     """The address of a server that sends `pieces` with pauses between them, then closes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -23,8 +41,12 @@ def saying(pieces: list[bytes], pause: float = 0.0, times: int = 1) -> Iterator[
             for _ in range(times):
                 with contextlib.suppress(OSError):  # the client has gone
                     connection, _ = server.accept()
+                    if context:
+                        connection = context.wrap_socket(connection, server_side=True)
                     with connection:
-                        connection.recv(1 << 16)
+                        asked = connection.recv(1 << 16)
+                        if heard is not None:
+                            heard.append(asked)
                         for piece in pieces:
                             connection.sendall(piece)
                             time.sleep(pause)
@@ -102,3 +124,71 @@ def test_only_what_passes_is_tried_again_and_the_last_error_is_told():
     with pytest.raises(ZeroDivisionError):
         retried(lambda: 1 // 0, 5, wait=lambda *_: 0, sleep=naps.append, before=lambda *_: None)
     assert naps == [1.0, 12.0, 1.0]
+
+
+def sent_on(target: str) -> bytes:
+    """An answer that sends on to another address."""
+    return f"HTTP/1.1 307 On\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()
+
+
+@contextlib.contextmanager
+def secure(pieces: list[bytes], folder: Path) -> Iterator[tuple[str, str]]:
+    """(address, bundle of authorities) of `saying` behind TLS."""
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    bundle = folder / "authority.pem"
+    authority.cert_pem.write_to_path(str(bundle))
+    with saying(pieces, context=context) as url:
+        yield url.replace("http:", "https:"), str(bundle)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_encryption_is_never_left_by_a_redirect(tmp_path, method):
+    """requests alone follows a GET from https to http."""
+    with (
+        saying([HEAD + b"\r\nopen"]) as plain,
+        secure([sent_on(plain)], tmp_path) as (url, bundle),
+        Line() as line,
+        line.opened(method, url, QUICK, verify=bundle) as answer,
+    ):
+        assert answer.status_code == 307
+        assert sent_astray(answer) == f"sent on from https to {plain}; only https is followed"
+    with (
+        secure([HEAD + b"\r\nsafe"], tmp_path) as (url, bundle),
+        saying([sent_on(url)]) as plain,
+        Line() as line,
+        line.opened(method, plain, QUICK, verify=bundle) as answer,
+    ):
+        assert whole_body(answer, 10) == b"safe", "into encryption it is followed"
+
+
+def test_a_key_stays_with_the_host_that_it_is_for():
+    heard: list[bytes] = []
+    with (
+        saying([HEAD + b"\r\nhere"], heard=heard) as other,
+        saying([sent_on(other)], heard=heard) as url,
+        Line() as line,
+        line.opened(
+            "GET", url, QUICK, headers={"Authorization": "Bearer key", "X-Own": "stays"}
+        ) as answer,
+    ):
+        assert whole_body(answer, 10) == b"here"
+    first, second = heard
+    assert b"Bearer key" in first
+    assert b"Bearer key" not in second
+    assert b"X-Own: stays" in second
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("17", 17), ("1.5", 1.5), ("0", 0), ("-3", None), ("nan", None), ("inf", None),
+        ("1e400", None), ("9" * 400, 315_360_000), ("soon", None), ("", None), (None, None),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 315_360_000), ("Mon, 99 Foo 2026 00:00:00 GMT", None),
+        ("Thu, 01 Jan 1970 00:01:30 GMT", 0), ("Mon, 01 Jan 0001 00:00:00 -0000", 0),
+    ],
+)  # fmt: skip
+def test_waits_are_read_as_far_as_they_make_sense(said, seconds):
+    assert retry_after(said, 503, 1e9) == seconds
+    assert retry_after(said, 429, 1e9) == (60 if seconds is None else seconds)

@@ -1,28 +1,41 @@
 """The real archives: all of them unpack, and the full configuration finds its parts in them."""
 
+import shutil
+import subprocess
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kgprobe.benchmarks.bear import released
-from kgprobe.sources.dumps.download import BEAR, ONTOPROBE, opened, unpack, unpack_as
+from kgprobe.settings import RELEASED, Settings
+from kgprobe.sources import pinning
+from kgprobe.sources.dumps import pins
+from kgprobe.sources.dumps.archives import opened
+from kgprobe.sources.dumps.released import unpack
+from tests.conftest import ROOT
 from tests.unit import test_released_archive as imitated
 
 pytestmark = pytest.mark.real
-CONFIG = yaml.safe_load((Path(__file__).parents[2] / "config/config.yaml").read_text())["sources"]
-#: folder of the real data -> section of the config whose parts are the same files
-SAME = {"bear": "bear", "ontoprobe": "ontoprobe", "lama": "lama", "sick": "sick", "sst2": "sst2"}
+PINS = pins.read_pins(ROOT / "resources/pins.tsv")
+#: Pinned files, and how many of them the archives at hand lack.
+PINNED = {
+    "hiaoxui/soft-prompts@eb9047e": (246, 0),
+    "jzbjyb/LPAQA@3204221": (123, 0),
+    "lm-pub-quiz/BEAR@ace91fd": (141, 0),
+    "princeton-nlp/OptiPrompt@9450bc9": (4, 0),
+    "taylorshin/LAMA@66481b7": (2, 0),
+    "ucinlp/autoprompt@965e090": (164, 104),
+    "ucinlp/autoprompt@d637675": (4, 0),
+    "vickywu1022/OntoProbe-PLMs@cc95300": (26, 0),
+    "yan-soares/research_embeddings_fine_tuning@045c5e9": (6, 0),
+}
 
 
-def parts(name):
-    """(archive's file name, name in the folder -> path in the archive) of a live source."""
-    source = CONFIG[name]
-    fixed = {"bear": BEAR, "ontoprobe": ONTOPROBE}.get(name)
-    if fixed:
-        return [(file_of(source["url"]), {Path(part).name: part for part in fixed})]
-    return [(file_of(one["url"]), one["parts"]) for one in source["archives"]]
+def archives(name):
+    """The archives of a data set that the full configuration names."""
+    return getattr(Settings().sources, name).archives
 
 
 def file_of(url):
@@ -36,12 +49,12 @@ def files(folder):
 
 
 def test_every_archive_unpacks_whole(real_data, tmp_path):
-    archives = sorted((real_data / "archives").glob("*.zip"))
-    assert len(archives) >= 10
-    for archive in archives:
+    found = sorted((real_data / "archives").glob("*.zip"))
+    assert len(found) >= 10
+    for archive in found:
         with opened(archive) as zipped:
             (top,) = {name.split("/")[0] for name in zipped.namelist()}
-        unpack(archive, tmp_path, [top])
+        unpack(archive, tmp_path, {top: f"{top}/"})
         with zipfile.ZipFile(archive) as zipped:
             inside = [name for name in zipped.namelist() if not name.endswith("/")]
             assert [str(p) for p in files(tmp_path / top)] == sorted(
@@ -51,13 +64,31 @@ def test_every_archive_unpacks_whole(real_data, tmp_path):
                 assert (tmp_path / name).read_bytes() == zipped.read(name), name
 
 
-@pytest.mark.parametrize("name", [*SAME.values(), "trex_sentences"])
-def test_the_full_configuration_finds_its_parts(real_data, tmp_path, name):
+@pytest.mark.parametrize("name", RELEASED)
+def test_the_full_configuration_finds_its_parts_and_each_file_equals_its_pin(
+    real_data, tmp_path, name
+):
     """The very files that lie loose beside the archives, where they do."""
     compared = 0
-    for archive, wanted in parts(name):
-        made = unpack_as(real_data / "archives" / archive, tmp_path, wanted)
-        assert made == [tmp_path / part for part in wanted]
+    for one in archives(name):
+        tree = pins.chosen(PINS, one.tree, one.url)
+        assert tree is not None
+        archive = real_data / "archives" / file_of(one.url)
+        is_cut = "965e090" in one.url
+        taken = unpack(archive, tmp_path, one.parts, tree, cut=is_cut)
+        assert len(taken.missing) == (104 if is_cut else 0)
+        assert not taken.unpinned
+        assert len(taken.checked) >= 2
+        listed = tmp_path / f"cut-{tree.name.partition('@')[2][:7]}.tsv"
+        lines = listed.read_text().splitlines() if listed.exists() else []
+        assert len(lines) == (105 if is_cut else 0)
+        listed.unlink(missing_ok=True)
+        for part, wanted in one.parts.items():
+            assert (tmp_path / part).is_dir() == wanted.endswith("/")
+        if is_cut:
+            with pytest.raises(pins.PinError, match=r"104 of 164 pinned files .*/P178/"):
+                unpack(archive, tmp_path / "whole", one.parts, tree)
+            assert not (tmp_path / "whole").exists()
     for path in files(tmp_path):
         loose = real_data / name / path
         if loose.is_file():
@@ -68,9 +99,68 @@ def test_the_full_configuration_finds_its_parts(real_data, tmp_path, name):
     assert len(files(tmp_path)) >= (60 if name not in ("sick", "sst2", "ontoprobe") else 3)
 
 
+def test_the_table_of_pins_is_what_archives_show(real_data):
+    """Ids counted from the bytes of the archives: 612 of 716; the rest stands in a public tree."""
+    places = sorted((real_data / "archives").glob("*.zip"))
+    shown = {t.name: t for t in pinning.trees(pinning.archives_of(Settings()), places)}
+    counts = {}
+    for name, tree in shown.items():
+        assert tree.blobs.items() <= PINS[name].blobs.items(), name
+        pinned = len(PINS[name].blobs)
+        counts[f"{name.partition('@')[0]}@{name.partition('@')[2][:7]}"] = (
+            pinned,
+            pinned - len(tree.blobs),
+        )
+    assert counts == PINNED
+    assert sum(len(tree.blobs) for tree in PINS.values()) == 716
+    unpinned = {name: dict(tree.unpinned) for name, tree in PINS.items() if tree.unpinned}
+    assert list(unpinned) == ["figshare@8760241"]
+    assert list(unpinned["figshare@8760241"]) == ["TREx.zip"]
+
+
+def test_ids_are_those_that_git_gives(real_data, tmp_path):
+    if not (git := shutil.which("git")):
+        pytest.skip("no git here")
+    (one,) = archives("sick")
+    tree = pins.chosen(PINS, one.tree, one.url)
+    unpack(real_data / "archives" / file_of(one.url), tmp_path, one.parts, tree)
+    paths = [tmp_path / part for part in one.parts]
+    words = [git, "hash-object", "--no-filters", *map(str, paths)]
+    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    assert told == [pins.blob(path) for path in paths]
+    assert told == [tree.blobs[place] for place in one.parts.values()]
+
+
+def test_the_sentiment_of_sst2_has_two_classes_and_not_five(real_data, tmp_path):
+    """SST/fine lies beside SST/binary, as deep, with files of the same names."""
+    (one,) = archives("sst2")
+    archive = real_data / "archives" / file_of(one.url)
+    with opened(archive) as zipped:
+        both = [name for name in zipped.namelist() if name.endswith("/sentiment-train")]
+    assert len(both) == 2
+    unpack(archive, tmp_path, one.parts, pins.chosen(PINS, one.tree, one.url))
+    rows = {}
+    for split in ("train", "dev", "test"):
+        lines = (tmp_path / f"sentiment-{split}").read_text(encoding="utf-8").splitlines()
+        labels = Counter(line.split("\t")[1].strip() for line in lines)
+        assert set(labels) == {"0", "1"}
+        rows[split] = (len(lines), labels["1"])
+    assert rows == {"train": (67_349, 37_569), "dev": (872, 444), "test": (1_821, 909)}
+
+
+def test_the_first_commit_of_bear_lacks_what_is_read(real_data, tmp_path):
+    (one,) = archives("bear")
+    with opened(real_data / "archives/BEAR-725b4e3.zip") as zipped:
+        assert not any(name.endswith("/relation_info.json") for name in zipped.namelist())
+    assert "ace91fd" in one.url
+    tree = pins.chosen(PINS, one.tree, one.url)
+    with pytest.raises(pins.PinError, match=r"1 of 141 pinned files .* relation_info\.json"):
+        unpack(real_data / "archives/BEAR-725b4e3.zip", tmp_path, one.parts, tree)
+
+
 def test_what_is_downloaded_of_bear_is_read_with_its_domains(real_data, tmp_path):
-    ((archive, wanted),) = parts("bear")
-    unpack_as(real_data / "archives" / archive, tmp_path, wanted)
+    (one,) = archives("bear")
+    unpack(real_data / "archives" / file_of(one.url), tmp_path, one.parts)
     sets = released.load(tmp_path / "BEAR", instances=2, templates=[0])
     found = released.relations(tmp_path / "BEAR", sets)
     assert found.height == 60
@@ -82,6 +172,6 @@ def test_what_is_downloaded_of_bear_is_read_with_its_domains(real_data, tmp_path
     [("bear", imitated.BEAR_MEMBERS), ("ontoprobe", imitated.ONTOPROBE_MEMBERS)],
 )
 def test_imitated_archives_hold_what_the_real_ones_hold(real_data, name, members):
-    ((archive, _),) = parts(name)
-    with zipfile.ZipFile(real_data / "archives" / archive) as zipped:
+    (one,) = archives(name)
+    with zipfile.ZipFile(real_data / "archives" / file_of(one.url)) as zipped:
         assert set(members) <= set(zipped.namelist())

@@ -12,6 +12,8 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
+from kgprobe.benchmarks.autoprompt.templates import WORDS_SST2
+
 VOCABULARY = 8000
 SPECIALS = ["<pad>", "<s>", "</s>", "<unk>", "<mask>", "<extra_id_0>", "<extra_id_1>"]
 WIDE = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -58,6 +60,7 @@ def words(data: Path) -> Iterator[str]:
             yield f"{fact.get('sub_label', fact.get('sub', ''))} in"
             # whole words: what is answered has to be one token
             yield f" {fact.get('obj_label', fact.get('obj', ''))} ." * 3
+    yield from (f" {word} ." * 100 for words in WORDS_SST2.values() for word in words)
     yield from (data / "sst2").rglob("*dev*").__next__().read_text(encoding="utf-8").splitlines()
 
 

@@ -4,16 +4,18 @@ import json
 import urllib.parse
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import requests
 
-from kgprobe.sources.dumps.download import DownloadError, download, opened
+from kgprobe.sources.dumps.archives import opened
+from kgprobe.sources.dumps.download import DownloadError, download
 from kgprobe.sources.sparql.endpoint import Endpoint, read_endpoints
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import Relations
+from tests.conftest import ROOT
 from tests.contract.conftest import RESOURCES
+from tests.replay import documented
 from tests.replay.downloads import CHALLENGE
 from tests.replay.endpoints import JSON_TYPE
 from tests.replay.world import SERVICES, TREX_FILE, world
@@ -45,6 +47,10 @@ def preset(name: str) -> Endpoint:
     return replace(endpoint, policy=replace(endpoint.policy, interval=0.0))
 
 
+def test_the_page_of_sources_is_the_table():
+    assert documented.PAGE.read_text() == documented.text(), "make docs"
+
+
 def test_an_unknown_host_is_refused_and_noted(replay):
     with pytest.raises(requests.exceptions.ProxyError, match="502"):
         requests.get("https://nowhere.example.org/", timeout=5)
@@ -64,10 +70,16 @@ def test_archives_come_by_a_redirect_in_chunks(replay, real_data, tmp_path):
         download(GITHUB.replace("ace91fd", "0000000"), tmp_path / "no.zip", agent=AGENT)
 
 
-def test_the_firewall_s_page_is_no_archive(replay):
-    answer = requests.get(f"https://figshare.com/ndownloader/files/{TREX_FILE}", timeout=5)
+def test_the_firewall_s_page_is_no_archive(replay, tmp_path):
+    walled = f"https://figshare.com/ndownloader/files/{TREX_FILE}"
+    answer = requests.get(walled, timeout=5)
     assert (answer.status_code, answer.content) == (202, b"")
     assert requests.get(GITHUB, timeout=5).content == CHALLENGE, "a library's own name is no name"
+    with pytest.raises(DownloadError, match="status 202 Accepted, an empty body"):
+        download(walled, tmp_path / "TREx.zip", agent=AGENT)
+    with pytest.raises(DownloadError, match=r"Human Verification.*Content-Type text/html"):
+        download(GITHUB, tmp_path / "BEAR.zip", agent="python-requests/2")
+    assert {path.suffix for path in tmp_path.iterdir()} == {".lock"}
 
 
 def test_a_download_goes_on_where_it_broke_off(replay, tmp_path):
@@ -145,7 +157,7 @@ def test_dbpedia_in_pieces_and_whole(replay, tmp_path):
 def test_the_table_of_sources_names_its_tests_and_every_service(replay):
     hosts = {host for line in SERVICES for host in replay.services if host in line.source}
     assert hosts | {"s3-eu-west-1.amazonaws.com"} == set(replay.services)
-    here = Path(__file__).read_text()
     for line in SERVICES:
-        assert f"def {line.test.split('::')[1]}(" in here
+        place, test = line.test.split("::")
+        assert f"def {test}(" in (ROOT / place).read_text(), line.test
         assert urllib.parse.urlsplit(line.documented.removeprefix("seen; ")).scheme == "https"

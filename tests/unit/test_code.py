@@ -308,6 +308,7 @@ TAKEN = {
 TYPES = {name for name, one in vars(kgprobe.settings).items() if isinstance(one, type)} | {
     "ATTRIBUTES",
     "LANGUAGES",
+    "RELEASED",
     "hints",
     "typed",
 }

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 
@@ -294,6 +295,21 @@ def test_every_kind_of_model_trains_ranks_and_reasons(tmp_path, name):
     )  # fmt: skip
     assert again[0].equals(reasons)
     assert again[1].equals(premises)
+
+
+def test_soft_ranks_of_few_test_rows_are_those_of_all(tmp_path):
+    spec, folder = saved(tmp_path), tmp_path / "prompts"
+    items, candidates = frames.items(), frames.candidates()
+    soft.train(spec, items, candidates, SWITCHES, PLAN, folder, Silent)
+    every = soft.rank(spec, items, candidates, folder, SWITCHES, Silent)[0]
+    few = soft.rank(spec, items, candidates, folder, SWITCHES, Silent, rows=1)[0]
+    roles = dict(items.select("item", "role").iter_rows())
+    tested = [item for item in few["item"].unique() if roles[item] == "test"]
+    assert len(tested) == len(frames.TASKS)
+    assert every.filter(pl.col("item").is_in(few["item"].unique())).equals(few)
+    left_out = set(every["item"]) - set(few["item"])
+    assert left_out
+    assert {roles[item] for item in left_out} == {"test"}
 
 
 def test_the_test_rows_are_limited_and_the_training_rows_are_not():

@@ -2,19 +2,25 @@
 
 import stat
 import zipfile
+from pathlib import Path
 
 import pytest
 
-from kgprobe.sources.dumps.download import (
-    BEAR,
-    ONTOPROBE,
+from kgprobe.settings import Settings
+from kgprobe.sources.dumps.archives import (
+    DEFAULT,
     ArchiveError,
+    DamagedError,
     Limits,
     opened,
     read,
-    unpack,
-    unpack_as,
 )
+from kgprobe.sources.dumps.released import link, place, unpack
+
+#: What is read of BEAR and of OntoProbe.
+BEAR = Settings().sources.bear.archives[0].parts
+ONTOPROBE = Settings().sources.ontoprobe.archives[0].parts
+ONE = {"BEAR": "BEAR/"}
 
 #: Members of the real archives (tests/real/test_released_archives.py looks them up there).
 BEAR_TOP = "BEAR-ace91fd2c568f0814f6264b7f84f1b2b2eb21cea"
@@ -34,6 +40,7 @@ ONTOPROBE_MEMBERS = [
         "data/memorizing/type.jsonl",
         "scripts/memorizing/type.sh",
         "test-gpt/data-gpt/memorizing/type.jsonl",
+        "test-gpt/data-gpt/reasoning/rdfs2-02.jsonl",
     )
 ]
 
@@ -52,12 +59,12 @@ def everything(folder):
     )
 
 
-def refused(path, match, names=("BEAR",), limits=None):
+def refused(path, match, parts=ONE, limits=DEFAULT):
     """The archive is refused in these words, and nothing of it was written anywhere near."""
     target = path.parent / "inner" / "target"
     target.mkdir(parents=True, exist_ok=True)
     with pytest.raises(ArchiveError, match=match) as error:
-        unpack(path, target, names, *([limits] if limits else []))
+        unpack(path, target, parts, limits=limits)
     assert str(path) in str(error.value)
     assert everything(path.parent) == []
 
@@ -74,9 +81,31 @@ def test_the_parts_come_out_from_below_any_folder(tmp_path):
 def test_a_folder_of_the_same_name_is_not_mixed_in(tmp_path):
     path = archive(tmp_path / "a.zip", *ONTOPROBE_MEMBERS)
     unpack(path, tmp_path, ONTOPROBE)
-    assert everything(tmp_path) == ["memorizing/type.jsonl", "ontology/class.json"]
-    with pytest.raises(ArchiveError, match=r"memorizing could be .*/data/.* and .*/scripts/"):
-        unpack(path, tmp_path, ["memorizing"])
+    assert everything(tmp_path) == [
+        "gpt/reasoning/rdfs2-02.jsonl", "memorizing/type.jsonl", "ontology/class.json",
+    ]  # fmt: skip
+    with pytest.raises(ArchiveError, match=r"memorizing/ could be .*/data/.* and .*/scripts/"):
+        unpack(path, tmp_path, {"memorizing": "memorizing/"})
+
+
+def test_a_folder_and_a_file_are_told_apart(tmp_path):
+    path = archive(tmp_path / "a.zip", *BEAR_MEMBERS)
+    with pytest.raises(ArchiveError, match="BEAR is a folder there: write it with / at its end"):
+        unpack(path, tmp_path, {"BEAR": "BEAR"})
+    with pytest.raises(ArchiveError, match=r"README\.md/ is a file there: write it without /"):
+        unpack(path, tmp_path, {"x": "README.md/"})
+    assert everything(tmp_path) == []
+
+
+def test_an_archive_is_kept_by_its_address():
+    found = place(
+        data := Path("data").resolve(), "https://github.com/lm-pub-quiz/BEAR/archive/ace91fd.zip"
+    )
+    assert found == data / "archives/github.com/lm-pub-quiz/BEAR/archive/ace91fd.zip"
+    odd = place(data, "http://127.0.0.1:80/../../../x y/..%2f?id=/7")
+    assert data / "archives" in odd.resolve().parents
+    assert odd != place(data, "http://127.0.0.1:80/../../../x y/..%2f?id=8")
+    assert odd.suffix == ".zip"
 
 
 def test_what_was_there_is_replaced_as_a_whole(tmp_path):
@@ -90,7 +119,7 @@ def test_what_was_there_is_replaced_as_a_whole(tmp_path):
 
 def test_a_missing_part_and_a_damaged_archive_are_named(tmp_path):
     refused(
-        archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl"), r"a\.zip: no BEAR-big in it", names=BEAR
+        archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl"), r"a\.zip: no BEAR-big/ in it", parts=BEAR
     )
     (tmp_path / "b.zip").write_bytes(b"no zip")
     refused(tmp_path / "b.zip", r"b\.zip: not a sound zip archive")
@@ -99,23 +128,24 @@ def test_a_missing_part_and_a_damaged_archive_are_named(tmp_path):
 def test_damage_inside_leaves_nothing_under_a_final_name(tmp_path):
     path = archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl", data="abc" * 1000)
     whole = bytearray(path.read_bytes())
-    for place in (50, 55):  # of the packed bytes: bad blocks, or a wrong checksum
+    for byte in (50, 55):  # of the packed bytes: bad blocks, or a wrong checksum
         damaged = bytearray(whole)
-        damaged[place] ^= 0xFF
+        damaged[byte] ^= 0xFF
         path.write_bytes(damaged)
         with pytest.raises(ArchiveError, match=r"a\.zip"):
-            unpack(path, tmp_path, ["BEAR"])
-        assert not (tmp_path / "BEAR").exists()
+            unpack(path, tmp_path, ONE)
+        assert everything(tmp_path) == []
 
 
 def test_parts_get_names_of_their_own_and_the_place_nearest_to_the_top_counts(tmp_path):
     names = ["top/prompt/mine/P1.jsonl", "top/code/prompt/x.py", "top/a/b.txt", "top/c/a/b.txt"]
-    made = unpack_as(
+    taken = unpack(
         archive(tmp_path / "a.zip", *names),
         tmp_path,
-        {"lpaqa": "prompt", "vocab/words.txt": "a/b.txt"},
+        {"lpaqa": "prompt/", "vocab/words.txt": "a/b.txt"},
     )
-    assert made == [tmp_path / "lpaqa", tmp_path / "vocab/words.txt"]
+    assert taken.unpinned == ("top/a/b.txt", "top/prompt/mine/P1.jsonl")
+    assert not taken.checked
     assert (tmp_path / "lpaqa/mine/P1.jsonl").is_file()
     assert not (tmp_path / "lpaqa/x.py").exists()
     assert (tmp_path / "vocab/words.txt").read_text() == "top/a/b.txt"
@@ -166,7 +196,7 @@ def test_links_and_devices_are_refused_where_they_would_be_unpacked(tmp_path, ki
         zipped.writestr("top/BEAR-big/P36.jsonl", "{}")
     refused(tmp_path / "a.zip", rf"'top/BEAR/odd': {wrong}")
     # repositories hold links; one that is not asked for does no harm
-    unpack(tmp_path / "a.zip", tmp_path, ["BEAR-big"])
+    unpack(tmp_path / "a.zip", tmp_path, {"BEAR-big": "BEAR-big/"})
     assert everything(tmp_path) == ["BEAR-big/P36.jsonl"]
 
 
@@ -188,7 +218,7 @@ def test_too_much_is_refused_by_what_the_archive_declares(tmp_path):
     refused(path, "5 members, more than the 4 allowed", limits=Limits(members=4))
     refused(path, r"P0\.jsonl': 100 bytes, more than the 99", limits=Limits(member=99))
     refused(path, "500 bytes in 5 members, more than the 499", limits=Limits(total=499))
-    unpack(path, tmp_path, ["BEAR"], Limits(members=5, member=100, total=500))
+    unpack(path, tmp_path, ONE, limits=Limits(members=5, member=100, total=500))
     assert len(everything(tmp_path)) == 5
 
 
@@ -203,13 +233,13 @@ def test_bombs_are_refused(tmp_path):
     place = lying.index(b"PK\x01\x02") + 24  # size in the table of contents
     lying[place : place + 4] = (1000).to_bytes(4, "little")
     (tmp_path / "c.zip").write_bytes(lying)
-    with pytest.raises(ArchiveError, match=r"c\.zip: not a sound zip archive .*CRC"):
-        unpack(tmp_path / "c.zip", tmp_path, ["BEAR"])
-    assert all((tmp_path / name).stat().st_size <= 1000 for name in everything(tmp_path))
+    with pytest.raises(DamagedError, match=r"c\.zip: not a sound zip archive .*CRC"):
+        unpack(tmp_path / "c.zip", tmp_path, ONE)
+    assert everything(tmp_path) == []
     # text of a kind packs well, and blanks in a small file do no harm
     lines = b"".join(b'{"sub_id": "Q%d", "obj_id": "Q1"}\n' % n for n in range(100_000))
-    unpack(archive(tmp_path / "d.zip", "BEAR/a", data=lines), tmp_path, ["BEAR"])
-    unpack(archive(tmp_path / "e.zip", "BEAR/a", data=zeros[: 1 << 17]), tmp_path, ["BEAR"])
+    unpack(archive(tmp_path / "d.zip", "BEAR/a", data=lines), tmp_path, ONE)
+    unpack(archive(tmp_path / "e.zip", "BEAR/a", data=zeros[: 1 << 17]), tmp_path, ONE)
 
 
 def test_members_over_each_other_are_a_bomb(tmp_path):
@@ -232,3 +262,21 @@ def test_one_member_is_read_under_the_same_checks(tmp_path):
         with pytest.raises(ArchiveError, match="'in/a': 4,194,304 bytes packed"):
             read(path, zipped, "in/a")
         assert read(path, zipped, "in/a", Limits(ratio=2000)) == bytes(4 << 20)
+
+
+def test_a_kept_file_outlives_the_output_of_a_rule(tmp_path, monkeypatch):
+    url = "https://api.figshare.com/v2/file/download/8760241"
+    kept = place(tmp_path, url, "TREx.zip")
+    assert kept == tmp_path / "archives/api.figshare.com/v2/file/download/8760241/TREx.zip"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("of hours")
+    path = tmp_path / "trex/TREx.zip"
+    for _ in range(2):
+        link(kept, path)
+        assert path.samefile(kept)
+    path.unlink()
+    assert kept.read_text() == "of hours"
+    monkeypatch.setattr(Path, "hardlink_to", lambda *_: Path("/dev/full/x").stat())
+    link(kept, path)
+    assert path.is_symlink()
+    assert path.read_text() == "of hours"

@@ -2,6 +2,8 @@
 
 import functools
 import http.server
+import subprocess
+import sys
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ import polars as pl
 import pytest
 import yaml
 
+from kgprobe.sources.dumps import pins
 from kgprobe.sources.world import build, dumps
 from tests.workflow.project import ROOT
 from tests.workflow.test_runs import project
@@ -34,6 +37,7 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
         archive.writestr("top/data/ontology/class.json", "[]")
         archive.writestr("top/data/memorizing/type.jsonl", "{}")
         archive.writestr("top/scripts/memorizing/type.sh", "exit 1")
+    parts = "{ontology: data/ontology/, memorizing: data/memorizing/}"
     facts = build.load(ROOT / "resources/world")
     (folder / "truthy.nt.bz2").write_bytes(dumps.render_truthy(facts))
     (tmp_path / "project").mkdir()
@@ -43,14 +47,21 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
         "config/embedded.yaml",
         "  ontoprobe:\n    access: local\n  dumps:\n",
         "  ontoprobe:\n    access: live\n    folder: data/onto\n"
-        f"    url: {url}/onto.zip\n  dumps:\n"
+        f"    archives: [{{url: {url}/onto.zip, parts: {parts}}}]\n  dumps:\n"
         "    fetched:\n      access: live\n      form: truthy\n      file: data/fetched.nt.bz2\n"
         f'      url: {url}/truthy.nt.bz2\n      snapshot: "2026-01"\n',
     )
-    parts = ["data/onto/ontology", "data/onto/memorizing"]
-    wanted = [*parts, "results/embedded/sources/fetched/facts.parquet"]
+    wanted = [
+        "data/onto/ontology",
+        "data/onto/memorizing",
+        "results/embedded/sources/fetched/facts.parquet",
+    ]
     result = made.run("--", *wanted)
     assert result.returncode == 0, result.stdout
+    assert (
+        "onto.zip: 2 files unpinned, as this address has no pins: top/data/memorizing"
+        in result.stdout
+    )
     assert (made.folder / "data/onto/ontology/class.json").read_text() == "[]"
     released = made.folder / "data/onto/memorizing"
     assert (released / "type.jsonl").is_file()
@@ -60,6 +71,9 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
     (folder / "truthy.nt.bz2").unlink()
     again = made.run("--", *wanted)
     assert "Nothing to be done" in again.stdout, "what was fetched is not asked for again"
+    forced = made.run("--forcerun", "download_fetched", "--", wanted[2])
+    assert forced.returncode == 0, forced.stdout
+    assert "download_fetched" in forced.stdout, "a dump of hours is checked, not thrown away"
 
 
 def test_parts_of_an_archive_become_a_task(server, tmp_path):
@@ -92,3 +106,56 @@ def test_parts_of_an_archive_become_a_task(server, tmp_path):
     assert examples.height == 6
     counted = pl.read_parquet(made.folder / task / "funnel.parquet")
     assert counted.filter(step="test: examples")["rows_out"].to_list() == [2]
+
+
+def verified(made):
+    """(exit code, what `make verify` says)."""
+    command = [sys.executable, "-m", "kgprobe.sources.verify", "config/embedded.yaml"]
+    done = subprocess.run(command, cwd=made.folder, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_file_that_is_not_the_pinned_one_stops_its_rule(server, tmp_path):
+    url, folder = server
+    commit = "12345678" * 5
+    names = ["sentiment-train", "sentiment-dev", "sentiment-test"]
+    parts = ", ".join([*(f"{name}: SST/{name}" for name in names), "more: folder/"])
+
+    def serve(**texts):
+        with zipfile.ZipFile(folder / "data.zip", "w") as archive:
+            for name in names:
+                archive.writestr(f"name-{commit}/SST/{name}", texts.get(name[10:], "so \t1\n"))
+            archive.writestr(f"name-{commit}/folder/so", "so \t1\n")
+
+    (tmp_path / "project").mkdir()
+    made = project(tmp_path / "project")
+    (tmp_path / "so").write_text("so \t1\n")
+    blobs = {
+        path: pins.blob(tmp_path / "so") for path in [*(f"SST/{n}" for n in names), "folder/so"]
+    }
+    pins.write_pins(made.folder / "pins.tsv", [pins.Tree(f"owner/name@{commit}", blobs)])
+    made.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
+    made.edit(
+        "config/embedded.yaml",
+        "  sst2: {access: absent}\n",
+        "  pins: pins.tsv\n  sst2:\n    access: live\n    folder: data/sst2\n    archives: "
+        f"[{{url: {url}/data.zip, tree: owner/name@1234567, parts: {{{parts}}}}}]\n",
+    )
+    wanted = [f"data/sst2/{name}" for name in names]
+    serve(dev="so \t0\n")
+    wrong = made.run("--", *wanted)
+    assert wrong.returncode
+    said = " ".join(wrong.stdout.split())
+    for part in (f"{url}/data.zip), file SST/sentiment-dev", "git blob id", "the next run asks"):
+        assert part in said
+    assert not list(made.folder.glob("data/sst2/*"))
+    assert verified(made)[0] == 0, "what is absent is not wrong"
+    serve()
+    right = made.run("--", *wanted)
+    assert right.returncode == 0, right.stdout
+    code, told = verified(made)
+    assert (code, told.splitlines()[-1].split()) == (0, ["all", "5", "5", "0", "0", "0"])
+    (made.folder / "data/sst2/sentiment-dev").write_text("so \t0\n")
+    code, told = verified(made)
+    assert code == 1
+    assert "sentiment-dev: git blob id" in told

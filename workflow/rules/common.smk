@@ -197,8 +197,8 @@ def of_model(wildcards):
     return told | {"made": f"{RESULTS}/models"}
 
 
-# jobs read this file, too: the setting comes to each of them, wherever it runs
-DEVICE = os.environ.setdefault("KGPROBE_DEVICE", SETTINGS.device) or "auto"
+#: where models work; a machine's business, and so in no configuration
+DEVICE = os.environ.get("KGPROBE_DEVICE") or "auto"
 if DEVICE not in ("auto", "cpu", "cuda"):
     raise WorkflowError(f"KGPROBE_DEVICE is {DEVICE!r}; legal: auto, cpu, cuda")
 #: bytes of a weight by arithmetic

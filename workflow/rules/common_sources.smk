@@ -1,5 +1,8 @@
 # Questions about sources: how each is had, which dumps there are, what is compared with what.
 
+from kgprobe.settings import RELEASED
+from kgprobe.sources.dumps import pins
+
 EMBEDDED = Wikidata(access="embedded", endpoint="local", snapshot="embedded")
 
 
@@ -26,6 +29,8 @@ def endpoint(source):
 ORIGIN = {"bear": "wikidata", "world": "world"}
 #: OntoProbe set -> its ontology, and the pull whose statements say how well an instance is known
 ONTOLOGIES = {"world": ("world_ontology", "world"), "built": ("ontology", "wikidata")}
+#: the files of fixed commits and their ids
+PINS = pins.read_pins(sheets.located(SETTINGS.sources.pins))
 #: dumps that statements are read from, by name
 DUMPS = SETTINGS.sources.dumps
 #: what an embedded dump of each form is
@@ -73,16 +78,35 @@ def dump_file(wildcards):
     return files([chosen.file])[0] if chosen.access == "local" else chosen.file
 
 
+def archives():
+    """(data set, number) -> an archive that parts of it are fetched from."""
+    sections = {name: getattr(SETTINGS.sources, name) for name in RELEASED}
+    return {
+        (name, number): archive
+        for name, chosen in sections.items()
+        for number, archive in enumerate(chosen.archives)
+        if chosen.access == "live"
+    }
+
+
+def pinned(archive):
+    """The tree that an archive's files are pinned in, if it is."""
+    try:
+        return pins.chosen(PINS, archive.tree, archive.url)
+    except pins.PinError as problem:
+        raise WorkflowError(f"config: archive {archive.url}: {problem}") from None
+
+
 def downloads():
-    """name -> (file, address, sum) of what is fetched: live dumps, and the archive of T-REx."""
+    """name -> (file, address) of what is fetched: live dumps, and the archive of T-REx."""
     found = {
-        name: (dump.file, dump.url, dump.sha256)
+        name: (dump.file, dump.url)
         for name, dump in DUMPS.items()
         if dump.access == "live"
     }
     trex = SETTINGS.sources.trex
     if trex.access == "live":
-        found["trex"] = (trex.path, trex.url, None)
+        found["trex"] = (trex.path, trex.url)
     return found
 
 

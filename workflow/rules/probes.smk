@@ -212,6 +212,7 @@ rule rank_soft:
         code=code("rank_soft"),
         model=of_model,
         switches=switches(),
+        rows=SETTINGS.ontoprobe.soft.rows,
     script:
         "../scripts/rank_soft.py"
 

@@ -3,8 +3,6 @@
 # results/sources/world/{wikidata,dbpedia}.nt and trex/, results/sources/{source}/*.parquet,
 # and the raw snapshots below the data folder.
 
-from kgprobe.sources.dumps.download import BEAR, ONTOPROBE
-
 #: tables of results/sources/{source}/ and the queries that they are read from
 PULLED = {
     "wikidata": [
@@ -276,65 +274,41 @@ rule pull_aliases:
         "../scripts/pull_aliases.py"
 
 
-for name, parts in (("bear", BEAR), ("ontoprobe", ONTOPROBE)):
-    chosen = getattr(SETTINGS.sources, name)
-    if chosen.access == "live":
+for (name, number), archive in archives().items():
 
-        rule:
-            name:
-                f"download_{name}"
-            output:
-                [
-                    path if "." in part else directory(path)
-                    for part in parts
-                    for path in [f"{chosen.folder}/{Path(part).name}"]
-                ],
-            log:
-                f"<logs>/sources/{name}.log",
-            benchmark:
-                f"<logs>/sources/{name}.jsonl"
-            threads: 1
-            params:
-                code=code("download_released"),
-                url=chosen.url,
-                parts=parts,
-                contact=SETTINGS.contact,
-            script:
-                "../scripts/download_released.py"
-
-
-for name in ("lama", "sick", "sst2", "trex_sentences"):
-    chosen = getattr(SETTINGS.sources, name)
-    if chosen.access == "live":
-        for number, archive in enumerate(chosen.archives):
-
-            rule:
-                name:
-                    f"download_{name}_{number}"
-                output:
-                    [
-                        path if "." in part or name == "sst2" else directory(path)
-                        for part in archive.parts
-                        for path in [f"{chosen.folder}/{part}"]
-                    ],
-                log:
-                    f"<logs>/sources/{name}_{number}.log",
-                benchmark:
-                    f"<logs>/sources/{name}_{number}.jsonl"
-                threads: 1
-                resources:
-                    downloads=1,
-                params:
-                    code=code("download_parts"),
-                    url=archive.url,
-                    folder=chosen.folder,
-                    parts=archive.parts,
-                    contact=SETTINGS.contact,
-                script:
-                    "../scripts/download_parts.py"
+    rule:
+        name:
+            f"download_{name}_{number}"
+        output:
+            [
+                directory(path) if place.endswith("/") else path
+                for part, place in archive.parts.items()
+                for path in [f"{getattr(SETTINGS.sources, name).folder}/{part}"]
+            ],
+        log:
+            f"<logs>/sources/{name}_{number}.log",
+        benchmark:
+            f"<logs>/sources/{name}_{number}.jsonl"
+        threads: 1
+        resources:
+            # two connections a host at most
+            downloads=1,
+        params:
+            code=code("download_released"),
+            name=name,
+            number=number,
+            url=archive.url,
+            parts=archive.parts,
+            folder=getattr(SETTINGS.sources, name).folder,
+            data=SETTINGS.data,
+            # its files and their ids; who may be asked for how long changes no file
+            tree=asdict(pinned(archive)) if pinned(archive) else None,
+            cut=SETTINGS.sources.cut,
+        script:
+            "../scripts/download_released.py"
 
 
-for name, (file, url, sha256) in downloads().items():
+for name, (file, url) in downloads().items():
 
     rule:
         name:
@@ -347,12 +321,11 @@ for name, (file, url, sha256) in downloads().items():
             f"<logs>/sources/{name}_download.jsonl"
         threads: 1
         resources:
-            # two connections a host at most
             downloads=1,
         params:
             code=code("download_file"),
+            name=name,
             url=url,
-            sha256=sha256,
-            contact=SETTINGS.contact,
+            data=SETTINGS.data,
         script:
             "../scripts/download_file.py"

@@ -1,12 +1,22 @@
+import sys
+from functools import partial
 from pathlib import Path
 
 from kgprobe.http import user_agent
-from kgprobe.job import job
-from kgprobe.sources.dumps.download import download, unpack
+from kgprobe.job import job, log
+from kgprobe.sources.dumps.download import Bounds, download
+from kgprobe.sources.dumps.pins import Tree
+from kgprobe.sources.dumps.released import fetch, place
 
 with job(snakemake) as run:
-    folder = Path(run.output[0]).parent
-    archive = folder / "archive.zip"
-    agent = user_agent(run.params.url, run.params.contact)
-    run.note(sha256=download(run.params.url, archive, agent=agent))
-    unpack(archive, folder, run.params.parts)
+    asked = run.params
+    archive = run.config["sources"][asked.name]["archives"][asked.number]
+    bounds = Bounds.of(run.config["sources"]["downloads"], archive["max_bytes"])
+    kept, agent = place(Path(asked.data), asked.url), user_agent(asked.url, run.config["contact"])
+    get = partial(download, asked.url, kept, agent=agent, sums=archive["sums"], bounds=bounds)
+    tree = Tree(**asked.tree) if asked.tree else None
+    taken = fetch(get, asked.url, kept, Path(asked.folder), asked.parts, tree, cut=asked.cut)
+    log.info("%s: %s", asked.url, taken.told(tree))
+    if taken.missing or taken.unpinned:
+        print(f"{asked.url}: {taken.told(tree)}", file=sys.stderr)
+    run.note(checked=len(taken.checked), unpinned=taken.unpinned, missing=taken.missing)

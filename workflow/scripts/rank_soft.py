@@ -12,6 +12,7 @@ with job(snakemake) as run:
     candidates = schema.read(run.input.candidates, schema.CANDIDATES)
     folder, spec = Path(run.input.prompts), ModelSpec(**run.params.model)
     switches = typed(Switches, run.params.switches)
-    ranks, curves, record = rank(spec, items, candidates, folder, switches, progress)
+    rows = run.params.rows
+    ranks, curves, record = rank(spec, items, candidates, folder, switches, progress, rows)
     schema.write(ranks, schema.SOFT_RANKS, run.output.ranks, run.provenance(model=record))
     schema.write(curves, schema.SOFT_CURVES, run.output.curves, run.provenance(model=record))

@@ -1,16 +1,15 @@
 """Where a model works: on a processor with one thread, or on an accelerator.
 
-The setting `device` of the configuration, which KGPROBE_DEVICE overrides: `auto` (an accelerator
-where there is one), `cpu`, `cuda`. It is no parameter of a rule: what was answered elsewhere
-stands, and the record of every file of answers tells the device. Its memory bounds the batches
-(`batching.budget_for`).
+KGPROBE_DEVICE says so: `auto` (an accelerator where there is one), `cpu`, `cuda`. It is no parameter
+of a rule: what was answered elsewhere stands, and the record of every file of answers tells the
+device. Its memory bounds the batches (`batching.budget_for`).
 """
 
 import os
 
 import torch
 
-#: the environment variable that takes the setting to the jobs
+#: the environment variable
 VARIABLE = "KGPROBE_DEVICE"
 LEGAL = ("auto", "cpu", "cuda")
 #: threads beside an accelerator: tokenizers and tables, none of which adds floating-point numbers
@@ -22,7 +21,7 @@ class DeviceError(RuntimeError):
 
 
 def chosen(asked: str = "") -> torch.device:
-    """The device that is asked for: `asked`, or the setting.
+    """The device that is asked for: `asked`, or the variable.
 
     Raises DeviceError for unknown names, and for `cuda` where torch sees no such device.
     """
@@ -30,11 +29,11 @@ def chosen(asked: str = "") -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name.partition(":")[0] not in LEGAL:
-        raise DeviceError(f"{VARIABLE} or device: {name!r}; legal: {', '.join(LEGAL)}")
+        raise DeviceError(f"{VARIABLE}: {name!r}; legal: {', '.join(LEGAL)}")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise DeviceError(
-            f"device is {name!r}, but torch {torch.__version__} sees no CUDA device; write `auto` "
-            f"or `cpu` (config, or {VARIABLE}), or ask the cluster for one (`--resources gpu=1`)"
+            f"{VARIABLE} is {name!r}, but torch {torch.__version__} sees no CUDA device; write `auto` "
+            "or `cpu`, or ask the cluster for one (`--resources gpu=1`)"
         )
     return torch.device(name)
 

@@ -20,7 +20,7 @@ from typing import IO, Any, BinaryIO, Literal
 import orjson
 import zstandard
 
-from kgprobe.sources.dumps.download import RATIO
+from kgprobe.sources.dumps.archives import RATIO
 
 ENTITY = b"<http://www.wikidata.org/entity/"
 DIRECT = b"<http://www.wikidata.org/prop/direct/"

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.schema import Contract
-from kgprobe.sources.dumps.download import ArchiveError, opened, read
+from kgprobe.sources.dumps.archives import ArchiveError, opened, read
 from kgprobe.sources.dumps.trex_repair import KNOWN, BrokenFileError, Problems, parse, sound
 
 ENTITY = "http://www.wikidata.org/entity/"

@@ -168,24 +168,30 @@ def rank(
     folder: Path,
     switches: Switches,
     progress: Callable[..., Any],
+    rows: int | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """(SOFT_RANKS of the dev and test rows, SOFT_CURVES, record) of all prompts in a folder.
 
-    Files made for another model and prompts that are too long are told before the model is loaded.
+    `rows` limits the test rows of every task. Files made for another model and prompts that are too
+    long are told before the model is loaded.
     """
     known = prepared(spec, items, candidates, switches)
     found = read_prompts(folder, known)
     check_tasks(known, switches, dict(_sizes(found)), ("dev", "test"))
     loaded, options = ready(spec), known.options
     held = known.items.filter(pl.col("role") != "train")
-    bar = progress(total=held.height * len(found), desc=spec.model, unit="prompt")
+    place = pl.cum_count("item").over("relation", "role")
+    held = held.filter((pl.col("role") == "dev") | (place <= (rows or held.height)))
+    sizes = dict(held["relation"].value_counts().rows())
+    total = sum(sizes.get(str(p.record["task"]), 0) for p in found.values())
+    bar = progress(total=total, desc=spec.model, unit="prompt")
     ranks, curves = [], []
     for path in found:
         prompt = soft.load(path, loaded)
         recipe, task = prompt.record["recipe"], prompt.record["task"]
         own = held.filter(pl.col("relation") == task)
         asked = questions(own, len(prompt.vectors))
-        rows = gold_ranks(
+        ranked = gold_ranks(
             loaded,
             asked,
             options,
@@ -199,13 +205,13 @@ def rank(
         ranks.append(
             pl.DataFrame(
                 {
-                    "item": [asked[q].item for q in rows.question.tolist()],
-                    "gold": rows.gold,
-                    "best": rows.best,
-                    "worst": rows.worst,
-                    "in_order": rows.in_order,
-                    "tokens": rows.tokens,
-                    "score": rows.score,
+                    "item": [asked[q].item for q in ranked.question.tolist()],
+                    "gold": ranked.gold,
+                    "best": ranked.best,
+                    "worst": ranked.worst,
+                    "in_order": ranked.in_order,
+                    "tokens": ranked.tokens,
+                    "score": ranked.score,
                 }
             ).with_columns(template=pl.lit(0), **{k: pl.lit(v) for k, v in key.items()})
         )

@@ -1,0 +1,113 @@
+"""Pins: the git blob id of every file that is read of a fixed commit (resources/pins.tsv).
+
+Bytes of an archive are never pinned, as hosts pack the same commit anew; the id of a file in the
+commit's tree is part of what the commit is. A tree is named owner/name@commit.
+
+    lm-pub-quiz/BEAR@ace91fd2c568...   BEAR/P36.jsonl   7d3c5a...
+    figshare@8760241                   TREx.zip                    no sum is published
+
+`python -m kgprobe.sources.pinning` makes the table.
+"""
+
+import csv
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+COLUMNS = ("tree", "path", "blob", "note")
+ADVICE = (
+    "python -m kgprobe.sources.pinning pins another commit; without pins nothing tells whether "
+    "these are the files that were read before"
+)
+
+
+class PinError(ValueError):
+    """A file is not the pinned one, or pins cannot be read; the message says which and where."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The pinned files of a commit: path -> blob id, and path -> why there is none."""
+
+    name: str
+    blobs: Mapping[str, str] = field(default_factory=dict)
+    unpinned: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> list[str]:
+        """All paths that are listed."""
+        return [*self.blobs, *self.unpinned]
+
+
+def read_pins(path: str | Path) -> dict[str, Tree]:
+    """The trees of a table by name. Raises PinError for a line that is none."""
+    trees: dict[str, Tree] = {}
+    with open(path, encoding="utf-8", newline="") as stream:
+        lines = csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
+        if (head := next(lines, None)) != list(COLUMNS):
+            raise PinError(f"{path}, line 1: {head}, expected the columns {', '.join(COLUMNS)}")
+        for number, line in enumerate(lines, 2):
+            if len(line) != 4 or not _is_pin(*line):
+                raise PinError(
+                    f"{path}, line {number}: {line}; expected a tree owner/name@commit, a path, "
+                    "and 40 hexadecimal digits or a note why there are none"
+                )
+            name, file, blob, note = line
+            tree = trees.setdefault(name, Tree(name, {}, {}))
+            if file in tree.blobs or file in tree.unpinned:
+                raise PinError(f"{path}, line {number}: {file} of {name} is there twice")
+            known: dict[str, str] = tree.blobs if blob else tree.unpinned  # type: ignore[assignment]
+            known[file] = blob or note
+    return trees
+
+
+def _is_pin(tree: str, path: str, blob: str, note: str) -> bool:
+    is_named = "@" in tree and bool(path)
+    return is_named and (re.fullmatch("[0-9a-f]{40}", blob) is not None if blob else bool(note))
+
+
+def write_pins(path: Path, trees: Iterable[Tree]) -> None:
+    """Write a table, sorted by tree and path."""
+    rows = [
+        (tree.name, file, tree.blobs.get(file, ""), tree.unpinned.get(file, ""))
+        for tree in trees
+        for file in tree.paths
+    ]
+    lines = ["\t".join(row) + "\n" for row in [COLUMNS, *sorted(rows)]]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def tree_of(url: str) -> str:
+    """owner/name@commit of an archive's address at GitHub; nothing for other addresses."""
+    parts = urlsplit(url)
+    found = re.fullmatch(r"/([^/]+/[^/]+)/archive/([0-9a-f]{7,40})\.zip", parts.path)
+    return f"{found[1]}@{found[2]}" if found and parts.netloc == "github.com" else ""
+
+
+def chosen(trees: Mapping[str, Tree], tree: str, url: str = "") -> Tree | None:
+    """The tree of that name, or of that address where there is no name; its commit may be short.
+
+    None where an address has no pins. Raises PinError where a name has none, and where a short
+    commit stands for several.
+    """
+    name = tree or tree_of(url)
+    found = [name for name in trees if name == (tree or tree_of(url))] or [
+        full for full in trees if "@" in name and full.startswith(name)
+    ]
+    if len(found) > 1:
+        raise PinError(f"{name} stands for {' and '.join(found)}; write more of the commit")
+    if tree and not found:
+        raise PinError(f"no pins of the tree {tree}; there are {', '.join(trees) or 'none'}")
+    return trees[found[0]] if found else None
+
+
+def blob(path: Path) -> str:
+    """The id that git gives a file: sha1 of its length and its bytes."""
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with open(path, "rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

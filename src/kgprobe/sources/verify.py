@@ -1,0 +1,199 @@
+"""Checks the data folder: is every downloaded file still what it should be?
+
+    python -m kgprobe.sources.verify [CONFIG.yaml ...]
+
+Files of released data sets are compared with their pins, archives and dumps with their kind, the
+published sums and the sum that they had when they came, finished snapshots with the hashes in their
+own meta.json. Nothing is asked of anybody and nothing is changed. Exits 1 where a file is wrong;
+what is absent was not downloaded yet. Configurations are laid over config/config.yaml.
+"""
+
+import gzip
+import hashlib
+import json
+import sys
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe import config, sheets
+from kgprobe.settings import RELEASED, Archive, Settings
+from kgprobe.sources.dumps.archives import below
+from kgprobe.sources.dumps.kinds import recorded, sums_of, wrong_form, wrong_sums
+from kgprobe.sources.dumps.pins import Tree, blob, chosen, read_pins, tree_of
+from kgprobe.sources.dumps.released import place
+from kgprobe.sources.sparql.canonical import read_terms, row_hash
+from kgprobe.sources.sparql.snapshots import META, RESULT
+
+#: What Snakemake puts into each folder that a rule makes.
+STAMP = ".snakemake_timestamp"
+COUNTS = ("files", "checked", "wrong", "unpinned", "absent")
+
+
+@dataclass
+class Found:
+    """What was found of one thing; `problems` names each wrong file, and what to do."""
+
+    what: str
+    checked: int = 0
+    unpinned: int = 0
+    absent: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """In the order of COUNTS; every file is counted in one of the last four."""
+        parts = (self.checked, len(self.problems), self.unpinned, self.absent)
+        return (sum(parts), *parts)
+
+
+def verify(settings: Settings) -> Iterator[Found]:
+    """A row for each archive, its parts and each dump that there should be, and each kept pull."""
+    pins = read_pins(sheets.located(settings.sources.pins))
+    seen = set()
+    for name in RELEASED:
+        section = getattr(settings.sources, name)
+        for archive in section.archives if section.access == "live" else ():
+            path = place(Path(settings.data), archive.url)
+            if path not in seen:
+                called = archive.tree or tree_of(archive.url) or archive.url
+                yield file(f"archive {called}", path, path, asdict(archive.sums))
+            seen.add(path)
+            tree = chosen(pins, archive.tree, archive.url)
+            yield released(f"sources.{name}", Path(section.folder), archive, tree)
+    trex = settings.sources.trex
+    if trex.access == "live":
+        kept = place(Path(settings.data), trex.url, Path(trex.path).name)
+        yield file("sources.trex", Path(trex.path), kept, asdict(trex.sums))
+    for name, dump in settings.sources.dumps.items():
+        if dump.access == "live" and dump.url:
+            kept = place(Path(settings.data), dump.url, Path(dump.file).name)
+            yield file(f"sources.dumps.{name}", Path(dump.file), kept, asdict(dump.sums))
+    # data/SOURCE/SNAPSHOT/QUERY/meta.json: a pull of instances has a query for each class
+    pulls = sorted({meta.parents[1] for meta in Path(settings.data).rglob(META)})
+    for folder in pulls:
+        yield snapshot(folder)
+
+
+def file(what: str, path: Path, kept: Path, sums: Mapping[str, str | None]) -> Found:
+    """A downloaded file, `kept` under another name perhaps, against its kind, the published sums
+    and the one that it came with."""
+    found = Found(what)
+    if not path.is_file():
+        found.absent = 1
+        return found
+    published = {name: one for name, one in sums.items() if one}
+    first = {"sha256": then} if (then := recorded(kept)[1]) else {}
+    now = sums_of(path, {**published, **first})
+    wrong = wrong_form(path) or wrong_sums(now, published)
+    if not wrong and wrong_sums(now, first):
+        wrong = f"{wrong_sums(now, first)} when it came: it was changed since"
+    if wrong:
+        names = sorted({str(path), str(kept)})
+        found.problems.append(
+            f"{path}: {wrong}; remove {' and '.join(names)}, the next run downloads it again"
+        )
+    elif published or first:
+        found.checked = 1
+    else:
+        found.unpinned = 1
+    return found
+
+
+def released(what: str, folder: Path, archive: Archive, tree: Tree | None) -> Found:
+    """The parts of an archive against their pins; without pins they are counted."""
+    found = Found(f"{what} {', '.join(archive.parts)}")
+    for target, wanted in archive.parts.items():
+        top = folder / target
+        below_top = {p for p in top.rglob("*") if p.is_file() and p.name != STAMP}
+        there = {top} if top.is_file() else below_top
+        if tree is None:
+            found.unpinned += len(there)
+            continue
+        for name, rest in below(tree.paths, wanted).items():
+            path = top / rest if rest else top
+            if path not in there:
+                found.absent += 1
+            elif name not in tree.blobs:
+                found.unpinned += 1
+            elif (now := blob(path)) != tree.blobs[name]:
+                found.problems.append(
+                    f"{path}: git blob id {now}, expected {tree.blobs[name]}, pinned for {name} of "
+                    f"{tree.name}; remove {top}, the next run takes it out of the archive again"
+                )
+            else:
+                found.checked += 1
+            there.discard(path)
+        found.problems += [
+            f"{path}: no file of {tree.name}; expected only those that resources/pins.tsv lists "
+            f"below {wanted}. Remove it"
+            for path in sorted(there)
+        ]
+    return found
+
+
+def snapshot(folder: Path) -> Found:
+    """The finished queries of a pull against the hashes in their own records: of each page, and of
+    all rows."""
+    found = Found(f"pull {folder}")
+    for meta in sorted(folder.glob(f"*/{META}")):
+        advice = f"remove {meta.parent}, the next run pulls it again"
+        try:
+            told = json.loads(meta.read_text(encoding="utf-8"))
+            hashes = {f"page-{page['number']:05}.json.gz": page["sha256"] for page in told["pages"]}
+            hashes[RESULT] = told["rows_sha256"]
+        except (ValueError, KeyError, TypeError) as error:
+            found.problems.append(f"{meta}: {type(error).__name__}: {error}; {advice}")
+            continue
+        for name, expected in hashes.items():
+            if (now := _hash(meta.parent / name)) == expected:
+                found.checked += 1
+            else:
+                found.problems.append(f"{meta.parent / name}: {now}, expected {expected}; {advice}")
+    return found
+
+
+def _hash(path: Path) -> str:
+    """The hash of a page's bytes or of a table's rows, or in words why there is none."""
+    try:
+        if path.name == RESULT:
+            return row_hash(read_terms(path))
+        return hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest()
+    except (OSError, EOFError, zlib.error, ValueError, pl.exceptions.PolarsError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def table(rows: Sequence[Found]) -> str:
+    """The rows as aligned text, with their sums below."""
+    lines: list[tuple[str, ...]] = [("what", *COUNTS)]
+    lines += [(row.what, *(f"{n:,}" for n in row.counts)) for row in rows]
+    sums = [sum(row.counts[n] for row in rows) for n in range(len(COUNTS))]
+    lines.append(("all", *(f"{n:,}" for n in sums)))
+    widths = [max(len(line[n]) for line in lines) for n in range(len(COUNTS) + 1)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if n == 0 else cell.rjust(width)
+            for n, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    )
+
+
+def main(words: Sequence[str]) -> int:
+    """Print the table and what is wrong; returns the exit code."""
+    settings = config.load(["config/config.yaml", *words])
+    rows = list(verify(settings))
+    print(table(rows))
+    if not rows:
+        print("this configuration downloads nothing, and no pull is kept")
+    problems = [problem for row in rows for problem in row.problems]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main([word for word in sys.argv[1:] if word != "config/config.yaml"]))

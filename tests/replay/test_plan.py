@@ -1,0 +1,87 @@
+"""The replay's plan is the full configuration's: its rules, its arrows, every kind of row."""
+
+import fnmatch
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from kgprobe.probes import prompt_settings
+from kgprobe.sheets import read_table
+from tests.conftest import ROOT
+
+REPLAY = "config/replay.yaml"
+#: what config/replay.yaml may say besides sizes and thresholds: names, places, sheets, models
+FIXED = ("url", "archives", "endpoint", "access", "snapshot", "statements", "large")
+
+
+def graph(folder, *configs):
+    """(rules, arrows) of the plan, run in an empty folder; jobs that fill are a rule a model."""
+    arguments = ["--cores", "1", "--directory", str(folder), "--rulegraph"]
+    laid = ["--configfile", *(str(ROOT / c) for c in configs)] if configs else []
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), *arguments, *laid],
+        env=os.environ | {"KGPROBE_CONTACT": "test@example.org"},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    names = {
+        number: re.sub("^fill_.*", "fill", name)
+        for number, name in re.findall(r'(\d+)\[label = "([^"\\]+)', done.stdout)
+    }
+    arrows = {(names[a], names[b]) for a, b in re.findall(r"(\d+) -> (\d+)", done.stdout)}
+    return set(names.values()), arrows
+
+
+def test_the_replay_s_plan_has_the_full_one_s_rules_and_arrows(tmp_path):
+    rules, arrows = graph(tmp_path / "full")
+    assert len(rules) > 50
+    assert len(arrows) > 150
+    found, drawn = graph(tmp_path / "replay", REPLAY)
+    assert found == rules
+    assert drawn == arrows
+
+
+def kinds(sheet):
+    """(paper, prompt, method) of every row, patterns of prompts expanded."""
+    prompts = ["templates", "soft", *prompt_settings.PROMPTS]
+    return {
+        (row["paper"], prompt, row["method"])
+        for row in read_table(ROOT / sheet)
+        for pattern in row["prompt"].split(",")
+        for prompt in fnmatch.filter(prompts, pattern)
+    }
+
+
+def test_the_replay_s_sheet_has_every_paper_prompt_and_method_of_the_full_one():
+    full = kinds("config/experiments.tsv")
+    assert len(full) > 30
+    assert kinds("config/experiments.replay.tsv") == full
+
+
+def leaves(section, path=()):
+    """(path, value) of all that a configuration says."""
+    if isinstance(section, dict):
+        for key, value in section.items():
+            yield from leaves(value, (*path, key))
+    else:
+        yield path, section
+
+
+def test_the_replay_changes_no_source():
+    said = dict(leaves(yaml.safe_load((ROOT / REPLAY).read_text())))
+    assert said
+    assert not [path for path in said if path[-1] in FIXED]
+    full = read_table(ROOT / "resources/endpoints.tsv")
+    own = {row["id"]: row for row in read_table(ROOT / "config/endpoints.replay.tsv")}
+    for row in full:
+        if row["id"] in own:
+            assert {**row, "interval": "0"} == {**own[row["id"]], "interval": "0"}
+
+
+@pytest.mark.parametrize("word", ["https://", "http://"])
+def test_no_address_stands_in_the_replay_s_configuration(word):
+    assert word not in (ROOT / REPLAY).read_text()

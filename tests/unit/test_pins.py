@@ -1,0 +1,355 @@
+"""Pins: what the table says, what is compared with it, and what a data folder is checked for."""
+
+import gzip
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kgprobe.settings import Archive, Released, Settings, Sources, Sums, Trex
+from kgprobe.sources import pinning, verify
+from kgprobe.sources.dumps import pins
+from kgprobe.sources.dumps.archives import ArchiveError, DamagedError
+from kgprobe.sources.dumps.kinds import record
+from kgprobe.sources.dumps.pins import PinError, Tree
+from kgprobe.sources.dumps.released import fetch, place, unpack
+from kgprobe.sources.sparql.canonical import row_hash, terms, write_result
+
+COMMIT = "1234567" + "0" * 33
+NAME = f"owner/name@{COMMIT}"
+#: git's own ids: `printf '' | git hash-object --stdin`, `printf 'hello\n' | ...`
+EMPTY, HELLO = (
+    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
+    "ce013625030ba8dba906f756967f9e9ca394464a",
+)
+URL = f"https://github.com/owner/name/archive/{COMMIT[:7]}.zip"
+FILES = {"data/a.txt": "hello\n", "data/deep/b.txt": "", "words.txt": "hello\n"}
+TREE = Tree(NAME, {"data/a.txt": HELLO, "data/deep/b.txt": EMPTY, "words.txt": HELLO})
+PARTS = {"a": "data/", "vocab/words.txt": "words.txt"}
+
+
+def archive(path: Path, files: dict[str, str] = FILES, top: str = f"name-{COMMIT}/") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as zipped:
+        zipped.writestr(f"{top}README.md", "not read, not pinned")
+        for name, text in files.items():
+            zipped.writestr(f"{top}{name}", text)
+    return path
+
+
+def there(folder: Path) -> list[str]:
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+def test_ids_are_git_s(tmp_path):
+    for text, expected in (("", EMPTY), ("hello\n", HELLO), ("é\r\n" * 1000, None)):
+        path = tmp_path / "f"
+        path.write_bytes(text.encode())
+        assert expected in (None, pins.blob(path))
+        if git := shutil.which("git"):
+            words = [git, "hash-object", "--no-filters", str(path)]
+            told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+            assert pins.blob(path) == told.strip()
+
+
+def test_the_table_is_read_as_it_is_written(tmp_path):
+    path = tmp_path / "pins.tsv"
+    other = Tree("host@7", {}, {"F.zip": "no sum is published"})
+    pins.write_pins(path, [other, TREE])
+    assert pins.read_pins(path) == {"host@7": other, NAME: TREE}
+    lines = path.read_text().splitlines()
+    for wrong, told in (
+        (f"{NAME}\tx\t{HELLO}", "line 6"),
+        (f"{NAME}\tx\tce01\t", "40 hexadecimal digits"),
+        (f"{NAME}\tx\t\t", "a note why there are none"),
+        (f"name\tx\t{HELLO}\t", "owner/name@commit"),
+        (f"{NAME}\twords.txt\t{HELLO}\t", "words.txt of .* is there twice"),
+    ):
+        path.write_text("\n".join([*lines, wrong]) + "\n")
+        with pytest.raises(PinError, match=told):
+            pins.read_pins(path)
+    path.write_text("path\tblob\n")
+    with pytest.raises(PinError, match=r"line 1: .*expected the columns tree, path, blob, note"):
+        pins.read_pins(path)
+
+
+def test_an_address_finds_its_tree_by_a_short_commit():
+    trees = {NAME: TREE, "owner/other@123456799": Tree("owner/other@123456799")}
+    assert pins.chosen(trees, "", URL) is TREE
+    assert (
+        pins.chosen(trees, f"owner/name@{COMMIT[:9]}", "https://mirror.example.org/x.zip") is TREE
+    )
+    assert pins.chosen(trees, "", URL.replace("1234567", "7654321")) is None
+    assert pins.chosen(trees, "", "https://mirror.example.org/x.zip") is None
+    with pytest.raises(PinError, match="no pins of the tree owner/gone@1; there are owner/name@"):
+        pins.chosen(trees, "owner/gone@1")
+    twice = trees | {f"owner/name@{COMMIT[:7]}1": TREE}
+    with pytest.raises(PinError, match="write more of the commit"):
+        pins.chosen(twice, "", URL)
+
+
+def test_each_file_is_checked_before_it_appears(tmp_path):
+    taken = unpack(archive(tmp_path / "a.zip"), tmp_path / "to", PARTS, TREE)
+    assert taken.checked == ("data/a.txt", "data/deep/b.txt", "words.txt")
+    assert not taken.unpinned + taken.missing
+    assert there(tmp_path / "to") == ["a/a.txt", "a/deep/b.txt", "vocab/words.txt"]
+    assert taken.told(TREE) == f"3 files equal their pins in {NAME}"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            {"words.txt": "hello\r\n"},
+            rf"file words\.txt: git blob id \w+ \(7 bytes\), expected {HELLO}",
+        ),
+        ({"data/new.txt": ""}, r"1 files that .* has no pins of: data/new\.txt; expected the 3"),
+        ({"words.txt": None}, r"1 of 3 pinned files .* not in it: words\.txt; expected all"),
+        ({"data/a.txt": None, "data/deep/b.txt": None}, "2 of 3 pinned files"),
+    ],
+)
+def test_another_file_than_pinned_is_named_and_nothing_appears(tmp_path, change, told):
+    files = {name: text for name, text in (FILES | change).items() if text is not None}
+    kept = place(tmp_path / "data", URL)
+    to = tmp_path / "to"
+    unpack(archive(tmp_path / "old.zip"), to, PARTS, TREE)
+    before = there(to)
+
+    def get() -> None:
+        archive(kept, files)
+
+    with pytest.raises(PinError, match=told) as caught:
+        fetch(get, URL, kept, to, PARTS, TREE)
+    assert URL in str(caught.value)
+    assert "the next run asks again" in str(caught.value)
+    assert there(to) == before
+    assert [p.name for p in kept.parent.iterdir()] == [f"{kept.name}.bad"]
+
+
+def test_a_cut_archive_is_an_error_unless_it_is_allowed_and_then_is_counted(tmp_path):
+    path = archive(tmp_path / "a.zip", {"data/a.txt": "hello\n", "words.txt": "hello\n"})
+    taken = unpack(path, tmp_path / "to", PARTS, TREE, cut=True)
+    assert taken.missing == ("data/deep/b.txt",)
+    assert "1 pinned files missing, as the archive is cut: data/deep/b.txt" in taken.told(TREE)
+    assert there(tmp_path / "to") == ["a/a.txt", "cut-1234567.tsv", "vocab/words.txt"]
+    listed = (tmp_path / "to/cut-1234567.tsv").read_text()
+    assert listed == f"tree\tpath\tblob\n{NAME}\tdata/deep/b.txt\t{EMPTY}\n"
+    unpack(archive(path), tmp_path / "to", PARTS, TREE, cut=True)
+    assert there(tmp_path / "to") == ["a/a.txt", "a/deep/b.txt", "vocab/words.txt"]
+    with pytest.raises(ArchiveError, match=r"no file of a in it, all that is pinned is missing"):
+        unpack(archive(path, {"words.txt": "hello\n"}), tmp_path / "to", PARTS, TREE, cut=True)
+    wrong = archive(path, {"data/a.txt": "other", "words.txt": "hello\n"})
+    with pytest.raises(PinError, match="git blob id"):
+        unpack(wrong, tmp_path / "to", PARTS, TREE, cut=True)
+
+
+def test_what_has_no_pins_is_used_and_told(tmp_path):
+    taken = unpack(archive(tmp_path / "a.zip"), tmp_path / "to", PARTS)
+    assert taken.told(None).startswith(
+        "3 files unpinned, as this address has no pins: name-1234567"
+    )
+    listed = Tree(NAME, {"words.txt": HELLO}, {p: "of no tree" for p in FILES if "data" in p})
+    taken = unpack(tmp_path / "a.zip", tmp_path / "to", PARTS, listed)
+    assert (len(taken.checked), taken.unpinned) == (1, ("data/a.txt", "data/deep/b.txt"))
+    assert "2 files unpinned: data/a.txt" in taken.told(listed)
+
+
+def test_an_archive_that_is_none_of_a_repository_is_told(tmp_path):
+    path = archive(tmp_path / "a.zip", top="")
+    with pytest.raises(PinError, match=r"README\.md, data, words\.txt at its top; expected one"):
+        unpack(path, tmp_path / "to", PARTS, TREE)
+
+
+def test_a_damaged_archive_is_set_aside_and_a_wrong_part_is_not(tmp_path):
+    kept = archive(tmp_path / "a.zip")
+    with pytest.raises(ArchiveError, match=r"no gone/ in it"):
+        fetch(lambda: None, URL, kept, tmp_path / "to", {"a": "gone/"}, TREE)
+    assert kept.exists(), "the config is wrong, not the archive"
+    kept.write_bytes(kept.read_bytes().replace(b"hello\n", b"jello\n", 1))
+    with pytest.raises(DamagedError, match=r"CRC.*set aside as .*a\.zip\.bad"):
+        fetch(lambda: None, URL, kept, tmp_path / "to", PARTS, TREE)
+    assert there(tmp_path) == ["a.zip.bad"]
+
+
+# -- the tool that makes the table ----------------------------------------------------------------
+
+
+def repository(folder: Path) -> tuple[Path, str]:
+    """(git directory, commit) of FILES."""
+    if not (git := shutil.which("git")):
+        pytest.skip("no git here")
+    for name, text in (FILES | {"README.md": "not read, not pinned"}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "link").symlink_to("words.txt")
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "core.autocrlf=false"]
+    for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "x"]):
+        subprocess.run([git, "-C", str(folder), *words], check=True)
+    told = subprocess.run(
+        [git, "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True
+    )
+    return folder / ".git", told.stdout.strip()
+
+
+def test_pins_come_from_trees_and_archives_which_must_agree(tmp_path):
+    git, commit = repository(tmp_path / "name")
+    name = f"owner/name@{commit}"
+    asked = [Archive(f"https://github.com/owner/name/archive/{commit[:7]}.zip", PARTS)]
+    top = f"name-{commit}/"
+    whole = archive(tmp_path / "a.zip", top=top)
+    expected = Tree(name, dict(TREE.blobs))
+    assert list(pinning.trees(asked, [git])) == [expected]
+    assert list(pinning.trees(asked, [whole])) == [expected]
+    cut = archive(tmp_path / "cut.zip", {"data/a.txt": "hello\n"}, top)
+    assert list(pinning.trees(asked, [cut, git])) == [expected]
+    with pytest.raises(PinError, match=r"differ in data/a\.txt"):
+        list(pinning.trees(asked, [archive(tmp_path / "b.zip", {"data/a.txt": "x"}, top), git]))
+    assert list(pinning.trees([Archive(URL, PARTS)], [git, whole])) == [], "another commit"
+    with pytest.raises(ArchiveError, match=f"{name}: no gone/ in it"):
+        list(pinning.trees([Archive(asked[0].url, {"x": "gone/"})], [git]))
+
+
+def test_the_tool_keeps_the_lines_of_other_trees(tmp_path, monkeypatch, capsys):
+    root = Path(__file__).parents[2]
+    git, commit = repository(tmp_path / "name")
+    (tmp_path / "config").mkdir()
+    shutil.copy(root / "config/config.yaml", tmp_path / "config")
+    own = {"sources": {"pins": "own.tsv", "sst2": {"archives": [
+        {"url": f"https://github.com/owner/name/archive/{commit}.zip", "parts": PARTS}
+    ]}}, "run": {"name": "own"}}  # fmt: skip
+    (tmp_path / "own.yaml").write_text(json.dumps(own))
+    pins.write_pins(tmp_path / "own.tsv", [TREE])
+    monkeypatch.chdir(tmp_path)
+    assert pinning.main(["own.yaml", str(git)]) == 0
+    assert set(pins.read_pins("own.tsv")) == {NAME, f"owner/name@{commit}"}
+    told = capsys.readouterr().out
+    assert f"{NAME}: 3 pinned, 0 unpinned (kept)" in told
+    assert f"owner/name@{commit}: 3 pinned, 0 unpinned\n" in told
+    assert pinning.main(["own.yaml"]) == 2
+    assert pinning.main(["nowhere.zip"]) == 2
+
+
+# -- make verify ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def downloaded(tmp_path: Path) -> Settings:
+    """A data folder with a set, its archive, a dump and a pull, all of them sound."""
+    data = tmp_path / "data"
+    kept = archive(place(data, URL))
+    unpack(kept, data / "lama", PARTS, TREE)
+    (data / "lama/a/.snakemake_timestamp").touch()
+    record(kept, URL, hashlib.sha256(kept.read_bytes()).hexdigest())
+    shutil.copy(kept, data / "TREx.zip")
+    pins.write_pins(tmp_path / "pins.tsv", [TREE])
+    pull = data / "wikidata/2026-11/things"
+    pull.mkdir(parents=True)
+    rows = terms([{"s": {"type": "uri", "value": "http://x/Q1"}}], ["s"])
+    write_result(rows, pull / "result.parquet", {})
+    (pull / "page-00001.json.gz").write_bytes(gzip.compress(b"{}"))
+    page = {"number": 1, "sha256": hashlib.sha256(b"{}").hexdigest()}
+    (pull / "meta.json").write_text(json.dumps({"pages": [page], "rows_sha256": row_hash(rows)}))
+    local = Released(access="local")
+    return Settings(
+        data=str(data),
+        sources=Sources(
+            pins=str(tmp_path / "pins.tsv"),
+            bear=local,
+            ontoprobe=local,
+            lama=Released(folder=str(data / "lama"), archives=(Archive(URL, PARTS),)),
+            trex_sentences=local,
+            sst2=local,
+            sick=local,
+            trex=Trex(path=str(data / "TREx.zip")),
+        ),
+    )
+
+
+def counts(settings: Settings) -> dict[str, tuple[int, ...]]:
+    return {row.what.split("/data/")[-1]: row.counts for row in verify.verify(settings)}
+
+
+ALL_WELL = {
+    f"archive owner/name@{COMMIT[:7]}": (1, 1, 0, 0, 0),
+    "sources.lama a, vocab/words.txt": (3, 3, 0, 0, 0),
+    "sources.trex": (1, 0, 0, 1, 0),
+    "wikidata/2026-11": (2, 2, 0, 0, 0),
+}
+
+
+def test_verify_counts_what_is_checked_and_what_cannot_be(downloaded):
+    assert counts(downloaded) == ALL_WELL
+    md5 = hashlib.md5(Path(downloaded.sources.trex.path).read_bytes()).hexdigest()
+    object.__setattr__(downloaded.sources.trex, "sums", Sums(md5=md5))
+    assert counts(downloaded)["sources.trex"] == (1, 1, 0, 0, 0)
+    Path(downloaded.sources.trex.path).unlink()
+    shutil.rmtree(Path(downloaded.data) / "lama/a")
+    found = counts(downloaded)
+    assert found["sources.trex"] == (1, 0, 0, 0, 1)
+    assert found["sources.lama a, vocab/words.txt"] == (3, 1, 0, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("lama/a/a.txt", b"spoilt", f"git blob id .*, expected {HELLO}"),
+        ("lama/a/own.txt", b"", "own.txt: no file of .*Remove it"),
+        (
+            "TREx.zip",
+            b"<!DOCTYPE html>",
+            "begins with '<!DOCTYPE html>'; remove .*TREx.zip and .*TREx.zip, the",
+        ),
+        ("archives/github.com/owner/name/archive/1234567.zip", b"", "is empty"),
+        ("wikidata/2026-11/things/page-00001.json.gz", b"no gzip", "BadGzipFile"),
+        (
+            "wikidata/2026-11/things/result.parquet",
+            b"",
+            r"remove \S+/things, the next run pulls",
+        ),
+        ("wikidata/2026-11/things/meta.json", b"{", "JSONDecodeError"),
+    ],
+)
+def test_verify_names_each_wrong_file(downloaded, name, content, told):
+    path = Path(downloaded.data) / name
+    path.write_bytes(content)
+    problems = [p for row in verify.verify(downloaded) for p in row.problems]
+    assert len(problems) == 1, problems
+    assert str(path) in problems[0]
+    assert re.search(told, problems[0], re.S), problems[0]
+
+
+def test_verify_knows_what_was_changed_since_it_came(downloaded):
+    kept = place(Path(downloaded.data), URL)
+    archive(kept, FILES | {"words.txt": "other"})
+    problems = [p for row in verify.verify(downloaded) for p in row.problems]
+    assert len(problems) == 1
+    assert "when it came: it was changed since" in problems[0]
+
+
+def test_verify_notices_other_rows(downloaded):
+    pull = Path(downloaded.data) / "wikidata/2026-11/things"
+    frame = pl.read_parquet(pull / "result.parquet").with_columns(s=pl.lit("http://x/Q2"))
+    rows = terms([{"s": {"type": "uri", "value": v}} for v in frame["s"]], ["s"])
+    write_result(rows, pull / "result.parquet", {})
+    (problem,) = [p for row in verify.verify(downloaded) for p in row.problems]
+    assert "result.parquet" in problem
+
+
+def test_verify_prints_a_table_and_fails_on_a_wrong_file(downloaded, monkeypatch, capsys):
+    monkeypatch.setattr(verify.config, "load", lambda files: downloaded)
+    assert verify.main(["own.yaml"]) == 0
+    said = capsys.readouterr()
+    lines = [line.split() for line in said.out.splitlines()]
+    assert lines[0] == ["what", "files", "checked", "wrong", "unpinned", "absent"]
+    assert lines[-1] == ["all", "7", "6", "0", "1", "0"]
+    (Path(downloaded.data) / "lama/a/a.txt").write_text("spoilt")
+    assert verify.main(["own.yaml"]) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines()[-1].split() == ["all", "7", "5", "1", "1", "0"]
+    assert "a.txt: git blob id" in said.err

@@ -1306,8 +1306,8 @@ class PromptTasks:
 
 @dataclass(frozen=True)
 class Settings:
-    """The whole configuration. Threads, memory and devices are never here: they belong to the profile
-    (profiles/)."""
+    """The whole configuration. Threads, memory and devices are never here: they belong to the
+    profile (profiles/)."""
 
     run: Run = Run()
     """what this run is called"""

@@ -12,6 +12,7 @@ import yaml
 from kgprobe.probes import prompt_settings
 from kgprobe.sheets import read_table
 from tests.conftest import ROOT
+from tests.replay import models
 
 REPLAY = "config/replay.yaml"
 #: what config/replay.yaml may say besides sizes and thresholds: names, places, sheets, models
@@ -20,6 +21,8 @@ FIXED = ("url", "archives", "endpoint", "access", "snapshot", "statements", "lar
 
 def graph(folder, *configs):
     """(rules, arrows) of the plan, run in an empty folder; jobs that fill are a rule a model."""
+    for name in models.MADE:  # a plan wants their folders to be there
+        (folder / "data/replay/models" / name).mkdir(parents=True)
     arguments = ["--cores", "1", "--directory", str(folder), "--rulegraph"]
     laid = ["--configfile", *(str(ROOT / c) for c in configs)] if configs else []
     done = subprocess.run(

@@ -1,8 +1,8 @@
 """Where a model works: on a processor with one thread, or on an accelerator.
 
-KGPROBE_DEVICE says so: `auto` (an accelerator where there is one), `cpu`, `cuda`. It is no parameter
-of a rule: what was answered elsewhere stands, and the record of every file of answers tells the
-device. Its memory bounds the batches (`batching.budget_for`).
+KGPROBE_DEVICE says so: `auto` (an accelerator where there is one), `cpu`, `cuda`. It is no
+parameter of a rule: what was answered elsewhere stands, and the record of every file of answers
+tells the device. Its memory bounds the batches (`batching.budget_for`).
 """
 
 import os
@@ -32,8 +32,8 @@ def chosen(asked: str = "") -> torch.device:
         raise DeviceError(f"{VARIABLE}: {name!r}; legal: {', '.join(LEGAL)}")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise DeviceError(
-            f"{VARIABLE} is {name!r}, but torch {torch.__version__} sees no CUDA device; write `auto` "
-            "or `cpu`, or ask the cluster for one (`--resources gpu=1`)"
+            f"{VARIABLE} is {name!r}, but torch {torch.__version__} sees no CUDA device; write "
+            "`auto` or `cpu`, or ask the cluster for one (`--resources gpu=1`)"
         )
     return torch.device(name)
 

@@ -4,12 +4,13 @@
 
 A relation with statement nodes, ranks, labels and sitelinks, generated; Oxigraph and Virtuoso (with
 DBpedia's limits) serve it. `listing`: all its subjects. `page`: facts.rq for a batch of 1,000 of
-them. Both in the engine's own processor seconds, which other work on the machine does not change; a
-page in seconds waited, too. A page must not cost more because the relation is larger.
+them. Both in the engine's own processor seconds; a page in seconds waited, too. A page must not
+cost more because the relation is larger. Draws results/perf/sparql_pages.svg.
 """
 
 import contextlib
 import json
+import random
 import statistics
 import sys
 import tempfile
@@ -18,6 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import matplotlib
+import matplotlib.pyplot as plt
 import psutil
 import requests
 
@@ -28,7 +31,10 @@ from perf.run import RESULTS
 from tests.contract import virtuoso
 
 SIZES = (20_000, 160_000, 1_000_000)
-PAGES, WARM = 200, 10
+#: subjects of a page, and pages; none is asked for twice, as in a pull
+BATCH, PAGES = 1000, 200
+#: parts of a listing that are asked for; all of them take as much each
+LISTED = 8
 WD, RDFS = "http://www.wikidata.org/", "http://www.w3.org/2000/01/rdf-schema#"
 WIKIBASE, XSD = "http://wikiba.se/ontology#", "http://www.w3.org/2001/XMLSchema#"
 
@@ -82,29 +88,31 @@ def measured(endpoint: Endpoint, statements: int) -> tuple[float, float, float]:
     listing, parts = query.listing(), PARTS if endpoint.policy.listing > statements else 1
     while parts < PARTS and statements * parts * 2 // PARTS < 0.9 * endpoint.policy.listing:
         parts *= 2
-    subjects: list[str] = []
-    began = busy()
-    for start in range(0, PARTS, parts):
-        _, rows = post(endpoint, listing.page(start, start + parts))
-        subjects += [row["subject"]["value"] for row in rows if "subject" in row]
-    if len(subjects) != statements:
-        raise SystemExit(f"{len(subjects):,} subjects listed, expected {statements:,}")
-    listed = busy() - began
-    subjects.sort()
+    began, asked = busy(), list(range(0, PARTS, parts))[:LISTED]
+    found = sum(len(post(endpoint, listing.page(at, at + parts))[1]) - 1 for at in asked)
+    share = parts * len(asked) / PARTS
+    if not 0.9 * share < found / statements < 1.1 * share:
+        raise SystemExit(f"{found:,} subjects listed, expected {share * statements:,.0f}")
+    listed = (busy() - began) / share
+    subjects = sorted(f"{WD}entity/Q{1000 + 7 * n}" for n in range(statements))
     query, times = replace(query, values=tuple(subjects)), []
-    for page in range(PAGES + WARM):
-        began = busy() if page == WARM else began
-        start = page * 7919 * 1000 % statements
-        took, rows = post(endpoint, query.page(start, start + 1000))
+    pages = random.Random(0).sample(range(statements // BATCH), min(PAGES, statements // BATCH))
+    began = busy()
+    for page in pages:
+        start = page * BATCH
+        took, rows = post(endpoint, query.page(start, start + BATCH))
         if len(rows) - 1 != int(next(r for r in rows if "rows" in r)["rows"]["value"]):
             raise SystemExit(f"a page of {len(rows) - 1:,} rows is not whole")
         times.append(took)
-    return listed, (busy() - began) / PAGES, statistics.median(times[WARM:])
+    return listed, (busy() - began) / len(pages), statistics.median(times)
 
 
-def main(sizes: Sequence[int]) -> list[dict[str, object]]:
-    """Measure, and return the rows; the smallest relation is the peer of the others."""
+def main(
+    sizes: Sequence[int],
+) -> tuple[list[dict[str, object]], list[tuple[str, int, float, float]]]:
+    """Measure, and return rows and points; the smallest relation is the peer of the others."""
     made: list[dict[str, object]] = []
+    points: list[tuple[str, int, float, float]] = []
     for engine in ("Oxigraph", "Virtuoso"):
         first = 0.0
         for statements in sizes:
@@ -115,6 +123,7 @@ def main(sizes: Sequence[int]) -> list[dict[str, object]]:
                 with served(engine, folder / "p17.nt", folder) as endpoint:
                     listing, page, waited = measured(endpoint, statements)
             first = first or page
+            points.append((engine, statements, page, listing))
             made.append(
                 {
                     "name": f"facts.rq, a page of {statements:,} statements, {engine}",
@@ -127,10 +136,27 @@ def main(sizes: Sequence[int]) -> list[dict[str, object]]:
                 }
             )
             print(made[-1], flush=True)
-    return made
+    return made, points
+
+
+def draw(points: Sequence[tuple[str, int, float, float]], path: Path) -> None:
+    """Page and listing by size of the relation, a line an engine; `points`: engine, statements,
+    CPU seconds of a page, of the listing."""
+    matplotlib.use("svg")
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+    titles = ("a page of 1,000 subjects", "the listing of all subjects, once")
+    for panel, title, place in zip(axes, titles, (2, 3), strict=True):
+        for engine in dict.fromkeys(point[0] for point in points):
+            own = [point for point in points if point[0] == engine]
+            panel.plot([p[1] for p in own], [p[place] for p in own], marker="o", label=engine)
+        panel.set(title=title, xscale="log", xlabel="statements of the relation", ylim=(0, None))
+    axes[0].set_ylabel("CPU seconds of the engine")
+    axes[0].legend(frameon=False)
+    figure.savefig(path, metadata={"Date": None})
 
 
 if __name__ == "__main__":
-    found = main([int(n) for n in sys.argv[1:]] or SIZES)
     RESULTS.mkdir(parents=True, exist_ok=True)
+    found, points = main([int(n) for n in sys.argv[1:]] or SIZES)
     (RESULTS / "sparql_pages.json").write_text(json.dumps(found, indent=1))
+    draw(points, RESULTS / "sparql_pages.svg")

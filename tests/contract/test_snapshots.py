@@ -18,7 +18,7 @@ CLASSES = RESOURCES / "queries/dbpedia/classes.rq"
 
 
 def test_the_catalogue_lists_every_table_with_its_hash(world_endpoint, tmp_path):
-    for query in ("dbpedia/classes", "wikidata/inverse_property"):
+    for query in ("dbpedia/classes", "wikidata/equivalent_property"):
         source = query.split("/")[0]
         pull(RESOURCES / f"queries/{query}.rq", world_endpoint, tmp_path / source / "now")
     unfinished = tmp_path / "dbpedia" / "now" / "other"
@@ -32,7 +32,7 @@ def test_the_catalogue_lists_every_table_with_its_hash(world_endpoint, tmp_path)
     assert found == package(tmp_path)
     assert [r["name"] for r in found["resources"]] == [
         "dbpedia.now.classes",
-        "wikidata.now.inverse_property",
+        "wikidata.now.equivalent_property",
     ]
     for resource in found["resources"]:
         data = (tmp_path / resource["path"]).read_bytes()

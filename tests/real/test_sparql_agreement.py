@@ -35,8 +35,6 @@ ROWS = {
     "wikidata/property_hierarchy": 567,
     "wikidata/constraints": 9056,
     "wikidata/equivalent_property": 503,
-    "wikidata/inverse_property": 152,
-    "wikidata/constraint_class_links": 135,
     "wikidata/facts_truthy": 194,
 }
 

@@ -4,7 +4,8 @@
 
 Runs config/replay.yaml with `data/replay` and `results/replay` begun anew, unless told to keep
 them. Fails where Snakemake fails, where a host was asked that the replay does not know, or where an
-address, an endpoint or a query of the full configuration was not asked for.
+address, a pinned tree, an endpoint or a query of the full configuration was not asked for, or where
+a file below `data/replay` is not what it should be.
 """
 
 import os
@@ -21,6 +22,9 @@ from typing import Any
 import yaml
 
 from kgprobe.config import read
+from kgprobe.settings import RELEASED
+from kgprobe.sources import verify
+from kgprobe.sources.dumps.pins import chosen, read_pins
 from kgprobe.sources.sparql.endpoint import read_endpoints
 from tests.conftest import ROOT, data_folder
 from tests.replay import models
@@ -60,6 +64,12 @@ def unasked(proxy: Proxy) -> list[str]:
     for source in (settings.sources.wikidata, settings.sources.dbpedia):
         url = endpoints[source.endpoint].url
         found += [] if url in asked else [url]
+    archives = [a for name in RELEASED for a in getattr(settings.sources, name).archives]
+    trees = read_pins(ROOT / settings.sources.pins)
+    used = {tree.name for a in archives if (tree := chosen(trees, a.tree, a.url))}
+    # what is no archive of a commit is pinned by the name of its address
+    others = {name for name in trees if any(name.split("@")[1] in url for url in asked)}
+    found += [f"the pins of {name}" for name in trees if name not in used | others]
     made = {path.parent.name for path in DATA.rglob("meta.json")}
     names = {name.split("@")[0].split(".")[0] for name in made}
     for query in sorted((ROOT / "resources/queries").rglob("*.rq")):
@@ -89,7 +99,8 @@ def main(arguments: list[str]) -> int:
         missing = [] if keep or rest else unasked(proxy)
         if proxy.unknown or missing:
             print(f"unknown hosts: {proxy.unknown}; not asked for: {missing}", file=sys.stderr)
-    return done.returncode or int(bool(proxy.unknown or missing))
+    wrong = 0 if rest else verify.main([CONFIG])
+    return done.returncode or wrong or int(bool(proxy.unknown or missing))
 
 
 if __name__ == "__main__":

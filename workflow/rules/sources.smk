@@ -10,8 +10,6 @@ PULLED = {
         "property_hierarchy",
         "constraints",
         "equivalent_property",
-        "inverse_property",
-        "constraint_class_links",
         "constraint_classes",
     ],
     "dbpedia": [

@@ -11,7 +11,9 @@ cost more because the relation is larger. Draws results/perf/sparql_pages.svg.
 import contextlib
 import json
 import random
+import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -30,6 +32,9 @@ from kgprobe.sources.sparql.paging import PARTS, read_query
 from perf.run import RESULTS
 from tests.contract import virtuoso
 
+#: an engine without blocks on a disk and a cache of them: what a page costs of itself
+IN_MEMORY = "Oxigraph in memory"
+ENGINES = ("Oxigraph", IN_MEMORY, "Virtuoso")
 SIZES = (20_000, 160_000, 1_000_000)
 #: subjects of a page, and pages; none is asked for twice, as in a pull
 BATCH, PAGES = 1000, 200
@@ -61,9 +66,34 @@ def served(engine: str, file: Path, folder: Path) -> Iterator[Endpoint]:
         with local_endpoint([file], log=lambda line: None) as endpoint:
             yield endpoint
         return
+    if engine == IN_MEMORY:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            place = f"127.0.0.1:{free.getsockname()[1]}"
+        program = str(Path(sys.executable).with_name("oxigraph"))
+        server = subprocess.Popen([program, "serve", "-b", place], stderr=subprocess.DEVNULL)
+        try:
+            _load(f"http://{place}/store?default", file)
+            yield Endpoint("local", f"http://{place}/query", Policy())
+        finally:
+            server.kill()
+            server.wait()
+        return
     with virtuoso.serving(folder / "virtuoso", [file]) as url:
         # its 10,000 rows an answer hold for listings, too
         yield Endpoint("local", url, Policy(listing=8000, batch=1000))
+
+
+def _load(url: str, file: Path) -> None:
+    """Send N-Triples to a server that has just been started."""
+    for _ in range(100):
+        with contextlib.suppress(requests.ConnectionError), open(file, "rb") as stream:
+            requests.post(
+                url, data=stream, headers={"Content-Type": "application/n-triples"}, timeout=1800
+            ).raise_for_status()
+            return
+        time.sleep(0.1)
+    raise SystemExit(f"{url} does not answer")
 
 
 def post(endpoint: Endpoint, text: str) -> tuple[float, list[dict[str, dict[str, str]]]]:
@@ -113,7 +143,7 @@ def main(
     """Measure, and return rows and points; the smallest relation is the peer of the others."""
     made: list[dict[str, object]] = []
     points: list[tuple[str, int, float, float]] = []
-    for engine in ("Oxigraph", "Virtuoso"):
+    for engine in ENGINES:
         first = 0.0
         for statements in sizes:
             with tempfile.TemporaryDirectory() as name:

@@ -52,7 +52,7 @@ verify: $(STAMP)
 	$(BIN)/python -m kgprobe.sources.verify $(CONFIG)
 
 test: $(STAMP)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 bench: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m perf.run

@@ -12,6 +12,8 @@ import pytest
 from tests.skips import Summary
 
 ROOT = Path(__file__).parents[1]
+#: Whole runs come first: begun last, they would keep one core busy while the other has nothing left.
+LONG = ("workflow/test_single_rows.py", "workflow/test_runs.py", "workflow", "replay", "real")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -24,8 +26,18 @@ def data_folder() -> Path:
     return Path(os.environ.get("KGPROBE_DATA") or ROOT / "../shared/data").resolve()
 
 
+def place(path: Path) -> int:
+    """Where a test file stands in the order of all, by the first entry of LONG that it is below."""
+    name = path.relative_to(ROOT / "tests").as_posix()
+    return next((n for n, start in enumerate(LONG) if name.startswith(start)), len(LONG))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without the data, `real` tests are skipped loudly; with KGPROBE_REQUIRE_DATA=1 they fail."""
+    """The longest files first; without the data, `real` tests are skipped loudly.
+
+    With KGPROBE_REQUIRE_DATA=1 they fail instead.
+    """
+    items.sort(key=lambda item: place(item.path))
     for item in items:
         if item.get_closest_marker("real"):
             item.user_properties.append(("real", True))

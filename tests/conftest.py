@@ -12,7 +12,7 @@ import pytest
 from tests.skips import Summary
 
 ROOT = Path(__file__).parents[1]
-#: Whole runs come first: begun last, they would keep one core busy while the other has nothing left.
+#: Whole runs come first: begun last, they would keep one core busy while the other rests.
 LONG = ("workflow/test_single_rows.py", "workflow/test_runs.py", "workflow", "replay", "real")
 
 

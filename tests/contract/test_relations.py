@@ -190,6 +190,21 @@ def test_a_relation_that_fails_is_told_when_the_others_are_here(served, tmp_path
     assert (tmp_path / "w" / "s" / "facts@P36" / "meta.json").exists()
 
 
+def test_a_query_that_is_rejected_for_the_first_relation_is_not_asked_of_the_others(
+    served, tmp_path
+):
+    folder = tmp_path / "queries/wikidata"
+    folder.mkdir(parents=True)
+    text = (QUERIES / "facts.rq").read_text()
+    assert "OPTIONAL {" in text
+    (folder / "facts.rq").write_text(text.replace("OPTIONAL {", "OPTONAL {", 1))
+    one = Relations(served, tmp_path / "w" / "s", folder / "facts.rq")
+    with pytest.raises(errors.QueryRejected, match=r"facts\.rq"):
+        one.pull(["P27", "P31", "P36"])
+    begun = {path.name.split(".")[0] for path in (tmp_path / "w" / "s").glob("facts@*")}
+    assert begun == {"facts@P27"}
+
+
 @pytest.mark.parametrize(("rows", "way"), [(9_000_000, "left out"), (40, None), (None, None)])
 def test_a_bad_day_of_the_service_is_no_large_relation(rows, way, served, tmp_path):
     """A listing that never ends is a matter of size where the relation is large, else trouble."""

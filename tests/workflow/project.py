@@ -32,6 +32,13 @@ class Project:
             (folder / name).symlink_to(ROOT / name)
         (folder / "tests").mkdir()
 
+    @classmethod
+    def again(cls, folder: Path) -> "Project":
+        """The project that lies in a folder, as it is there."""
+        found = cls.__new__(cls)
+        found.folder, found.first = folder, {}
+        return found
+
     def command(
         self, *arguments: str, cores: int = 2, configs: Sequence[str] = CONFIGS
     ) -> list[str]:

@@ -182,8 +182,17 @@ def test_what_a_run_leaves_behind(finished):
     assert "sentence/s" in log.read_text()
 
 
+def unscored(finished: Project, folder: Path) -> Project:
+    """A copy of a finished run in which no model has been asked yet."""
+    shutil.copytree(finished.folder, folder, symlinks=True, dirs_exist_ok=True)
+    for name in ("scores", "tables", "report"):
+        shutil.rmtree(folder / "results/embedded" / name)
+    shutil.rmtree(folder / "logs/embedded/scores")
+    return Project.again(folder)
+
+
 def test_killed_while_scoring_it_goes_on_with_the_same_result(finished, tmp_path):
-    broken = project(tmp_path)
+    broken = unscored(finished, tmp_path)
     process = subprocess.Popen(
         broken.command(cores=1),
         cwd=broken.folder,

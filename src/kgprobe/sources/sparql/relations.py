@@ -22,6 +22,7 @@ from kgprobe.sources.sparql.errors import (
     CappedAnswer,
     EndpointRefused,
     PartialAnswer,
+    QueryRejected,
     RateLimited,
     SourceError,
     TimedOut,
@@ -111,7 +112,8 @@ class Relations:
     def pull(self, wanted: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
         """(STATEMENTS, COVERAGE) of the relations, one after the other.
 
-        Raises SourceError where an endpoint fails; what is finished stays in the folder.
+        Raises SourceError where an endpoint fails, at once where it rejects the query of the first
+        relation that has rows; what is finished stays in the folder.
         """
         pulled, others, failed = {}, [], {}
         for relation in progress(wanted, desc="relations", unit="relation"):
@@ -120,6 +122,9 @@ class Relations:
             except (EndpointRefused, RateLimited, BudgetExhausted):
                 raise
             except SourceError as error:
+                if isinstance(error, QueryRejected) and not any(map(len, pulled.values())):
+                    # one query asks for all: what is refused for the first is refused for each
+                    raise
                 log.warning("%s: %s", relation, error)
                 failed[relation] = error
                 continue

@@ -27,9 +27,9 @@ COST = """
 ## What a page costs
 
 Facts are pulled in two steps: a relation's subjects are listed once, without an order and in parts
-where an endpoint caps its answers; then 1,000 of them at a time are asked for, each page with its own
-count. Measured with `python -m perf.sparql_pages --keep` in the engine's own CPU seconds, on one
-generated relation with statement nodes, labels and sitelinks:
+where an endpoint caps its answers; then 1,000 of them at a time are asked for, each page with its
+own count. Measured with `python -m perf.sparql_pages --keep` in the engine's own CPU seconds, on
+one generated relation with statement nodes, labels and sitelinks:
 
 | engine | statements | a page of 1,000 subjects | over the smallest | listing all subjects |
 |---|---:|---:|---:|---:|
@@ -38,8 +38,8 @@ generated relation with statement nodes, labels and sitelinks:
 ![CPU seconds of a page and of the listing, by the size of the relation](page_cost.svg)
 
 What the query itself costs is the line of the engine in memory. An engine that reads blocks from a
-disk through a small cache pays for the blocks of its larger store as well: Oxigraph's on disk, which
-`access: local` uses, holds 20,000 statements in its cache and a million not.
+disk through a small cache pays for the blocks of its larger store as well: the cache of Oxigraph on
+disk, which `access: local` uses, holds 20,000 statements and a million not.
 """
 
 

@@ -4,6 +4,7 @@ Their weights are random, and their names say so; their tokenizers know the word
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -74,13 +75,11 @@ def tokenizer(kind: str, style: str, texts: list[str]) -> Any:
             vocab_size=VOCABULARY, special_tokens=SPECIALS, show_progress=False,
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         )  # fmt: skip
+        tok.train_from_iterator(texts, trainer)
     else:
-        tok = Tokenizer(models.WordPiece(unk_token="<unk>"))
+        tok = Tokenizer(models.WordPiece(pieces(texts), unk_token="<unk>"))
         tok.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        trainer = trainers.WordPieceTrainer(
-            vocab_size=VOCABULARY, special_tokens=SPECIALS, show_progress=False
-        )
-    tok.train_from_iterator(texts, trainer)
+        tok.add_special_tokens(SPECIALS)
     pattern = {"masked": "<s> $A </s>", "seq2seq": "$A </s>", "causal": "$A"}[kind]
     pair = {"masked": "<s> $A </s> $B </s>"}.get(kind, f"{pattern} $B")
     used = [name for name in ("<s>", "</s>") if name in pattern]
@@ -92,6 +91,19 @@ def tokenizer(kind: str, style: str, texts: list[str]) -> Any:
         unk_token="<unk>", mask_token="<mask>", cls_token="<s>", sep_token="</s>",
         extra_special_tokens=["<extra_id_0>", "<extra_id_1>"], model_max_length=256,
     )  # fmt: skip
+
+
+def pieces(texts: list[str]) -> dict[str, int]:
+    """A WordPiece vocabulary: letters and the most frequent words.
+
+    Counted here, because the library's trainer settles ties by chance.
+    """
+    split = pre_tokenizers.BertPreTokenizer().pre_tokenize_str
+    counts = Counter(word for text in texts for word, _ in split(text))
+    letters = sorted(set("".join(counts)))
+    often = sorted((word for word in counts if len(word) > 1), key=lambda w: (-counts[w], w))
+    made = [*SPECIALS, *letters, *(f"##{letter}" for letter in letters), *often]
+    return {piece: number for number, piece in enumerate(made[:VOCABULARY])}
 
 
 def make(data: Path, folder: Path) -> list[Path]:

@@ -1,4 +1,6 @@
-"""What a block of a Wikidata dump says: statements, names, aliases, properties (sources.md, sec. 9).
+"""What a block of a Wikidata dump says: statements, names, aliases, properties.
+
+The shapes are those of sources.md, section 9.
 
 Ids are integers: a Q, P or L number, four times as great, and its letter's place in `LETTERS`.
 """
@@ -23,8 +25,8 @@ SITELINKS = "http://wikiba.se/ontology#sitelinks"
 LINKED = frozenset({"url", "commonsMedia", "geo-shape", "tabular-data"})
 
 _ID = {"id": pl.UInt64}
-#: Tables of a part. `counted` has a row a statement's kind and rank; `place`: which of the languages
-#: a label is in; `line`: a triple about a property, as the query service has it.
+#: Tables of a part. `counted` has a row a statement's kind and rank; `place`: which of the
+#: languages a label is in; `line`: a triple about a property, as the query service has it.
 TABLES: dict[str, dict[str, Any]] = {
     "statements": {
         "subject": pl.UInt64, "relation": pl.UInt32, "object": pl.UInt64, "rank": pl.String
@@ -70,9 +72,7 @@ def number(name: str) -> int | None:
 
 def name_of(column: str) -> pl.Expr:
     """The id of an integer column."""
-    letter = (pl.col(column) % 4).replace_strict(
-        dict(enumerate(LETTERS)), return_dtype=pl.String
-    )
+    letter = (pl.col(column) % 4).replace_strict(dict(enumerate(LETTERS)), return_dtype=pl.String)
     return pl.concat_str(letter, (pl.col(column) // 4).cast(pl.String))
 
 

@@ -7,6 +7,7 @@ A dump is read once. What it says of any entity lies in its parts, by integers; 
 of sitelinks are joined to the statements at the end.
 """
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,10 @@ LACKS = {
     "truthy": "ranks, deprecated statements, statements that there is no value",
     "ntriples": "ranks, sitelinks",
 }
+_ITEM_VALUED = (
+    rf"(?m)^<{described.WD}(P\d+)>\s*<{described.WIKIBASE}propertyType>\s*"
+    rf"<{described.WIKIBASE}WikibaseItem>"
+)
 #: Lines that passed a filter and are not what they should be.
 UNREAD = Contract(
     "UNREAD",
@@ -35,6 +40,7 @@ UNREAD = Contract(
     ("file", "line"),
     may_be_empty=True,
 )
+_NO_ALIASES = pl.LazyFrame(schema={"id": pl.UInt64, "alias": pl.String})
 ALIASES = Contract(
     "ALIASES", {"entity": pl.String, "alias": pl.String}, ("entity", "alias"), may_be_empty=True
 )
@@ -78,19 +84,20 @@ def read(
     readings += [Reading(path, more, arguments) for path in paths[1:]]
     asked = {"form": form, "relations": wanted, "languages": list(languages)}
     tables = parts.read(readings, asked, folder, size, threads)
-    unread = _unread(readings, folder)
+    not_read = unread(readings, folder)
     if form == "ntriples":
         statements = _joined(tables["statements"], tables["names"]).collect(engine="streaming")
         made = statements.with_columns(kg=pl.lit("dbpedia")).select(list(STATEMENTS.columns))
         nothing = pl.DataFrame(schema=dict(COVERAGE.columns))
-        return Found(made.sort(list(STATEMENTS.key)), nothing, unread, pl.LazyFrame(), "")
-    statements = _of_wikidata(tables)
+        return Found(made.sort(list(STATEMENTS.key)), nothing, not_read, _NO_ALIASES, "")
     properties = _properties(tables, languages)
+    items = set(re.findall(_ITEM_VALUED, properties)) or set(wanted)
+    statements = _of_wikidata(tables).filter(pl.col("relation").is_in(sorted(items)))
     return Found(
         statements,
-        _coverage(tables, statements, wanted, form, _missing(form, properties, tables["names"])),
-        unread,
-        tables["aliases"].unique(),
+        _coverage(tables, statements, wanted, form, properties),
+        not_read,
+        tables["aliases"].unique().sort("id", "alias"),
         properties,
     )
 
@@ -120,11 +127,7 @@ def _joined(statements: pl.LazyFrame, names: pl.LazyFrame) -> pl.LazyFrame:
     statements = statements.unique()
     ends = pl.concat([statements.select(id=side) for side in ("subject", "object")]).unique()
     best = pl.col("label").sort_by("place", "label", nulls_last=True).first()
-    one = (
-        names.join(ends, on="id", how="semi")
-        .group_by("id")
-        .agg(best, pl.col("sitelinks").max())
-    )
+    one = names.join(ends, on="id", how="semi").group_by("id").agg(best, pl.col("sitelinks").max())
     for side in ("subject", "object"):
         named = one.select(
             pl.col("id").alias(side),
@@ -135,18 +138,19 @@ def _joined(statements: pl.LazyFrame, names: pl.LazyFrame) -> pl.LazyFrame:
     return statements
 
 
-def _unread(readings: Sequence[Reading], folder: Path) -> pl.DataFrame:
-    """UNREAD of all parts; it is shown, too."""
+def unread(readings: Sequence[Reading], folder: Path) -> pl.DataFrame:
+    """UNREAD of all parts, which is shown, too."""
     frames = [
         pl.read_parquet(path).select(pl.lit(one.path.name).alias("file"), "line", "first")
         for number, one in enumerate(readings)
         for path in sorted(folder.glob(f"{number}-*/part-*/unread.parquet"))
     ]
-    unread = pl.concat(frames).sort("file", "line")
-    for file, line, first in unread.head(5).rows():
+    found = pl.concat(frames).sort("file", "line")
+    for file, line, first in found.head(5).rows():
         log.warning("%s, line %d is not read: %s", file, line, first[:80])
-    log.log(30 if unread.height else 20, "%d lines were not read", unread.height)
-    return unread
+    if found.height:
+        log.warning("%d lines passed a filter and were not read", found.height)
+    return found
 
 
 def _properties(tables: dict[str, pl.LazyFrame], languages: Sequence[str]) -> str:
@@ -185,15 +189,21 @@ def _coverage(
     statements: pl.DataFrame,
     wanted: Sequence[str],
     form: str,
-    lacks: str,
+    properties: str,
 ) -> pl.DataFrame:
-    """COVERAGE: every relation came from the dump, which `lacks` something by name."""
+    """COVERAGE: every relation whose values are items came whole; what the dump lacks is named."""
+    lacks = _missing(form, properties, tables["names"])
     counted = tables["counted"].group_by("relation", "kind", "rank").agg(pl.col("n").sum())
     numbers = {(f"P{r}", kind, rank): n for r, kind, rank, n in counted.collect().rows()}
     kept = dict(statements.group_by("relation").len().rows())
     reason = f"read from a {form} dump" + (f", which lacks {lacks}" if lacks else "")
-    rows = []
+    items = set(re.findall(_ITEM_VALUED, properties))
+    rows: list[tuple[object, ...]] = []
     for relation in sorted(wanted, key=lambda name: int(name[1:])):
+        if items and relation not in items:
+            why = "no property of the source whose values are items"
+            rows.append((relation, "left out", 0, why, *[None] * 6))
+            continue
         own = [(kind, rank, n) for (r, kind, rank), n in numbers.items() if r == relation]
         kinds = [
             sum(n for k, rank, n in own if k == kind and rank != "deprecated")
@@ -204,7 +214,7 @@ def _coverage(
         told: list[int | None] = [*kinds]
         if form == "truthy":
             told[2] = deprecated = None
-        rows.append((relation, "dump", kept.get(relation, 0), reason, *told, deprecated))
+        rows.append((relation, "read", kept.get(relation, 0), reason, *told, deprecated))
     return pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
 
 

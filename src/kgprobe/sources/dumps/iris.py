@@ -1,4 +1,4 @@
-"""What a block of an N-Triples dump says whose ids are IRIs, such as DBpedia's (sources.md, sec. 9).
+"""What a block of an N-Triples dump says whose ids are IRIs, such as DBpedia's.
 
 IRIs stay text: they have no number of their own. Parquet keeps each once a part.
 """

@@ -92,14 +92,19 @@ def _read(one: Reading, folder: Path, size: int, threads: int) -> None:
         log.info("%s: %d parts are there; the others are read", folder, len(done))
     place, number, first, last = Position(), 0, b"", b""
     total = one.path.stat().st_size if one.path.exists() else None
-    with progress(total=total, desc=one.path.name, unit="B") as bar, _workers(threads) as work:
-        with blocks(one.path, size, threads, place) as found:
-            for number, block in enumerate(found, 1):  # noqa: B007
-                first, last = first or block.data[:100].lstrip()[:1], block.data[-100:].rstrip()[-1:]
-                part = folder / f"part-{number:05d}"
-                if part.name not in done:
-                    work(_part, one.reader, one.arguments, block, part)
-                bar.update(place.compressed - bar.n)
+    with (
+        progress(total=total, desc=one.path.name, unit="B") as bar,
+        _workers(threads) as work,
+        blocks(one.path, size, threads, place) as found,
+    ):
+        for block in found:
+            number += 1
+            first = first or block.data[:100].lstrip()[:1]
+            last = block.data[-100:].rstrip()[-1:]
+            part = folder / f"part-{number:05d}"
+            if part.name not in done:
+                work(_part, one.reader, one.arguments, block, part)
+            bar.update(place.compressed - bar.n)
     if not number:
         raise DumpError(f"{one.path}: the dump is empty")
     if one.closed and first == b"[" and last != b"]":

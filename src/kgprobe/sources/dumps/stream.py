@@ -12,7 +12,7 @@ bytes, however long the lines are.
 import io
 import mmap
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +100,8 @@ def _checked(path: Path, stream: Any, at: At, size: int, place: Position) -> Ite
 
 def _blocks(
     path: Path, stream: Any, at: At, size: int, place: Position
-) -> Iterator[Block]:  # returns the number of unpacked bytes
+) -> Generator[Block, None, int]:
+    """Blocks; returns the number of unpacked bytes."""
     pieces: list[bytes] = []
     held = unpacked = 0
     most = RATIO * path.stat().st_size

@@ -48,7 +48,9 @@ class Unread:
     def note(self, block: Block, start: int, end: int) -> None:
         """Keep where such a line of a block stands, and how it begins."""
         number = block.before + block.data.count(b"\n", 0, start) + 1
-        self.rows.append((number, block.data[start : min(end, start + 200)].decode(errors="replace")))
+        self.rows.append(
+            (number, block.data[start : min(end, start + 200)].decode(errors="replace"))
+        )
 
 
 def prefilter(needles: Iterable[bytes]) -> re.Pattern[bytes]:

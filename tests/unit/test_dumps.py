@@ -186,9 +186,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
 def test_memory_is_bounded_by_bytes_however_long_the_lines_are(tmp_path):
-    """Twenty times the text in lines of 17.5 kB takes no more than one block does, about."""
+    """Three times the text, in lines of 17.5 kB, takes no more."""
     more = []
-    for number in (1_000, 20_000):
+    for number in (8_000, 24_000):
         path = tmp_path / f"{number}.json.gz"
         claims = json.dumps({"P36": [claim("P36", item(1))]})
         with gzip.open(path, "wb", compresslevel=1) as packed:
@@ -201,7 +201,7 @@ def test_memory_is_bounded_by_bytes_however_long_the_lines_are(tmp_path):
         run = [sys.executable, "-c", LONG, str(path), str(tmp_path / f"p{number}"), str(1 << 23)]
         done = subprocess.run(run, capture_output=True, text=True, check=True)
         more.append(int(done.stdout))
-    assert more[1] - more[0] < 100_000, f"kB at 17.5 MB and at 350 MB of text: {more}"
+    assert more[1] - more[0] < 60_000, f"kB at 140 MB and at 420 MB of text: {more}"
 
 
 def test_zstd_frames_follow_each_other_and_are_unpacked_in_small_steps(tmp_path, monkeypatch):

@@ -68,7 +68,8 @@ def blocks(
 ) -> Iterator[Iterator[Block]]:
     """Blocks of whole lines, each of `size` bytes or of one longer line; all end with a line end.
 
-    A cut archive raises DumpError with its byte offset, after the lines before the cut were given.
+    A cut archive raises DumpError with its byte offset, after most of the lines before the cut were
+    given: what is unpacked together (4 MiB of gzip, a block of bzip2) is given together.
     """
     if not path.is_file():
         raise DumpError(f"{path}: no such file")

@@ -4,7 +4,7 @@
 
 A generated Wikidata JSON dump (bzip2): a segment of entities, packed once and put together as
 many times as the text needs, as bzip2 allows; 20,000 megabytes are the measure that counts. Ours
-(statements of BEAR's relations, labels, aliases and properties, written as parts and joined) against
+(statements of BEAR's relations, labels, aliases, properties; written as parts and joined) against
 unpacking the same file on as many threads, looking at nothing.
 
 Rows: MB of text per second of wall time, which says something on quiet cores alone (the load

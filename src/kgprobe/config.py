@@ -9,20 +9,33 @@ import ast
 import inspect
 import itertools
 import json
+import operator
 import re
 import sys
 import textwrap
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import jsonschema
 import yaml
 
-from kgprobe.settings import Dump, Length, Part, Pattern, Range, Run, Settings, hints, typed
+from kgprobe.settings import (
+    Dbpedia,
+    Dump,
+    Length,
+    Part,
+    Pattern,
+    Range,
+    Run,
+    Settings,
+    Wikidata,
+    hints,
+    typed,
+)
 from kgprobe.sheets import nearest
 
 #: JSON names of the plain types
@@ -43,6 +56,8 @@ HEAD = """\
 # The full rebuild: what `snakemake --cores 8` runs. Made from src/kgprobe/settings.py by
 # `make docs`; lay a file of your own over it with --configfile. config/README.md tells every key.
 """
+#: sections of sources whose values must fit each other
+_GRAPHS = {"wikidata": Wikidata, "dbpedia": Dbpedia}
 #: what a file says of a key that it does not have
 MISSING = object()
 #: most columns of a comment
@@ -69,11 +84,16 @@ def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Setting
     if problems:
         more = f"\n  ... and {len(problems) - 8} more" if len(problems) > 8 else ""
         raise ConfigError("wrong keys or values\n  " + "\n  ".join(problems[:8]) + more)
-    for name, dump in config.get("sources", {}).get("dumps", {}).items():
+    sources = config.get("sources", {})
+    checked: list[tuple[type, list[str]]] = [
+        (Dump, ["dumps", name]) for name in sources.get("dumps", {})
+    ]
+    checked += [(kind, [name]) for name, kind in _GRAPHS.items() if name in sources]
+    for kind, place in checked:
         try:
-            typed(Dump, dump)
+            typed(kind, reduce(operator.getitem, place, sources))
         except ValueError as problem:
-            key = ["sources", "dumps", name]
+            key = ["sources", *place]
             raise ConfigError(f"{_file(key, files)}: {'.'.join(key)}: {problem}") from None
     return typed(Settings, config, Settings())
 

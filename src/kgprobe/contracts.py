@@ -55,9 +55,12 @@ STATEMENTS = _contract(
     rank=pl.String,
 )
 
-#: How a relation came into STATEMENTS: `way` is pulled, sitelinks (its well-known subjects alone),
-#: dump or left out, `reason` says why it is not the first. Statements that are not deprecated by
-#: kind of value, and the deprecated ones; null where they were not counted.
+#: Ways in which a relation comes whole: pulled, or read with all others out of a dump.
+WHOLE = ("pulled", "read")
+#: How a relation came into STATEMENTS: `way` is one of these, sitelinks (its well-known subjects
+#: alone), dump (that one alone) or left out; `reason` says why it did not come whole, and what a
+#: dump lacks. Statements that are not deprecated by kind of value, and the deprecated ones; null
+#: where they were not counted.
 COVERAGE = _contract(
     "COVERAGE",
     key="relation",

@@ -101,9 +101,9 @@ class Sheets:
 class Endpoint:
     """A graph that is asked in SPARQL."""
 
-    access: Literal["live", "local", "embedded"] = "live"
+    access: Literal["live", "local", "embedded", "dump"] = "live"
     """`live`: the `endpoint` named; `local`: `files` served by a local endpoint; `embedded`: the
-    world in resources/world, served the same way"""
+    world in resources/world, served the same way; `dump`: read out of the dumps named"""
     endpoint: str = "dbpedia"
     """name of the endpoint: wdqs, qlever, dbpedia, or local"""
     snapshot: Snapshot = "2026-11"
@@ -111,10 +111,24 @@ class Endpoint:
     files: tuple[str, ...] = ()
     """RDF files, where access is local"""
 
+    def __post_init__(self) -> None:
+        """Raises ValueError where access is dump and none is named."""
+        named = [name for name in ("dump", "ontology", "types") if hasattr(self, name)]
+        if self.access == "dump" and (missing := [n for n in named if not getattr(self, n)]):
+            raise ValueError(f"{', '.join(missing)} missing, needed where access is dump")
+
 
 @dataclass(frozen=True)
 class Dbpedia(Endpoint):
     """DBpedia, or a part of it."""
+
+    ontology: str = ""
+    """name of the dump (sources.dumps) with the ontology, where access is dump: it is served by a
+    local endpoint and asked the same queries; a name that ends in .nt, .ttl or .owl, or .gz
+    behind it"""
+    types: str = ""
+    """name of the dump with `rdf:type` of the instances, where access is dump; their labels are in
+    it or in its `more`. Direct or inherited types, as the file has them"""
 
     most_instances: Count = 10000
     """instances that are pulled of a class; of a larger one about so many, those whose IRI has the
@@ -138,7 +152,8 @@ class Wikidata(Endpoint):
     `bear.min_sitelinks`, `dump` takes it from the `dump` named. Where none suffices, it is
     left out, and coverage.parquet, the report and the end of the run say so"""
     dump: str = ""
-    """name of the dump (sources.dumps) that such relations are taken from, or empty"""
+    """name of the dump (sources.dumps) that such relations are taken from, or empty; where access
+    is dump, that everything is read out of"""
     holds: tuple[Literal["bear"], ...] = ()
     """released sets that were merged into the files: the report then says that agreement with them
     is by construction"""
@@ -236,12 +251,13 @@ class Parts(Released):
 
 @dataclass(frozen=True)
 class Dump:
-    """Statements read out of a dump, packed as .gz, .bz2, .zst or not at all."""
+    """A dump, packed as .gz, .bz2, .zst or not at all."""
 
     access: Literal["live", "local", "embedded"]
     """`embedded`: the world as a dump; `local`: `file`; `live`: downloads `url` to `file`"""
-    form: Literal["json", "truthy", "ntriples"]
-    """Wikidata's `json` or `truthy` dump, or DBpedia's `ntriples`"""
+    form: Literal["json", "truthy", "ntriples", "names"]
+    """Wikidata's `json` or `truthy` dump, or DBpedia's `ntriples`, which statements are read out
+    of; `names`: N-Triples of what another one lacks"""
     file: str = ""
     """the dump; needed where access is local or live"""
     url: Url | None = None
@@ -255,6 +271,9 @@ class Dump:
     """name of the version; needed where access is live"""
     relations: tuple[str, ...] | None = None
     """ids or IRIs; null for BEAR's"""
+    more: tuple[str, ...] = ()
+    """names of dumps with what this one lacks: labels, numbers of sitelinks (`wikibase:sitelinks`;
+    no truthy dump has them), triples about properties"""
 
     def __post_init__(self) -> None:
         """Raises ValueError for keys that the access needs."""

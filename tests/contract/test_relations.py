@@ -117,7 +117,7 @@ def test_a_dump_and_a_pull_give_the_same_statements_and_the_same_benchmark(serve
     """An unknown value beside an item is no second value, and one of better rank no better one."""
     pulled, _ = relations(served, tmp_path / "wikidata" / "s").pull(["P27"])
     path = dump(tmp_path / "dump.json.gz")
-    read = dumps.read(path, "json", ["P27"], tmp_path / "shards", ("en", "mul"))
+    read = dumps.read([path], "json", ["P27"], tmp_path / "parts", ("en", "mul")).statements
     items = read.filter(pl.col("object_kind") == "item")
     assert items.height == 6
     assert pulled.select(KEY).sort(KEY).equals(items.select(KEY).sort(KEY))
@@ -146,7 +146,7 @@ def test_a_large_relation_is_asked_for_its_known_subjects(served, tmp_path):
 
 def test_a_large_relation_comes_from_a_dump_or_is_left_out(served, tmp_path):
     path = dump(tmp_path / "dump.json.gz")
-    read = dumps.read(path, "json", ["P27"], tmp_path / "shards")
+    read = dumps.read([path], "json", ["P27"], tmp_path / "parts").statements
     tight = bounded(served, 2)
     found, coverage = relations(tight, tmp_path / "w" / "s", least=100, dumped={"P27": read}).pull(
         ["P27", "P36"]

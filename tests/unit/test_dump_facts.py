@@ -1,5 +1,6 @@
-"""Statements out of dumps: the world's dumps say what its pull says, and stops lose nothing."""
+"""Statements out of dumps: the world's dumps say what the world says, and stops lose nothing."""
 
+import bz2
 import gzip
 from pathlib import Path
 
@@ -9,14 +10,16 @@ import pytest
 from kgprobe import schema
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.schema import STATEMENTS
+from kgprobe.sources.dumps import entities, types
 from kgprobe.sources.dumps import facts as dump_facts
-from kgprobe.sources.dumps import stream as dumps
-from kgprobe.sources.dumps.stream import DumpError
+from kgprobe.sources.dumps.stream import Block, DumpError
 from kgprobe.sources.world import build, rdf
 from kgprobe.sources.world import dumps as world_dumps
 
 ROOT = Path(__file__).parents[2]
 RELATIONS = ["P36", "P30", "P17", "P47", "P6", "P569"]
+#: bytes of text of a part: the world has a few of them
+SMALL = 1 << 18
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +30,18 @@ def facts() -> build.World:
 @pytest.fixture(scope="module")
 def packed(facts, tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("dumps")
-    json, truthy = folder / "world.json.gz", folder / "world.nt.bz2"
-    json.write_bytes(world_dumps.render_json(facts))
-    truthy.write_bytes(world_dumps.render_truthy(facts))
-    return {"json": json, "truthy": truthy}
+    made = {
+        "json": (folder / "world.json.gz", world_dumps.render_json),
+        "truthy": (folder / "world.nt.bz2", world_dumps.render_truthy),
+        "names": (folder / "names.nt.bz2", world_dumps.render_names),
+    }
+    for path, render in made.values():
+        path.write_bytes(render(facts))
+    return {name: path for name, (path, _) in made.items()}
 
 
 def expected(facts: build.World) -> pl.DataFrame:
-    """STATEMENTS of the world itself, items only."""
+    """STATEMENTS of the world itself, of the relations whose values are items."""
     names = facts.entities.select("id", "label", "sitelinks")
     rows = facts.statements.filter(
         pl.col("relation").is_in(RELATIONS)
@@ -50,26 +57,40 @@ def expected(facts: build.World) -> pl.DataFrame:
     return rows.unique().with_columns(kg=pl.lit("wikidata")).select(columns).sort(STATEMENTS.key)
 
 
-def test_the_json_dump_says_what_the_world_says(facts, packed, tmp_path):
-    found = dump_facts.read(packed["json"], "json", RELATIONS, tmp_path, lines=1000)
-    schema.check(found, STATEMENTS)
-    assert found.filter(pl.col("object_kind") == "item").equals(expected(facts))
-    assert set(found["object_kind"]) == {"item", "literal", "special"}
-    assert len(list((tmp_path / "statements").glob("part-*.parquet"))) > 3
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_json_dump_says_what_the_world_says(facts, packed, tmp_path, threads):
+    found = dump_facts.read(
+        [packed["json"]], "json", RELATIONS, tmp_path, size=SMALL, threads=threads
+    )
+    schema.check(found.statements, STATEMENTS)
+    assert found.statements.equals(expected(facts))
+    assert len(list(tmp_path.glob("0-world/part-*"))) > 3
+    assert found.unread.height == 0
+    ways = dict(found.coverage.select("relation", "way").rows())
+    assert ways == dict.fromkeys(RELATIONS, "read") | {"P569": "left out"}
+    assert found.coverage.filter(relation="P36")["unknown"].item() is not None
 
 
-def test_the_truthy_dump_has_the_best_ranks(facts, packed, tmp_path):
-    found = dump_facts.read(packed["truthy"], "truthy", RELATIONS, tmp_path)
+def test_the_truthy_dump_has_the_best_ranks_and_says_what_it_lacks(facts, packed, tmp_path):
+    bare = dump_facts.read([packed["truthy"]], "truthy", RELATIONS, tmp_path / "bare")
+    assert bare.statements["subject_sitelinks"].null_count() == bare.statements.height
+    (reason,) = bare.coverage.filter(relation="P36")["reason"]
+    assert all(word in reason for word in ("ranks", "sitelinks", "propertyType", "P2308"))
+    both = [packed["truthy"], packed["names"]]
+    found = dump_facts.read(both, "truthy", RELATIONS, tmp_path / "both")
     columns = [c for c in STATEMENTS.columns if c != "rank"]
-    items = found.filter(pl.col("object_kind") == "item").select(columns)
-    assert items.equals(best_rank(expected(facts)).select(columns).sort(columns[0], "relation"))
+    wanted = best_rank(expected(facts)).select(columns).unique().sort(columns[0], "relation")
+    assert wanted.sort(columns).equals(found.statements.select(columns).sort(columns))
+    (reason,) = found.coverage.filter(relation="P36")["reason"]
+    assert "sitelinks" not in reason
+    row = found.coverage.filter(relation="P36").row(0, named=True)
+    assert row["deprecated"] is None, "not counted is not none"
 
 
 def test_dbpedia_triples_become_statements(facts, tmp_path):
     dump = tmp_path / "dbpedia.nt"
     dump.write_text(rdf.render_dbpedia(facts))
-    rdf_type = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
-    found = dump_facts.read(dump, "ntriples", [rdf_type], tmp_path / "shards")
+    found = dump_facts.read([dump], "ntriples", [types.RDF_TYPE], tmp_path / "parts").statements
     schema.check(found, STATEMENTS)
     one = found.filter(
         (pl.col("subject") == "http://dbpedia.org/resource/France")
@@ -80,48 +101,64 @@ def test_dbpedia_triples_become_statements(facts, tmp_path):
     ]
 
 
-def test_after_a_stop_finished_shards_are_not_parsed_again(packed, tmp_path, monkeypatch):
-    whole = dump_facts.read(packed["json"], "json", RELATIONS, tmp_path / "whole", lines=500)
-    parsed: list[int] = []
-    original = dumps.wikidata_json
+def test_a_stop_loses_the_part_under_way_alone(packed, tmp_path, monkeypatch):
+    whole = dump_facts.read([packed["json"]], "json", RELATIONS, tmp_path / "whole", size=SMALL)
+    total = len(list((tmp_path / "whole").glob("*/part-*")))
+    original = entities.of_json
+    read: list[int] = []
 
-    def stopped(lines, relations):
-        parsed.append(len(lines))
-        if len(parsed) == 4:
+    def stopped(block: Block, *arguments):
+        read.append(block.before)
+        if len(read) == 4:
             raise KeyboardInterrupt
-        yield from original(lines, relations)
+        return original(block, *arguments)
 
-    monkeypatch.setattr(dumps, "wikidata_json", stopped)
+    monkeypatch.setattr(entities, "of_json", stopped)
     folder = tmp_path / "stopped"
     with pytest.raises(KeyboardInterrupt):
-        dump_facts.read(packed["json"], "json", RELATIONS, folder, lines=500)
-    finished = sorted((folder / "statements").iterdir())
-    assert [p.name for p in finished] == [f"part-{i:05d}.parquet" for i in (1, 2, 3)]
-    parsed[:] = [0] * 10
-    again = dump_facts.read(packed["json"], "json", RELATIONS, folder, lines=500)
-    with gzip.open(packed["json"]) as stream:
-        lines = sum(1 for _ in stream)
-    assert sum(parsed) == lines - 1500
-    assert again.equals(whole)
+        dump_facts.read([packed["json"]], "json", RELATIONS, folder, size=SMALL)
+    finished = sorted(path.name for path in folder.glob("*/part-*[0-9]"))
+    assert finished == [f"part-{i:05d}" for i in (1, 2, 3)]
+    read[:] = [0] * 10
+    again = dump_facts.read([packed["json"]], "json", RELATIONS, folder, size=SMALL)
+    assert len(read) - 10 == total - 3
+    assert again.statements.equals(whole.statements)
+    assert again.coverage.equals(whole.coverage)
 
 
-def test_a_cut_dump_keeps_its_shards_and_names_the_byte(packed, tmp_path):
-    data = packed["json"].read_bytes()
-    cut = tmp_path / "cut.json.gz"
+def test_a_cut_dump_keeps_its_parts_and_names_the_byte(packed, tmp_path):
+    data = bz2.compress(gzip.decompress(packed["json"].read_bytes()), 1)
+    cut = tmp_path / "cut.json.bz2"
     cut.write_bytes(data[: len(data) // 2])
-    folder = tmp_path / "shards"
-    with pytest.raises(DumpError, match=r"cut.json.gz: cut or damaged near byte [\d,]+ of"):
-        dump_facts.read(cut, "json", RELATIONS, folder, lines=200)
-    assert len(list((folder / "statements").glob("part-*.parquet"))) > 2
-    assert not (folder / "statements" / "complete").exists()
+    folder = tmp_path / "parts"
+    with pytest.raises(DumpError, match=r"cut.json.bz2: cut or damaged near byte [\d,]+ of"):
+        dump_facts.read([cut], "json", RELATIONS, folder, size=1 << 16)
+    assert len(list(folder.glob("*/part-*"))) > 2
+    assert not list(folder.glob("*/complete"))
 
 
-def test_shards_of_another_question_are_refused(packed, tmp_path):
-    dump_facts.read(packed["truthy"], "truthy", ["P36"], tmp_path)
+def test_an_array_without_end_is_cut_though_its_archive_is_whole(tmp_path):
+    dump = tmp_path / "dump.json"
+    dump.write_text('[\n{"id":"Q1","labels":{}},\n')
+    with pytest.raises(DumpError, match=r"dump.json: cut after line 2: the array"):
+        dump_facts.read([dump], "json", RELATIONS, tmp_path / "parts")
+
+
+def test_parts_of_another_question_are_refused(packed, tmp_path):
+    dump_facts.read([packed["truthy"]], "truthy", ["P36"], tmp_path)
     with pytest.raises(ValueError, match=r"begun for another relations .*name another snapshot"):
-        dump_facts.read(packed["truthy"], "truthy", ["P36", "P30"], tmp_path)
+        dump_facts.read([packed["truthy"]], "truthy", ["P36", "P30"], tmp_path)
     with pytest.raises(ValueError, match=r"form 'ttl'; legal: json, truthy, ntriples"):
-        dump_facts.read(packed["truthy"], "ttl", ["P36"], tmp_path)
+        dump_facts.read([packed["truthy"]], "ttl", ["P36"], tmp_path)
+
+
+def test_lines_that_are_not_read_are_a_table_and_are_shown(packed, tmp_path, caplog):
+    dump = tmp_path / "odd.json"
+    dump.write_text('[\n{"id":"Q1","claims":{"P36":[{}]}},\n{"id":"Q2"},\nnot json\n]\n')
+    found = dump_facts.read([dump], "json", ["P36"], tmp_path / "parts")
+    assert found.unread.select("file", "line").rows() == [("odd.json", 2), ("odd.json", 4)]
+    schema.check(found.unread, dump_facts.UNREAD)
+    assert "2 lines passed a filter and were not read" in caplog.text
 
 
 def test_an_entity_with_members_in_another_order_keeps_its_name(tmp_path):
@@ -131,5 +168,17 @@ def test_an_entity_with_members_in_another_order_keeps_its_name(tmp_path):
         '[{"mainsnak":{"snaktype":"value","property":"P36","datavalue":{"type":"wikibase-entityid",'
         '"value":{"id":"Q2"}}},"rank":"normal"}]}}\n]\n'
     )
-    found = dump_facts.read(dump, "json", ["P36"], tmp_path / "shards")
+    found = dump_facts.read([dump], "json", ["P36"], tmp_path / "parts").statements
     assert found.select("subject_label", "object_label").rows() == [("one", None)]
+
+
+def test_aliases_of_the_entities_that_are_asked_for(facts, packed, tmp_path):
+    found = dump_facts.read([packed["json"]], "json", ["P36"], tmp_path)
+    asked = facts.entities.filter(pl.col("aliases").list.len() > 0).head(20)
+    got = dump_facts.aliases(found.aliases, [*asked["id"], "Q999999999", "no id"])
+    wanted = {
+        (f"http://www.wikidata.org/entity/{row['id']}", alias)
+        for row in asked.iter_rows(named=True)
+        for alias in row["aliases"]
+    }
+    assert set(got.rows()) == wanted != set()

@@ -1,15 +1,19 @@
-"""Dump filters: formats, prefilters, ranks, and cut archives."""
+"""Dumps as text and as entities: packings, cut archives, bounds, odd but legal lines."""
 
 import bz2
 import gzip
 import json
+import random
+import subprocess
+import sys
+import zlib
 from pathlib import Path
 
 import pytest
 import zstandard
 
-from kgprobe.sources.dumps import stream
-from kgprobe.sources.dumps.stream import DumpError, Statement
+from kgprobe.sources.dumps import entities, iris, stream
+from kgprobe.sources.dumps.stream import Block, DumpError, blocks
 
 PACKERS = {
     "": bytes,
@@ -47,79 +51,157 @@ LINES = ["[", *(json.dumps(e, separators=(",", ":")) + "," for e in ENTITIES[:-1
 JSON = "\n".join([*LINES, json.dumps(ENTITIES[-1], separators=(",", ":")), "]", ""]).encode()
 
 
+def read_json(data: bytes, *relations: str) -> entities.Found:
+    return entities.of_json(Block(0, data), relations, ["en", "mul"])
+
+
+def ids(found: entities.Found) -> set[tuple[str, str, str, str]]:
+    """Statements with their ids in words."""
+    frame = found.frames()["statements"].with_columns(
+        entities.name_of("subject"), entities.name_of("object")
+    )
+    return {(s, f"P{r}", o, rank) for s, r, o, rank in frame.rows()}
+
+
 @pytest.mark.parametrize("suffix", PACKERS)
-def test_statements_come_out_of_every_packing(tmp_path, suffix):
+@pytest.mark.parametrize("size", [1, 100, 1 << 20])
+def test_blocks_of_every_packing_and_size_are_the_text(tmp_path, suffix, size):
     path = tmp_path / f"dump.json{suffix}"
     path.write_bytes(PACKERS[suffix](JSON))
-    wanted = [
-        Statement("Q1", "P36", "Q10", "item"),
-        Statement("Q1", "P36", "Q11", "item", "preferred"),
-        Statement("Q2", "P36", "novalue", "special"),
-        Statement("Q3", "P569", "1879-03-14T00:00:00Z", "literal"),
+    with blocks(path, size, threads=2) as found:
+        got = list(found)
+    assert b"".join(block.data for block in got) == JSON
+    assert [b.before for b in got] == [
+        JSON[: sum(len(o.data) for o in got[:n])].count(b"\n") for n in range(len(got))
     ]
     with stream.lines(path) as source:
-        assert list(stream.wikidata_json(source, ["P36", "P569"])) == wanted
-    with stream.piped_lines(path) as source:
-        assert list(stream.wikidata_json(source, ["P36", "P569"], ["Q2"])) == wanted[2:3]
+        assert list(source) == JSON.splitlines()
 
 
-def test_the_prefilter_loses_nothing():
-    lines = JSON.splitlines()
-    filtered = list(stream.wikidata_json(lines, ["P36", "P17", "P1"]))
-    everything = [
-        statement
-        for statement in stream.wikidata_json(lines, ["P36", "P17", "P1", "P569"])
-        if statement.relation != "P569"
+def test_entities_give_statements_and_counts():
+    found = read_json(JSON, "P36", "P569")
+    assert ids(found) == {("Q1", "P36", "Q10", "normal"), ("Q1", "P36", "Q11", "preferred")}
+    assert found.counts == {
+        (36, "item", "normal"): 1,
+        (36, "item", "preferred"): 1,
+        (36, "item", "deprecated"): 1,
+        (36, "no value", "normal"): 1,
+        (569, "literal", "normal"): 1,
+    }
+
+
+@pytest.mark.parametrize(
+    "style", [{"separators": (",", ":")}, {"separators": (" , ", " : ")}, {"ensure_ascii": False}]
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \n"])
+def test_blanks_lose_no_entity(style, end):
+    lines = ["[", *(json.dumps(e, **style) + "," for e in ENTITIES), "]", ""]
+    found = read_json(end.join(lines).encode(), "P36", "P17", "P1")
+    assert len(ids(found)) == 3
+    assert not found.rows["unread"]
+    one_line = b"[" + json.dumps(ENTITIES[0], **style).encode() + b"]\n"
+    assert ids(read_json(one_line, "P36")) == {
+        ("Q1", "P36", "Q10", "normal"),
+        ("Q1", "P36", "Q11", "preferred"),
+    }
+
+
+def test_what_is_no_entity_is_counted_with_its_line():
+    data = JSON.replace(b"]\n", b'{"id":"Q9","claims":{"P36":[{\n{"id":"X1"},\n7\n]\n')
+    assert data != JSON
+    found = read_json(data, "P36")
+    assert [(line, first[:8]) for line, first in found.rows["unread"]] == [
+        (7, '{"id":"Q'),
+        (8, '{"id":"X'),
+        (9, "7"),
     ]
-    assert filtered == everything
-    assert {s.relation for s in filtered} == {"P36", "P17", "P1"}
+    assert len(ids(found)) == 2
+
+
+def flushed(text: bytes) -> bytes:
+    """gzip with an end of a block every 4,000 bytes."""
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    pieces = [text[at : at + 4000] for at in range(0, len(text), 4000)]
+    flush = (packer.compress(piece) + packer.flush(zlib.Z_FULL_FLUSH) for piece in pieces)
+    return b"".join(flush) + packer.flush()
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
-@pytest.mark.parametrize("reader", [stream.lines, stream.piped_lines])
-def test_a_cut_archive_is_an_error_after_what_could_be_read(tmp_path, suffix, reader):
+@pytest.mark.parametrize("members", [1, 2])
+def test_no_cut_of_an_archive_passes(tmp_path, suffix, members):
+    """rapidgzip gives a cut gzip file as if it were whole."""
+    text = b"".join(b"<s> <p> <o%d> .\n" % (i * 7919 % 10007) for i in range(1500))
     path = tmp_path / f"dump.nt{suffix}"
-    whole = b"".join(b"<s> <p> <o%d> .\n" % i for i in range(200_000))
-    packed = PACKERS[suffix](whole)
-    path.write_bytes(packed[: len(packed) // 2])
-    seen = 0
+    for packer in [PACKERS[suffix], flushed] if suffix == ".gz" else [PACKERS[suffix]]:
+        packed = packer(text)
+        whole = packed * members
+        path.write_bytes(whole)
+        with stream.lines(path) as source:
+            assert len(list(source)) == 1500 * members
+        cuts = {*range(1, len(whole), 211), *range(len(whole) - 12, len(whole))} - {len(packed)}
+        for cut in sorted(cuts):
+            path.write_bytes(whole[:cut])
+            with stream.lines(path) as source, pytest.raises(DumpError, match=r"cut or damaged"):
+                list(source)
 
-    def read() -> None:
-        nonlocal seen
-        with reader(path) as source:
-            for _ in source:
-                seen += 1
 
-    with pytest.raises(DumpError, match=r"dump\.nt.*cut or damaged"):
-        read()
-    assert seen < 200_000
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+def test_text_behind_an_archive_or_in_its_place_is_an_error(tmp_path, suffix):
+    path = tmp_path / f"dump.nt{suffix}"
+    for data in (PACKERS[suffix](b"a\n") + b"<html>", b"<html>busy</html>\n" * 9):
+        path.write_bytes(data)
+        with pytest.raises(DumpError, match=r"cut or damaged"), stream.lines(path) as source:
+            list(source)
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
-@pytest.mark.parametrize("reader", [stream.lines, stream.piped_lines])
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(
-    tmp_path, suffix, reader, monkeypatch
-):
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(stream, "LONGEST", 1 << 16)
     path = tmp_path / f"dump.nt{suffix}"
     path.write_bytes(PACKERS[suffix](b"short\n" + b"x" * (1 << 22)))
-    with reader(path) as source:
-        assert next(source) == b"short"
-        with pytest.raises(DumpError, match=r"dump\.nt.*: line 2 has 65,536 bytes or more"):
-            next(source)
+    with stream.lines(path) as source, pytest.raises(DumpError, match=r"line 2 has 65,536 bytes"):
+        list(source)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
-@pytest.mark.parametrize("reader", [stream.lines, stream.piped_lines])
-def test_a_stream_that_unpacks_without_end_is_refused(tmp_path, suffix, reader, monkeypatch):
+def test_a_stream_that_unpacks_without_end_is_refused(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(stream, "SMALL", 1 << 20)
     path = tmp_path / f"dump.nt{suffix}"
     path.write_bytes(PACKERS[suffix]((b"x" * 1000 + b"\n") * 20_000))
     with (
-        reader(path) as source,
-        pytest.raises(DumpError, match=r"dump\.nt.* bytes unpack to .*, over 100 fold"),
+        stream.lines(path) as source,
+        pytest.raises(DumpError, match=r"dump\.nt.* unpacks to .*, over 100 fold"),
     ):
         list(source)
+
+
+LONG = """
+import gzip, resource, sys
+from pathlib import Path
+from kgprobe.sources.dumps import facts
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+facts.read([Path(sys.argv[1])], "json", ["P36"], Path(sys.argv[2]), size=int(sys.argv[3]))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_memory_is_bounded_by_bytes_however_long_the_lines_are(tmp_path):
+    """Three times the text, in lines of 17.5 kB, takes no more."""
+    more = []
+    for number in (8_000, 24_000):
+        path = tmp_path / f"{number}.json.gz"
+        claims = json.dumps({"P36": [claim("P36", item(1))]})
+        with gzip.open(path, "wb", compresslevel=1) as packed:
+            packed.write(b"[\n")
+            for n in range(number):
+                text = random.Random(n).randbytes(8_600).hex()
+                entity = f'{{"id":"Q{n + 1}","x":"{text}","claims":{claims}}},\n'
+                packed.write(entity.encode())
+            packed.write(b"]\n")
+        run = [sys.executable, "-c", LONG, str(path), str(tmp_path / f"p{number}"), str(1 << 23)]
+        done = subprocess.run(run, capture_output=True, text=True, check=True)
+        more.append(int(done.stdout))
+    assert more[1] - more[0] < 60_000, f"kB at 140 MB and at 420 MB of text: {more}"
 
 
 def test_zstd_frames_follow_each_other_and_are_unpacked_in_small_steps(tmp_path, monkeypatch):
@@ -134,24 +216,77 @@ def test_zstd_frames_follow_each_other_and_are_unpacked_in_small_steps(tmp_path,
 
 
 WD = b"<http://www.wikidata.org/"
-TRUTHY = [
-    WD + rb"entity/Q142> " + WD + rb"prop/direct/" + rest + b" ."
-    for rest in (
-        rb"P36> <http://www.wikidata.org/entity/Q90>",
-        rb'P1448> "R\u00E9publique \"fran\u00E7aise\""@fr',
-        rb"P36> _:b0",
-        rb"P361> <http://www.wikidata.org/entity/Q46>",
+SUBJECT, CAPITAL, PARIS = WD + b"entity/Q142>", WD + b"prop/direct/P36>", WD + b"entity/Q90>"
+#: odd but legal: each says that the capital of Q142 (or of P142, L142) is Q90
+ODD = {
+    "plain": SUBJECT + b" " + CAPITAL + b" " + PARIS + b" .",
+    "comment": SUBJECT + b" " + CAPITAL + b" " + PARIS + b" . # Paris",
+    "comment without blank": SUBJECT + b" " + CAPITAL + b" " + PARIS + b" .#",
+    "two blanks": SUBJECT + b"  " + CAPITAL + b"  " + PARIS + b"  .  ",
+    "tabs": b"\t" + SUBJECT + b"\t" + CAPITAL + b"\t" + PARIS + b"\t.\t",
+    "no blanks": SUBJECT + CAPITAL + PARIS + b".",
+    "P subject": SUBJECT.replace(b"Q", b"P") + b" " + CAPITAL + b" " + PARIS + b" .",
+    "L subject": SUBJECT.replace(b"Q", b"L") + b" " + CAPITAL + b" " + PARIS + b" .",
+    "https": (SUBJECT + b" " + CAPITAL + b" " + PARIS + b" .").replace(b"http:", b"https:"),
+    "escaped": SUBJECT
+    + b" "
+    + CAPITAL.replace(b"P36", rb"\u0050\U00000033\u0036")
+    + b" "
+    + PARIS
+    + b" .",
+    "carriage return": SUBJECT + b" " + CAPITAL + b" " + PARIS + b" .\r",
+}
+
+
+def truthy(*lines: bytes, relations: tuple[str, ...] = ("P36",)) -> entities.Found:
+    block = Block(10, b"".join(line + b"\n" for line in lines))
+    return entities.of_truthy(block, relations, ["en", "mul"])
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_but_legal_lines_are_read(odd):
+    found = truthy(ODD[odd])
+    letter = odd[0] if odd[1:] == " subject" else "Q"
+    assert ids(found) == {(f"{letter}142", "P36", "Q90", "normal")}
+    assert not found.rows["unread"]
+
+
+def test_lines_that_end_with_a_carriage_return_alone_are_lines():
+    assert len(ids(truthy(ODD["plain"] + b"\r" + ODD["P subject"]))) == 2
+
+
+def test_lines_that_pass_the_filter_and_do_not_parse_are_counted_with_their_place():
+    other = SUBJECT + b" " + WD + b"prop/direct/P17> " + PARIS + b" ."
+    found = truthy(
+        other,
+        SUBJECT + b" " + CAPITAL + b" Q90 .",
+        b"# " + CAPITAL,
+        ODD["plain"],
+        CAPITAL + b" " + CAPITAL,
     )
-] + [WD + rb'entity/Q142> <http://schema.org/name> "P36" .']
+    assert [line for line, _ in found.rows["unread"]] == [12, 15]
+    assert found.rows["unread"][0][1].startswith("<http://www.wikidata.org/entity/Q142>")
+    assert len(ids(found)) == 1
 
 
-def test_truthy_triples():
-    found = list(stream.wikidata_truthy(TRUTHY, ["P36", "P1448"]))
-    assert found == [
-        Statement("Q142", "P36", "Q90", "item"),
-        Statement("Q142", "P1448", 'République "française"', "literal"),
-        Statement("Q142", "P36", "somevalue", "special"),
-    ]
+def test_truthy_values_by_kind_and_names():
+    label = b" <http://www.w3.org/2000/01/rdf-schema#label> "
+    links = (
+        b' <http://wikiba.se/ontology#sitelinks> "7"^^<http://www.w3.org/2001/XMLSchema#integer> .'
+    )
+    found = truthy(
+        ODD["plain"],
+        SUBJECT + b" " + CAPITAL + b" _:b0 .",
+        SUBJECT + b" " + CAPITAL + b" <http://www.wikidata.org/.well-known/genid/1> .",
+        SUBJECT + b" " + CAPITAL + rb' "R\u00E9publique \"f\""@fr .',
+        SUBJECT + b" " + CAPITAL + b" <http://example.org/> .",
+        SUBJECT + label + rb'"Fr\u00E4nce"@EN .',
+        SUBJECT + label + b'"Frankreich"@de .',
+        WD + b"wiki/Special:EntityData/Q142>" + links,
+    )
+    kinds = {kind: n for (_, kind, _), n in found.counts.items()}
+    assert kinds == {"item": 1, "unknown": 2, "literal": 1, "other": 1}
+    assert found.rows["names"] == [(568, 0, "Fränce", None), (568, None, None, 7)]
 
 
 KOELN = rb"<http://dbpedia.org/resource/K\u00F6ln> <http://dbpedia.org/ontology/"
@@ -164,15 +299,11 @@ DBPEDIA = [
 
 def test_dbpedia_triples_unescape_their_iris():
     predicates = ["http://dbpedia.org/ontology/country", "http://dbpedia.org/ontology/area"]
-    found = list(stream.ntriples(DBPEDIA, predicates))
-    assert found[0].subject == "http://dbpedia.org/resource/Köln"
-    assert found[1].object == "4.05"
+    block = Block(0, b"".join(line + b"\n" for line in DBPEDIA))
+    found = iris.of_triples(block, predicates, ["en"]).statements
+    assert found[0][0] == "http://dbpedia.org/resource/Köln"
+    assert found[1][2:4] == ("4.05", "literal")
     assert len(found) == 2
-
-
-def test_damaged_json_names_its_line():
-    with pytest.raises(DumpError, match="line 2: not a JSON object"):
-        list(stream.wikidata_json([b"[", b'{"id":"Q1","claims":{"P36":[{'], ["P36"]))
 
 
 def test_a_missing_dump_is_named(tmp_path: Path):

@@ -54,6 +54,7 @@ def folder_of(script: str, code: str, tmp_path: Path, monkeypatch: pytest.Monkey
         rule=script, threads=1, config={}, log=[], params=Named({**params, "code": code})
     )
     rule.input, rule.output = Named(dict.fromkeys(names, __file__)), Named(prompts="out")
+    rule.input["dump"] = [__file__]
     rule.wildcards = Named(wildcards)
     with pytest.raises(CalledError) as told:
         exec((ROOT / "workflow/scripts" / f"{script}.py").read_text(), {"snakemake": rule})

@@ -31,14 +31,39 @@ ORIGIN = {"bear": "wikidata", "world": "world"}
 ONTOLOGIES = {"world": ("world_ontology", "world"), "built": ("ontology", "wikidata")}
 #: the files of fixed commits and their ids
 PINS = pins.read_pins(sheets.located(SETTINGS.sources.pins))
-#: dumps that statements are read from, by name
-DUMPS = SETTINGS.sources.dumps
+#: dumps by name, and those that statements are read from
+NAMED = SETTINGS.sources.dumps
+DUMPS = {name: dump for name, dump in NAMED.items() if dump.form != "names"}
 #: what an embedded dump of each form is
 RENDERED = {
     "json": "<results>/sources/world/dumps/wikidata.json.gz",
     "truthy": "<results>/sources/world/dumps/wikidata.nt.bz2",
+    "names": "<results>/sources/world/dumps/wikidata_names.nt.bz2",
     "ntriples": "<results>/sources/world/dbpedia.nt",
 }
+
+
+def dump_named(source, key, forms):
+    """The dump that a source's setting names. ConfigError where there is none of these forms."""
+    name = getattr(getattr(SETTINGS.sources, source), key)
+    fitting = [other for other, dump in NAMED.items() if dump.form in forms]
+    if name not in fitting:
+        raise ConfigError(
+            f"sources.{source}.{key} is {name!r}; sources.dumps of form {' or '.join(forms)}: "
+            f"{', '.join(fitting) or 'none'}"
+        )
+    return name
+
+
+def is_dump(source):
+    """Whether a source is read out of dumps."""
+    return endpoint(source).access == "dump"
+
+
+#: what is read for statements: the dumps, and Wikidata itself where it is one of them
+READ = dict(DUMPS)
+if is_dump("wikidata"):
+    READ["wikidata"] = NAMED[dump_named("wikidata", "dump", ("json", "truthy"))]
 
 
 def rdf(wildcards):
@@ -51,6 +76,10 @@ def rdf_of(source):
     chosen = endpoint(source)
     if chosen.access == "embedded":
         return [f"<results>/sources/world/{graph(source)}.nt"]
+    if chosen.access == "dump" and source == "dbpedia":
+        return [dump_file(NAMED[dump_named(source, "ontology", ("ntriples", "names"))])]
+    if chosen.access == "dump":
+        return [f"<results>/sources/{source}/described.nt"]
     return files(chosen.files) if chosen.access == "local" else []
 
 
@@ -70,9 +99,23 @@ def dumped(source):
     return [f"<results>/sources/{name}/facts.parquet"] if name else []
 
 
-def dump_file(wildcards):
+def read_aliases(source):
+    """Other names out of a dump, where that is what a source is."""
+    return f"<results>/sources/{source}/aliases.parquet" if is_dump(source) else []
+
+
+def dump_files(chosen):
+    """The files of a dump: its own, and those that have what it lacks."""
+    if unknown := [name for name in chosen.more if name not in NAMED]:
+        raise ConfigError(
+            f"sources.dumps: more names {', '.join(unknown)}; there is "
+            f"{', '.join(NAMED)}"
+        )
+    return [dump_file(one) for one in (chosen, *(NAMED[name] for name in chosen.more))]
+
+
+def dump_file(chosen):
     """The file of a dump: rendered, found on disk, or to be downloaded."""
-    chosen = DUMPS[wildcards.dump]
     if chosen.access == "embedded":
         return RENDERED[chosen.form]
     return files([chosen.file])[0] if chosen.access == "local" else chosen.file
@@ -101,7 +144,7 @@ def downloads():
     """name -> (file, address) of what is fetched: live dumps, and the archive of T-REx."""
     found = {
         name: (dump.file, dump.url)
-        for name, dump in DUMPS.items()
+        for name, dump in NAMED.items()
         if dump.access == "live"
     }
     trex = SETTINGS.sources.trex

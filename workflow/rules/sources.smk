@@ -59,7 +59,7 @@ rule pull_facts:
     benchmark:
         "<logs>/sources/{source}/facts.jsonl"
     wildcard_constraints:
-        source="wikidata|world",
+        source="world" if is_dump("wikidata") else "wikidata|world",
     priority: FIRST
     threads: 1
     resources:
@@ -181,6 +181,7 @@ rule render_dumps:
     output:
         json="<results>/sources/world/dumps/wikidata.json.gz",
         truthy="<results>/sources/world/dumps/wikidata.nt.bz2",
+        names="<results>/sources/world/dumps/wikidata_names.nt.bz2",
     log:
         "<logs>/sources/world_dumps.log",
     benchmark:
@@ -194,31 +195,70 @@ rule render_dumps:
 
 rule read_dump:
     input:
-        dump=dump_file,
+        dump=lambda w: dump_files(READ[w.dump]),
         relations="<resources>/templates/bear_relations.tsv",
     output:
         facts="<results>/sources/{dump}/facts.parquet",
+        coverage="<results>/sources/{dump}/coverage.parquet",
+        unread="<results>/sources/{dump}/unread.parquet",
+        aliases="<results>/sources/{dump}/aliases.parquet",
+        # properties as the query service has them, which the queries are asked of
+        properties="<results>/sources/{dump}/described.nt",
     log:
         "<logs>/sources/{dump}/facts.log",
     benchmark:
         "<logs>/sources/{dump}/facts.jsonl"
     wildcard_constraints:
-        dump="|".join(DUMPS) or "none",
-    threads: 1
+        dump="|".join(READ) or "none",
+    priority: FIRST
+    # as many unpack, and as many read what is unpacked: a block of text and its rows each
+    threads: 8
     resources:
-        mem_mb=2000,
+        mem_mb=lambda w, threads: 2000 + 1000 * threads,
     params:
         code=code("read_dump"),
-        settings=lambda w: asdict(DUMPS[w.dump]),
+        settings=lambda w: asdict(READ[w.dump]),
         data=SETTINGS.data,
         languages=list(SETTINGS.languages),
     script:
         "../scripts/read_dump.py"
 
 
+if is_dump("dbpedia"):
+    TYPES = NAMED[dump_named("dbpedia", "types", ("ntriples",))]
+
+    ruleorder: read_types > pull_types > pull
+
+    rule read_types:
+        input:
+            dump=dump_files(TYPES),
+            classes="<results>/sources/dbpedia/classes.parquet",
+        output:
+            counts="<results>/sources/dbpedia/instance_counts.parquet",
+            types="<results>/sources/dbpedia/types.parquet",
+            unread="<results>/sources/dbpedia/unread.parquet",
+        log:
+            "<logs>/sources/dbpedia/types.log",
+        benchmark:
+            "<logs>/sources/dbpedia/types.jsonl"
+        priority: FIRST
+        threads: 8
+        resources:
+            mem_mb=lambda w, threads: 2000 + 1000 * threads,
+        params:
+            code=code("read_types"),
+            settings=asdict(TYPES),
+            most=SETTINGS.sources.dbpedia.most_instances,
+            data=SETTINGS.data,
+            languages=list(SETTINGS.languages),
+        script:
+            "../scripts/read_types.py"
+
+
 rule pull_attribute_aliases:
     input:
         rdf=lambda w: rdf_of(attribute_source()),
+        read=read_aliases(attribute_source()),
         questions=[],
         candidates=of_attributes("candidates"),
         query="<resources>/queries/wikidata/aliases.rq",
@@ -246,6 +286,7 @@ rule pull_attribute_aliases:
 rule pull_aliases:
     input:
         rdf=lambda w: rdf_of(ORIGIN[w.origin]),
+        read=lambda w: read_aliases(ORIGIN[w.origin]),
         questions=["<results>/benchmarks/{origin}_big/items.parquet"],
         candidates=["<results>/benchmarks/{origin}_big/candidates.parquet"],
         query="<resources>/queries/wikidata/aliases.rq",

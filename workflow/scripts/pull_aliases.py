@@ -1,9 +1,12 @@
 from pathlib import Path
 
+import polars as pl
+
 from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.schema import atomic
 from kgprobe.settings import Endpoint, typed
+from kgprobe.sources.dumps import facts
 from kgprobe.sources.sparql.endpoint import opened
 from kgprobe.sources.sparql.pull import pull
 
@@ -13,16 +16,20 @@ with job(snakemake) as run:
     named = {name for column in (*subjects, *answers) for name in column}
     # dates and other literals have no aliases
     entities = sorted(name for name in named if name.startswith("Q"))
-    settings, rdf = typed(Endpoint, run.params.settings), run.input.get("rdf", [])
-    source = opened(run.params.source, settings, rdf, run.params.data, run.params.endpoints)
-    with source as (endpoint, folder):
-        snapshot = pull(
-            run.input.query,
-            endpoint,
-            folder,
-            {"entity": entities},
-            contact=run.params.contact,
-            languages=run.params.languages,
-        )
-    with atomic(run.output.aliases) as temporary:
-        temporary.write_bytes(Path(snapshot.result).read_bytes())
+    if read := run.input.get("read"):
+        found = facts.aliases(pl.scan_parquet(read), entities)
+        schema.write(found, facts.ALIASES, run.output.aliases, run.provenance())
+    else:
+        settings, rdf = typed(Endpoint, run.params.settings), run.input.get("rdf", [])
+        source = opened(run.params.source, settings, rdf, run.params.data, run.params.endpoints)
+        with source as (endpoint, folder):
+            snapshot = pull(
+                run.input.query,
+                endpoint,
+                folder,
+                {"entity": entities},
+                contact=run.params.contact,
+                languages=run.params.languages,
+            )
+        with atomic(run.output.aliases) as temporary:
+            temporary.write_bytes(Path(snapshot.result).read_bytes())

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 from kgprobe import schema
@@ -7,12 +8,21 @@ from kgprobe.sources.dumps import facts
 from kgprobe.sources.sparql.snapshots import snapshot_name
 
 with job(snakemake) as run:
-    chosen, dump = run.params.settings, Path(run.input.dump)
+    chosen, files = run.params.settings, [Path(path) for path in run.input.dump]
     rows = read_table(run.input.relations)
     named = {row["relation"] for row in rows} | {row["lift"] for row in rows if row["lift"]}
-    snapshot = snapshot_name(chosen["access"], chosen["snapshot"] or "", [str(dump)])
+    name = snapshot_name(chosen["access"], chosen["snapshot"] or "", [str(file) for file in files])
     # parts that other code has read are read again
-    folder = Path(run.params.data) / run.wildcards.dump / snapshot / run.params.code
+    folder = Path(run.params.data) / run.wildcards.dump / name / run.params.code
     wanted, languages = chosen["relations"] or named, run.params.languages
-    found = facts.read(dump, chosen["form"], wanted, folder, languages)
-    schema.write(found, schema.STATEMENTS, run.output.facts, run.provenance())
+    found = facts.read(files, chosen["form"], wanted, folder, languages, threads=run.threads)
+    told = run.provenance()
+    # of DBpedia's there is none
+    coverage = replace(schema.COVERAGE, may_be_empty=True)
+    schema.write(found.statements, schema.STATEMENTS, run.output.facts, told)
+    schema.write(found.coverage, coverage, run.output.coverage, told)
+    schema.write(found.unread, facts.UNREAD, run.output.unread, told)
+    with schema.atomic(run.output.aliases) as temporary:
+        found.aliases.sink_parquet(temporary)
+    with schema.atomic(run.output.properties) as temporary:
+        temporary.write_text(found.properties, encoding="utf-8")

@@ -9,6 +9,7 @@ with job(snakemake) as run:
     for path, data in (
         (run.output.json, dumps.render_json(facts)),
         (run.output.truthy, dumps.render_truthy(facts)),
+        (run.output.names, dumps.render_names(facts)),
     ):
         with atomic(path) as temporary:
             temporary.write_bytes(data)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import polars as pl
 
 from kgprobe.benchmarks.bear.drift import STATES
+from kgprobe.contracts import WHOLE
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.metrics.sums import ordered_sum
 from kgprobe.schema import Contract
@@ -305,7 +306,7 @@ def chapter(
         shown.append(grid.funnel(steps, f"Construction of {name}"))
         folded.append(grid.funnel_by_relation(steps, names, f"Construction of {name}"))
     if coverage is not None:
-        partly = coverage.filter(pl.col("way") != "pulled").sort("relation")
+        partly = coverage.filter(~pl.col("way").is_in(WHOLE)).sort("relation")
         if partly.height:
             title = f"Relations that did not come whole, and why ({partly.height})"
             shown.append(grid.records(title, partly.iter_rows(named=True)))

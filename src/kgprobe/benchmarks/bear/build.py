@@ -22,6 +22,7 @@ from kgprobe.benchmarks.bear.choice import (
 from kgprobe.benchmarks.bear.filters import REASONS, filtered, lifted
 from kgprobe.benchmarks.bear.frames import Sets, check_balance, check_nested, relation_frames
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.contracts import WHOLE
 from kgprobe.schema import FUNNEL, Contract
 from kgprobe.settings import Bear
 
@@ -84,7 +85,9 @@ def build(
     parts: dict[str, list[Sets]] = {"big": [], "lite": []}
     dropped, choice, spares, verdicts = [], [], [], []
     funnel = Funnel(f"{origin}_big")
-    partly = [] if coverage is None else coverage.filter(pl.col("way") != "pulled").rows(named=True)
+    partly = (
+        [] if coverage is None else coverage.filter(~pl.col("way").is_in(WHOLE)).rows(named=True)
+    )
     ways = {row["relation"]: f"{row['way']}: {row['reason']}" for row in partly}
     for row in sorted(relations, key=lambda r: int(r["relation"][1:])):
         relation = row["relation"]

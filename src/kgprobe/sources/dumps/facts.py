@@ -1,222 +1,133 @@
-"""STATEMENTS out of a dump, in shards that survive a stop (sources.md, section 9).
+"""Statements of a dump with their labels: STATEMENTS, COVERAGE and what a pull gives besides.
 
-The dump is read twice: once for the statements of the wanted relations, once for the labels and
-sitelink counts of the entities that they name. After every `LINES` lines a shard is finished; a
-run that follows a stop decompresses what was read before, parses none of it, and goes on.
+    found = read([path], "json", ["P36"], folder)
+    found.statements, found.coverage
+
+A dump is read once. What it says of any entity lies in its parts, by integers; labels and numbers
+of sitelinks are joined to the statements at the end.
 """
 
-import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
 import polars as pl
 
-from kgprobe import schema
-from kgprobe.job import log, progress
+from kgprobe.contracts import COVERAGE
+from kgprobe.job import log
 from kgprobe.schema import STATEMENTS, Contract
 from kgprobe.settings import LANGUAGES
-from kgprobe.sources.dumps import stream
-from kgprobe.sources.dumps.stream import DumpError, Position, Statement
+from kgprobe.sources.dumps import described, entities, iris, parts
+from kgprobe.sources.dumps.parts import Reading
+from kgprobe.sources.dumps.stream import BLOCK
 
-#: lines of the dump in one shard
-LINES = 100_000
 FORMS = ("json", "truthy", "ntriples")
-ONTOLOGY = "http://dbpedia.org/ontology/"
-FOUND = Contract(
-    "FOUND",
-    {
-        "subject": pl.String,
-        "relation": pl.String,
-        "object": pl.String,
-        "object_kind": pl.String,
-        "rank": pl.String,
-    },
-    ("subject", "relation", "object", "object_kind", "rank"),
+#: What a form does not have, by name.
+LACKS = {
+    "json": "",
+    "truthy": "ranks, deprecated statements, statements that there is no value",
+    "ntriples": "ranks, sitelinks",
+}
+_ITEM_VALUED = (
+    rf"(?m)^<{described.WD}(P\d+)>\s*<{described.WIKIBASE}propertyType>\s*"
+    rf"<{described.WIKIBASE}WikibaseItem>"
+)
+#: Lines that passed a filter and are not what they should be.
+UNREAD = Contract(
+    "UNREAD",
+    {"file": pl.String, "line": pl.Int64, "first": pl.String},
+    ("file", "line"),
     may_be_empty=True,
 )
-NAMES = Contract(
-    "NAMES",
-    # `place`: which of the languages the label is in
-    {"id": pl.String, "label": pl.String, "place": pl.Int64, "sitelinks": pl.Int64},
-    ("id", "label", "place", "sitelinks"),
-    frozenset({"label", "place", "sitelinks"}),
-    may_be_empty=True,
+_NO_ALIASES = pl.LazyFrame(schema={"id": pl.UInt64, "alias": pl.String})
+ALIASES = Contract(
+    "ALIASES", {"entity": pl.String, "alias": pl.String}, ("entity", "alias"), may_be_empty=True
 )
-Parser = Callable[[Iterable[bytes]], Iterator[tuple[object, ...]]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was read; `aliases` has id (integer) and alias, `properties` are N-Triples."""
+
+    statements: pl.DataFrame
+    coverage: pl.DataFrame
+    unread: pl.DataFrame
+    aliases: pl.LazyFrame
+    properties: str
 
 
 def read(
-    path: Path,
+    paths: Sequence[Path],
     form: str,
     relations: Collection[str],
     folder: Path,
     languages: Sequence[str] = LANGUAGES,
-    lines: int = LINES,
-) -> pl.DataFrame:
-    """STATEMENTS of the wanted relations of a dump; shards lie in `folder`.
+    size: int = BLOCK,
+    threads: int = 1,
+) -> Found:
+    """What a dump says of the wanted relations between items; its parts lie in `folder`.
 
-    `form` is json or truthy (Wikidata) or ntriples (DBpedia, relations as full IRIs). A label is in
-    the first of the `languages` that an entity has one in. Raises DumpError for a cut or damaged
-    dump (finished shards stay), and ValueError when `folder` holds shards of another dump or other
-    relations.
+    The first of the `paths` is the dump, of form json or truthy (Wikidata) or ntriples (relations
+    as full IRIs, literals too); others are N-Triples with the labels and numbers of sitelinks that
+    it lacks. A label is in the first of the `languages` that an entity has one in. `size`: bytes of
+    text of a part. Raises DumpError for a cut or damaged dump (finished parts stay), and ValueError
+    when `folder` holds parts of another dump or other relations.
     """
     if form not in FORMS:
-        raise ValueError(f"{path}: form {form!r}; legal: {', '.join(FORMS)}")
+        raise ValueError(f"{paths[0]}: form {form!r}; legal: {', '.join(FORMS)}")
     wanted = sorted(set(relations))
-    _same_question(path, form, wanted, languages, lines, folder)
-    found = _shards(path, folder / "statements", FOUND, _statements(form, wanted), lines)
-    statements = found.unique(maintain_order=True)
-    items = statements.filter(pl.col("object_kind") == "item")
-    ids = set(statements["subject"]) | set(items["object"])
-    names = _shards(path, folder / "names", NAMES, _names(form, ids, languages), lines)
-    return _joined(statements, names, "dbpedia" if form == "ntriples" else "wikidata")
+    more = iris.of_triples if form == "ntriples" else entities.of_truthy
+    first = entities.of_json if form == "json" else more
+    arguments = (wanted, list(languages))
+    readings = [Reading(paths[0], first, arguments, closed=form == "json")]
+    readings += [Reading(path, more, arguments) for path in paths[1:]]
+    asked = {"form": form, "relations": wanted, "languages": list(languages)}
+    tables = parts.read(readings, asked, folder, size, threads)
+    not_read = unread(readings, folder)
+    if form == "ntriples":
+        statements = _joined(tables["statements"], tables["names"]).collect(engine="streaming")
+        made = statements.with_columns(kg=pl.lit("dbpedia")).select(list(STATEMENTS.columns))
+        nothing = pl.DataFrame(schema=dict(COVERAGE.columns))
+        return Found(made.sort(list(STATEMENTS.key)), nothing, not_read, _NO_ALIASES, "")
+    properties = _properties(tables, languages)
+    items = set(re.findall(_ITEM_VALUED, properties)) or set(wanted)
+    statements = _of_wikidata(tables).filter(pl.col("relation").is_in(sorted(items)))
+    return Found(
+        statements,
+        _coverage(tables, statements, wanted, form, properties),
+        not_read,
+        tables["aliases"].unique().sort("id", "alias"),
+        properties,
+    )
 
 
-def _same_question(
-    path: Path,
-    form: str,
-    relations: list[str],
-    languages: Sequence[str],
-    lines: int,
-    folder: Path,
-) -> None:
-    """Shards may only be continued for the dump and the question that they were begun for."""
-    asked = {
-        "dump": path.name,
-        "bytes": path.stat().st_size if path.exists() else 0,
-        "form": form,
-        "relations": relations,
-        "languages": list(languages),
-        "lines": lines,
-    }
-    note = folder / "question.json"
-    if note.exists():
-        before = json.loads(note.read_text())
-        if differing := [key for key in asked if asked[key] != before.get(key)]:
-            raise ValueError(
-                f"{folder}: begun for another {' and '.join(differing)} "
-                f"({before[differing[0]]!r}, now {asked[differing[0]]!r}); name another snapshot "
-                "in the config or remove the folder"
-            )
-        return
-    with schema.atomic(note) as temporary:
-        temporary.write_text(json.dumps(asked, indent=1, sort_keys=True) + "\n")
+def _of_wikidata(tables: dict[str, pl.LazyFrame]) -> pl.DataFrame:
+    """STATEMENTS from integers."""
+    numbers = _joined(tables["statements"], tables["names"])
+    made = numbers.select(
+        kg=pl.lit("wikidata"),
+        relation=pl.concat_str(pl.lit("P"), pl.col("relation").cast(pl.String)),
+        subject=entities.name_of("subject"),
+        subject_label="subject_label",
+        subject_sitelinks="subject_sitelinks",
+        object=entities.name_of("object"),
+        object_label="object_label",
+        object_sitelinks="object_sitelinks",
+        object_kind=pl.lit("item"),
+        rank="rank",
+    )
+    return made.collect(engine="streaming").sort(list(STATEMENTS.key))
 
 
-def _shards(path: Path, folder: Path, contract: Contract, parse: Parser, size: int) -> pl.DataFrame:
-    """All rows of a pass; each shard is written once it is whole, finished ones are not parsed."""
-    done = len(list(folder.glob("part-*.parquet")))
-    complete = folder / "complete"
-    place = Position()
-    if not complete.exists():
-        if done:
-            log.info("%s: %d shards are there, reading on behind them", folder, done)
-        bar = progress(
-            total=path.stat().st_size if path.exists() else None, desc=path.name, unit="B"
-        )
-        with stream.piped_lines(path, place) as source:
-            number = 0
-            while batch := list(islice(source, size)):
-                number += 1
-                if number > done:
-                    rows = pl.DataFrame(
-                        list(parse(batch)), schema=dict(contract.columns), orient="row"
-                    )
-                    part = folder / f"part-{number:05d}.parquet"
-                    schema.write(rows.unique(list(contract.key)), contract, part)
-                bar.update(place.compressed - bar.n)
-        bar.close()
-        if not number:
-            raise DumpError(f"{path}: the dump is empty")
-        with schema.atomic(complete) as temporary:
-            temporary.write_text(f"{number}\n")
-    parts = sorted(folder.glob("part-*.parquet"))
-    return pl.concat([schema.read(part, contract) for part in parts])
-
-
-def _statements(form: str, relations: list[str]) -> Parser:
-    def parse(lines: Iterable[bytes]) -> Iterator[tuple[object, ...]]:
-        read_form = {
-            "json": stream.wikidata_json,
-            "truthy": stream.wikidata_truthy,
-            "ntriples": stream.ntriples,
-        }[form]
-        for found in read_form(lines, relations):
-            yield _row(found)
-
-    return parse
-
-
-def _row(found: Statement) -> tuple[object, ...]:
-    return (found.subject, found.relation, found.object, found.kind, found.rank)
-
-
-_OWN_ID = re.compile(rb'^\{"type":"item","id":"([^"]+)"')
-
-
-def _names(form: str, ids: set[str], languages: Sequence[str]) -> Parser:
-    """Labels and sitelink counts of the entities `ids`."""
-    if form == "json":
-        return lambda lines: _names_of_json(lines, ids, languages)
-    return lambda lines: _names_of_triples(lines, ids, languages)
-
-
-def _names_of_json(
-    lines: Iterable[bytes], ids: set[str], languages: Sequence[str]
-) -> Iterator[tuple[object, ...]]:
-    known = {name.encode() for name in ids}
-    for line in lines:
-        if len(line) < 3:
-            continue
-        own = _OWN_ID.match(line)
-        # another order of members costs a parse, never an entity
-        if own is not None and own[1] not in known:
-            continue
-        entity = orjson.loads(line.rstrip(b","))
-        if entity.get("id") in ids:
-            labels = entity.get("labels") or {}
-            place = next((i for i, tag in enumerate(languages) if tag in labels), None)
-            label = None if place is None else labels[languages[place]]["value"]
-            links = entity.get("sitelinks")
-            yield entity["id"], label, place, None if links is None else len(links)
-
-
-_NAME = re.compile(
-    rb"^<(?:http://www\.wikidata\.org/(?:entity/|wiki/Special:EntityData/))?([^>]+)> "
-    rb"<(?:(http://www\.w3\.org/2000/01/rdf-schema#label)|http://wikiba\.se/ontology#sitelinks)> "
-    rb"(\".*) \.$"
-)
-
-
-def _names_of_triples(
-    lines: Iterable[bytes], ids: set[str], languages: Sequence[str]
-) -> Iterator[tuple[object, ...]]:
-    """Labels and counts stand on lines of their own: rows that `_joined` puts together."""
-    tags = {tag.encode(): place for place, tag in enumerate(languages)}
-    for line in lines:
-        if b"rdf-schema#label> " not in line and b"ontology#sitelinks> " not in line:
-            continue
-        match = _NAME.match(line)
-        if match is None:
-            continue
-        subject, is_label, literal = match.groups()
-        entity = stream.unescaped(subject)
-        place = tags.get(literal.rpartition(b'"@')[2])
-        if entity not in ids or (is_label and place is None):
-            continue
-        text = stream.text(literal)
-        yield (entity, text, place, None) if is_label else (entity, None, None, int(text))
-
-
-def _joined(statements: pl.DataFrame, names: pl.DataFrame, kg: str) -> pl.DataFrame:
-    """STATEMENTS from both passes: the label in the best language, the first by code point where
-    there are several, and the greatest number of sitelinks.
+def _joined(statements: pl.LazyFrame, names: pl.LazyFrame) -> pl.LazyFrame:
+    """Statements with label and sitelinks of both ends: the label in the best language, the first
+    by code point where there are several, and the greatest number of sitelinks.
     """
+    statements = statements.unique()
+    ends = pl.concat([statements.select(id=side) for side in ("subject", "object")]).unique()
     best = pl.col("label").sort_by("place", "label", nulls_last=True).first()
-    one = names.group_by("id").agg(best, pl.col("sitelinks").max())
+    one = names.join(ends, on="id", how="semi").group_by("id").agg(best, pl.col("sitelinks").max())
     for side in ("subject", "object"):
         named = one.select(
             pl.col("id").alias(side),
@@ -224,5 +135,94 @@ def _joined(statements: pl.DataFrame, names: pl.DataFrame, kg: str) -> pl.DataFr
             pl.col("sitelinks").alias(f"{side}_sitelinks"),
         )
         statements = statements.join(named, on=side, how="left")
-    columns = list(STATEMENTS.columns)
-    return statements.with_columns(kg=pl.lit(kg)).select(columns).sort(list(STATEMENTS.key))
+    return statements
+
+
+def unread(readings: Sequence[Reading], folder: Path) -> pl.DataFrame:
+    """UNREAD of all parts, which is shown, too."""
+    frames = [
+        pl.read_parquet(path).select(pl.lit(one.path.name).alias("file"), "line", "first")
+        for number, one in enumerate(readings)
+        for path in sorted(folder.glob(f"{number}-*/part-*/unread.parquet"))
+    ]
+    found = pl.concat(frames).sort("file", "line")
+    for file, line, first in found.head(5).rows():
+        log.warning("%s, line %d is not read: %s", file, line, first[:80])
+    if found.height:
+        log.warning("%d lines passed a filter and were not read", found.height)
+    return found
+
+
+def _properties(tables: dict[str, pl.LazyFrame], languages: Sequence[str]) -> str:
+    """N-Triples of the properties, with the labels of the classes that constraints name."""
+    lines = set(tables["properties"].collect()["line"])
+    pattern = rf"<{described.PROP}qualifier/P2308>\s*<{described.WD}Q(\d+)>"
+    classes = pl.DataFrame({"line": sorted(lines)}, schema={"line": pl.String}).select(
+        id=pl.col("line").str.extract(pattern).cast(pl.UInt64) * 4
+    )
+    named = (
+        tables["names"]
+        .filter(pl.col("label").is_not_null())
+        .join(classes.drop_nulls().unique().lazy(), on="id", how="semi")
+        .select("place", "label", name=entities.name_of("id"))
+        .collect(engine="streaming")
+    )
+    lines |= {described.label(name, text, languages[at]) for at, text, name in named.rows()}
+    return "".join(f"{line}\n" for line in sorted(lines))
+
+
+def _missing(form: str, properties: str, names: pl.LazyFrame) -> str:
+    """By name, what neither the dump nor the files beside it have."""
+    lacks = [LACKS[form]] if LACKS[form] else []
+    if not names.select(pl.col("sitelinks").is_not_null().any()).collect().item():
+        lacks.append("sitelinks")
+    for table, needed in described.NEEDED.items():
+        if needed not in properties:
+            lacks.append(f"{table} ({needed})")
+    if lacks:
+        log.warning("the dump lacks: %s", "; ".join(lacks))
+    return "; ".join(lacks)
+
+
+def _coverage(
+    tables: dict[str, pl.LazyFrame],
+    statements: pl.DataFrame,
+    wanted: Sequence[str],
+    form: str,
+    properties: str,
+) -> pl.DataFrame:
+    """COVERAGE: every relation whose values are items came whole; what the dump lacks is named."""
+    lacks = _missing(form, properties, tables["names"])
+    counted = tables["counted"].group_by("relation", "kind", "rank").agg(pl.col("n").sum())
+    numbers = {(f"P{r}", kind, rank): n for r, kind, rank, n in counted.collect().rows()}
+    kept = dict(statements.group_by("relation").len().rows())
+    reason = f"read from a {form} dump" + (f", which lacks {lacks}" if lacks else "")
+    items = set(re.findall(_ITEM_VALUED, properties))
+    rows: list[tuple[object, ...]] = []
+    for relation in sorted(wanted, key=lambda name: int(name[1:])):
+        if items and relation not in items:
+            why = "no property of the source whose values are items"
+            rows.append((relation, "left out", 0, why, *[None] * 6))
+            continue
+        own = [(kind, rank, n) for (r, kind, rank), n in numbers.items() if r == relation]
+        kinds = [
+            sum(n for k, rank, n in own if k == kind and rank != "deprecated")
+            for kind in ("item", "unknown", "no value", "literal", "other")
+        ]
+        deprecated: int | None = sum(n for _, rank, n in own if rank == "deprecated")
+        # no value and deprecated ones are not in the form: not counted, which is not none
+        told: list[int | None] = [*kinds]
+        if form == "truthy":
+            told[2] = deprecated = None
+        rows.append((relation, "read", kept.get(relation, 0), reason, *told, deprecated))
+    return pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
+
+
+def aliases(found: pl.LazyFrame, wanted: Collection[str]) -> pl.DataFrame:
+    """ALIASES of the wanted entities, out of the table that `read` gave."""
+    numbers = {number: name for name in wanted if (number := entities.number(name)) is not None}
+    ids = pl.LazyFrame({"id": list(numbers)}, schema={"id": pl.UInt64})
+    rows = found.join(ids, on="id", how="semi").select(
+        entity=pl.lit(described.WD) + entities.name_of("id"), alias="alias"
+    )
+    return rows.unique().sort("entity", "alias").collect(engine="streaming")

@@ -1,51 +1,42 @@
-"""Wikidata and DBpedia dumps as streams of statements (sources.md, section 9).
+"""The text of a packed file, block by block: whole lines, so many bytes at a time (sources.md,
+section 9).
 
-A dump is read once, front to back, in constant memory. A byte prefilter throws away lines that
-cannot matter before anything is parsed; it may pass too much, never too little; the parser decides.
+    with blocks(path) as found:
+        for block in found:
+            block.data            # whole lines, about `size` bytes of them
+
+gzip and bzip2 are unpacked by rapidgzip on several cores, zstd by zstandard. Memory is bounded in
+bytes, however long the lines are.
 """
 
-import bz2
-import gzip
 import io
-import os
-import re
-import shutil
-import subprocess
-from collections.abc import Callable, Iterable, Iterator
+import mmap
+import zlib
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
-import orjson
+import rapidgzip
 import zstandard
 
 from kgprobe.sources.dumps.archives import RATIO
 
-ENTITY = b"<http://www.wikidata.org/entity/"
-DIRECT = b"<http://www.wikidata.org/prop/direct/"
-#: Decompressors that run beside us, by suffix; Python's own module where the tool is missing.
-TOOLS = {".gz": ("pigz", "gzip"), ".bz2": ("lbzip2", "bzip2"), ".zst": ("zstd",)}
-
+#: Bytes of text in a block.
+BLOCK = 1 << 26
 #: Bytes of a line; the longest of Wikidata's JSON dump, one entity each, have several 10^6.
 LONGEST = 1 << 28
 #: Unpacked bytes below which a ratio says nothing.
 SMALL = 1 << 26
+#: Bytes that are asked for at once.
+STEP = 1 << 20
+#: How a gzip member begins.
+MEMBER = b"\x1f\x8b\x08"
 
 
 class DumpError(ValueError):
     """A dump is cut or is not what its name says; the message names file and byte offset."""
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One statement of a dump; ids as in the dump, ranks as in Wikidata."""
-
-    subject: str
-    relation: str
-    object: str
-    kind: Literal["item", "literal", "special"]
-    rank: str = "normal"
 
 
 @dataclass
@@ -56,67 +47,140 @@ class Position:
     lines: int = 0
 
 
-@contextmanager
-def lines(path: Path, position: Position | None = None) -> Iterator[Iterator[bytes]]:
-    """The decompressed lines of a .gz, .bz2, .zst or plain file, without line ends.
+@dataclass(frozen=True)
+class Block:
+    """Whole lines of a file: how many lines come before them, and their bytes."""
 
-    A cut archive raises DumpError with its byte offset, after the lines before the cut were given.
+    before: int
+    data: bytes
+
+
+@contextmanager
+def lines(path: Path) -> Iterator[Iterator[bytes]]:
+    """The lines of a .gz, .bz2, .zst or plain file, without their ends. Raises DumpError."""
+    with blocks(path, STEP) as found:
+        yield (line.rstrip(b"\r") for block in found for line in block.data[:-1].split(b"\n"))
+
+
+@contextmanager
+def blocks(
+    path: Path, size: int = BLOCK, threads: int = 1, position: Position | None = None
+) -> Iterator[Iterator[Block]]:
+    """Blocks of whole lines, each of `size` bytes or of one longer line; all end with a line end.
+
+    A cut archive raises DumpError with its byte offset, after most of the lines before the cut were
+    given: what is unpacked together (4 MiB of gzip, a block of bzip2) is given together.
     """
     if not path.is_file():
         raise DumpError(f"{path}: no such file")
     place = position or Position()
-    with open(path, "rb") as raw:
-        yield _lines(path, raw, place)
+    with _opened(path, threads) as (stream, at):
+        yield _checked(path, stream, at, size, place)
 
 
-def _lines(path: Path, raw: BinaryIO, place: Position) -> Iterator[bytes]:
+At = Callable[[], int]
+
+
+def _checked(path: Path, stream: Any, at: At, size: int, place: Position) -> Iterator[Block]:
+    total = path.stat().st_size
     try:
-        with _opened(path, raw) as stream:
-            yield from _counted(path, stream, place, raw.tell)
-    except (EOFError, OSError, zstandard.ZstdError) as error:
-        place.compressed = raw.tell()
-        size = path.stat().st_size
+        unpacked = yield from _blocks(path, stream, at, size, place)
+        problem = _cut(path, at(), unpacked)
+    # rapidgzip has no errors of its own: it raises these two
+    except (EOFError, OSError, RuntimeError, ValueError, zstandard.ZstdError) as error:
+        if isinstance(error, DumpError):
+            raise
+        problem = str(error) or type(error).__name__
+    place.compressed = at()
+    if problem:
         raise DumpError(
-            f"{path}: cut or damaged near byte {raw.tell():,} of {size:,}, after line "
-            f"{place.lines:,} ({error}); download it again, finished shards stay"
-        ) from error
-    place.compressed = raw.tell()
+            f"{path}: cut or damaged near byte {at():,} of {total:,}, after line "
+            f"{place.lines:,} ({problem}); download it again, finished parts stay"
+        )
 
 
-def _counted(
-    path: Path, stream: IO[bytes] | io.BufferedIOBase, place: Position, at: Callable[[], int]
-) -> Iterator[bytes]:
-    """Lines without their ends, counted; `at` is the place in the compressed file.
-
-    Memory stays that of one line: DumpError for a longer one than a dump has, and where the file
-    unpacks to more than a dump does.
-    """
-    unpacked = 0
-    while line := stream.readline(LONGEST):
-        place.lines += 1
-        unpacked += len(line)
-        if len(line) == LONGEST:
-            raise DumpError(f"{path}: line {place.lines:,} has {LONGEST:,} bytes or more")
-        if place.lines % 4096 == 0:
+def _blocks(
+    path: Path, stream: Any, at: At, size: int, place: Position
+) -> Generator[Block, None, int]:
+    """Blocks; returns the number of unpacked bytes."""
+    pieces: list[bytes] = []
+    held = unpacked = 0
+    most = RATIO * path.stat().st_size
+    while data := stream.read(min(STEP, size)):
+        unpacked += len(data)
+        if unpacked > SMALL and unpacked > most:
+            raise DumpError(f"{path}: unpacks to {unpacked:,} bytes and more, over {RATIO} fold")
+        end = data.rfind(b"\n") + 1
+        if end and held + len(data) >= size:
+            block = Block(place.lines, b"".join((*pieces, data[:end])))
+            pieces, held = [data[end:]], len(data) - end
+            place.lines += block.data.count(b"\n")
             place.compressed = at()
-            if unpacked > SMALL and unpacked > RATIO * place.compressed:
-                raise DumpError(
-                    f"{path}: {place.compressed:,} bytes unpack to {unpacked:,} and more, over "
-                    f"{RATIO} fold; no dump does"
-                )
-        yield line.rstrip(b"\r\n")
+            yield block
+        else:
+            pieces.append(data)
+            held += len(data)
+        if held >= LONGEST and len(b"".join(pieces).rpartition(b"\n")[2]) >= LONGEST:
+            raise DumpError(f"{path}: line {place.lines + 1:,} has {LONGEST:,} bytes or more")
+    if rest := b"".join(pieces):
+        block = Block(place.lines, rest if rest.endswith(b"\n") else rest + b"\n")
+        place.lines += block.data.count(b"\n")
+        yield block
+    return unpacked
+
+
+def _cut(path: Path, end: int, unpacked: int) -> str:
+    """What is wrong with the end of a packed file, which rapidgzip takes as it is.
+
+    It gives what it has of a cut gzip file as if that were all (0.16.1), and passes over what
+    follows a bzip2 stream. The place that it came to tells, except where a block happens to end
+    there; then the last member must prove to be whole. What is cut between two members cannot be
+    told from what is whole.
+    """
+    if path.suffix not in (".gz", ".bz2") or not path.stat().st_size:
+        return ""
+    with open(path, "rb") as raw, mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        if data[end : end + STEP].strip(b"\0"):
+            return "no whole archive ends there"
+        if path.suffix == ".bz2" or int.from_bytes(data[-4:], "little") == unpacked % (1 << 32):
+            return ""
+        start = len(data)
+        while (start := data.rfind(MEMBER, 0, start)) >= 0:
+            if _is_member(data, start):
+                return ""
+    return "the last member does not end"
+
+
+def _is_member(data: mmap.mmap, start: int) -> bool:
+    """Whether a gzip member begins at `start` that ends, sums and all, where the file ends."""
+    member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        for place in range(start, len(data), 1 << 16):
+            member.decompress(data[place : place + (1 << 16)])
+            if member.eof:
+                last = place + (1 << 16) >= len(data)
+                return last and not member.unused_data.strip(b"\0")
+    except zlib.error:
+        pass
+    return False
 
 
 @contextmanager
-def _opened(path: Path, raw: BinaryIO) -> Iterator[IO[bytes] | io.BufferedIOBase]:
-    if path.suffix == ".gz":
-        yield gzip.GzipFile(fileobj=raw)
-    elif path.suffix == ".bz2":
-        yield bz2.BZ2File(raw)
-    elif path.suffix == ".zst":
-        yield io.BufferedReader(_Zstd(raw))
-    else:
-        yield raw
+def _opened(path: Path, threads: int) -> Iterator[tuple[Any, At]]:
+    """(what is read from, the place in the packed file in bytes)."""
+    if path.suffix in (".gz", ".bz2") and path.stat().st_size:
+        kind = rapidgzip.RapidgzipFile if path.suffix == ".gz" else rapidgzip.IndexedBzip2File
+        try:
+            with kind(str(path), parallelization=threads) as packed:
+                # told in bits
+                yield packed, lambda: -(-packed.tell_compressed() // 8)
+        except ValueError as error:
+            if isinstance(error, DumpError):
+                raise
+            raise DumpError(f"{path}: cut or damaged near byte 0 ({error})") from error
+        return
+    with open(path, "rb") as raw:
+        yield (io.BufferedReader(_Zstd(raw)) if path.suffix == ".zst" else raw), raw.tell
 
 
 class _Zstd(io.RawIOBase):
@@ -148,162 +212,3 @@ class _Zstd(io.RawIOBase):
         size = min(len(buffer), len(self.ready))
         buffer[:size], self.ready = self.ready[:size], self.ready[size:]
         return size
-
-
-def tool(path: Path) -> list[str] | None:
-    """The command that decompresses such a file from its standard input, if one is installed."""
-    for name in TOOLS.get(path.suffix, ()):
-        if shutil.which(name):
-            return [name, "-dc"]
-    return None
-
-
-@contextmanager
-def piped_lines(path: Path, position: Position | None = None) -> Iterator[Iterator[bytes]]:
-    """Like `lines`, but decompressed by a tool in a process of its own; DumpError when it fails."""
-    command = tool(path)
-    if command is None or not path.is_file():
-        with lines(path, position) as found:
-            yield found
-        return
-    place = position or Position()
-    with open(path, "rb") as raw:
-        process = subprocess.Popen(
-            command, stdin=raw, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        try:
-            yield _piped(path, raw, process, place)
-        finally:
-            for stream in (process.stdout, process.stderr):
-                if stream is not None:
-                    stream.close()
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-
-
-def _piped(
-    path: Path, raw: BinaryIO, process: subprocess.Popen[bytes], place: Position
-) -> Iterator[bytes]:
-    assert process.stdout is not None
-    assert process.stderr is not None
-
-    def at() -> int:
-        # both processes share the offset of the open file
-        return os.lseek(raw.fileno(), 0, os.SEEK_CUR)
-
-    yield from _counted(path, process.stdout, place, at)
-    place.compressed = at()
-    if process.wait():
-        said = process.stderr.read().decode(errors="replace").strip()[-300:]
-        raise DumpError(
-            f"{path}: cut or damaged near byte {place.compressed:,} of {path.stat().st_size:,}, "
-            f"after line {place.lines:,} ({said}); download it again, finished shards stay"
-        )
-
-
-def wikidata_json(
-    source: Iterable[bytes], relations: Iterable[str], subjects: Iterable[str] | None = None
-) -> Iterator[Statement]:
-    """Statements of the wanted relations from the lines of a Wikidata JSON dump.
-
-    Deprecated statements are left out; unknown and no value are `special`. With `subjects`, only
-    those entities are read. Raises DumpError for a line that is no JSON object.
-    """
-    wanted = set(relations)
-    prefilter = _any_of(f'"{relation}":['.encode() for relation in sorted(wanted))
-    entities = None if subjects is None else set(subjects)
-    for number, line in enumerate(source, 1):
-        if len(line) < 3 or not prefilter.search(line):
-            continue
-        try:
-            entity = orjson.loads(line.rstrip(b","))
-        except orjson.JSONDecodeError as error:
-            raise DumpError(f"line {number}: not a JSON object ({error})") from error
-        if entities is not None and entity.get("id") not in entities:
-            continue
-        claims = entity.get("claims") or {}
-        # an entity without claims is written as an empty list
-        for relation in sorted(wanted & set(claims)):
-            for claim in claims[relation]:
-                if claim["rank"] != "deprecated":
-                    yield _claim(entity["id"], relation, claim)
-
-
-def _claim(subject: str, relation: str, claim: dict[str, Any]) -> Statement:
-    snak, rank = claim["mainsnak"], claim["rank"]
-    if snak["snaktype"] != "value":
-        return Statement(subject, relation, snak["snaktype"], "special", rank)
-    value = snak["datavalue"]["value"]
-    if snak["datavalue"]["type"] == "wikibase-entityid":
-        return Statement(subject, relation, value["id"], "item", rank)
-    if snak["datavalue"]["type"] == "time":
-        return Statement(subject, relation, value["time"].lstrip("+"), "literal", rank)
-    if isinstance(value, dict):
-        plain = value.get("text") or value.get("amount", "").lstrip("+")
-        return Statement(subject, relation, plain or orjson.dumps(value).decode(), "literal", rank)
-    return Statement(subject, relation, str(value), "literal", rank)
-
-
-_TRUTHY = re.compile(
-    rb"^<http://www\.wikidata\.org/entity/(Q\d+)> <http://www\.wikidata\.org/prop/direct/(P\d+)> "
-    rb"(?:<http://www\.wikidata\.org/entity/([QPL]\d+)>|(.+)) \.$"
-)
-
-
-def wikidata_truthy(source: Iterable[bytes], relations: Iterable[str]) -> Iterator[Statement]:
-    """Statements of the wanted relations from the lines of a truthy N-Triples dump.
-
-    The dump holds best-rank statements only. Blank and skolem nodes are unknown values (`special`).
-    """
-    prefilter = _any_of(f"/prop/direct/{relation}> ".encode() for relation in sorted(relations))
-    for line in source:
-        if not prefilter.search(line):
-            continue
-        match = _TRUTHY.match(line)
-        if match is None:
-            continue
-        subject, relation, item, other = match.groups()
-        if item is not None:
-            yield Statement(subject.decode(), relation.decode(), item.decode(), "item")
-        elif other.startswith((b"_:", b"<http://www.wikidata.org/.well-known/genid/")):
-            yield Statement(subject.decode(), relation.decode(), "somevalue", "special")
-        else:
-            yield Statement(subject.decode(), relation.decode(), text(other), "literal")
-
-
-_TRIPLE = re.compile(rb"^<([^>]+)> <([^>]+)> (?:<([^>]+)>|(\".*)) \.$")
-
-
-def ntriples(source: Iterable[bytes], predicates: Iterable[str]) -> Iterator[Statement]:
-    """Statements of the wanted predicate IRIs from N-Triples lines (DBpedia's dumps); full IRIs."""
-    prefilter = _any_of(f"> <{predicate}> ".encode() for predicate in sorted(predicates))
-    for line in source:
-        if prefilter.search(line) and (match := _TRIPLE.match(line)):
-            subject, predicate, iri, literal = match.groups()
-            kind: Literal["item", "literal"] = "item" if iri is not None else "literal"
-            value = unescaped(iri) if iri is not None else text(literal)
-            yield Statement(unescaped(subject), predicate.decode(), value, kind)
-
-
-def _any_of(needles: Iterable[bytes]) -> re.Pattern[bytes]:
-    return re.compile(b"|".join(re.escape(needle) for needle in needles))
-
-
-_ESCAPE = re.compile(r'\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([tbnrf"\'\\]))')
-_PLAIN = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
-
-
-def unescaped(data: bytes) -> str:
-    """The text of an N-Triples term with its escapes undone."""
-    plain = data.decode()
-    if "\\" not in plain:
-        return plain
-    return _ESCAPE.sub(
-        lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _PLAIN.get(m[3], m[3]), plain
-    )
-
-
-def text(literal: bytes) -> str:
-    """The lexical form of an N-Triples literal, without language and datatype."""
-    return unescaped(literal[1 : literal.rindex(b'"')]) if b'"' in literal else literal.decode()

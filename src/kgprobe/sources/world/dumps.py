@@ -11,35 +11,61 @@ import re
 import orjson
 
 from kgprobe.sources.world.build import World
-from kgprobe.sources.world.rdf import render_wikidata, spoken
+from kgprobe.sources.world.properties import Property
+from kgprobe.sources.world.rdf import render_wikidata, spoken, statement_node
 
-#: subject an entity; a direct claim, a term or the number of sitelinks as predicate
-_KEPT = re.compile(
+#: our names of datatypes that the dump calls otherwise
+DUMPED = {
+    "item": "wikibase-item",
+    "property": "wikibase-property",
+    "text": "monolingualtext",
+    "media": "commonsMedia",
+}
+
+#: subject an entity; a direct claim or a term as predicate
+_TRUTHY = re.compile(
     r"^<http://www\.wikidata\.org/entity/[QP]\d+> <(?:http://www\.wikidata\.org/prop/direct/|"
     r"http://www\.w3\.org/2000/01/rdf-schema#label|http://www\.w3\.org/2004/02/skos/core#altLabel|"
-    r"http://schema\.org/description|http://wikiba\.se/ontology#sitelinks)"
+    r"http://schema\.org/description)"
+)
+#: what truthy dumps lack: numbers of sitelinks, and what is said about properties
+_LACKED = re.compile(
+    r"^<http://www\.wikidata\.org/entity/(?:Q\d+> <http://wikiba\.se/ontology#sitelinks|"
+    r"(?:statement/)?P\d+)"
 )
 
 
 def render_json(world: World) -> bytes:
-    """Items as a Wikidata JSON dump: one array, an entity a line; gzip without a time stamp."""
+    """Items and properties as a Wikidata JSON dump: one array, an entity a line; gzip without a
+    time stamp."""
     claims: dict[str, dict[str, list[object]]] = {}
     columns = ("subject", "relation", "object", "kind", "rank")
     for subject, relation, value, kind, rank in world.statements.select(columns).iter_rows():
         own = claims.setdefault(subject, {}).setdefault(relation, [])
-        own.append({"mainsnak": _snak(relation, value, kind), "type": "statement", "rank": rank})
+        text = world.properties[relation].datatype
+        own.append(_statement(_snak(relation, value, kind, text), rank))
     lines = [
         _entity(row, claims.get(row["id"], {})) for row in world.entities.iter_rows(named=True)
     ]
+    lines += [orjson.dumps(_property(prop)) for prop in world.properties.values()]
     return gzip.compress(b"[\n" + b",\n".join(lines) + b"\n]\n", mtime=0)
 
 
 def render_truthy(world: World) -> bytes:
-    """Best-rank statements, terms and sitelink counts as N-Triples; bzip2."""
+    """Best-rank statements and terms as N-Triples; bzip2."""
+    return _lines(world, _TRUTHY)
+
+
+def render_names(world: World) -> bytes:
+    """What truthy dumps lack, as N-Triples: numbers of sitelinks, and properties; bzip2."""
+    return _lines(world, _LACKED)
+
+
+def _lines(world: World, wanted: re.Pattern[str]) -> bytes:
     packed = io.BytesIO()
     with bz2.open(packed, "wt", encoding="utf-8") as stream:
         for line in io.StringIO(render_wikidata(world)):
-            if _KEPT.match(line):
+            if wanted.match(line):
                 stream.write(line)
     return packed.getvalue()
 
@@ -66,7 +92,46 @@ def _term(text: object, language: str = "en") -> dict[str, dict[str, object]]:
     return {} if text is None else {language: {"language": language, "value": text}}
 
 
-def _snak(relation: str, value: str, kind: str) -> dict[str, object]:
+def _property(prop: Property) -> dict[str, object]:
+    """A property's entity, with its superproperties, inverses, equivalents and constraints."""
+    claims: dict[str, list[object]] = {}
+    for relation, kind, values in (
+        ("P1647", "property", prop.parents),
+        ("P1696", "property", prop.inverses),
+        ("P1628", "url", prop.equivalents),
+    ):
+        for value in values:
+            node = statement_node(prop.id, relation, kind, value)
+            made = _statement(_snak(relation, value, kind, kind), "normal", node)
+            claims.setdefault(relation, []).append(made)
+    for number, constraint in enumerate(prop.constraints):
+        node = statement_node(prop.id, "P2302", constraint.type, str(number))
+        made = _statement(_snak("P2302", constraint.type, "item", "item"), constraint.rank, node)
+        named = {"P2308": constraint.classes, "P2309": (constraint.relation,)}
+        made["qualifiers"] = {
+            name: [_snak(name, value, "item", "item") for value in values if value is not None]
+            for name, values in {**named, "P2316": (constraint.status,)}.items()
+        }
+        claims.setdefault("P2302", []).append(made)
+    return {
+        "type": "property",
+        "datatype": DUMPED.get(prop.datatype, prop.datatype),
+        "id": prop.id,
+        "labels": _term(prop.label),
+        "descriptions": _term(prop.description),
+        "aliases": {"en": [{"language": "en", "value": a} for a in prop.aliases]},
+        "claims": claims or [],
+    }
+
+
+def _statement(snak: dict[str, object], rank: str, node: str = "") -> dict[str, object]:
+    made: dict[str, object] = {"mainsnak": snak, "type": "statement", "rank": rank}
+    if node:  # <.../entity/statement/P36-...>, of which the dump writes P36$...
+        made["id"] = node.rpartition("/")[2].rstrip(">").replace("-", "$", 1)
+    return made
+
+
+def _snak(relation: str, value: str, kind: str, datatype: str) -> dict[str, object]:
     if kind in ("novalue", "unknown"):
         snaktype = "novalue" if kind == "novalue" else "somevalue"
         return {"snaktype": snaktype, "property": relation}
@@ -78,4 +143,5 @@ def _snak(relation: str, value: str, kind: str) -> dict[str, object]:
         datavalue = {"value": {"time": f"+{value}"}, "type": "time"}
     elif kind == "quantity":
         datavalue = {"value": {"amount": f"+{value}", "unit": "1"}, "type": "quantity"}
-    return {"snaktype": "value", "property": relation, "datavalue": datavalue}
+    shown = DUMPED.get(datatype, datatype)
+    return {"snaktype": "value", "property": relation, "datavalue": datavalue, "datatype": shown}

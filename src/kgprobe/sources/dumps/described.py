@@ -1,0 +1,108 @@
+"""Property entities of a dump as the query service has them: a few lines of N-Triples each.
+
+The queries in resources/queries/wikidata are then asked of these lines as of any other endpoint, so
+that a property means the same wherever it came from.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kgprobe.sources.dumps.triples import Triple
+
+WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
+WIKIBASE = "http://wikiba.se/ontology#"
+RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+#: superproperty, equivalent elsewhere, constraint; class, relation and status of a constraint
+DIRECT, CONSTRAINT = ("P1647", "P1628"), "P2302"
+QUALIFIERS = ("P2308", "P2309", "P2316")
+#: predicates of the triples above, for dumps that are triples already
+KEPT = {
+    RDF_TYPE, LABEL, f"{WIKIBASE}propertyType", f"{WIKIBASE}rank", f"{PROP}{CONSTRAINT}",
+    f"{PROP}statement/{CONSTRAINT}",
+    *(f"{PROP}direct/{relation}" for relation in DIRECT),
+    *(f"{PROP}qualifier/{relation}" for relation in QUALIFIERS),
+}  # fmt: skip
+_OF_PROPERTY = re.compile(r"https?://www\.wikidata\.org/entity/(?:statement/)?[Pp]\d", re.A)
+#: What the tables of properties need that a form may lack, by its name in the dump.
+NEEDED = {
+    "properties": f"<{WIKIBASE}propertyType>",
+    "constraints": f"<{PROP}{CONSTRAINT}>",
+    "constraint_classes": f"<{PROP}qualifier/P2308>",
+}
+
+
+def identifier(value: dict[str, Any]) -> str:
+    """The id of an entity that is a value; dumps before 2017 have the number alone."""
+    letter = {"item": "Q", "property": "P", "lexeme": "L"}
+    return str(value.get("id") or f"{letter[value['entity-type']]}{value['numeric-id']}")
+
+
+def lines(entity: dict[str, Any], languages: Sequence[str]) -> Iterator[str]:
+    """The triples of a property of a JSON dump: type, datatype, labels, superproperties,
+    equivalents and constraints with their qualifiers."""
+    own = f"<{WD}{entity['id']}>"
+    yield f"{own} <{RDF_TYPE}> <{WIKIBASE}Property> ."
+    yield f"{own} <{WIKIBASE}propertyType> <{WIKIBASE}{_camel(entity['datatype'])}> ."
+    for tag in languages:
+        if tag in (labels := entity.get("labels") or {}):
+            yield f"{own} <{LABEL}> {_quoted(labels[tag]['value'])}@{tag} ."
+    claims = entity.get("claims") or {}
+    for relation in DIRECT:
+        stated = claims.get(relation, [])
+        best = "preferred" if any(one["rank"] == "preferred" for one in stated) else "normal"
+        for term in (_term(one["mainsnak"]) for one in stated if one["rank"] == best):
+            if term:
+                yield f"{own} <{PROP}direct/{relation}> {term} ."
+    for one in claims.get(CONSTRAINT, []):
+        node = f"<{WD}statement/{one['id'].replace('$', '-', 1)}>"
+        yield f"{own} <{PROP}{CONSTRAINT}> {node} ."
+        yield f"{node} <{WIKIBASE}rank> <{WIKIBASE}{one['rank'].capitalize()}Rank> ."
+        if term := _term(one["mainsnak"]):
+            yield f"{node} <{PROP}statement/{CONSTRAINT}> {term} ."
+        for relation in QUALIFIERS:
+            for snak in (one.get("qualifiers") or {}).get(relation, []):
+                if term := _term(snak):
+                    yield f"{node} <{PROP}qualifier/{relation}> {term} ."
+
+
+def kept(triple: Triple) -> Iterator[str]:
+    """The line of a triple about a property that one of the queries needs."""
+    predicate = triple.predicate.replace("https://www.wikidata.org/", "http://www.wikidata.org/")
+    if predicate in KEPT and _OF_PROPERTY.match(triple.subject):
+        line = triple.line.decode(errors="replace").strip()
+        yield line.replace("<https://www.wikidata.org/", "<http://www.wikidata.org/")
+
+
+def label(entity: str, text: str, language: str) -> str:
+    """The line of an entity's label."""
+    return f"<{WD}{entity}> <{LABEL}> {_quoted(text)}@{language} ."
+
+
+def _camel(datatype: str) -> str:
+    """Wikibase's name of a datatype: wikibase-item is WikibaseItem, commonsMedia CommonsMedia."""
+    return "".join(part[0].upper() + part[1:] for part in datatype.split("-"))
+
+
+def _term(snak: dict[str, Any]) -> str:
+    """An entity or an address as an IRI; nothing for other values."""
+    if snak["snaktype"] != "value":
+        return ""
+    value = snak["datavalue"]["value"]
+    if snak["datavalue"]["type"] == "wikibase-entityid":
+        return f"<{WD}{identifier(value)}>"
+    bad = re.compile(r"[\x00-\x20<>\"{}|^`\\]")
+    if not isinstance(value, str):
+        return ""
+    return f"<{bad.sub(lambda m: f'%{ord(m[0]):02X}', value)}>"
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _quoted(text: str) -> str:
+    escaped = re.sub(
+        r'["\\\x00-\x1f\x7f]', lambda m: _ESCAPES.get(m[0], f"\\u{ord(m[0]):04X}"), text
+    )
+    return f'"{escaped}"'

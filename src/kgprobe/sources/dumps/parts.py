@@ -1,0 +1,166 @@
+"""Dumps in parts: each block of text is read by a job of its own, and kept (sources.md, section 9).
+
+    folder/question.json             what is asked of which files
+    folder/0-latest-all/part-00001/  the tables of one block, there whole or not at all
+    folder/0-latest-all/complete     how many parts there are: the file was read to its end
+
+One process unpacks, on as many cores as there are threads, and as many others read what it gives.
+A stop loses the parts that were under way; a later run unpacks what was read before, parses none of
+it, and goes on.
+"""
+
+import concurrent.futures as futures
+import contextlib
+import json
+import multiprocessing
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.job import log, progress
+from kgprobe.sources.dumps.stream import BLOCK, Block, DumpError, Position, blocks
+
+
+class Tables(Protocol):
+    """What a reader makes of a block."""
+
+    def frames(self) -> Mapping[str, pl.DataFrame]:
+        """Tables by name, the same ones for every block."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read: `reader` is a function of a module, called with each block and
+    `arguments`. `closed`: an array whose end must be there, where it has a beginning."""
+
+    path: Path
+    reader: Callable[..., Tables]
+    arguments: tuple[Any, ...]
+    closed: bool = False
+
+
+def read(
+    readings: Sequence[Reading],
+    asked: Mapping[str, object],
+    folder: Path,
+    size: int = BLOCK,
+    threads: int = 1,
+) -> dict[str, pl.LazyFrame]:
+    """The tables of all parts of all files, by name; parts lie in `folder`.
+
+    `asked` says for what. Raises DumpError for a cut or damaged dump (finished parts stay), and
+    ValueError when `folder` holds parts of other files or for something else.
+    """
+    sizes = {one.path.name: one.path.stat().st_size for one in readings if one.path.exists()}
+    same_question({"files": sizes, "bytes of a part": size, **asked}, folder)
+    for number, one in enumerate(readings):
+        _read(one, folder / f"{number}-{one.path.name.partition('.')[0]}", size, threads)
+    found = sorted(folder.glob("*/part-*"))
+    names = sorted(path.stem for path in found[0].iterdir())
+    return {name: pl.scan_parquet([path / f"{name}.parquet" for path in found]) for name in names}
+
+
+def same_question(asked: Mapping[str, object], folder: Path) -> None:
+    """Parts may only be continued for the files and the question that they were begun for."""
+    note = folder / "question.json"
+    if note.exists():
+        before = json.loads(note.read_text())
+        if differing := [key for key in asked if asked[key] != before.get(key)]:
+            raise ValueError(
+                f"{folder}: begun for another {' and '.join(differing)} "
+                f"({before.get(differing[0])!r}, now {asked[differing[0]]!r}); name another "
+                "snapshot in the config or remove the folder"
+            )
+        return
+    with schema.atomic(note) as temporary:
+        temporary.write_text(json.dumps(asked, indent=1, sort_keys=True) + "\n")
+
+
+def _read(one: Reading, folder: Path, size: int, threads: int) -> None:
+    complete = folder / "complete"
+    if complete.exists():
+        return
+    for begun in folder.glob("*.begun"):
+        shutil.rmtree(begun)
+    if done := {path.name for path in folder.glob("part-*")}:
+        log.info("%s: %d parts are there; the others are read", folder, len(done))
+    place, number, first, last = Position(), 0, b"", b""
+    total = one.path.stat().st_size if one.path.exists() else None
+    with (
+        progress(total=total, desc=one.path.name, unit="B") as bar,
+        _workers(threads) as work,
+        blocks(one.path, size, threads, place) as found,
+    ):
+        for block in found:
+            number += 1
+            first = first or block.data[:100].lstrip()[:1]
+            last = block.data[-100:].rstrip()[-1:]
+            part = folder / f"part-{number:05d}"
+            if part.name not in done:
+                work(_part, one.reader, one.arguments, block, part)
+            bar.update(place.compressed - bar.n)
+    if not number:
+        raise DumpError(f"{one.path}: the dump is empty")
+    if one.closed and first == b"[" and last != b"]":
+        raise DumpError(
+            f"{one.path}: cut after line {place.lines:,}: the array that it begins does not end; "
+            "download it again, finished parts stay"
+        )
+    with schema.atomic(complete) as temporary:
+        temporary.write_text(f"{number}\n")
+
+
+def _part(
+    reader: Callable[..., Tables], arguments: tuple[Any, ...], block: Block, part: Path
+) -> None:
+    """Read a block and write its tables; they appear together."""
+    begun = part.with_name(f"{part.name}.begun")
+    begun.mkdir(parents=True)
+    for name, frame in reader(block, *arguments).frames().items():
+        frame.write_parquet(begun / f"{name}.parquet")
+    begun.rename(part)
+
+
+@contextlib.contextmanager
+def _workers(threads: int) -> Iterator[Callable[..., None]]:
+    """A function that has work done, in `threads` processes where there are more than one.
+
+    It waits while each process has one block to read and one to come: memory stays bounded.
+    """
+    if threads == 1:
+        yield lambda function, *arguments: function(*arguments)
+        return
+    # threads unpack while processes start: a fork would copy locks that they hold
+    spawned = multiprocessing.get_context("spawn")
+    with _no_script(), futures.ProcessPoolExecutor(threads, mp_context=spawned) as pool:
+        running: set[futures.Future[None]] = set()
+
+        def work(function: Callable[..., None], *arguments: Any) -> None:
+            nonlocal running
+            running.add(pool.submit(function, *arguments))
+            if len(running) > threads:
+                done, running = futures.wait(running, return_when=futures.FIRST_COMPLETED)
+                for one in done:
+                    one.result()
+
+        yield work
+        for one in running:
+            one.result()
+
+
+@contextlib.contextmanager
+def _no_script() -> Iterator[None]:
+    """New processes run the script that started them from its top, which a rule's must not be."""
+    script = sys.modules["__main__"].__dict__
+    file = script.pop("__file__", None)
+    try:
+        yield
+    finally:
+        if file is not None:
+            script["__file__"] = file

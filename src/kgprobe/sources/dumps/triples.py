@@ -1,0 +1,103 @@
+"""N-Triples by their grammar (RDF 1.1 N-Triples, section 7), out of blocks of lines.
+
+A prefilter looks for bytes that a wanted line must have; it may pass too much, never too little. A
+line that passes it is read by the grammar, or counted as unread: none vanishes.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kgprobe.sources.dumps.stream import Block
+
+_UCHAR = rb"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
+_IRI = rb'<((?:[^\x00-\x20<>"{}|^`\\]|' + _UCHAR + rb")*+)>"
+_NODE = rb"(_:[\w\x80-\xff:](?:[\w\x80-\xff:.-]*[\w\x80-\xff:-])?+)"
+_TEXT = rb'"((?:[^"\\\r\n]|\\[tbnrf"\'\\]|' + _UCHAR + rb')*+)"'
+_TYPE = rb"(?:@([A-Za-z]+(?:-[A-Za-z0-9]+)*+)|[ \t]*\^\^[ \t]*" + _IRI + rb")?"
+_TRIPLE = re.compile(
+    rb"[ \t]*(?:%s|%s)[ \t]*%s[ \t]*(?:%s|%s|%s%s)[ \t]*\.[ \t\r]*(?:#.*)?"
+    % (_IRI, _NODE, _IRI, _IRI, _NODE, _TEXT, _TYPE)
+)
+#: An escape inside of an IRI: it may stand for any letter of what a prefilter looks for.
+_ESCAPED = rb'\\[uU][0-9A-Fa-f]{4}[^"<>\s]*+>'
+
+
+class Triple(NamedTuple):
+    """One triple with its escapes undone: the object is an IRI, a blank node or a literal's text.
+
+    `node` tells whether the object is blank; a blank subject is `_:name`.
+    """
+
+    subject: str
+    predicate: str
+    iri: str | None
+    node: bool
+    text: str | None
+    language: str
+    line: bytes
+
+
+@dataclass
+class Unread:
+    """Lines that passed a filter and are not what they should be: (number, first bytes)."""
+
+    rows: list[tuple[int, str]] = field(default_factory=list)
+
+    def note(self, block: Block, start: int, end: int) -> None:
+        """Keep where such a line of a block stands, and how it begins."""
+        number = block.before + block.data.count(b"\n", 0, start) + 1
+        self.rows.append(
+            (number, block.data[start : min(end, start + 200)].decode(errors="replace"))
+        )
+
+
+def prefilter(needles: Iterable[bytes]) -> re.Pattern[bytes]:
+    """One pattern for lines that have any of these (regular expressions), or an escaped IRI."""
+    return re.compile(b"|".join((*needles, _ESCAPED)))
+
+
+def triples(block: Block, wanted: re.Pattern[bytes], unread: Unread) -> Iterator[Triple]:
+    """The triples of the lines that the prefilter `wanted` passes."""
+    data, place = block.data, 0
+    while found := wanted.search(data, place):
+        start = data.rfind(b"\n", 0, found.start()) + 1
+        place = data.index(b"\n", found.end()) + 1
+        read = _TRIPLE.fullmatch(data, start, place - 1)
+        if read is not None:
+            yield _triple(read)
+            continue
+        # a carriage return alone ends a line, too
+        for line in data[start : place - 1].split(b"\r"):
+            if read := _TRIPLE.fullmatch(line):
+                yield _triple(read)
+            elif line.strip() and not line.lstrip().startswith(b"#"):
+                unread.note(block, start, place - 1)
+
+
+def _triple(read: re.Match[bytes]) -> Triple:
+    subject, node, predicate, iri, blank, literal, language, _ = read.groups()
+    return Triple(
+        unescaped(node if subject is None else subject),
+        unescaped(predicate),
+        None if iri is None else unescaped(iri),
+        blank is not None,
+        None if literal is None else unescaped(literal),
+        "" if language is None else language.decode().lower(),
+        read[0],
+    )
+
+
+_ESCAPE = re.compile(r'\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([tbnrf"\'\\]))')
+_PLAIN = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def unescaped(data: bytes) -> str:
+    """The text of a term with its escapes undone; bytes that are not UTF-8 become U+FFFD."""
+    plain = data.decode(errors="replace")
+    if "\\" not in plain:
+        return plain
+    return _ESCAPE.sub(
+        lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _PLAIN.get(m[3], m[3]), plain
+    )

@@ -1,0 +1,271 @@
+"""The real excerpt as dumps and over SPARQL: the same tables, and the same bytes of benchmarks."""
+
+import gzip
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.benchmarks.bear import build
+from kgprobe.benchmarks.bear.choice import Review
+from kgprobe.knowledge import ontology_build
+from kgprobe.settings import Bear
+from kgprobe.sheets import manual_templates, read_table
+from kgprobe.sources.dumps import facts, types
+from kgprobe.sources.sparql.endpoint import local_endpoint, relations_of
+from kgprobe.sources.sparql.instances import pull_instances
+from kgprobe.sources.sparql.pull import pull
+from kgprobe.sources.sparql.relations import Relations
+from tests.contract.conftest import RESOURCES
+from tests.replay import wikidata
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+QUERIES = RESOURCES / "queries"
+OF_PROPERTIES = (
+    "properties", "property_hierarchy", "constraints", "equivalent_property", "constraint_classes"
+)  # fmt: skip
+OF_DBPEDIA = (
+    "classes",
+    "class_hierarchy",
+    "class_equivalence",
+    "properties",
+    "property_equivalence",
+)
+TERM = r'<[^>]*>|"(?:[^"\\]|\\.)*"(?:@[\w-]+|\^\^<[^>]*>)?'
+LINE = re.compile(rf"({TERM}) ({TERM}) ({TERM}) \.\n")
+CLAIM, DIRECT = f"<{wikidata.PROP}P", f"<{wikidata.PROP}direct/P"
+
+
+@dataclass
+class Way:
+    """What came in one way."""
+
+    statements: pl.DataFrame
+    coverage: pl.DataFrame
+    tables: Mapping[str, pl.DataFrame]
+
+
+def asked() -> list[str]:
+    """The relations of BEAR."""
+    rows = read_table(RESOURCES / "templates/bear_relations.tsv")
+    named = {row["relation"] for row in rows} | {row["lift"] for row in rows if row["lift"]}
+    return sorted(named, key=lambda name: int(name[1:]))
+
+
+def local(iri: str) -> str:
+    return iri.strip("<>").rpartition("/")[2]
+
+
+def as_json(rdf: Path, target: Path) -> Path:
+    """A JSON dump of what the query service has: entities with labels, sitelinks and statements."""
+    said: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    with open(rdf, encoding="utf-8", newline="\n") as lines:
+        for line in lines:
+            s, p, o = LINE.fullmatch(line).groups()  # type: ignore[union-attr]
+            said[s][p].append(o)
+
+    def entities() -> Iterator[bytes]:
+        for subject, own in said.items():
+            if re.fullmatch(rf"<{wikidata.WD}[QP]\d+>", subject):
+                yield orjson.dumps(_entity(local(subject), own, said))
+
+    target.write_bytes(gzip.compress(b"[\n" + b",\n".join(entities()) + b"\n]\n", 1, mtime=0))
+    return target
+
+
+def _entity(name: str, own: Mapping[str, list[str]], said: Any) -> dict[str, Any]:
+    labels: dict[str, dict[str, str]] = {}
+    for literal in own.get(wikidata.LABEL, []):
+        text, _, tag = literal.rpartition('"@')
+        # the excerpt was merged from sources with different labels; an entity has one a language
+        value = min(orjson.loads(text + '"'), labels.get(tag, {"value": "\U0010ffff"})["value"])
+        labels[tag] = {"language": tag, "value": value}
+    claims: dict[str, list[Any]] = defaultdict(list)
+    for predicate, values in own.items():
+        if predicate.startswith(CLAIM):
+            for node in values:
+                claims[local(predicate)].append(_statement(node, local(predicate), said[node]))
+        # of properties the excerpt has best-rank statements without nodes
+        elif predicate.startswith(DIRECT) and predicate.replace("direct/", "") not in own:
+            relation = local(predicate)
+            snaks = (_snak(value, relation) for value in values)
+            claims[relation] += [{"mainsnak": snak, "rank": "normal"} for snak in snaks]
+    entity: dict[str, Any] = {"id": name, "labels": labels, "claims": claims or []}
+    for links in own.get(f"<{wikidata.WIKIBASE}sitelinks>", []):
+        entity["sitelinks"] = {f"w{n}": {} for n in range(int(links.split('"')[1]))}
+    if kind := own.get(f"<{wikidata.WIKIBASE}propertyType>"):
+        words = re.findall(r"[A-Z][a-z]+", kind[0].rpartition("#")[2])
+        entity |= {"type": "property", "datatype": "-".join(words).lower()}
+    return entity
+
+
+def _statement(node: str, relation: str, said: Mapping[str, list[str]]) -> dict[str, Any]:
+    (value,) = said[f"<{wikidata.PROP}statement/{relation}>"]
+    (rank,) = said[f"<{wikidata.WIKIBASE}rank>"]
+    qualifiers = {
+        local(p): [_snak(value, local(p)) for value in values]
+        for p, values in said.items()
+        if p.startswith(f"<{wikidata.PROP}qualifier/")
+    }
+    return {
+        "id": local(node).replace("-", "$", 1),
+        "mainsnak": _snak(value, relation),
+        "rank": rank.rpartition("#")[2].rstrip(">").removesuffix("Rank").lower(),
+        "qualifiers": qualifiers,
+    }
+
+
+def _snak(term: str, relation: str) -> dict[str, Any]:
+    value: Any = term.strip("<>")
+    kind, datatype = "string", "url" if term.startswith("<") else "string"
+    if term.startswith(f"<{wikidata.WD}"):
+        name = local(term)
+        value = {"entity-type": "item" if name.startswith("Q") else "property", "id": name}
+        kind, datatype = "wikibase-entityid", "wikibase-item"
+    told = {"value": value, "type": kind}
+    return {"snaktype": "value", "property": relation, "datavalue": told, "datatype": datatype}
+
+
+def pulled(rdf: Path, query: str, folder: Path) -> Way:
+    """Over SPARQL, as the rules pull."""
+    with local_endpoint([rdf], log=lambda line: None) as endpoint:
+        tables = {
+            name: pull(QUERIES / f"wikidata/{name}.rq", endpoint, folder).frame()
+            for name in OF_PROPERTIES
+        }
+        left_out = QUERIES / "wikidata/left_out.rq" if query == "facts" else ""
+        known = frozenset(relations_of(tables["properties"]))
+        way = Relations(
+            endpoint, folder, QUERIES / f"wikidata/{query}.rq", left_out, known=known
+        ).pull(asked())
+    return Way(*way, tables)
+
+
+def read(dump: Path, form: str, folder: Path) -> Way:
+    """Out of a dump, as the rules read."""
+    found = facts.read([dump], form, asked(), folder / "parts", threads=2)
+    assert not found.unread.height
+    lines = folder / "described.nt"
+    lines.write_text(found.properties, encoding="utf-8")
+    with local_endpoint([lines], log=lambda line: None) as endpoint:
+        tables = {
+            name: pull(QUERIES / f"wikidata/{name}.rq", endpoint, folder / "w" / "s").frame()
+            for name in OF_PROPERTIES
+        }
+    return Way(found.statements, found.coverage, tables)
+
+
+@pytest.fixture(scope="module", params=["json", "truthy"])
+def ways(request, real_data: Path, tmp_path_factory) -> tuple[Way, Way]:
+    """(over SPARQL, out of a dump): with nodes and ranks as JSON, or the excerpt itself."""
+    excerpt = real_data / "wikidata/wikidata_excerpt.nt.gz"
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "truthy":
+        sparql = pulled(excerpt, "facts_truthy", folder / "wikidata" / "s")
+        return sparql, read(excerpt, "truthy", folder)
+    rdf = wikidata.render(excerpt, folder / "rendered.nt")
+    sparql = pulled(rdf, "facts", folder / "wikidata" / "s")
+    return sparql, read(as_json(rdf, folder / "rendered.json.gz"), "json", folder)
+
+
+def test_statements_and_tables_of_properties_are_equal(ways):
+    sparql, dump = ways
+    assert sparql.statements.height > 100_000
+    assert dump.statements.equals(sparql.statements)
+    for name, table in sparql.tables.items():
+        assert table.height
+        assert dump.tables[name].equals(table), name
+
+
+def test_coverage_says_the_same(ways):
+    """A pull counts rows of answers: an entity with two labels, of which the excerpt has ten, gives
+    two. Everything else is equal; best-rank statements are counted by neither query nor endpoint.
+    """
+    sparql, dump = (way.coverage for way in ways)
+    statements = dict(ways[1].statements.group_by("relation").len().rows())
+    assert dict(dump.select("relation", "rows").rows()) == {
+        relation: statements.get(relation, 0) for relation in asked()
+    }
+    both = dump.join(sparql, on="relation", suffix="_pulled")
+    more = both.filter(pl.col("rows") != pl.col("rows_pulled"))
+    assert sorted(more["relation"]) == ["P135", "P37", "P509"]
+    assert (more["rows_pulled"] > more["rows"]).all()
+    left_out = [set(way.filter(way="left out")["relation"]) for way in (sparql, dump)]
+    assert left_out[0] == left_out[1]
+    if sparql["item"].null_count() < sparql.height:
+        counted = ["relation", "item", "unknown", "no_value", "literal", "other", "deprecated"]
+        assert dump.select(counted).equals(sparql.select(counted))
+
+
+def test_bear_has_the_same_bytes(ways, tmp_path):
+    templates = RESOURCES / "templates"
+    relations = read_table(templates / "bear_relations.tsv")
+    review = templates / "bear_review.tsv"
+    made = []
+    for number, way in enumerate(ways):
+        built = build.build(
+            way.statements,
+            relations,
+            manual_templates(read_table(templates / "templates.tsv")),
+            {row["id"]: row["form"] for row in read_table(templates / "bear_labels.tsv")},
+            Bear(popularity="statements", min_sitelinks=0),
+            "bear",
+            Review.of(read_table(review), review),
+            way.coverage,
+        )
+        frames = {
+            f"{size}-{kind}": (getattr(sets, kind), getattr(schema, kind.upper()))
+            for size, sets in (("big", built.big), ("lite", built.lite))
+            for kind in ("items", "candidates", "prompts")
+        }
+        frames |= {name: (getattr(built, name), kind) for name, kind in build.REPORTS.items()}
+        for name, (frame, contract) in frames.items():
+            schema.write(frame, contract, tmp_path / f"{number}" / f"{name}.parquet")
+        made.append({p.name: p.read_bytes() for p in (tmp_path / f"{number}").iterdir()})
+        assert built.big.items.height > 10_000
+    assert made[0].keys() == made[1].keys()
+    for name in made[0]:
+        assert made[0][name] == made[1][name], name
+
+
+def test_the_ontology_has_the_same_bytes(ways, real_data, tmp_path):
+    """DBpedia's ontology is asked the same queries; types and labels are read from their file."""
+    ontology = real_data / "dbpedia/dbo-snapshots_2026-07-22.ttl"
+    instances = real_data / "dbpedia/dbpedia_instances.nt.gz"
+    query, folder = QUERIES / "dbpedia/instances.rq", tmp_path / "dbpedia" / "both"
+    with local_endpoint([ontology, instances], log=lambda line: None) as endpoint:
+        both = {
+            name: pull(QUERIES / f"dbpedia/{name}.rq", endpoint, folder).frame()
+            for name in (*OF_DBPEDIA, "instance_counts")
+        }
+        counts = both["instance_counts"]
+        both["types"] = pull_instances(
+            counts, endpoint, folder, query, 100, languages=["en", "mul"]
+        ).frame
+    with local_endpoint([ontology], log=lambda line: None) as endpoint:
+        alone = {
+            name: pull(QUERIES / f"dbpedia/{name}.rq", endpoint, tmp_path / "d" / "o").frame()
+            for name in OF_DBPEDIA
+        }
+    found = types.read([instances], alone["classes"]["class"].to_list(), 100, tmp_path / "types")
+    alone["types"] = found.types
+    assert found.in_part
+    same = counts.select("class", pl.col("n").cast(pl.Int64)).sort("class")
+    assert found.counts.select("class", pl.col("n").cast(pl.Int64)).sort("class").equals(same)
+    columns = both["types"].columns
+    assert found.types.sort(columns).equals(both["types"].sort(columns))
+    built = [
+        ontology_build.build(dbpedia, way.tables, way.statements)
+        for dbpedia, way in zip((both, alone), ways, strict=True)
+    ]
+    for name in ontology_build.Ontology.__dataclass_fields__:
+        assert getattr(built[0], name).height
+        assert getattr(built[0], name).equals(getattr(built[1], name)), name

@@ -1,0 +1,128 @@
+"""Dumps as a way in: planned up to the report, and the embedded world by dump and by SPARQL."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kgprobe.schema import COVERAGE, read
+from tests.workflow.project import CONFIGS, Project
+
+SHEET = """paper	benchmark	prompt	method	model
+bear	bear_lite	templates	sentence	control-masked
+ontoprobe	onto_built_lite	templates	cloze	control-masked
+"""
+SMALL = """
+bear:
+  min_sitelinks: 0
+  big: {total: 20, max_answers: 6, one_to_one: 12}
+  lite: {total: 10, max_answers: 5, one_to_one: 6}
+"""
+WAYS = {
+    "pulled": "",
+    "json": """
+sources:
+  wikidata: {access: dump, dump: wikidata_json, snapshot: read}
+  dbpedia: {access: dump, ontology: dbpedia_dump, types: dbpedia_dump, snapshot: read}
+""",
+    "truthy": """
+sources:
+  wikidata: {access: dump, dump: wikidata_truthy, snapshot: read}
+""",
+}
+OF_PROPERTIES = (
+    "properties", "property_hierarchy", "constraints", "equivalent_property", "constraint_classes"
+)  # fmt: skip
+OF_DBPEDIA = (
+    "classes", "class_hierarchy", "class_equivalence", "properties", "property_hierarchy",
+    "property_equivalence", "instance_counts", "types",
+)  # fmt: skip
+ONTOLOGY = (
+    "classes", "class_chains", "instances", "properties", "property_chains", "alignment", "rejects",
+    "steps",
+)  # fmt: skip
+BEAR = ("items", "candidates", "prompts", "aliases")
+
+
+def config(made: Project, way: str) -> tuple[str, ...]:
+    """The small embedded run with the graphs had in one of the WAYS, below its name."""
+    path = made.folder / f"config/{way}.yaml"
+    path.write_text(f"run: {{name: {way}}}\n{WAYS[way]}{SMALL}")
+    return (*CONFIGS, str(path))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made = Project(tmp_path_factory.mktemp("dumps"))
+    (made.folder / "config/experiments.small.tsv").write_text(SHEET)
+    return made
+
+
+@pytest.mark.parametrize("way", ["json", "truthy"])
+def test_a_run_on_dumps_is_planned_up_to_the_report_and_asks_no_endpoint(project, way):
+    result = project.run("-n", configs=config(project, way))
+    assert result.returncode == 0, result.stdout[-4000:]
+    for rule in ("read_dump", "construct_bear", "ontology", "score", "report"):
+        assert f"\n{rule} " in result.stdout, f"{rule} is missing from the plan"
+    assert f"results/{way}/sources/wikidata/described.nt" in result.stdout
+    assert ("\nread_types " in result.stdout) == (way == "json")
+
+
+def test_a_dump_that_is_not_there_or_of_another_form_is_refused(project):
+    path = project.folder / "config/wrong.yaml"
+    for name in ("nothing", "dbpedia_dump", "wikidata_names"):
+        path.write_text(
+            f"run: {{name: wrong}}\nsources: {{wikidata: {{access: dump, dump: {name}}}}}\n"
+        )
+        result = project.run("-n", configs=(*CONFIGS, str(path)))
+        assert result.returncode
+        assert f"sources.wikidata.dump is '{name}'; sources.dumps of form json or" in result.stdout
+    path.write_text("run: {name: wrong}\nsources: {dbpedia: {access: dump}}\n")
+    result = project.run("-n", configs=(*CONFIGS, str(path)))
+    assert "sources.dbpedia: ontology, types missing, needed where access is dump" in result.stdout
+
+
+@pytest.fixture(scope="module")
+def made(project: Project) -> dict[str, Path]:
+    """Way -> the folder of its results, as far as the benchmarks."""
+    for way in WAYS:
+        results = f"results/{way}"
+        targets = [
+            *(f"{results}/sources/wikidata/{name}.parquet" for name in (*OF_PROPERTIES, "facts")),
+            *(f"{results}/sources/dbpedia/{name}.parquet" for name in OF_DBPEDIA),
+            *(f"{results}/knowledge/ontology/{name}.parquet" for name in ONTOLOGY),
+            *(f"{results}/benchmarks/bear_big/{name}.parquet" for name in BEAR),
+        ]
+        result = project.run("--", *targets, configs=config(project, way))
+        assert result.returncode == 0, result.stdout[-4000:]
+    return {way: project.folder / "results" / way for way in WAYS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["json", "truthy"])
+def test_every_table_is_the_same_by_dump_and_by_sparql(made, way):
+    """A truthy dump has no ranks: there the statements of best rank are what both have."""
+    tables = [f"sources/wikidata/{name}" for name in OF_PROPERTIES]
+    tables += [f"sources/dbpedia/{name}" for name in OF_DBPEDIA]
+    tables += [f"knowledge/ontology/{name}" for name in ONTOLOGY]
+    tables += [f"benchmarks/bear_big/{name}" for name in BEAR]
+    if way == "json":
+        tables.append("sources/wikidata/facts")
+    else:
+        # counts of statements, which the choice of properties goes by, are those of best ranks
+        tables = [t for t in tables if t not in ("knowledge/ontology/properties",)]
+    for table in tables:
+        pulled, found = (pl.read_parquet(made[w] / f"{table}.parquet") for w in ("pulled", way))
+        assert pulled.height
+        assert found.equals(pulled), table
+
+
+@pytest.mark.slow
+def test_what_was_left_out_is_counted_alike(made):
+    pulled, found = (
+        read(made[way] / "sources/wikidata/coverage.parquet", COVERAGE).drop("way", "reason")
+        for way in ("pulled", "json")
+    )
+    assert found.equals(pulled)
+    assert pulled["item"].sum()
+    assert pulled["deprecated"].sum()

@@ -1,0 +1,20 @@
+from pathlib import Path
+
+from kgprobe import schema
+from kgprobe.job import job
+from kgprobe.sources.dumps import facts, types
+from kgprobe.sources.sparql.canonical import read_result, write_result
+from kgprobe.sources.sparql.snapshots import snapshot_name
+
+with job(snakemake) as run:
+    chosen, files = run.params.settings, [Path(path) for path in run.input.dump]
+    name = snapshot_name(chosen["access"], chosen["snapshot"] or "", [str(file) for file in files])
+    folder = Path(run.params.data) / "types" / name / run.params.code
+    classes = read_result(run.input.classes)["class"].to_list()
+    found = types.read(
+        files, classes, run.params.most, folder, run.params.languages, threads=run.threads
+    )
+    schema.write(found.unread, facts.UNREAD, run.output.unread, run.provenance())
+    write_result(found.counts, Path(run.output.counts), run.provenance())
+    provenance = {**run.provenance(), "in_part": found.in_part}
+    write_result(found.types, Path(run.output.types), provenance)

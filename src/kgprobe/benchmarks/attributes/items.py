@@ -3,7 +3,9 @@
 import json
 from dataclasses import dataclass
 
+import ibis
 import polars as pl
+from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes.examples import (
     LITERAL,
@@ -16,9 +18,10 @@ from kgprobe.benchmarks.attributes.examples import (
     lengthen,
 )
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, STEPS, SUBCLASS_OF
-from kgprobe.benchmarks.attributes.graph import Graph
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.knowledge.engine import counted, first
+from kgprobe.knowledge.graph import Graph
 from kgprobe.schema import CANDIDATES, ITEMS
 
 #: an entity may have a million objects in one relation; no more golds than these are listed
@@ -122,24 +125,31 @@ def _example_id(rows: pl.DataFrame, names: pl.DataFrame) -> pl.Series:
 def _texts(graph: Graph, rows: pl.DataFrame) -> pl.DataFrame:
     """(n, id, text, degree) of every number that occurs; literals have no degree."""
     used = pl.concat([rows["s"], rows["o"], rows["ids"].explode()]).unique().alias("n").to_frame()
-    known = graph.entities.join(
-        used.filter(pl.col("n") < LITERAL).select(pl.col("n").cast(pl.UInt32).alias("id")),
-        on="id",
-        how="semi",
+    known = graph.frame(
+        graph.entities.semi_join(_numbers(graph, used.filter(pl.col("n") < LITERAL)), [("id", "n")])
     ).select(
         pl.col("id").cast(pl.UInt64).alias("n"),
         pl.format("Q{}", "id").alias("id"),
         pl.col("label").alias("text"),
         pl.col("degree").cast(pl.Int64),
     )
-    values = graph.literals.join(used.rename({"n": "o"}), on="o", how="semi").unique("o")
-    values = values.select(
-        pl.col("o").alias("n"),
+    if (used["n"] < LITERAL).all():
+        return known
+    codes = graph.literals.semi_join(_numbers(graph, used), [("o", "n")])
+    values = graph.frame(codes.select("o", "value", "text").distinct()).select(
+        pl.col("o").reinterpret(signed=False).alias("n"),
         pl.col("value").alias("id"),
         "text",
         pl.lit(None, dtype=pl.Int64).alias("degree"),
     )
     return pl.concat([known, values])
+
+
+def _numbers(graph: Graph, frame: pl.DataFrame) -> Table:
+    """A small table of numbers for the engine, in which codes of literals are negative."""
+    return graph.engine.table(
+        frame.select(pl.all().cast(pl.UInt64).reinterpret(signed=True))
+    )
 
 
 def _same_text(rows: pl.DataFrame) -> pl.DataFrame:
@@ -166,17 +176,16 @@ def _golds(rows: pl.DataFrame, graph: Graph, names: pl.DataFrame) -> pl.DataFram
     single = asked.filter(pl.col("origin") == "stored")
     keyed = single.with_columns(p=pl.col("predicate").str.slice(1).cast(pl.UInt16))
     pairs = keyed.select("s", "p").unique()
-    edges = graph.edges.join(
-        pairs.with_columns(pl.col("s").cast(pl.UInt32)), on=["s", "p"], how="semi"
-    )
-    values = graph.literals.join(
-        pairs.with_columns(pl.col("s").cast(pl.UInt32)), on=["s", "p"], how="semi"
-    )
+    asked_of = _numbers(graph, pairs)
     objects = pl.concat(
-        [
-            part.select("s", "p", "o").cast({"s": pl.UInt64, "o": pl.UInt64})
-            for part in (edges, values)
-        ]
+        graph.frame(
+            part.semi_join(asked_of, ["s", "p"]).select("s", "p", o=part["o"].cast("int64"))
+        ).select(
+            pl.col("s").cast(pl.UInt64),
+            pl.col("p").cast(pl.UInt16),
+            pl.col("o").reinterpret(signed=False),
+        )
+        for part in (graph.edges, graph.literals)
     )
     others = keyed.join(objects.rename({"o": "gold"}), on=["s", "p"]).drop("p")
     found = [own, others.with_columns(first=pl.lit(1)).select(own.columns)]
@@ -202,12 +211,15 @@ def _as_rows(numbers: pl.DataFrame) -> pl.DataFrame:
 def _two_up(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     """Every class exactly two steps up, as golds of the inferred rows."""
     inferred = asked.filter(pl.col("origin") == "inferred")
-    steps = graph.of([SUBCLASS_OF]).select(pl.col("s").cast(pl.UInt64), pl.col("o").cast(pl.UInt64))
-    twice = steps.rename({"o": "middle"}).join(
-        steps.rename({"s": "middle", "o": "gold"}), on="middle"
-    )
-    twice = twice.filter(pl.col("s") != pl.col("gold")).select("s", "gold").unique()
-    return inferred.join(twice, on="s").with_columns(first=pl.lit(1))
+    if not inferred.height:
+        return inferred.with_columns(gold=pl.col("o"), first=pl.lit(1))
+    up = graph.of([SUBCLASS_OF]).select("s", "o")
+    own = up.semi_join(_numbers(graph, inferred.select("s").unique()), "s")
+    # from the few subjects that are asked for
+    twice = up.select(middle="s", gold="o").inner_join(own.select("s", middle="o"), "middle")
+    apart = twice.filter(twice["s"] != twice["gold"]).select("s", "gold").distinct()
+    golds = graph.frame(apart).cast({"s": pl.UInt64, "gold": pl.UInt64})
+    return inferred.join(golds, on="s").with_columns(first=pl.lit(1))
 
 
 def candidate_sets(asked: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
@@ -257,29 +269,31 @@ def _frequent(wanted: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
     parts = []
     for side, turned in (("o", False), ("s", True)):
         own = sets.filter(turned=turned).select("set", "p")
-        top = _top(graph.edges, own, side, size).rename({side: "id"})
-        named = top.join(graph.entities.select("id", "label"), on="id")
-        parts.append(named.select("set", "len", id=pl.format("Q{}", "id"), label="label"))
-        if not turned and graph.literals.height:
-            top = _top(graph.literals, own, "value", size, "text")
-            parts.append(top.select("set", "len", id="value", label="text"))
-    frame = pl.concat(parts).sort("set", "len", "id", descending=[False, True, False])
-    ranked = frame.with_columns(rank=1 + pl.int_range(pl.len(), dtype=pl.Int64).over("set"))
+        if not own.height:
+            continue
+        top = _top(graph, graph.edges, own, side, size)
+        named = graph.entities.select("id", "label").inner_join(top, [("id", side)])
+        frame = graph.frame(named.select("p", "n", "id", "label")).join(own, on="p")
+        parts.append(frame.select("set", "n", id=pl.format("Q{}", "id"), label="label"))
+        if not turned:
+            top = _top(graph, graph.literals, own, "value", size, "text")
+            frame = graph.frame(top).join(own, on="p")
+            parts.append(frame.select("set", "n", id="value", label="text"))
+    every = pl.concat(parts).sort("set", "n", "id", descending=[False, True, False])
+    ranked = every.with_columns(rank=1 + pl.int_range(pl.len(), dtype=pl.Int64).over("set"))
     return ranked.filter(pl.col("label").is_not_null()).select("set", "id", "label", "rank")
 
 
-def _top(edges: pl.DataFrame, sets: pl.DataFrame, side: str, size: int, *more: str) -> pl.DataFrame:
-    """(set, side, len): the `size` most frequent values of a column in each set's relation.
+def _top(
+    graph: Graph, edges: Table, sets: pl.DataFrame, side: str, size: int, *more: str
+) -> Table:
+    """(p, side, more, n): the most frequent values of a column in each set's relation.
 
-    Twice as many are counted as asked for, since some have no label.
+    Twice as many as asked for, since some have no label.
     """
-    chosen = edges.filter(pl.col("p").is_in(sets["p"].unique().to_list()))
-    counts = chosen.group_by("p", side, *more).len()
-    # only the first few of each relation are sorted
-    least = counts.group_by("p").agg(pl.col("len").top_k(2 * size).min().alias("least"))
-    counts = counts.join(least, on="p").filter(pl.col("len") >= pl.col("least"))
-    order = counts.sort("p", "len", side, descending=[False, True, False])
-    return order.group_by("p", maintain_order=True).head(2 * size).join(sets, on="p")
+    chosen = edges.semi_join(graph.engine.table(sets.select("p").unique()), "p")
+    counts = counted(chosen, ["p", side, *more])
+    return first(counts, 2 * size, [ibis.desc("n"), side], ["p"])
 
 
 def as_items(asked: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:

@@ -11,9 +11,9 @@ import polars as pl
 from kgprobe.benchmarks.attributes import bidirectional
 from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError
 from kgprobe.benchmarks.attributes.frames import SENSITIVITY
-from kgprobe.benchmarks.attributes.graph import Graph
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.job import progress
+from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Bidirectional
 
 #: Alternatives per benchmark (kg_attributes.md, 3.4), each tried alone.
@@ -90,8 +90,7 @@ def structural(module: ModuleType, graph: Graph, settings: Settings[Any]) -> tup
 
 
 def _grid(graph: Graph, own: Bidirectional) -> list[tuple[Any, ...]]:
-    joined = bidirectional.inverse_pairs(graph.edges)
-    counted = bidirectional.pair_counts(graph.edges, joined)
+    counted = bidirectional.pair_counts(graph)
     rows = []
     options: list[list[Any]] = list(GRID.values())
     for values in product(*options):

@@ -69,11 +69,11 @@ def engine() -> Engine:
     return Engine(memory_mb=500)
 
 
-def rows(graph: Graph, name: str) -> pl.DataFrame:
+def content(graph: Graph, name: str) -> pl.DataFrame:
     """One of the tables of a graph as it is written, in order."""
     contract = {"edges": knowledge.EDGES, "literals": knowledge.LITERAL_EDGES,
                 "entities": knowledge.ENTITIES}[name]  # fmt: skip
-    return knowledge.written(graph.frame(getattr(graph, name)), contract).sort(contract.key)
+    return knowledge.under(graph.frame(getattr(graph, name)), contract).sort(contract.key)
 
 
 def worked() -> Graph:

@@ -110,7 +110,7 @@ CHAINS = '''"""Chains: (x, r, y) and (y, r, z) of one relation."""
 import polars as pl
 
 from kgprobe.benchmarks.attributes.examples import Shape, Triple, capped, pick
-from kgprobe.benchmarks.attributes.graph import Graph
+from kgprobe.knowledge.graph import Graph
 from kgprobe.benchmarks.attributes.items import Built, built
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel

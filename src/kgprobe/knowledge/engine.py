@@ -8,7 +8,7 @@ values a column has and not how unevenly they lie, and hubs are what these graph
 
 import itertools
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,8 +22,10 @@ from ibis.expr.types import Column, IntegerColumn, StringColumn, Table
 
 from kgprobe.sampling import hash_key, mixed
 
-#: Below this DuckDB cannot hold the blocks that a join works on; measured, see `perf/attributes.py`.
+#: Below this DuckDB cannot hold the blocks that a join works on (measured: perf/attributes.py).
 LEAST_MB = 100
+#: rows that leave the engine at a time
+PART = 1 << 20
 #: turns the order of signed numbers into that of the unsigned ones with the same bits
 SIGN = -(1 << 63)
 
@@ -61,7 +63,10 @@ class Engine:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -90,6 +95,12 @@ class Engine:
     def frame(self, rows: Table) -> pl.DataFrame:
         """The rows of an expression, in no order."""
         return pl.DataFrame(pl.from_arrow(self._backend.to_pyarrow(rows)))
+
+    def parts(self, kept: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The rows of a kept table in an order, so many at a time; none is held but these."""
+        sorted_rows = self._backend.raw_sql(ibis.to_sql(kept.order_by(list(order))))
+        for batch in sorted_rows.to_arrow_reader(PART):
+            yield pl.DataFrame(pl.from_arrow(batch))
 
     def numbers(self, row: Table) -> dict[str, int]:
         """The whole numbers of a table of one row of aggregates; a sum of no row is 0."""

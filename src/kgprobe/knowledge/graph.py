@@ -13,12 +13,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import ibis
+import ibis.expr.datatypes as dt
 import polars as pl
 import pyarrow as pa
 from ibis.expr.types import BooleanValue, IntegerColumn, StringColumn, Table
 
 from kgprobe.contracts import Contract
 from kgprobe.knowledge.engine import Engine, counted, first, stripped
+from kgprobe.schema import write as write_frame
+from kgprobe.schema import write_sorted
 
 log = logging.getLogger("kgprobe")
 
@@ -62,8 +65,11 @@ class GraphError(ValueError):
 
 @dataclass(frozen=True)
 class Graph:
-    """Tables of `engine`: `edges` (s, p, o), `literals` (s, p, o, value, text; o below 0), `entities`
-    (id, label, degree, out), and the counts of its making."""
+    """Tables of `engine`, and the counts of their making.
+
+    `edges` (s, p, o); `literals` (s, p, o, value, text), of which o is below 0; `entities` (id,
+    label, degree, out).
+    """
 
     engine: Engine
     edges: Table
@@ -156,10 +162,26 @@ def read(engine: Engine, edges: str, literals: str, entities: str) -> Graph:
     return Graph(engine, engine.files([edges]), coded, engine.files([entities]))
 
 
-def written(rows: pl.DataFrame, contract: Contract) -> pl.DataFrame:
-    """Rows of the engine as a file has them: columns and types of a contract."""
+def write(graph: Graph, paths: Mapping[str, str], provenance: Mapping[str, object]) -> None:
+    """Writes a graph that `encode` made: `edges`, `literals`, `entities`, `counts` to `paths`."""
+    tables = (
+        (graph.edges, EDGES, "edges"),
+        (graph.literals, LITERAL_EDGES, "literals"),
+        (graph.entities, ENTITIES, "entities"),
+    )
+    for rows, contract, name in tables:
+        parts = graph.engine.parts(rows, contract.key)
+        write_sorted((under(part, contract) for part in parts), contract, paths[name], provenance)
+    counts = pl.DataFrame({"count": list(graph.counts), "n": list(graph.counts.values())})
+    write_frame(counts, COUNTS, paths["counts"], provenance)
+
+
+def under(rows: pl.DataFrame, contract: Contract) -> pl.DataFrame:
+    """Rows of the engine as a file has them: the columns and types of a contract."""
     codes = [pl.col("o").cast(pl.Int64).reinterpret(signed=False)] if "o" in rows.columns else []
-    return rows.with_columns(codes).select(list(contract.columns)).cast(dict(contract.columns))  # type: ignore[arg-type]
+    return rows.with_columns(codes).select(
+        pl.col(name).cast(dtype) for name, dtype in contract.columns.items()
+    )
 
 
 def encode(engine: Engine, facts: Table, literals: bool = True) -> Graph:
@@ -254,7 +276,9 @@ def _literals(engine: Engine, texts: Table) -> Table:
     often = counted(spoken, ["object", "object_label"])
     most = first(often, 1, [often["n"].desc(), "object_label"], ["object"])
     distinct = texts.select("object").distinct()
-    values = distinct.left_join(most.select(_of="object", label="object_label"), [("object", "_of")])
+    values = distinct.left_join(
+        most.select(_of="object", label="object_label"), [("object", "_of")]
+    )
     plain = _dated(values["object"])
     values = engine.keep(
         values.select(
@@ -292,14 +316,17 @@ def date_text(value: str) -> str:
     return f"{day} {MONTHS[month - 1]} {shown}" if day else f"{MONTHS[month - 1]} {shown}"
 
 
-@ibis.udf.scalar.pyarrow
-def _coded(value: str) -> int:
-    return pa.array([literal_code(one) - CODES for one in value.to_pylist()], pa.int64())  # type: ignore[attr-defined,return-value]
+def _codes(values: pa.Array) -> pa.Array:
+    return pa.array([literal_code(value) - CODES for value in values.to_pylist()], pa.int64())
 
 
-@ibis.udf.scalar.pyarrow
-def _dated(value: str) -> str:
-    return pa.array([date_text(one.split("^^")[0]) for one in value.to_pylist()], pa.string())  # type: ignore[attr-defined,return-value]
+def _dates(values: pa.Array) -> pa.Array:
+    texts = [date_text(value.split("^^")[0]) for value in values.to_pylist()]
+    return pa.array(texts, pa.string())
+
+
+_coded = ibis.udf.scalar.pyarrow(_codes, signature=((dt.string,), dt.int64))
+_dated = ibis.udf.scalar.pyarrow(_dates, signature=((dt.string,), dt.string))
 
 
 def categories(graph: Graph, top: int, relations: Collection[int]) -> pl.DataFrame:

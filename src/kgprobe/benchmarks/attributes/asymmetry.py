@@ -49,7 +49,10 @@ def candidates(graph: Graph, settings: Settings[Asymmetry], steps: Funnel) -> Ta
     relations = counts(graph, every)
     enough = relations.filter(pl.col("n") >= settings.own.min_triples)
     steps.kept(
-        "predicates: min_triples", enough.height, relations.height, f"n < {settings.own.min_triples}"
+        "predicates: min_triples",
+        enough.height,
+        relations.height,
+        f"n < {settings.own.min_triples}",
     )
     kept = enough.filter(1 - pl.col("ns") / pl.col("n") >= settings.own.ratio)
     if settings.own.strict:

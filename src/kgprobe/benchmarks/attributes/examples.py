@@ -170,9 +170,7 @@ def _collected(graph: Graph, rows: Table, shape: Shape) -> pl.DataFrame:
     return frame.sort(key)
 
 
-def marked(
-    shape: Shape, candidates: Table, graph: Graph, settings: Settings[object]
-) -> Table:
+def marked(shape: Shape, candidates: Table, graph: Graph, settings: Settings[object]) -> Table:
     """Candidates with `labelled`: all their entities have a label; literals have their text."""
     found = ibis.literal(True)
     rows = candidates

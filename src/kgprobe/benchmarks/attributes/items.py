@@ -147,9 +147,7 @@ def _texts(graph: Graph, rows: pl.DataFrame) -> pl.DataFrame:
 
 def _numbers(graph: Graph, frame: pl.DataFrame) -> Table:
     """A small table of numbers for the engine, in which codes of literals are negative."""
-    return graph.engine.table(
-        frame.select(pl.all().cast(pl.UInt64).reinterpret(signed=True))
-    )
+    return graph.engine.table(frame.select(pl.all().cast(pl.UInt64).reinterpret(signed=True)))
 
 
 def _same_text(rows: pl.DataFrame) -> pl.DataFrame:
@@ -284,9 +282,7 @@ def _frequent(wanted: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
     return ranked.filter(pl.col("label").is_not_null()).select("set", "id", "label", "rank")
 
 
-def _top(
-    graph: Graph, edges: Table, sets: pl.DataFrame, side: str, size: int, *more: str
-) -> Table:
+def _top(graph: Graph, edges: Table, sets: pl.DataFrame, side: str, size: int, *more: str) -> Table:
     """(p, side, more, n): the most frequent values of a column in each set's relation.
 
     Twice as many as asked for, since some have no label.

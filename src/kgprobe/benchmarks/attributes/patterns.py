@@ -18,9 +18,7 @@ def top_categories(
     graph: Graph, settings: Settings[Composite | Paths], steps: Funnel
 ) -> pl.DataFrame:
     """(category, members) of the most frequent categories, which the funnel names."""
-    chosen = categories(
-        graph, settings.own.categories, numbers(settings.own.category_relations)
-    )
+    chosen = categories(graph, settings.own.categories, numbers(settings.own.category_relations))
     shown = ", ".join(f"Q{c} ({n:,})" for c, n in chosen.rows())
     steps.kept("categories", chosen.height, None, shown)
     return chosen

@@ -14,6 +14,7 @@ from kgprobe.benchmarks.attributes import (
     paths,
     sensitivity,
 )
+from kgprobe.benchmarks.attributes.frames import OUTPUTS
 from kgprobe.knowledge import engine
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine import Engine
@@ -93,11 +94,11 @@ def test_threads_and_memory_change_nothing(module, name, changed):
     for memory, threads in ((engine.LEAST_MB, 1), (2000, 4)):
         with Engine(memory, threads) as own:
             found = knowledge.encode(own, own.table(given))
-            made.append(module.build(found, settings(name, **changed)))
-    for frame in ("examples", "items", "candidates", "steps", "patterns", "sizes"):
-        first, *others = (getattr(m, frame) for m in made)
+            built = module.build(found, settings(name, **changed))
+            made.append([getattr(built, frame) for frame in OUTPUTS] + [built.items])
+    for first, *others in zip(*made, strict=True):
         assert first.height
-        assert all(first.equals(other) for other in others), frame
+        assert all(first.equals(other) for other in others)
 
 
 def test_pairs_of_facing_edges_are_all_and_each_once():

@@ -6,7 +6,7 @@ from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes.examples import NO_LABEL, refuse_missing, require
 from kgprobe.benchmarks.attributes.frames import LAMA, PATTERNS
-from kgprobe.benchmarks.attributes.items import Built, assembled
+from kgprobe.benchmarks.attributes.items import Built
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge import engine
@@ -48,7 +48,7 @@ def build(graph: Graph, settings: Settings[EntityCentric]) -> Built:
     structural = structural.with_columns(sampled=pl.lit(False))
     patterns = _patterns(graph.frame(engine.counted(own, ["p"])), structural, rows)
     graph.engine.drop(own)
-    return assembled(BENCHMARK, _long(rows), _long(structural), patterns, graph, settings, steps)
+    return Built(BENCHMARK, _long(rows), _long(structural), patterns, graph, settings, steps)
 
 
 def entity_edges(graph: Graph, settings: Settings[EntityCentric]) -> Table:

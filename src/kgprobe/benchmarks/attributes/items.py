@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 
 import ibis
 import polars as pl
@@ -31,14 +32,67 @@ TWO_UP = f"P{SUBCLASS_OF}/P{SUBCLASS_OF}"
 
 @dataclass(frozen=True)
 class Built:
-    """One benchmark: examples, what is probed of them, and what became of everything else."""
+    """One benchmark: examples, what is probed of them, and what became of everything else.
 
-    examples: pl.DataFrame
-    items: pl.DataFrame
-    candidates: pl.DataFrame
-    steps: pl.DataFrame
+    `rows` and `structural` are the long rows of numbers of both builds (see `lengthen`). Their text
+    is looked up when it is asked for: a table of sensitivity wants nothing but sizes.
+    """
+
+    benchmark: str
+    rows: pl.DataFrame
+    structural: pl.DataFrame
     patterns: pl.DataFrame
-    sizes: pl.DataFrame
+    graph: Graph
+    settings: Settings[object]
+    funnel: Funnel
+
+    @cached_property
+    def sizes(self) -> pl.DataFrame:
+        """SIZES of both builds and of what is probed."""
+        labelled = "labelled" if self.settings.shared.require_labels else "unlabelled"
+        builds = {
+            "structural": self.structural,
+            labelled: self.rows,
+            "sampled": self.rows.filter("sampled"),
+        }
+        return pl.concat(
+            count_sizes(self.benchmark, build, some, self.settings)
+            for build, some in builds.items()
+        )
+
+    @cached_property
+    def examples(self) -> pl.DataFrame:
+        """EXAMPLES of the labelled build."""
+        return spoken(self.rows, self.graph, self.settings)
+
+    @cached_property
+    def _options(self) -> pl.DataFrame:
+        """CANDIDATES and `added` of what is probed."""
+        return candidate_sets(self._asked, self.graph, self.settings.shared.candidates)
+
+    @property
+    def _asked(self) -> pl.DataFrame:
+        named = pl.col("object_label").is_not_null() & pl.col("subject_label").is_not_null()
+        return self.examples.filter(pl.col("sampled") & named)
+
+    @property
+    def candidates(self) -> pl.DataFrame:
+        """CANDIDATES of what is probed."""
+        return self._options.drop("added")
+
+    @cached_property
+    def items(self) -> pl.DataFrame:
+        """ITEMS of what is probed."""
+        return as_items(self._asked, self._options)
+
+    @cached_property
+    def steps(self) -> pl.DataFrame:
+        """What every step of the construction kept, up to the candidates."""
+        count_label_worded(self.rows.filter("sampled"), self.settings, self.funnel)
+        added = int(self._options["added"].sum())
+        why = f"{added} are golds that the lists lacked"
+        self.funnel.kept("candidates", self._options.height, reason=why)
+        return self.funnel.frame(STEPS)
 
 
 def built(
@@ -49,41 +103,11 @@ def built(
     steps: Funnel,
     candidates: pl.DataFrame | None = None,
 ) -> Built:
-    """The frames of a benchmark whose examples all have the triples of `shape`."""
+    """The benchmark whose examples all have the triples of `shape`."""
     rows = lengthen(shape, picked.chosen, picked.sampled)
     structural = lengthen(shape, picked.structural, picked.structural.clear())
     patterns = count_patterns(shape, picked, candidates)
-    return assembled(shape.benchmark, rows, structural, patterns, graph, settings, steps)
-
-
-def assembled(
-    benchmark: str,
-    rows: pl.DataFrame,
-    structural: pl.DataFrame,
-    patterns: pl.DataFrame,
-    graph: Graph,
-    settings: Settings[object],
-    steps: Funnel,
-) -> Built:
-    """The frames of a benchmark from its long rows of numbers (see `lengthen`)."""
-    sizes = [
-        count_sizes(benchmark, build, some, settings)
-        for build, some in (
-            ("structural", structural),
-            ("labelled" if settings.shared.require_labels else "unlabelled", rows),
-            ("sampled", rows.filter("sampled")),
-        )
-    ]
-    count_label_worded(rows.filter("sampled"), settings, steps)
-    examples = spoken(rows, graph, settings)
-    asked = examples.filter(pl.col("sampled") & pl.col("object_label").is_not_null())
-    asked = asked.filter(pl.col("subject_label").is_not_null())
-    options = candidate_sets(asked, graph, settings.shared.candidates)
-    items = as_items(asked, options)
-    added = int(options["added"].sum())
-    steps.kept("candidates", options.height, reason=f"{added} are golds that the lists lacked")
-    options = options.drop("added")
-    return Built(examples, items, options, steps.frame(STEPS), patterns, pl.concat(sizes))
+    return Built(shape.benchmark, rows, structural, patterns, graph, settings, steps)
 
 
 def spoken(rows: pl.DataFrame, graph: Graph, settings: Settings[object]) -> pl.DataFrame:

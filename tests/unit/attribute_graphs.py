@@ -59,14 +59,9 @@ def graph(triples: Iterable[Triple], labels: dict[int, str] | None = None, **mor
 
 
 def encode(given: pl.DataFrame, **more: Any) -> Graph:
-    """The graph of FACTS."""
-    return knowledge.encode(engine(), engine().table(given), **more)
-
-
-@cache
-def engine() -> Engine:
-    """One engine for all graphs of a process."""
-    return Engine(memory_mb=500)
+    """The graph of FACTS, on an engine that goes with it."""
+    engine = Engine(memory_mb=500)
+    return knowledge.encode(engine, engine.table(given), **more)
 
 
 def content(graph: Graph, name: str) -> pl.DataFrame:

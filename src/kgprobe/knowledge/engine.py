@@ -9,6 +9,7 @@ values a column has and not how unevenly they lie, and hubs are what these graph
 import itertools
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -50,6 +51,7 @@ class Engine:
         self._folder = tempfile.TemporaryDirectory(prefix="kgprobe-joins-")
         self.spill = Path(self._folder.name)
         self._names = (f"kept_{n}" for n in itertools.count())
+        self._passing: list[str] | None = None
         self._backend = ibis.duckdb.connect(
             memory_limit=f"{memory_mb}MB",
             threads=threads,
@@ -75,6 +77,17 @@ class Engine:
         self._backend.disconnect()
         self._folder.cleanup()
 
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """What is kept inside goes at the end, but what was asked to stay (`keep(rows, True)`)."""
+        outer, self._passing = self._passing, []
+        try:
+            yield
+        finally:
+            for name in self._passing:
+                self._backend.drop_table(name, force=True)
+            self._passing = outer
+
     def files(self, paths: Sequence[str | Path]) -> Table:
         """The rows of parquet files, read anew by every query."""
         return self._backend.read_parquet([str(path) for path in paths], table_name=self._name())
@@ -82,15 +95,15 @@ class Engine:
     def table(self, frame: pl.DataFrame) -> Table:
         """A small frame, as the side of a join."""
         rows = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-        return self._backend.create_table(self._name(), rows, temp=True)
+        return self._backend.create_table(self._name(True), rows, temp=True)
 
-    def keep(self, rows: Table) -> Table:
+    def keep(self, rows: Table, stays: bool = False) -> Table:
         """The rows of an expression, computed once; they lie in memory or in the spill folder."""
-        return self._backend.create_table(self._name(), rows, temp=True)
+        return self._backend.create_table(self._name(not stays), rows, temp=True)
 
     def drop(self, kept: Table) -> None:
         """Forgets what `keep` gave, and gives its room back."""
-        self._backend.drop_table(kept.op().name)
+        self._backend.drop_table(kept.op().name, force=True)
 
     def frame(self, rows: Table) -> pl.DataFrame:
         """The rows of an expression, in no order."""
@@ -98,8 +111,9 @@ class Engine:
 
     def parts(self, kept: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows of a kept table in an order, so many at a time; none is held but these."""
-        sorted_rows = self._backend.raw_sql(ibis.to_sql(kept.order_by(list(order))))
-        for batch in sorted_rows.to_arrow_reader(PART):
+        # Ibis 12.0.0 asks DuckDB 2.0.0 for batches by a name that is gone
+        rows = self._backend.con.sql(ibis.to_sql(kept.order_by(list(order))))
+        for batch in rows.to_arrow_reader(PART):
             yield pl.DataFrame(pl.from_arrow(batch))
 
     def numbers(self, row: Table) -> dict[str, int]:
@@ -107,8 +121,11 @@ class Engine:
         found = self.frame(row).row(0, named=True)
         return {name: int(value or 0) for name, value in found.items()}
 
-    def _name(self) -> str:
-        return next(self._names)
+    def _name(self, passes: bool = False) -> str:
+        name = next(self._names)
+        if passes and self._passing is not None:
+            self._passing.append(name)
+        return name
 
 
 def counted(rows: Table, by: Sequence[str], **more: Any) -> Table:

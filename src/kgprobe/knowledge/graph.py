@@ -49,6 +49,9 @@ ENTITIES = Contract(
 #: What became of the statements when the graph was made.
 COUNTS = Contract("GRAPH_COUNTS", {"count": pl.String, "n": pl.Int64}, ("count",))
 
+#: The files of a graph.
+TABLES = ("edges", "literals", "entities", "counts")
+
 #: What would break a prompt when it stood in a label.
 UNUSABLE = r"\[X\]|\[Y\]|\[MASK\]|<mask>|<extra_id_\d+>"
 #: Codes of literals are 64 bits of which the first is 1; inside the engine they are negative.
@@ -81,7 +84,7 @@ class Graph:
     def once(self, what: Hashable, rows: Table) -> Table:
         """The rows of an expression that several builds use, kept from the first on."""
         if what not in self._kept:
-            self._kept[what] = self.engine.keep(rows)
+            self._kept[what] = self.engine.keep(rows, stays=True)
         return self._kept[what]
 
     def frame(self, rows: Table) -> pl.DataFrame:

@@ -199,3 +199,19 @@ def test_sensitivity_tries_every_alternative():
     assert loose >= default["examples"] > 0
     alone = sensitivity.table(paths, made, settings("paths", min_combo=5), False)
     assert alone.height == 1
+
+
+def test_what_leaves_the_engine_in_parts_is_in_order(monkeypatch):
+    monkeypatch.setattr(engine, "PART", 5000)
+    rows = pl.DataFrame({"n": np.random.default_rng(1).permutation(40_000)})
+    with Engine(engine.LEAST_MB, 4) as own:
+        parts = list(own.parts(own.table(rows), ["n"]))
+    assert len(parts) > 1
+    assert pl.concat(parts)["n"].to_list() == list(range(40_000))
+
+
+def test_texts_of_many_values_are_whole():
+    """DuckDB 1.5 lost the first text of every vector where one is taken of two."""
+    values = [f"19{n // 100:02}-02-03 and the value {n}" for n in range(6000)]
+    made = graph([(1, 26, 2)], literals=[(n, 462, value) for n, value in enumerate(values, 1)])
+    assert sorted(content(made, "literals")["text"]) == sorted(values)

@@ -111,10 +111,13 @@ class Engine:
 
     def parts(self, kept: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows of a kept table in an order, so many at a time; none is held but these."""
+        # else sorted parts of several threads may overtake each other on their way out
+        self._backend.settings["preserve_insertion_order"] = True
         # Ibis 12.0.0 asks DuckDB 2.0.0 for batches by a name that is gone
         rows = self._backend.con.sql(ibis.to_sql(kept.order_by(list(order))))
         for batch in rows.to_arrow_reader(PART):
             yield pl.DataFrame(pl.from_arrow(batch))
+        self._backend.settings["preserve_insertion_order"] = False
 
     def numbers(self, row: Table) -> dict[str, int]:
         """The whole numbers of a table of one row of aggregates; a sum of no row is 0."""

@@ -2,9 +2,11 @@
 
     python -m perf.attributes [millions[:runs] ...]
 
-Every run is a fresh process: FACTS of a parquet file are encoded, then each benchmark is built
-with the paper's thresholds, labels required. Planted patterns must come out in their exact numbers.
-Rows: wall and CPU seconds and peak memory against the targets, and the growth between the sizes.
+Every run is a fresh process: FACTS of a parquet file are encoded and written, then each benchmark
+is built with the paper's thresholds, labels required, and its full table of sensitivity. Planted
+patterns must come out in their exact numbers.
+Rows: wall and CPU seconds and peak memory against the targets, and the growth between the sizes;
+the steps have what lay in the spill folder at the end of each, too.
 Besides results/perf/attributes.json this writes attributes_steps.tsv and attributes.svg.
 """
 
@@ -30,14 +32,18 @@ import matplotlib.pyplot as plt
 import polars as pl
 import yaml
 
-from kgprobe.benchmarks.attributes import graph
+from kgprobe.benchmarks.attributes import sensitivity
 from kgprobe.benchmarks.attributes.settings import settings_of
+from kgprobe.knowledge import graph
+from kgprobe.knowledge.engine import Engine
 from kgprobe.settings import ATTRIBUTES
 from perf.generate.graph import Planted, write_facts
 
 #: runs by millions of statements
 REPEATS = {1: 5, 3: 5, 11: 3}
-SECONDS, GIGABYTES = 180, 6
+SECONDS, GIGABYTES = 180, 1.5
+#: memory of the joins, in MB; the process takes the rest of the target
+MEMORY = 1000
 RESULTS = Path("results/perf")
 
 
@@ -56,19 +62,33 @@ def one(path: str, built: str = "") -> dict[str, Any]:
         steps.append(row)
 
     config = yaml.safe_load(Path("config/config.yaml").read_text())["attributes"]
-    with step("encode") as row:
-        made = graph.encode(pl.scan_parquet(path), memory_mb=config["memory_mb"])
-        row["in"], row["out"] = made.counts["statements"], made.edges.height
-    sums = graph.wedge_sums(made)
-    for name in ATTRIBUTES if not built else [built]:
-        with step(name) as row:
-            found = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}").build(
-                made, settings_of(config, name)
-            )
-            row["in"], row["out"] = made.edges.height, found.examples.height
-            row["candidates"] = int(found.patterns["candidates"].sum())
-            check(name, found.patterns)
-    return {"steps": steps, "sums": sums, "counts": dict(made.counts)}
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {name: f"{folder}/{name}.parquet" for name in graph.TABLES}
+        with step("encode") as row, Engine(MEMORY, os.cpu_count() or 1) as engine:
+            made = graph.encode(engine, engine.files([path]))
+            counts, sums = dict(made.counts), graph.wedge_sums(made)
+            graph.write(made, paths, {})
+            row["in"], row["out"] = counts["statements"], counts["edges"]
+            row["spilled_mb"] = spilled(engine)
+        # as in the workflow: a job for every attribute
+        for name in ATTRIBUTES if not built else [built]:
+            with step(name) as row, Engine(MEMORY, os.cpu_count() or 1) as engine:
+                made = graph.read(engine, *(paths[table] for table in graph.TABLES[:3]))
+                module = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}")
+                chosen = settings_of(config, name)
+                found = module.build(made, chosen)
+                row["in"], row["out"] = counts["edges"], found.examples.height
+                row["items"] = found.items.height
+                row["candidates"] = int(found.patterns["candidates"].sum())
+                check(name, found.patterns)
+                row["alternatives"] = sensitivity.table(module, made, chosen, True).height
+                row["spilled_mb"] = spilled(engine)
+    return {"steps": steps, "sums": sums, "counts": counts}
+
+
+def spilled(engine: Engine) -> int:
+    """MB in the spill folder of an engine."""
+    return sum(path.stat().st_size for path in engine.spill.rglob("*") if path.is_file()) >> 20
 
 
 def check(name: str, patterns: pl.DataFrame) -> None:
@@ -155,7 +175,7 @@ def main(repeats: dict[int, int]) -> list[dict[str, object]]:
                 "peer": "",
                 "unit": "MB of one fresh process",
                 "ratio": "",
-                "target": f"<= {GIGABYTES * 1000}" if large else "",
+                "target": f"<= {GIGABYTES * 1000:.0f}" if large else "",
             }
         )
     medians = {m: statistics.median(total(run) for run in runs) for m, runs in results.items()}
@@ -175,7 +195,7 @@ def main(repeats: dict[int, int]) -> list[dict[str, object]]:
 
 def write_steps(results: dict[int, list[dict[str, Any]]]) -> None:
     """The steps of every run as a table."""
-    columns = ("step", "wall", "cpu", "peak_mb", "in", "candidates", "out")
+    columns = ("step", "wall", "cpu", "peak_mb", "spilled_mb", "in", "candidates", "out")
     lines = ["\t".join(("millions", "run", *columns))]
     for millions, runs in results.items():
         for number, run in enumerate(runs):

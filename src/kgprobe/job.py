@@ -31,7 +31,17 @@ from kgprobe.files import atomic
 log = logging.getLogger("kgprobe")
 
 #: Packages whose versions numbers can depend on; only those a job has imported are recorded.
-RECORDED = ("kgprobe", "polars", "pyarrow", "numpy", "torch", "transformers", "tokenizers", "gguf")
+RECORDED = (
+    "kgprobe",
+    "polars",
+    "pyarrow",
+    "numpy",
+    "duckdb",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "gguf",
+)
 
 #: Inputs above this size (bytes) are dumps; not every job that reads a part of one hashes it.
 LARGE = 2 << 30

@@ -67,16 +67,21 @@ def integer_keys(
     Each column goes through splitmix64 (Steele, Lea, Flood 2014), chained in order; the start is
     blake2b of `seed` and `parts`. Depends on the values alone, not on row order or library version.
     """
-    rows = len(ids[0])
-    key = np.full(rows, hash_key(seed, *parts), dtype=np.uint64)
+    key = np.full(len(ids[0]), hash_key(seed, *parts), dtype=np.uint64)
     for column in ids:
-        key ^= column.astype(np.uint64)
-        key += np.uint64(0x9E3779B97F4A7C15)
-        key ^= key >> np.uint64(30)
-        key *= np.uint64(0xBF58476D1CE4E5B9)
-        key ^= key >> np.uint64(27)
-        key *= np.uint64(0x94D049BB133111EB)
-        key ^= key >> np.uint64(31)
+        key = mixed(key, column.astype(np.uint64))
+    return key
+
+
+def mixed(key: NDArray[np.uint64], column: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """One more column in the keys of all rows: splitmix64 of both, bit by bit."""
+    key = key ^ column
+    key += np.uint64(0x9E3779B97F4A7C15)
+    key ^= key >> np.uint64(30)
+    key *= np.uint64(0xBF58476D1CE4E5B9)
+    key ^= key >> np.uint64(27)
+    key *= np.uint64(0x94D049BB133111EB)
+    key ^= key >> np.uint64(31)
     return key
 
 

@@ -5,7 +5,8 @@ missing values and the key first, writes to a temporary name beside the target, 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -40,6 +41,7 @@ from kgprobe.contracts import Contract as Contract
 from kgprobe.files import atomic as atomic
 
 METADATA_KEY = b"kgprobe"
+ROW_GROUP = 1 << 17
 
 
 class ContractError(ValueError):
@@ -97,14 +99,53 @@ def write(
     counts, because two runs with the same inputs give the same bytes.
     """
     check(frame, contract, path)
-    frame = frame.select(list(contract.columns)).sort(list(contract.key), maintain_order=True)
-    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    write_sorted([frame.sort(list(contract.key), maintain_order=True)], contract, path, provenance)
+
+
+def write_sorted(
+    parts: Iterable[pl.DataFrame],
+    contract: Contract,
+    path: str | Path,
+    provenance: Mapping[str, object] | None = None,
+) -> None:
+    """`write` of frames that follow each other in the order of the contract's key.
+
+    No more than a part and a row group is held, and the bytes do not depend on how the rows are cut
+    into parts. Raises ContractError, and leaves no file, where a part breaks the contract or does
+    not come after the one before it.
+    """
     metadata = json.dumps(
         {"contract": contract.name, **(provenance or {})}, sort_keys=True, ensure_ascii=True
     )
-    table = table.replace_schema_metadata({METADATA_KEY: metadata.encode()})
-    with atomic(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd", row_group_size=1 << 17)
+    columns = list(contract.columns)
+    waiting = pl.DataFrame(schema=dict(contract.columns))
+    like = waiting.to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+    like = like.with_metadata({METADATA_KEY: metadata.encode()})
+    last: tuple[object, ...] = ()
+    with atomic(path) as temporary, pq.ParquetWriter(temporary, like, compression="zstd") as file:
+
+        def put(frame: pl.DataFrame) -> None:
+            rows = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+            file.write_table(rows.replace_schema_metadata(like.metadata), ROW_GROUP)
+
+        for part in parts:
+            check(part, replace(contract, may_be_empty=True), path)
+            keys = part.select(contract.key)
+            if part.height and last and keys.row(0) <= last:
+                raise ContractError(
+                    f"{path} ({contract.name}): {keys.row(0)} of key {contract.key} comes after "
+                    f"{last}; parts must follow each other in the order of the key"
+                )
+            last = keys.row(-1) if part.height else last
+            waiting = pl.concat([waiting, part.select(columns)])
+            whole = waiting.height - waiting.height % ROW_GROUP
+            if whole:
+                put(waiting.head(whole))
+                waiting = waiting.slice(whole)
+        if not last:
+            check(waiting, contract, path)
+        if waiting.height:
+            put(waiting)
 
 
 def read(path: str | Path, contract: Contract) -> pl.DataFrame:

@@ -871,10 +871,8 @@ class Attributes:
     out, and the funnel lists the predicates"""
     candidates: Annotated[int, Range(2)] = 100
     """options per relation for ranking; the golds are always among them"""
-    memory_mb: Annotated[int, Range(100)] = 6000
-    """stated memory of the joins"""
-    buckets: Literal["auto"] | Count = "auto"
-    """parts of the joins; a number that is too small is refused"""
+    memory_mb: Annotated[int, Range(100)] = 2000
+    """memory of the joins; what does not fit is spilled to the job's temporary folder"""
     sensitivity: bool = True
     """also build every alternative of what the paper leaves open"""
     symmetry: Symmetry = Symmetry()

@@ -16,10 +16,9 @@ from kgprobe.benchmarks.attributes import (
     paths,
     symmetry,
 )
-from kgprobe.benchmarks.attributes.graph import encode
 from kgprobe.knowledge import facts
 from tests.unit import attribute_brute as brute
-from tests.unit.attribute_graphs import settings, triples
+from tests.unit.attribute_graphs import content, encode, settings, triples
 
 pytestmark = pytest.mark.real
 MODULES = {
@@ -44,7 +43,7 @@ def rows(real_data):
 @pytest.fixture(scope="module")
 def graph(rows, real_data):
     labels = facts.read_labels(real_data / "wikidata" / "entity_labels.tsv")
-    return encode(facts.of_triples(rows, labels).lazy())
+    return encode(facts.of_triples(rows, labels))
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +58,9 @@ def test_the_graph_is_what_the_data_say(graph, numbers):
     assert (counts["statements"], counts["duplicates"]) == (630_866, 0)
     assert (counts["entities"], counts["labelled"]) == (162_218, 59_288)
     assert counts["edges"] == 630_866 - counts["self_loops"] == len(numbers)
-    assert graph.of([279]).height == 1579
+    assert graph.sizes.filter(p=279)["n"].to_list() == [1579]
     degree = brute.degrees(numbers)
-    assert dict(graph.entities.select("id", "degree").rows()) == degree
+    assert dict(content(graph, "entities").select("id", "degree").rows()) == degree
 
 
 def test_symmetric_predicates_and_pairs(graph, numbers):

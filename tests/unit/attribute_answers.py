@@ -2,7 +2,8 @@
 
 import polars as pl
 
-from kgprobe.benchmarks.attributes.frames import EDGES, EXAMPLES, LITERAL_EDGES
+from kgprobe.benchmarks.attributes.frames import EXAMPLES
+from kgprobe.knowledge.graph import EDGES, LITERAL_EDGES
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import study as st

@@ -13,9 +13,11 @@ import yaml
 
 from kgprobe.benchmarks.attributes import checks
 from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError
-from kgprobe.benchmarks.attributes.graph import Graph, encode
 from kgprobe.benchmarks.attributes.items import Built
 from kgprobe.benchmarks.attributes.settings import Settings, settings_of
+from kgprobe.knowledge import graph as knowledge
+from kgprobe.knowledge.engine import Engine
+from kgprobe.knowledge.graph import Graph
 from kgprobe.schema import FACTS
 from kgprobe.settings import Attributes, typed
 
@@ -53,7 +55,20 @@ def facts(
 
 def graph(triples: Iterable[Triple], labels: dict[int, str] | None = None, **more: Any) -> Graph:
     """The graph of `facts`."""
-    return encode(facts(triples, labels, more.pop("literals", ())).lazy(), **more)
+    return encode(facts(triples, labels, more.pop("literals", ())), **more)
+
+
+def encode(given: pl.DataFrame, **more: Any) -> Graph:
+    """The graph of FACTS, on an engine that goes with it."""
+    engine = Engine(memory_mb=500)
+    return knowledge.encode(engine, engine.table(given), **more)
+
+
+def content(graph: Graph, name: str) -> pl.DataFrame:
+    """One of the tables of a graph as it is written, in order."""
+    contract = {"edges": knowledge.EDGES, "literals": knowledge.LITERAL_EDGES,
+                "entities": knowledge.ENTITIES}[name]  # fmt: skip
+    return knowledge.under(graph.frame(getattr(graph, name)), contract).sort(contract.key)
 
 
 def worked() -> Graph:
@@ -83,7 +98,7 @@ def attribute(name: str, given: pl.DataFrame, **changed: Any) -> Built | None:
     """
     module = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}")
     try:
-        return checks.build(module, encode(given.lazy()), settings(name, **changed))
+        return checks.build(module, encode(given), settings(name, **changed))
     except EmptyBenchmarkError:
         return None
 

@@ -55,11 +55,11 @@ TRIED = {
     "composite": {
         "categories": [1, 2, 3, 5], "member": ["a", "a", "all", "any"],
         "category_relations": [["P31"], ["P31", "P106"]],
-        "exclude": [["P31"], ["P31", "P17"], []], "buckets": ["auto", 3],
+        "exclude": [["P31"], ["P31", "P17"], []],
     },
     "paths": {
         "categories": [1, 2, 3], "category_relations": [["P31"], ["P31", "P106"]],
-        "exclude": [["P31"], []], "buckets": ["auto", 3], "count_on": ["seeds", "graph"],
+        "exclude": [["P31"], []], "count_on": ["seeds", "graph"],
         "endpoints_differ": [True, False], "relations_differ": [True, False],
     },
     "entity_centric": {

@@ -8,7 +8,7 @@ from kgprobe.benchmarks.attributes import composite
 from kgprobe.tables.attributes import analyses as an
 from kgprobe.tables.attributes import constructs as ac
 from kgprobe.tables.attributes.study import HEADLINE
-from tests.unit.attribute_graphs import WORKED, graph, settings
+from tests.unit.attribute_graphs import WORKED, content, graph, settings
 from tests.unit.test_attributes_intervals import parts
 
 
@@ -29,7 +29,7 @@ def test_the_confidence_of_a_rule_is_that_of_a_plain_loop():
     more = [(20, 22, 21), (21, 26, 22), (20, 25, 23), (30, 22, 31), (31, 26, 32)]
     triples = [*WORKED.values(), *more]
     rules = {"P22>P26=P25": (22, 26, 25), "P25>P26=P22": (25, 26, 22), "P40>P25=P26": (40, 25, 26)}
-    found = ac.confidences(graph(triples).edges, list(rules))
+    found = ac.confidences(content(graph(triples), "edges"), list(rules))
     assert found == {name: literal_confidence(triples, *rule) for name, rule in rules.items()}
     assert found["P22>P26=P25"] == 0.5
 
@@ -38,7 +38,7 @@ def test_random_graphs_give_the_confidences_of_the_loop():
     draw = np.random.default_rng(5)
     triples = {(int(a), int(p), int(b)) for a, p, b in draw.integers(1, 12, (400, 3)) if a != b}
     names = {f"P{i}>P{j}=P{k}": (i, j, k) for i, j, k in draw.integers(1, 12, (20, 3)).tolist()}
-    found = ac.confidences(graph(sorted(triples)).edges, list(names))
+    found = ac.confidences(content(graph(sorted(triples)), "edges"), list(names))
     assert found == pytest.approx(
         {name: literal_confidence(triples, *rule) for name, rule in names.items()}
     )
@@ -71,7 +71,7 @@ def test_composites_paths_and_bias_are_counted_built_and_probed():
         schema=["benchmark", "example", "position", "alpha", "model", "prompt", "method"],
         orient="row",
     ).with_columns(pl.lit(v).alias(k) for k, v in HEADLINE.items())  # fmt: skip
-    found = ac.numbers(examples, made.edges, alphas)
+    found = ac.numbers(examples, content(made, "edges"), alphas)
     cells = {(n.benchmark, n.slice or n.model, n.metric): (n.value, n.n) for n in found}
     rule = "follow a rule of PCA confidence of at least 0.5"
     assert cells == {

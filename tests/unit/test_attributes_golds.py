@@ -10,7 +10,7 @@ from kgprobe.benchmarks.attributes import asymmetry
 from kgprobe.schema import FILLS, SCORES
 from kgprobe.tables.attributes import alpha as aa
 from kgprobe.tables.attributes import baselines as ab
-from tests.unit.attribute_graphs import graph, settings
+from tests.unit.attribute_graphs import content, graph, settings
 
 #: Q1 has five objects of P40, one of them without a label; Q30 is the most frequent object
 TRIPLES = [
@@ -79,7 +79,7 @@ def test_baselines_take_the_same_golds(made):
     """Five objects, of which a model can name four: random is right in 4 of 6, not 5 of 6."""
     given, built = made
     examples = built.examples.filter("sampled")
-    counted = ab.frequencies(given.edges, given.literals, [examples])
+    counted = ab.frequencies(content(given, "edges"), content(given, "literals"), [examples])
     alphas = ab.alphas(examples, counted).filter(k=1, position=0)
     alphas = alphas.filter(pl.col("example").str.contains("/Q1/"))
     objects = len({o for _, _, o in TRIPLES})

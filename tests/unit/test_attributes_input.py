@@ -1,9 +1,6 @@
 """Bad and awkward graphs: counted, refused with a reason, or harmless."""
 
-import inspect
-import itertools
 import json
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -21,22 +18,18 @@ from kgprobe.benchmarks.attributes import (
     symmetry,
 )
 from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError, MissingTemplatesError
-from kgprobe.benchmarks.attributes.graph import (
-    GraphError,
-    check_memory,
-    date_text,
-    encode,
-    literal_code,
-    numbers,
-)
 from kgprobe.benchmarks.attributes.items import TWO_UP
-from kgprobe.benchmarks.attributes.wedges import adjacency, parts_of, told, without_hubs
+from kgprobe.benchmarks.attributes.patterns import expandable, told
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.settings import Attributes
+from kgprobe.knowledge.engine import LEAST_MB, Engine, EngineError
+from kgprobe.knowledge.graph import GraphError, date_text, literal_code, numbers
+from kgprobe.sampling import integer_keys
 from tests.unit.attribute_graphs import (
     LABELS,
     WORKED,
     attribute,
+    content,
+    encode,
     facts,
     graph,
     settings,
@@ -59,38 +52,40 @@ def test_duplicates_self_loops_and_foreign_ids_are_counted():
         schema=rows.schema,
         orient="row",
     )
-    made = encode(pl.concat([rows, odd]).lazy())
+    made = encode(pl.concat([rows, odd]))
     assert made.counts == {
         "statements": 10, "subject_no_item": 3, "object_no_item": 2, "self_loops": 1,
         "duplicates": 1, "edges": 2, "literals": 0, "unusable_labels": 0, "entities": 2,
         "labelled": 2,
     }  # fmt: skip
-    assert made.edges.rows() == [(1, 26, 2), (2, 26, 1)]
+    assert content(made, "edges").rows() == [(1, 26, 2), (2, 26, 1)]
 
 
 def test_an_entity_of_several_labels_has_the_smallest():
     rows = [facts([(1, 26, 2)], {1: name, 2: "x"}) for name in ("bb", " aa", "cc")]
-    made = encode(pl.concat(rows).lazy())
-    assert made.entities["label"].to_list() == ["aa", "x"]
+    made = encode(pl.concat(rows))
+    assert content(made, "entities")["label"].to_list() == ["aa", "x"]
 
 
 def test_two_literals_of_one_number_are_refused(monkeypatch):
     code = literal_code("red")
     monkeypatch.setattr(
-        "kgprobe.benchmarks.attributes.graph.literal_code",
+        "kgprobe.knowledge.graph.literal_code",
         lambda value: code - value.startswith("r"),
     )
     dyed = facts([], literals=[(1, 462, "red"), (2, 462, "green"), (3, 462, "red")])
-    assert encode(dyed.lazy()).literals.height == 3
+    assert content(encode(dyed), "literals").height == 3
     more = facts([], literals=[(1, 462, "rose")])
     with pytest.raises(GraphError, match="two literals share"):
-        encode(pl.concat([dyed, more]).lazy())
+        encode(pl.concat([dyed, more]))
 
 
 def test_labels_that_would_break_a_prompt_are_none():
     labels = {1: "", 2: " ", 3: "[X]", 4: "a [MASK] b", 5: "fine ", 6: "<mask>"}
     made = graph([(n, 26, n + 1) for n in range(1, 6)], labels)
-    assert dict(made.entities.drop_nulls("label").select("id", "label").rows()) == {5: "fine"}
+    assert dict(content(made, "entities").drop_nulls("label").select("id", "label").rows()) == {
+        5: "fine"
+    }
     assert made.counts["unusable_labels"] == 3
     assert (made.counts["entities"], made.counts["labelled"]) == (6, 1)
 
@@ -110,8 +105,8 @@ def test_an_entity_without_label_stays_in_the_graph_and_in_no_example():
 def test_literals_are_for_asymmetry_alone():
     dates = [(1, 569, "1970-01-22T00:00:00Z^^date"), (2, 569, "1971-01-01T00:00:00Z^^date")]
     made = graph([(1, 26, 2)], literals=dates)
-    assert made.edges.height == 1
-    assert made.entities["degree"].to_list() == [1, 1]
+    assert content(made, "edges").height == 1
+    assert content(made, "entities")["degree"].to_list() == [1, 1]
     examples = asymmetry.build(made, settings("asymmetry", min_triples=1)).examples
     spoken = examples.filter((pl.col("predicate") == "P569") & (pl.col("role") == "forward"))
     assert spoken["object_label"].to_list() == ["22 January 1970", "1971"]
@@ -121,7 +116,9 @@ def test_literals_are_for_asymmetry_alone():
     assert turned["subject_label"].to_list() == ["22 January 1970", "1971"]
     without = asymmetry.build(made, settings("asymmetry", min_triples=1, literals=False))
     assert set(without.examples["predicate"]) == {"P26"}
-    assert encode(facts([(1, 26, 2)], literals=dates).lazy(), literals=False).literals.height == 0
+    assert (
+        content(encode(facts([(1, 26, 2)], literals=dates), literals=False), "literals").height == 0
+    )
 
 
 def test_the_most_frequent_text_of_a_date_is_used():
@@ -130,12 +127,12 @@ def test_the_most_frequent_text_of_a_date_is_used():
         for n, text in enumerate(["Jan. 22, 1970", "22.1.1970", "Jan. 22, 1970"], 1)
     ]
     frame = facts([(1, 26, 2)])
-    made = encode(pl.concat([frame, pl.DataFrame(rows, frame.schema, orient="row")]).lazy())
-    assert set(made.literals["text"]) == {"Jan. 22, 1970"}
+    made = encode(pl.concat([frame, pl.DataFrame(rows, frame.schema, orient="row")]))
+    assert set(content(made, "literals")["text"]) == {"Jan. 22, 1970"}
     # as often one as the other: the first by letters, whichever is told first
     for one in (rows[:2], rows[1::-1]):
-        made = encode(pl.DataFrame(one, frame.schema, orient="row").lazy())
-        assert set(made.literals["text"]) == {"22.1.1970"}
+        made = encode(pl.DataFrame(one, frame.schema, orient="row"))
+        assert set(content(made, "literals")["text"]) == {"22.1.1970"}
 
 
 @pytest.mark.parametrize(
@@ -278,86 +275,43 @@ def test_a_hub_is_cut_and_told(caplog):
     assert (step["kept"], step["dropped"]) == (110, 90)
     assert "Q1 (100)" in step["reason"]
     assert "hub Q1: 100 out-edges, 10 of them are expanded" in caplog.text
-    edges = adjacency(graph(hub).edges)
-    kept, hubs = without_hubs(edges, 10, seed=0)
-    assert hubs == [(1, 101)]
-    again, _ = without_hubs(adjacency(graph(reversed(hub)).edges), 10, seed=0)
-    assert np.array_equal(kept.key, again.key)
-    fewer, _ = without_hubs(edges, 5, seed=0)
-    assert set(fewer.key) <= set(kept.key)
 
 
-def test_a_graph_beyond_the_memory_is_refused_with_the_number_of_buckets():
-    with pytest.raises(GraphError, match=r"need about 2,300,000 MB.*3594 buckets"):
-        check_memory(10_000_000_000, 800)
-    with pytest.raises(GraphError, match="memory_mb"):
-        encode(pl.concat([facts([(1, 26, 2)])] * 10_000).lazy(), memory_mb=1)
-    # 230 bytes a statement
-    check_memory(10**6, 230)
-    with pytest.raises(GraphError, match="need about 230,000 MB, memory_mb is 230,000; 2 buckets"):
-        check_memory(10**9 + 1000, 230_000)
-    default = inspect.signature(encode).parameters["memory_mb"].default
-    assert default == settings("symmetry").shared.memory_mb
+def bounded(rows, max_out):
+    made = graph(rows)
+    chosen = settings("paths", max_out=max_out)
+    whole, cut = expandable(paths.SHAPE, made, chosen, Funnel("paths"))
+    found = [made.frame(edges).select("s", "p", "o").rows() for edges in (whole, cut)]
+    return [set(edges) for edges in found], [len(edges) for edges in found]
 
 
-def test_too_few_buckets_are_refused_with_the_number_that_fits():
-    costs = np.full(1000, 1000)
-    chosen = Attributes(memory_mb=4, buckets=2)
-    with pytest.raises(GraphError, match="80 buckets would fit"):
-        parts_of(costs, chosen, "composite")
-    fitting = parts_of(costs, replace(chosen, buckets=80), "composite")
-    assert len(fitting) == 80
-    automatic = parts_of(costs, replace(chosen, buckets="auto"), "composite")
-    assert len(automatic) == 80
-    covered = np.concatenate([np.arange(1000)[part] for part in automatic])
-    assert np.array_equal(covered, np.arange(1000))
-    # 12,500 wedges fit, not one more
-    one_more = np.append(costs, 1)
-    assert len(parts_of(one_more, replace(chosen, buckets="auto"), "composite")) == 81
-    with pytest.raises(GraphError, match="81 buckets would fit"):
-        parts_of(one_more, replace(chosen, buckets=80), "composite")
-
-
-def test_stretches_of_rows_are_even_and_none_is_empty():
-    auto = Attributes(memory_mb=4)
-    assert parts_of(np.array([5, 0, 0]), replace(auto, buckets=3), "paths") == [slice(0, 3)]
-    assert parts_of(np.array([0, 0]), auto, "paths") == [slice(0, 2)]
-    assert parts_of(np.array([], dtype=int), auto, "paths") == []
-    costs = np.random.default_rng(1).integers(1, 40, size=300)
-    parts = parts_of(costs, replace(auto, buckets=9), "paths")
-    assert [row for part in parts for row in range(300)[part]] == list(range(300))
-    assert len(parts) == 9
-    assert max(costs[part].sum() for part in parts) <= costs.sum() / 9 + costs.max()
-
-
-def test_edges_are_found_by_subject_and_by_both_ends():
-    """Ends at the limits of 32 bits, parallel edges, and pairs that no edge links."""
+def test_edges_of_a_hub_are_cut_by_hash():
+    """Whatever the order of rows; fewer edges are a part of more; the ends of 32 bits."""
     last = 2**32 - 1
-    rows = [(1, 26, 2), (1, 27, 2), (1, 26, last), (2, 26, 1), (last, 26, 1), (last, 27, last - 1)]
-    edges = adjacency(
-        pl.DataFrame(rows, {"s": pl.UInt32, "p": pl.UInt16, "o": pl.UInt32}, orient="row")
-    )
-    ends = np.array([1, 2, 3, last - 1, last], dtype=np.uint64)
-    low, high = edges.out(ends)
-    assert list(zip(edges.s.tolist(), edges.p.tolist(), edges.o.tolist(), strict=True)) == sorted(
-        rows, key=lambda row: (row[0], row[2], row[1])
-    )
-    assert (high - low).tolist() == [3, 1, 0, 0, 2]
-    first, second = (
-        ends[list(side)] for side in zip(*itertools.product(range(5), range(5)), strict=True)
-    )
-    found = [
-        (int(first[row]), int(edges.p[edge]), int(second[row]))
-        for row, edge in zip(*edges.between(first, second), strict=True)
-    ]
-    assert sorted(found) == sorted(rows)
+    hub = [(last, p, n) for n in range(2, 52) for p in (50, 51)] + [(1, 31, last), (2, 50, last)]
+    (whole, ten), sizes = bounded(hub, 10)
+    assert sizes == [101, 11]
+    assert whole == {edge for edge in hub if edge[1] != 31}
+    (_, again), _ = bounded(list(reversed(hub)), 10)
+    (_, five), _ = bounded(hub, 5)
+    assert ten == again
+    assert five < ten
+    own = sorted((s, p, o) for s, p, o in hub if s == last)
+    ends = np.array([last << 32 | o for _, _, o in own], np.uint64)
+    keys = integer_keys([ends, np.array([p for _, p, _ in own], np.uint16)], 0, "hub")
+    assert ten - {(2, 50, last)} == {own[place] for place in np.argsort(keys)[:10]}
+
+
+def test_too_little_memory_is_refused_with_what_would_do():
+    with pytest.raises(EngineError, match=f"set attributes.memory_mb to {LEAST_MB} or more"):
+        Engine(LEAST_MB - 1)
 
 
 def test_facts_of_two_graphs_are_refused():
     rows = facts([(1, 26, 2)])
     both = pl.concat([rows, rows.with_columns(kg=pl.lit("dbpedia"))])
     with pytest.raises(GraphError, match="exactly one graph"):
-        encode(both.lazy())
+        encode(both)
     with pytest.raises(GraphError, match="expected P or Q"):
         numbers(["P31", "spouse"])
 

@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from kgprobe.benchmarks.attributes.frames import LAMA
-from kgprobe.benchmarks.attributes.graph import GraphError
 from kgprobe.settings import ATTRIBUTES
 from tests.unit import attribute_brute as brute
 from tests.unit.attribute_graphs import attribute, facts, planted, triples
@@ -157,26 +156,6 @@ def test_entities_with_fewer_facts_where_they_are_allowed(labels):
     assert told["entities with enough facts"] == "fewer than 1 facts"
     if labels:
         assert told["entities with enough usable facts"] == "fewer than 1 usable facts"
-
-
-#: members Q1 and Q2 of a category, and what their edges lead to
-WEDGES = [(1, 31, 9), (2, 31, 9), (1, 50, 3), (1, 50, 4), (1, 51, 5), (2, 50, 3), (2, 51, 4)]
-WEDGES += [(3, 52, 6), (3, 52, 7), (4, 52, 6)]
-
-
-@pytest.mark.parametrize(
-    ("name", "changed", "n"),
-    [
-        ("composite", {}, 9 + 4),
-        ("composite", {"member": "any"}, 9 + 4 + 4 + 1),
-        ("paths", {}, (2 + 1 + 0) + (2 + 1)),
-    ],
-)
-def test_how_many_wedges_there_would_be_is_told_before_they_are_built(name, changed, n):
-    """Pairs of out-edges of a member; edges out of what the edges of a seed lead to."""
-    small = {"memory_mb": 0.001, "buckets": 1, "categories": 1, **changed}
-    with pytest.raises(GraphError, match=rf"^{name}: {n} wedges in 1 buckets need about"):
-        attribute(name, facts(WEDGES), **small)
 
 
 def test_a_pair_of_one_name_needs_different_degrees():

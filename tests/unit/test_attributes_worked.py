@@ -16,11 +16,20 @@ from kgprobe.benchmarks.attributes import (
     symmetry,
 )
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, PATTERNS, SIZES, STEPS
-from kgprobe.benchmarks.attributes.graph import encode, wedge_sums
 from kgprobe.benchmarks.attributes.items import TWO_UP
+from kgprobe.knowledge.graph import wedge_sums
 from kgprobe.schema import CANDIDATES, ITEMS, check
 from tests.unit import attribute_brute as brute
-from tests.unit.attribute_graphs import LABELS, WORKED, planted, settings, triples, worked
+from tests.unit.attribute_graphs import (
+    LABELS,
+    WORKED,
+    content,
+    encode,
+    planted,
+    settings,
+    triples,
+    worked,
+)
 
 SMALL = {"min_combo": 1, "categories": 1}
 T = WORKED
@@ -52,7 +61,7 @@ def turned(n):
 
 def test_degrees_and_wedges():
     graph = worked()
-    assert dict(graph.entities.select("id", "degree").rows()) == {
+    assert dict(content(graph, "entities").select("id", "degree").rows()) == {
         1: 5, 2: 5, 3: 5, 5: 4, 6: 2, 8: 2, 10: 2, 7: 1, 9: 1, 11: 1, 12: 1, 13: 1,
     }  # fmt: skip
     assert wedge_sums(graph) == {"in_out": 21, "in_in": 25, "out_out": 41}
@@ -115,7 +124,7 @@ def test_paths_are_counted_without_building_them(endpoints, relations):
         every = brute.paths(g, inside, {31}, endpoints, relations)
         count = Counter((one[1], two[1]) for one, two in every)
         differ = {"endpoints_differ": endpoints, "relations_differ": relations}
-        made = paths.count_paths(encode(frame.lazy()), settings("paths", categories=2, **differ))
+        made = paths.count_paths(encode(frame), settings("paths", categories=2, **differ))
         assert made.rows() == sorted((*pair, n) for pair, n in count.items())
         assert count
 

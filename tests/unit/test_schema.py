@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.schema import TAUGHT, ContractError
+from kgprobe.schema import TAUGHT, Contract, ContractError
 
 
 def taught(**changes: list[object]) -> pl.DataFrame:
@@ -130,3 +130,19 @@ def test_reading_something_else_names_the_file(tmp_path):
         schema.read(tmp_path / "t.parquet", TAUGHT)
     with pytest.raises(ContractError, match="no such file"):
         schema.read(tmp_path / "none.parquet", TAUGHT)
+
+
+@pytest.mark.parametrize("cut", [1, 7, 1 << 17])
+def test_sorted_parts_give_the_bytes_of_the_whole(tmp_path, cut):
+    rows = pl.DataFrame({"count": [f"{n:06}" for n in range(200)], "n": range(200)})
+    contract = Contract("X", {"count": pl.String, "n": pl.Int64}, ("count",))
+    schema.write(rows, contract, tmp_path / "whole", {"seed": 1})
+    parts = [rows.slice(at, cut) for at in range(0, 200, cut)]
+    schema.write_sorted(parts, contract, tmp_path / "parts", {"seed": 1})
+    assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
+    for wrong in ([rows[50:], rows[:50]], [rows[:50], rows[49:]]):
+        with pytest.raises(ContractError, match="must follow each other"):
+            schema.write_sorted(wrong, contract, tmp_path / "wrong")
+    with pytest.raises(ContractError, match="no rows"):
+        schema.write_sorted([], contract, tmp_path / "wrong")
+    assert not (tmp_path / "wrong").exists()

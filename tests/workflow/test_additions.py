@@ -107,13 +107,11 @@ def test_a_model(copy):
 
 CHAINS = '''"""Chains: (x, r, y) and (y, r, z) of one relation."""
 
-import polars as pl
-
 from kgprobe.benchmarks.attributes.examples import Shape, Triple, capped, pick
-from kgprobe.benchmarks.attributes.graph import Graph
 from kgprobe.benchmarks.attributes.items import Built, built
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Chains
 
 SHAPE = Shape(
@@ -125,11 +123,10 @@ SHAPE = Shape(
 def build(graph: Graph, settings: Settings[Chains]) -> Built:
     """At most `cap` chains of every relation."""
     steps = Funnel(SHAPE.benchmark)
-    steps.kept("edges", graph.edges.height)
+    steps.kept("edges", graph.size)
     first = graph.edges.select("p", x="s", y="o")
-    chains = first.join(graph.edges.select("p", y="s", z="o"), on=["p", "y"])
-    chains = chains.filter(pl.col("x") != pl.col("z")).select("p", "x", "y", "z")
-    steps.kept("chains", chains.height)
+    chains = first.inner_join(graph.edges.select("p", y="s", z="o"), ["p", "y"])
+    chains = chains.filter(chains["x"] != chains["z"]).select("p", "x", "y", "z")
     choose = capped(SHAPE, settings.own.cap, settings)
     picked = pick(SHAPE, chains, graph, settings, steps, choose, settings.shared.eval_examples)
     return built(SHAPE, picked, graph, settings, steps)

@@ -163,7 +163,8 @@ rule encode_graph:
     # asks for one core: with two it waited for both of two, behind probes that take an hour
     threads: 1
     resources:
-        mem_mb=SETTINGS.attributes.memory_mb,
+        # the process and the frames that leave the joins take the rest
+        mem_mb=SETTINGS.attributes.memory_mb + 1000,
     params:
         code=code("encode_graph"),
         literals=SETTINGS.attributes.literals,
@@ -198,7 +199,8 @@ rule build_attribute:
     priority: FIRST
     threads: 1
     resources:
-        mem_mb=SETTINGS.attributes.memory_mb,
+        # the process and the frames that leave the joins take the rest
+        mem_mb=SETTINGS.attributes.memory_mb + 1000,
     params:
         # the wildcard names a module, which the script imports by that name
         code=code("build_attribute", "benchmarks/attributes/{attribute}"),

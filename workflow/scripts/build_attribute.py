@@ -3,19 +3,17 @@ import importlib
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks.attributes import checks, frames, graph, sensitivity
+from kgprobe.benchmarks.attributes import checks, frames, sensitivity
 from kgprobe.benchmarks.attributes import settings as graph_settings
 from kgprobe.benchmarks.label_templates import label_templates
 from kgprobe.job import job
+from kgprobe.knowledge import graph
+from kgprobe.knowledge.engine import Engine
 from kgprobe.sheets import read_table
 
-with job(snakemake) as run:
+with job(snakemake) as run, Engine(run.params.settings["memory_mb"], run.threads) as engine:
     module = importlib.import_module(f"kgprobe.benchmarks.attributes.{run.wildcards.attribute}")
-    built_on = graph.Graph(
-        schema.read(run.input.edges, frames.EDGES),
-        schema.read(run.input.literals, frames.LITERAL_EDGES),
-        schema.read(run.input.entities, frames.ENTITIES),
-    )
+    built_on = graph.read(engine, run.input.edges, run.input.literals, run.input.entities)
     settings = graph_settings.settings_of(
         run.params.settings,
         run.wildcards.attribute,

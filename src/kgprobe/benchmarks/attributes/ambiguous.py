@@ -9,21 +9,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import ibis
 import polars as pl
+from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import (
-    Shape,
-    Triple,
-    capped,
-    pick,
-    require,
-    with_labels,
-)
-from kgprobe.benchmarks.attributes.graph import Graph, GraphError, instances, numbers
+from kgprobe.benchmarks.attributes.examples import Shape, Triple, flag, pick, require
+from kgprobe.benchmarks.attributes.frames import INSTANCE_OF
 from kgprobe.benchmarks.attributes.items import Built, built
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.sampling import smallest
+from kgprobe.knowledge.engine import counted, first, lowered, smallest
+from kgprobe.knowledge.graph import Graph, GraphError, numbers
 from kgprobe.settings import Ambiguous
 
 #: The paper's examples have no strata: 375 pairs of all relations together.
@@ -47,77 +43,91 @@ def build(graph: Graph, settings: Settings[Ambiguous]) -> Built:
     if settings.own.disambiguate == "class":
         graph = with_classes(graph, pairs)
 
-    def choose(frame: pl.DataFrame) -> pl.DataFrame:
-        unique = capped(SHAPE, None, settings)(one_object(frame, settings))
+    def choose(rows: Table) -> Table:
         names = [*SHAPE.strata, *SHAPE.ids]
+        unique = one_object(rows, settings)
         return smallest(unique, settings.own.examples, settings.seed, names, (), SHAPE.benchmark)
 
     picked = pick(SHAPE, pairs, graph, settings, steps, choose, None)
     same = picked.chosen.filter(pl.col("x") == pl.col("y")).height
     steps.kept("with different objects", picked.chosen.height - same, picked.chosen.height)
-    return built(SHAPE, picked, graph, settings, steps, _counts(pairs))
+    distinct = pairs.select("p", "head", "tail").distinct()
+    counts = graph.frame(counted(distinct, ["p"])).cast(pl.Int64)
+    return built(SHAPE, picked, graph, settings, steps, counts)
 
 
-def candidates(graph: Graph, settings: Settings[Ambiguous], steps: Funnel) -> pl.DataFrame:
-    """(p, head, tail, x, y, flags): facts of one relation of both entities of a pair."""
-    if settings.own.source == "amber":
-        pairs = amber_pairs(graph, read_amber(settings.own.amber_sets), steps)
+def candidates(graph: Graph, settings: Settings[Ambiguous], steps: Funnel) -> Table:
+    """(p, head, tail, x, y, flag): facts of one relation of both entities of a pair."""
+    own, engine = settings.own, graph.engine
+    if own.source == "amber":
+        pairs = engine.table(amber_pairs(graph, read_amber(own.amber_sets), steps))
     else:
-        pairs = name_pairs(graph, settings.own.fold_case, steps)
-    require(pairs, SHAPE.benchmark, settings, steps)
-    relations = set(numbers(settings.own.relations)) - set(numbers(settings.own.exclude))
+        pairs = name_pairs(graph, own.fold_case, steps)
+    n = engine.numbers(pairs.aggregate(n=pairs.count()))["n"]
+    require(n, SHAPE.benchmark, settings, steps)
+    relations = set(numbers(own.relations)) - set(numbers(own.exclude))
     edges = graph.of(relations)
-    heads = pairs.join(edges.rename({"s": "head", "o": "x"}), on="head")
-    both = heads.join(edges.rename({"s": "tail", "o": "y"}), on=["tail", "p"])
-    shared = both.select("p", "head", "tail").unique().height
-    why = f"no relation in common of {len(relations)} ({', '.join(settings.own.exclude)} left out)"
-    steps.kept("pairs with a shared relation", both["head"].n_unique(), pairs.height, why)
-    steps.kept("pair and relation", shared)
-    same = pl.col("x") == pl.col("y")
-    if settings.own.drop_same_object:
-        kept = both.filter(~same)
-        steps.kept("different objects", kept.height, both.height, "same object")
-        both = kept
-    flags = pl.when(same).then(pl.lit(["same_object"]))
-    return both.select(
-        "p", "head", "tail", "x", "y", flags=flags.otherwise(pl.lit([], dtype=pl.List(pl.String)))
-    )
+    heads = edges.select(head="s", p="p", x="o").inner_join(pairs, "head")
+    heads = engine.keep(heads.select("head", "tail", "p", "x"))
+    tails = edges.select(tail="s", p="p", y="o").inner_join(heads, ["tail", "p"])
+    both = engine.keep(tails.select("p", "head", "tail", "x", "y"))
+    shared = both.select("p", "head", "tail").distinct()
+    found = engine.numbers(
+        both.aggregate(heads=both["head"].nunique(), n=both.count(),
+                       apart=(both["x"] != both["y"]).sum())
+    )  # fmt: skip
+    why = f"no relation in common of {len(relations)} ({', '.join(own.exclude)} left out)"
+    steps.kept("pairs with a shared relation", found["heads"], n, why)
+    steps.kept("pair and relation", engine.numbers(shared.aggregate(n=shared.count()))["n"])
+    if own.drop_same_object:
+        steps.kept("different objects", found["apart"], found["n"], "same object")
+        both = both.filter(both["x"] != both["y"])
+    return both.mutate(flag=flag("same_object", both["x"] == both["y"]))
 
 
-def one_object(frame: pl.DataFrame, settings: Settings[Ambiguous]) -> pl.DataFrame:
+def one_object(rows: Table, settings: Settings[Ambiguous]) -> Table:
     """One (x, y) of every pair and relation, by hash."""
     by = ["p", "head", "tail"]
-    return smallest(frame, 1, settings.seed, ["x", "y"], by, f"{SHAPE.benchmark}/object")
+    return smallest(rows, 1, settings.seed, ["x", "y"], by, f"{SHAPE.benchmark}/object")
 
 
-def name_pairs(graph: Graph, fold_case: bool, steps: Funnel) -> pl.DataFrame:
+def name_pairs(graph: Graph, fold_case: bool, steps: Funnel) -> Table:
     """(head, tail): of every name with several entities the one of largest and smallest degree."""
-    named = graph.entities.filter(pl.col("label").is_not_null())
-    steps.kept("entities with a label", named.height, graph.entities.height, "no_label")
-    name = pl.col("label").str.to_lowercase() if fold_case else pl.col("label")
-    named = named.select("id", "degree", name.alias("name"))
-    shared = named.filter(pl.len().over("name") > 1)
-    why = "the only one of its name"
-    steps.kept("entities that share a name", shared.height, named.height, why)
-    order = shared.sort("name", "degree", "id", descending=[False, True, False])
-    heads = order.unique("name", keep="first", maintain_order=True)
-    order = shared.sort("name", "degree", "id")
-    tails = order.unique("name", keep="first", maintain_order=True)
-    pairs = heads.join(tails, on="name", suffix="_tail")
-    apart = pairs.filter(pl.col("degree") > pl.col("degree_tail"))
-    steps.kept("names with a head and a tail", apart.height, pairs.height, "equal degrees")
-    return apart.select(head="id", tail="id_tail")
+    engine = graph.engine
+    named = graph.entities.filter(graph.entities["label"].notnull())
+    name = lowered(named["label"]) if fold_case else named["label"]
+    named = named.select("id", "degree", name=name)
+    names = counted(named, ["name"])
+    several = engine.keep(names.filter(names["n"] > 1))
+    shared = engine.keep(named.semi_join(several, "name"))
+    heads = first(shared, 1, [ibis.desc("degree"), "id"], ["name"])
+    tails = first(shared, 1, ["degree", "id"], ["name"])
+    both = heads.select("name", head="id", most="degree").inner_join(
+        tails.select("name", tail="id", least="degree"), "name"
+    )
+    apart = engine.keep(both.filter(both["most"] > both["least"]).select("head", "tail"))
+    entities, labelled, sharing, all_names, pairs = (
+        engine.numbers(rows.aggregate(n=rows.count()))["n"]
+        for rows in (graph.entities, named, shared, several, apart)
+    )
+    steps.kept("entities with a label", labelled, entities, "no_label")
+    steps.kept("entities that share a name", sharing, labelled, "the only one of its name")
+    steps.kept("names with a head and a tail", pairs, all_names, "equal degrees")
+    return apart
 
 
 def amber_pairs(graph: Graph, sets: Iterable[dict[str, Any]], steps: Funnel) -> pl.DataFrame:
     """(head, tail) of AmbER sets: is_head, and the least popular of the others in the graph."""
-    known = set(graph.entities["id"].to_list())
+    sets = list(sets)
+    told = {int(q[1:]) for one in sets for q in one["qids"]}
+    asked = graph.engine.table(pl.DataFrame({"id": sorted(told)}, schema={"id": pl.Int64}))
+    known = set(graph.frame(graph.entities.semi_join(asked, "id").select("id"))["id"])
     rows, total = [], 0
     for one in sets:
         total += 1
-        here = {int(q[1:]): told for q, told in one["qids"].items() if int(q[1:]) in known}
-        heads = sorted(q for q, told in here.items() if told["is_head"])
-        tails = sorted((told["popularity"], q) for q, told in here.items() if not told["is_head"])
+        here = {int(q[1:]): own for q, own in one["qids"].items() if int(q[1:]) in known}
+        heads = sorted(q for q, own in here.items() if own["is_head"])
+        tails = sorted((own["popularity"], q) for q, own in here.items() if not own["is_head"])
         if heads and tails:
             rows.append((heads[0], tails[0][1]))
     schema = {"head": pl.UInt32, "tail": pl.UInt32}
@@ -140,22 +150,23 @@ def read_amber(path: str | None) -> list[dict[str, Any]]:
     return sets
 
 
-def with_classes(graph: Graph, pairs: pl.DataFrame) -> Graph:
-    """The graph in which heads and tails are called "name (class)" where a class has a label."""
-    ends = pl.concat([pairs["head"], pairs["tail"]]).unique().alias("id").to_frame()
-    classes = with_labels(instances(graph), ["class"], graph).join(ends, on="id", how="semi")
-    named = classes.join(
-        graph.entities.select(pl.col("id").alias("class"), pl.col("label").alias("kind")),
-        on="class",
-    )
-    entities = graph.entities.join(named.select("id", "kind"), on="id", how="left").with_columns(
-        label=pl.when(pl.col("kind").is_not_null())
-        .then(pl.format("{} ({})", "label", "kind"))
-        .otherwise("label")
-    )
-    return Graph(graph.edges, graph.literals, entities.drop("kind"), graph.counts)
+def with_classes(graph: Graph, pairs: Table) -> Graph:
+    """The graph in which heads and tails are called "name (class)" where a class has a label.
 
-
-def _counts(pairs: pl.DataFrame) -> pl.DataFrame:
-    distinct = pairs.select("p", "head", "tail").unique()
-    return distinct.group_by("p").agg(pl.len().alias("n"))
+    An entity of several classes has the lowest by number.
+    """
+    ends = pairs.select(id="head").union(pairs.select(id="tail"), distinct=True)
+    own = graph.of([INSTANCE_OF]).select(id="s", kind="o").semi_join(ends, "id")
+    classes = graph.frame(own.group_by("id").aggregate(kind=own["kind"].min()))
+    numbered = graph.engine.table(
+        pl.concat([classes["id"], classes["kind"]]).unique().alias("id").to_frame()
+    )
+    labels = graph.entities.filter(graph.entities["label"].notnull()).select("id", "label")
+    known = dict(graph.frame(labels.semi_join(numbered, "id")).rows())
+    return graph.renamed(
+        {
+            one: f"{known[one]} ({known[kind]})"
+            for one, kind in classes.sort("id").rows()
+            if one in known and kind in known
+        }
+    )

@@ -1,13 +1,16 @@
 """Asymmetry: (s, r, o) holds and (o, r, s) does not (kg_attributes.md, section 3.3)."""
 
 import polars as pl
+from ibis import union
+from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, Triple, capped, pick
-from kgprobe.benchmarks.attributes.graph import Graph, reversed_present
+from kgprobe.benchmarks.attributes.examples import Shape, Triple, capped, flag, pick
 from kgprobe.benchmarks.attributes.items import Built, built
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.attributes.symmetry import counts
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.knowledge.engine import counted
+from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Asymmetry
 
 SHAPE = Shape(
@@ -32,22 +35,24 @@ def build(graph: Graph, settings: Settings[Asymmetry]) -> Built:
     return built(SHAPE, picked, graph, settings, steps)
 
 
-def candidates(graph: Graph, settings: Settings[Asymmetry], steps: Funnel) -> pl.DataFrame:
-    """(p, s, o, flags): one-way triples; `o` is the code of a literal where it is above 2^63.
+def candidates(graph: Graph, settings: Settings[Asymmetry], steps: Funnel) -> Table:
+    """(p, s, o, flag): one-way triples; `o` is the code of a literal where it is below 0.
 
     The flag reverse_unknown stands where the predicate has any symmetric triple: in an open world
     a missing edge is not a false one.
     """
-    wide = [pl.col("p"), pl.col("s"), pl.col("o").cast(pl.UInt64)]
-    literals = graph.literals if settings.shared.literals else graph.literals.clear()
-    steps.kept("edges and literals", graph.edges.height + literals.height)
-    both = pl.Series(reversed_present(graph.edges))
-    counted = counts(
-        pl.concat([graph.edges.select("p"), literals.select("p")]), graph.edges.filter(both)
-    )
-    enough = counted.filter(pl.col("n") >= settings.own.min_triples)
+    literals = graph.literals if settings.shared.literals else graph.literals.limit(0)
+    dated = graph.frame(counted(literals, ["p"]))
+    total = graph.size + int(dated["n"].sum())
+    steps.kept("edges and literals", total)
+    every = pl.concat([graph.sizes, dated]).group_by("p").agg(pl.col("n").sum())
+    relations = counts(graph, every)
+    enough = relations.filter(pl.col("n") >= settings.own.min_triples)
     steps.kept(
-        "predicates: min_triples", enough.height, counted.height, f"n < {settings.own.min_triples}"
+        "predicates: min_triples",
+        enough.height,
+        relations.height,
+        f"n < {settings.own.min_triples}",
     )
     kept = enough.filter(1 - pl.col("ns") / pl.col("n") >= settings.own.ratio)
     if settings.own.strict:
@@ -57,16 +62,11 @@ def candidates(graph: Graph, settings: Settings[Asymmetry], steps: Funnel) -> pl
     both_kinds = kept.filter(pl.col("ns") / pl.col("n") >= settings.own.ratio)
     listed = ", ".join(f"P{p}" for p in both_kinds["p"])
     steps.kept("of them symmetric enough, too", both_kinds.height, None, listed)
-    one_way = pl.concat([graph.edges.filter(~both).select(wide), literals.select(wide)])
-    steps.kept(
-        "reverse absent",
-        one_way.height,
-        graph.edges.height + literals.height,
-        "(o, r, s) is an edge",
-    )
-    passed = one_way.join(kept.select("p", "ns"), on="p", how="inner")
-    steps.kept("triples", passed.height, one_way.height, "predicate below a threshold")
-    unknown = pl.when(pl.col("ns") > 0).then(pl.lit(["reverse_unknown"]))
-    return passed.select(
-        "p", "s", "o", flags=unknown.otherwise(pl.lit([], dtype=pl.List(pl.String)))
-    )
+    one_way = total - int(relations["ns"].sum())
+    steps.kept("reverse absent", one_way, total, "(o, r, s) is an edge")
+    passed = int((kept["n"] - kept["ns"]).sum())
+    steps.kept("triples", passed, one_way, "predicate below a threshold")
+    edges = graph.edges.anti_join(graph.mutual, ["p", "s", "o"])
+    both = (part.select("p", "s", o=part["o"].cast("int64")) for part in (edges, literals))
+    found = union(*both).inner_join(graph.engine.table(kept.select("p", "ns")), "p")
+    return found.select("p", "s", "o", flag=flag("reverse_unknown", found["ns"] > 0))

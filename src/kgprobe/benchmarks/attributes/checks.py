@@ -7,9 +7,10 @@ import polars as pl
 
 from kgprobe.benchmarks.attributes.examples import MissingTemplatesError
 from kgprobe.benchmarks.attributes.frames import SUBCLASS_OF
-from kgprobe.benchmarks.attributes.graph import Graph, GraphError
 from kgprobe.benchmarks.attributes.items import Built
 from kgprobe.benchmarks.attributes.settings import Settings
+from kgprobe.knowledge.engine import counted
+from kgprobe.knowledge.graph import Graph, GraphError
 from kgprobe.settings import Ambiguous, Bias
 
 #: roles of a complete example, in order; entity_centric has facts only
@@ -46,11 +47,10 @@ def build(module: ModuleType, graph: Graph, settings: Settings[object]) -> Built
 
 def without_template(graph: Graph, known: Collection[str]) -> list[tuple[str, int]]:
     """(relation, labelled statements) of the graph's relations without template, most first."""
-    names = graph.labelled.select("id")
-    edges = graph.edges.join(names, left_on="s", right_on="id", how="semi")
-    edges = edges.join(names, left_on="o", right_on="id", how="semi")
-    dated = graph.literals.join(names, left_on="s", right_on="id", how="semi")
-    counts = pl.concat([edges.select("p"), dated.select("p")]).group_by("p").len().rows()
+    ids = graph.labelled
+    edges = graph.edges.semi_join(ids, [("s", "id")]).semi_join(ids, [("o", "id")])
+    dated = graph.literals.semi_join(ids, [("s", "id")])
+    counts = graph.frame(counted(edges.select("p").union(dated.select("p")), ["p"])).rows()
     lacking = [(f"P{p}", n) for p, n in counts if f"P{p}" not in known]
     return sorted(lacking, key=lambda pair: (-pair[1], pair[0]))
 
@@ -68,13 +68,15 @@ def check_examples(examples: pl.DataFrame, graph: Graph, settings: Settings[obje
     _refuse(
         numbered.filter(~pl.col("golds").list.contains(pl.col("object"))), "golds lack the object"
     )
-    asked = numbered.select("s", "p").unique()
+    asked = graph.engine.table(numbered.select("s", "p").drop_nulls().unique())
+    some = (part.semi_join(asked, ["s", "p"]) for part in (graph.edges, graph.literals))
+    stored_edges, values = (graph.frame(part) for part in some)
     edges = pl.concat(
         [
-            graph.edges.join(asked, on=["s", "p"], how="semi").select("s", "p", object=_text("o")),
-            graph.literals.select("s", "p", object="value"),
+            stored_edges.select("s", "p", object=_text("o")),
+            values.select("s", "p", object="value"),
         ]
-    )
+    ).cast({"s": pl.UInt32, "p": pl.UInt16})
     known = numbered.filter(pl.col("predicate") != f"P{SUBCLASS_OF}/P{SUBCLASS_OF}")
     key = ["s", "p", "object"]
     stored = known.filter(pl.col("origin") == "stored")

@@ -1,28 +1,18 @@
 """Composite: (a, r1, b), (b, r2, c) and (a, r3, c) close a triangle (kg_attributes.md, 3.3)."""
 
-from collections.abc import Iterator
+from ibis.expr.types import Table
 
-import numpy as np
-import polars as pl
-
-from kgprobe.benchmarks.attributes.examples import Chooser, Shape, Triple, require
-from kgprobe.benchmarks.attributes.graph import Graph, categories, members, numbers
+from kgprobe.benchmarks.attributes.examples import Shape, Triple, pick, require
 from kgprobe.benchmarks.attributes.items import Built, built
 from kgprobe.benchmarks.attributes.patterns import (
+    expandable,
     frequent_or_fallback,
-    pick_collected,
-    usable_filters,
+    top_categories,
 )
 from kgprobe.benchmarks.attributes.settings import Settings
-from kgprobe.benchmarks.attributes.wedges import (
-    Adjacency,
-    Collected,
-    collect,
-    expandable,
-    parts_of,
-    ranges,
-)
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.knowledge.engine import counted
+from kgprobe.knowledge.graph import Graph, members, numbers
 from kgprobe.settings import Composite
 
 SHAPE = Shape(
@@ -35,6 +25,7 @@ SHAPE = Shape(
         Triple("second", "b", "r2", "c"),
         Triple("closing", "a", "r3", "c"),
     ),
+    chain=True,
 )
 
 
@@ -47,81 +38,48 @@ def build(graph: Graph, settings: Settings[Composite]) -> Built:
     """
     steps = Funnel(SHAPE.benchmark)
     found = candidates(graph, settings, steps)
-    choose = chooser(found.counts, settings)
-    picked = pick_collected(SHAPE, found, settings, steps, choose)
-    return built(SHAPE, picked, graph, settings, steps, found.counts)
+    counts = graph.frame(counted(found, SHAPE.strata))
+    steps.kept("triangles", int(counts["n"].sum()))
+    choose = frequent_or_fallback(SHAPE, graph, counts, settings, settings.own.fallback, ())
+    evaluate = settings.shared.eval_examples
+    picked = pick(SHAPE, found, graph, settings, steps, choose, evaluate)
+    return built(SHAPE, picked, graph, settings, steps)
 
 
-def candidates(graph: Graph, settings: Settings[Composite], steps: Funnel) -> Collected:
-    """Counts of all combinations, and the (r1, r2, r3, a, b, c) that a cap chooses from."""
+def candidates(graph: Graph, settings: Settings[Composite], steps: Funnel) -> Table:
+    """(r1, r2, r3, a, b, c) of all triangles of members: out(a) x out(a), closed from b to c."""
+    own = settings.own
     inside = category_members(graph, settings, steps)
     whole, bounded = expandable(SHAPE, graph, settings, steps)
-    starts = np.unique(bounded.s) if settings.own.member == "any" else inside
-    low, high = bounded.out(starts)
-    rows, first = ranges(low, high)
-    parts = parts_of((high - low)[rows], settings.shared, SHAPE.benchmark)
-    triangles = _triangles(whole, bounded, first, low[rows], high[rows], parts)
-    members_only = (_restricted(part, inside, settings.own.member) for part in triangles)
-    keep = max(settings.own.cap, settings.own.min_combo)
-    labelled, templated = usable_filters(SHAPE, graph, settings)
-    if not parts:
-        require(pl.DataFrame(), SHAPE.benchmark, settings, steps)
-    found = collect(SHAPE, members_only, len(parts), keep, settings.seed, labelled, templated)
-    steps.kept("triangles", int(found.counts["n"].sum()))
-    return found
-
-
-def category_members(graph: Graph, settings: Settings[Composite], steps: Funnel) -> np.ndarray:
-    """Sorted members of the top categories."""
-    relations = numbers(settings.own.category_relations)
-    chosen = categories(graph, settings.own.categories, relations)
-    shown = ", ".join(f"Q{c} ({n:,})" for c, n in chosen.rows())
-    found = members(graph, chosen, relations)
-    steps.kept("categories", chosen.height, None, shown)
-    steps.kept("members", found["member"].n_unique())
-    require(found, "categories", settings, steps)
-    return np.unique(found["member"].to_numpy()).astype(np.uint64)
-
-
-def _triangles(
-    whole: Adjacency,
-    bounded: Adjacency,
-    first: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    parts: list[slice],
-) -> Iterator[pl.DataFrame]:
-    """(r1, r2, r3, a, b, c) of every part: out(a) x out(a), closed by an edge from b to c."""
-    for part in parts:
-        rows, second = ranges(low[part], high[part])
-        one = first[part][rows]
-        b, c = bounded.o[one], bounded.o[second]
-        apart = np.flatnonzero(b != c)
-        hit, closing = whole.between(b[apart], c[apart])
-        chosen = apart[hit]
-        yield pl.DataFrame(
-            {
-                "r1": bounded.p[one[chosen]],
-                "r2": whole.p[closing],
-                "r3": bounded.p[second[chosen]],
-                "a": bounded.s[one[chosen]].astype(np.uint32),
-                "b": b[chosen].astype(np.uint32),
-                "c": c[chosen].astype(np.uint32),
-            }
-        )
-
-
-def _restricted(part: pl.DataFrame, inside: np.ndarray, member: str) -> pl.DataFrame:
-    """Triangles whose a (always so), all three, or one of the three (`any`) are members."""
-    if member == "a":
-        return part
-    within = {c: pl.Series(np.isin(part[c].to_numpy(), inside)) for c in ("a", "b", "c")}
-    if member == "all":
+    what = (own.categories, own.category_relations, own.exclude, own.max_out, settings.seed)
+    starts = bounded
+    if own.member != "any":
+        starts = graph.once(("starts", *what), bounded.semi_join(inside, [("s", "member")]))
+    pairs = starts.select(a="s", r1="p", b="o").inner_join(starts.select(a="s", r3="p", c="o"), "a")
+    pairs = pairs.filter(pairs["b"] != pairs["c"])
+    closing = whole.select(_b="s", r2="p", _c="o")
+    closed = pairs.inner_join(closing, [("b", "_b"), ("c", "_c")])
+    found = closed.select("r1", "r2", "r3", "a", "b", "c")
+    if own.member == "all":
         # a is one: triangles start at members
-        return part.filter(within["b"] & within["c"])
-    return part.filter(within["a"] | within["b"] | within["c"])
+        for end in ("b", "c"):
+            found = found.semi_join(inside, [(end, "member")])
+    if own.member == "any":
+        for end in ("a", "b", "c"):
+            found = found.left_join(inside.select(**{f"_{end}": "member"}), [(end, f"_{end}")])
+        some = found["_a"].notnull() | found["_b"].notnull() | found["_c"].notnull()
+        found = found.filter(some).select("r1", "r2", "r3", "a", "b", "c")
+    return graph.once(("triangles", own.member, *what), found)
 
 
-def chooser(counts: pl.DataFrame, settings: Settings[Composite]) -> Chooser:
-    """Frequent combinations capped, rare ones whole, or random ones when none is frequent."""
-    return frequent_or_fallback(SHAPE, counts, settings, settings.own.fallback, ())
+def category_members(graph: Graph, settings: Settings[Composite], steps: Funnel) -> Table:
+    """(member) of the top categories, each once."""
+    chosen = top_categories(graph, settings, steps)
+    relations = numbers(settings.own.category_relations)
+    found = members(graph, chosen, relations).select("member").distinct()
+    what = ("members", settings.own.categories, settings.own.category_relations)
+    found = graph.once(what, found)
+    n = graph.engine.numbers(found.aggregate(n=found.count()))["n"]
+    steps.kept("members", n)
+    require(n, "categories", settings, steps)
+    return found

@@ -1,18 +1,16 @@
 """Entity-centric: `facts` facts of a well-connected entity (kg_attributes.md, section 3.3)."""
 
+import ibis
 import polars as pl
+from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import (
-    NO_LABEL,
-    refuse_missing,
-    require,
-    with_labels,
-)
+from kgprobe.benchmarks.attributes.examples import NO_LABEL, refuse_missing, require
 from kgprobe.benchmarks.attributes.frames import LAMA, PATTERNS
-from kgprobe.benchmarks.attributes.graph import Graph, numbers
-from kgprobe.benchmarks.attributes.items import Built, assembled
+from kgprobe.benchmarks.attributes.items import Built
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.knowledge import engine
+from kgprobe.knowledge.graph import Graph, numbers
 from kgprobe.sampling import smallest
 from kgprobe.settings import EntityCentric
 
@@ -27,54 +25,73 @@ def build(graph: Graph, settings: Settings[EntityCentric]) -> Built:
     """
     steps = Funnel(BENCHMARK)
     edges = entity_edges(graph, settings)
-    steps.kept("edges", edges.height)
     chosen = candidates(graph, edges, settings, steps)
-    structural = facts(edges, entities(chosen, settings.own.entities, settings), settings)
+    # facts of the few entities on top, each with whether both sides have a label
+    own = own_edges(graph, edges, chosen)
+    drawn = entities(chosen, settings.own.entities, settings)
+    structural = facts(graph, own, drawn, settings)
     steps.kept("structural build: facts", structural.height)
-    usable, named = edges, chosen
+    usable, named = own, chosen
     if settings.shared.require_labels:
-        usable, named = usable_edges(graph, edges, chosen, settings, steps)
+        usable, named = usable_edges(graph, own, chosen, settings, steps)
     taken = entities(named, settings.own.entities, settings)
     probed = entities(taken, settings.own.eval_entities, settings)
-    rows = facts(usable, taken, settings)
+    rows = facts(graph, usable, taken, settings)
     steps.kept("entities", taken.height, named.height, "beyond the sample")
     steps.kept("facts", rows.height)
-    require(rows, BENCHMARK, settings, steps)
+    require(rows.height, BENCHMARK, settings, steps)
     steps.kept("evaluation sample", probed.height, taken.height, "beyond the evaluation sample")
     rows = rows.join(
         probed.select("e", sampled=pl.lit(True)), on="e", how="left"
     ).with_columns(pl.col("sampled").fill_null(False))  # fmt: skip
     demand(rows, settings)
     structural = structural.with_columns(sampled=pl.lit(False))
-    patterns = _patterns(edges.join(chosen, on="e", how="semi"), structural, rows)
-    return assembled(BENCHMARK, _long(rows), _long(structural), patterns, graph, settings, steps)
+    patterns = _patterns(graph.frame(engine.counted(own, ["p"])), structural, rows)
+    graph.engine.drop(own)
+    return Built(BENCHMARK, _long(rows), _long(structural), patterns, graph, settings, steps)
 
 
-def entity_edges(graph: Graph, settings: Settings[EntityCentric]) -> pl.DataFrame:
+def entity_edges(graph: Graph, settings: Settings[EntityCentric]) -> Table:
     """(e, s, p, o): the edges that are facts of entity e, as subject, or as object, too."""
     edges = graph.without(numbers(settings.own.exclude))
     if settings.own.relations == "lama":
-        edges = edges.filter(pl.col("p").is_in(list(LAMA)))
-    out = edges.select(pl.col("s").alias("e"), "s", "p", "o")
+        edges = edges.filter(edges["p"].isin(LAMA))
+    out = edges.select("s", "p", "o", e="s")
     if settings.own.directions == "out":
         return out
-    return pl.concat([out, edges.select(pl.col("o").alias("e"), "s", "p", "o")])
+    return out.union(edges.select("s", "p", "o", e="o"))
 
 
 def candidates(
-    graph: Graph, edges: pl.DataFrame, settings: Settings[EntityCentric], steps: Funnel
+    graph: Graph, edges: Table, settings: Settings[EntityCentric], steps: Funnel
 ) -> pl.DataFrame:
     """(e, n): the `top` entities by degree, ties to the lower id, of those with enough facts."""
-    n = edges.group_by("e").agg(pl.len().alias("n"))
+    n = graph.engine.keep(engine.counted(edges, ["e"]))
     least = 1 if settings.own.allow_short else settings.own.facts
-    enough = n.filter(pl.col("n") >= least)
-    steps.kept("entities with enough facts", enough.height, n.height, f"fewer than {least} facts")
-    require(enough, BENCHMARK, settings, steps)
-    degree = graph.entities.select(pl.col("id").alias("e"), "degree")
-    order = enough.join(degree, on="e").sort("degree", "e", descending=[True, False])
-    top = order.head(settings.own.top)
-    steps.kept("top by degree", top.height, order.height, f"beyond the top {settings.own.top}")
-    return top.select("e", "n")
+    enough = n.filter(n["n"] >= least)
+    found = graph.engine.numbers(
+        n.aggregate(facts=n["n"].sum(), every=n.count(), enough=(n["n"] >= least).sum())
+    )
+    steps.kept("edges", found["facts"])
+    why = f"fewer than {least} facts"
+    steps.kept("entities with enough facts", found["enough"], found["every"], why)
+    require(found["enough"], BENCHMARK, settings, steps)
+    degrees = graph.entities.select(e="id", degree="degree").inner_join(enough, "e")
+    top = engine.first(degrees, settings.own.top, [ibis.desc("degree"), "e"])
+    chosen = graph.frame(top.select("e", "n")).sort("e")
+    graph.engine.drop(n)
+    why = f"beyond the top {settings.own.top}"
+    steps.kept("top by degree", chosen.height, found["enough"], why)
+    return chosen
+
+
+def own_edges(graph: Graph, edges: Table, chosen: pl.DataFrame) -> Table:
+    """(e, s, p, o, labelled): the facts of the chosen entities."""
+    own = edges.semi_join(graph.engine.table(chosen.select("e")), "e")
+    for side in ("s", "o"):
+        own = own.left_join(graph.labelled.select(**{f"_{side}": "id"}), [(side, f"_{side}")])
+    labelled = own["_s"].notnull() & own["_o"].notnull()
+    return graph.engine.keep(own.select("e", "s", "p", "o", labelled=labelled))
 
 
 def entities(frame: pl.DataFrame, n: int, settings: Settings[EntityCentric]) -> pl.DataFrame:
@@ -83,40 +100,43 @@ def entities(frame: pl.DataFrame, n: int, settings: Settings[EntityCentric]) -> 
 
 
 def facts(
-    edges: pl.DataFrame, chosen: pl.DataFrame, settings: Settings[EntityCentric]
+    graph: Graph, own: Table, chosen: pl.DataFrame, settings: Settings[EntityCentric]
 ) -> pl.DataFrame:
     """(e, s, p, o) of `facts` edges of every chosen entity, by hash."""
-    own = edges.join(chosen.select("e"), on="e", how="semi")
-    return smallest(own, settings.own.facts, settings.seed, ["s", "p", "o"], ["e"], BENCHMARK)
+    some = own.semi_join(graph.engine.table(chosen.select("e")), "e").drop("labelled")
+    n, ids = settings.own.facts, ["s", "p", "o"]
+    return graph.frame(engine.smallest(some, n, settings.seed, ids, ["e"], BENCHMARK))
 
 
 def usable_edges(
     graph: Graph,
-    edges: pl.DataFrame,
+    own: Table,
     chosen: pl.DataFrame,
     settings: Settings[EntityCentric],
     steps: Funnel,
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Usable edges (labels, templates) of the chosen entities, and entities with enough."""
-    own = edges.join(chosen.select("e"), on="e", how="semi")
-    named = with_labels(own, ["s", "o"], graph)
-    steps.kept("facts with labels", named.height, own.height, NO_LABEL)
+) -> tuple[Table, pl.DataFrame]:
+    """Usable edges (labels, templates) of the chosen entities, and (e, n) of those with enough."""
+    named = own.filter(own["labelled"])
+    counts = graph.frame(engine.counted(own, ["p"], labelled=own["labelled"].sum()))
+    counts = counts.cast(pl.Int64)
+    total = int(counts["labelled"].sum())
+    steps.kept("facts with labels", total, int(counts["n"].sum()), NO_LABEL)
     known = settings.templates
     if known is not None and settings.shared.missing_template == "drop":
         legal = [int(name[1:]) for name in known if "/" not in name]
-        worded = named.filter(pl.col("p").is_in(legal))
-        lost = named.filter(~pl.col("p").is_in(legal))["p"].value_counts().sort(
-            "count", "p", descending=[True, False]
+        lost = counts.filter(~pl.col("p").is_in(legal) & (pl.col("labelled") > 0)).sort(
+            "labelled", "p", descending=[True, False]
         )  # fmt: skip
-        why = "no template: " + ", ".join(f"P{p} ({n})" for p, n in lost.rows())
-        steps.kept("facts with a template", worded.height, named.height, why)
-        named = worded
+        told = (f"P{p} ({n})" for p, n in lost.select("p", "labelled").rows())
+        why = "no template: " + ", ".join(told)
+        steps.kept("facts with a template", total - int(lost["labelled"].sum()), total, why)
+        named = named.filter(named["p"].isin(legal))
     least = 1 if settings.own.allow_short else settings.own.facts
-    counted = named.group_by("e").agg(pl.len().alias("n")).filter(pl.col("n") >= least)
+    each = graph.frame(engine.counted(named, ["e"])).filter(pl.col("n") >= least)
     why = f"fewer than {least} usable facts"
-    steps.kept("entities with enough usable facts", counted.height, chosen.height, why)
-    require(counted, BENCHMARK, settings, steps)
-    return named, counted
+    steps.kept("entities with enough usable facts", each.height, chosen.height, why)
+    require(each.height, BENCHMARK, settings, steps)
+    return named, each
 
 
 def demand(rows: pl.DataFrame, settings: Settings[EntityCentric]) -> None:
@@ -150,7 +170,7 @@ def _patterns(
     candidates: pl.DataFrame, structural: pl.DataFrame, rows: pl.DataFrame
 ) -> pl.DataFrame:
     """PATTERNS; counts are facts, since an example has several relations."""
-    frame = candidates.group_by("p").agg(pl.len().alias("candidates"))
+    frame = candidates.select("p", pl.col("n").alias("candidates"))
     parts = {"structural": structural, "examples": rows, "sampled": rows.filter("sampled")}
     for name, part in parts.items():
         frame = frame.join(part.group_by("p").agg(pl.len().alias(name)), on="p", how="left")

@@ -1,19 +1,23 @@
 """From candidates to examples: labels, templates, caps, evaluation sample (kg_attributes.md, 3.1).
 
-A candidate is one row of numbers: columns for its predicates and its entities. A `Shape` says which
-triples it consists of. Both builds come from the same candidates: the structural one counts what
-the graph holds, the labelled one is probed.
+A candidate is one row of numbers: columns for its predicates and its entities, and `flag`, a word
+or null. A `Shape` says which triples it consists of. Candidates are an expression; only the chosen
+ones leave the engine. Both builds come from the same candidates: the structural one counts what the
+graph holds, the labelled one is probed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import ibis
 import polars as pl
+from ibis.expr.types import BooleanValue, StringValue, Table
 
 from kgprobe.benchmarks.attributes.frames import PATTERNS, SIZES
-from kgprobe.benchmarks.attributes.graph import Graph, GraphError
 from kgprobe.benchmarks.attributes.settings import Settings, told
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.knowledge import engine
+from kgprobe.knowledge.graph import Graph, GraphError
 from kgprobe.sampling import smallest
 
 #: codes of literals begin here; every entity is below
@@ -23,7 +27,7 @@ SAME_TEXT = ("P17", "P30", "P131", "P276")
 
 NO_LABEL = "no_label: an entity has none"
 
-Chooser = Callable[[pl.DataFrame], pl.DataFrame]
+Chooser = Callable[[Table], Table]
 
 
 class EmptyBenchmarkError(GraphError):
@@ -58,6 +62,12 @@ class Shape:
     pattern: str
     ids: tuple[str, ...]
     triples: tuple[Triple, ...]
+    #: whether its relations follow each other, each as important as the first
+    chain: bool = False
+
+    def place(self, relation: str) -> tuple[int, str]:
+        """By what relations with as many candidates are told in order: chains by number."""
+        return (int(relation[1:]), "") if self.chain else (0, relation)
 
     @property
     def entities(self) -> list[str]:
@@ -71,9 +81,12 @@ class Shape:
 
 @dataclass(frozen=True)
 class Picked:
-    """The chosen rows of numbers of both builds, and which of the labelled ones are probed."""
+    """The chosen rows of numbers of both builds, and which of the labelled ones are probed.
 
-    candidates: pl.DataFrame
+    `counts` (strata, n, labelled): the candidates of every pattern.
+    """
+
+    counts: pl.DataFrame
     structural: pl.DataFrame
     chosen: pl.DataFrame
     sampled: pl.DataFrame
@@ -82,17 +95,22 @@ class Picked:
 def capped(shape: Shape, n: int | None, settings: Settings[object]) -> Chooser:
     """Takes at most `n` candidates of every pattern by hash; None takes all."""
 
-    def choose(frame: pl.DataFrame) -> pl.DataFrame:
+    def choose(rows: Table) -> Table:
         if n is None:
-            return frame.sort([*shape.strata, *shape.ids])
-        return smallest(frame, n, settings.seed, shape.ids, shape.strata, shape.benchmark)
+            return rows
+        return engine.smallest(rows, n, settings.seed, shape.ids, shape.strata, shape.benchmark)
 
     return choose
 
 
+def flag(word: str, where: BooleanValue) -> StringValue:
+    """`word` where a condition holds, else null: the column `flag` of candidates."""
+    return ibis.ifelse(where, word, ibis.null("string"))
+
+
 def pick(
     shape: Shape,
-    candidates: pl.DataFrame,
+    candidates: Table,
     graph: Graph,
     settings: Settings[object],
     steps: Funnel,
@@ -104,47 +122,70 @@ def pick(
     Raises EmptyBenchmarkError when one of them has no example, MissingTemplatesError when a sampled
     predicate has no template and `missing_template` is `error`.
     """
-    usable = candidates
-    totals = [candidates.height, candidates.height]
-    if settings.shared.require_labels and candidates.height:
-        usable = with_labels(candidates, shape.entities, graph)
-        steps.kept("labels", usable.height, candidates.height, NO_LABEL)
-        usable = templated(shape, usable, settings, steps)
-        totals[1] = usable.height
-    return pick_of(shape, candidates, usable, settings, steps, choose, evaluate, totals)
-
-
-def pick_of(
-    shape: Shape,
-    candidates: pl.DataFrame,
-    usable: pl.DataFrame,
-    settings: Settings[object],
-    steps: Funnel,
-    choose: Chooser,
-    evaluate: int | None,
-    totals: Sequence[int],
-) -> Picked:
-    """`pick` where the usable candidates are known; `totals` are the numbers of both kinds."""
-    require(candidates, shape.benchmark, settings, steps)
-    structural = choose(candidates)
+    kept = graph.engine.keep(marked(shape, candidates, graph, settings))
+    strata, ids = list(shape.strata), list(shape.ids)
+    grouped = engine.counted(kept, strata, labelled=kept["labelled"].sum())
+    counts = graph.frame(grouped).cast(pl.Int64).sort(strata)
+    total = usable = int(counts["n"].sum())
+    require(total, shape.benchmark, settings, steps)
+    worded = kept.filter(kept["labelled"])
+    if settings.shared.require_labels:
+        usable = int(counts["labelled"].sum())
+        steps.kept("labels", usable, total, NO_LABEL)
+        legal, usable = templated(shape, counts, settings, steps)
+        if legal is not None:
+            worded = worded.semi_join(graph.engine.table(legal), strata)
+    structural = _collected(graph, choose(kept), shape)
     why = "beyond the cap of a pattern"
-    steps.kept("structural build: cap", structural.height, totals[0], why)
-    require(structural, shape.benchmark, settings, steps)
+    steps.kept("structural build: cap", structural.height, total, why)
+    require(structural.height, shape.benchmark, settings, steps)
     require(usable, shape.benchmark, settings, steps)
-    chosen = choose(usable)
-    steps.kept("cap", chosen.height, totals[1], why)
-    require(chosen, shape.benchmark, settings, steps)
+    chosen = structural
+    if settings.shared.require_labels:
+        chosen = _collected(graph, choose(worded), shape)
+    steps.kept("cap", chosen.height, usable, why)
+    require(chosen.height, shape.benchmark, settings, steps)
+    graph.engine.drop(kept)
     seed, label = settings.seed, f"{shape.benchmark}/evaluation"
-    names = [*shape.strata, *shape.ids]
+    names = [*strata, *ids]
     sampled = chosen if evaluate is None else smallest(chosen, evaluate, seed, names, (), label)
     steps.kept("evaluation sample", sampled.height, chosen.height, "beyond the evaluation sample")
     demand_templates(shape, sampled, settings)
-    return Picked(candidates, structural, chosen, sampled)
+    return Picked(counts, structural, chosen, sampled)
 
 
-def require(frame: pl.DataFrame, benchmark: str, settings: Settings[object], steps: Funnel) -> None:
+def _collected(graph: Graph, rows: Table, shape: Shape) -> pl.DataFrame:
+    """Rows in the order of their key: relations Int64, entities UInt64.
+
+    Raises ValueError when the key repeats, since a sample would be arbitrary.
+    """
+    key = [*shape.strata, *shape.ids]
+    # codes of literals are negative inside the engine: the same 64 bits
+    entities = pl.col(shape.entities).cast(pl.Int64).reinterpret(signed=False)
+    frame = graph.frame(rows.drop("labelled")).with_columns(
+        entities, pl.col(shape.strata).cast(pl.Int64)
+    )
+    if frame.select(key).is_duplicated().any():
+        raise ValueError(f"{shape.benchmark}: {key} repeat in the chosen candidates")
+    return frame.sort(key)
+
+
+def marked(shape: Shape, candidates: Table, graph: Graph, settings: Settings[object]) -> Table:
+    """Candidates with `labelled`: all their entities have a label; literals have their text."""
+    found = ibis.literal(True)
+    rows = candidates
+    if settings.shared.require_labels:
+        for column in shape.entities:
+            known = graph.labelled.select(**{f"_{column}": "id"})
+            rows = rows.left_join(known, [(column, f"_{column}")])
+        for column in shape.entities:
+            found &= rows[f"_{column}"].notnull() | (rows[column] < 0)
+    return rows.select(*candidates.columns, labelled=found)
+
+
+def require(n: int, benchmark: str, settings: Settings[object], steps: Funnel) -> None:
     """Raise EmptyBenchmarkError, with the thresholds and the counts of the steps, for no rows."""
-    if frame.height:
+    if n:
         return
     own = told(settings)
     raise EmptyBenchmarkError(
@@ -154,40 +195,33 @@ def require(frame: pl.DataFrame, benchmark: str, settings: Settings[object], ste
     )
 
 
-def with_labels(frame: pl.DataFrame, columns: Sequence[str], graph: Graph) -> pl.DataFrame:
-    """Rows whose entities all have a label; literals have their text."""
-    for column in columns:
-        wide = frame.schema[column] == pl.UInt64
-        known = graph.labelled.select(pl.col("id").cast(frame.schema[column]).alias(column))
-        if wide:
-            literal = frame.filter(pl.col(column) >= LITERAL)
-            frame = pl.concat([frame.join(known, on=column, how="semi"), literal])
-        else:
-            frame = frame.join(known, on=column, how="semi")
-    return frame
-
-
 def templated(
-    shape: Shape, frame: pl.DataFrame, settings: Settings[object], steps: Funnel
-) -> pl.DataFrame:
-    """Rows whose predicates all have a template, where `missing_template` is `drop`."""
-    known = settings.templates
-    if known is None or settings.shared.missing_template != "drop" or not frame.height:
-        return frame
-    fixed = [t.p for t in shape.triples if t.p not in frame.columns and t.p not in known]
-    rest = frame.clear() if fixed else frame
-    lost: dict[str, int] = dict.fromkeys(fixed, frame.height)
+    shape: Shape, counts: pl.DataFrame, settings: Settings[object], steps: Funnel
+) -> tuple[pl.DataFrame | None, int]:
+    """(strata, candidates) with a template for all predicates, where `missing_template` is `drop`.
+
+    None stands for all strata. The funnel names the predicates without one and their candidates:
+    of a chain at each of its places, else at the first place that lacks one.
+    """
+    known, total = settings.templates, int(counts["labelled"].sum())
+    if known is None or settings.shared.missing_template != "drop" or not total:
+        return None, total
+    fixed = [t.p for t in shape.triples if t.p not in counts.columns and t.p not in known]
+    rest = counts.clear() if fixed else counts
+    lost: dict[str, int] = dict.fromkeys(fixed, total)
     legal = [int(name[1:]) for name in known if "/" not in name]
     for column in shape.strata:
-        wrong = rest.filter(~pl.col(column).is_in(legal))
-        lost |= {f"P{p}": lost.get(f"P{p}", 0) + n for p, n in wrong[column].value_counts().rows()}
+        wrong = (counts if shape.chain else rest).filter(~pl.col(column).is_in(legal))
         rest = rest.filter(pl.col(column).is_in(legal))
-    reason = "no template"
-    if lost:
-        order = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
-        reason += ": " + ", ".join(f"{name} ({n})" for name, n in order)
-    steps.kept("templates", rest.height, frame.height, reason)
-    return rest
+        for p, n in wrong.group_by(column).agg(pl.col("labelled").sum()).rows():
+            if n:
+                lost[f"P{p}"] = lost.get(f"P{p}", 0) + n
+    order = sorted(lost.items(), key=lambda item: (-item[1], shape.place(item[0])))
+    shown = [f"{name} ({n:,})" if shape.chain else f"{name} ({n})" for name, n in order]
+    worded = int(rest["labelled"].sum())
+    reason = "no template" + (": " if shown else "") + ", ".join(shown)
+    steps.kept("templates", worded, total, reason)
+    return rest.select(shape.strata), worded
 
 
 def demand_templates(shape: Shape, sampled: pl.DataFrame, settings: Settings[object]) -> None:
@@ -224,8 +258,10 @@ def lengthen(shape: Shape, wide: pl.DataFrame, sampled: pl.DataFrame) -> pl.Data
         sampled.select(names).with_columns(sampled=pl.lit(True)), on=names, how="left"
     ).with_columns(pl.col("sampled").fill_null(False))
     marked = shape.patterned(marked)
-    if "flags" not in marked.columns:
-        marked = marked.with_columns(flags=pl.lit([], dtype=pl.List(pl.String)))
+    none = pl.lit([], dtype=pl.List(pl.String))
+    if "flag" in marked.columns:
+        none = pl.when(pl.col("flag").is_null()).then(none).otherwise(pl.concat_list("flag"))
+    marked = marked.with_columns(flags=none)
     parts = []
     for position, triple in enumerate(shape.triples):
         fixed = triple.p not in wide.columns
@@ -233,14 +269,14 @@ def lengthen(shape: Shape, wide: pl.DataFrame, sampled: pl.DataFrame) -> pl.Data
         parts.append(
             marked.select(
                 pl.lit(shape.benchmark).alias("benchmark"),
-                pl.concat_list([pl.col(c).cast(pl.UInt64) for c in shape.ids]).alias("ids"),
+                pl.concat_list(shape.ids).alias("ids"),
                 "pattern",
                 pl.lit(position, dtype=pl.Int32).alias("position"),
                 pl.lit(triple.role).alias("role"),
                 pl.lit(triple.origin).alias("origin"),
-                pl.col(triple.s).cast(pl.UInt64).alias("s"),
+                pl.col(triple.s).alias("s"),
                 predicate.alias("predicate"),
-                pl.col(triple.o).cast(pl.UInt64).alias("o"),
+                pl.col(triple.o).alias("o"),
                 "flags",
                 "sampled",
             )
@@ -289,18 +325,17 @@ def count_label_worded(sampled: pl.DataFrame, settings: Settings[object], steps:
 
 
 def count_patterns(shape: Shape, picked: Picked, candidates: pl.DataFrame | None) -> pl.DataFrame:
-    """PATTERNS; `candidates` (strata, n) overrides the count where not all candidates are kept."""
-    if candidates is None:
-        candidates = picked.candidates.group_by(shape.strata).agg(pl.len().alias("n"))
-    frame = candidates.rename({"n": "candidates"})
+    """PATTERNS; `candidates` (strata, n) where they are counted otherwise."""
+    counts = picked.counts if candidates is None else candidates
+    frame = counts.select(*shape.strata, pl.col("n").alias("candidates"))
     parts = {
         "structural": picked.structural,
         "examples": picked.chosen,
         "sampled": picked.sampled,
     }
     for name, part in parts.items():
-        counts = part.group_by(shape.strata).agg(pl.len().alias(name))
-        frame = frame.join(counts, on=list(shape.strata), how="left")
+        found = part.group_by(shape.strata).agg(pl.len().alias(name))
+        frame = frame.join(found, on=list(shape.strata), how="left")
     frame = shape.patterned(frame).with_columns(benchmark=pl.lit(shape.benchmark))
     numbers = [pl.col(c).fill_null(0).cast(pl.Int64) for c in ("candidates", *parts)]
     return frame.with_columns(numbers).select(list(PATTERNS.columns))

@@ -15,30 +15,6 @@ LAMA = tuple(
 
 INSTANCE_OF, SUBCLASS_OF = 31, 279
 
-#: A distinct edge between two entities; the numbers of Q- and P-ids.
-EDGES = Contract(
-    "EDGES", {"s": pl.UInt32, "p": pl.UInt16, "o": pl.UInt32}, ("p", "s", "o"), may_be_empty=True
-)
-
-#: A distinct statement whose object is a literal; `o` is the code of its value.
-LITERAL_EDGES = Contract(
-    "LITERAL_EDGES",
-    {"s": pl.UInt32, "p": pl.UInt16, "o": pl.UInt64, "value": pl.String, "text": pl.String},
-    ("p", "s", "o"),
-    may_be_empty=True,
-)
-
-#: An entity of the graph: its label, and in how many edges it stands.
-ENTITIES = Contract(
-    "ENTITIES",
-    {"id": pl.UInt32, "label": pl.String, "degree": pl.UInt32, "out": pl.UInt32},
-    ("id",),
-    frozenset({"label"}),
-)
-
-#: What became of the statements when the graph was made.
-COUNTS = Contract("GRAPH_COUNTS", {"count": pl.String, "n": pl.Int64}, ("count",))
-
 #: One triple of one example.
 EXAMPLES = Contract(
     "EXAMPLES",

@@ -1,13 +1,14 @@
 """Hierarchy: x is a subclass of y, y of z, and so x of z two steps up (kg_attributes.md, 3.3)."""
 
-import polars as pl
+import ibis
+from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, Triple, capped, pick, require
+from kgprobe.benchmarks.attributes.examples import Shape, Triple, capped, flag, pick, require
 from kgprobe.benchmarks.attributes.frames import SUBCLASS_OF
-from kgprobe.benchmarks.attributes.graph import Graph
 from kgprobe.benchmarks.attributes.items import TWO_UP, Built, built
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Hierarchy
 
 
@@ -37,30 +38,29 @@ def build(graph: Graph, settings: Settings[Hierarchy]) -> Built:
     return built(own, picked, graph, settings, steps)
 
 
-def candidates(graph: Graph, settings: Settings[Hierarchy], steps: Funnel) -> pl.DataFrame:
-    """(p, x, y, z, flags) of all chains x -> y -> z with x != z.
+def candidates(graph: Graph, settings: Settings[Hierarchy], steps: Funnel) -> Table:
+    """(p, x, y, z, flag) of all chains x -> y -> z with x != z.
 
     A chain whose ends are linked directly, too, is flagged `direct_edge`, or dropped where
     `direct` is `drop`.
     """
-    edges = graph.of([SUBCLASS_OF]).select("s", "o")
-    steps.kept("edges of P279", edges.height, graph.edges.height, "another relation")
-    chains = edges.select(x="s", y="o").join(edges.select(y="s", z="o"), on="y")
-    ends = chains.filter(pl.col("x") != pl.col("z"))
-    steps.kept("chains of two", ends.height, chains.height, "cycle of two")
-    require(ends, "hierarchy", settings, steps)
-    direct = edges.select(x="s", z="o", direct=pl.lit(True))
-    marked = ends.join(direct, on=["x", "z"], how="left")
-    known = pl.col("direct").fill_null(False)
-    if settings.own.direct == "drop":
-        kept = marked.filter(~known)
-        steps.kept("no direct edge", kept.height, marked.height, "(x, P279, z) is stored")
-        marked = kept
-    flags = pl.when(known).then(pl.lit(["direct_edge"]))
-    return marked.select(
-        pl.lit(SUBCLASS_OF, dtype=pl.UInt16).alias("p"),
-        "x",
-        "y",
-        "z",
-        flags.otherwise(pl.lit([], dtype=pl.List(pl.String))).alias("flags"),
+    edges = graph.once(SUBCLASS_OF, graph.of([SUBCLASS_OF]).select("s", "o"))
+    chains = edges.select(x="s", y="o").inner_join(edges.select(y="s", z="o"), "y")
+    direct = edges.select(_x="s", _z="o")
+    marked = chains.left_join(direct, [("x", "_x"), ("z", "_z")])
+    marked = marked.select("x", "y", "z", direct=marked["_x"].notnull())
+    marked = graph.once("chains", marked)
+    apart = marked.filter(marked["x"] != marked["z"])
+    free = apart.filter(~apart["direct"])
+    up, every, ends, open_ends = (
+        graph.engine.numbers(rows.aggregate(n=rows.count()))["n"]
+        for rows in (edges, marked, apart, free)
     )
+    steps.kept("edges of P279", up, graph.size, "another relation")
+    steps.kept("chains of two", ends, every, "cycle of two")
+    require(ends, "hierarchy", settings, steps)
+    if settings.own.direct == "drop":
+        steps.kept("no direct edge", open_ends, ends, "(x, P279, z) is stored")
+        apart = free
+    relation = ibis.literal(SUBCLASS_OF, "int32")
+    return apart.select("x", "y", "z", p=relation, flag=flag("direct_edge", apart["direct"]))

@@ -2,8 +2,11 @@
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 
+import ibis
 import polars as pl
+from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes.examples import (
     LITERAL,
@@ -16,9 +19,10 @@ from kgprobe.benchmarks.attributes.examples import (
     lengthen,
 )
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, STEPS, SUBCLASS_OF
-from kgprobe.benchmarks.attributes.graph import Graph
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.knowledge.engine import counted, first
+from kgprobe.knowledge.graph import Graph
 from kgprobe.schema import CANDIDATES, ITEMS
 
 #: an entity may have a million objects in one relation; no more golds than these are listed
@@ -28,14 +32,67 @@ TWO_UP = f"P{SUBCLASS_OF}/P{SUBCLASS_OF}"
 
 @dataclass(frozen=True)
 class Built:
-    """One benchmark: examples, what is probed of them, and what became of everything else."""
+    """One benchmark: examples, what is probed of them, and what became of everything else.
 
-    examples: pl.DataFrame
-    items: pl.DataFrame
-    candidates: pl.DataFrame
-    steps: pl.DataFrame
+    `rows` and `structural` are the long rows of numbers of both builds (see `lengthen`). Their text
+    is looked up when it is asked for: a table of sensitivity wants nothing but sizes.
+    """
+
+    benchmark: str
+    rows: pl.DataFrame
+    structural: pl.DataFrame
     patterns: pl.DataFrame
-    sizes: pl.DataFrame
+    graph: Graph
+    settings: Settings[object]
+    funnel: Funnel
+
+    @cached_property
+    def sizes(self) -> pl.DataFrame:
+        """SIZES of both builds and of what is probed."""
+        labelled = "labelled" if self.settings.shared.require_labels else "unlabelled"
+        builds = {
+            "structural": self.structural,
+            labelled: self.rows,
+            "sampled": self.rows.filter("sampled"),
+        }
+        return pl.concat(
+            count_sizes(self.benchmark, build, some, self.settings)
+            for build, some in builds.items()
+        )
+
+    @cached_property
+    def examples(self) -> pl.DataFrame:
+        """EXAMPLES of the labelled build."""
+        return spoken(self.rows, self.graph, self.settings)
+
+    @cached_property
+    def _options(self) -> pl.DataFrame:
+        """CANDIDATES and `added` of what is probed."""
+        return candidate_sets(self._asked, self.graph, self.settings.shared.candidates)
+
+    @property
+    def _asked(self) -> pl.DataFrame:
+        named = pl.col("object_label").is_not_null() & pl.col("subject_label").is_not_null()
+        return self.examples.filter(pl.col("sampled") & named)
+
+    @property
+    def candidates(self) -> pl.DataFrame:
+        """CANDIDATES of what is probed."""
+        return self._options.drop("added")
+
+    @cached_property
+    def items(self) -> pl.DataFrame:
+        """ITEMS of what is probed."""
+        return as_items(self._asked, self._options)
+
+    @cached_property
+    def steps(self) -> pl.DataFrame:
+        """What every step of the construction kept, up to the candidates."""
+        count_label_worded(self.rows.filter("sampled"), self.settings, self.funnel)
+        added = int(self._options["added"].sum())
+        why = f"{added} are golds that the lists lacked"
+        self.funnel.kept("candidates", self._options.height, reason=why)
+        return self.funnel.frame(STEPS)
 
 
 def built(
@@ -46,41 +103,11 @@ def built(
     steps: Funnel,
     candidates: pl.DataFrame | None = None,
 ) -> Built:
-    """The frames of a benchmark whose examples all have the triples of `shape`."""
+    """The benchmark whose examples all have the triples of `shape`."""
     rows = lengthen(shape, picked.chosen, picked.sampled)
     structural = lengthen(shape, picked.structural, picked.structural.clear())
     patterns = count_patterns(shape, picked, candidates)
-    return assembled(shape.benchmark, rows, structural, patterns, graph, settings, steps)
-
-
-def assembled(
-    benchmark: str,
-    rows: pl.DataFrame,
-    structural: pl.DataFrame,
-    patterns: pl.DataFrame,
-    graph: Graph,
-    settings: Settings[object],
-    steps: Funnel,
-) -> Built:
-    """The frames of a benchmark from its long rows of numbers (see `lengthen`)."""
-    sizes = [
-        count_sizes(benchmark, build, some, settings)
-        for build, some in (
-            ("structural", structural),
-            ("labelled" if settings.shared.require_labels else "unlabelled", rows),
-            ("sampled", rows.filter("sampled")),
-        )
-    ]
-    count_label_worded(rows.filter("sampled"), settings, steps)
-    examples = spoken(rows, graph, settings)
-    asked = examples.filter(pl.col("sampled") & pl.col("object_label").is_not_null())
-    asked = asked.filter(pl.col("subject_label").is_not_null())
-    options = candidate_sets(asked, graph, settings.shared.candidates)
-    items = as_items(asked, options)
-    added = int(options["added"].sum())
-    steps.kept("candidates", options.height, reason=f"{added} are golds that the lists lacked")
-    options = options.drop("added")
-    return Built(examples, items, options, steps.frame(STEPS), patterns, pl.concat(sizes))
+    return Built(shape.benchmark, rows, structural, patterns, graph, settings, steps)
 
 
 def spoken(rows: pl.DataFrame, graph: Graph, settings: Settings[object]) -> pl.DataFrame:
@@ -122,24 +149,29 @@ def _example_id(rows: pl.DataFrame, names: pl.DataFrame) -> pl.Series:
 def _texts(graph: Graph, rows: pl.DataFrame) -> pl.DataFrame:
     """(n, id, text, degree) of every number that occurs; literals have no degree."""
     used = pl.concat([rows["s"], rows["o"], rows["ids"].explode()]).unique().alias("n").to_frame()
-    known = graph.entities.join(
-        used.filter(pl.col("n") < LITERAL).select(pl.col("n").cast(pl.UInt32).alias("id")),
-        on="id",
-        how="semi",
+    known = graph.frame(
+        graph.entities.semi_join(_numbers(graph, used.filter(pl.col("n") < LITERAL)), [("id", "n")])
     ).select(
         pl.col("id").cast(pl.UInt64).alias("n"),
         pl.format("Q{}", "id").alias("id"),
         pl.col("label").alias("text"),
         pl.col("degree").cast(pl.Int64),
     )
-    values = graph.literals.join(used.rename({"n": "o"}), on="o", how="semi").unique("o")
-    values = values.select(
-        pl.col("o").alias("n"),
+    if (used["n"] < LITERAL).all():
+        return known
+    codes = graph.literals.semi_join(_numbers(graph, used), [("o", "n")])
+    values = graph.frame(codes.select("o", "value", "text").distinct()).select(
+        pl.col("o").reinterpret(signed=False).alias("n"),
         pl.col("value").alias("id"),
         "text",
         pl.lit(None, dtype=pl.Int64).alias("degree"),
     )
     return pl.concat([known, values])
+
+
+def _numbers(graph: Graph, frame: pl.DataFrame) -> Table:
+    """A small table of numbers for the engine, in which codes of literals are negative."""
+    return graph.engine.table(frame.select(pl.all().cast(pl.UInt64).reinterpret(signed=True)))
 
 
 def _same_text(rows: pl.DataFrame) -> pl.DataFrame:
@@ -166,17 +198,16 @@ def _golds(rows: pl.DataFrame, graph: Graph, names: pl.DataFrame) -> pl.DataFram
     single = asked.filter(pl.col("origin") == "stored")
     keyed = single.with_columns(p=pl.col("predicate").str.slice(1).cast(pl.UInt16))
     pairs = keyed.select("s", "p").unique()
-    edges = graph.edges.join(
-        pairs.with_columns(pl.col("s").cast(pl.UInt32)), on=["s", "p"], how="semi"
-    )
-    values = graph.literals.join(
-        pairs.with_columns(pl.col("s").cast(pl.UInt32)), on=["s", "p"], how="semi"
-    )
+    asked_of = _numbers(graph, pairs)
     objects = pl.concat(
-        [
-            part.select("s", "p", "o").cast({"s": pl.UInt64, "o": pl.UInt64})
-            for part in (edges, values)
-        ]
+        graph.frame(
+            part.semi_join(asked_of, ["s", "p"]).select("s", "p", o=part["o"].cast("int64"))
+        ).select(
+            pl.col("s").cast(pl.UInt64),
+            pl.col("p").cast(pl.UInt16),
+            pl.col("o").reinterpret(signed=False),
+        )
+        for part in (graph.edges, graph.literals)
     )
     others = keyed.join(objects.rename({"o": "gold"}), on=["s", "p"]).drop("p")
     found = [own, others.with_columns(first=pl.lit(1)).select(own.columns)]
@@ -202,12 +233,15 @@ def _as_rows(numbers: pl.DataFrame) -> pl.DataFrame:
 def _two_up(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     """Every class exactly two steps up, as golds of the inferred rows."""
     inferred = asked.filter(pl.col("origin") == "inferred")
-    steps = graph.of([SUBCLASS_OF]).select(pl.col("s").cast(pl.UInt64), pl.col("o").cast(pl.UInt64))
-    twice = steps.rename({"o": "middle"}).join(
-        steps.rename({"s": "middle", "o": "gold"}), on="middle"
-    )
-    twice = twice.filter(pl.col("s") != pl.col("gold")).select("s", "gold").unique()
-    return inferred.join(twice, on="s").with_columns(first=pl.lit(1))
+    if not inferred.height:
+        return inferred.with_columns(gold=pl.col("o"), first=pl.lit(1))
+    up = graph.of([SUBCLASS_OF]).select("s", "o")
+    own = up.semi_join(_numbers(graph, inferred.select("s").unique()), "s")
+    # from the few subjects that are asked for
+    twice = up.select(middle="s", gold="o").inner_join(own.select("s", middle="o"), "middle")
+    apart = twice.filter(twice["s"] != twice["gold"]).select("s", "gold").distinct()
+    golds = graph.frame(apart).cast({"s": pl.UInt64, "gold": pl.UInt64})
+    return inferred.join(golds, on="s").with_columns(first=pl.lit(1))
 
 
 def candidate_sets(asked: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
@@ -257,29 +291,29 @@ def _frequent(wanted: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
     parts = []
     for side, turned in (("o", False), ("s", True)):
         own = sets.filter(turned=turned).select("set", "p")
-        top = _top(graph.edges, own, side, size).rename({side: "id"})
-        named = top.join(graph.entities.select("id", "label"), on="id")
-        parts.append(named.select("set", "len", id=pl.format("Q{}", "id"), label="label"))
-        if not turned and graph.literals.height:
-            top = _top(graph.literals, own, "value", size, "text")
-            parts.append(top.select("set", "len", id="value", label="text"))
-    frame = pl.concat(parts).sort("set", "len", "id", descending=[False, True, False])
-    ranked = frame.with_columns(rank=1 + pl.int_range(pl.len(), dtype=pl.Int64).over("set"))
+        if not own.height:
+            continue
+        top = _top(graph, graph.edges, own, side, size)
+        named = graph.entities.select("id", "label").inner_join(top, [("id", side)])
+        frame = graph.frame(named.select("p", "n", "id", "label")).join(own, on="p")
+        parts.append(frame.select("set", "n", id=pl.format("Q{}", "id"), label="label"))
+        if not turned:
+            top = _top(graph, graph.literals, own, "value", size, "text")
+            frame = graph.frame(top).join(own, on="p")
+            parts.append(frame.select("set", "n", id="value", label="text"))
+    every = pl.concat(parts).sort("set", "n", "id", descending=[False, True, False])
+    ranked = every.with_columns(rank=1 + pl.int_range(pl.len(), dtype=pl.Int64).over("set"))
     return ranked.filter(pl.col("label").is_not_null()).select("set", "id", "label", "rank")
 
 
-def _top(edges: pl.DataFrame, sets: pl.DataFrame, side: str, size: int, *more: str) -> pl.DataFrame:
-    """(set, side, len): the `size` most frequent values of a column in each set's relation.
+def _top(graph: Graph, edges: Table, sets: pl.DataFrame, side: str, size: int, *more: str) -> Table:
+    """(p, side, more, n): the most frequent values of a column in each set's relation.
 
-    Twice as many are counted as asked for, since some have no label.
+    Twice as many as asked for, since some have no label.
     """
-    chosen = edges.filter(pl.col("p").is_in(sets["p"].unique().to_list()))
-    counts = chosen.group_by("p", side, *more).len()
-    # only the first few of each relation are sorted
-    least = counts.group_by("p").agg(pl.col("len").top_k(2 * size).min().alias("least"))
-    counts = counts.join(least, on="p").filter(pl.col("len") >= pl.col("least"))
-    order = counts.sort("p", "len", side, descending=[False, True, False])
-    return order.group_by("p", maintain_order=True).head(2 * size).join(sets, on="p")
+    chosen = edges.semi_join(graph.engine.table(sets.select("p").unique()), "p")
+    counts = counted(chosen, ["p", side, *more])
+    return first(counts, 2 * size, [ibis.desc("n"), side], ["p"])
 
 
 def as_items(asked: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:

@@ -1,29 +1,19 @@
 """Paths: (a, r1, b), (b, r2, c), two hops from members of popular categories (section 3.3)."""
 
-from collections.abc import Iterator
-
-import numpy as np
 import polars as pl
+from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, Triple, require
-from kgprobe.benchmarks.attributes.graph import Graph, categories, members, numbers
+from kgprobe.benchmarks.attributes.examples import Shape, Triple, pick, require
 from kgprobe.benchmarks.attributes.items import Built, built
 from kgprobe.benchmarks.attributes.patterns import (
+    expandable,
     frequent_or_fallback,
-    pick_collected,
-    usable_filters,
+    top_categories,
 )
 from kgprobe.benchmarks.attributes.settings import Settings
-from kgprobe.benchmarks.attributes.wedges import (
-    Adjacency,
-    Collected,
-    collect,
-    expandable,
-    parts_of,
-    ranges,
-)
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.sampling import smallest
+from kgprobe.knowledge.engine import counted, smallest
+from kgprobe.knowledge.graph import Graph, members, numbers
 from kgprobe.settings import Paths
 
 SHAPE = Shape(
@@ -32,6 +22,7 @@ SHAPE = Shape(
     "P{}>P{}",
     ("a", "b", "c"),
     (Triple("hop1", "a", "r1", "b"), Triple("hop2", "b", "r2", "c")),
+    chain=True,
 )
 
 
@@ -44,75 +35,43 @@ def build(graph: Graph, settings: Settings[Paths]) -> Built:
     """
     steps = Funnel(SHAPE.benchmark)
     found = candidates(graph, settings, steps)
-    counts = found.counts
+    counts = graph.frame(counted(found, SHAPE.strata))
+    steps.kept("paths", int(counts["n"].sum()))
     if settings.own.count_on == "graph":
         counts = count_paths(graph, settings)
     per_entity = settings.own.fallback_per_entity
-    choose = frequent_or_fallback(SHAPE, counts, settings, per_entity, ("a",))
-    picked = pick_collected(SHAPE, found, settings, steps, choose)
-    return built(SHAPE, picked, graph, settings, steps, found.counts)
+    choose = frequent_or_fallback(SHAPE, graph, counts, settings, per_entity, ("a",))
+    evaluate = settings.shared.eval_examples
+    picked = pick(SHAPE, found, graph, settings, steps, choose, evaluate)
+    return built(SHAPE, picked, graph, settings, steps)
 
 
-def candidates(graph: Graph, settings: Settings[Paths], steps: Funnel) -> Collected:
-    """Counts of all pairs of relations, and the candidates (r1, r2, a, b, c) to choose from."""
+def candidates(graph: Graph, settings: Settings[Paths], steps: Funnel) -> Table:
+    """(r1, r2, a, b, c) of all paths of two edges that begin at a seed."""
+    own = settings.own
     seeds = seed_entities(graph, settings, steps)
     _, bounded = expandable(SHAPE, graph, settings, steps)
-    _, first = ranges(*bounded.out(seeds))
-    low, high = bounded.out(bounded.o[first])
-    parts = parts_of(high - low, settings.shared, SHAPE.benchmark)
-    if not parts:
-        require(pl.DataFrame(), SHAPE.benchmark, settings, steps)
-    paths = _paths(bounded, first, low, high, parts, settings)
-    # rare pairs are kept whole: as many as are below min_combo, of all members or of the seeds
-    keep = max(settings.own.cap, settings.own.min_combo)
-    labelled, templated = usable_filters(SHAPE, graph, settings)
-    found = collect(SHAPE, paths, len(parts), keep, settings.seed, labelled, templated)
-    steps.kept("paths", int(found.counts["n"].sum()))
-    return found
+    one = bounded.semi_join(graph.engine.table(seeds), [("s", "member")])
+    two = bounded.select(b="s", r2="p", c="o")
+    found = two.inner_join(graph.engine.keep(one.select(a="s", r1="p", b="o")), "b")
+    if own.endpoints_differ:
+        found = found.filter(found["a"] != found["c"])
+    if own.relations_differ:
+        found = found.filter(found["r1"] != found["r2"])
+    return graph.engine.keep(found.select("r1", "r2", "a", "b", "c"))
 
 
-def seed_entities(graph: Graph, settings: Settings[Paths], steps: Funnel) -> np.ndarray:
-    """`seeds` members of each category by hash; one array for all, sorted."""
-    relations = numbers(settings.own.category_relations)
-    chosen = categories(graph, settings.own.categories, relations)
-    shown = ", ".join(f"Q{c} ({n:,})" for c, n in chosen.rows())
-    steps.kept("categories", chosen.height, None, shown)
+def seed_entities(graph: Graph, settings: Settings[Paths], steps: Funnel) -> pl.DataFrame:
+    """(member): `seeds` members of each category by hash, each once."""
+    chosen = top_categories(graph, settings, steps)
+    relations, n = numbers(settings.own.category_relations), settings.own.seeds
     inside = members(graph, chosen, relations)
-    seeds = smallest(
-        inside, settings.own.seeds, settings.seed, ["member"], ["category"], "paths/seeds"
-    )
-    why = f"beyond {settings.own.seeds} of a category"
-    steps.kept("seeds", seeds.height, inside.height, why)
-    require(seeds, SHAPE.benchmark, settings, steps)
-    return np.unique(seeds["member"].to_numpy()).astype(np.uint64)
-
-
-def _paths(
-    edges: Adjacency,
-    first: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    parts: list[slice],
-    settings: Settings[Paths],
-) -> Iterator[pl.DataFrame]:
-    """(r1, r2, a, b, c) of every part."""
-    for part in parts:
-        rows, second = ranges(low[part], high[part])
-        one = first[part][rows]
-        frame = pl.DataFrame(
-            {
-                "r1": edges.p[one],
-                "r2": edges.p[second],
-                "a": edges.s[one].astype(np.uint32),
-                "b": edges.o[one].astype(np.uint32),
-                "c": edges.o[second].astype(np.uint32),
-            }
-        )
-        if settings.own.endpoints_differ:
-            frame = frame.filter(pl.col("a") != pl.col("c"))
-        if settings.own.relations_differ:
-            frame = frame.filter(pl.col("r1") != pl.col("r2"))
-        yield frame
+    drawn = smallest(inside, n, settings.seed, ["member"], ["category"], "paths/seeds")
+    seeds = graph.frame(drawn)
+    total = int(chosen["members"].sum())
+    steps.kept("seeds", seeds.height, total, f"beyond {n} of a category")
+    require(seeds.height, SHAPE.benchmark, settings, steps)
+    return seeds.select("member").unique().sort("member")
 
 
 def count_paths(graph: Graph, settings: Settings[Paths]) -> pl.DataFrame:
@@ -122,21 +81,22 @@ def count_paths(graph: Graph, settings: Settings[Paths]) -> pl.DataFrame:
     that return to a are then subtracted, pairs of one relation left out.
     """
     relations = numbers(settings.own.category_relations)
-    inside = members(graph, categories(graph, settings.own.categories, relations), relations)
-    edges = graph.without(numbers(settings.own.exclude)).lazy()
-    starts = edges.join(inside.lazy().select(s="member").unique(), on="s", how="semi")
-    into = starts.group_by(b="o", r1="p").agg(pl.len().cast(pl.Int64).alias("k"))
-    out = edges.group_by(b="s", r2="p").agg(pl.len().cast(pl.Int64).alias("m"))
-    product = (pl.col("k") * pl.col("m")).sum().alias("n")
-    counted = into.join(out, on="b").group_by("r1", "r2").agg(product)
+    chosen = top_categories(graph, settings, Funnel(SHAPE.benchmark))
+    inside = members(graph, chosen, relations).select("member").distinct()
+    edges = graph.without(numbers(settings.own.exclude))
+    starts = graph.engine.keep(edges.semi_join(inside, [("s", "member")]))
+    into = starts.group_by(b="o", r1="p").aggregate(k=starts.count())
+    out = edges.group_by(b="s", r2="p").aggregate(m=edges.count())
+    both = out.inner_join(into, "b")
+    product = (both["k"] * both["m"]).sum().cast("int64")
+    paths = graph.frame(both.group_by("r1", "r2").aggregate(n=product))
     if settings.own.endpoints_differ:
-        back = edges.select(s="o", o="s", r2="p")
-        cycles = starts.rename({"p": "r1"}).join(back, on=["s", "o"]).group_by("r1", "r2")
-        returned = cycles.agg(pl.len().cast(pl.Int64).alias("k"))
-        counted = counted.join(returned, on=["r1", "r2"], how="left").select(
+        back = edges.select(_s="o", _o="s", r2="p")
+        cycles = back.inner_join(starts.rename(r1="p"), [("_s", "s"), ("_o", "o")])
+        returned = graph.frame(counted(cycles, ["r1", "r2"])).rename({"n": "k"})
+        paths = paths.join(returned, on=["r1", "r2"], how="left").select(
             "r1", "r2", n=pl.col("n") - pl.col("k").fill_null(0)
         )
     if settings.own.relations_differ:
-        counted = counted.filter(pl.col("r1") != pl.col("r2"))
-    found = counted.filter(pl.col("n") > 0).collect(engine="streaming")
-    return found.sort("r1", "r2")
+        paths = paths.filter(pl.col("r1") != pl.col("r2"))
+    return paths.filter(pl.col("n") > 0).sort("r1", "r2")

@@ -1,29 +1,76 @@
-"""What composite and paths share: frequent patterns capped, rare ones whole, or a fallback."""
+"""What composite and paths share: edges to expand, frequent patterns capped, rare ones whole."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+import ibis
 import polars as pl
+from ibis.expr.types import IntegerColumn, Table
 
-from kgprobe.benchmarks.attributes.examples import (
-    NO_LABEL,
-    Chooser,
-    Picked,
-    Shape,
-    pick_of,
-    with_labels,
-)
-from kgprobe.benchmarks.attributes.graph import Graph
+from kgprobe.benchmarks.attributes.examples import Chooser, Shape, require
 from kgprobe.benchmarks.attributes.settings import Settings
-from kgprobe.benchmarks.attributes.wedges import Collected
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.sampling import smallest
+from kgprobe.knowledge.engine import counted, first, keys, smallest
+from kgprobe.knowledge.graph import Graph, categories, log, numbers
 from kgprobe.settings import Composite, Paths
 
-Filter = Callable[[pl.DataFrame], pl.DataFrame]
+
+def top_categories(
+    graph: Graph, settings: Settings[Composite | Paths], steps: Funnel
+) -> pl.DataFrame:
+    """(category, members) of the most frequent categories, which the funnel names."""
+    chosen = categories(graph, settings.own.categories, numbers(settings.own.category_relations))
+    shown = ", ".join(f"Q{c} ({n:,})" for c, n in chosen.rows())
+    steps.kept("categories", chosen.height, None, shown)
+    return chosen
+
+
+def expandable(
+    shape: Shape, graph: Graph, settings: Settings[Composite | Paths], steps: Funnel
+) -> tuple[Table, Table]:
+    """Edges of all relations but the excluded ones, whole and with hubs cut to `max_out`.
+
+    Objects have hubs, subjects do not: what expands from subjects is bounded, and what few subjects
+    have in excess is cut by hash.
+    """
+    own = settings.own
+    excluded = numbers(own.exclude)
+    edges = graph.without(excluded)
+    left = int(graph.sizes.filter(~pl.col("p").is_in(excluded))["n"].sum())
+    steps.kept("edges to expand", left, graph.size, f"relation {', '.join(own.exclude)}")
+    require(left, shape.benchmark, settings, steps)
+    degrees = counted(edges, ["s"])
+    hubs = graph.frame(degrees.filter(degrees["n"] > own.max_out))
+    if not hubs.height:
+        return edges, edges
+    hubs = hubs.sort("n", "s", descending=[True, False])
+    for entity, degree in hubs.rows():
+        log.info("hub Q%d: %d out-edges, %d of them are expanded", entity, degree, own.max_out)
+    lost = int(hubs["n"].sum()) - own.max_out * hubs.height
+    steps.kept("hub cap", left - lost, left, f"out-edges of {told(hubs.rows())}")
+    large = graph.engine.table(hubs.select("s"))
+    some = edges.semi_join(large, "s")
+    some = some.mutate(ends=packed(some["s"], some["o"]))
+    keyed = some.mutate(_key=keys(some, settings.seed, ["ends", "p"], "hub"))
+    cut = first(keyed, own.max_out, ["_key", "o", "p"], ["s"]).select("s", "p", "o")
+    return edges, edges.anti_join(large, "s").union(graph.engine.keep(cut))
+
+
+def packed(high: IntegerColumn, low: IntegerColumn) -> IntegerColumn:
+    """Two numbers of 32 bits in the 64 bits of one, which is negative from 2^31 in `high` on."""
+    wide = high.cast("int64")
+    signed = ibis.ifelse(wide < 1 << 31, wide, wide - (1 << 32))
+    return signed * (1 << 32) + low.cast("int64")
+
+
+def told(hubs: Sequence[tuple[int, int]]) -> str:
+    """The hubs as text for the funnel, largest first."""
+    order = sorted(hubs, key=lambda hub: (-hub[1], hub[0]))
+    return ", ".join(f"Q{entity} ({degree:,})" for entity, degree in order[:20])
 
 
 def frequent_or_fallback(
     shape: Shape,
+    graph: Graph,
     counts: pl.DataFrame,
     settings: Settings[Composite | Paths],
     fallback: int,
@@ -37,59 +84,15 @@ def frequent_or_fallback(
     strata = list(shape.strata)
     common = counts.filter(pl.col("n") >= settings.own.min_combo).select(strata)
     names = [*strata, *shape.ids]
+    seed, label = settings.seed, shape.benchmark
 
-    def choose(frame: pl.DataFrame) -> pl.DataFrame:
-        seed, label = settings.seed, shape.benchmark
+    def choose(rows: Table) -> Table:
         if not common.height:
             rest = [name for name in names if name not in per]
-            return smallest(frame, fallback, seed, rest, per, f"{label}/fallback").sort(names)
-        frequent = frame.join(common, on=strata, how="semi")
-        parts = [smallest(frequent, settings.own.cap, seed, shape.ids, strata, label)]
-        if settings.own.keep_rare:
-            parts.append(frame.join(common, on=strata, how="anti"))
-        return pl.concat(parts).sort(names)
+            return smallest(rows, fallback, seed, rest, per, f"{label}/fallback")
+        often = graph.engine.table(common)
+        frequent = rows.semi_join(often, strata)
+        chosen = smallest(frequent, settings.own.cap, seed, shape.ids, strata, label)
+        return chosen.union(rows.anti_join(often, strata)) if settings.own.keep_rare else chosen
 
     return choose
-
-
-def usable_filters(shape: Shape, graph: Graph, settings: Settings[object]) -> tuple[Filter, Filter]:
-    """Filters for labels, and for templates where missing ones are dropped."""
-    if not settings.shared.require_labels:
-        return (lambda frame: frame), (lambda frame: frame)
-    known = settings.templates
-    legal = [int(name[1:]) for name in known or () if "/" not in name]
-
-    def labelled(frame: pl.DataFrame) -> pl.DataFrame:
-        return with_labels(frame, shape.entities, graph)
-
-    def templated(frame: pl.DataFrame) -> pl.DataFrame:
-        if known is None or settings.shared.missing_template != "drop":
-            return frame
-        return frame.filter(pl.all_horizontal(pl.col(c).is_in(legal) for c in shape.strata))
-
-    return labelled, templated
-
-
-def usable_steps(found: Collected, settings: Settings[object], steps: Funnel) -> pl.DataFrame:
-    """The usable candidates, with their steps in the funnel; all missing templates are named."""
-    total = int(found.counts["n"].sum())
-    if not settings.shared.require_labels:
-        return found.structural
-    steps.kept("labels", found.labelled, total, NO_LABEL)
-    known = settings.templates
-    if known is not None and settings.shared.missing_template == "drop":
-        lost = sorted(found.untemplated.items(), key=lambda item: (-item[1], item[0]))
-        names = [f"P{p} ({n:,})" for p, n in lost if f"P{p}" not in set(known)]
-        why = "no template: " + ", ".join(names) if names else "no template"
-        steps.kept("templates", found.templated, found.labelled, why)
-    return found.usable
-
-
-def pick_collected(
-    shape: Shape, found: Collected, settings: Settings[object], steps: Funnel, choose: Chooser
-) -> Picked:
-    """`pick_of` for candidates that came out of parts, of which some are kept and all counted."""
-    usable = usable_steps(found, settings, steps)
-    totals = (int(found.counts["n"].sum()), found.templated)
-    evaluate = settings.shared.eval_examples
-    return pick_of(shape, found.structural, usable, settings, steps, choose, evaluate, totals)

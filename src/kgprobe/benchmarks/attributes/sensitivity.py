@@ -11,9 +11,9 @@ import polars as pl
 from kgprobe.benchmarks.attributes import bidirectional
 from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError
 from kgprobe.benchmarks.attributes.frames import SENSITIVITY
-from kgprobe.benchmarks.attributes.graph import Graph
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.job import progress
+from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Bidirectional
 
 #: Alternatives per benchmark (kg_attributes.md, 3.4), each tried alone.
@@ -82,7 +82,8 @@ def table(
 def structural(module: ModuleType, graph: Graph, settings: Settings[Any]) -> tuple[int, int, int]:
     """(patterns, examples, triples) of the structural build; nothing at all is three zeros."""
     try:
-        sizes = module.build(graph, settings).sizes
+        with graph.engine.passing():
+            sizes = module.build(graph, settings).sizes
     except EmptyBenchmarkError:
         return 0, 0, 0
     row = sizes.row(by_predicate=pl.col("build") == "structural", named=True)
@@ -90,8 +91,7 @@ def structural(module: ModuleType, graph: Graph, settings: Settings[Any]) -> tup
 
 
 def _grid(graph: Graph, own: Bidirectional) -> list[tuple[Any, ...]]:
-    joined = bidirectional.inverse_pairs(graph.edges)
-    counted = bidirectional.pair_counts(graph.edges, joined)
+    counted = bidirectional.pair_counts(graph)
     rows = []
     options: list[list[Any]] = list(GRID.values())
     for values in product(*options):

@@ -115,7 +115,9 @@ class Relations:
         Raises SourceError where an endpoint fails, at once where it rejects the query of the first
         relation that has rows; what is finished stays in the folder.
         """
-        pulled, others, failed = {}, [], {}
+        pulled: dict[str, pl.DataFrame] = {}
+        others: list[pl.DataFrame] = []
+        failed: dict[str, SourceError] = {}
         for relation in progress(wanted, desc="relations", unit="relation"):
             try:
                 way, frame = self._relation(relation)

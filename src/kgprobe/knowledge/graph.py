@@ -195,7 +195,13 @@ def encode(engine: Engine, facts: Table, literals: bool = True) -> Graph:
     """
     _check_one_kg(engine, facts)
     rows = _numbered(facts)
-    coded = engine.keep(rows.select("s", "p", "o", "other"))
+    # of the texts only those of literals: what is null takes no room
+    literal = rows["o"].isnull()
+    texts = {
+        name: ibis.ifelse(literal, rows[name], ibis.null("string"))
+        for name in ("object", "object_label")
+    }
+    coded = engine.keep(rows.select("s", "p", "o", "other", **texts))
     item = coded["s"].notnull() & coded["p"].notnull()
     loop, stored = coded["s"] == coded["o"], coded["s"] != coded["o"]
     counts = engine.numbers(
@@ -209,8 +215,8 @@ def encode(engine: Engine, facts: Table, literals: bool = True) -> Graph:
     )
     edges = engine.keep(coded.filter(item & stored).select("s", "p", "o").distinct())
     known = rows.filter(rows["s"].notnull() & rows["p"].notnull() & ~rows["other"])
-    texts = known.filter(known["o"].isnull()).select("s", "p", "object", "object_label")
-    values = _literals(engine, texts if literals else texts.limit(0))
+    spoken = coded.filter(item & coded["o"].isnull() & ~coded["other"])
+    values = _literals(engine, spoken.drop("o", "other") if literals else spoken.limit(0))
     entities = _entities(engine, edges, known, counts)
     told = engine.numbers(
         entities.aggregate(entities=entities.count(), labelled=entities["label"].count())
@@ -257,7 +263,7 @@ def _entities(engine: Engine, edges: Table, known: Table, counts: dict[str, int]
     names = told.select(id="s", label="subject_label").union(
         objects.select(id="o", label="object_label")
     )
-    names = names.filter(names["label"].notnull())
+    names = names.filter(names["label"].notnull()).distinct()
     names = names.mutate(label=stripped(names["label"])).filter(lambda t: t["label"] != "")
     smallest = names.group_by("id").aggregate(label=names["label"].min())
     named = engine.keep(smallest.mutate(unusable=smallest["label"].re_search(UNUSABLE)))
@@ -273,7 +279,6 @@ def _entities(engine: Engine, edges: Table, known: Table, counts: dict[str, int]
 
 def _literals(engine: Engine, texts: Table) -> Table:
     """LITERAL_EDGES; the text of a value is its most frequent label, else the date in words."""
-    texts = engine.keep(texts)
     spoken = texts.filter(texts["object_label"].notnull())
     spoken = spoken.filter(stripped(spoken["object_label"]) != "")
     often = counted(spoken, ["object", "object_label"])

@@ -76,6 +76,7 @@ COVERAGE = _contract(
     other=pl.Int64,
     deprecated=pl.Int64,
 )
+COVERAGE = replace(COVERAGE, may_be_empty=True)  # DBpedia's dumps are not asked by relation
 
 #: A fact: one distinct best-rank statement.
 FACTS = _contract(

@@ -9,7 +9,7 @@ from kgprobe.sources import missing
 def test_relations_that_did_not_come_whole_are_told_with_the_command(tmp_path):
     assert missing.told(tmp_path) == []
     ways = [("P36", "pulled", ""), ("P17", "left out", "12,800,000 rows by the count query; at "
-            "most 1,000,000"), ("P31", "sitelinks", "too many")]  # fmt: skip
+            "most 1,000,000"), ("P31", "sitelinks", "too many"), ("P27", "read", "from a dump")]  # fmt: skip
     nothing = dict.fromkeys("item unknown no_value literal other deprecated".split())
     rows = [{"relation": r, "way": w, "rows": 0, "reason": t, **nothing} for r, w, t in ways]
     path = tmp_path / "sources/wikidata/coverage.parquet"
@@ -22,3 +22,11 @@ def test_relations_that_did_not_come_whole_are_told_with_the_command(tmp_path):
     assert "sources.wikidata.dump" in told
     assert "came in another way (sitelinks): P31" in told
     assert "P36" not in told
+    assert "P27" not in told, "from a dump it came whole"
+
+
+def test_what_is_not_asked_by_relation_lacks_none(tmp_path):
+    path = tmp_path / "sources/dbpedia_dump/coverage.parquet"
+    path.parent.mkdir(parents=True)
+    schema.write(pl.DataFrame(schema=dict(schema.COVERAGE.columns)), schema.COVERAGE, path)
+    assert missing.told(tmp_path) == []

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 from kgprobe import schema
@@ -17,10 +16,8 @@ with job(snakemake) as run:
     wanted, languages = chosen["relations"] or named, run.params.languages
     found = facts.read(files, chosen["form"], wanted, folder, languages, threads=run.threads)
     told = run.provenance()
-    # of DBpedia's there is none
-    coverage = replace(schema.COVERAGE, may_be_empty=True)
     schema.write(found.statements, schema.STATEMENTS, run.output.facts, told)
-    schema.write(found.coverage, coverage, run.output.coverage, told)
+    schema.write(found.coverage, schema.COVERAGE, run.output.coverage, told)
     schema.write(found.unread, facts.UNREAD, run.output.unread, told)
     with schema.atomic(run.output.aliases) as temporary:
         found.aliases.sink_parquet(temporary)

@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.contracts import WHOLE
 
 FEW = 5
 
@@ -13,7 +14,7 @@ def told(results: str | Path) -> list[str]:
     """Lines on the relations of a run's folder that did not come whole; none where all did."""
     lines = []
     for path in sorted(Path(results).glob("sources/*/coverage.parquet")):
-        coverage = schema.read(path, schema.COVERAGE).filter(pl.col("way") != "pulled")
+        coverage = schema.read(path, schema.COVERAGE).filter(~pl.col("way").is_in(WHOLE))
         for (way,), rows in sorted(coverage.group_by("way")):
             named = ", ".join(rows["relation"].head(FEW)) + (" ..." if rows.height > FEW else "")
             came = "are missing" if way == "left out" else f"came in another way ({way})"

@@ -8,8 +8,12 @@ from kgprobe.sources import missing
 
 def test_relations_that_did_not_come_whole_are_told_with_the_command(tmp_path):
     assert missing.told(tmp_path) == []
-    ways = [("P36", "pulled", ""), ("P17", "left out", "12,800,000 rows by the count query; at "
-            "most 1,000,000"), ("P31", "sitelinks", "too many"), ("P27", "read", "from a dump")]  # fmt: skip
+    ways = [
+        ("P36", "pulled", ""),
+        ("P17", "left out", "12,800,000 rows by the count query; at most 1,000,000"),
+        ("P31", "sitelinks", "too many"),
+        ("P27", "read", "from a dump"),
+    ]
     nothing = dict.fromkeys("item unknown no_value literal other deprecated".split())
     rows = [{"relation": r, "way": w, "rows": 0, "reason": t, **nothing} for r, w, t in ways]
     path = tmp_path / "sources/wikidata/coverage.parquet"

@@ -20,7 +20,7 @@ FIXED = ("url", "archives", "endpoint", "access", "snapshot", "statements", "lar
 
 
 def graph(folder, *configs):
-    """(rules, arrows) of the plan, run in an empty folder; of models there is a rule each a stage."""
+    """(rules, arrows) of the plan, run in an empty folder; a model has a rule a stage."""
     for name in models.MADE:  # a plan wants their folders to be there
         (folder / "data/replay/models" / name).mkdir(parents=True)
     arguments = ["--cores", "1", "--directory", str(folder), "--rulegraph"]

@@ -52,7 +52,14 @@ def test_the_full_rebuild_resolves_without_a_network(tmp_path):
         },
     )
     assert result.returncode == 0, result.stdout
-    for rule in ("pull_facts", "construct_bear", "load_bear", "probes_gpt2", "train_control", "report"):
+    for rule in (
+        "pull_facts",
+        "construct_bear",
+        "load_bear",
+        "probes_gpt2",
+        "train_control",
+        "report",
+    ):
         assert f"\n{rule} " in result.stdout, f"{rule} is missing from the full rebuild"
 
 

@@ -138,7 +138,9 @@ def job(snakemake: Any) -> Iterator[Run]:
     except KeyboardInterrupt:
         log.error("interrupted")
         raise
-    except Exception as error:  # the one place that catches everything: it reports and stops
+    except (
+        Exception
+    ) as error:  # with `part`, the place that catches everything: it reports and stops
         log.error("%s", "".join(traceback.format_exception(error)))
         print(_screen(run, error, path), file=sys.stderr)
         raise SystemExit(1) from None

@@ -125,8 +125,8 @@ def asked_with(row):
         return files, told | {"training": getattr(auto.trained, row["prompt"])}
     if method == "predict":
         files |= {
-            "found": found_prompts(own),
-            "other": other_prompts(own),
+            "found": found_prompts(own) or "",
+            "other": other_prompts(own) or "",
             "wordings": prompt_wordings(own),
         }
         told |= {

@@ -63,6 +63,8 @@ for (stage, model), asked in stages().items():
             gpu=accelerators(SimpleNamespace(model=model)),
             api=int(MODELS[model]["kind"] == "api"),
             mem_mb=memory_of(asked, model),
+            # minutes on a cluster; what is finished until then is kept
+            runtime=720,
         params:
             code=codes("ask", asked),
             model=of_model(SimpleNamespace(model=model)),

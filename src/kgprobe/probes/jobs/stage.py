@@ -24,7 +24,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.job import Run, log
+from kgprobe.job import Run, log, versions
 from kgprobe.probes.jobs.fill import answerer
 from kgprobe.probes.jobs.kept import Group, Kept, content, digest, merged, rows
 from kgprobe.probes.models import device
@@ -143,8 +143,8 @@ def identity(spec: ModelSpec, api: Api) -> dict[str, Any]:
     row = {name: value for name, value in asdict(spec).items() if name != "made"}
     if spec.kind == "api":
         return {**row, "url": os.environ.get(api.url_variable, "")}
-    versions = {name: importlib.import_module(name).__version__ for name in LIBRARIES}
-    return {**row, **outline(spec).record, "device": device.ready().type, "versions": versions}
+    libraries = {name: version for name, version in versions().items() if name in LIBRARIES}
+    return {**row, **outline(spec).record, "device": device.ready().type, "versions": libraries}
 
 
 def answer(run: Run, part: Part, kept: Kept, code: str) -> None:
@@ -160,19 +160,22 @@ def answer(run: Run, part: Part, kept: Kept, code: str) -> None:
         try:
             asked = replace(part, work=kept.work, only=None if is_all else some)
             frames, record = method.answers(asked, made)
-            # what was spent differs from run to run
-            run.note(api=record.pop("api", None))
+            if "api" in record:  # what was spent differs from run to run
+                run.note(api=record.pop("api"))
             for name, frame in frames.items():
                 frame.write_parquet(made / f"{name}.parquet")
             groups.append(kept.keep(missing, made, record))
         finally:
             shutil.rmtree(made, ignore_errors=True)
+    record = merged(group.record for group in groups)
+    if None in method.OUTPUT.values():  # a folder has no metadata
+        run.note(**{f"{part.benchmark}, prompt {part.prompt}": record})
     told = run.provenance(
         [*part.paths(), *run.input.get("weights", [])],
         wildcards={"benchmark": part.benchmark, "prompt": part.prompt, "model": part.spec.model},
         method=part.method,
         code=code,
-        model=merged(group.record for group in groups),
+        model=record,
     )
     for name, contract in method.OUTPUT.items():
         if contract is None:

@@ -230,7 +230,7 @@ def read_prompts(folder: Path, known: Prepared) -> dict[Path, soft.SoftPrompt]:
     """The prompt files of a folder, all of them for this model; else PromptError names all."""
     paths = sorted(folder.glob("*.safetensors"))
     if not paths:
-        raise soft.PromptError(f"{folder}: no soft prompts; the rule train_soft makes them")
+        raise soft.PromptError(f"{folder}: no soft prompts; the rule prompts_<model> makes them")
     found, problems = {}, []
     for path in paths:
         try:

@@ -74,6 +74,16 @@ class Run:
             **extra,
         }
 
+    @contextlib.contextmanager
+    def parts(self) -> Iterator["Parts"]:
+        """Parts of a job of which one that fails keeps no other from being done.
+
+        Raises PartsError at the end, with all that failed.
+        """
+        parts = Parts()
+        yield parts
+        parts.check()
+
     def note(self, **values: object) -> None:
         """Add values that may differ between runs (rates, waits, memory) to the job's record."""
         self.notes.update(values)
@@ -86,6 +96,43 @@ class Run:
         if self._hashes is None:
             self._hashes = {short(str(f)): _identity(Path(str(f))) for f in self.input}
         return self._hashes
+
+
+class PartsError(RuntimeError):
+    """Parts of a job failed; the message names each and its cause."""
+
+
+class Parts:
+    """What became of the parts of a job: how many were begun, and (cause, names) of the failed."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.failed: dict[str, list[str]] = {}
+
+    @contextlib.contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """A line in the log when a part begins and one when it ends; an error is kept for later."""
+        self.begun += 1
+        clock = time.perf_counter()
+        log.info("%s: begins", name)
+        try:
+            yield
+        except Exception as error:  # told by `check`, when the others are done
+            log.error("%s", "".join(traceback.format_exception(error)))
+            cause = f"{type(error).__name__}: {error}"
+            self.failed.setdefault(cause, []).append(name)
+        else:
+            log.info("%s: done in %.1f s", name, time.perf_counter() - clock)
+
+    def check(self) -> None:
+        """Raise PartsError where a part failed; a cause that several share is told once."""
+        if self.failed:
+            count = sum(map(len, self.failed.values()))
+            told = [f"{'; '.join(names)}: {cause}" for cause, names in self.failed.items()]
+            raise PartsError(
+                f"{count} of {self.begun} parts failed; what the others answered is kept\n"
+                + "\n".join(told)
+            )
 
 
 @contextlib.contextmanager
@@ -101,7 +148,9 @@ def job(snakemake: Any) -> Iterator[Run]:
     except KeyboardInterrupt:
         log.error("interrupted")
         raise
-    except Exception as error:  # the one place that catches everything: it reports and stops
+    except (
+        Exception
+    ) as error:  # with `part`, the place that catches everything: it reports and stops
         log.error("%s", "".join(traceback.format_exception(error)))
         print(_screen(run, error, path), file=sys.stderr)
         raise SystemExit(1) from None

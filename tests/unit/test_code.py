@@ -162,10 +162,17 @@ def rules() -> Iterator[tuple[str, str]]:
             yield (own[1] if own else f"{name} {number}"), block
 
 
+METHODS = sorted(
+    f"probes/jobs/methods/{path.stem}"
+    for path in (PACKAGE / "probes/jobs/methods").glob("[a-z]*.py")
+)
+
+
 def calls() -> list[tuple[str, ...]]:
     """(script, what is passed beside it) wherever a rule calls `code`, wildcards filled in."""
     texts = {call for _, text in rules() for call in re.findall(r"\bcode=code(\([^)]*\))", text)}
-    found = []
+    # one rule a model and stage: its parts name the methods
+    found: list[tuple[str, ...]] = [("ask", name) for name in METHODS]
     for text in sorted(texts):
         script, *dynamic = ast.literal_eval(f"({text[1:-1]},)")
         wild = "{attribute}" in text
@@ -181,7 +188,7 @@ CALLS = calls()
 @pytest.mark.parametrize(("name", "text"), rules(), ids=lambda value: value.split("\n")[0])
 def test_every_rule_has_the_hash_of_its_own_script(name, text):
     (script,) = re.findall(r'script:\s+"\.\./scripts/(\w+)\.py"', text)
-    assert re.findall(r'^ +code=code\("(\w+)"', text, flags=re.MULTILINE) == [script], name
+    assert re.findall(r'^ +code=codes?\("(\w+)"', text, flags=re.MULTILINE) == [script], name
     assert "shell:" not in text
     assert "run:" not in text
 
@@ -288,7 +295,7 @@ def test_modules_are_imported_by_name_where_the_rules_know_of_it():
     }
     # a worker imports the module of the function that it is given: its caller's, see score.py; the
     # plan of a run starts itself again, and no rule can import it
-    assert found == {"build_attribute.py", "workers.py", "jobs.py"}
+    assert found == {"build_attribute.py", "stage.py", "workers.py", "jobs.py"}
     sources = [*PACKAGE.rglob("*.py"), *SCRIPTS.glob("*.py")]
     assert {p.parent.name for p in sources if "kgprobe.plan" in p.read_text()} == {"plan"}
     users = [p for p in PACKAGE.rglob("*.py") if re.search(r"import .*\bworkers\b", p.read_text())]
@@ -300,7 +307,7 @@ def test_modules_are_imported_by_name_where_the_rules_know_of_it():
 
 #: what others may take from glue: it tells, keeps and names, and gives back what it was given
 TAKEN = {
-    "job": {"Bar", "job", "log", "progress", "sha256", "sole_run", "versions"},
+    "job": {"Bar", "Run", "job", "log", "progress", "sha256", "sole_run", "versions"},
     "files": {"atomic"},
 }
 #: of the settings: their types, the names of their sections, what makes them of the values that a

@@ -31,8 +31,10 @@ def job(rule: str, log: str = "scores", to_do: bool = True, **wildcards: str) ->
     return Job(rule, wildcards, inputs, outputs, f"logs/x/{log}/y.log", 8000, 0, to_do)
 
 
-def score(model: str, **more: bool) -> Job:
-    return job("score", benchmark="bear_released", model=model, **more)
+def score(model: str, benchmark: str = "bear_released", more: tuple[str, ...] = ()) -> Job:
+    path = f"results/x/scores/{benchmark}/templates/sentence/{model}.parquet"
+    made = (path, *(f"results/x/{name}" for name in more))
+    return Job(f"probes_{model}", {}, (), made, f"logs/x/probes/{model}.log", 8000, 0)
 
 
 def never(_):
@@ -42,8 +44,8 @@ def never(_):
 TABLE = (
     "rule\tof\tkind\tcpu_s\tdownload_mb\tdisk_mb\trequests\tpositions_m\tbasis\twhere\n"
     "pull\t*\t*\t7200\t1000\t2000\t30\t0\tmeasured\tx\n"
-    "score\tbear_*\tcausal\t3600\t0\t500\t0\t2\testimated\tx\n"
-    "score\t*\t*\t60\t0\t1\t0\t1\testimated\tx\n"
+    "probes_*\tscores/bear_*\tcausal\t3600\t0\t500\t0\t2\testimated\tx\n"
+    "probes_*\t*\t*\t60\t0\t1\t0\t1\testimated\tx\n"
 )
 RATES = (
     "device\tdtype\ttflops\tbasis\twhere\n"
@@ -65,9 +67,9 @@ def test_sums_by_hand(known):
         job("pull", log="sources", source="wikidata"),
         job("pull", log="sources", to_do=False, source="dbpedia"),
         score("small"),
-        job("score", benchmark="world_lite", model="own"),
+        score("own", "world_lite"),
         score("big"),
-        job("score", benchmark="bear_lite", model="big"),
+        score("big", "bear_lite"),
     ]
     plan = table.add(asked, MODELS, known, never)
     sources, models, probes = (plan.stages[name] for name in ("sources", "models", "probes"))
@@ -139,9 +141,19 @@ def test_the_kind_of_a_model_counts():
     assert masked.positions_m == 98.6
 
 
+def test_every_file_of_a_model_s_rule_is_priced_and_one_unknown_leaves_all_without(known):
+    both = known.of(score("x", more=("ranks/onto_world/templates/x.parquet",)), "causal")
+    assert (both.cpu_s, both.disk_mb, both.positions_m) == (3660, 501, 3)
+    assert both.basis == "estimated"
+    assert COSTS.of(score("x", more=("fills/a/templates/x.golds.parquet",)), "causal") == COSTS.of(
+        score("x"), "causal"
+    )
+    assert COSTS.of(score("x", more=("unknown/x.parquet",)), "causal") is None
+
+
 def test_a_model_s_rule_names_it():
-    assert costs.model_of(job("fill_gpt2-medium")) == "gpt2-medium"
-    assert costs.model_of(job("score", model="m")) == "m"
+    assert costs.model_of(job("probes_gpt2-medium")) == "gpt2-medium"
+    assert costs.model_of(job("prompts_a_b")) == "a_b"
     assert costs.model_of(job("report", log="tables")) == ""
 
 

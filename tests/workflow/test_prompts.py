@@ -15,6 +15,7 @@ HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
 ROW = "autoprompt\tauto_world\t{}\tpredict\tcontrol-masked\n"
 TARGET = "results/embedded/outcomes/auto_world/searched/control-masked.parquet"
 MADE = ("results/embedded/prompts/searched", "results/embedded/outcomes")
+KEPT = "data/answers"
 #: long enough to be killed in the middle of it
 ITERATIONS = 150
 
@@ -39,7 +40,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def test_a_killed_search_ends_with_the_prompt_of_an_undisturbed_one(finished):
     expected = finished.hashes(*MADE)
     assert any(name.endswith("control-masked/P17.json") for name in expected)
-    for folder in MADE:
+    for folder in (*MADE, KEPT):
         shutil.rmtree(finished.folder / folder)
     process = subprocess.Popen(
         finished.command("--", TARGET, cores=1),
@@ -49,9 +50,9 @@ def test_a_killed_search_ends_with_the_prompt_of_an_undisturbed_one(finished):
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    states = finished.folder / "results/embedded/shards/prompts/searched/auto_world/control-masked"
+    kept = finished.folder / KEPT
     until = time.monotonic() + 300
-    while not list(states.rglob("P31.state.json")):  # the second relation has begun
+    while not list(kept.rglob("P31.state.json")):  # the second relation has begun
         assert time.monotonic() < until, "the search did not come to its second relation"
         assert process.poll() is None, "the search ended before it could be killed"
         time.sleep(0.02)
@@ -60,10 +61,10 @@ def test_a_killed_search_ends_with_the_prompt_of_an_undisturbed_one(finished):
     assert not (finished.folder / TARGET).exists()
     result = finished.run("--", TARGET, cores=2)
     assert result.returncode == 0, result.stdout[-4000:]
-    log = finished.folder / "logs/embedded/prompts/searched/auto_world/control-masked.log"
+    log = finished.folder / "logs/embedded/prompts/control-masked.log"
     assert "search goes on" in log.read_text()
     assert finished.hashes(*MADE) == expected
-    assert not states.exists(), "finished searches leave no states"
+    assert not list(kept.rglob("*.state.json")), "finished searches leave no states"
 
 
 def test_the_evaluate_command_gives_the_score_in_the_prompt_s_file(finished):

@@ -10,7 +10,7 @@ import pytest
 from tests.workflow.project import ROOT, Project
 
 CONFIG = ["config/embedded.yaml"]
-TRAINING = ("train_control", "search_prompts", "train_soft")
+TRAINING = ("train_control", "prompts_")
 
 
 def plan(made: Project) -> dict[str, int]:
@@ -64,7 +64,7 @@ def test_a_wording_of_the_attributes_reruns_few_jobs_and_trains_nothing(finished
     jobs = plan(finished)
     assert "word_prompts" in jobs
     assert "tabulate_attributes" in jobs
-    assert not set(jobs) & {*TRAINING, "build_attribute", "split_taught"}
+    assert not [rule for rule in jobs if rule.startswith((*TRAINING, "build_attribute", "split_t"))]
     assert sum(jobs.values()) <= 25
 
 

@@ -52,7 +52,14 @@ def test_the_full_rebuild_resolves_without_a_network(tmp_path):
         },
     )
     assert result.returncode == 0, result.stdout
-    for rule in ("pull_facts", "construct_bear", "load_bear", "score", "train_control", "report"):
+    for rule in (
+        "pull_facts",
+        "construct_bear",
+        "load_bear",
+        "probes_gpt2",
+        "train_control",
+        "report",
+    ):
         assert f"\n{rule} " in result.stdout, f"{rule} is missing from the full rebuild"
 
 
@@ -159,7 +166,7 @@ def test_a_model_more_is_asked_alone_and_the_tables_are_made_anew(finished, monk
     models.write_text(before[0] + row)
     sheet.write_text(before[1] + "bear\tworld_lite\ttemplates\tsentence\tmine\n")
     try:
-        assert rerun(finished, ROOT / "src/kgprobe", monkeypatch) == {"score", *TABLES}
+        assert rerun(finished, ROOT / "src/kgprobe", monkeypatch) == {"probes_mine", *TABLES}
     finally:
         models.write_text(before[0])
         sheet.write_text(before[1])
@@ -171,14 +178,14 @@ def test_what_a_run_leaves_behind(finished):
     rows = [dict(zip(header, line.split("\t"), strict=True)) for line in manifest[1:]]
     made = {row["output"]: row for row in rows}
     scores = made["results/embedded/scores/world_lite/templates/sentence/control-causal.parquet"]
-    assert scores["rule"] == "score"
+    assert scores["rule"] == "probes_control-causal"
     assert float(scores["wall_seconds"]) > 0
     assert "torch=" in scores["versions"]
     assert not list((finished.folder / "results").rglob("*.part"))
     page = (finished.folder / "results/embedded/report/index.html").read_text()
     assert "control-causal" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
-    log = finished.folder / "logs/embedded/scores/world_lite/templates/sentence/control-causal.log"
+    log = finished.folder / "logs/embedded/probes/control-causal.log"
     assert "sentence/s" in log.read_text()
 
 
@@ -187,7 +194,8 @@ def unscored(finished: Project, folder: Path) -> Project:
     shutil.copytree(finished.folder, folder, symlinks=True, dirs_exist_ok=True)
     for name in ("scores", "tables", "report"):
         shutil.rmtree(folder / "results/embedded" / name)
-    shutil.rmtree(folder / "logs/embedded/scores")
+    shutil.rmtree(folder / "logs/embedded/probes")
+    shutil.rmtree(folder / "data/answers")
     return Project.again(folder)
 
 
@@ -202,7 +210,7 @@ def test_killed_while_scoring_it_goes_on_with_the_same_result(finished, tmp_path
         start_new_session=True,
     )
     scores = broken.folder / "results/embedded/scores/world_lite/templates/sentence"
-    logs = broken.folder / "logs/embedded/scores/world_lite/templates/sentence"
+    logs = broken.folder / "logs/embedded/probes"
     until = time.monotonic() + 600
     # one model is scored, the next one has begun
     while len(list(scores.glob("*.parquet"))) < 1 or len(list(logs.glob("*.log"))) < 2:

@@ -1,5 +1,6 @@
 # Reads config and sheets, checks every name before anything runs, and answers the questions that
 # several stages ask. No path of a result is built here: each stands in the rule that makes it.
+import json
 import os
 import sys
 from dataclasses import asdict, replace
@@ -162,6 +163,13 @@ def code(script, *dynamic):
     return lambda wildcards: CODE.hash(
         path, *(name.format(**wildcards) for name in dynamic)
     )
+
+
+def codes(script, parts):
+    """A parameter of a rule with parts: the hash of the code of each method, by its name."""
+    methods = sorted({part["method"] for part in parts})
+    own = code(script, "probes/jobs/methods/{method}")
+    return lambda wildcards: {name: own({"method": name}) for name in methods}
 
 
 def files(paths):

@@ -36,7 +36,7 @@ def attribute_answers():
 
 def attribute_golds():
     """Ranks of the golds beside every file of fillings."""
-    return [expand(GOLDS, **row)[0] for row in by_method("fill", "attributes")]
+    return [made(row)["golds"] for row in by_method("fill", "attributes")]
 
 
 def of_attributes(kind):

@@ -50,8 +50,9 @@ def onto_sets():
     return list(dict.fromkeys([*(b.removesuffix("_lite") for b in asked), *asked]))
 
 
-def prompted(wildcards):
-    """The folder of soft prompts, for reasoning with soft templates."""
-    if any(s.startswith("soft+") for s in SETTINGS.ontoprobe.soft.schemes):
-        return expand(rules.train_soft.output.prompts, **wildcards)[0]
-    return []
+def prompted(row):
+    """The folder of soft prompts that a row needs; reasoning needs one for soft templates."""
+    is_soft = any(s.startswith("soft+") for s in SETTINGS.ontoprobe.soft.schemes)
+    if row["method"] == "soft" or is_soft:
+        return made(row, "soft_prompts")["prompts"]
+    return ""

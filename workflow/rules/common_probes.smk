@@ -24,14 +24,6 @@ def by_method(method, paper=None):
     return [row for row in probes(paper=paper) if row["method"].split("-")[0] == method]
 
 
-def filled():
-    """model -> (benchmark, prompt) of its rows whose blanks are filled."""
-    found = {}
-    for row in by_method("fill"):
-        found.setdefault(row["model"], []).append((row["benchmark"], row["prompt"]))
-    return found
-
-
 def has_controls():
     """Whether a control model answers questions of the embedded world: then there is calibration."""
     return any(
@@ -39,24 +31,6 @@ def has_controls():
         and MODELS[row["model"]]["source"].startswith("control:")
         for row in by_method("sentence", "bear")
     )
-
-
-def answers_of(row):
-    """The file with what was answered in a row of the sheet; one file may hold several rows."""
-    method = row["method"].split("-")[0]
-    if method == "predict":
-        return outcomes_of(row)
-    if method in ("low_data", "grid"):
-        return sweep_of(row)
-    made = {
-        "sentence": rules.score.output.scores,
-        "fill": FILLS,
-        "choice": rules.choose.output.chosen,
-        "cloze": rules.rank.output.ranks,
-        "soft": rules.rank_soft.output.ranks,
-        "reason": rules.reason.output.ranks,
-    }
-    return expand(made[method], **row)[0]
 
 
 def score_files():

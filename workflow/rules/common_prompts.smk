@@ -12,7 +12,7 @@ def prompt_sweep(wildcards):
     """The settings of a sweep on this benchmark and model."""
     own = asdict(SETTINGS.autoprompt)
     return prompt_settings.sweep(
-        own, wildcards.sweep, wildcards.benchmark, wildcards.model
+        own, wildcards.method, wildcards.benchmark, wildcards.model
     )
 
 
@@ -24,15 +24,9 @@ def sentence_settings(wildcards):
     return asdict(replace(own, perturbed=perturbed))
 
 
-def outcomes_of(row):
-    """The file with the outcomes of a row of the sheet."""
-    family = prompt_settings.family(row["prompt"])
-    return f"<results>/outcomes/{row['benchmark']}/{family}/{row['model']}.parquet"
-
-
 def predicted():
     """The file with the outcomes of every row that predicts; one file may hold several rows."""
-    return [outcomes_of(row) for row in by_method("predict", "autoprompt")]
+    return [answers_of(row) for row in by_method("predict", "autoprompt")]
 
 
 def written_prompts(wildcards):
@@ -84,11 +78,6 @@ def searched_folders():
 def sweep_rows():
     """Rows of the sheet that sweep over settings."""
     return [*by_method("low_data", "autoprompt"), *by_method("grid", "autoprompt")]
-
-
-def sweep_of(row):
-    """The file of a sweep."""
-    return f"<results>/sweeps/{row['method']}/{row['benchmark']}/{row['prompt']}/{row['model']}.parquet"
 
 
 def pulls_facts():

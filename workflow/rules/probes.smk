@@ -1,9 +1,7 @@
-# probes: what models answer.
+# probes: prompts that are searched or trained with a model, and what models answer.
 # Needs results/benchmarks/{benchmark}/, results/models/ and config/models.tsv; makes
-# results/{scores,fills,choices,ranks}/{benchmark}/ and results/prompts/soft/.
+# results/{scores,fills,choices,ranks,outcomes,sweeps,prompts}/.
 
-FILLS = "<results>/fills/{benchmark}/{prompt}/{model}.parquet"
-GOLDS = "<results>/fills/{benchmark}/{prompt}/{model}.golds.parquet"
 #: columns of models.tsv that a score depends on
 OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]
 
@@ -40,204 +38,38 @@ rule word_prompts:
         "../scripts/word_prompts.py"
 
 
-rule score:
-    input:
-        questions="<results>/benchmarks/{benchmark}/items.parquet",
-        candidates="<results>/benchmarks/{benchmark}/candidates.parquet",
-        prompts="<results>/benchmarks/{benchmark}/prompts.parquet",
-        weights=weights,
-    output:
-        scores="<results>/scores/{benchmark}/{prompt}/{method}/{model}.parquet",
-    log:
-        "<logs>/scores/{benchmark}/{prompt}/{method}/{model}.log",
-    benchmark:
-        "<logs>/scores/{benchmark}/{prompt}/{method}/{model}.jsonl"
-    priority: THIRD
-    # a process a thread, and a device a process where there are several: `--set-threads score=4`.
-    # Each works with one thread, so that the last bits do not depend on the number of cores
-    threads: 1
-    resources:
-        gpu=accelerators,
-        mem_mb=memory(exact=True),
-    params:
-        code=code("score"),
-        # finished parts, taken up by the run that follows a stop
-        shards=f"{RESULTS}/shards/{{benchmark}}/{{prompt}}/{{method}}/{{model}}",
-        model=of_model,
-    script:
-        "../scripts/score.py"
-
-
-# one job a model: loading it takes longer than asking one benchmark
-for model, asked in filled().items():
+# one job a model and stage: loading it takes longer than most of what it is asked
+for (stage, model), asked in stages().items():
     place = weights(SimpleNamespace(model=model))
 
     rule:
         name:
-            f"fill_{model}"
+            f"{stage}_{model}"
         input:
-            questions=expand(
-                "<results>/benchmarks/{benchmark}/items.parquet",
-                benchmark=[b for b, _ in asked],
-            ),
-            candidates=expand(
-                "<results>/benchmarks/{benchmark}/candidates.parquet",
-                benchmark=[b for b, _ in asked],
-            ),
-            prompts=expand(
-                "<results>/benchmarks/{benchmark}/prompts.parquet",
-                benchmark=[b for b, _ in asked],
-            ),
+            asked=paths_of(asked, "input"),
             weights=[place] if place else [],
         output:
-            fills=[FILLS.format(benchmark=b, prompt=p, model=model) for b, p in asked],
-            golds=[GOLDS.format(benchmark=b, prompt=p, model=model) for b, p in asked],
+            paths_of(asked, "output"),
         log:
-            f"<logs>/fills/{model}.log",
+            f"<logs>/{stage}/{model}.log",
         benchmark:
-            f"<logs>/fills/{model}.jsonl"
+            f"<logs>/{stage}/{model}.jsonl"
         priority: THIRD
+        # whole sentences: a process a thread, and a device a process where there are several
+        # (`--set-threads probes_gpt2=4`). All else and each process work with one thread, so that
+        # the last bits do not depend on the number of cores
         threads: 1
         resources:
             gpu=accelerators(SimpleNamespace(model=model)),
             api=int(MODELS[model]["kind"] == "api"),
-            mem_mb=memory()(SimpleNamespace(model=model)),
+            mem_mb=memory_of(asked, model),
+            # minutes on a cluster; what is finished until then is kept
+            runtime=720,
         params:
-            code=code("fill"),
-            # finished benchmarks, taken up by the run that follows a stop
-            shards=f"{RESULTS}/shards/fills/{model}",
-            asked=asked,
+            code=codes("ask", asked),
             model=of_model(SimpleNamespace(model=model)),
-            settings=asdict(SETTINGS.fill),
-            few=[
-                few_prompts(SimpleNamespace(model=model, benchmark=b))
-                for b, _ in asked
-            ],
-            seed=SETTINGS.seed,
+            asked=plain(asked),
+            # answers by content; runs share them, and what a stop leaves is taken up
+            kept=f"{SETTINGS.data}/answers",
         script:
-            "../scripts/fill.py"
-
-
-rule choose:
-    input:
-        questions="<results>/benchmarks/{benchmark}/choices.parquet",
-        weights=weights,
-    output:
-        chosen="<results>/choices/{benchmark}/{prompt}/{model}.parquet",
-    log:
-        "<logs>/choices/{benchmark}/{prompt}/{model}.log",
-    benchmark:
-        "<logs>/choices/{benchmark}/{prompt}/{model}.jsonl"
-    threads: 1
-    resources:
-        gpu=accelerators,
-        api=lambda w: int(MODELS[w.model]["kind"] == "api"),
-        mem_mb=memory(),
-    params:
-        code=code("choose"),
-        model=of_model,
-        ways=SETTINGS.choice.ways,
-    script:
-        "../scripts/choose.py"
-
-
-rule rank:
-    input:
-        questions="<results>/benchmarks/{benchmark}/items.parquet",
-        candidates="<results>/benchmarks/{benchmark}/candidates.parquet",
-        prompts="<results>/benchmarks/{benchmark}/prompts.parquet",
-        weights=weights,
-    output:
-        ranks="<results>/ranks/{benchmark}/templates/{model}.parquet",
-        top="<results>/ranks/{benchmark}/templates/{model}.top.parquet",
-    log:
-        "<logs>/ranks/{benchmark}/templates/{model}.log",
-    benchmark:
-        "<logs>/ranks/{benchmark}/templates/{model}.jsonl"
-    threads: 1
-    resources:
-        gpu=accelerators,
-        mem_mb=memory(),
-    params:
-        code=code("rank"),
-        model=of_model,
-        switches=switches("candidate_space", "unknown_candidates"),
-    script:
-        "../scripts/rank.py"
-
-
-rule train_soft:
-    input:
-        questions="<results>/benchmarks/{benchmark}/items.parquet",
-        candidates="<results>/benchmarks/{benchmark}/candidates.parquet",
-        weights=weights,
-    output:
-        prompts=directory("<results>/prompts/soft/{benchmark}/{model}"),
-    log:
-        "<logs>/prompts/soft/{benchmark}/{model}.log",
-    benchmark:
-        "<logs>/prompts/soft/{benchmark}/{model}.jsonl"
-    # one thread on a CPU, so that the vectors do not depend on the number of cores
-    threads: 1
-    resources:
-        gpu=accelerators,
-        mem_mb=memory(),
-    params:
-        code=code("train_soft"),
-        model=of_model,
-        switches=switches(),
-        settings=asdict(SETTINGS.ontoprobe.soft),
-    script:
-        "../scripts/train_soft.py"
-
-
-rule rank_soft:
-    input:
-        questions="<results>/benchmarks/{benchmark}/items.parquet",
-        candidates="<results>/benchmarks/{benchmark}/candidates.parquet",
-        prompts=rules.train_soft.output.prompts,
-        weights=weights,
-    output:
-        ranks="<results>/ranks/{benchmark}/soft/{model}.parquet",
-        curves="<results>/ranks/{benchmark}/soft/{model}.curves.parquet",
-    log:
-        "<logs>/ranks/{benchmark}/soft/{model}.log",
-    benchmark:
-        "<logs>/ranks/{benchmark}/soft/{model}.jsonl"
-    threads: 1
-    resources:
-        gpu=accelerators,
-        mem_mb=memory(),
-    params:
-        code=code("rank_soft"),
-        model=of_model,
-        switches=switches(),
-        rows=SETTINGS.ontoprobe.soft.rows,
-    script:
-        "../scripts/rank_soft.py"
-
-
-rule reason:
-    input:
-        questions="<results>/benchmarks/{benchmark}/reasoning.parquet",
-        candidates="<results>/benchmarks/{benchmark}/candidates.parquet",
-        prompts=prompted,
-        weights=weights,
-    output:
-        ranks="<results>/ranks/{benchmark}/reason/{model}.parquet",
-        premises="<results>/ranks/{benchmark}/reason/{model}.premise.parquet",
-    log:
-        "<logs>/ranks/{benchmark}/reason/{model}.log",
-    benchmark:
-        "<logs>/ranks/{benchmark}/reason/{model}.jsonl"
-    threads: 1
-    resources:
-        gpu=accelerators,
-        mem_mb=memory(),
-    params:
-        code=code("reason"),
-        model=of_model,
-        switches=switches(),
-        settings=asdict(SETTINGS.ontoprobe.soft),
-    script:
-        "../scripts/reason.py"
+            "../scripts/ask.py"

@@ -214,19 +214,9 @@ rule chapter_attributes:
 rule tabulate_ontoprobe:
     input:
         answers=onto_answers(),
-        top=[
-            f"<results>/ranks/{row['benchmark']}/templates/{row['model']}.top.parquet"
-            for row in onto_rows()
-            if row["method"] == "cloze"
-        ],
-        reasoned=[
-            f"<results>/ranks/{row['benchmark']}/reason/{row['model']}.parquet"
-            for row in by_method("reason", "ontoprobe")
-        ],
-        premises=[
-            f"<results>/ranks/{row['benchmark']}/reason/{row['model']}.premise.parquet"
-            for row in by_method("reason", "ontoprobe")
-        ],
+        top=[made(row)["top"] for row in onto_rows() if row["method"] == "cloze"],
+        reasoned=[made(row)["ranks"] for row in by_method("reason", "ontoprobe")],
+        premises=[made(row)["premises"] for row in by_method("reason", "ontoprobe")],
         questions=[f"<results>/benchmarks/{b}/items.parquet" for b in onto_sets()],
         candidates=[f"<results>/benchmarks/{b}/candidates.parquet" for b in onto_sets()],
         prompts=[f"<results>/benchmarks/{b}/prompts.parquet" for b in onto_sets()],

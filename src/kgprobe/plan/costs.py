@@ -10,6 +10,7 @@ some twenty tokens adds less than a tenth. Rates stand in resources/rates.tsv. E
 import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import reduce
 from pathlib import Path
 from typing import Literal
 
@@ -22,8 +23,8 @@ STORED = {
     "facebook/opt": 2, "meta-llama/": 2, "mistralai/": 2, "google/gemma": 2, "microsoft/phi": 2,
     "HuggingFaceTB/SmolLM2": 2,
 }  # fmt: skip
-#: rules of which there is one for every model
-FILL = "fill_"
+#: rules of which there is one for every model: each of their files is priced by its path
+ASKED = ("prompts_", "probes_")
 #: what an RDF file ends in: a pull that reads one asks no public endpoint
 RDF = (".nt", ".nt.gz", ".nt.bz2", ".ttl", ".ttl.gz", ".rdf", ".owl", ".owl.gz")
 
@@ -40,21 +41,30 @@ class Cost:
     positions_m: float = 0
     basis: Basis = "measured"
 
+    def __add__(self, other: "Cost") -> "Cost":
+        """Both together; estimated where one of them is."""
+        basis: Basis = "estimated" if "estimated" in (self.basis, other.basis) else "measured"
+        numbers = [f.name for f in fields(Cost) if f.name != "basis"]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
+        return Cost(**sums, basis=basis)
+
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table: which jobs it fits, and what each of them costs."""
+    """A row of the table: which jobs it fits, and what each of them costs.
+
+    `of` is one of a job's wildcards; of the rules of models it is a file, below the run's folder.
+    """
 
     rule: str
     of: str
     kind: str
     cost: Cost
 
-    def fits(self, job: Job, kind: str) -> bool:
-        """Whether this row is about a job whose model is of this kind."""
-        known = [*job.wildcards.values(), ""]
+    def fits(self, rule: str, known: Iterable[str], kind: str) -> bool:
+        """Whether this row is about a rule, something known of its job, and a kind of model."""
         return (
-            fnmatch.fnmatchcase(job.rule, self.rule)
+            fnmatch.fnmatchcase(rule, self.rule)
             and any(fnmatch.fnmatchcase(value, self.of) for value in known)
             and fnmatch.fnmatchcase(kind, self.kind)
         )
@@ -71,10 +81,18 @@ class Costs:
 
     def of(self, job: Job, kind: str) -> Cost | None:
         """What a job costs; None where no row fits."""
-        found = next((row.cost for row in self.rows if row.fits(job, kind)), None)
+        if job.rule.startswith(ASKED):
+            parts = [self._of(job.rule, [_below(path)], kind) for path in job.outputs]
+            known = [cost for cost in parts if cost]
+            return reduce(Cost.__add__, known) if known and len(known) == len(parts) else None
+        found = self._of(job.rule, [*job.wildcards.values(), ""], kind)
         if found and asks_nobody(job):
             return Cost(found.cpu_s, 0, found.disk_mb, 0, 0, found.basis)
         return found
+
+    def _of(self, rule: str, known: Iterable[str], kind: str) -> Cost | None:
+        known = list(known)
+        return next((row.cost for row in self.rows if row.fits(rule, known, kind)), None)
 
     def seconds(self, device: str, dtype: str, positions_m: float, parameters_m: float) -> float:
         """Seconds of `device` (cpu: one core, gpu) that the arithmetic takes."""
@@ -118,9 +136,14 @@ def asks_nobody(job: Job) -> bool:
 
 def model_of(job: Job) -> str:
     """The model that a job asks, or nothing."""
-    if job.rule.startswith(FILL):
-        return job.rule.removeprefix(FILL)
-    return job.wildcards.get("model", "")
+    if job.rule.startswith(ASKED):
+        return job.rule.partition("_")[2]
+    return ""
+
+
+def _below(path: str) -> str:
+    """A path below the folder of its run, results/<run>."""
+    return "/".join(path.split("/")[2:])
 
 
 def weights_gb(row: Mapping[str, str]) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-#: found by a search, each in a job of its own
+#: found by a search
 SEARCHED = (
     "searched",
     "searched_7",
@@ -12,9 +12,9 @@ SEARCHED = (
     "searched_reinitialised",
     "searched_embeddings",
 )
-#: trained, each in a job of its own
+#: trained
 TRAINED = ("linear_probe", "finetuned", "continuous", "relation_lstm")
-#: need no training: one job for all those of a model and benchmark
+#: need no training: one file for all those of a model and benchmark
 WRITTEN = (
     "majority",
     "constant",

@@ -31,18 +31,20 @@ def fill_frame(
     settings: Fill,
     progress: Callable[..., Any],
     workers: int = 1,
+    may_be_empty: bool = False,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """(FILLS, FILL_GOLDS, record) of every item in every template of its relation.
 
-    `workers`: requests at once, of a server. Raises ValueError for relations without template, all
-    of them at once.
+    `workers`: requests at once, of a server. `may_be_empty`: no blank needs to be one that can be
+    asked. Raises ValueError for relations without template, all of them at once.
     """
     asked = blanks(items, candidates, prompts)
     own = {name: value for name, value in asdict(settings).items() if name != "k"}
     bar = progress(total=len(asked), desc="fill", unit="blank")
     found = predict.predict(
-        model, asked, settings.k, predict.Settings(**own, workers=workers), progress=bar.update
-    )
+        model, asked, settings.k, predict.Settings(**own, workers=workers), progress=bar.update,
+        may_be_empty=may_be_empty,
+    )  # fmt: skip
     bar.close()
     return _frame(found.top, FILLS), _frame(found.golds, FILL_GOLDS), found.record
 

@@ -7,7 +7,7 @@ import polars as pl
 
 from kgprobe.probes.jobs.frames import by_hand, labels_of, placed, spelt
 from kgprobe.probes.models import device
-from kgprobe.probes.models.load import Loaded, ModelSpec, load_model, outline
+from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model, outline
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.text.gaps import Question, questions
 from kgprobe.probes.text.spelling import Kept, check_windows, left_out, rankable
@@ -23,6 +23,7 @@ def rank_frame(
     *,
     space: str = "auto",
     unknown: str = "keep",
+    load: Load = load_model,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """RANKS and TOPS of a model in all configurations, and the record of how they were made.
 
@@ -42,7 +43,7 @@ def rank_frame(
     ranked, missing = spelt(by_hand(items), kept)
     asked = _asked(ranked, prompts)
     _check(light, asked, ranked, kept, space)
-    loaded = load_model(spec)
+    loaded = load(spec)
     bar = progress(total=len(asked), desc=spec.model, unit="prompt")
     found = rank.rank(
         loaded, asked, {n: k.labels for n, k in kept.items()}, space=space, progress=bar.update

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kgprobe.probes.jobs import workers
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.models import device
-from kgprobe.probes.models.load import ModelSpec, load_model
+from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.scoring.sentence import recheck, score
 from kgprobe.schema import SCORES
 
@@ -30,14 +30,15 @@ def score_frame(
     folder: Path | None = None,
     processes: int = 1,
     shard: int = score.SHARD,
+    load: Load = load_model,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """SCORES of a model and the record of how they were made.
 
     `method` is `sentence`, or `sentence-<variant>` for another pseudo-log-likelihood. Finished
     shards lie in `folder`; a run that follows a stop takes them up. With several `processes` each
     has a device of its own where there are several, else a thread, and scores its share of the
-    shards: the numbers do not depend on how many there are. Near ties of a model that is not exact
-    are scored again in float32, after everything else.
+    shards: the numbers do not depend on how many there are; this one comes by its model by `load`.
+    Near ties of a model that is not exact are scored again in float32, after everything else.
     """
     name, _, variant = method.partition("-")
     if name != "sentence":
@@ -48,7 +49,7 @@ def score_frame(
     arguments = (spec, asked, variant or score.DEFAULT, folder, shard)
     if processes > 1 and folder is not None:
         workers.run(score_part, arguments, processes, bar.update)
-    found = score_part(*arguments, (0, 1), _nothing if processes > 1 else bar.update)
+    found = score_part(*arguments, (0, 1), _nothing if processes > 1 else bar.update, load)
     bar.close()
     if spec.dtype != recheck.EXACT:
         again = _Exact(dataclasses.replace(spec, dtype=recheck.EXACT), asked, arguments[2])
@@ -68,13 +69,14 @@ def score_part(
     shard: int,
     part: tuple[int, int],
     progress: Callable[[int], object],
+    load: Load = load_model,
 ) -> score.Scores:
     """Every n-th shard from the k-th on, (k, n) being `part`, by a model loaded for it.
 
     On a CPU one thread works, so that the last bits do not depend on the machine's cores.
     """
     device.ready()
-    loaded = load_model(spec)
+    loaded = load(spec)
     return score.score(
         loaded, *asked, variant=variant, progress=progress, folder=folder, shard=shard, part=part
     )

@@ -3,6 +3,7 @@
 import hashlib
 import importlib.metadata
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,10 @@ class Loaded:
     def parameters(self) -> int:
         """Number of parameters, shared ones once."""
         return sum(p.numel() for p in self.model.parameters())
+
+
+#: how a job comes by its model: `load_model`, or what keeps a loaded one for the next who asks
+Load = Callable[[ModelSpec], Loaded]
 
 
 def load_model(spec: ModelSpec, device: str = "") -> Loaded:

@@ -16,7 +16,7 @@ from kgprobe.probes.baselines import majority
 from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
 from kgprobe.probes.models import device
-from kgprobe.probes.models.load import ModelSpec, load_model
+from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompt_settings import WRITTEN
 from kgprobe.probes.prompts.search import controls
@@ -50,9 +50,10 @@ class Answerer:
         published: str = "",
         draws: int = controls.DRAWS,
         seed: int = 0,
+        load: Load = load_model,
     ) -> None:
         device.ready()
-        self.loaded = load_model(spec)
+        self.loaded = load(spec)
         self.predictor = Predictor(self.loaded)
         self.task, self.examples = task, task.asked
         self.found, self.other = Path(found), Path(other)

@@ -22,7 +22,7 @@ from kgprobe.probes import prompt_settings
 from kgprobe.probes.jobs.autoprompt import outcomes as prompted
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
 from kgprobe.probes.models import device
-from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
+from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.models.reinitialised import reinitialised
 from kgprobe.probes.prompts.search import files
@@ -44,10 +44,10 @@ BALANCED = "searched_balanced"
 WORDS = "searched_words"
 
 
-def prepared(spec: ModelSpec, prompt: str, seed: int) -> Loaded:
+def prepared(spec: ModelSpec, prompt: str, seed: int, load: Load = load_model) -> Loaded:
     """The model that a search of this name works on, on one thread where it is on a CPU."""
     device.ready()
-    loaded = load_model(spec)
+    loaded = load(spec)
     what = RANDOM.get(prompt)
     return reinitialised(loaded, what, seed) if what else loaded
 

@@ -11,7 +11,7 @@ from kgprobe.probes.baselines import finetune, linear_probe, optiprompt, relatio
 from kgprobe.probes.baselines.relation_lstm import Settings as ExtractorSettings
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
 from kgprobe.probes.models import device
-from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
+from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.trained import continuous
 from kgprobe.probes.scoring.cloze.words import answerable
@@ -26,7 +26,12 @@ TRAINED = {
 
 
 def answers(
-    prompt: str, spec: ModelSpec, task: Task, own: Mapping[str, Any], seed: int = 0
+    prompt: str,
+    spec: ModelSpec,
+    task: Task,
+    own: Mapping[str, Any],
+    seed: int = 0,
+    load: Load = load_model,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """(OUTCOMES of dev and test, record) of a trained baseline; `own`: its section of the config.
 
@@ -41,7 +46,7 @@ def answers(
     if prompt == "relation_lstm":  # no language model
         return _extractor(task, ExtractorSettings(**{"seed": seed, **settings}))
     device.ready()
-    loaded = load_model(spec)
+    loaded = load(spec)
     if prompt == "continuous":
         return _continuous(loaded, task, continuous.Settings(**{"seed": seed, **settings}))
     made = [

@@ -31,7 +31,7 @@ from kgprobe.probes.jobs.ontoprobe.soft import (
 )
 from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
 from kgprobe.probes.models.batching import budget_for
-from kgprobe.probes.models.load import Loaded, ModelSpec
+from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.vectors import GoldRanks, candidate_tokens, gold_ranks, prompts
 from kgprobe.probes.text.pseudowords import Pseudowords, pseudowords, random_words
@@ -76,6 +76,7 @@ def reason(
     schemes: Sequence[str] = SCHEMES,
     rows: int | None = None,
     progress: Callable[..., Any] = lambda **options: None,
+    load: Load = load_model,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """(REASON_RANKS, PREMISE_RANKS, record); `rows` limits the test rows of every rule.
 
@@ -91,7 +92,7 @@ def reason(
     asked = cases(known.items, rows, known.kept)
     whole = cases(known.items, None, known.kept)
     check_cases(known, asked, whole, schemes, folder, plan, switches, wording)
-    loaded = ready(spec)
+    loaded = ready(spec, load)
     words = pseudowords(
         loaded,
         int(switches.pseudoword_pairs),

@@ -23,7 +23,7 @@ from kgprobe.probes.jobs.ontoprobe.soft_rows import (
 )
 from kgprobe.probes.models import device
 from kgprobe.probes.models.batching import budget_for
-from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
+from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.gradient import LEGAL
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
@@ -94,6 +94,7 @@ def train(
     plan: Plan,
     folder: Path,
     progress: Callable[..., Any],
+    load: Load = load_model,
 ) -> dict[str, Any]:
     """Train and save every prompt of every task; returns the record.
 
@@ -105,7 +106,7 @@ def train(
     tasks = items["relation"].unique().sort().to_list()
     tokens = {t: template_tokens(known.light, t, switches.soft_init) for t in tasks}
     check_tasks(known, switches, tokens, ("train", "dev"))
-    loaded = ready(spec)
+    loaded = ready(spec, load)
     chosen = {t: list(recipes) for t in tasks}
     total = plan.epochs * sum(map(len, chosen.values()))
     bar = progress(total=total, desc=spec.model, unit="epoch")
@@ -169,6 +170,7 @@ def rank(
     switches: Switches,
     progress: Callable[..., Any],
     rows: int | None = None,
+    load: Load = load_model,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """(SOFT_RANKS of the dev and test rows, SOFT_CURVES, record) of all prompts in a folder.
 
@@ -178,7 +180,7 @@ def rank(
     known = prepared(spec, items, candidates, switches)
     found = read_prompts(folder, known)
     check_tasks(known, switches, dict(_sizes(found)), ("dev", "test"))
-    loaded, options = ready(spec), known.options
+    loaded, options = ready(spec, load), known.options
     held = known.items.filter(pl.col("role") != "train")
     place = pl.cum_count("item").over("relation", "role")
     held = held.filter((pl.col("role") == "dev") | (place <= (rows or held.height)))
@@ -228,7 +230,7 @@ def read_prompts(folder: Path, known: Prepared) -> dict[Path, soft.SoftPrompt]:
     """The prompt files of a folder, all of them for this model; else PromptError names all."""
     paths = sorted(folder.glob("*.safetensors"))
     if not paths:
-        raise soft.PromptError(f"{folder}: no soft prompts; the rule train_soft makes them")
+        raise soft.PromptError(f"{folder}: no soft prompts; the rule prompts_<model> makes them")
     found, problems = {}, []
     for path in paths:
         try:
@@ -259,10 +261,10 @@ def _curve(record: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, 
     ]
 
 
-def ready(spec: ModelSpec) -> Loaded:
+def ready(spec: ModelSpec, load: Load = load_model) -> Loaded:
     """The loaded model; one thread on a CPU, so that the last bits do not depend on the machine."""
     device.ready()
-    return load_model(spec)
+    return load(spec)
 
 
 def tensor(loaded: Loaded, vectors: Any) -> torch.Tensor:

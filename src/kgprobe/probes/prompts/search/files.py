@@ -124,7 +124,7 @@ def _shown(value: Any) -> str:
 def read(path: str | Path) -> PromptFile:
     """A prompt file without asking which model it is for (transfer, printing)."""
     if not Path(path).is_file():
-        raise PromptFileError(f"{path}: no such prompt file; the rule search_prompts makes it")
+        raise PromptFileError(f"{path}: no such prompt file; the rule prompts_<model> makes it")
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:

@@ -315,7 +315,7 @@ def save(prompt: SoftPrompt, loaded: Loaded, path: str | Path) -> None:
 def read(path: str | Path) -> SoftPrompt:
     """A soft prompt file without asking which model it is for."""
     if not Path(path).is_file():
-        raise PromptError(f"{path}: no such soft prompt; the rule train_soft makes it")
+        raise PromptError(f"{path}: no such soft prompt; the rule prompts_<model> makes it")
     try:
         with safe_open(str(path), framework="numpy") as stream:
             text = (stream.metadata() or {}).get("kgprobe")

@@ -37,13 +37,14 @@ def predict(
     only: NDArray[np.int64] | None = None,
     budget: Budget | None = None,
     progress: Callable[[int], object] = lambda done: None,
+    may_be_empty: bool = False,
 ) -> Fills:
     """The k best fillings of every blank: columns FILLS and FILL_GOLDS, and the record.
 
     `only` restricts softmax and ranks to given token ids (LAMA's common vocabulary). Positions from
     0 on are lists of single tokens, position -1 is the whole filling. With k = 0 only the golds are
     read, as far as they can be. Raises ValueError for settings that the kind of model does not
-    have, and when no blank can be asked.
+    have, and when no blank can be asked, unless that may be.
     """
     settings = settings or Settings()
     if isinstance(answerer, Client):
@@ -51,7 +52,7 @@ def predict(
         _refuse("an API", k < 1, "shows no ranks of golds; ask for k of at least 1")
         _refuse("an API", settings.length == "gold", "knows no length in tokens; use length free")
         found = api.predict(answerer, asked, k, settings, progress)
-        return _checked(found, asked, k)
+        return _checked(found, asked, 0 if may_be_empty else k)
     engine: Any = {
         "masked": fill_masked.predict,
         "causal": written.predict,
@@ -66,7 +67,7 @@ def predict(
     _refuse(name, free and only is not None, "needs length gold for a restricted vocabulary")
     budget = budget or budget_for(answerer)
     found = engine(answerer, asked, k, settings, only, budget, progress)
-    return _checked(found, asked, k)
+    return _checked(found, asked, 0 if may_be_empty else k)
 
 
 def _refuse(name: str, is_wrong: bool, why: str) -> None:

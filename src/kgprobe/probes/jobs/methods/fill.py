@@ -1,0 +1,41 @@
+"""What is written into a blank, and ranks of its golds (see scoring/fill)."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.job import progress
+from kgprobe.probes.jobs.fill import fill_frame
+from kgprobe.probes.jobs.stage import Part, Template, by_template, whole
+from kgprobe.probes.jobs.word import for_api
+from kgprobe.settings import Fill, typed
+
+OUTPUT = {"fills": schema.FILLS, "golds": schema.FILL_GOLDS}
+
+
+def units(part: Part) -> dict[str, Template | None]:
+    """Templates, unless the longest gold of all bounds a text; a server's answers are kept one by
+    one already."""
+    is_bounded = part.spec.kind == "masked" or part.settings["fill"]["most_tokens"]
+    return by_template(part) if is_bounded and part.spec.kind != "api" else whole(part)
+
+
+def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """FILLS and FILL_GOLDS."""
+    prompts = part.read("prompts", schema.PROMPTS)
+    if part.settings["few"]:
+        prompts = for_api(prompts, part.settings["few"], part.settings["seed"])
+    fills, golds, record = fill_frame(
+        part.load(part.spec),
+        part.read("questions", schema.ITEMS),
+        part.read("candidates", schema.CANDIDATES),
+        prompts,
+        typed(Fill, part.settings["fill"]),
+        progress,
+        part.api.workers,
+        # of a few templates all may be such that this model cannot be asked
+        may_be_empty=part.only is not None,
+    )
+    return {"fills": fills, "golds": golds}, record

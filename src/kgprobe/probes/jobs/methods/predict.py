@@ -1,0 +1,33 @@
+"""What prompts that need no search answer (see jobs/autoprompt/predict)."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.probes.jobs.autoprompt import tasks
+from kgprobe.probes.jobs.autoprompt.predict import Answerer
+from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import whole as units
+
+__all__ = ["OUTPUT", "answers", "units"]
+OUTPUT = {"outcomes": schema.OUTCOMES}
+
+
+def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """OUTCOMES of all written prompts of a benchmark."""
+    chosen = part.settings
+    answerer = Answerer(
+        part.spec,
+        tasks.load(Path(part.input["examples"]).parent, chosen["section"], chosen["seed"]),
+        part.input["found"],
+        part.input["other"],
+        {Path(path).name: Path(path) for path in part.input["wordings"]},
+        chosen["published"],
+        chosen["draws"],
+        chosen["seed"],
+        part.load,
+    )
+    found = answerer.answers(chosen["prompts"])
+    return {"outcomes": found}, {**answerer.loaded.record, "prompted": answerer.record}

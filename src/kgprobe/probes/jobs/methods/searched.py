@@ -1,0 +1,25 @@
+"""Searched prompts, and what they answer (see prompts/search)."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.probes.jobs.autoprompt import search, tasks
+from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import whole as units
+
+__all__ = ["OUTPUT", "answers", "units"]
+OUTPUT = {"prompts": None, "outcomes": schema.OUTCOMES}
+
+
+def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """A folder of prompts by relation, and OUTCOMES; an unfinished search is gone on with."""
+    seed, name, own = part.settings["seed"], part.prompt, part.settings["section"]
+    task = tasks.load(Path(part.input["examples"]).parent, own, seed)
+    loaded = search.prepared(part.spec, name, seed, part.load)
+    found, record = search.search_task(
+        loaded, task, name, own, part.settings["mode"], into / "prompts", part.work, seed
+    )
+    return {"outcomes": found}, record

@@ -1,0 +1,31 @@
+"""Scores of whole sentences, one for every option (see scoring/sentence)."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.job import progress
+from kgprobe.probes.jobs.score import score_frame
+from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import by_template as units
+
+__all__ = ["OUTPUT", "answers", "units"]
+OUTPUT = {"scores": schema.SCORES}
+
+
+def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """SCORES; finished shards wait for the run that follows a stop."""
+    scores, record = score_frame(
+        part.spec,
+        part.read("questions", schema.ITEMS),
+        part.read("candidates", schema.CANDIDATES),
+        part.read("prompts", schema.PROMPTS),
+        part.settings["method"],
+        progress,
+        part.work,
+        part.threads,
+        load=part.load,
+    )
+    return {"scores": scores}, record

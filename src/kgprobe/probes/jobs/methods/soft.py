@@ -1,0 +1,32 @@
+"""Ranks under soft prompts (see prompts/trained)."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.benchmarks.ontoprobe.modes import Switches
+from kgprobe.job import progress
+from kgprobe.probes.jobs.ontoprobe.soft import rank
+from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import whole as units
+from kgprobe.settings import typed
+
+__all__ = ["OUTPUT", "answers", "units"]
+OUTPUT = {"ranks": schema.SOFT_RANKS, "curves": schema.SOFT_CURVES}
+
+
+def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """SOFT_RANKS and SOFT_CURVES."""
+    ranks, curves, record = rank(
+        part.spec,
+        part.read("questions", schema.ITEMS),
+        part.read("candidates", schema.CANDIDATES),
+        Path(part.input["prompts"]),
+        typed(Switches, part.settings["switches"]),
+        progress,
+        part.settings["rows"],
+        part.load,
+    )
+    return {"ranks": ranks, "curves": curves}, record

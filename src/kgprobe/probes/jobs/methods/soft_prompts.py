@@ -1,0 +1,32 @@
+"""Soft prompts of the memorising tasks, trained (see prompts/trained)."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.benchmarks.ontoprobe.modes import Switches
+from kgprobe.job import progress
+from kgprobe.probes.jobs.ontoprobe.soft import planned, train
+from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import whole as units
+from kgprobe.settings import Soft, typed
+
+__all__ = ["OUTPUT", "answers", "units"]
+OUTPUT = {"prompts": None}
+
+
+def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """A folder with a file for every prompt."""
+    record = train(
+        part.spec,
+        part.read("questions", schema.ITEMS),
+        part.read("candidates", schema.CANDIDATES),
+        typed(Switches, part.settings["switches"]),
+        planned(typed(Soft, part.settings["soft"])),
+        into / "prompts",
+        progress,
+        part.load,
+    )
+    return {}, record

@@ -1,0 +1,26 @@
+"""Sweeps over few examples and over the search's settings (see jobs/autoprompt/sweep)."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.probes.jobs.autoprompt import search, sweep, tasks
+from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import whole as units
+
+__all__ = ["OUTPUT", "answers", "units"]
+OUTPUT = {"sweep": schema.SWEEPS}
+
+
+def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """SWEEPS; measured points wait for the run that follows a stop."""
+    seed, own, mode = (part.settings[name] for name in ("seed", "section", "mode"))
+    task = tasks.load(Path(part.input["examples"]).parent, own, seed)
+    loaded = search.prepared(part.spec, part.prompt, seed, part.load)
+    if part.settings["sweep"] == "grid":
+        frame = sweep.grid(loaded, task, own, mode, part.work)
+    else:
+        frame = sweep.low_data(loaded, task, part.prompt, own, mode, part.work, seed)
+    return {"sweep": frame}, loaded.record

@@ -1,0 +1,24 @@
+"""Baselines that are trained (see jobs/autoprompt/train)."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.probes.jobs.autoprompt import tasks, train
+from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import whole as units
+
+__all__ = ["OUTPUT", "answers", "units"]
+OUTPUT = {"outcomes": schema.OUTCOMES}
+
+
+def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """OUTCOMES of dev and test."""
+    seed, own = part.settings["seed"], part.settings["section"]
+    task = tasks.load(Path(part.input["examples"]).parent, own, seed)
+    found, record = train.answers(
+        part.prompt, part.spec, task, part.settings["training"], seed, part.load
+    )
+    return {"outcomes": found}, record

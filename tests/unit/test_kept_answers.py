@@ -1,0 +1,218 @@
+"""Answers by content: what is kept is taken, a changed template asks its own questions alone."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.job import job
+from kgprobe.probes.jobs import fill as fill_job
+from kgprobe.probes.jobs import rank as rank_job
+from kgprobe.probes.jobs import stage
+from kgprobe.probes.jobs.kept import Kept, merged
+from kgprobe.probes.scoring.sentence import score as sentences
+from tests.unit.test_fills import CANDIDATES, ITEMS, PROMPTS
+from tests.unit.test_job import Named
+from tests.unit.tiny_models import tiny
+
+OTHER = ITEMS.with_columns(pl.lit("P31").alias("relation"), pl.col("item") + "2")
+MADE = {
+    "sentence": ["scores"],
+    "fill": ["fills", "golds"],
+    "cloze": ["ranks", "top"],
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "sentence": {"method": "sentence"},
+    "fill": {
+        "fill": {"k": 3, "most_tokens": 0, "strategy": "parallel"},
+        "few": 0,
+        "seed": 0,
+    },
+    "cloze": {"candidate_space": "auto", "unknown_candidates": "keep"},
+}
+
+
+class Project:
+    """A benchmark of two relations with two templates each, a tiny model, a place for answers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        loaded = tiny("bert", double=False)
+        loaded.model.save_pretrained(folder / "bert")
+        loaded.tokenizer.save_pretrained(folder / "bert")
+        self.model = {"model": "m", "kind": "masked", "source": f"folder:{folder / 'bert'}"}
+        self.prompts = pl.concat(
+            [PROMPTS, PROMPTS.with_columns(pl.lit("P31").alias("relation"), pl.col("prompt") + "2")]
+        )
+
+    def run(self, methods: dict[str, str], name: str = "run", **wrong: str) -> SimpleNamespace:
+        """Ask everything (method -> hash of its code); `wrong`: method -> another file of items."""
+        place = self.folder / name
+        tables = {
+            "questions": (pl.concat([ITEMS, OTHER]), schema.ITEMS),
+            "candidates": (CANDIDATES, schema.CANDIDATES),
+            "prompts": (self.prompts, schema.PROMPTS),
+        }
+        files = {table: str(place / f"{table}.parquet") for table in tables}
+        for table, (frame, contract) in tables.items():
+            # who made a table is no part of what is asked
+            schema.write(frame.cast(dict(contract.columns)), contract, files[table], {"run": name})
+        parts = [
+            {
+                "method": method, "benchmark": "b", "prompt": "templates",
+                "input": files | ({"questions": wrong[method]} if method in wrong else {}),
+                "output": {n: str(place / f"{method}.{n}.parquet") for n in MADE[method]},
+                "settings": SETTINGS[method],
+            }
+            for method in methods
+        ]  # fmt: skip
+        params = Named(
+            model=self.model, asked=parts, code=methods, kept=str(self.folder / "answers")
+        )
+        rule = SimpleNamespace(
+            rule="probes_m", threads=1, config={"api": {}}, log=[], params=params
+        )
+        rule.input = Named({**files, **wrong})
+        rule.output, rule.wildcards = Named(), Named()
+        with job(rule) as run:
+            stage.ask(run)
+        return SimpleNamespace(
+            **{
+                f"{method}_{n}": pl.read_parquet(place / f"{method}.{n}.parquet")
+                for method in methods
+                for n in MADE[method]
+            },
+            told=schema.provenance(parts[0]["output"][MADE[parts[0]["method"]][0]]),
+        )
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[tuple[str, int]]]:
+    """Method -> (item, template) that a model was really asked since it was last cleared."""
+    found: dict[str, set[tuple[str, int]]] = {}
+
+    def watch(place: Any, name: str, method: str, pairs: Any) -> None:
+        known = getattr(place, name)
+
+        def called(*arguments: Any, **options: Any) -> Any:
+            found.setdefault(method, set()).update(pairs(arguments))
+            return known(*arguments, **options)
+
+        monkeypatch.setattr(place, name, called)
+
+    watch(fill_job.predict, "predict", "fill", lambda a: {(b.item, b.template) for b in a[1]})
+    watch(rank_job.rank, "rank", "cloze", lambda a: {(q.item, q.template) for q in a[1]})
+    watch(
+        sentences, "score", "sentence",
+        lambda a: {(i.item, t) for i in a[1] for t, _ in a[3][i.relation]},
+    )  # fmt: skip
+    return found
+
+
+METHODS = {"sentence": "s1", "fill": "f1", "cloze": "c1"}
+ALL = {(item, index) for item in ("a", "b", "a2", "b2") for index in (0, 3)}
+
+
+def changed(project: Project) -> None:
+    """Another text of one template of one relation."""
+    is_one = (pl.col("relation") == "P31") & (pl.col("index") == 3)
+    text = pl.when(is_one).then(pl.lit("[Y] , capital of [X] .")).otherwise(pl.col("text"))
+    project.prompts = project.prompts.with_columns(text.alias("text"))
+
+
+def test_a_changed_template_asks_its_own_questions_and_no_others(tmp_path, asked):
+    project = Project(tmp_path)
+    first = project.run(METHODS)
+    assert asked == dict.fromkeys(METHODS, ALL)
+    asked.clear()
+    again = project.run(METHODS, "again")
+    assert asked == {}
+    assert again.told["inputs"].keys() != first.told["inputs"].keys(), "of its own run"
+    assert again.told["model"] == first.told["model"]
+    assert again.told["code"] == "s1"
+    changed(project)
+    third = project.run(METHODS, "third")
+    assert asked == {method: {("a2", 3), ("b2", 3)} for method in METHODS}
+    asked.clear()
+    project.folder.joinpath("answers").rename(tmp_path / "away")
+    fresh = project.run(METHODS, "fresh")
+    assert asked == dict.fromkeys(METHODS, ALL)
+    other = (pl.col("item").str.ends_with("2")) & (pl.col("template") == 3)
+    for method, names in MADE.items():
+        for name in names:
+            one, same, mixed, whole = (
+                getattr(run, f"{method}_{name}") for run in (first, again, third, fresh)
+            )
+            assert one.equals(same)
+            assert mixed.filter(~other).equals(one.filter(~other))
+            keys = [c for c, dtype in whole.schema.items() if dtype != pl.Float64]
+            assert mixed.select(keys).equals(whole.select(keys))
+            numbers = [c for c in whole.columns if c not in keys]
+            for number in numbers:
+                assert (mixed[number] - whole[number]).fill_null(0).abs().max() < 1e-4
+
+
+def test_code_of_one_method_asks_that_method_again(tmp_path, asked):
+    project = Project(tmp_path)
+    project.run(METHODS)
+    asked.clear()
+    project.run({**METHODS, "cloze": "c2"}, "again")
+    assert asked == {"cloze": ALL}
+
+
+def test_another_model_of_the_same_name_is_asked(tmp_path, asked):
+    project = Project(tmp_path)
+    project.run({"fill": "f"})
+    asked.clear()
+    loaded = tiny("bert", double=False)
+    loaded.model.get_input_embeddings().weight.data[7] += 1
+    loaded.model.save_pretrained(tmp_path / "bert")
+    project.run({"fill": "f"}, "again")
+    assert asked == {"fill": ALL}
+
+
+def test_what_fails_is_told_and_the_others_are_made(tmp_path, capsys):
+    project = Project(tmp_path)
+    (tmp_path / "broken.parquet").write_text("no table")
+    with pytest.raises(SystemExit):
+        project.run(METHODS, fill=str(tmp_path / "broken.parquet"))
+    shown = capsys.readouterr().err
+    assert "1 of 3 parts failed" in shown
+    assert "fill of b, prompt templates: ContractError" in shown
+    assert "broken.parquet" in shown
+    made = {path.name for path in (tmp_path / "run").glob("*.*.parquet")}
+    assert made == {"sentence.scores.parquet", "cloze.ranks.parquet", "cloze.top.parquet"}
+
+
+def kept(folder: Path, units: set[str]) -> None:
+    store = Kept(folder, "context")
+    store.keep(units, store.new(), {"of": sorted(units), "kind": "x"})
+
+
+def test_what_was_asked_together_comes_first_and_an_unfinished_folder_not_at_all(tmp_path):
+    kept(tmp_path, {"a"})
+    kept(tmp_path, {"b", "c"})
+    kept(tmp_path, {"a", "b", "d"})
+    kept(tmp_path, {"a", "b"})
+    store = Kept(tmp_path, "context")
+    (store.new() / "half.parquet").write_text("")
+    groups, missing = store.find({"a", "b"})
+    assert [sorted(g.units) for g in groups] == [["a", "b"]]
+    assert groups[0].is_whole
+    assert missing == set()
+    groups, missing = store.find({"b", "c", "d", "e"})
+    assert missing == {"e"}
+    assert sorted(unit for g in groups for unit in g.units) == ["b", "c", "d"]
+    assert Kept(tmp_path, "other").find({"a"}) == ([], {"a"})
+
+
+def test_records_of_what_was_asked_apart_stand_side_by_side():
+    one, two = {"model": "m", "fed": 3}, {"model": "m", "fed": 4, "notes": []}
+    assert merged([one]) == one
+    assert merged([one, two]) == {
+        "model": "m",
+        "asked_apart": [{"fed": 3}, {"fed": 4, "notes": []}],
+    }

@@ -166,7 +166,7 @@ def code(script, *dynamic):
 
 
 def codes(script, parts):
-    """A parameter of a rule with parts: the hash of the code of each method, by its name."""
+    """A parameter of jobs with parts, the hash of the code of each method by its name."""
     methods = sorted({part["method"] for part in parts})
     own = code(script, "probes/jobs/methods/{method}")
     return lambda wildcards: {name: own({"method": name}) for name in methods}

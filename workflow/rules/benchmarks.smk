@@ -3,12 +3,37 @@
 # makes results/benchmarks/{benchmark}/{items,candidates,prompts}.parquet.
 
 
+rule word_graph:
+    input:
+        statements="<results>/sources/{graph}/facts.parquet",
+        properties="<results>/sources/{graph}/properties.parquet",
+        given="<results>/sources/{graph}/templates.parquet",
+        own=lambda w: files([t] if (t := GRAPHS[w.graph].templates) else []),
+        relations="<resources>/templates/bear_relations.tsv",
+        templates="<resources>/templates/templates.tsv",
+    output:
+        relations="<results>/benchmarks/own/{graph}/relations.tsv",
+        templates="<results>/benchmarks/own/{graph}/templates.tsv",
+        patterns="<results>/benchmarks/own/{graph}/patterns.tsv",
+    log:
+        "<logs>/benchmarks/{graph}_words.log",
+    benchmark:
+        "<logs>/benchmarks/{graph}_words.jsonl"
+    priority: FIRST
+    threads: 1
+    params:
+        code=code("word_graph"),
+        settings=lambda w: asdict(GRAPHS[w.graph]),
+    script:
+        "../scripts/word_graph.py"
+
+
 rule construct_bear:
     input:
         statements=lambda w: f"<results>/sources/{ORIGIN[w.origin]}/facts.parquet",
         coverage=lambda w: f"<results>/sources/{ORIGIN[w.origin]}/coverage.parquet",
-        relations="<resources>/templates/bear_relations.tsv",
-        templates="<resources>/templates/templates.tsv",
+        relations=of_origin("relations"),
+        templates=of_origin("templates"),
         labels="<resources>/templates/bear_labels.tsv",
         review="<resources>/templates/bear_review.tsv",
     output:
@@ -30,12 +55,12 @@ rule construct_bear:
     benchmark:
         "<logs>/benchmarks/{origin}.jsonl"
     wildcard_constraints:
-        origin="bear|world",
+        origin="|".join(ORIGIN),
     priority: FIRST
     threads: 1
     params:
         code=code("construct_bear"),
-        construction=lambda w: asdict(getattr(SETTINGS, w.origin)),
+        construction=construction,
     script:
         "../scripts/construct_bear.py"
 

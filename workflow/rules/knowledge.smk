@@ -12,7 +12,7 @@ rule facts:
     benchmark:
         "<logs>/knowledge/{source}/facts.jsonl"
     wildcard_constraints:
-        source="|".join(["wikidata", "world", *DUMPS]),
+        source="|".join(["wikidata", "world", *DUMPS, *GRAPHS]),
     priority: FIRST
     threads: 1
     params:
@@ -92,20 +92,3 @@ rule trex_facts:
         code=code("trex_facts"),
     script:
         "../scripts/trex_facts.py"
-
-
-rule triples_facts:
-    input:
-        triples=lambda w: files([SETTINGS.sources.triples.path]),
-        labels=lambda w: files([SETTINGS.sources.triples.labels]),
-    output:
-        facts="<results>/knowledge/triples/facts.parquet",
-    log:
-        "<logs>/knowledge/triples/facts.log",
-    benchmark:
-        "<logs>/knowledge/triples/facts.jsonl"
-    threads: 1
-    params:
-        code=code("triples_facts"),
-    script:
-        "../scripts/triples_facts.py"

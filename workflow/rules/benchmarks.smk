@@ -119,7 +119,7 @@ rule construct_ontoprobe:
         properties=lambda w: f"<results>/knowledge/{ONTOLOGIES[w.origin][0]}/properties.parquet",
         property_chains=lambda w: f"<results>/knowledge/{ONTOLOGIES[w.origin][0]}/property_chains.parquet",
         statements=lambda w: f"<results>/sources/{ONTOLOGIES[w.origin][1]}/facts.parquet",
-        patterns="<resources>/templates/ontology_patterns.tsv",
+        patterns=of_origin("patterns"),
     output:
         questions="<results>/benchmarks/onto_{origin}/items.parquet",
         candidates="<results>/benchmarks/onto_{origin}/candidates.parquet",
@@ -134,13 +134,15 @@ rule construct_ontoprobe:
     benchmark:
         "<logs>/benchmarks/onto_{origin}.jsonl"
     wildcard_constraints:
-        origin="world|built",
+        origin="|".join(ONTOLOGIES),
     priority: FIRST
     threads: 1
     params:
         code=code("load_ontoprobe"),
         settings=asdict(SETTINGS.ontoprobe),
         properties=SETTINGS.ontology.properties,
+        # own graphs are asked what they have
+        partly=lambda w: w.origin in GRAPHS,
         seed=SETTINGS.seed,
     script:
         "../scripts/load_ontoprobe.py"

@@ -47,6 +47,9 @@ def test_the_tutorial_ends_in_an_accuracy(project):
     print(numbers.filter(group="").select("benchmark", "model", "metric", "value", "n"))
     score = numbers.filter(metric="score", group="", model="my-model")
     assert score.height
+    allows = (project.folder / "results/mine/sources/places/allows.tsv").read_text().split("\n")
+    told = dict(line.split("\t")[:2] for line in allows if line)
+    assert (told["places_big"], told["onto_places"]) == ("built", "not built")
     items = pl.read_parquet(project.folder / "results/mine/benchmarks/places_lite/items.parquet")
     counted = dict(items["relation"].value_counts().rows())
     assert counted == {"capital": 6, "continent": 12}

@@ -28,6 +28,35 @@ rule word_graph:
         "../scripts/word_graph.py"
 
 
+rule allow_graph:
+    input:
+        facts="<results>/sources/{graph}/facts.parquet",
+        relations="<results>/benchmarks/own/{graph}/relations.tsv",
+        templates="<results>/benchmarks/own/{graph}/templates.tsv",
+        patterns="<results>/benchmarks/own/{graph}/patterns.tsv",
+        classes="<results>/knowledge/{graph}/classes.parquet",
+        class_chains="<results>/knowledge/{graph}/class_chains.parquet",
+        instances="<results>/knowledge/{graph}/instances.parquet",
+        properties="<results>/knowledge/{graph}/properties.parquet",
+        property_chains="<results>/knowledge/{graph}/property_chains.parquet",
+    output:
+        table="<results>/sources/{graph}/allows.parquet",
+        text="<results>/sources/{graph}/allows.tsv",
+    log:
+        "<logs>/benchmarks/{graph}_allows.log",
+    benchmark:
+        "<logs>/benchmarks/{graph}_allows.jsonl"
+    threads: 1
+    params:
+        code=code("allow_graph"),
+        construction=lambda w: asdict(GRAPHS[w.graph].bear),
+        ontoprobe=asdict(SETTINGS.ontoprobe),
+        properties=SETTINGS.ontology.properties,
+        seed=SETTINGS.seed,
+    script:
+        "../scripts/allow_graph.py"
+
+
 rule construct_bear:
     input:
         statements=lambda w: f"<results>/sources/{ORIGIN[w.origin]}/facts.parquet",

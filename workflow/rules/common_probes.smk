@@ -101,6 +101,7 @@ def side_files():
     # no endpoint has other names of an own graph's entities
     origins = sorted({origin_of(b) for b in sets} - set(GRAPHS))
     names = [f"<results>/benchmarks/{o}_big/aliases.parquet" for o in origins]
+    names += [f"<results>/sources/{graph}/allows.tsv" for graph in GRAPHS]
     return names + [
         f"<results>/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)
     ]

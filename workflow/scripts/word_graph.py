@@ -8,7 +8,7 @@ from kgprobe.sources.graphs import read
 with job(snakemake) as run:
     section = typed(OwnGraph, run.params.settings)
     facts = schema.read(run.input.statements, schema.STATEMENTS)
-    known = schema.read(run.input.properties, read.PROPERTIES).drop_nulls("label")
+    known = schema.read(run.input.properties, read.PROPERTIES)
     labels = dict(known.select("property", "label").rows())
     given = [*schema.read(run.input.given, read.TEMPLATES).iter_rows(named=True)]
     own = read_table(run.input.own) if run.input.get("own") else given

@@ -40,7 +40,7 @@ def properties(section: OwnGraph, relations: Sequence[str]) -> dict[str, str]:
 
 def relations(
     facts: pl.DataFrame,
-    labels: Mapping[str, str],
+    labels: Mapping[str, str | None],
     section: OwnGraph,
     known: Sequence[Mapping[str, str]],
 ) -> Rows:
@@ -64,17 +64,17 @@ def relations(
             }
         # what lifts an answer is a relation of Wikidata's ids
         lift = row.get("lift", "") if section.ids == "wikidata" else ""
-        made.append({**row, "relation": name, "lift": lift, "note": labels.get(name, name)})
+        made.append({**row, "relation": name, "lift": lift, "note": labels.get(name) or name})
     return made
 
 
 def templates(
-    labels: Mapping[str, str],
+    labels: Mapping[str, str | None],
     section: OwnGraph,
     own: Sequence[Mapping[str, str]],
     ours: Sequence[Mapping[str, str]],
 ) -> Rows:
-    """Rows as of templates.tsv, three of every relation with a label (relation -> label).
+    """Rows as of templates.tsv, three of every relation in `labels` (relation -> label, or null).
 
     `own` rows come first (the graph's own table, or what its folder has), then `ours` where the
     property is known, then the wording of the label; what lacks a second or third is said again.
@@ -85,8 +85,9 @@ def templates(
     for name in sorted(labels):
         found = given.get(name) or written.get(same.get(name, ""))
         texts = [text for _, text in found or ()][:3]
-        note = labels[name] if texts else f"worded by its label: {labels[name]}"
-        if not texts and (worded := template_of(labels[name])):
+        label = labels[name] or ""
+        note = label if texts else f"worded by its label: {label}"
+        if not texts and (worded := template_of(label)):
             texts = [worded]
         if not texts:
             continue
@@ -99,11 +100,11 @@ def templates(
     return made
 
 
-def patterns(rows: Sequence[Mapping[str, str]], labels: Mapping[str, str]) -> Rows:
+def patterns(rows: Sequence[Mapping[str, str]], labels: Mapping[str, str | None]) -> Rows:
     """Rows as of ontology_patterns.tsv: the first sentence of every relation."""
     first = {row["relation"]: row["text"] for row in rows if row["index"] == "0"}
     return [
-        {"property": name, "label": labels[name], "pattern": text, "from": "own"}
+        {"property": name, "label": labels[name] or name, "pattern": text, "from": "own"}
         for name, text in first.items()
     ]
 

@@ -478,8 +478,8 @@ GraphName = Annotated[
 @dataclass(frozen=True)
 class OwnGraph:
     """A graph or ontology of your own. Benchmarks NAME_big and NAME_lite (BEAR), onto_NAME and
-    onto_NAME_lite (OntoProbe) and auto_NAME (AutoPrompt) are made of it as far as it allows;
-    `attributes.graph: NAME` builds the nine attributes on it."""
+    onto_NAME_lite (OntoProbe) are made of it as far as it allows; `attributes.graph: NAME` builds
+    the nine attributes on it where its ids are Wikidata's."""
 
     form: Literal["table", "rdf", "lm_pub_quiz"]
     """`table`: triples with labels, as .csv, .tsv, .txt (tabs) or .parquet; `rdf`: .ttl, .nt, .rdf,

@@ -77,7 +77,6 @@ OWN = {
     "{}_lite": "a smaller set constructed from {}",
     "onto_{}": "OntoProbe's tasks from {}",
     "onto_{}_lite": "a small part of OntoProbe's tasks from {}",
-    "auto_{}": "a prompt task of {}",
 }
 
 
@@ -126,7 +125,6 @@ try:
     GRAPHS = SETTINGS.sources.graphs
     GRAPH_OF = {form.format(name): name for name in GRAPHS for form in OWN}
     BENCHMARKS |= {f.format(g): OWN[f].format(g) for g in GRAPHS for f in OWN}
-    PROMPT_TASKS |= {f"auto_{name}": (name, []) for name in GRAPHS}
     if twice := sorted(set(GRAPHS) & set(SETTINGS.sources.dumps)):
         raise ConfigError(
             f"sources.graphs and sources.dumps both have {', '.join(twice)}"
@@ -135,6 +133,11 @@ try:
         raise ConfigError(
             f"attributes.graph is {SETTINGS.attributes.graph!r}; legal: world, trex, "
             f"sources.graphs ({', '.join(GRAPHS) or 'none'})"
+        )
+    if (own := GRAPHS.get(SETTINGS.attributes.graph)) and own.ids != "wikidata":
+        raise ConfigError(
+            f"attributes.graph is {SETTINGS.attributes.graph!r}, whose ids are its own; the "
+            "attributes number Wikidata's ids (sources.graphs, ids: wikidata)"
         )
     MODELS, EXPERIMENTS = checked()
 except (ConfigError, sheets.SheetError) as problem:

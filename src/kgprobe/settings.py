@@ -69,7 +69,6 @@ LANGUAGES = ("en", "mul")
 Relation = Annotated[str, Pattern(r"^P[1-9][0-9]*$", "a property such as P31")]
 Variable = Annotated[str, Pattern(r"^[A-Z_][A-Z0-9_]*$", "a name of an environment variable")]
 Mode = Literal["default", "paper", "released"]
-Graph = Literal["world", "triples", "trex"]
 Overlap = Literal["error", "remove_train", "keep"]
 
 _FIGSHARE = "https://api.figshare.com/v2/file/download/8760241"
@@ -157,16 +156,6 @@ class Wikidata(Endpoint):
     holds: tuple[Literal["bear"], ...] = ()
     """released sets that were merged into the files: the report then says that agreement with them
     is by construction"""
-
-
-@dataclass(frozen=True)
-class Triples:
-    """A graph as one table of triples with a table of labels."""
-
-    path: str = "data/triples/triples.parquet"
-    """parquet table with the columns s, p, o (Wikidata ids)"""
-    labels: str = "data/triples/entity_labels.tsv"
-    """tab-separated table with the columns qid, label"""
 
 
 @dataclass(frozen=True)
@@ -364,6 +353,163 @@ DumpName = Annotated[
 ]
 
 
+# -- own graphs -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a BEAR set is (BEAR, section 3)."""
+
+    total: Count = 600
+    """instances per relation"""
+    max_answers: Annotated[int, Range(2)] = 100
+    """most options of a relation"""
+    one_to_one: Annotated[int, Range(2)] = 194
+    """instances of a one-to-one relation"""
+
+
+@dataclass(frozen=True)
+class Bear:
+    """Construction of BEAR sets from a pull (BEAR, section 3)."""
+
+    popularity: Literal["sitelinks", "statements"] = "sitelinks"
+    """sitelinks, or the number of pulled statements that an entity stands in, for sources
+    without"""
+    min_sitelinks: Natural = 5
+    """entities below it are dropped"""
+    min_answers: Annotated[int, Range(2)] = 5
+    """a relation with fewer feasible answers is dropped and reported"""
+    single_valued: Literal["best_rank", "all_ranks"] = "best_rank"
+    """one object among best-rank statements, or among all that are not deprecated"""
+    inverse_unique: bool = True
+    """one-to-one relations: the object has one subject in the pull"""
+    overlap: Literal["contains", "words", "none"] = "contains"
+    """when names of answer and subject overlap"""
+    spares: Natural = 2
+    """instances kept in reserve per answer"""
+    short: Literal["drop", "shrink"] = "drop"
+    """what becomes of a relation with fewer instances than `total`: it is dropped and reported, or
+    the largest balanced set that it has is taken"""
+    big: Size = Size()
+    """BEAR-big (BEAR, section 3)"""
+    lite: Size = Size(150, 25, 60)
+    """BEAR (BEAR, section 3)"""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns of a table of triples. Where a file has no column of labels, they come
+    from `labels`, and without these the ids are the labels."""
+
+    subject: str = "subject"
+    """id of the subject"""
+    relation: str = "relation"
+    """id of the relation"""
+    object: str = "object"
+    """id of the object"""
+    subject_label: str = "subject_label"
+    """its label"""
+    relation_label: str = "relation_label"
+    """its label; without one it is made of the id: `capital_of` becomes "capital of\""""
+    object_label: str = "object_label"
+    """its label"""
+    id: str = "id"
+    """id, in the tables of `labels`"""
+    label: str = "label"
+    """label, in the tables of `labels`"""
+
+
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_RDFS, _OWL = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#"
+_SKOS, _SCHEMA = "http://www.w3.org/2004/02/skos/core#", "http://schema.org/"
+
+
+def _owl_properties() -> tuple[str, ...]:
+    kinds = ("ObjectProperty", "DatatypeProperty", "FunctionalProperty", "TransitiveProperty")
+    return (f"{_RDF}Property", *(f"{_OWL}{kind}" for kind in (*kinds, "SymmetricProperty")))
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which relations say what: by default those of RDFS, OWL, SKOS and schema.org. A table names
+    its own, such as `type: [P31]`."""
+
+    label: tuple[str, ...] = (f"{_RDFS}label", f"{_SKOS}prefLabel", f"{_SCHEMA}name")
+    """labels, best first"""
+    type: tuple[str, ...] = (f"{_RDF}type",)
+    """an instance and its class"""
+    subclass: tuple[str, ...] = (f"{_RDFS}subClassOf", f"{_SKOS}broader")
+    """a class and the one above it"""
+    subproperty: tuple[str, ...] = (f"{_RDFS}subPropertyOf",)
+    """a relation and the one above it"""
+    domain: tuple[str, ...] = (f"{_RDFS}domain", f"{_SCHEMA}domainIncludes")
+    """a relation and the class of its subjects"""
+    range: tuple[str, ...] = (f"{_RDFS}range", f"{_SCHEMA}rangeIncludes")
+    """a relation and the class of its objects"""
+    inverse: tuple[str, ...] = (f"{_OWL}inverseOf", f"{_SCHEMA}inverseOf")
+    """a relation and the one that says the same from the other end"""
+    classes: tuple[str, ...] = (f"{_OWL}Class", f"{_RDFS}Class", f"{_SKOS}Concept")
+    """types that classes have"""
+    properties: tuple[str, ...] = _owl_properties()
+    """types that relations have"""
+
+
+#: What may be wrong with a graph that is given; sources/graphs/flaws.py says each in words.
+Flaw = Literal[
+    "missing_label",
+    "two_labels",
+    "relation_as_entity",
+    "loop",
+    "long_id",
+    "blank_node",
+    "import",
+]
+GraphName = Annotated[
+    str,
+    Pattern(
+        r"^(?!(wikidata|dbpedia|world|world_dbpedia|trex|bear|graph|ontology|world_ontology)$)"
+        r"(?!onto_|auto_)[a-z][a-z0-9_]*(?<!_big)(?<!_lite)$",
+        "small letters, digits and _, not the name of another source, without onto_ or auto_ at "
+        "the beginning, _big or _lite at the end",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class OwnGraph:
+    """A graph or ontology of your own. Benchmarks NAME_big and NAME_lite (BEAR), onto_NAME and
+    onto_NAME_lite (OntoProbe) are made of it as far as it allows; `attributes.graph: NAME` builds
+    the nine attributes on it where its ids are Wikidata's."""
+
+    form: Literal["table", "rdf", "lm_pub_quiz"]
+    """`table`: triples with labels, as .csv, .tsv, .txt (tabs) or .parquet; `rdf`: .ttl, .nt, .rdf,
+    .owl, packed as .gz or not; `lm_pub_quiz`: a folder in lm-pub-quiz's form"""
+    files: Annotated[tuple[str, ...], Length(1)]
+    """the files, or the folder"""
+    labels: tuple[str, ...] = ()
+    """tables of ids and labels, for form table"""
+    header: bool = True
+    """whether the first line of a table names its columns; else they are subject, relation,
+    object"""
+    columns: Columns = Columns()
+    """names of the columns of a table"""
+    roles: Roles = field(default_factory=Roles)
+    """which relations say what"""
+    ids: Literal["own", "wikidata"] = "own"
+    """`wikidata`: Q31 and P36 mean what they mean there, and our templates for P36 are taken"""
+    known: dict[str, Relation] = field(default_factory=dict)
+    """relation of the graph: the property of Wikidata that says the same, whose templates and
+    settings it gets. `roles.type` is P31 and `roles.subclass` P279"""
+    templates: str = ""
+    """own table of templates, with the columns of resources/templates/templates.tsv. A relation
+    that has none there or here is worded by its label"""
+    leave_out: Annotated[tuple[Flaw, ...], Length(distinct=True)] = ()
+    """flaws that do not end in an error: what has one is left out, or of two labels the first in
+    order of the alphabet is taken, and problems.parquet counts it"""
+    bear: Bear = Bear(popularity="statements", min_sitelinks=0, min_answers=2, short="shrink")
+    """construction of its BEAR sets"""
+
+
 @dataclass(frozen=True)
 class Sources:
     """What comes in from outside, and how. `${NAME}` in a path is an environment variable."""
@@ -382,8 +528,6 @@ class Sources:
     """facts, and one half of the ontology"""
     dbpedia: Dbpedia = Dbpedia()
     """the other half"""
-    triples: Triples = Triples()
-    """a graph as one table, for `attributes.graph: triples`"""
     trex: Trex = Trex()
     """T-REx, for `attributes.graph: trex`"""
     bear: Released = field(default_factory=_bear)
@@ -402,6 +546,8 @@ class Sources:
     dumps: dict[DumpName, Dump] = field(default_factory=dict)
     """statements read out of dumps, beside the pulls, by name. Finished shards lie below `data` and
     survive a stop; other code reads the dump anew"""
+    graphs: dict[GraphName, OwnGraph] = field(default_factory=dict)
+    """graphs and ontologies of your own, by name"""
 
 
 # -- knowledge and benchmarks ---------------------------------------------------------------------
@@ -496,43 +642,6 @@ class Ontoprobe:
     """options kept beside the golds in the lite sets, 0 for all"""
     soft: Soft = Soft()
     """soft prompts and reasoning"""
-
-
-@dataclass(frozen=True)
-class Size:
-    """How large a BEAR set is (BEAR, section 3)."""
-
-    total: Count = 600
-    """instances per relation"""
-    max_answers: Annotated[int, Range(2)] = 100
-    """most options of a relation"""
-    one_to_one: Annotated[int, Range(2)] = 194
-    """instances of a one-to-one relation"""
-
-
-@dataclass(frozen=True)
-class Bear:
-    """Construction of BEAR sets from a pull (BEAR, section 3)."""
-
-    popularity: Literal["sitelinks", "statements"] = "sitelinks"
-    """sitelinks, or the number of pulled statements that an entity stands in, for sources
-    without"""
-    min_sitelinks: Natural = 5
-    """entities below it are dropped"""
-    min_answers: Annotated[int, Range(2)] = 5
-    """a relation with fewer feasible answers is dropped and reported"""
-    single_valued: Literal["best_rank", "all_ranks"] = "best_rank"
-    """one object among best-rank statements, or among all that are not deprecated"""
-    inverse_unique: bool = True
-    """one-to-one relations: the object has one subject in the pull"""
-    overlap: Literal["contains", "words", "none"] = "contains"
-    """when names of answer and subject overlap"""
-    spares: Natural = 2
-    """instances kept in reserve per answer"""
-    big: Size = Size()
-    """BEAR-big (BEAR, section 3)"""
-    lite: Size = Size(150, 25, 60)
-    """BEAR (BEAR, section 3)"""
 
 
 @dataclass(frozen=True)
@@ -851,9 +960,9 @@ class Attributes:
     default is the reading that fits its tables best; the table of sensitivity shows what the other
     readings would give."""
 
-    graph: Graph = "trex"
-    """the embedded world, the table of triples in `sources.triples`, or the ingested T-REx with its
-    dates"""
+    graph: str = "trex"
+    """`world`: the embedded one; `trex`: the ingested T-REx with its dates; or a name of
+    `sources.graphs`"""
     thresholds: Literal["paper", "small", "table"] = "paper"
     """`small`, for graphs under about a million statements: `min_triples` 10 / 5 / 5 (symmetry,
     asymmetry, bidirectional), `min_combo` 10, `facts` 10, `top` 100; `table`: as small, with `top`

@@ -1,9 +1,11 @@
 """The nine attributes on 631 k real triples, with the paper's thresholds."""
 
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import polars as pl
 import pytest
+import yaml
 
 from kgprobe.benchmarks.attributes import (
     ambiguous,
@@ -17,10 +19,13 @@ from kgprobe.benchmarks.attributes import (
     symmetry,
 )
 from kgprobe.knowledge import facts
+from kgprobe.settings import OwnGraph, typed
+from kgprobe.sources.graphs.read import read
 from tests.unit import attribute_brute as brute
 from tests.unit.attribute_graphs import content, encode, settings, triples
 
 pytestmark = pytest.mark.real
+ROOT = Path(__file__).parents[2]
 MODULES = {
     "symmetry": symmetry,
     "asymmetry": asymmetry,
@@ -42,8 +47,15 @@ def rows(real_data):
 
 @pytest.fixture(scope="module")
 def graph(rows, real_data):
-    labels = facts.read_labels(real_data / "wikidata" / "entity_labels.tsv")
-    return encode(facts.of_triples(rows, labels))
+    own = yaml.safe_load((ROOT / "config/real.yaml").read_text())["sources"]["graphs"]["triples"]
+    paths = {
+        key: [name.replace("${KGPROBE_DATA}", str(real_data)) for name in own[key]]
+        for key in ("files", "labels")
+    }
+    made = read("triples", typed(OwnGraph, own | paths), ["en"])
+    assert made.problems["flaw"].to_list() == ["missing_label"]
+    assert made.facts["subject"].n_unique() == rows["s"].n_unique()
+    return encode(facts.of_statements(made.facts))
 
 
 @pytest.fixture(scope="module")

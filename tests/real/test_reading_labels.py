@@ -1,8 +1,8 @@
 """Names survive as answers: the labels of the excerpt of Wikidata in a sentence."""
 
+import polars as pl
 import pytest
 
-from kgprobe.knowledge import facts
 from kgprobe.metrics.matching import matched
 from kgprobe.probes.scoring.fill.reading import answer
 
@@ -16,7 +16,8 @@ FORMS = {
 
 @pytest.fixture(scope="module")
 def labels(real_data):
-    frame = facts.read_labels(real_data / "wikidata" / "entity_labels.tsv")
+    path = real_data / "wikidata" / "entity_labels.tsv"
+    frame = pl.read_csv(path, separator="\t", quote_char=None, infer_schema=False)
     found = [name.strip() for name in frame["label"].to_list()]
     assert len(found) == 59_691
     return found

@@ -84,3 +84,20 @@ def test_nesting_and_overlap_are_checked_at_the_end():
     with pytest.raises(frames.BalanceError, match="'Mexico City' overlaps its answer 'Mexico'"):
         frames.check_nested("P1", shown, shown, "contains")
     frames.check_nested("P1", shown, shown, "none")
+
+
+def test_a_small_relation_shrinks_to_its_largest_balanced_set():
+    from kgprobe.benchmarks.bear.choice import _balance
+    from kgprobe.settings import Bear, Size
+
+    size, shrink = Size(600, 100, 194), Bear(min_answers=2, short="shrink")
+    for counts in ([6, 4, 2], [4, 4, 4], [5, 5], [9, 1, 1, 1], [1, 1]):
+        best = max(
+            (k * q, k, q)
+            for k in range(2, len(counts) + 1)
+            for q in range(1, 10)
+            if sum(n >= q for n in counts) >= k
+        )
+        assert _balance(counts, shrink, size) == best[1:]
+        assert _balance(counts, Bear(min_answers=2), size) is None
+    assert _balance([3], shrink, size) is None

@@ -3,12 +3,66 @@
 # makes results/benchmarks/{benchmark}/{items,candidates,prompts}.parquet.
 
 
+rule word_graph:
+    input:
+        statements="<results>/sources/{graph}/facts.parquet",
+        properties="<results>/sources/{graph}/properties.parquet",
+        given="<results>/sources/{graph}/templates.parquet",
+        own=lambda w: files([t] if (t := GRAPHS[w.graph].templates) else []),
+        relations="<resources>/templates/bear_relations.tsv",
+        templates="<resources>/templates/templates.tsv",
+    output:
+        relations="<results>/benchmarks/own/{graph}/relations.tsv",
+        templates="<results>/benchmarks/own/{graph}/templates.tsv",
+        patterns="<results>/benchmarks/own/{graph}/patterns.tsv",
+    log:
+        "<logs>/benchmarks/{graph}_words.log",
+    benchmark:
+        "<logs>/benchmarks/{graph}_words.jsonl"
+    priority: FIRST
+    threads: 1
+    params:
+        code=code("word_graph"),
+        settings=lambda w: asdict(GRAPHS[w.graph]),
+    script:
+        "../scripts/word_graph.py"
+
+
+rule allow_graph:
+    input:
+        facts="<results>/sources/{graph}/facts.parquet",
+        relations="<results>/benchmarks/own/{graph}/relations.tsv",
+        templates="<results>/benchmarks/own/{graph}/templates.tsv",
+        patterns="<results>/benchmarks/own/{graph}/patterns.tsv",
+        classes="<results>/knowledge/{graph}/classes.parquet",
+        class_chains="<results>/knowledge/{graph}/class_chains.parquet",
+        instances="<results>/knowledge/{graph}/instances.parquet",
+        properties="<results>/knowledge/{graph}/properties.parquet",
+        property_chains="<results>/knowledge/{graph}/property_chains.parquet",
+    output:
+        table="<results>/sources/{graph}/allows.parquet",
+        text="<results>/sources/{graph}/allows.tsv",
+    log:
+        "<logs>/benchmarks/{graph}_allows.log",
+    benchmark:
+        "<logs>/benchmarks/{graph}_allows.jsonl"
+    threads: 1
+    params:
+        code=code("allow_graph"),
+        construction=lambda w: asdict(GRAPHS[w.graph].bear),
+        ontoprobe=asdict(SETTINGS.ontoprobe),
+        properties=SETTINGS.ontology.properties,
+        seed=SETTINGS.seed,
+    script:
+        "../scripts/allow_graph.py"
+
+
 rule construct_bear:
     input:
         statements=lambda w: f"<results>/sources/{ORIGIN[w.origin]}/facts.parquet",
         coverage=lambda w: f"<results>/sources/{ORIGIN[w.origin]}/coverage.parquet",
-        relations="<resources>/templates/bear_relations.tsv",
-        templates="<resources>/templates/templates.tsv",
+        relations=of_origin("relations"),
+        templates=of_origin("templates"),
         labels="<resources>/templates/bear_labels.tsv",
         review="<resources>/templates/bear_review.tsv",
     output:
@@ -30,12 +84,12 @@ rule construct_bear:
     benchmark:
         "<logs>/benchmarks/{origin}.jsonl"
     wildcard_constraints:
-        origin="bear|world",
+        origin="|".join(ORIGIN),
     priority: FIRST
     threads: 1
     params:
         code=code("construct_bear"),
-        construction=lambda w: asdict(getattr(SETTINGS, w.origin)),
+        construction=construction,
     script:
         "../scripts/construct_bear.py"
 
@@ -94,7 +148,7 @@ rule construct_ontoprobe:
         properties=lambda w: f"<results>/knowledge/{ONTOLOGIES[w.origin][0]}/properties.parquet",
         property_chains=lambda w: f"<results>/knowledge/{ONTOLOGIES[w.origin][0]}/property_chains.parquet",
         statements=lambda w: f"<results>/sources/{ONTOLOGIES[w.origin][1]}/facts.parquet",
-        patterns="<resources>/templates/ontology_patterns.tsv",
+        patterns=of_origin("patterns"),
     output:
         questions="<results>/benchmarks/onto_{origin}/items.parquet",
         candidates="<results>/benchmarks/onto_{origin}/candidates.parquet",
@@ -109,13 +163,15 @@ rule construct_ontoprobe:
     benchmark:
         "<logs>/benchmarks/onto_{origin}.jsonl"
     wildcard_constraints:
-        origin="world|built",
+        origin="|".join(ONTOLOGIES),
     priority: FIRST
     threads: 1
     params:
         code=code("load_ontoprobe"),
         settings=asdict(SETTINGS.ontoprobe),
         properties=SETTINGS.ontology.properties,
+        # own graphs are asked what they have
+        partly=lambda w: w.origin in GRAPHS,
         seed=SETTINGS.seed,
     script:
         "../scripts/load_ontoprobe.py"

@@ -72,6 +72,15 @@ def paper_of(benchmark):
     return "ontoprobe" if benchmark.startswith("onto_") else "bear"
 
 
+#: what is made of a graph that the config names
+OWN = {
+    "{}_big": "constructed from {}",
+    "{}_lite": "a smaller set constructed from {}",
+    "onto_{}": "OntoProbe's tasks from {}",
+    "onto_{}_lite": "a small part of OntoProbe's tasks from {}",
+}
+
+
 def schema(name):
     """A JSON schema of workflow/schemas."""
     return sheets.read_schema(workflow.source_path(f"../schemas/{name}.schema.json"))
@@ -114,6 +123,23 @@ try:
     # the files below what is given on the command line come first
     GIVEN = list(workflow.overwrite_configfiles)
     SETTINGS = read_config(config, [*workflow.configfiles[len(GIVEN) :], *GIVEN])
+    GRAPHS = SETTINGS.sources.graphs
+    GRAPH_OF = {form.format(name): name for name in GRAPHS for form in OWN}
+    BENCHMARKS |= {f.format(g): OWN[f].format(g) for g in GRAPHS for f in OWN}
+    if twice := sorted(set(GRAPHS) & set(SETTINGS.sources.dumps)):
+        raise ConfigError(
+            f"sources.graphs and sources.dumps both have {', '.join(twice)}"
+        )
+    if SETTINGS.attributes.graph not in ("world", "trex", *GRAPHS):
+        raise ConfigError(
+            f"attributes.graph is {SETTINGS.attributes.graph!r}; legal: world, trex, "
+            f"sources.graphs ({', '.join(GRAPHS) or 'none'})"
+        )
+    if (own := GRAPHS.get(SETTINGS.attributes.graph)) and own.ids != "wikidata":
+        raise ConfigError(
+            f"attributes.graph is {SETTINGS.attributes.graph!r}, whose ids are its own; the "
+            "attributes number Wikidata's ids (sources.graphs, ids: wikidata)"
+        )
     MODELS, EXPERIMENTS = checked()
 except (ConfigError, sheets.SheetError) as problem:
     raise WorkflowError(str(problem)) from None
@@ -145,6 +171,7 @@ elif workflow.is_main_process and not {"--unlock", "--lint"} & set(sys.argv):
 
 wildcard_constraints:
     source="wikidata|dbpedia|world|world_dbpedia",
+    graph="|".join(GRAPHS) or "none",
     benchmark="|".join(BENCHMARKS),
     prompt="|".join(PROMPTS),
     method="|".join(sorted({row["method"] for row in EXPERIMENTS})),

@@ -51,9 +51,18 @@ def of_benchmarks(kind):
     ]
 
 
+def own_graphs(paper):
+    """The own graphs whose benchmarks are probed for a paper."""
+    return [
+        name
+        for name in GRAPHS
+        if any(GRAPH_OF.get(benchmark) == name for benchmark in probed(paper))
+    ]
+
+
 def funnels():
     """The construction of every benchmark that is constructed and probed."""
-    origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
+    origins = {origin_of(b) for b in probed("bear") if "released" not in b}
     return [
         f"<results>/benchmarks/{origin}_big/funnel.parquet"
         for origin in sorted(origins)
@@ -62,9 +71,11 @@ def funnels():
 
 def side_files():
     """What is made beside the report: other names in constructed sets, facts out of dumps."""
-    origins = {b.split("_")[0] for b in probed("bear") if "released" not in b}
-    origins |= {b.split("_")[0] for b in constructed()}
-    names = [f"<results>/benchmarks/{o}_big/aliases.parquet" for o in sorted(origins)]
+    sets = [b for b in probed("bear") if "released" not in b] + constructed()
+    # no endpoint has other names of an own graph's entities
+    origins = sorted({origin_of(b) for b in sets} - set(GRAPHS))
+    names = [f"<results>/benchmarks/{o}_big/aliases.parquet" for o in origins]
+    names += [f"<results>/sources/{graph}/allows.tsv" for graph in GRAPHS]
     return names + [
         f"<results>/knowledge/{dump}/facts.parquet" for dump in sorted(DUMPS)
     ]

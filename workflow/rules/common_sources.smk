@@ -26,14 +26,21 @@ def endpoint(source):
 
 
 #: which pull a constructed set is made from
-ORIGIN = {"bear": "wikidata", "world": "world"}
+ORIGIN = {"bear": "wikidata", "world": "world"} | {name: name for name in GRAPHS}
 #: OntoProbe set -> its ontology, and the pull whose statements say how well an instance is known
 ONTOLOGIES = {"world": ("world_ontology", "world"), "built": ("ontology", "wikidata")}
+ONTOLOGIES |= {name: (name, name) for name in GRAPHS}
 #: the files of fixed commits and their ids
 PINS = pins.read_pins(sheets.located(SETTINGS.sources.pins))
 #: dumps by name, and those that statements are read from
 NAMED = SETTINGS.sources.dumps
 DUMPS = {name: dump for name, dump in NAMED.items() if dump.form != "names"}
+#: what an own graph has instead of a table in resources/templates
+OUR_TABLES = {
+    "relations": "bear_relations",
+    "templates": "templates",
+    "patterns": "ontology_patterns",
+}
 #: what an embedded dump of each form is
 RENDERED = {
     "json": "<results>/sources/world/dumps/wikidata.json.gz",
@@ -41,6 +48,33 @@ RENDERED = {
     "names": "<results>/sources/world/dumps/wikidata_names.nt.bz2",
     "ntriples": "<results>/sources/world/dbpedia.nt",
 }
+
+
+def located_graph(name):
+    """An own graph's section, its paths filled in."""
+    own = GRAPHS[name]
+    return replace(own, files=files(own.files), labels=files(own.labels))
+
+
+def of_origin(table):
+    """The table of templates or relations of a constructed set: ours, or its own graph's."""
+    own, ours = f"<results>/benchmarks/own/{{}}/{table}.tsv", OUR_TABLES[table]
+    return lambda wildcards: (
+        own.format(wildcards.origin)
+        if wildcards.origin in GRAPHS
+        else f"<resources>/templates/{ours}.tsv"
+    )
+
+
+def origin_of(benchmark):
+    """What a set of BEAR's is constructed from."""
+    return benchmark.removesuffix("_big").removesuffix("_lite")
+
+
+def construction(wildcards):
+    """How a set is constructed."""
+    own = GRAPHS.get(wildcards.origin)
+    return asdict(own.bear if own else getattr(SETTINGS, wildcards.origin))
 
 
 def dump_named(source, key, forms):

@@ -12,7 +12,7 @@ rule facts:
     benchmark:
         "<logs>/knowledge/{source}/facts.jsonl"
     wildcard_constraints:
-        source="|".join(["wikidata", "world", *DUMPS]),
+        source="|".join(["wikidata", "world", *DUMPS, *GRAPHS]),
     priority: FIRST
     threads: 1
     params:
@@ -76,6 +76,36 @@ rule ontology:
         "../scripts/ontology.py"
 
 
+rule own_ontology:
+    input:
+        classes="<results>/sources/{graph}/classes.parquet",
+        class_hierarchy="<results>/sources/{graph}/class_hierarchy.parquet",
+        types="<results>/sources/{graph}/types.parquet",
+        properties="<results>/sources/{graph}/properties.parquet",
+        property_hierarchy="<results>/sources/{graph}/property_hierarchy.parquet",
+        facts="<results>/sources/{graph}/facts.parquet",
+    output:
+        classes="<results>/knowledge/{graph}/classes.parquet",
+        class_chains="<results>/knowledge/{graph}/class_chains.parquet",
+        instances="<results>/knowledge/{graph}/instances.parquet",
+        properties="<results>/knowledge/{graph}/properties.parquet",
+        property_chains="<results>/knowledge/{graph}/property_chains.parquet",
+        steps="<results>/knowledge/{graph}/steps.parquet",
+    log:
+        "<logs>/knowledge/{graph}.log",
+    benchmark:
+        "<logs>/knowledge/{graph}.jsonl"
+    priority: FIRST
+    threads: 1
+    params:
+        code=code("own_ontology"),
+        per_class=SETTINGS.ontology.per_class,
+        properties=SETTINGS.ontology.properties,
+        seed=SETTINGS.seed,
+    script:
+        "../scripts/own_ontology.py"
+
+
 rule trex_facts:
     input:
         triples="<results>/sources/trex/triples.parquet",
@@ -92,20 +122,3 @@ rule trex_facts:
         code=code("trex_facts"),
     script:
         "../scripts/trex_facts.py"
-
-
-rule triples_facts:
-    input:
-        triples=lambda w: files([SETTINGS.sources.triples.path]),
-        labels=lambda w: files([SETTINGS.sources.triples.labels]),
-    output:
-        facts="<results>/knowledge/triples/facts.parquet",
-    log:
-        "<logs>/knowledge/triples/facts.log",
-    benchmark:
-        "<logs>/knowledge/triples/facts.jsonl"
-    threads: 1
-    params:
-        code=code("triples_facts"),
-    script:
-        "../scripts/triples_facts.py"

@@ -24,6 +24,13 @@ PULLED = {
 }
 
 
+#: tables of an own graph
+OWN_TABLES = (
+    "facts coverage classes class_hierarchy types properties property_hierarchy inverses "
+    "templates problems"
+).split()
+
+
 rule render_world:
     input:
         tables=world_tables(),
@@ -222,6 +229,29 @@ rule read_dump:
         languages=list(SETTINGS.languages),
     script:
         "../scripts/read_dump.py"
+
+
+rule read_graph:
+    input:
+        files=lambda w: files(GRAPHS[w.graph].files),
+        labels=lambda w: files(GRAPHS[w.graph].labels),
+    output:
+        **{
+            table: f"<results>/sources/{{graph}}/{table}.parquet"
+            for table in OWN_TABLES
+        },
+    log:
+        "<logs>/sources/{graph}.log",
+    benchmark:
+        "<logs>/sources/{graph}.jsonl"
+    priority: FIRST
+    threads: 1
+    params:
+        code=code("read_graph"),
+        settings=lambda w: asdict(located_graph(w.graph)),
+        languages=list(SETTINGS.languages),
+    script:
+        "../scripts/read_graph.py"
 
 
 if is_dump("dbpedia"):

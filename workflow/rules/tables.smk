@@ -281,7 +281,10 @@ rule chapter_bear:
         scores=score_files(),
         questions=of_benchmarks("items"),
         funnels=funnels(),
-        names="<resources>/templates/bear_relations.tsv",
+        names=[
+            "<resources>/templates/bear_relations.tsv",
+            *expand(rules.word_graph.output.relations, graph=own_graphs("bear")),
+        ],
     output:
         chapter="<results>/report/chapters/bear.json",
         figures=[

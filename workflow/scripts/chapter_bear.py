@@ -14,7 +14,9 @@ with job(snakemake) as run:
         funnels=run.input.get("funnels", []),
         experiments=run.params.experiments,
         models=run.params.models,
-        names={row["relation"]: row["note"] for row in read_table(run.input.names)},
+        names={
+            row["relation"]: row["note"] for path in run.input.names for row in read_table(path)
+        },
         descriptions=run.params.descriptions,
         seed=run.params.seed,
     )

@@ -1,4 +1,4 @@
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from kgprobe import schema
@@ -17,17 +17,20 @@ with job(snakemake) as run:
     else:
         names = ("classes", "class_chains", "instances", "properties", "property_chains")
         contracts = (built.CLASSES, built.CHAINS, built.INSTANCES, built.PROPERTIES, built.CHAINS)
+        partly = run.params.partly
+        contracts = [replace(contract, may_be_empty=partly) for contract in contracts]
         frames = [schema.read(run.input[n], c) for n, c in zip(names, contracts, strict=True)]
         known = schema.read(run.input.statements, schema.STATEMENTS)
         tables = own.Tables(*frames, own.popularity(known))
         patterns = read_table(run.input.patterns)
         most = run.params.properties
-        taken = own.take(tables, patterns, switches, run.params.seed, most)
+        taken = own.take(tables, patterns, switches, run.params.seed, most, partly)
     sets = build.build(taken, switches, name)
     few = build.lite(sets, chosen.lite, chosen.lite_options, run.params.seed)
     rules = reasoning.build(taken, sets.items, sets.candidates, switches)
     provenance = run.provenance(mode=chosen.mode, switches=asdict(switches))
-    schema.write(rules, schema.ITEMS, run.output.reasoning, provenance)
+    some_rules = replace(schema.ITEMS, may_be_empty=bool(run.params.get("partly")))
+    schema.write(rules, some_rules, run.output.reasoning, provenance)
     schema.write(sets.funnel, schema.FUNNEL, run.output.funnel, provenance)
     for prefix, frames in (("", sets), ("lite_", few)):
         schema.write(frames.items, schema.ITEMS, run.output[f"{prefix}questions"], provenance)

@@ -31,6 +31,7 @@ from kgprobe.benchmarks.autoprompt.templates import (
     search_templates,
 )
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.knowledge.facts import by_number
 from kgprobe.settings import PromptFacts
 from kgprobe.templates import answer_is_last
 
@@ -67,12 +68,6 @@ def read_vocabulary(path: Path) -> list[str]:
     """The words of a file with one word per line, sorted."""
     existing(path, "common vocabulary", "lama")
     return sorted({word for word in path.read_text(encoding="utf-8").split("\n") if word})
-
-
-def by_number(relation: str) -> tuple[int, str]:
-    """Order of relations: P36 before P1001."""
-    digits = relation[1:]
-    return (int(digits) if digits.isdigit() else 0, relation)
 
 
 def build(

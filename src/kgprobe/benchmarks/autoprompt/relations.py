@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kgprobe.benchmarks.autoprompt.facts import by_number
 from kgprobe.benchmarks.autoprompt.frames import (
     SPLITS,
     Example,
@@ -27,6 +26,7 @@ from kgprobe.benchmarks.autoprompt.frames import (
 from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others
 from kgprobe.benchmarks.autoprompt.perturbed import Mention, Pools, perturb
 from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.knowledge.facts import by_number
 from kgprobe.sampling import hash_key
 from kgprobe.settings import PromptSentences
 from kgprobe.sources.dumps import stream

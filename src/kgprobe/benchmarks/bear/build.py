@@ -23,6 +23,7 @@ from kgprobe.benchmarks.bear.filters import REASONS, filtered, lifted
 from kgprobe.benchmarks.bear.frames import Sets, check_balance, check_nested, relation_frames
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.contracts import WHOLE
+from kgprobe.knowledge.facts import by_number
 from kgprobe.schema import FUNNEL, Contract
 from kgprobe.settings import Bear
 
@@ -89,7 +90,7 @@ def build(
         [] if coverage is None else coverage.filter(~pl.col("way").is_in(WHOLE)).rows(named=True)
     )
     ways = {row["relation"]: f"{row['way']}: {row['reason']}" for row in partly}
-    for row in sorted(relations, key=lambda r: int(r["relation"][1:])):
+    for row in sorted(relations, key=lambda r: by_number(r["relation"])):
         relation = row["relation"]
         pulled = lifted(popular.filter(pl.col("relation") == relation), row["lift"], popular)
         judged = (

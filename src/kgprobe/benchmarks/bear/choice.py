@@ -1,6 +1,6 @@
 """Which answers and instances a BEAR set takes, and who replaces a rejected one.
 
-bear.md, sections 4.4 and 4.5. No random numbers: popularity, then counts, then Q-numbers decide.
+bear.md, sections 4.4 and 4.5. No random numbers: popularity, then counts, then ids decide.
 """
 
 from collections.abc import Collection, Mapping
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from kgprobe.benchmarks.bear.filters import number
+from kgprobe.benchmarks.bear.filters import by_id
 from kgprobe.schema import Contract
 from kgprobe.settings import Bear, Size
 
@@ -118,17 +118,15 @@ def choose(
         pl.col("object_popularity").max(),
         pl.col("object_label").first(),
     )
-    for k in range(size.max_answers, config.min_answers - 1, -1):
-        q = round(size.total / k)  # half to even
-        feasible = counts.filter(pl.col("count") >= q)
-        if q and feasible.height >= k:
-            break
-    else:
+    balance = _balance(counts["count"].to_list(), config, size)
+    if balance is None:
         return None
-    by = ["object_popularity", "count", number("object")]
-    answers = feasible.sort(by, descending=[True, True, False])
+    k, q = balance
+    feasible = counts.filter(pl.col("count") >= q)
+    by = ["object_popularity", "count", *by_id("object")]
+    answers = feasible.sort(by, descending=[True, True, False, False])
     ranked = rest.join(answers.head(k).select("object"), on="object", how="semi").sort(
-        "object", "subject_popularity", number("subject"), descending=[False, True, False]
+        "object", "subject_popularity", *by_id("subject"), descending=[False, True, False, False]
     )
     ranked = ranked.with_columns(position=pl.int_range(pl.len(), dtype=pl.Int32).over("object"))
     taken, left = ranked.filter(pl.col("position") < q), ranked.filter(pl.col("position") >= q)
@@ -138,6 +136,23 @@ def choose(
     tried = size.max_answers - k
     chosen = ordered(taken).drop("position")
     return Chosen(chosen, k, q, feasible.height, tried, spare, bounds)
+
+
+def _balance(counts: list[int], config: Bear, size: Size) -> tuple[int, int] | None:
+    """(answers, instances of each): the most answers that make up `total`; where none do and
+    `short` is shrink, the largest balanced set, of two that are as large the one of more answers.
+    """
+    ordered = sorted(counts, reverse=True)
+    for k in range(size.max_answers, config.min_answers - 1, -1):
+        q = round(size.total / k)  # half to even
+        if q and sum(n >= q for n in ordered) >= k:
+            return k, q
+    if config.short == "drop" or len(ordered) < config.min_answers:
+        return None
+    legal = range(config.min_answers, min(size.max_answers, len(ordered)) + 1)
+    sizes = [(k, min(ordered[k - 1], size.total // k)) for k in legal]
+    k, q = max(sizes, key=lambda both: (both[0] * both[1], both[0]))
+    return (k, q) if q else None
 
 
 def _bounds(taken: pl.DataFrame, left: pl.DataFrame) -> tuple[int | None, int | None]:
@@ -150,8 +165,8 @@ def _pairs(rest: pl.DataFrame, least: int, most: int, spares: int) -> Chosen | N
     """The most popular pairs of a one-to-one relation, by the smaller of both popularities."""
     both = [pl.col("subject_popularity"), pl.col("object_popularity")]
     ranked = rest.sort(
-        pl.min_horizontal(*both), pl.max_horizontal(*both), number("subject"),
-        descending=[True, True, False],
+        pl.min_horizontal(*both), pl.max_horizontal(*both), *by_id("subject"),
+        descending=[True, True, False, False],
     ).unique("object", keep="first", maintain_order=True)  # fmt: skip
     if ranked.height < least:
         return None
@@ -169,8 +184,8 @@ def _pairs(rest: pl.DataFrame, least: int, most: int, spares: int) -> Chosen | N
 def ordered(chosen: pl.DataFrame) -> pl.DataFrame:
     """Answers in label order (code points), instances of an answer by popularity."""
     return chosen.sort(
-        "object_label", number("object"), "subject_popularity", number("subject"),
-        descending=[False, False, True, False],
+        "object_label", *by_id("object"), "subject_popularity", *by_id("subject"),
+        descending=[False, False, False, True, False, False],
     )  # fmt: skip
 
 

@@ -116,12 +116,15 @@ def _drop(frame: pl.DataFrame, reason: str, condition: pl.Expr | pl.Series) -> p
 
 def _unlabelled(side: str) -> pl.Expr:
     label = pl.col(f"{side}_label").str.strip_chars()
-    return label.is_null() | (label == "") | (label == pl.col(side))
+    # where Wikidata has no label, its services give the id; other graphs have names as ids
+    is_id = (label == pl.col(side)) & (pl.col("kg") == "wikidata")
+    return label.is_null() | (label == "") | is_id
 
 
-def number(column: str) -> pl.Expr:
-    """The number of a Q-id, for ties."""
-    return pl.col(column).str.extract(r"(\d+)$", 1).cast(pl.Int64)
+def by_id(column: str) -> list[pl.Expr]:
+    """What ties fall to: the number of a Q-id; other ids go by their text."""
+    number = pl.col(column).str.extract(r"^Q(\d+)$", 1).cast(pl.Int64, strict=False)
+    return [number, pl.col(column)]
 
 
 def _drop_duplicate_labels(frame: pl.DataFrame, side: str) -> pl.DataFrame:
@@ -131,7 +134,7 @@ def _drop_duplicate_labels(frame: pl.DataFrame, side: str) -> pl.DataFrame:
     )
     alive = frame.filter(pl.col("reason").is_null()).with_columns(same=same)
     order = alive.sort(
-        "same", pl.col(f"{side}_popularity"), number(side), descending=[False, True, False]
+        "same", pl.col(f"{side}_popularity"), *by_id(side), descending=[False, True, False, False]
     )
     winners = order.group_by("same", maintain_order=True).agg(pl.col(side).first().alias("winner"))
     losers = alive.join(winners, on="same").filter(pl.col(side) != pl.col("winner"))
@@ -149,8 +152,10 @@ def _drop_mirrors(frame: pl.DataFrame) -> pl.DataFrame:
         ),
         on=["subject", "object"],
     )
+    (first, text), (second, other) = by_id("subject"), by_id("object")
+    later = pl.coalesce(first > second, text > other)
     less = (pl.col("subject_popularity") < pl.col("other")) | (
-        (pl.col("subject_popularity") == pl.col("other")) & (number("subject") > number("object"))
+        (pl.col("subject_popularity") == pl.col("other")) & later
     )
     lost = pairs.filter(less).select("subject", "object", lost=pl.lit(True))
     joined = frame.join(lost, on=["subject", "object"], how="left", maintain_order="left")

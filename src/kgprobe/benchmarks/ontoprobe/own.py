@@ -43,18 +43,21 @@ def take(
     switches: Switches,
     seed: int,
     properties: int = 50,
+    partly: bool = False,
 ) -> Taken:
     """Rows by seeded hash of their subjects: train and dev (switch `split`), the rest for testing.
 
     A property is taken when it has a pattern, a superproperty with a pattern, domain and range;
     then the `properties` with the most statements (another number under the switch `properties`).
-    An instance of two finest classes counts for the deeper one. Raises one ValueError that names
+    An instance of two finest classes counts for the deeper one. `partly`, for own graphs: a
+    property needs one of superproperty, domain and range, a task with too few rows is left out and
+    the funnel says so, as long as one is left. Raises one ValueError that names
     every task with too few rows, every class without a label, every wrong pattern or end.
     """
-    problems = Problems("own ontology")
+    problems, lacking = Problems("own ontology"), Problems("own ontology")
     if switches.properties.isdigit():
         properties = int(switches.properties)
-    known, steps = _concepts(tables, patterns, switches, properties, problems)
+    known, steps = _concepts(tables, patterns, switches, properties, problems, partly)
     asked = [*_types(tables, known, switches), *_chains(known), *_properties(known)]
     steps.append(
         ("TP", "classes with an instance", len({r.golds[0] for r in asked if r.task == "TP"}))
@@ -63,13 +66,19 @@ def take(
     for task in TASKS:
         own = [r for r in asked if r.task == task]
         own.sort(key=lambda r: (hash_key(seed, "ontoprobe", r.task, r.id), r.id))
-        with problems.of(task):
+        if partly:
+            own = list({(r.subject, frozenset(r.golds)): r for r in reversed(own)}.values())[::-1]
+        with (lacking if partly else problems).of(task):
             given = roles(len(own), task, "own ontology", *switches.parts)
             found += [
                 replace(row, row=number, role=role)
                 for number, (row, role) in enumerate(zip(own, given, strict=True))
             ]
     distinct(found, "own ontology", problems)
+    if found:
+        steps += [(task, text[0], 0) for task, text in lacking.found.items()]
+        lacking.found.clear()
+    lacking.check()
     problems.check()
     return Taken(known, found, steps)
 
@@ -91,6 +100,7 @@ def _concepts(
     switches: Switches,
     most: int,
     problems: Problems,
+    partly: bool,
 ) -> tuple[Concepts, list[tuple[str, str, int]]]:
     chains: dict[str, list[str]] = {}
     for iri, label in (
@@ -114,33 +124,36 @@ def _concepts(
     chosen: list[Property] = []
     named: dict[str, str] = {}
     counts = dict.fromkeys(("superproperty", "ends", "pattern"), 0)
-    ordered = tables.properties.sort(["statements", "property"], descending=[True, False])
+    # those that every task can ask of come first
+    orders = ["chosen", "statements", "property"] if partly else ["statements", "property"]
+    ordered = tables.properties.sort(orders, descending=[*[True] * (len(orders) - 1), False])
     for row in ordered.iter_rows(named=True):
-        parents = [(p, name) for p, name in above.get(row["property"], []) if _id(p) in texts]
-        if not parents:
+        parents = [(p, name) for p, name in above.get(row["property"], []) if _key(p, texts)]
+        some = parents or row["domain"] or row["range"]
+        if not (some if partly else parents):
             continue
-        counts["superproperty"] += 1
-        if not (row["domain"] and row["range"]):
+        counts["superproperty"] += bool(parents)
+        if not partly and not (row["domain"] and row["range"]):
             continue
-        counts["ends"] += 1
-        if _id(row["property"]) not in texts:
+        counts["ends"] += bool(row["domain"] and row["range"])
+        own_key = _key(row["property"], texts)
+        if not own_key:
             continue
         counts["pattern"] += 1
         if len(chosen) == most:
             continue
-        named |= {name: texts[_id(p)] for p, name in parents}
-        named[row["label"]] = texts[_id(row["property"])]
+        named |= {name: texts[_key(p, texts)] for p, name in parents}
+        named[row["label"]] = texts[own_key]
         names = tuple(dict.fromkeys(name for _, name in parents))
         ends = labels.get(row["domain"]), labels.get(row["range"])
         for task, name, end in zip(("DM", "RG"), ("domain", "range"), ends, strict=True):
-            if not end:
+            if not end and not (partly and row[name] is None):
                 problems.add(
                     task,
                     f"properties, {row['property']} ({row['label']}): its {name} {row[name]} is no "
                     "class of the ontology; pull the class, or take the property out",
                 )
-        own = texts[_id(row["property"])]
-        chosen.append(Property(row["property"], row["label"], own, *ends, names))
+        chosen.append(Property(row["property"], row["label"], texts[own_key], *ends, names))
     steps = [("TP", "classes", len(kinds)), ("SCO", "classes", len(kinds))]
     for task in ("SPO", "DM", "RG"):
         steps += [
@@ -198,6 +211,8 @@ def _properties(known: Concepts) -> list[Row]:
     for p in known.properties:
         for task, golds in (("SPO", p.above), ("DM", (p.domain,)), ("RG", (p.range,))):
             kept = _golds(tuple(g for g in golds if g))
+            if not kept:
+                continue
             found.append(Row(task, 0, "", p.id, p.label, kept, p.pattern, 0, None, "properties"))
     return found
 
@@ -214,5 +229,6 @@ def _once_per_label(classes: Iterable[Class]) -> list[Class]:
     return list(found.values())
 
 
-def _id(iri: str) -> str:
-    return iri.rsplit("/", 1)[-1]
+def _key(iri: str, texts: Mapping[str, str]) -> str:
+    """The name that a property's pattern stands under, its IRI or the end of it; else nothing."""
+    return next((name for name in (iri, iri.rsplit("/", 1)[-1]) if name in texts), "")

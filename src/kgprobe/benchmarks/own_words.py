@@ -1,0 +1,116 @@
+"""What own graphs lack beside facts: how many subjects an answer has, and sentences of relations.
+
+Tables with the columns of resources/templates: bear_relations.tsv, templates.tsv and
+ontology_patterns.tsv, for the relations of one graph.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from kgprobe.benchmarks.label_templates import template_of
+from kgprobe.settings import OwnGraph
+from kgprobe.sheets import manual_templates
+
+#: A relation is one-to-one where so many of its answers have one subject, symmetric where so many
+#: of its statements hold the other way round (ours; Wikidata's are typed in by hand).
+ONE_TO_ONE, SYMMETRIC = 0.95, 0.5
+#: Ways to say a sentence again without knowing what it says; BEAR asks with three.
+AGAIN = ("It is known that {}", "It is true that {}")
+TYPE, SUBCLASS = "P31", "P279"
+#: table -> its columns
+COLUMNS = {
+    "relations": "relation cardinality symmetric lift note",
+    "templates": "relation index kind text note",
+    "patterns": "property label pattern from",
+}
+
+Rows = list[dict[str, str]]
+
+
+def properties(section: OwnGraph, relations: Sequence[str]) -> dict[str, str]:
+    """relation -> the property of Wikidata that says the same, where one is known."""
+    if section.ids == "wikidata":
+        return {relation: relation for relation in relations}
+    roles = section.roles
+    named = dict.fromkeys(roles.type, TYPE) | dict.fromkeys(roles.subclass, SUBCLASS)
+    named |= section.known
+    return {relation: named[relation] for relation in relations if relation in named}
+
+
+def relations(
+    facts: pl.DataFrame,
+    labels: Mapping[str, str | None],
+    section: OwnGraph,
+    known: Sequence[Mapping[str, str]],
+) -> Rows:
+    """Rows as of bear_relations.tsv for every relation of STATEMENTS: as `known` has them where the
+    property is known, else by counts. `labels`: relation -> label."""
+    rows = {row["relation"]: row for row in known}
+    names = facts["relation"].unique().sort().to_list()
+    same = properties(section, names)
+    made = []
+    for name in names:
+        own = facts.filter(pl.col("relation") == name)
+        row = rows.get(same.get(name, ""))
+        if row is None:
+            subjects = own.group_by("object").agg(pl.col("subject").n_unique())["subject"]
+            back = own.select(pl.col("object").alias("subject"), pl.col("subject").alias("object"))
+            both = own.join(back, on=["subject", "object"], how="semi").height / own.height
+            single = (subjects == 1).sum() >= ONE_TO_ONE * len(subjects)
+            row = {
+                "cardinality": "1:1" if single else "1:N",
+                "symmetric": "yes" if both > SYMMETRIC else "no",
+            }
+        # what lifts an answer is a relation of Wikidata's ids
+        lift = row.get("lift", "") if section.ids == "wikidata" else ""
+        made.append({**row, "relation": name, "lift": lift, "note": labels.get(name) or name})
+    return made
+
+
+def templates(
+    labels: Mapping[str, str | None],
+    section: OwnGraph,
+    own: Sequence[Mapping[str, str]],
+    ours: Sequence[Mapping[str, str]],
+) -> Rows:
+    """Rows as of templates.tsv, three of every relation in `labels` (relation -> label, or null).
+
+    `own` rows come first (the graph's own table, or what its folder has), then `ours` where the
+    property is known, then the wording of the label; what lacks a second or third is said again.
+    """
+    given, written = manual_templates(own), manual_templates(ours)
+    same = properties(section, list(labels))
+    made = []
+    for name in sorted(labels):
+        found = given.get(name) or written.get(same.get(name, ""))
+        texts = [text for _, text in found or ()][:3]
+        label = labels[name] or ""
+        note = label if texts else f"worded by its label: {label}"
+        if not texts and (worded := template_of(label)):
+            texts = [worded]
+        if not texts:
+            continue
+        lower = texts[0] if texts[0].startswith("[") else texts[0][0].lower() + texts[0][1:]
+        texts += [text.format(lower) for text in AGAIN[: 3 - len(texts)]]
+        made += [
+            {"relation": name, "index": str(n), "kind": "manual", "text": text, "note": note}
+            for n, text in enumerate(texts)
+        ]
+    return made
+
+
+def patterns(rows: Sequence[Mapping[str, str]], labels: Mapping[str, str | None]) -> Rows:
+    """Rows as of ontology_patterns.tsv: the first sentence of every relation."""
+    first = {row["relation"]: row["text"] for row in rows if row["index"] == "0"}
+    return [
+        {"property": name, "label": labels[name] or name, "pattern": text, "from": "own"}
+        for name, text in first.items()
+    ]
+
+
+def table(rows: Sequence[Mapping[str, str]], columns: str) -> str:
+    """A tab-separated table with a header line, as `sheets.read_table` reads it."""
+    names = columns.split()
+    lines = ["\t".join(" ".join(row[name].split()) for name in names) for row in rows]
+    return "\n".join(["\t".join(names), *lines, ""])

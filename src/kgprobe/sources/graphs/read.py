@@ -1,0 +1,323 @@
+"""An own graph as the tables that a pull gives: statements, classes, relations, hierarchies.
+
+The same for every form: readers give statements and labels, the section's roles say what they mean.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+
+import numpy as np
+import polars as pl
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from kgprobe.schema import COVERAGE, STATEMENTS, Contract
+from kgprobe.settings import OwnGraph, Roles
+from kgprobe.sources.graphs import lm_pub_quiz, rdf, tables
+from kgprobe.sources.graphs.flaws import LONGEST, PROBLEMS, Flaws, GraphFileError, place, short
+from kgprobe.sources.graphs.raw import Raw
+
+
+def _contract(name: str, columns: str, key: str, nullable: str = "") -> Contract:
+    texts = dict.fromkeys(columns.split(), pl.String)
+    return Contract(name, texts, tuple(key.split()), frozenset(nullable.split()), True)
+
+
+CLASSES = _contract("OWN_CLASSES", "class label", "class", "label")
+TYPES = _contract("OWN_TYPES", "class instance label", "class instance", "label")
+#: A relation; `domain` and `range` are classes, the first by code point where there are several.
+PROPERTIES = _contract(
+    "OWN_PROPERTIES", "property label domain range", "property", "label domain range"
+)
+EDGES = _contract("OWN_EDGES", "child parent", "child parent")
+INVERSES = _contract("OWN_INVERSES", "property inverse", "property inverse")
+TEMPLATES = _contract("OWN_TEMPLATES", "relation index kind text note", "relation index")
+
+#: The tables by the name of their frame in `Tables`.
+CONTRACTS = {
+    "facts": STATEMENTS,
+    "coverage": COVERAGE,
+    "classes": CLASSES,
+    "class_hierarchy": EDGES,
+    "types": TYPES,
+    "properties": PROPERTIES,
+    "property_hierarchy": EDGES,
+    "inverses": INVERSES,
+    "templates": TEMPLATES,
+    "problems": PROBLEMS,
+}
+#: vocabularies that describe a graph: what they state is no fact, but for the roles
+DESCRIBING = re.compile(
+    r"^http://www\.w3\.org/(1999/02/22-rdf-syntax-ns|2000/01/rdf-schema|2002/07/owl)#"
+)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The frames of a graph, in CONTRACTS."""
+
+    facts: pl.DataFrame
+    coverage: pl.DataFrame
+    classes: pl.DataFrame
+    class_hierarchy: pl.DataFrame
+    types: pl.DataFrame
+    properties: pl.DataFrame
+    property_hierarchy: pl.DataFrame
+    inverses: pl.DataFrame
+    templates: pl.DataFrame
+    problems: pl.DataFrame
+
+
+def read(name: str, section: OwnGraph, languages: Sequence[str]) -> Tables:
+    """The tables of a graph. Raises GraphFileError for what is wrong, all of it in one message."""
+    flaws = Flaws(name, section.leave_out)
+    given = {
+        "table": lambda: tables.read(section),
+        "rdf": lambda: rdf.read(section, languages, flaws),
+        "lm_pub_quiz": lambda: lm_pub_quiz.read(section),
+    }[section.form]()
+    if not given.statements.height:
+        raise GraphFileError(f"sources.graphs.{name}: no statement in {', '.join(section.files)}")
+    made = _tables(name, section, given, flaws)
+    flaws.check()
+    return made
+
+
+def _tables(name: str, section: OwnGraph, given: Raw, flaws: Flaws) -> Tables:
+    roles = section.roles
+    stated, spoken = _short_ids(given, flaws)
+    of = pl.col("relation")
+
+    def about(*relations: str) -> pl.DataFrame:
+        return stated.filter(of.is_in(relations))
+
+    types = about(*roles.type)
+    relations = types.filter(pl.col("object").is_in(roles.properties))["subject"].unique()
+    declared = types.filter(pl.col("object").is_in(roles.classes))["subject"].unique()
+    meta = [*roles.classes, *roles.properties]
+    types = types.filter(
+        ~pl.col("object").is_in(meta) & ~pl.col("object").str.contains(DESCRIBING.pattern)
+    )
+    above = about(*roles.subclass)
+    used = pl.concat([types["object"], above["subject"], above["object"]]).unique()
+    classes = declared if declared.len() else used
+    above = above.filter(*(pl.col(end).is_in(classes.implode()) for end in ("subject", "object")))
+    types = types.filter(pl.col("object").is_in(classes.implode()))
+    types = types.filter(~pl.col("subject").is_in(classes.implode()))
+    schema = (*roles.label, *roles.subproperty, *roles.domain, *roles.range, *roles.inverse)
+    # of a vocabulary's statements only types and superclasses between its classes are facts
+    described = [*roles.type, *roles.subclass] if section.form == "rdf" else []
+    hidden = of.is_in([*schema, *described]) | of.str.contains(DESCRIBING.pattern)
+    facts = pl.concat([stated.filter(~hidden), *((types, above) if described else ())])
+    # what describes a declared relation is none
+    known = relations.implode()
+    facts = facts.filter(*(~pl.col(end).is_in(known) for end in ("subject", "object")))
+    facts = _apart(facts, flaws)
+    ends = pl.concat([facts["subject"], facts["object"]]).unique()
+    relations = pl.concat([relations, facts["relation"], about(*roles.subproperty)["subject"]])
+    relations = relations.unique()
+    labels = _labels(spoken, given.named, pl.concat([ends, classes, relations]).unique(), flaws)
+    if section.ids == "own" and section.form != "rdf":
+        labels = _of_relations(labels, relations)
+    needed = pl.concat([ends, classes])
+    if section.form == "rdf":
+        labels = _of_roles(section, relations) | labels
+        needed = pl.concat([needed, relations])
+    _unlabelled(needed.unique(), labels, pl.concat([facts, stated]), flaws)
+    named = pl.DataFrame({"id": labels.keys(), "label": labels.values()}, schema=_NAMES)
+    properties = _properties(relations.filter(~relations.is_in(schema)), about, roles, classes)
+    return Tables(
+        _statements(facts, named, "wikidata" if section.ids == "wikidata" else name),
+        _coverage(facts, given.literals, schema),
+        _with_label(pl.DataFrame({"class": classes}), "class", named),
+        _hierarchy(above, flaws),
+        _with_label(_pairs(types, "instance", "class"), "instance", named).select(
+            "class", "instance", "label"
+        ),
+        _with_label(properties, "property", named).select(list(PROPERTIES.columns)),
+        _hierarchy(about(*roles.subproperty), flaws),
+        _pairs(about(*roles.inverse), "property", "inverse"),
+        pl.DataFrame(list(given.templates), schema=dict(TEMPLATES.columns)),
+        flaws.frame(),
+    )
+
+
+_NAMES = {"id": pl.String, "label": pl.String}
+
+
+def _of_roles(section: OwnGraph, relations: pl.Series) -> dict[str, str]:
+    """Names of the relations that are known by what they say."""
+    known = {name: _spaced(name) for name in section.known}
+    types = dict.fromkeys(section.roles.type, "instance of")
+    above = dict.fromkeys(section.roles.subclass, "subclass of")
+    return {name: text for name, text in (known | types | above).items() if name in relations}
+
+
+def _short_ids(given: Raw, flaws: Flaws) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Statements and labels without ids that are too long."""
+    stated = given.statements
+    for column in ("subject", "relation", "object"):
+        long = pl.col(column).str.len_chars() > LONGEST
+        flaws.rows("long_id", stated.filter(long), f"the {column} {{{column}}}")
+        stated = stated.filter(~long)
+    return stated, given.labels.filter(pl.col("id").str.len_chars() <= LONGEST)
+
+
+def _apart(facts: pl.DataFrame, flaws: Flaws) -> pl.DataFrame:
+    """Facts whose ends are no relations."""
+    names = facts["relation"].unique().implode()
+    for column in ("subject", "object"):
+        mixed = pl.col(column).is_in(names)
+        text = f"the {column} {{{column}}} is a relation of other statements, too"
+        flaws.rows("relation_as_entity", facts.filter(mixed), text)
+        facts = facts.filter(~mixed)
+    return facts
+
+
+def _labels(spoken: pl.DataFrame, named: bool, ids: pl.Series, flaws: Flaws) -> dict[str, str]:
+    """id -> its best label; of two that are as good the first in order of code points."""
+    if named:
+        return {name: _spaced(name) for name in ids.to_list()}
+    own = spoken.filter(pl.col("id").is_in(ids.implode()))
+    best = own.filter(pl.col("order") == pl.col("order").min().over("id"))
+    best = best.unique(["id", "label"], keep="first", maintain_order=True)
+    several = best.filter(pl.col("id").is_duplicated())
+    if several.height:
+        first = several.filter(pl.col("id") == several["id"][0])
+        row, other = first.row(0, named=True), first.row(1, named=True)
+        here, there = (place(one["file"], one["line"]) for one in (other, row))
+        names = short(row["id"]), short(other["label"]), short(row["label"])
+        text = f"{here}: {names[0]} is {names[1]!r} here and {names[2]!r} in {there}"
+        flaws.note("two_labels", text, several["id"].n_unique())
+    return dict(best.sort("id", "label", descending=True).select("id", "label").rows())
+
+
+def _of_relations(labels: dict[str, str], relations: pl.Series) -> dict[str, str]:
+    """Relations without a label are named by their id."""
+    return {name: _spaced(name) for name in relations.to_list()} | labels
+
+
+def _spaced(name: str) -> str:
+    """An id as words: the end of an address, blanks for underscores and inside of camelCase.
+
+    >>> _spaced("http://example.org/capital_of"), _spaced("bornIn"), _spaced("New York")
+    ('capital of', 'born in', 'New York')
+    """
+    own = re.split(r"[/#]", name.rstrip("/#"))[-1] if "://" in name else name
+    if re.fullmatch(r"[a-z]+(?:[A-Z][a-z]+)+", own):
+        own = re.sub(r"([A-Z])", lambda m: f" {m[1].lower()}", own)
+    return " ".join(own.replace("_", " ").split())
+
+
+def _unlabelled(
+    needed: pl.Series, labels: dict[str, str], stated: pl.DataFrame, flaws: Flaws
+) -> None:
+    """Note ids without a label, and the statement in which the first stands."""
+    missing = needed.filter(~needed.is_in(list(labels))).sort()
+    if not missing.len():
+        return
+    rows = [
+        stated.filter(pl.col(column).is_in(missing.implode())).head(1)
+        for column in ("subject", "object", "relation")
+    ]
+    first = next(row for row in rows if row.height).row(0, named=True)
+    name = next(first[c] for c in ("subject", "object", "relation") if first[c] not in labels)
+    text = f"{place(first['file'], first['line'])}: {short(name)} has no label"
+    flaws.note("missing_label", text, missing.len())
+
+
+def _properties(
+    relations: pl.Series, about: Callable[..., pl.DataFrame], roles: Roles, classes: pl.Series
+) -> pl.DataFrame:
+    """(property, domain, range) of every relation."""
+    found = pl.DataFrame({"property": relations})
+    for column, names in (("domain", roles.domain), ("range", roles.range)):
+        own = about(*names).filter(pl.col("object").is_in(classes.implode()))
+        first = own.group_by("subject").agg(pl.col("object").min().alias(column))
+        found = found.join(first, left_on="property", right_on="subject", how="left")
+    return found
+
+
+def _statements(facts: pl.DataFrame, named: pl.DataFrame, kg: str) -> pl.DataFrame:
+    """STATEMENTS; of Wikidata's ids what is none in place of an object is a literal."""
+    kind = pl.lit("item")
+    if kg == "wikidata":
+        is_item = pl.col("object").str.contains(r"^[A-Z][0-9]+$")
+        kind = pl.when(is_item).then(kind).otherwise(pl.lit("literal"))
+    found = facts.select(
+        "subject", "relation", "object", kg=pl.lit(kg), object_kind=kind, rank=pl.lit("normal"),
+        subject_sitelinks=pl.lit(None, pl.Int64), object_sitelinks=pl.lit(None, pl.Int64),
+    ).unique(["subject", "relation", "object"])  # fmt: skip
+    for side in ("subject", "object"):
+        sided = named.rename({"id": side, "label": f"{side}_label"})
+        found = found.join(sided, on=side, how="left")
+    return found.select(list(STATEMENTS.columns))
+
+
+def _coverage(
+    facts: pl.DataFrame, literals: Mapping[str, int], schema: Sequence[str]
+) -> pl.DataFrame:
+    """COVERAGE: every relation came whole, and how many of its values are texts."""
+    counts = dict(facts.unique(["subject", "relation", "object"])["relation"].value_counts().rows())
+    rows = [
+        (
+            name,
+            "read",
+            counts.get(name, 0),
+            "",
+            counts.get(name, 0),
+            0,
+            0,
+            literals.get(name, 0),
+            0,
+            0,
+        )
+        for name in sorted({*counts, *literals} - set(schema))
+        if name in counts or not DESCRIBING.match(name)
+    ]
+    return pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
+
+
+def _with_label(frame: pl.DataFrame, column: str, named: pl.DataFrame) -> pl.DataFrame:
+    return frame.join(named, left_on=column, right_on="id", how="left")
+
+
+def _pairs(stated: pl.DataFrame, first: str, second: str) -> pl.DataFrame:
+    return stated.select(pl.col("subject").alias(first), pl.col("object").alias(second)).unique()
+
+
+def _hierarchy(stated: pl.DataFrame, flaws: Flaws) -> pl.DataFrame:
+    """EDGES without those that lie on a loop."""
+    edges = stated.unique(["subject", "object"], keep="first", maintain_order=True)
+    if not edges.height:
+        return _pairs(edges, "child", "parent")
+    names = pl.concat([edges["subject"], edges["object"]]).unique().sort()
+    at = {name: n for n, name in enumerate(names.to_list())}
+    ends = [np.array([at[name] for name in edges[c].to_list()]) for c in ("subject", "object")]
+    matrix = coo_matrix((np.ones(edges.height), tuple(ends)), shape=(len(at), len(at)))
+    _, group = connected_components(matrix, connection="strong")
+    looped = pl.Series(group[ends[0]] == group[ends[1]])
+    if looped.any():
+        inside = edges.filter(looped)
+        row = inside.row(0, named=True)
+        shown = " > ".join(short(name) for name in _loop(inside))
+        text = f"{place(row['file'], row['line'])}: {shown}, each below the next"
+        flaws.note("loop", text, inside.height)
+    return _pairs(edges.filter(~looped), "child", "parent")
+
+
+def _loop(edges: pl.DataFrame) -> list[str]:
+    """One loop of edges (subject, object), from a node back to it."""
+    parents: dict[str, set[str]] = {}
+    for child, parent in edges.select("subject", "object").rows():
+        if child == parent:
+            return [child, child]
+        parents.setdefault(child, set()).add(parent)
+    ordered = {child: sorted(parents[child]) for child in sorted(parents)}
+    try:
+        TopologicalSorter(ordered).prepare()
+    except CycleError as found:
+        return list(found.args[1])[::-1]
+    return []

@@ -1,0 +1,268 @@
+"""Own graphs: what readers give, and one clear error for each flaw."""
+
+import json
+
+import polars as pl
+import pytest
+
+from kgprobe.schema import check
+from kgprobe.settings import Columns, OwnGraph, Roles
+from kgprobe.sources.graphs.flaws import LONGEST, RIGHT, GraphFileError
+from kgprobe.sources.graphs.read import CONTRACTS, read
+
+LANGUAGES = ("en", "mul")
+HEAD = "subject,subject_label,relation,object,object_label\n"
+SOUND = HEAD + 'x1,"Paris, the city",in,x2,France\nx3,Lyon,in,x2,France\n'
+
+
+def table(tmp_path, text, name="g.csv", **section):
+    path = tmp_path / name
+    path.write_text(text)
+    return read("g", OwnGraph("table", (str(path),), **section), LANGUAGES)
+
+
+def turtle(tmp_path, text, name="g.ttl", **section):
+    path = tmp_path / name
+    path.write_text(text)
+    return read("g", OwnGraph("rdf", (str(path),), **section), LANGUAGES)
+
+
+def test_a_csv_with_quotes_gives_statements_in_their_contracts(tmp_path):
+    made = table(tmp_path, SOUND)
+    for name, contract in CONTRACTS.items():
+        check(getattr(made, name), contract)
+    facts = made.facts.sort("subject").select("kg", "subject", "subject_label", "object_label")
+    assert facts.rows() == [
+        ("g", "x1", "Paris, the city", "France"),
+        ("g", "x3", "Lyon", "France"),
+    ]
+    assert made.properties.select("property", "label").rows() == [("in", "in")]
+    assert made.coverage.select("relation", "way", "rows").rows() == [("in", "read", 2)]
+    assert not made.problems.height
+
+
+def test_tables_with_tabs_without_header_and_parquet_give_the_same(tmp_path):
+    (tmp_path / "labels.tsv").write_text("id\tlabel\nx1\tParis, the city\nx2\tFrance\nx3\tLyon\n")
+    labels = (str(tmp_path / "labels.tsv"),)
+    rows = [("x1", "in", "x2"), ("x3", "in", "x2")]
+    text = "".join("\t".join(row) + "\n" for row in rows)
+    first = table(tmp_path, text, "g.txt", header=False, labels=labels)
+    path = tmp_path / "g.parquet"
+    pl.DataFrame(rows, schema=["s", "p", "o"], orient="row").write_parquet(path)
+    section = OwnGraph("table", (str(path),), labels, columns=Columns("s", "p", "o"))
+    second = read("g", section, LANGUAGES)
+    key = ["subject", "object"]
+    expected = table(tmp_path, SOUND).facts.sort(key)
+    assert first.facts.sort(key).equals(expected)
+    assert second.facts.sort(key).equals(expected)
+
+
+def test_ids_are_labels_where_nothing_else_is(tmp_path):
+    made = table(tmp_path, "subject,relation,object\nNew_York,capitalOf,x\n")
+    assert made.facts.select("subject_label", "object_label").rows() == [("New York", "x")]
+    assert made.properties["label"].to_list() == ["capital of"]
+
+
+def test_wikidata_s_ids_keep_their_graph_and_literals_are_none(tmp_path):
+    (tmp_path / "labels.tsv").write_text("id\tlabel\nQ1\tone\nQ2\ttwo\n")
+    text = "subject,relation,object\nQ1,P1,Q2\nQ1,P2,1970-01-01\n"
+    labels = (str(tmp_path / "labels.tsv"),)
+    leave = {"ids": "wikidata", "labels": labels, "leave_out": ("missing_label",)}
+    made = table(tmp_path, text, **leave).facts.sort("relation")
+    assert made.select("kg", "object_kind").rows() == [
+        ("wikidata", "item"),
+        ("wikidata", "literal"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flaw", "text", "told"),
+    [
+        ("missing_label", HEAD + "a,A,r,b,B\nc,,r,b,B\n", "line 3: c has no label"),
+        (
+            "two_labels",
+            HEAD + "a,A,r,b,B\na,Z,r,b,B\n",
+            "line 3: a is 'Z' here and 'A' in {path}, line 2",
+        ),
+        (
+            "relation_as_entity",
+            HEAD + "a,A,r,b,B\nr,R,q,b,B\n",
+            "line 3: the subject r is a relation of other statements, too",
+        ),
+        (
+            "long_id",
+            HEAD + "a,A,r,b,B\n" + "i" * 10_000 + ",I,r,b,B\n",
+            "line 3: the subject " + "i" * 60 + "... (10,000 characters)",
+        ),
+        (
+            "loop",
+            HEAD + "a,A,up,b,B\nb,B,up,c,C\nc,C,up,a,A\nd,D,up,a,A\n",
+            "line 2: a > b > c > a, each below the next (3 times, this is the first)",
+        ),
+    ],
+)
+def test_each_flaw_of_a_table_is_one_error_or_left_out_and_counted(tmp_path, flaw, text, told):
+    roles = Roles(subclass=("up",))
+    with pytest.raises(GraphFileError) as error:
+        table(tmp_path, text, roles=roles)
+    message = str(error.value)
+    assert f"{flaw}: {tmp_path}/g.csv, {told}".format(path=tmp_path / "g.csv") in message
+    assert RIGHT[flaw] in message
+    assert f"leave_out: [{flaw}]" in message
+    assert "has 1 kinds of flaws" in message
+    made = table(tmp_path, text, roles=roles, leave_out=(flaw,))
+    assert made.problems["flaw"].to_list() == [flaw]
+    if flaw == "loop":
+        assert made.class_hierarchy.rows() == [("d", "a")]
+        assert made.facts.height == 4
+    elif flaw == "two_labels":
+        assert made.facts["subject_label"].to_list() == ["A"]
+    elif flaw == "missing_label":
+        assert made.facts.filter(subject="c")["subject_label"].to_list() == [None]
+    else:
+        assert made.facts.height == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a,b\n1,2\n", "no column 'subject'; it has a, b"),
+        (HEAD + "a,A,r,b\n", "line 2: 4 cells, expected 5"),
+        (HEAD + "a,A,,b,B\n", "line 2: no relation; every row has all three ids"),
+        (HEAD + '\na,A,r,b,"B\n', "line 3 or after it: unexpected end of data"),
+        ("", "empty; expected rows"),
+        (HEAD, "no statement in"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_told_with_its_line(tmp_path, text, told):
+    with pytest.raises(GraphFileError, match=r"g\.csv") as error:
+        table(tmp_path, text)
+    assert told in str(error.value)
+
+
+def test_bytes_that_are_no_text_and_other_endings_are_told(tmp_path):
+    (tmp_path / "g.csv").write_bytes(HEAD.encode() + b"a,\xff,r,b,B\n")
+    with pytest.raises(GraphFileError, match=r"g\.csv, line \d or after it: .*utf-8"):
+        read("g", OwnGraph("table", (str(tmp_path / "g.csv"),)), LANGUAGES)
+    with pytest.raises(GraphFileError, match=r"g\.xlsx: no table that is known; legal endings"):
+        table(tmp_path, "", "g.xlsx")
+
+
+ZOO = """
+@prefix : <http://x/> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+<http://x/> a owl:Ontology .
+:Animal a owl:Class ; rdfs:label "animal"@en, "Tier"@de .
+:Cat a owl:Class ; rdfs:label "cat"@en ; rdfs:subClassOf :Animal ; rdfs:comment "purrs" .
+:tom a :Cat ; rdfs:label "Tom" ; :eats :jim .
+:jim a :Animal ; rdfs:label "Jim" .
+:eats a owl:ObjectProperty ; rdfs:label "eats"@en ; rdfs:subPropertyOf :takes ;
+  rdfs:domain :Cat ; rdfs:range :Animal ; owl:inverseOf :eatenBy .
+:takes a owl:ObjectProperty ; rdfs:label "takes"@en .
+:eatenBy a owl:ObjectProperty ; rdfs:label "is eaten by"@en .
+"""
+
+
+def test_an_ontology_in_turtle_and_rdf_xml(tmp_path):
+    made = turtle(tmp_path, ZOO)
+    for name, contract in CONTRACTS.items():
+        check(getattr(made, name), contract)
+    own = "http://x/"
+    assert made.classes.sort("class").rows() == [(own + "Animal", "animal"), (own + "Cat", "cat")]
+    assert made.class_hierarchy.rows() == [(own + "Cat", own + "Animal")]
+    assert made.types.sort("class")["label"].to_list() == ["Jim", "Tom"]
+    assert made.properties.filter(pl.col("domain").is_not_null()).rows() == [
+        (own + "eats", "eats", own + "Cat", own + "Animal")
+    ]
+    assert made.property_hierarchy.rows() == [(own + "eats", own + "takes")]
+    assert made.inverses.rows() == [(own + "eats", own + "eatenBy")]
+    assert made.facts["relation"].n_unique() == 3
+    assert made.facts.height == 4
+    from pyoxigraph import RdfFormat, parse, serialize
+
+    xml = serialize(
+        (quad.triple for quad in parse(ZOO.encode(), RdfFormat.TURTLE)), format=RdfFormat.RDF_XML
+    )
+    other = turtle(tmp_path, xml.decode(), "g.owl")
+    for name in CONTRACTS:
+        key = list(CONTRACTS[name].key)
+        assert getattr(other, name).sort(key).equals(getattr(made, name).sort(key)), name
+    # an .owl file that is Turtle
+    assert turtle(tmp_path, ZOO, "h.owl").facts.sort("subject").height == 4
+
+
+@pytest.mark.parametrize(
+    ("flaw", "more", "told"),
+    [
+        (
+            "blank_node",
+            ":Cat rdfs:subClassOf [ a owl:Restriction ] .",
+            "subClassOf of http://x/Cat",
+        ),
+        ("import", "<http://x/> owl:imports <http://other/> .", "it imports http://other/, which"),
+        ("missing_label", ":tom :eats :nobody .", "http://x/nobody has no label"),
+        ("two_labels", ':tom rdfs:label "Tim" .', "http://x/tom is 'Tim' here and 'Tom'"),
+        ("loop", ":Animal rdfs:subClassOf :Cat .", "http://x/Animal > http://x/Cat"),
+        ("relation_as_entity", ':p rdfs:label "p" . :tom :p :jim . :jim :eats :p .', "object"),
+    ],
+)
+def test_each_flaw_of_an_ontology_is_one_error_or_left_out(tmp_path, flaw, more, told):
+    with pytest.raises(GraphFileError) as error:
+        turtle(tmp_path, ZOO + more)
+    assert f"{flaw}: {tmp_path}/g.ttl: " in str(error.value)
+    assert told in str(error.value)
+    assert RIGHT[flaw] in str(error.value)
+    assert turtle(tmp_path, ZOO + more, leave_out=(flaw,)).problems["flaw"].to_list() == [flaw]
+
+
+def test_an_import_whose_file_is_given_is_none(tmp_path):
+    other = tmp_path / "other.ttl"
+    other.write_text("<http://other/> a <http://www.w3.org/2002/07/owl#Ontology> .")
+    path = tmp_path / "g.ttl"
+    path.write_text(ZOO + "<http://x/> owl:imports <http://other/> .")
+    made = read("g", OwnGraph("rdf", (str(path), str(other))), LANGUAGES)
+    assert not made.problems.height
+
+
+def test_a_mistake_in_turtle_is_told_with_its_line(tmp_path):
+    with pytest.raises(GraphFileError, match=r"g\.ttl, line \d+: .*expected Turtle"):
+        turtle(tmp_path, ZOO + "\n:tom :eats \n")
+
+
+def test_skos_broader_is_a_hierarchy(tmp_path):
+    text = """@prefix : <http://x/> . @prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+    :a a skos:Concept ; skos:prefLabel "alpha"@en ; skos:broader :b ; skos:related :b .
+    :b a skos:Concept ; skos:prefLabel "beta"@en .
+    skos:related <http://www.w3.org/2000/01/rdf-schema#label> "related to"@en ."""
+    made = turtle(tmp_path, text)
+    assert made.class_hierarchy.rows() == [("http://x/a", "http://x/b")]
+    assert made.facts["relation"].n_unique() == 2
+
+
+def quiz(folder, rows, templates=("[X] is in [Y].",)):
+    folder.mkdir()
+    metadata = {"P30": {"templates": list(templates)}}
+    (folder / "metadata_relations.json").write_text(json.dumps(metadata))
+    (folder / "P30.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return OwnGraph("lm_pub_quiz", (str(folder),))
+
+
+def test_a_folder_of_lm_pub_quiz(tmp_path):
+    rows = [
+        {"sub_id": "Q1", "sub_label": "Mali", "obj_id": "Q2", "obj_label": "Africa"},
+        {"sub_label": "Laos", "obj_label": "Asia"},
+    ]
+    made = read("g", quiz(tmp_path / "set", rows), LANGUAGES)
+    facts = made.facts.sort("subject").select("subject", "subject_label", "object")
+    assert facts.rows() == [("Laos", "Laos", "Asia"), ("Q1", "Mali", "Q2")]
+    assert made.templates["text"].to_list() == ["[X] is in [Y]."]
+    with pytest.raises(GraphFileError, match=r"P30\.jsonl, line 1: neither sub_id nor sub_label"):
+        read("g", quiz(tmp_path / "other", [{"obj_label": "Asia"}]), LANGUAGES)
+    (tmp_path / "set/P31.jsonl").write_text("")
+    with pytest.raises(GraphFileError, match="no entry for P31"):
+        read("g", OwnGraph("lm_pub_quiz", (str(tmp_path / "set"),)), LANGUAGES)
+
+
+def test_ids_are_short_enough_up_to_the_limit(tmp_path):
+    text = HEAD + f"{'i' * LONGEST},I,r,b,B\n"
+    assert table(tmp_path, text).facts.height == 1

@@ -1,0 +1,27 @@
+from dataclasses import replace
+
+from kgprobe import schema
+from kgprobe.job import job
+from kgprobe.knowledge import ontology, ontology_own
+from kgprobe.sources.graphs import read
+
+CONTRACTS = {
+    "classes": ontology.CLASSES,
+    "class_chains": ontology.CHAINS,
+    "instances": ontology.INSTANCES,
+    "properties": ontology.PROPERTIES,
+    "property_chains": ontology.CHAINS,
+    "steps": ontology.STEPS,
+}
+
+with job(snakemake) as run:
+    built = ontology_own.build(
+        **{name: schema.read(path, read.CONTRACTS[name]) for name, path in run.input.items()},
+        per_class=run.params.per_class,
+        most=run.params.properties,
+        seed=run.params.seed,
+    )
+    for name, contract in CONTRACTS.items():
+        # a graph may have no classes, or no relations above others
+        contract = replace(contract, may_be_empty=True)
+        schema.write(getattr(built, name), contract, run.output[name], run.provenance())

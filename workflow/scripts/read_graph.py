@@ -1,0 +1,10 @@
+from kgprobe import schema
+from kgprobe.job import job
+from kgprobe.settings import OwnGraph, typed
+from kgprobe.sources.graphs import read
+
+with job(snakemake) as run:
+    section = typed(OwnGraph, run.params.settings)
+    made = read.read(run.wildcards.graph, section, run.params.languages)
+    for name, contract in read.CONTRACTS.items():
+        schema.write(getattr(made, name), contract, run.output[name], run.provenance())

@@ -1,0 +1,24 @@
+from kgprobe import schema
+from kgprobe.benchmarks import own_words
+from kgprobe.job import job
+from kgprobe.settings import OwnGraph, typed
+from kgprobe.sheets import read_table
+from kgprobe.sources.graphs import read
+
+with job(snakemake) as run:
+    section = typed(OwnGraph, run.params.settings)
+    facts = schema.read(run.input.statements, schema.STATEMENTS)
+    known = schema.read(run.input.properties, read.PROPERTIES)
+    labels = dict(known.select("property", "label").rows())
+    given = [*schema.read(run.input.given, read.TEMPLATES).iter_rows(named=True)]
+    own = read_table(run.input.own) if run.input.get("own") else given
+    worded = own_words.templates(labels, section, own, read_table(run.input.templates))
+    made = {
+        "relations": own_words.relations(facts, labels, section, read_table(run.input.relations)),
+        "templates": worded,
+        "patterns": own_words.patterns(worded, labels),
+    }
+    for name, rows in made.items():
+        with schema.atomic(run.output[name]) as temporary:
+            columns = own_words.COLUMNS[name]
+            temporary.write_text(own_words.table(rows, columns), encoding="utf-8")

@@ -40,3 +40,11 @@ def test_existing_outputs_stand_once_with_their_latest_job(tmp_path):
     assert header.split("\t") == manifest.COLUMNS
     assert "in.parquet=abababababab\tefefefefefef\t" in line
     assert "source=world" in line
+
+
+def test_a_job_of_several_methods_tells_the_code_of_each(tmp_path):
+    (tmp_path / "a").write_text("x")
+    several = {"fill": "12" * 32, "choice": "34" * 32}
+    job = {**record("a", "2026-01-01T00:00:00Z", 1.0), "code": several}
+    (row,) = manifest.rows([job], tmp_path)
+    assert row["code"] == "choice=343434343434 fill=121212121212"

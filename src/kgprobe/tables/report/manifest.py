@@ -21,7 +21,7 @@ def rows(found: list[dict[str, Any]], root: Path) -> list[dict[str, object]]:
     """One row per output that still exists, sorted by path; an output made twice has its last job.
 
     Inputs are given as name=sha256 (twelve digits), so that a row can be followed upstream; code is
-    the hash of all that the rule's script can run.
+    the hash of all that the rule's script can run, or of each method's in a job of several.
     """
     latest: dict[str, dict[str, object]] = {}
     for record in sorted(found, key=lambda r: r["started"]):
@@ -36,7 +36,7 @@ def rows(found: list[dict[str, Any]], root: Path) -> list[dict[str, object]]:
                     "rule": record["rule"],
                     "wildcards": _joined(record["wildcards"]),
                     "inputs": " ".join(inputs),
-                    "code": record.get("code", "")[:12],
+                    "code": _short(record.get("code", "")),
                     "versions": _joined(record["versions"]),
                     **{c: record[c] for c in COLUMNS[-4:]},
                 }
@@ -50,6 +50,12 @@ def render(table: list[dict[str, object]]) -> str:
     writer.writeheader()
     writer.writerows(table)
     return text.getvalue()
+
+
+def _short(code: str | dict[str, str]) -> str:
+    if isinstance(code, str):
+        return code[:12]
+    return _joined({method: one[:12] for method, one in code.items()})
 
 
 def _joined(values: dict[str, Any]) -> str:

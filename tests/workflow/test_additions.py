@@ -224,9 +224,9 @@ from tests.unit import prompt_folders
 from tests.unit.tiny_models import tiny
 
 loaded = tiny("bert")
-predict.load_model = lambda spec: loaded
 folder = prompt_folders.facts(Path(sys.argv[1]) / "auto_world")
-frame = predict.Answerer(loaded.spec, tasks.load(folder, {})).answers(["shouted"])
+task = tasks.load(folder, {})
+frame = predict.Answerer(loaded.spec, task, load=lambda spec: loaded).answers(["shouted"])
 print(frame["prompt"].unique().to_list(), frame.height)
 """
 

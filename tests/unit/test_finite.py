@@ -428,15 +428,15 @@ def test_absent_sums_are_null_and_nan_is_refused(monkeypatch):
         schema=dict(PROMPTS.columns), orient="row",
     )  # fmt: skip
     loaded = tiny("bert")
-    monkeypatch.setattr(score, "load_model", lambda spec: loaded)
     given = (loaded.spec, items, options, texts, "sentence")
-    frame, _ = score.score_frame(*given, progress=lambda **_: _Bar())
+    more = {"progress": lambda **_: _Bar(), "load": lambda spec: loaded}
+    frame, _ = score.score_frame(*given, **more)
     check(frame, SCORES)
     assert frame["continuation_sum"].null_count() == frame.height == 12
     monkeypatch.setattr("kgprobe.probes.models.masked.finite", lambda *given: None)
     with torch.no_grad():
         loaded.model.get_output_embeddings().bias.fill_(float("nan"))
-    frame, _ = score.score_frame(*given, progress=lambda **_: _Bar())
+    frame, _ = score.score_frame(*given, **more)
     with pytest.raises(ValueError, match="column 'sum' is NaN in row 0: item='q0'"):
         check(frame, SCORES)
 

@@ -11,6 +11,7 @@ from kgprobe.benchmarks.ontoprobe.build import SHOWN
 from kgprobe.probes.jobs import rank
 from kgprobe.probes.jobs.ontoprobe import reason, soft
 from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
+from kgprobe.probes.models import load
 from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
 from kgprobe.probes.prompts.trained import soft as trained
 from kgprobe.probes.text.spelling import rankable
@@ -21,15 +22,23 @@ from tests.unit.test_reasoning import SWITCHES as TWO_PAIRS
 from tests.unit.tiny_models import tiny
 
 
-def no_weights(spec):
-    raise AssertionError("the model was loaded")
+class NoWeights:
+    """In place of the classes that models are read by."""
+
+    @staticmethod
+    def from_pretrained(*_, **__):
+        raise AssertionError("the model was loaded")
+
+
+def forbid(monkeypatch):
+    """Reading any weights fails the test from now on."""
+    monkeypatch.setattr(load, "AUTO", dict.fromkeys(load.AUTO, NoWeights))
 
 
 @pytest.fixture
 def unloaded(monkeypatch):
     """Reading any weights fails the test."""
-    for module in (rank, soft):
-        monkeypatch.setattr(module, "load_model", no_weights)
+    forbid(monkeypatch)
 
 
 def test_all_bad_tasks_are_named_in_one_error(tmp_path):
@@ -214,7 +223,7 @@ def test_a_split_without_rows_and_a_row_of_two_parts_are_told_per_task(tmp_path,
 def test_prompt_files_of_another_model_are_told_before_the_model_is_loaded(tmp_path, monkeypatch):
     spec, folder = saved(tmp_path), tmp_path / "p"
     soft.train(spec, frames.items(), frames.candidates(), TWO_PAIRS, PLAN, folder, Silent)
-    monkeypatch.setattr(soft, "load_model", no_weights)
+    forbid(monkeypatch)
     other = saved(tmp_path, "distilbert")
     with pytest.raises(trained.PromptError, match="train the prompt anew") as told:
         soft.rank(other, frames.items(), frames.candidates(), folder, TWO_PAIRS, Silent)

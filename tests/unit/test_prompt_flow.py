@@ -1,6 +1,7 @@
 """From a task's folder to prompt files and outcomes: searches, baselines, controls, sweeps."""
 
 import json
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -32,8 +33,9 @@ def answering(monkeypatch):
     """Answerers and trainers get the model that is given, whatever their specification says."""
 
     def use(loaded):
-        for module in (predict, train):
-            monkeypatch.setattr(module, "load_model", lambda spec: loaded)
+        for module, name in ((predict, "Answerer"), (train, "answers")):
+            given = partial(getattr(module, name), load=lambda spec: loaded)
+            monkeypatch.setattr(module, name, given)
         return loaded
 
     return use

@@ -1,5 +1,7 @@
 """Rank frames of a model: all configurations, candidates that cannot be spelt, refusals."""
 
+from functools import partial
+
 import numpy as np
 import polars as pl
 import pytest
@@ -41,7 +43,8 @@ def frames():
 @pytest.fixture
 def loaded(monkeypatch):
     model = tiny("bert")
-    monkeypatch.setattr(ranking, "load_model", lambda spec: model)
+    ranks = partial(ranking.rank_frame, load=lambda spec: model)
+    monkeypatch.setattr(ranking, "rank_frame", ranks)
     monkeypatch.setattr(ranking, "outline", lambda spec: model)
     return model
 

@@ -62,7 +62,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def test_a_run_on_dumps_is_planned_up_to_the_report_and_asks_no_endpoint(project, way):
     result = project.run("-n", configs=config(project, way))
     assert result.returncode == 0, result.stdout[-4000:]
-    for rule in ("read_dump", "construct_bear", "ontology", "score", "report"):
+    for rule in ("read_dump", "construct_bear", "ontology", "probes_control-masked", "report"):
         assert f"\n{rule} " in result.stdout, f"{rule} is missing from the plan"
     assert f"results/{way}/sources/wikidata/described.nt" in result.stdout
     assert ("\nread_types " in result.stdout) == (way == "json")

@@ -314,6 +314,7 @@ TAKEN = {
 #: rule hands over, and a default that every rule hands over too (so that a change of it is seen)
 TYPES = {name for name, one in vars(kgprobe.settings).items() if isinstance(one, type)} | {
     "ATTRIBUTES",
+    "Flaw",
     "LANGUAGES",
     "RELEASED",
     "hints",

@@ -48,7 +48,7 @@ LARGE = 2 << 30
 
 
 class Run:
-    """What a script needs of its rule: input, output, params, wildcards, config, threads."""
+    """What a script needs of its rule: input, output, params, wildcards, config, resources."""
 
     def __init__(self, snakemake: Any) -> None:
         self.rule: str = snakemake.rule
@@ -58,6 +58,8 @@ class Run:
         self.wildcards = snakemake.wildcards
         self.config: dict[str, Any] = snakemake.config
         self.threads: int = snakemake.threads
+        #: resources of the rule: mem_mb, tmpdir and whatever else it names
+        self.resources = snakemake.resources
         self.notes: dict[str, object] = {}
         self._hashes: dict[str, str] | None = None
 

@@ -955,6 +955,20 @@ class Ambiguous:
 
 
 @dataclass(frozen=True)
+class Joins:
+    """What joins statements. Memory is the job's `mem_mb` less 1,000 for the process; what does not
+    fit is spilled to the job's temporary folder (`resources: tmpdir`)."""
+
+    engine: Literal["duckdb", "spark"] = "duckdb"
+    """`duckdb`: on the machine of the job; `spark`: on a cluster, the same files"""
+    master: Annotated[str, Pattern(".", "the address of a master")] = "local[*]"
+    """of Spark: `spark://host:port`, `yarn` or `local[2]`"""
+    folder: Annotated[str, Pattern(".", "a path")] = "results/.joins"
+    """for Spark: storage that this machine and all workers see under one path, as they must see
+    `results/`"""
+
+
+@dataclass(frozen=True)
 class Attributes:
     """The nine benchmarks of knowledge-graph structure. What the paper leaves open is a key whose
     default is the reading that fits its tables best; the table of sensitivity shows what the other
@@ -980,8 +994,6 @@ class Attributes:
     out, and the funnel lists the predicates"""
     candidates: Annotated[int, Range(2)] = 100
     """options per relation for ranking; the golds are always among them"""
-    memory_mb: Annotated[int, Range(100)] = 2000
-    """memory of the joins; what does not fit is spilled to the job's temporary folder"""
     sensitivity: bool = True
     """also build every alternative of what the paper leaves open"""
     symmetry: Symmetry = Symmetry()
@@ -1474,6 +1486,8 @@ class Settings:
     """method choice"""
     api: Api = Api()
     """models behind an API"""
+    joins: Joins = Joins()
+    """the engine of joins over statements"""
     attributes: Attributes = Attributes()
     """the nine benchmarks of knowledge-graph structure"""
     wording: Wording = Wording()

@@ -16,7 +16,7 @@ from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError
 from kgprobe.benchmarks.attributes.items import Built
 from kgprobe.benchmarks.attributes.settings import Settings, settings_of
 from kgprobe.knowledge import graph as knowledge
-from kgprobe.knowledge.engine import Engine
+from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.graph import Graph
 from kgprobe.schema import FACTS
 from kgprobe.settings import Attributes, typed
@@ -60,7 +60,7 @@ def graph(triples: Iterable[Triple], labels: dict[int, str] | None = None, **mor
 
 def encode(given: pl.DataFrame, **more: Any) -> Graph:
     """The graph of FACTS, on an engine that goes with it."""
-    engine = Engine(memory_mb=500)
+    engine = DuckDB(memory_mb=500)
     return knowledge.encode(engine, engine.table(given), **more)
 
 

@@ -21,7 +21,8 @@ from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError, MissingT
 from kgprobe.benchmarks.attributes.items import TWO_UP
 from kgprobe.benchmarks.attributes.patterns import expandable, told
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import LEAST_MB, Engine, EngineError
+from kgprobe.knowledge.engine import EngineError
+from kgprobe.knowledge.engine_duckdb import LEAST_MB, DuckDB
 from kgprobe.knowledge.graph import GraphError, date_text, literal_code, numbers
 from kgprobe.sampling import integer_keys
 from tests.unit.attribute_graphs import (
@@ -303,8 +304,8 @@ def test_edges_of_a_hub_are_cut_by_hash():
 
 
 def test_too_little_memory_is_refused_with_what_would_do():
-    with pytest.raises(EngineError, match=f"set attributes.memory_mb to {LEAST_MB} or more"):
-        Engine(LEAST_MB - 1)
+    with pytest.raises(EngineError, match=f"give the job mem_mb={LEAST_MB + 1000} or more"):
+        DuckDB(LEAST_MB - 1)
 
 
 def test_facts_of_two_graphs_are_refused():

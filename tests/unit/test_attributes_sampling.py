@@ -15,9 +15,9 @@ from kgprobe.benchmarks.attributes import (
     sensitivity,
 )
 from kgprobe.benchmarks.attributes.frames import OUTPUTS
-from kgprobe.knowledge import engine
+from kgprobe.knowledge import engine, engine_duckdb
 from kgprobe.knowledge import graph as knowledge
-from kgprobe.knowledge.engine import Engine
+from kgprobe.knowledge.engine_duckdb import LEAST_MB, DuckDB
 from kgprobe.sampling import hash_key, integer_keys, smallest
 from tests.unit.attribute_graphs import content, encode, facts, graph, settings, triples
 
@@ -91,8 +91,8 @@ def test_the_evaluation_sample_of_entities_is_a_part():
 def test_threads_and_memory_change_nothing(module, name, changed):
     given = facts(random_triples(500), literals=[(3, 19, "red"), (9, 19, "red")])
     made = []
-    for memory, threads in ((engine.LEAST_MB, 1), (2000, 4)):
-        with Engine(memory, threads) as own:
+    for memory, threads in ((LEAST_MB, 1), (2000, 4)):
+        with DuckDB(memory, threads) as own:
             found = knowledge.encode(own, own.table(given))
             built = module.build(found, settings(name, **changed))
             made.append([getattr(built, frame) for frame in OUTPUTS] + [built.items])
@@ -122,7 +122,7 @@ def test_keys_of_the_engine_are_those_of_the_function():
     pairs = [(a, b) for a in EDGE for b in EDGE]
     wide = pl.DataFrame(pairs, {"a": pl.UInt64, "b": pl.UInt64}, orient="row")
     expected = integer_keys([wide["a"].to_numpy(), wide["b"].to_numpy()], 7, "sample")
-    with Engine() as own:
+    with DuckDB() as own:
         rows = own.table(wide.select(pl.all().reinterpret(signed=True)))
         found = own.frame(rows.mutate(key=engine.keys(rows, 7, ["a", "b"], "sample")))
     found = found.with_columns(pl.col("a", "b").reinterpret(signed=False))
@@ -143,7 +143,7 @@ def test_keys_are_fixed_for_ever():
 
 def test_the_smallest_of_the_engine_are_those_of_the_function():
     rows = pl.DataFrame(sorted(set(random_triples(600))), ["s", "p", "o"], orient="row")
-    with Engine() as own:
+    with DuckDB() as own:
         table = own.table(rows)
         for n, by, ids in ((3, ["p"], ["s", "o"]), (7, [], ["s", "p", "o"])):
             found = own.frame(engine.smallest(table, n, 5, ids, by, "x")).sort([*by, *ids])
@@ -202,9 +202,9 @@ def test_sensitivity_tries_every_alternative():
 
 
 def test_what_leaves_the_engine_in_parts_is_in_order(monkeypatch):
-    monkeypatch.setattr(engine, "PART", 5000)
+    monkeypatch.setattr(engine_duckdb, "PART", 5000)
     rows = pl.DataFrame({"n": np.random.default_rng(1).permutation(40_000)})
-    with Engine(engine.LEAST_MB, 4) as own:
+    with DuckDB(LEAST_MB, 4) as own:
         parts = list(own.parts(own.table(rows), ["n"]))
     assert len(parts) > 1
     assert pl.concat(parts)["n"].to_list() == list(range(40_000))

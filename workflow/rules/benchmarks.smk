@@ -220,11 +220,11 @@ rule encode_graph:
     threads: 1
     resources:
         # the process and the frames that leave the joins take the rest
-        mem_mb=SETTINGS.attributes.memory_mb + 1000,
+        mem_mb=3000,
     params:
         code=code("encode_graph"),
         literals=SETTINGS.attributes.literals,
-        memory_mb=SETTINGS.attributes.memory_mb,
+        joins=asdict(SETTINGS.joins),
     script:
         "../scripts/encode_graph.py"
 
@@ -256,11 +256,12 @@ rule build_attribute:
     threads: 1
     resources:
         # the process and the frames that leave the joins take the rest
-        mem_mb=SETTINGS.attributes.memory_mb + 1000,
+        mem_mb=3000,
     params:
         # the wildcard names a module, which the script imports by that name
         code=code("build_attribute", "benchmarks/attributes/{attribute}"),
         settings=asdict(SETTINGS.attributes),
+        joins=asdict(SETTINGS.joins),
         # a wording may change and nothing is built anew: which relations have one counts
         templated=templated(),
         seed=SETTINGS.seed,

@@ -8,10 +8,14 @@ from kgprobe.benchmarks.attributes import settings as graph_settings
 from kgprobe.benchmarks.label_templates import label_templates
 from kgprobe.job import job
 from kgprobe.knowledge import graph
-from kgprobe.knowledge.engine import Engine
+from kgprobe.knowledge.engines import opened
+from kgprobe.settings import Joins, typed
 from kgprobe.sheets import read_table
 
-with job(snakemake) as run, Engine(run.params.settings["memory_mb"], run.threads) as engine:
+with (
+    job(snakemake) as run,
+    opened(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
+):
     module = importlib.import_module(f"kgprobe.benchmarks.attributes.{run.wildcards.attribute}")
     built_on = graph.read(engine, run.input.edges, run.input.literals, run.input.entities)
     settings = graph_settings.settings_of(

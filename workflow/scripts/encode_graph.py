@@ -1,8 +1,12 @@
 from kgprobe.job import job
 from kgprobe.knowledge import graph
-from kgprobe.knowledge.engine import Engine
+from kgprobe.knowledge.engines import opened
+from kgprobe.settings import Joins, typed
 
-with job(snakemake) as run, Engine(run.params.memory_mb, run.threads) as engine:
+with (
+    job(snakemake) as run,
+    opened(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
+):
     made = graph.encode(engine, engine.files(run.input.facts), run.params.literals)
     provenance = run.provenance(counts=dict(made.counts), wedges=graph.wedge_sums(made))
     graph.write(made, dict(run.output.items()), provenance)

@@ -1,13 +1,11 @@
-"""The engine of all joins over statements: Ibis expressions on DuckDB under a stated memory limit.
+"""The engine of all joins over statements, and the expressions that they are written in.
 
-What does not fit is spilled to a folder of the job. Expressions stay with what Spark has as well:
-no unsigned arithmetic, no text of SQL. **Joins run as they are written**: the left side streams by
-the right one, which is held, so the smaller side stands right. An optimiser knows how many distinct
-values a column has and not how unevenly they lie, and hubs are what these graphs are made of.
+Ibis expressions that stay with what DuckDB and Spark both have: no unsigned arithmetic, no text of
+SQL. `engine_duckdb` and `engine_spark` carry them out.
 """
 
 import itertools
-import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,8 +21,6 @@ from ibis.expr.types import Column, IntegerColumn, StringColumn, Table
 
 from kgprobe.sampling import hash_key, mixed
 
-#: Within this all nine attributes of 1 M statements were built, one thread, without sensitivity.
-LEAST_MB = 100
 #: rows that leave the engine at a time
 PART = 1 << 20
 #: turns the order of signed numbers into that of the unsigned ones with the same bits
@@ -35,31 +31,15 @@ class EngineError(ValueError):
     """The engine cannot work within what it was given; the message says what would do."""
 
 
-class Engine:
-    """One connection, its memory and its spill folder, all gone on leaving `with`.
+class Engine(ABC):
+    """Tables and the expressions over them, all gone on leaving `with`.
 
-    `memory_mb`: what tables, joins and sorts may hold at a time. The process takes some 300 MB
-    besides. Raises EngineError for less than LEAST_MB.
+    An engine holds no more than it was given; what does not fit lies in its spill folder.
     """
 
-    def __init__(self, memory_mb: int = 2000, threads: int = 1) -> None:
-        if memory_mb < LEAST_MB:
-            raise EngineError(
-                f"memory_mb is {memory_mb:,}; less than {LEAST_MB} MB was never tried: "
-                f"set attributes.memory_mb to {LEAST_MB} or more"
-            )
-        self._folder = tempfile.TemporaryDirectory(prefix="kgprobe-joins-")
-        self.spill = Path(self._folder.name)
+    def __init__(self) -> None:
         self._names = (f"kept_{n}" for n in itertools.count())
         self._passing: list[str] | None = None
-        self._backend = ibis.duckdb.connect(
-            memory_limit=f"{memory_mb}MB",
-            threads=threads,
-            temp_directory=str(self.spill),
-            # rows come in any order: all that leaves is sorted by a key
-            preserve_insertion_order=False,
-            disabled_optimizers="join_order,build_side_probe_side",
-        )
 
     def __enter__(self) -> "Engine":
         return self
@@ -72,10 +52,38 @@ class Engine:
     ) -> None:
         self.close()
 
+    @abstractmethod
     def close(self) -> None:
         """Ends the connection and removes what was spilled."""
-        self._backend.disconnect()
-        self._folder.cleanup()
+
+    @abstractmethod
+    def files(self, paths: Sequence[str | Path]) -> Table:
+        """The rows of parquet files, read anew by every query."""
+
+    @abstractmethod
+    def table(self, frame: pl.DataFrame) -> Table:
+        """A small frame, as the side of a join."""
+
+    @abstractmethod
+    def keep(self, rows: Table, stays: bool = False) -> Table:
+        """The rows of an expression, computed once; they lie in memory or in the spill folder."""
+
+    def frame(self, rows: Table) -> pl.DataFrame:
+        """The rows of an expression, in no order; all whole numbers are Int64."""
+        # engines differ in how wide a number is and in whether it has a sign
+        return self._frame(rows).with_columns(pl.selectors.integer().cast(pl.Int64))
+
+    @abstractmethod
+    def _frame(self, rows: Table) -> pl.DataFrame:
+        """The rows of an expression as the engine gives them."""
+
+    @abstractmethod
+    def parts(self, kept: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The rows of a kept table in an order, so many at a time; none is held but these."""
+
+    @abstractmethod
+    def _forget(self, name: str) -> None:
+        """Gives the room of a table back."""
 
     @contextmanager
     def passing(self) -> Iterator[None]:
@@ -85,39 +93,12 @@ class Engine:
             yield
         finally:
             for name in self._passing:
-                self._backend.drop_table(name, force=True)
+                self._forget(name)
             self._passing = outer
-
-    def files(self, paths: Sequence[str | Path]) -> Table:
-        """The rows of parquet files, read anew by every query."""
-        return self._backend.read_parquet([str(path) for path in paths], table_name=self._name())
-
-    def table(self, frame: pl.DataFrame) -> Table:
-        """A small frame, as the side of a join."""
-        rows = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-        return self._backend.create_table(self._name(True), rows, temp=True)
-
-    def keep(self, rows: Table, stays: bool = False) -> Table:
-        """The rows of an expression, computed once; they lie in memory or in the spill folder."""
-        return self._backend.create_table(self._name(not stays), rows, temp=True)
 
     def drop(self, kept: Table) -> None:
         """Forgets what `keep` gave, and gives its room back."""
-        self._backend.drop_table(kept.op().name, force=True)
-
-    def frame(self, rows: Table) -> pl.DataFrame:
-        """The rows of an expression, in no order."""
-        return pl.DataFrame(pl.from_arrow(self._backend.to_pyarrow(rows)))
-
-    def parts(self, kept: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """The rows of a kept table in an order, so many at a time; none is held but these."""
-        # else sorted parts of several threads may overtake each other on their way out
-        self._backend.settings["preserve_insertion_order"] = True
-        # Ibis 12.0.0 asks DuckDB 2.0.0 for batches by a name that is gone
-        rows = self._backend.con.sql(ibis.to_sql(kept.order_by(list(order))))
-        for batch in rows.to_arrow_reader(PART):
-            yield pl.DataFrame(pl.from_arrow(batch))
-        self._backend.settings["preserve_insertion_order"] = False
+        self._forget(kept.op().name)
 
     def numbers(self, row: Table) -> dict[str, int]:
         """The whole numbers of a table of one row of aggregates; a sum of no row is 0."""

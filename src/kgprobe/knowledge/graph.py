@@ -137,7 +137,7 @@ class Graph:
             return self
         other = pl.DataFrame(
             {"_id": list(names), "_label": list(names.values())},
-            schema={"_id": pl.UInt32, "_label": pl.String},
+            schema={"_id": pl.Int64, "_label": pl.String},
         )
         both = self.entities.left_join(self.engine.table(other), [("id", "_id")])
         label = ibis.coalesce(both["_label"], both["label"])

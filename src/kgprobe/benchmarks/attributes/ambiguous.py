@@ -130,7 +130,7 @@ def amber_pairs(graph: Graph, sets: Iterable[dict[str, Any]], steps: Funnel) -> 
         tails = sorted((own["popularity"], q) for q, own in here.items() if not own["is_head"])
         if heads and tails:
             rows.append((heads[0], tails[0][1]))
-    schema = {"head": pl.UInt32, "tail": pl.UInt32}
+    schema = {"head": pl.Int64, "tail": pl.Int64}
     frame = pl.DataFrame(rows, schema=schema, orient="row").unique(maintain_order=True)
     steps.kept("AmbER sets", frame.height, total, "head or tail is not in the graph")
     return frame

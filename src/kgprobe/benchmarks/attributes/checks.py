@@ -76,7 +76,7 @@ def check_examples(examples: pl.DataFrame, graph: Graph, settings: Settings[obje
             stored_edges.select("s", "p", object=_text("o")),
             values.select("s", "p", object="value"),
         ]
-    ).cast({"s": pl.UInt32, "p": pl.UInt16})
+    )
     known = numbered.filter(pl.col("predicate") != f"P{SUBCLASS_OF}/P{SUBCLASS_OF}")
     key = ["s", "p", "object"]
     stored = known.filter(pl.col("origin") == "stored")
@@ -95,8 +95,8 @@ def check_examples(examples: pl.DataFrame, graph: Graph, settings: Settings[obje
 
 def _numbered(examples: pl.DataFrame) -> pl.DataFrame:
     first = pl.col("predicate").str.split("/").list.first().str.slice(1)
-    subject = pl.col("subject").str.strip_prefix("Q").cast(pl.UInt32, strict=False)
-    return examples.with_columns(s=subject, p=first.cast(pl.UInt16))
+    subject = pl.col("subject").str.strip_prefix("Q").cast(pl.Int64, strict=False)
+    return examples.with_columns(s=subject, p=first.cast(pl.Int64))
 
 
 def _text(column: str) -> pl.Expr:

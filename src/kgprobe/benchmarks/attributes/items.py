@@ -155,7 +155,7 @@ def _texts(graph: Graph, rows: pl.DataFrame) -> pl.DataFrame:
         pl.col("id").cast(pl.UInt64).alias("n"),
         pl.format("Q{}", "id").alias("id"),
         pl.col("label").alias("text"),
-        pl.col("degree").cast(pl.Int64),
+        "degree",
     )
     if (used["n"] < LITERAL).all():
         return known
@@ -196,17 +196,13 @@ def _golds(rows: pl.DataFrame, graph: Graph, names: pl.DataFrame) -> pl.DataFram
     own = asked.with_columns(gold=pl.col("o"), first=pl.lit(0))
     # an inferred row may be worded as P279, too: its golds are two steps up all the same
     single = asked.filter(pl.col("origin") == "stored")
-    keyed = single.with_columns(p=pl.col("predicate").str.slice(1).cast(pl.UInt16))
+    keyed = single.with_columns(p=pl.col("predicate").str.slice(1).cast(pl.Int64))
     pairs = keyed.select("s", "p").unique()
     asked_of = _numbers(graph, pairs)
     objects = pl.concat(
         graph.frame(
             part.semi_join(asked_of, ["s", "p"]).select("s", "p", o=part["o"].cast("int64"))
-        ).select(
-            pl.col("s").cast(pl.UInt64),
-            pl.col("p").cast(pl.UInt16),
-            pl.col("o").reinterpret(signed=False),
-        )
+        ).select(pl.col("s").cast(pl.UInt64), "p", pl.col("o").reinterpret(signed=False))
         for part in (graph.edges, graph.literals)
     )
     others = keyed.join(objects.rename({"o": "gold"}), on=["s", "p"]).drop("p")
@@ -286,7 +282,7 @@ def _set_name() -> pl.Expr:
 
 def _frequent(wanted: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
     """(set, id, label, rank): the most frequent labelled objects of every set's relation."""
-    relation = pl.col("predicate").str.split("/").list.first().str.slice(1).cast(pl.UInt16)
+    relation = pl.col("predicate").str.split("/").list.first().str.slice(1).cast(pl.Int64)
     sets = wanted.with_columns(p=relation, turned=pl.col("set").str.ends_with("/reversed"))
     parts = []
     for side, turned in (("o", False), ("s", True)):

@@ -1,0 +1,104 @@
+"""The joins on one machine: DuckDB under a stated memory limit, with a folder to spill to.
+
+**Joins run as they are written**: the left side streams by the right one, which is held, so the
+smaller side stands right. An optimiser knows how many distinct values a column has and not how
+unevenly they lie, and hubs are what these graphs are made of.
+"""
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import ibis
+import polars as pl
+from ibis.expr.types import Table
+
+from kgprobe.knowledge.engine import PART, Engine, EngineError
+
+#: Within this all nine attributes of 1 M statements were built, one thread, without sensitivity.
+LEAST_MB = 100
+
+
+class DuckDB(Engine):
+    """One connection, its memory and its spill folder.
+
+    `memory_mb`: what tables, joins and sorts may hold at a time. The process takes some 300 MB
+    besides. Raises EngineError for less than LEAST_MB, and where memory or disk do not suffice.
+    """
+
+    def __init__(self, memory_mb: int = 2000, threads: int = 1) -> None:
+        super().__init__()
+        if memory_mb < LEAST_MB:
+            raise EngineError(
+                f"{memory_mb:,} MB are left for the joins; less than {LEAST_MB} was never tried: "
+                f"give the job mem_mb={LEAST_MB + 1000} or more (--set-resources, or the profile)"
+            )
+        self._memory_mb = memory_mb
+        # DuckDB makes the folder when it first spills
+        self.spill = Path(tempfile.gettempdir()) / f"kgprobe-joins-{uuid.uuid4().hex}"
+        self._backend = ibis.duckdb.connect(
+            memory_limit=f"{memory_mb}MB",
+            threads=threads,
+            temp_directory=str(self.spill),
+            # rows come in any order: all that leaves is sorted by a key
+            preserve_insertion_order=False,
+            disabled_optimizers="join_order,build_side_probe_side",
+        )
+
+    def close(self) -> None:
+        """Ends the connection and removes what was spilled."""
+        self._backend.disconnect()
+        shutil.rmtree(self.spill, ignore_errors=True)
+
+    def files(self, paths: Sequence[str | Path]) -> Table:
+        """The rows of parquet files, read anew by every query."""
+        return self._backend.read_parquet([str(path) for path in paths], table_name=self._name())
+
+    def table(self, frame: pl.DataFrame) -> Table:
+        """A small frame, as the side of a join."""
+        rows = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+        return self._backend.create_table(self._name(True), rows, temp=True)
+
+    def keep(self, rows: Table, stays: bool = False) -> Table:
+        """The rows of an expression, computed once; they lie in memory or in the spill folder."""
+        with self._explained():
+            return self._backend.create_table(self._name(not stays), rows, temp=True)
+
+    def _frame(self, rows: Table) -> pl.DataFrame:
+        with self._explained():
+            return pl.DataFrame(pl.from_arrow(self._backend.to_pyarrow(rows)))
+
+    def parts(self, kept: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The rows of a kept table in an order, so many at a time; none is held but these."""
+        # else sorted parts of several threads may overtake each other on their way out
+        self._backend.settings["preserve_insertion_order"] = True
+        with self._explained():
+            # Ibis 12.0.0 asks DuckDB 2.0.0 for batches by a name that is gone
+            rows = self._backend.con.sql(ibis.to_sql(kept.order_by(list(order))))
+            for batch in rows.to_arrow_reader(PART):
+                yield pl.DataFrame(pl.from_arrow(batch))
+        self._backend.settings["preserve_insertion_order"] = False
+
+    def _forget(self, name: str) -> None:
+        self._backend.drop_table(name, force=True)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """DuckDB's words for too little memory or disk, with the setting that would help."""
+        try:
+            yield
+        except duckdb.OutOfMemoryException as error:
+            raise EngineError(
+                f"the joins need more than {self._memory_mb:,} MB and what could be spilled to "
+                f"{self.spill}: raise the job's mem_mb (--set-resources, or the profile), or give "
+                f"its tmpdir a disk with more room ({error})"
+            ) from error
+        except duckdb.IOException as error:
+            raise EngineError(
+                f"the joins could not write to {self.spill}: give the job's tmpdir a disk with "
+                f"more room, or raise its mem_mb; the joins had {self._memory_mb:,} MB ({error})"
+            ) from error

@@ -1,0 +1,148 @@
+"""The same joins on many machines: Spark, by the address of its master.
+
+Files that are read, and the folder in which sorted rows are left for the driver, lie on storage
+that the driver and all workers see under one path. Workers import kgprobe for the keys by which is
+sampled. What a lost worker held is computed again by the others.
+"""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import ibis
+import ibis.expr.operations as ops
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from ibis.expr.types import Table
+
+from kgprobe.knowledge.engine import PART, Engine, EngineError
+
+#: tasks of a shuffle for each core of the cluster; adaptive execution joins small ones
+TASKS_PER_CORE = 4
+
+
+class Spark(Engine):
+    """One Spark application.
+
+    `master`: `spark://host:port`, `yarn`, or `local[2]`; `memory_mb`: of each executor; `folder`:
+    shared storage, for sorted rows on their way to the driver. Raises EngineError where pyspark is
+    not installed or no master answers.
+    """
+
+    def __init__(self, master: str, memory_mb: int = 2000, folder: str | Path = ".") -> None:
+        super().__init__()
+        try:
+            from pyspark.sql import SparkSession
+        except ImportError as error:
+            raise EngineError(
+                "joins.engine is spark, and pyspark is not installed: pip install 'kgprobe[spark]'"
+            ) from error
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix=".kgprobe-joins-", dir=folder)).resolve()
+        settings = {
+            "spark.executor.memory": f"{memory_mb}m",
+            "spark.pyspark.python": sys.executable,
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.execution.arrow.pyspark.enabled": "true",
+            "spark.driver.maxResultSize": "0",
+        }
+        builder = SparkSession.builder.master(master).appName("kgprobe")
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        with self._explained(f"no Spark master answers at {master}: see joins.master"):
+            self._session = builder.getOrCreate()
+            cores = self._session.sparkContext.defaultParallelism
+        self._session.conf.set("spark.sql.shuffle.partitions", str(TASKS_PER_CORE * cores))
+        self._backend = ibis.pyspark.connect(self._session)
+        self._held: dict[str, Any] = {}
+        self._known: set[str] = set()
+
+    def close(self) -> None:
+        """Ends the application and removes what it left."""
+        self._session.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def files(self, paths: Sequence[str | Path]) -> Table:
+        """The rows of parquet files, read anew by every query."""
+        found = self._session.read.parquet(*(Path(path).resolve().as_uri() for path in paths))
+        return self._named(found, self._name())
+
+    def table(self, frame: pl.DataFrame) -> Table:
+        """A small frame, as the side of a join."""
+        # Spark has no number without a sign
+        signed = frame.with_columns(pl.selectors.unsigned_integer().cast(pl.Int64))
+        rows = signed.to_arrow(compat_level=pl.CompatLevel.oldest())
+        name = self._name(True)
+        self._held[name] = self._session.createDataFrame(rows).persist()
+        return self._named(self._held[name], name)
+
+    def keep(self, rows: Table, stays: bool = False) -> Table:
+        """The rows of an expression, computed once; they lie in memory or on the workers' disks."""
+        name = self._name(not stays)
+        with self._explained("Spark ended the joins"):
+            self._held[name] = self._query(rows).persist()
+            # now, as DuckDB does: what it is made of may be dropped
+            self._held[name].count()
+        return self._named(self._held[name], name)
+
+    def _frame(self, rows: Table) -> pl.DataFrame:
+        with self._explained("Spark ended the joins"):
+            return pl.DataFrame(pl.from_arrow(self._query(rows).toArrow()))
+
+    def parts(self, kept: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The rows of a kept table in an order, so many at a time; none is held but these."""
+        place = self._folder / self._name()
+        with self._explained("Spark ended the joins"):
+            self._query(kept).orderBy(*order).write.parquet(place.as_uri())
+        # sorted by ranges: the names of the files are in their order
+        for path in sorted(place.glob("part-*.parquet")):
+            for batch in pq.ParquetFile(path).iter_batches(PART):
+                yield pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch])))
+        shutil.rmtree(place)
+
+    def _forget(self, name: str) -> None:
+        held = self._held.pop(name, None)
+        if held is not None:
+            held.unpersist()
+            self._session.catalog.dropTempView(name)
+
+    def _named(self, rows: Any, name: str) -> Table:
+        rows.createOrReplaceTempView(name)
+        return self._backend.table(name)
+
+    def _query(self, rows: Table) -> Any:
+        for node in rows.op().find(ops.ScalarUDF):
+            self._register(type(node).__name__, node.__func__, node.dtype)
+        return self._session.sql(ibis.to_sql(rows, dialect="pyspark"))
+
+    def _register(self, name: str, function: Callable[..., pa.Array], dtype: Any) -> None:
+        """A function of arrow columns; Ibis 12.0.0 would give it one value at a time."""
+        if name in self._known:
+            return
+        import pandas as pd
+        from pyspark.sql.functions import pandas_udf
+
+        # pyspark reads these types
+        def applied(*columns: pd.Series) -> pd.Series:
+            return function(*(pa.Array.from_pandas(column) for column in columns)).to_pandas()
+
+        kind = {"int64": "bigint", "string": "string"}[str(dtype)]
+        self._session.udf.register(name, pandas_udf(applied, kind))
+        self._known.add(name)
+
+    @contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except (Py4JError, PySparkException) as error:
+            raise EngineError(f"{what} ({str(error).strip().splitlines()[0]})") from error

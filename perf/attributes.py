@@ -38,7 +38,7 @@ from kgprobe.benchmarks.attributes.settings import settings_of
 from kgprobe.knowledge import graph
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.settings import ATTRIBUTES
-from perf import limit
+from perf import _limit
 from perf.generate.graph import Planted, write_facts
 
 #: of a job of the workflow that are not the joins'
@@ -131,7 +131,7 @@ def measured(millions: int, size: Size, folder: Path) -> list[dict[str, Any]]:
     runs = []
     for _ in range(size.runs):
         command = [sys.executable, "-m", "perf.attributes", "--one", str(path), str(size.limit_mb)]
-        done = limit.run(command, size.limit_mb)
+        done = _limit.run(command, size.limit_mb)
         if done.returncode:
             told = done.stderr[-2000:] or done.stdout[-2000:]
             raise SystemExit(f"{millions} M: exit {done.returncode}: {told}")

@@ -1,0 +1,132 @@
+"""The joins on a Spark cluster give the files that DuckDB gives."""
+
+import importlib
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+import yaml
+
+from kgprobe import schema
+from kgprobe.benchmarks.attributes import frames, sensitivity
+from kgprobe.benchmarks.attributes.settings import settings_of
+from kgprobe.knowledge import graph
+from kgprobe.knowledge.engine import Engine, EngineError, keys
+from kgprobe.knowledge.engine_duckdb import DuckDB
+from kgprobe.knowledge.engine_spark import Spark
+from kgprobe.sampling import integer_keys
+from kgprobe.settings import ATTRIBUTES
+from perf.generate.graph import write_facts
+from tests.conftest import ROOT
+from tests.contract import spark
+
+#: statements of the generated graph; perf/spark.py compares a million
+STATEMENTS = 12_000
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    spark.require()
+    with spark.serving(tmp_path_factory.mktemp("cluster")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def on_spark(cluster, tmp_path_factory):
+    with Spark(cluster.master, 1000, tmp_path_factory.mktemp("shared")) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory):
+    path = tmp_path_factory.mktemp("facts") / "facts.parquet"
+    write_facts(path, STATEMENTS)
+    return path
+
+
+def encoded(engine: Engine, facts, folder) -> dict[str, str]:
+    folder.mkdir()
+    paths = {name: str(folder / f"{name}.parquet") for name in graph.TABLES}
+    graph.write(graph.encode(engine, engine.files([facts])), paths, {})
+    return paths
+
+
+@pytest.fixture(scope="module")
+def graphs(on_spark, facts, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graphs")
+    with DuckDB() as duckdb:
+        return encoded(duckdb, facts, folder / "duckdb"), encoded(on_spark, facts, folder / "spark")
+
+
+def test_the_graph_has_the_same_bytes(graphs):
+    one, other = graphs
+    for name in graph.TABLES:
+        with open(one[name], "rb") as ours, open(other[name], "rb") as theirs:
+            assert ours.read() == theirs.read(), name
+    assert pl.read_parquet(one["edges"]).height > STATEMENTS / 2
+
+
+def small(name: str):
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())["attributes"]
+    return settings_of(config | {"thresholds": "small"}, name)
+
+
+def files(name: str, engine: Engine, paths, folder) -> dict[str, bytes]:
+    """The files of a benchmark, as the rule writes them."""
+    folder.mkdir(parents=True)
+    with engine.passing():
+        made = graph.read(engine, *(paths[table] for table in graph.TABLES[:3]))
+        module = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}")
+        built = module.build(made, small(name))
+        tried = sensitivity.table(module, made, small(name), name == "bidirectional")
+        contracts = frames.OUTPUTS | {"items": schema.ITEMS, "candidates": schema.CANDIDATES}
+        for frame, contract in contracts.items():
+            schema.write(getattr(built, frame), contract, folder / frame, {})
+        schema.write(tried, frames.SENSITIVITY, folder / "sensitivity", {})
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_the_benchmark_has_the_same_bytes(name, graphs, on_spark, tmp_path):
+    with DuckDB() as duckdb:
+        ours = files(name, duckdb, graphs[0], tmp_path / "duckdb")
+    theirs = files(name, on_spark, graphs[1], tmp_path / "spark")
+    assert pl.read_parquet(tmp_path / "duckdb/items").height
+    assert [file for file in ours if ours[file] != theirs[file]] == []
+
+
+def test_keys_are_the_samples_on_every_engine(on_spark):
+    """Vectors of the function by which samples are drawn, at both ends of its numbers."""
+    rows = pl.DataFrame({"a": [0, 1, 31, (1 << 32) - 1], "b": [0, 65535, 7, 1 << 40]})
+    expected = integer_keys([rows["a"].to_numpy(), rows["b"].to_numpy()], 7, "sample").tolist()
+    with DuckDB() as duckdb:
+        for engine in (duckdb, on_spark):
+            table = engine.table(rows)
+            found = engine.frame(table.mutate(key=keys(table, 7, ["a", "b"], "sample")))
+            told = [key + (1 << 63) for key in found.sort("a")["key"]]
+            assert told == [key for _, key in sorted(zip(rows["a"], expected, strict=True))]
+
+
+def test_a_worker_that_dies_is_done_without(cluster, on_spark, facts, graphs, tmp_path):
+    cluster.workers[0].kill()
+    again = encoded(on_spark, facts, tmp_path / "again")
+    with open(again["edges"], "rb") as ours, open(graphs[0]["edges"], "rb") as theirs:
+        assert ours.read() == theirs.read()
+
+
+def test_no_master_is_one_line(tmp_path):
+    spark.require()
+    code = (
+        "from kgprobe.knowledge.engine_spark import Spark\n"
+        f"Spark('spark://127.0.0.1:9', 1000, {str(tmp_path)!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert "EngineError: no Spark master answers at spark://127.0.0.1:9" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_pyspark_the_error_says_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(EngineError, match=r"pip install 'kgprobe\[spark\]'"):
+        Spark("local[1]", 1000, tmp_path)

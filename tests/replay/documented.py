@@ -39,7 +39,10 @@ one generated relation with statement nodes, labels and sitelinks:
 
 What the query itself costs is the line of the engine in memory. An engine that reads blocks from a
 disk through a small cache pays for the blocks of its larger store as well: the cache of Oxigraph on
-disk, which `access: local` uses, holds 20,000 statements and a million not.
+disk, which `access: local` uses, holds 20,000 statements and a million not. The listing grows with
+the relation, and with a cap on answers faster than that: Virtuoso gives 10,000 rows, so a million
+subjects are 128 answers, each of which looks at all of them. Relations that large are counted first
+and taken from the dump (`sources.wikidata.large`).
 """
 
 

@@ -34,9 +34,9 @@ from perf.run import RESULTS
 from tests.contract import virtuoso
 
 #: an engine without blocks on a disk and a cache of them: what a page costs of itself
-IN_MEMORY = "Oxigraph in memory"
+ON_DISK, IN_MEMORY = "Oxigraph on disk", "Oxigraph in memory"
 DOCS = Path("docs")
-ENGINES = ("Oxigraph", IN_MEMORY, "Virtuoso")
+ENGINES = (ON_DISK, IN_MEMORY, "Virtuoso")
 SIZES = (20_000, 160_000, 1_000_000)
 #: subjects of a page, and pages; none is asked for twice, as in a pull
 BATCH, PAGES = 1000, 200
@@ -64,7 +64,7 @@ def triples(statements: int) -> Iterator[str]:
 @contextlib.contextmanager
 def served(engine: str, file: Path, folder: Path) -> Iterator[Endpoint]:
     """The file on one of the engines."""
-    if engine == "Oxigraph":
+    if engine == ON_DISK:
         with local_endpoint([file], log=lambda line: None) as endpoint:
             yield endpoint
         return

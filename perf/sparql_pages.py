@@ -1,7 +1,7 @@
 """What a page of statements costs, by the size of the relation that it is a part of.
 
     python -m perf.sparql_pages [statements ...]
-    python -m perf.sparql_pages --keep    all sizes, kept as docs/page_cost.{tsv,svg}; then `make docs`
+    python -m perf.sparql_pages --keep    kept as docs/page_cost.{tsv,svg}; then `make docs`
 
 A relation with statement nodes, ranks, labels and sitelinks, generated; Oxigraph and Virtuoso (with
 DBpedia's limits) serve it. `listing`: all its subjects. `page`: facts.rq for a batch of 1,000 of

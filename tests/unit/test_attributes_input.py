@@ -1,6 +1,9 @@
 """Bad and awkward graphs: counted, refused with a reason, or harmless."""
 
 import json
+import os
+import subprocess
+import tempfile
 
 import numpy as np
 import polars as pl
@@ -21,10 +24,12 @@ from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError, MissingT
 from kgprobe.benchmarks.attributes.items import TWO_UP
 from kgprobe.benchmarks.attributes.patterns import expandable, told
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import EngineError
-from kgprobe.knowledge.engine_duckdb import LEAST_MB, DuckDB
+from kgprobe.knowledge import graph as knowledge
+from kgprobe.knowledge.engine import LEAST_MB, EngineError
+from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.graph import GraphError, date_text, literal_code, numbers
 from kgprobe.sampling import integer_keys
+from kgprobe.schema import FACTS
 from tests.unit.attribute_graphs import (
     LABELS,
     WORKED,
@@ -306,6 +311,33 @@ def test_edges_of_a_hub_are_cut_by_hash():
 def test_too_little_memory_is_refused_with_what_would_do():
     with pytest.raises(EngineError, match=f"give the job mem_mb={LEAST_MB + 1000} or more"):
         DuckDB(LEAST_MB - 1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root, as in CI")
+def test_a_full_disk_is_said_with_what_would_help(tmp_path, monkeypatch):
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", small], check=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(small))
+    rows = pl.DataFrame({"n": np.arange(20_000_000)})
+    try:
+        with DuckDB(LEAST_MB) as engine, pytest.raises(EngineError) as refused:
+            engine.table(rows)
+    finally:
+        subprocess.run(["umount", small], check=True)
+    assert str(small) in str(refused.value)
+    assert "tmpdir a disk with more room" in str(refused.value)
+
+
+def test_a_graph_too_large_for_its_memory_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "facts.parquet"
+    row = [("wikidata", "Q1", "a", "P1", "Q2", "b")]
+    pl.DataFrame(row * 3_000_000, schema=FACTS.columns, orient="row").write_parquet(path)
+    with DuckDB(200) as engine, pytest.raises(EngineError) as refused:
+        knowledge.encode(engine, engine.files([path]))
+    told = "a graph of 3,000,000 statements needs 235 MB for its joins, and 200 are left for them"
+    assert str(refused.value).startswith(told)
+    assert "mem_mb=1235" in str(refused.value)
 
 
 def test_facts_of_two_graphs_are_refused():

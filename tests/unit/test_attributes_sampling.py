@@ -17,7 +17,8 @@ from kgprobe.benchmarks.attributes import (
 from kgprobe.benchmarks.attributes.frames import OUTPUTS
 from kgprobe.knowledge import engine, engine_duckdb
 from kgprobe.knowledge import graph as knowledge
-from kgprobe.knowledge.engine_duckdb import LEAST_MB, DuckDB
+from kgprobe.knowledge.engine import LEAST_MB
+from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.sampling import hash_key, integer_keys, smallest
 from tests.unit.attribute_graphs import content, encode, facts, graph, settings, triples
 

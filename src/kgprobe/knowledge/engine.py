@@ -21,6 +21,10 @@ from ibis.expr.types import Column, IntegerColumn, StringColumn, Table
 
 from kgprobe.sampling import hash_key, mixed
 
+#: Within this all nine attributes of 1 M statements were built, one thread, without sensitivity.
+LEAST_MB = 100
+#: MB of a job that are not the joins': the process, and frames that leave the engine
+PROCESS_MB = 1000
 #: rows that leave the engine at a time
 PART = 1 << 20
 #: turns the order of signed numbers into that of the unsigned ones with the same bits
@@ -55,6 +59,10 @@ class Engine(ABC):
     @abstractmethod
     def close(self) -> None:
         """Ends the connection and removes what was spilled."""
+
+    @abstractmethod
+    def demand(self, needed_mb: int, what: str) -> None:
+        """Raises EngineError where the joins of `what` need more MB than the engine has."""
 
     @abstractmethod
     def files(self, paths: Sequence[str | Path]) -> Table:

@@ -17,10 +17,7 @@ import ibis
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.knowledge.engine import PART, Engine, EngineError
-
-#: Within this all nine attributes of 1 M statements were built, one thread, without sensitivity.
-LEAST_MB = 100
+from kgprobe.knowledge.engine import LEAST_MB, PART, PROCESS_MB, Engine, EngineError
 
 
 class DuckDB(Engine):
@@ -32,12 +29,8 @@ class DuckDB(Engine):
 
     def __init__(self, memory_mb: int = 2000, threads: int = 1) -> None:
         super().__init__()
-        if memory_mb < LEAST_MB:
-            raise EngineError(
-                f"{memory_mb:,} MB are left for the joins; less than {LEAST_MB} was never tried: "
-                f"give the job mem_mb={LEAST_MB + 1000} or more (--set-resources, or the profile)"
-            )
         self._memory_mb = memory_mb
+        self.demand(LEAST_MB, "anything")
         # DuckDB makes the folder when it first spills
         self.spill = Path(tempfile.gettempdir()) / f"kgprobe-joins-{uuid.uuid4().hex}"
         self._backend = ibis.duckdb.connect(
@@ -54,6 +47,15 @@ class DuckDB(Engine):
         self._backend.disconnect()
         shutil.rmtree(self.spill, ignore_errors=True)
 
+    def demand(self, needed_mb: int, what: str) -> None:
+        """Raises EngineError where `memory_mb` is less."""
+        if self._memory_mb < needed_mb:
+            raise EngineError(
+                f"{what} needs {needed_mb:,} MB for its joins, and {self._memory_mb:,} are left "
+                f"for them: give the job mem_mb={needed_mb + PROCESS_MB} or more "
+                "(--set-resources, or the profile)"
+            )
+
     def files(self, paths: Sequence[str | Path]) -> Table:
         """The rows of parquet files, read anew by every query."""
         return self._backend.read_parquet([str(path) for path in paths], table_name=self._name())
@@ -61,7 +63,8 @@ class DuckDB(Engine):
     def table(self, frame: pl.DataFrame) -> Table:
         """A small frame, as the side of a join."""
         rows = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-        return self._backend.create_table(self._name(True), rows, temp=True)
+        with self._explained():
+            return self._backend.create_table(self._name(True), rows, temp=True)
 
     def keep(self, rows: Table, stays: bool = False) -> Table:
         """The rows of an expression, computed once; they lie in memory or in the spill folder."""

@@ -74,6 +74,9 @@ class Spark(Engine):
         self._session.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    def demand(self, needed_mb: int, what: str) -> None:
+        """Nothing: memory that one executor lacks another has, or it is spilled."""
+
     def files(self, paths: Sequence[str | Path]) -> Table:
         """The rows of parquet files, read anew by every query."""
         found = self._session.read.parquet(*(Path(path).resolve().as_uri() for path in paths))

@@ -1,12 +1,9 @@
 """The engine that the configuration names, within what the job was given."""
 
-from kgprobe.knowledge.engine import Engine
+from kgprobe.knowledge.engine import PROCESS_MB, Engine
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.engine_spark import Spark
 from kgprobe.settings import Joins
-
-#: MB of a job that are not the joins': the process, and frames that leave the engine
-PROCESS_MB = 1000
 
 
 def opened(joins: Joins, mem_mb: int, threads: int = 1) -> Engine:

@@ -1,13 +1,14 @@
 """The full rebuild against the replay, from nothing to the report.
 
-    python -m tests.replay [--keep] [snakemake's own arguments]
+    python -m tests.replay [--keep] [--cores N] [snakemake's own arguments]
 
-Runs config/replay.yaml with `data/replay` and `results/replay` begun anew, unless told to keep
+Runs config/replay.yaml on two cores, or N, with `data/replay` and `results/replay` begun anew, unless told to keep
 them. Fails where Snakemake fails, where a host was asked that the replay does not know, or where an
 address, a pinned tree, an endpoint or a query of the full configuration was not asked for, or where
 a file below `data/replay` is not what it should be.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -80,9 +81,11 @@ def unasked(proxy: Proxy) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Run it; the exit code is Snakemake's, or 1 where services were not asked as they should."""
-    keep = "--keep" in arguments
-    rest = [argument for argument in arguments if argument != "--keep"]
-    if not keep:
+    options = argparse.ArgumentParser(allow_abbrev=False)
+    options.add_argument("--keep", action="store_true")
+    options.add_argument("--cores", default="2")
+    own, rest = options.parse_known_args(arguments)
+    if not own.keep:
         for folder in (DATA, RESULTS):
             shutil.rmtree(folder, ignore_errors=True)
     DATA.mkdir(parents=True, exist_ok=True)
@@ -91,12 +94,12 @@ def main(arguments: list[str]) -> int:
     with world(data, DATA / ".world") as proxy:
         print(f"the world is up after {time.monotonic() - started:.0f} s", flush=True)
         command = [
-            sys.executable, "-m", "snakemake", "--cores", "2", "--configfile", CONFIG, *rest,
+            sys.executable, "-m", "snakemake", "--cores", own.cores, "--configfile", CONFIG, *rest,
         ]  # fmt: skip
         done = subprocess.run(command, env=os.environ | proxy.environment)
         print("\n".join(told(proxy)))
         print(f"{time.monotonic() - started:.0f} s in all")
-        missing = [] if keep or rest else unasked(proxy)
+        missing = [] if own.keep or rest else unasked(proxy)
         if proxy.unknown or missing:
             print(f"unknown hosts: {proxy.unknown}; not asked for: {missing}", file=sys.stderr)
     wrong = 0 if rest else verify.main([CONFIG])

@@ -2,10 +2,10 @@
 
     python -m tests.replay [--keep] [--cores N] [snakemake's own arguments]
 
-Runs config/replay.yaml on two cores, or N, with `data/replay` and `results/replay` begun anew, unless told to keep
-them. Fails where Snakemake fails, where a host was asked that the replay does not know, or where an
-address, a pinned tree, an endpoint or a query of the full configuration was not asked for, or where
-a file below `data/replay` is not what it should be.
+Runs config/replay.yaml on two cores, or N, with `data/replay` and `results/replay` begun anew,
+unless told to keep them. Fails where Snakemake fails, where a host was asked that the replay does
+not know, or where an address, a pinned tree, an endpoint or a query of the full configuration was
+not asked for, or where a file below `data/replay` is not what it should be.
 """
 
 import argparse

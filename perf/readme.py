@@ -223,10 +223,14 @@ def _cost(root: Path, name: str) -> dict[str, str]:
     path = root / "results" / name / "manifest.tsv"
     if not path.is_file():  # the run goes on; what it has measured is measured
         return {}
-    columns = ["rule", "wildcards", "started", "wall_seconds", "cpu_seconds"]
+    columns = ["rule", "wildcards", "started", "cpu_seconds", "start_cpu_seconds"]
     jobs = pl.read_csv(path, separator="\t").select(columns).unique()
-    minutes = jobs["cpu_seconds"].cast(pl.Float64).sum() / 60
-    return {"jobs": str(jobs.height), "CPU minutes of the jobs": f"{minutes:.0f}"}
+    spent, starting = (jobs[name].cast(pl.Float64).sum() for name in columns[3:])
+    return {
+        "jobs": str(jobs.height),
+        "CPU minutes of the jobs": f"{spent / 60:.0f}",
+        "of them to start, %": f"{100 * starting / spent:.1f}",
+    }
 
 
 def _commit(root: Path) -> str:

@@ -16,6 +16,7 @@ def record(output: str, started: str, seconds: float) -> dict:
         "started": started,
         "wall_seconds": seconds,
         "cpu_seconds": 1.0,
+        "start_cpu_seconds": 0.5,
         "peak_mib": 9.0,
         "notes": {},
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 COLUMNS = (
     "output sha256 bytes rule wildcards inputs code versions "
-    "started wall_seconds cpu_seconds peak_mib"
+    "started wall_seconds cpu_seconds start_cpu_seconds peak_mib"
 ).split()
 
 
@@ -38,7 +38,7 @@ def rows(found: list[dict[str, Any]], root: Path) -> list[dict[str, object]]:
                     "inputs": " ".join(inputs),
                     "code": _short(record.get("code", "")),
                     "versions": _joined(record["versions"]),
-                    **{c: record[c] for c in COLUMNS[-4:]},
+                    **{c: record[c] for c in COLUMNS[-5:]},
                 }
     return [latest[output] for output in sorted(latest)]
 

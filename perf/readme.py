@@ -225,7 +225,7 @@ def _cost(root: Path, name: str) -> dict[str, str]:
         return {}
     columns = ["rule", "wildcards", "started", "cpu_seconds", "start_cpu_seconds"]
     jobs = pl.read_csv(path, separator="\t").select(columns).unique()
-    spent, starting = (jobs[name].cast(pl.Float64).sum() for name in columns[3:])
+    spent, starting = (sum(jobs[name].cast(pl.Float64)) for name in columns[3:])
     return {
         "jobs": str(jobs.height),
         "CPU minutes of the jobs": f"{spent / 60:.0f}",

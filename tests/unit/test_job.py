@@ -27,7 +27,7 @@ class Rule:
         self.rule, self.threads, self.config, self.params = "facts", 1, {}, Named()
         self.input = Named({k: str(v) for k, v in inputs.items()})
         self.output = Named(table=str(folder / "table"))
-        self.wildcards = Named(source="world")
+        self.wildcards, self.resources = Named(source="world"), Named()
         self.log = [str(folder / "logs/facts.log")]
 
 

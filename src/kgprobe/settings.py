@@ -413,6 +413,11 @@ class Columns:
     """its label; without one it is made of the id: `capital_of` becomes "capital of\""""
     object_label: str = "object_label"
     """its label"""
+    start: str = "start"
+    """from when a statement holds: 1999, 1999-03, 1999-03-31, -0044 before Christ, ? where that is
+    unknown; a statement of several periods has several rows"""
+    end: str = "end"
+    """until when, in the same form; empty: it still holds"""
     id: str = "id"
     """id, in the tables of `labels`"""
     label: str = "label"

@@ -123,6 +123,12 @@ def left_out(source):
     return [] if truthy else "<resources>/queries/wikidata/left_out.rq"
 
 
+def dated(source):
+    """The query for dates of statements, where there are statements to ask."""
+    truthy = endpoint(source).statements == "facts_truthy"
+    return [] if truthy else "<resources>/queries/wikidata/facts_dated.rq"
+
+
 def dumped(source):
     """The statements of the dump that relations come from which are too large to be pulled."""
     name = "" if source == "world" else SETTINGS.sources.wikidata.dump

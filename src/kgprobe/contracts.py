@@ -103,7 +103,8 @@ FACTS = _contract(
     end=pl.List(pl.String),
 )
 
-#: One question about one fact. `answers` holds indices into the candidate set.
+#: One question about one fact. `answers` holds indices into the candidate set, `context` the year
+#: that is asked about, where there is one.
 ITEMS = _contract(
     "ITEMS",
     key="item",

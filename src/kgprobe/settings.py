@@ -473,9 +473,9 @@ GraphName = Annotated[
     str,
     Pattern(
         r"^(?!(wikidata|dbpedia|world|world_dbpedia|trex|bear|graph|ontology|world_ontology)$)"
-        r"(?!onto_|auto_)[a-z][a-z0-9_]*(?<!_big)(?<!_lite)$",
-        "small letters, digits and _, not the name of another source, without onto_ or auto_ at "
-        "the beginning, _big or _lite at the end",
+        r"(?!onto_|auto_|dated_)[a-z][a-z0-9_]*(?<!_big)(?<!_lite)$",
+        "small letters, digits and _, not the name of another source, without onto_, auto_ or "
+        "dated_ at the beginning, _big or _lite at the end",
     ),
 ]
 
@@ -647,6 +647,29 @@ class Ontoprobe:
     """options kept beside the golds in the lite sets, 0 for all"""
     soft: Soft = Soft()
     """soft prompts and reasoning"""
+
+
+@dataclass(frozen=True)
+class Dated:
+    """Questions with a year from dated statements (ours): benchmarks `dated_world`,
+    `dated_wikidata` and `dated_NAME` of own graphs."""
+
+    first: Annotated[int, Range(1, 9998)] = 1900
+    """first year that is asked about"""
+    last: Annotated[int, Range(1, 9998)] = 2024
+    """last one; a statement without an end holds in it"""
+    subjects: Count = 400
+    """most subjects of a relation, by hash"""
+    per_subject: Count = 3
+    """most years of a subject, each of its answers once before any a second time"""
+    options: Annotated[int, Range(2)] = 10
+    """options of a question: all objects of the subject, whatever their year, and frequent objects
+    of the relation up to this number"""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where the last year lies before the first."""
+        if self.last < self.first:
+            raise ValueError(f"last is {self.last}, before first, which is {self.first}")
 
 
 @dataclass(frozen=True)
@@ -1481,6 +1504,8 @@ class Settings:
     """construction of BEAR sets from the Wikidata pull"""
     world: Bear = Bear(min_sitelinks=0, big=Size(60, 12, 40), lite=Size(20, 8, 20))
     """construction of BEAR sets from the embedded world"""
+    dated: Dated = Dated()
+    """questions with a year"""
     released: ReleasedRows = ReleasedRows()
     """which part of the released BEAR sets is scored"""
     control: Control = Control()

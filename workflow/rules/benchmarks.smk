@@ -94,6 +94,34 @@ rule construct_bear:
         "../scripts/construct_bear.py"
 
 
+rule construct_dated:
+    input:
+        statements="<results>/sources/{origin}/facts.parquet",
+        dated="<resources>/templates/dated.tsv",
+        templates=of_origin("templates"),
+        labels="<resources>/templates/bear_labels.tsv",
+    output:
+        questions="<results>/benchmarks/dated_{origin}/items.parquet",
+        candidates="<results>/benchmarks/dated_{origin}/candidates.parquet",
+        prompts="<results>/benchmarks/dated_{origin}/prompts.parquet",
+        relations="<results>/benchmarks/dated_{origin}/relations.parquet",
+        funnel="<results>/benchmarks/dated_{origin}/funnel.parquet",
+    log:
+        "<logs>/benchmarks/dated_{origin}.log",
+    benchmark:
+        "<logs>/benchmarks/dated_{origin}.jsonl"
+    wildcard_constraints:
+        origin="|".join(DATED),
+    priority: FIRST
+    threads: 1
+    params:
+        code=code("construct_dated"),
+        settings=asdict(SETTINGS.dated),
+        seed=SETTINGS.seed,
+    script:
+        "../scripts/construct_dated.py"
+
+
 rule load_bear:
     input:
         folder=released_bear,

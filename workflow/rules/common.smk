@@ -22,6 +22,8 @@ BENCHMARKS = {
     "bear_lite": "constructed from the Wikidata pull",
     "world_big": "constructed from the embedded world",
     "world_lite": "constructed from the embedded world",
+    "dated_wikidata": "questions with a year, from dated statements of the Wikidata pull",
+    "dated_world": "questions with a year, from dated statements of the embedded world",
     "bear_released": "the released BEAR",
     "bear_big_released": "the released BEAR-big",
     "onto_world": "OntoProbe's tasks from the ontology of the embedded world",
@@ -78,6 +80,7 @@ OWN = {
     "{}_lite": "a smaller set constructed from {}",
     "onto_{}": "OntoProbe's tasks from {}",
     "onto_{}_lite": "a small part of OntoProbe's tasks from {}",
+    "dated_{}": "questions with a year, from dated statements of {}",
 }
 
 

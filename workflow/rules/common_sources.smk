@@ -30,6 +30,8 @@ ORIGIN = {"bear": "wikidata", "world": "world"} | {name: name for name in GRAPHS
 #: OntoProbe set -> its ontology, and the pull whose statements say how well an instance is known
 ONTOLOGIES = {"world": ("world_ontology", "world"), "built": ("ontology", "wikidata")}
 ONTOLOGIES |= {name: (name, name) for name in GRAPHS}
+#: sources whose dated statements are asked about with a year
+DATED = ["wikidata", "world", *GRAPHS]
 #: the files of fixed commits and their ids
 PINS = pins.read_pins(sheets.located(SETTINGS.sources.pins))
 #: dumps by name, and those that statements are read from

@@ -11,7 +11,7 @@ which is both where the other two are missing).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import polars as pl
@@ -128,7 +128,7 @@ def gregorian(year: int, month: int, day: int) -> tuple[int, int, int]:
     )
 
 
-def periods(bounds: Mapping[str, Sequence[str]]) -> list[Period]:
+def periods(bounds: Mapping[str, Collection[str]]) -> list[Period]:
     """The periods of one statement from its dates by what they bound (start, end, point).
 
     Several starts, or several ends, contradict each other: such a bound is UNKNOWN.
@@ -165,12 +165,15 @@ def _bound(snak: Mapping[str, Any]) -> str:
 def of_answers(found: pl.DataFrame) -> pl.DataFrame:
     """(subject, object, rank, start, end) with lists, from the rows of facts_dated.rq."""
     key = ["subject", "object", "rank"]
-    bounds: dict[tuple[str, ...], dict[str, list[str]]] = {}
-    columns = [*key, "statement", "bound", "time", "precision"]
-    for *statement, bound, time, precision in found.select(columns).rows():
-        own = bounds.setdefault(tuple(statement), {})
-        date = UNKNOWN if time is None else of_rdf(time, int(precision))
-        own.setdefault(bound, []).append(date)
+    bounds: dict[tuple[str, ...], dict[str, set[str]]] = {}
+    for row in found.iter_rows(named=True):
+        own = bounds.setdefault((*(row[name] for name in key), row["statement"]), {})
+        for name in QUALIFIERS.values():
+            if row[name] is not None:
+                date = of_rdf(row[name], int(row[f"{name}_precision"]))
+                own.setdefault(name, set()).add(date)
+            if row[f"{name}_unknown"] == "true":
+                own.setdefault(name, set()).add(UNKNOWN)
     rows = [(*name[:3], *period) for name, own in bounds.items() for period in periods(own)]
     names = [*key, "start", "end"]
     return listed(pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"), key)

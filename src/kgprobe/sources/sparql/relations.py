@@ -198,13 +198,11 @@ class Relations:
     def _pull(self, relation: str, least: int) -> pl.DataFrame:
         """The rows of the query, with the dates of its statements."""
         parameters: dict[str, str | int] = {"property": relation, "least": least}
-        more = {"contact": self.contact}
-        found = pull(
-            self.query, self.endpoint, self.folder, parameters, languages=self.languages, **more
-        ).frame()
+        given = self.endpoint, self.folder, parameters
+        found = pull(self.query, *given, languages=self.languages, contact=self.contact).frame()
         if not self.dated:
             return found
-        dated = pull(self.dated, self.endpoint, self.folder, parameters, **more).frame()
+        dated = pull(self.dated, *given, contact=self.contact).frame()
         return with_dates(found, of_answers(dated), ["subject", "object", "rank"])
 
     def _counted(self, relation: str) -> dict[str, int]:

@@ -66,10 +66,11 @@ def _wikidata(world: World) -> Iterator[Triple]:
         yield from _item(item)
     best = set(world.truthy().select("subject", "relation", "object", "kind").iter_rows())
     columns = ("subject", "relation", "object", "kind", "rank", "start", "end")
-    for row in world.statements.select(columns).iter_rows():
-        *stated, start, end = row
+    for *stated, rank, start, end in world.statements.select(columns).iter_rows():
+        subject, relation, value, kind = stated
+        is_best = tuple(stated) in best
         for period in zip(start, end, strict=True) if start else [()]:
-            yield from _statement(*stated, row[:4] in best, period)
+            yield from _statement(subject, relation, value, kind, rank, is_best, period)
     for prop in world.properties.values():
         yield from _property(prop)
 

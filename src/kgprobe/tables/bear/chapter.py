@@ -16,7 +16,7 @@ from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import chapter, draw, grid
 from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.report.grid import Cell, Grid
-from kgprobe.templates import fill
+from kgprobe.templates import fill, in_year
 
 Sheet = Mapping[str, Mapping[str, str]]
 LEAD = (
@@ -205,7 +205,7 @@ def example(
     options = study.candidates.filter(pl.col("set") == question["candidates"])
     rows = scores.filter(item=name, template=template)
     rows = rows.select("candidate", score=REDUCTIONS["sum"])
-    text = texts["text"][0]
+    text = in_year(texts["text"][0], question["context"])
     joined = rows.join(options, left_on="candidate", right_on="index").sort("candidate")
     sentences = [fill(text, question["subject"], own).text for own in joined["label"]]
     return joined.select(

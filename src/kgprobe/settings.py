@@ -673,6 +673,21 @@ class Dated:
 
 
 @dataclass(frozen=True)
+class Drift:
+    """What changed between two snapshots of one source (ours): benchmark `drift`."""
+
+    before: str = ""
+    """facts of the earlier one: results/RUN/knowledge/SOURCE/facts.parquet of a finished run"""
+    after: str = ""
+    """facts of the later one"""
+    most: Count = 400
+    """most questions of a relation, by hash of the subject"""
+    options: Annotated[int, Range(2)] = 10
+    """options of a question: what was right and what is, and frequent objects of the relation up to
+    this number"""
+
+
+@dataclass(frozen=True)
 class ReleasedRows:
     """Which part of the released BEAR sets is scored."""
 
@@ -1506,6 +1521,8 @@ class Settings:
     """construction of BEAR sets from the embedded world"""
     dated: Dated = Dated()
     """questions with a year"""
+    drift: Drift = Drift()
+    """what changed between two snapshots"""
     released: ReleasedRows = ReleasedRows()
     """which part of the released BEAR sets is scored"""
     control: Control = Control()

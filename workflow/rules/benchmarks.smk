@@ -122,6 +122,31 @@ rule construct_dated:
         "../scripts/construct_dated.py"
 
 
+rule construct_drift:
+    input:
+        facts=lambda w: snapshots(),
+        templates="<resources>/templates/templates.tsv",
+        labels="<resources>/templates/bear_labels.tsv",
+    output:
+        questions="<results>/benchmarks/drift/items.parquet",
+        candidates="<results>/benchmarks/drift/candidates.parquet",
+        prompts="<results>/benchmarks/drift/prompts.parquet",
+        relations="<results>/benchmarks/drift/relations.parquet",
+        funnel="<results>/benchmarks/drift/funnel.parquet",
+    log:
+        "<logs>/benchmarks/drift.log",
+    benchmark:
+        "<logs>/benchmarks/drift.jsonl"
+    priority: FIRST
+    threads: 1
+    params:
+        code=code("construct_drift"),
+        settings=asdict(SETTINGS.drift),
+        seed=SETTINGS.seed,
+    script:
+        "../scripts/construct_drift.py"
+
+
 rule load_bear:
     input:
         folder=released_bear,

@@ -60,16 +60,21 @@ def own_graphs(paper):
     ]
 
 
+def in_time(benchmark):
+    """Whether a set asks about what changes in time, and has options of its own for it."""
+    return benchmark == "drift" or benchmark.startswith("dated_")
+
+
 def funnels():
     """The construction of every benchmark that is constructed and probed."""
     asked = [b for b in probed("bear") if "released" not in b]
-    sets = {b if b.startswith("dated_") else f"{origin_of(b)}_big" for b in asked}
+    sets = {b if in_time(b) else f"{origin_of(b)}_big" for b in asked}
     return [f"<results>/benchmarks/{name}/funnel.parquet" for name in sorted(sets)]
 
 
 def side_files():
     """What is made beside the report: other names in constructed sets, facts out of dumps."""
-    sets = [b for b in probed("bear") if "released" not in b and "dated_" not in b]
+    sets = [b for b in probed("bear") if "released" not in b and not in_time(b)]
     sets += constructed()
     # no endpoint has other names of an own graph's entities
     origins = sorted({origin_of(b) for b in sets} - set(GRAPHS))

@@ -11,7 +11,6 @@ objects of other years, which share the hint, are what a question is about.
 """
 
 import calendar
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +18,10 @@ from datetime import date
 
 import polars as pl
 
-from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.benchmarks.bear.frames import Question, Sets, frequent, question_frames
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.facts import by_number
 from kgprobe.sampling import hash_key, take
-from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.settings import Dated
 from kgprobe.sources.dates import OPEN, UNKNOWN, Period
 
@@ -35,30 +33,19 @@ Days = tuple[int, int]
 
 @dataclass(frozen=True)
 class Subject:
-    """A subject of a relation: its id and label, and its objects (id, label) with their periods."""
+    """A subject of a relation: id, label, the names of its objects by id, and their periods."""
 
     id: str
     label: str
-    objects: dict[tuple[str, str], list[Period]]
+    objects: dict[str, str]
+    periods: dict[str, list[Period]]
 
-    @property
-    def names(self) -> list[str]:
-        """The labels of its objects."""
-        return [name for _, name in self.objects]
-
-
-@dataclass(frozen=True)
-class Question:
-    """A subject in a year: which of its objects hold in all of it (None: that changes within)."""
-
-    subject: Subject
-    year: int
-    gold: frozenset[str] | None
-
-    @property
-    def others(self) -> frozenset[str]:
-        """Objects of other years."""
-        return frozenset(one for one, _ in self.subject.objects) - (self.gold or frozenset())
+    def gold(self, year: int) -> frozenset[str] | None:
+        """The objects that hold in all of a year; None where that changes within it."""
+        states = {value: holds(periods, year) for value, periods in self.periods.items()}
+        if None in states.values():
+            return None
+        return frozenset(value for value, is_so in states.items() if is_so)
 
 
 def build(
@@ -81,9 +68,13 @@ def build(
     for (relation,) in sorted(groups, key=lambda key: by_number(key[0])):
         own = groups[relation,]
         asked = _asked(relation, own, forms, config, funnel, seed)
-        if asked and templates.get(relation):
-            often = _frequent(own, forms)
-            parts.append(_frames(benchmark, relation, asked, often, templates[relation], config))
+        texts = templates.get(relation, ())
+        funnel.add(relation, "a template", len(asked), len(asked) if texts else 0)
+        if asked and texts:
+            often, size = frequent(own, forms), config.options
+            parts.append(
+                question_frames(benchmark, relation, asked, often, texts, size, "other_years")
+            )
     if not parts:
         raise ValueError(
             f"{benchmark}: no subject of {items['relation'].n_unique()} relations has two dated "
@@ -133,6 +124,8 @@ def _days(text: str, is_end: bool = False) -> Days:
         day = LAST_DAY if is_end and text == OPEN else FIRST_DAY - 1
         return day, day
     year, *rest = (int(part) for part in text.split("-"))
+    if year > date.max.year:
+        return LAST_DAY, LAST_DAY
     months = rest[:1] or [1, 12]
     last = calendar.monthrange(year, months[-1])[1]
     day = [min(one, last) for one in rest[1:]]
@@ -160,15 +153,17 @@ def _asked(
     for step, kept in _steps(statements, config, seed, relation):
         subjects = kept["subject"].unique().to_list()
         count(step, subjects, len(years) * len(subjects), kept["object"].unique().to_list())
-    known = _subjects(kept, forms)
-    questions = [Question(one, year, _gold(one, year)) for one in known for year in years]
-    for step, wrong in (
-        ("names of values differ", lambda q: len(set(q.subject.names)) < len(q.subject.names)),
-        ("no change within the year", lambda q: q.gold is None),
-        ("a value holds, another does not", lambda q: not (q.gold and q.others)),
-    ):
-        questions = [question for question in questions if not wrong(question)]
-        count(step, *_counted(questions))
+    known = [one for one in _subjects(kept, forms) if _is_sound(one)]
+    of_years = [(one, year, one.gold(year)) for one in known for year in years]
+    count("names differ, no end before a start", *_counted(known, len(of_years)))
+    of_years = [row for row in of_years if row[2] is not None]
+    count("no change within the year", *_counted([row[0] for row in of_years]))
+    questions = [
+        Question(one.id, one.label, one.objects, gold, frozenset(one.objects) - gold, str(year))
+        for one, year, gold in of_years
+        if gold and len(gold) < len(one.objects)
+    ]
+    count("a value holds, another does not", *_counted(questions))
     questions = _sampled(questions, config, seed, relation)
     count("years of a subject", *_counted(questions))
     return questions
@@ -195,28 +190,32 @@ def _steps(
     yield "sample of subjects", statements.join(chosen, on="subject", how="semi")
 
 
-def _counted(questions: Sequence[Question]) -> tuple[list[str], int, list[str]]:
-    answers = [value for question in questions for value, _ in question.subject.objects]
-    return [question.subject.id for question in questions], len(questions), answers
+def _counted(
+    of: Sequence[Subject | Question], rows: int | None = None
+) -> tuple[list[str], int, list[str]]:
+    """Subjects, rows (by default as many as there are of them) and answers."""
+    subjects = [one.subject if isinstance(one, Question) else one.id for one in of]
+    answers = [value for one in of for value in one.objects]
+    return subjects, len(of) if rows is None else rows, answers
 
 
 def _subjects(statements: pl.DataFrame, forms: Mapping[str, str]) -> list[Subject]:
     """The subjects of one relation with all their values, in order of ids."""
     found: dict[str, Subject] = {}
     columns = ("subject", "subject_label", "object", "object_label", "start", "end")
-    for subject, label, value, name, start, end in statements.select(columns).rows():
-        own = found.setdefault(subject, Subject(subject, label, {}))
-        periods = own.objects.setdefault((value, forms.get(value, name)), [])
-        periods += zip(start, end, strict=True)
+    for subject, label, value, name, start, end in (
+        statements.select(columns).sort(columns[:3]).rows()
+    ):
+        own = found.setdefault(subject, Subject(subject, label, {}, {}))
+        own.objects[value] = forms.get(value, name)
+        own.periods.setdefault(value, []).extend(zip(start, end, strict=True))
     return sorted(found.values(), key=lambda one: by_number(one.id))
 
 
-def _gold(one: Subject, year: int) -> frozenset[str] | None:
-    """The objects that hold in a year; None where that changes within it."""
-    states = {value: holds(periods, year) for (value, _), periods in one.objects.items()}
-    if None in states.values():
-        return None
-    return frozenset(value for value, is_so in states.items() if is_so)
+def _is_sound(one: Subject) -> bool:
+    """Whether no two objects have one name, and no period ends before it begins."""
+    ends = [(_days(a)[0], _days(b, True)[1]) for own in one.periods.values() for a, b in own]
+    return len({*one.objects.values()}) == len(one.objects) and all(a <= b for a, b in ends)
 
 
 def _sampled(
@@ -225,73 +224,18 @@ def _sampled(
     """`per_subject` years of every subject by hash, each gold once before any a second time."""
 
     def turn(question: Question) -> int:
-        return hash_key(seed, "dated", relation, question.subject.id, str(question.year))
+        return hash_key(seed, "dated", relation, question.subject, question.year)
 
-    seen = Counter[tuple[str, frozenset[str] | None]]()
+    seen = Counter[tuple[str, frozenset[str]]]()
     ordered: list[tuple[int, int, Question]] = []
     for question in sorted(questions, key=turn):
-        own = question.subject.id, question.gold
+        own = question.subject, question.gold
         ordered.append((seen[own], turn(question), question))
         seen[own] += 1
     of_subject = Counter[str]()
     kept = []
     for *_, question in sorted(ordered, key=lambda one: one[:2]):
-        of_subject[question.subject.id] += 1
-        if of_subject[question.subject.id] <= config.per_subject:
+        of_subject[question.subject] += 1
+        if of_subject[question.subject] <= config.per_subject:
             kept.append(question)
-    return sorted(kept, key=lambda one: (by_number(one.subject.id), one.year))
-
-
-def _frequent(statements: pl.DataFrame, forms: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Objects (id, name) of the relation, those of most subjects first."""
-    named = statements.filter(pl.col("object_label").fill_null("") != "")
-    counts = named.group_by("object", "object_label").agg(pl.col("subject").n_unique()).rows()
-    ordered = sorted(counts, key=lambda row: (-row[2], by_number(row[0]), row[1]))
-    return [(value, forms.get(value, label)) for value, label, _ in ordered]
-
-
-def _options(one: Subject, often: Sequence[tuple[str, str]], size: int) -> list[tuple[str, str]]:
-    """All objects of a subject, and frequent ones up to `size`, no name twice; in order of ids."""
-    chosen = list(one.objects)
-    names = {name for _, name in chosen}
-    for value, name in often:
-        if len(chosen) >= size:
-            break
-        if name not in names:
-            chosen.append((value, name))
-            names.add(name)
-    return sorted(chosen, key=lambda v: (by_number(v[0]), v))
-
-
-def _frames(
-    benchmark: str,
-    relation: str,
-    asked: Sequence[Question],
-    often: Sequence[tuple[str, str]],
-    templates: Sequence[tuple[int, str]],
-    config: Dated,
-) -> Sets:
-    items, candidates = [], []
-    sets: dict[str, list[str]] = {}
-    for row, question in enumerate(asked):
-        own, name = question.subject, f"{benchmark}/{relation}/{question.subject.id}"
-        if name not in sets:
-            options = _options(own, often, config.options)
-            sets[name] = [value for value, _ in options]
-            candidates += [(name, i, value, label) for i, (value, label) in enumerate(options)]
-        gold, others = (
-            [i for i, value in enumerate(sets[name]) if value in of]
-            for of in (question.gold or (), question.others)
-        )
-        identifier = f"{relation}/{own.id}/{question.year}"
-        meta = json.dumps({"other_years": others})
-        items.append(
-            (identifier, relation, "fact", relation, own.label, own.id, str(question.year), name,
-             gold, row, meta)
-        )  # fmt: skip
-    prompts = [(f"{relation}/{i}", relation, i, text, "dated") for i, text in templates]
-    return Sets(
-        pl.DataFrame(items, schema=dict(ITEMS.columns), orient="row"),
-        pl.DataFrame(candidates, schema=dict(CANDIDATES.columns), orient="row"),
-        pl.DataFrame(prompts, schema=dict(PROMPTS.columns), orient="row"),
-    )
+    return sorted(kept, key=lambda one: (by_number(one.subject), int(one.year)))

@@ -739,7 +739,8 @@ class Control:
     ontology: Pools = Pools()
     """types and superclasses of the world's ontology to teach from, beside the facts"""
     share: Inner = 0.5
-    """share of all these that is taught"""
+    """share of all these that is taught, and of the subjects of `dated_world`, each with all of its
+    questions"""
     recall: Share = 0.99
     """training goes on until this share of every kind of lesson (the facts of each benchmark, TP,
     SCO) is ranked first among the objects of its relation, in every wording taught"""

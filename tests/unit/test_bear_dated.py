@@ -2,8 +2,9 @@
 
 import datetime
 import itertools
+import json
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +17,11 @@ from kgprobe.probes.control import taught
 from kgprobe.probes.jobs.score import tables
 from kgprobe.settings import Dated
 from kgprobe.sheets import manual_templates, read_table
+from kgprobe.tables.answers import Probe, judge
+from kgprobe.tables.bear import make
+from kgprobe.tables.bear.study import Study
+from kgprobe.tables.results import frame
+from tests.unit.study_frames import number
 
 TEMPLATES = Path(__file__).parents[2] / "resources/templates"
 CONFIG = Dated(first=1990, last=2003, subjects=1000, per_subject=100, options=6)
@@ -99,16 +105,16 @@ def test_what_holds_in_a_year_is_what_holds_on_each_of_its_days():
     assert seen == {True, False, None}
 
 
-def made(frame: pl.DataFrame | None = None, config: Dated = CONFIG) -> tuple[Sets, pl.DataFrame]:
-    given = statements(COUNTRIES) if frame is None else frame
-    return dated.build(given, WORDS, {"Q11": "eleven"}, config, "dated_world", 0)
+def made(given: pl.DataFrame | None = None, config: Dated = CONFIG) -> tuple[Sets, pl.DataFrame]:
+    said = statements(COUNTRIES) if given is None else given
+    return dated.build(said, WORDS, {"Q11": "eleven"}, config, "dated_world", 0)
 
 
 def test_golds_options_and_years_are_those_of_a_literal_reading():
     sets, funnel = made()
-    for frame, contract in ((sets.items, schema.ITEMS), (sets.candidates, schema.CANDIDATES),
+    for rows, contract in ((sets.items, schema.ITEMS), (sets.candidates, schema.CANDIDATES),
                             (sets.prompts, schema.PROMPTS), (funnel, schema.FUNNEL)):  # fmt: skip
-        schema.check(frame, contract)
+        schema.check(rows, contract)
     expected, changes, same = {}, 0, 0
     for subject in ("Q1", "Q2", "Q3", "Q4"):
         for year in range(CONFIG.first, CONFIG.last + 1):
@@ -127,7 +133,7 @@ def test_golds_options_and_years_are_those_of_a_literal_reading():
     found = {}
     for row in sets.items.rows(named=True):
         own = options[row["candidates"]]
-        others = schema.json.loads(row["meta"])["other_years"]
+        others = json.loads(row["meta"])["other_years"]
         found[row["subject_id"], row["context"]] = (
             {own[i] for i in row["answers"]},
             {own[i] for i in others},
@@ -154,8 +160,8 @@ def test_golds_options_and_years_are_those_of_a_literal_reading():
 
 def test_the_order_of_rows_changes_nothing_and_each_answer_comes_first():
     few = Dated(first=1990, last=2003, per_subject=2, options=4)
-    frame = statements(COUNTRIES)
-    first, other = made(frame, few)[0], made(frame.sort("object", descending=True), few)[0]
+    rows = statements(COUNTRIES)
+    first, other = made(rows, few)[0], made(rows.sort("object", descending=True), few)[0]
     for name in ("items", "candidates", "prompts"):
         assert getattr(first, name).equals(getattr(other, name))
     of_one = first.items.filter(subject_id="Q1")
@@ -193,6 +199,62 @@ def test_a_model_reads_the_year_and_is_taught_it():
     assert f"{subject.removeprefix('land ')}" in set(known.filter("taught")["subject"])
     assert value in rivals[relation]
     assert {"eleven", "land Q1"} <= set(labels)
+
+
+def test_accuracy_and_answers_of_another_year_are_counted_by_hand():
+    """A model that knows what it was taught, and gives an answer of another year otherwise; of a
+    question with two such answers it likes both alike, and one that is wrong in any year as well.
+    """
+    sets, _ = made()
+    known = taught.dated(sets.items, sets.candidates, 0.5, 1)
+    told = set(known.filter("taught")["subject"])
+    rows, right, other, neither = [], [], [], []
+    for item, subject, own, answers, meta in sets.items.select(
+        "item", "subject_id", "candidates", "answers", "meta"
+    ).rows():
+        others = json.loads(meta)["other_years"]
+        size = sets.candidates.filter(set=own).height
+        stranger = next(i for i in range(size) if i not in {*answers, *others})
+        best = (
+            answers if subject in told else [*others, stranger][-3:] if len(others) > 1 else others
+        )
+        rows += [
+            (item, index, i, 0.0 if i in best else -5.0, 2, -1.0, 1, None)
+            for index in (0, 2)
+            for i in range(size)
+        ]
+        right.append(subject in told)
+        other.append(0 if subject in told else len(set(best) & set(others)) / len(best))
+        neither.append(1 - right[-1] - other[-1])
+    scores = pl.DataFrame(rows, schema=dict(schema.SCORES.columns), orient="row")
+    probe = Probe(
+        "dated_world", "templates", "sentence", "control-x", "causal", source="control:causal"
+    )
+    judged = judge(scores, sets.items, sets.candidates)
+    study = Study("dated_world", sets.items, sets.candidates, sets.prompts, [(probe, judged)])
+    results = frame("bear", make.numbers([study], taught=known))
+
+    def value(metric: str, model: str = "control-x", setting: str = "{}") -> float:
+        one = number(results, metric, model=model, setting=setting, group="", slice="")
+        assert one["n"]
+        return one["value"]
+
+    n = sets.items.height
+    assert 0 < sum(right) < n
+    assert sum(neither) > 0
+    assert value("accuracy") == pytest.approx(100 * sum(right) / n)
+    assert value("another year") == pytest.approx(100 * sum(other) / n)
+    assert value("neither") == pytest.approx(100 * sum(neither) / n)
+    assert (value("taught"), value("untaught")) == (100, 0)
+    assert not results.filter(metric="calibrated").height, "a year tells much by itself"
+    guess = sum(len(json.loads(meta)["other_years"]) for meta in sets.items["meta"]) / 5 / n
+    assert value("another year", "random") == pytest.approx(100 * guess)
+    often = Counter(
+        value
+        for own, answers in sets.items.select("candidates", "answers").rows()
+        for value in sets.candidates.filter(pl.col("index").is_in(answers), set=own)["id"]
+    )
+    assert value("accuracy", "majority") == pytest.approx(100 * max(often.values()) / n)
 
 
 def test_wordings_have_a_year():

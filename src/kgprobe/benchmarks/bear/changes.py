@@ -44,12 +44,12 @@ def build(
     funnel, parts = Funnel(benchmark), []
     old, new = current(before), current(after)
     for relation in sorted({*old["relation"], *new["relation"]}, key=by_number):
-        sides = [side.filter(pl.col("relation") == relation) for side in (old, new)]
-        asked = _asked(relation, *sides, forms, config, funnel, seed)
+        was, now = (side.filter(pl.col("relation") == relation) for side in (old, new))
+        asked = _asked(relation, was, now, forms, config, funnel, seed)
         texts = templates.get(relation, ())
         funnel.add(relation, "a template", len(asked), len(asked) if texts else 0)
         if asked and texts:
-            often, size = frequent(sides[1], forms), config.options
+            often, size = frequent(now, forms), config.options
             parts.append(question_frames(benchmark, relation, asked, often, texts, size, "before"))
     if not parts:
         raise ValueError(

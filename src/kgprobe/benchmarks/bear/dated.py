@@ -128,8 +128,8 @@ def _days(text: str, is_end: bool = False) -> Days:
         return LAST_DAY, LAST_DAY
     months = rest[:1] or [1, 12]
     last = calendar.monthrange(year, months[-1])[1]
-    day = [min(one, last) for one in rest[1:]]
-    ends = date(year, months[0], *(day or [1])), date(year, months[-1], *(day or [last]))
+    days = [min(one, last) for one in rest[1:]] or [1, last]
+    ends = date(year, months[0], days[0]), date(year, months[-1], days[-1])
     return ends[0].toordinal(), ends[1].toordinal()
 
 

@@ -6,7 +6,7 @@ from kgprobe.job import job, log, progress
 from kgprobe.probes.control import taught
 from kgprobe.probes.control.train import RECIPES, train_control
 from kgprobe.sheets import read_table
-from kgprobe.templates import in_year, relation_in
+from kgprobe.templates import YEAR, in_year, relation_in
 
 with job(snakemake) as run:
     kind = run.wildcards.kind
@@ -27,9 +27,11 @@ with job(snakemake) as run:
     known_dated = schema.read(run.input.dated_taught, schema.TAUGHT)
     dated, of_years, dated_names = taught.dated_lessons(questions, options, known_dated)
     wordings = schema.read(run.input.dated_prompts, schema.PROMPTS).sort("relation", "index")
+    undated: dict[str, str] = {}
     for relation, year in questions.select("relation", "context").unique().rows():
-        texts = wordings.filter(relation=relation)["text"]
-        templates[relation_in(relation, year)] = [in_year(text, year) for text in texts]
+        texts, name = wordings.filter(relation=relation)["text"], relation_in(relation, year)
+        templates[name] = [in_year(text, year) for text in texts]
+        undated[name] = relation_in(relation, YEAR)
     lessons = sorted([*lessons, *types, *dated])
     kinds = taught.by_kind(facts, known, schema.read(run.input.kinds, schema.TAUGHT_KINDS), forms)
     for lesson in types:
@@ -51,6 +53,7 @@ with job(snakemake) as run:
         lambda done, total, loss: (bar.set_postfix(loss=f"{loss:.3f}"), bar.update(1)),
         kinds,
         taught.rivals(facts, known, forms) | taught.ontology_rivals(statements) | of_years,
+        undated,
     )
     bar.close()
     log.info("%s", record)

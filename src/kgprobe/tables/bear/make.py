@@ -322,11 +322,7 @@ def status(study: Study, taught: pl.DataFrame) -> pl.DataFrame:
 def _calibration(study: Study, taught: pl.DataFrame) -> Iterator[Number]:
     """Of a benchmark that holds taught and untaught facts. AUC (0 to 1): probability that a taught
     item has a larger margin than an untaught one (margin: score of the correct option minus that of
-    the best wrong one, in nats, mean over templates).
-
-    There is no verdict on questions with a year: what a country paid with follows in part from the
-    year alone, so that untaught ones are not at chance.
-    """
+    the best wrong one, in nats, mean over templates)."""
     known = status(study, taught)
     if not (known["taught"].any() and not known["taught"].all()):
         return
@@ -334,7 +330,6 @@ def _calibration(study: Study, taught: pl.DataFrame) -> Iterator[Number]:
     halves = [ordered.is_in(known.filter(taught=half)["item"].implode()) for half in (True, False)]
     yes, no = (half.to_numpy() for half in halves)
     chance = 100 * float(study.random[no].mean())
-    judged = not (study.items["context"] != "").any()
     for position, (probe, _) in enumerate(study.probes):
         hits = study.hits(position).mean(axis=1)
         margin = study.hits(position, "margin").mean(axis=1)
@@ -344,7 +339,7 @@ def _calibration(study: Study, taught: pl.DataFrame) -> Iterator[Number]:
             _half(study, hits, no),
             chance,
             auc(margin[yes], margin[no]),
-            probe.control and judged,
+            probe.control,
         )
 
 

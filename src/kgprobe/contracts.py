@@ -24,10 +24,12 @@ class Contract:
     #: whether a file without rows is a result (a dump file without triples) or a mistake
     may_be_empty: bool = False
     positive: frozenset[str] = field(default_factory=frozenset)
+    #: lists that have the same length in each row
+    paired: tuple[str, ...] = ()
 
 
 def _contract(
-    name: str, key: str, nullable: str = "", positive: str = "", **columns: object
+    name: str, key: str, nullable: str = "", positive: str = "", paired: str = "", **columns: object
 ) -> Contract:
     return Contract(
         name,
@@ -35,14 +37,18 @@ def _contract(
         tuple(key.split()),
         frozenset(nullable.split()),
         positive=frozenset(positive.split()),
+        paired=tuple(paired.split()),
     )
 
 
-#: A statement as pulled, with everything the benchmarks need to choose by.
+#: A statement as pulled, with everything the benchmarks need to choose by. `start` and `end`: from
+#: when to when it holds, an entry for every dated statement of that subject, relation, object and
+#: rank (sources/dates.py); empty lists where the source dates none.
 STATEMENTS = _contract(
     "STATEMENTS",
     key="kg relation subject object object_kind rank",
     nullable="subject_label subject_sitelinks object_label object_sitelinks",
+    paired="start end",
     kg=pl.String,
     relation=pl.String,
     subject=pl.String,
@@ -53,6 +59,8 @@ STATEMENTS = _contract(
     object_sitelinks=pl.Int64,
     object_kind=pl.String,
     rank=pl.String,
+    start=pl.List(pl.String),
+    end=pl.List(pl.String),
 )
 
 #: Ways in which a relation comes whole: pulled, or read with all others out of a dump.
@@ -78,20 +86,25 @@ COVERAGE = _contract(
 )
 COVERAGE = replace(COVERAGE, may_be_empty=True)  # DBpedia's dumps are not asked by relation
 
-#: A fact: one distinct best-rank statement.
+#: A fact: one distinct best-rank statement, with its dates. A past value beside a preferred one is
+#: no fact: what held when is asked of STATEMENTS.
 FACTS = _contract(
     "FACTS",
     key="kg relation subject object",
     nullable="subject_label object_label",
+    paired="start end",
     kg=pl.String,
     subject=pl.String,
     subject_label=pl.String,
     relation=pl.String,
     object=pl.String,
     object_label=pl.String,
+    start=pl.List(pl.String),
+    end=pl.List(pl.String),
 )
 
-#: One question about one fact. `answers` holds indices into the candidate set.
+#: One question about one fact. `answers` holds indices into the candidate set, `context` the year
+#: that is asked about, where there is one.
 ITEMS = _contract(
     "ITEMS",
     key="item",

@@ -2,6 +2,7 @@
 
     [X] was born in [Y] .                    subject and answer; {sub} and [P] mean the same
     {context} [SEP] {sub} [T]x5 [P] .        fields, five trigger tokens, two segments
+    In {year}, [X] was led by [Y].           the year of a question
     [X] is a particular [MASK] .             the gap of a text whose [X] and [Y] are words, too
     Dante <mark(0)> <mark(1)> [gap] .        vectors in place of words: one private character each
 
@@ -17,6 +18,7 @@ from typing import NamedTuple
 
 #: Names of slots: a field has its own, {sub} among them.
 SUBJECT, ANSWER, TRIGGER, SEPARATOR, GAP = "sub", "[P]", "[T]", "[SEP]", "[MASK]"
+YEAR = "year"
 KINDS = ("masked", "causal", "seq2seq")
 #: The private characters that stand for vectors.
 FIRST, LAST = 0xE000, 0xF8FF
@@ -123,6 +125,24 @@ def sentence(text: str, where: str = "", error: type[ValueError] = TemplateError
             f"{counts[1]} in {text!r}; [X] stands for the subject, [Y] for the answer"
         )
     return found
+
+
+def in_year(text: str, year: str) -> str:
+    """The template of a question with a year; one that asks of none stays as it is.
+
+    >>> in_year("In {year}, the capital of [X] was [Y].", "1995")
+    'In 1995, the capital of [X] was [Y].'
+    """
+    return parse(text).filled({YEAR: year} if year else {}).text
+
+
+def relation_in(relation: str, year: str) -> str:
+    """The name under which a relation's templates for a year stand: its own without one.
+
+    >>> relation_in("P36", "1995"), relation_in("P36", "")
+    ('P36 1995', 'P36')
+    """
+    return f"{relation} {year}".strip()
 
 
 _known = functools.lru_cache(maxsize=4096)(sentence)

@@ -103,7 +103,7 @@ def test_the_command_runs_as_a_module_and_names_what_is_missing(two, tmp_path):
 def test_contract_files_are_compared_by_their_key_and_per_relation(tmp_path, capsys):
     def facts(rows: list[tuple[str, str, str]], path: Path) -> Path:
         frame = pl.DataFrame(
-            [("wikidata", s, f"label of {s}", r, o, None) for s, r, o in rows],
+            [("wikidata", s, f"label of {s}", r, o, None, [], []) for s, r, o in rows],
             schema=dict(FACTS.columns),
             orient="row",
         )

@@ -97,9 +97,10 @@ def test_truthy_statements_are_those_of_best_rank(wikidata: ox.Store) -> None:
         """SELECT ?s ?p ?o { ?property wikibase:directClaim ?p . ?s ?p ?o
         FILTER(STRSTARTS(STR(?s), "http://www.wikidata.org/entity/Q")) }""",
     )
+    # a statement that holds in two periods has two nodes
     best = _rows(
         wikidata,
-        """SELECT ?s ?p ?o { ?property wikibase:directClaim ?p ; wikibase:claim ?c ;
+        """SELECT DISTINCT ?s ?p ?o { ?property wikibase:directClaim ?p ; wikibase:claim ?c ;
         wikibase:statementProperty ?ps . ?s ?c ?n . ?n a wikibase:BestRank ; ?ps ?o
         FILTER(STRSTARTS(STR(?s), "http://www.wikidata.org/entity/Q")) }""",
     )

@@ -15,6 +15,7 @@ from kgprobe.benchmarks.bear.drift import Fresh
 from kgprobe.schema import STATEMENTS
 from kgprobe.settings import Bear
 from kgprobe.sheets import read_table
+from kgprobe.sources.dates import UNDATED
 
 pytestmark = pytest.mark.real
 
@@ -41,7 +42,7 @@ def states(triples: pl.DataFrame, released) -> dict[str, int]:
         "subject_sitelinks": unknown, "object": "o", "object_label": "o",
         "object_sitelinks": unknown, "object_kind": pl.lit("item"), "rank": pl.lit("normal"),
     }  # fmt: skip
-    statements = both.select(**columns).select(list(STATEMENTS.columns))
+    statements = both.select(UNDATED, **columns).select(list(STATEMENTS.columns))
     fresh = Fresh(statements, read_table(RELATIONS), {}, CONFIG)
     return dict(drift.states(released, fresh)["state"].value_counts().rows())
 

@@ -92,7 +92,7 @@ def _entity(name: str, own: Mapping[str, list[str]], said: Any) -> dict[str, Any
     for predicate, values in own.items():
         if predicate.startswith(CLAIM):
             for node in values:
-                claims[local(predicate)].append(_statement(node, local(predicate), said[node]))
+                claims[local(predicate)].append(_statement(node, local(predicate), said))
         # of properties the excerpt has best-rank statements without nodes
         elif predicate.startswith(DIRECT) and predicate.replace("direct/", "") not in own:
             relation = local(predicate)
@@ -107,20 +107,36 @@ def _entity(name: str, own: Mapping[str, list[str]], said: Any) -> dict[str, Any
     return entity
 
 
-def _statement(node: str, relation: str, said: Mapping[str, list[str]]) -> dict[str, Any]:
+def _statement(node: str, relation: str, everything: Any) -> dict[str, Any]:
+    said: Mapping[str, list[str]] = everything[node]
     (value,) = said[f"<{wikidata.PROP}statement/{relation}>"]
     (rank,) = said[f"<{wikidata.WIKIBASE}rank>"]
+    plain = f"<{wikidata.PROP}qualifier/P"
     qualifiers = {
-        local(p): [_snak(value, local(p)) for value in values]
+        local(p): [_snak(value, local(p)) for value in values if "genid" not in value]
+        + [{"snaktype": "somevalue", "property": local(p)} for value in values if "genid" in value]
         for p, values in said.items()
-        if p.startswith(f"<{wikidata.PROP}qualifier/")
+        if p.startswith(plain)
     }
+    for p, values in said.items():
+        if p.startswith(f"<{wikidata.PROP}qualifier/value/"):
+            qualifiers[local(p)] = [_time(everything[value]) for value in values]
     return {
         "id": local(node).replace("-", "$", 1),
         "mainsnak": _snak(value, relation),
         "rank": rank.rpartition("#")[2].rstrip(">").removesuffix("Rank").lower(),
         "qualifiers": qualifiers,
     }
+
+
+def _time(said: Mapping[str, list[str]]) -> dict[str, Any]:
+    """A date as JSON has it: what its precision does not know is 00."""
+    time = said[f"<{wikidata.WIKIBASE}timeValue>"][0].split('"')[1]
+    precision = int(said[f"<{wikidata.WIKIBASE}timePrecision>"][0].split('"')[1])
+    shown = time[: {9: 4, 10: 7, 11: 10}[precision]] + "-00-00"[(precision - 9) * 3 :]
+    value = {"time": f"+{shown}T00:00:00Z", "precision": precision}
+    value |= {"calendarmodel": "http://www.wikidata.org/entity/Q1985727"}
+    return {"snaktype": "value", "datavalue": {"value": value, "type": "time"}}
 
 
 def _snak(term: str, relation: str) -> dict[str, Any]:
@@ -141,10 +157,11 @@ def pulled(rdf: Path, query: str, folder: Path) -> Way:
             name: pull(QUERIES / f"wikidata/{name}.rq", endpoint, folder).frame()
             for name in OF_PROPERTIES
         }
-        left_out = QUERIES / "wikidata/left_out.rq" if query == "facts" else ""
+        others = ("left_out", "facts_dated") if query == "facts" else ()
+        more = [QUERIES / f"wikidata/{name}.rq" for name in others]
         known = frozenset(relations_of(tables["properties"]))
         way = Relations(
-            endpoint, folder, QUERIES / f"wikidata/{query}.rq", left_out, known=known
+            endpoint, folder, QUERIES / f"wikidata/{query}.rq", *more, known=known
         ).pull(asked())
     return Way(*way, tables)
 
@@ -179,6 +196,8 @@ def ways(request, real_data: Path, tmp_path_factory) -> tuple[Way, Way]:
 def test_statements_and_tables_of_properties_are_equal(ways):
     sparql, dump = ways
     assert sparql.statements.height > 100_000
+    dated = sparql.statements.filter(pl.col("start").list.len() > 0).height
+    assert dated > 1000 or sparql.coverage["item"].null_count(), "truthy statements have no dates"
     assert dump.statements.equals(sparql.statements)
     for name, table in sparql.tables.items():
         assert table.height

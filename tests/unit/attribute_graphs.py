@@ -48,8 +48,12 @@ def facts(
 ) -> pl.DataFrame:
     """FACTS of numbers; every entity is called "entity N" unless `labels` says otherwise."""
     name = (lambda n: labels.get(n)) if labels is not None else (lambda n: f"entity {n}")
-    rows = [("wikidata", f"Q{s}", name(s), f"P{p}", f"Q{o}", name(o)) for s, p, o in triples]
-    rows += [("wikidata", f"Q{s}", name(s), f"P{p}", value, None) for s, p, value in literals]
+    rows = [
+        ("wikidata", f"Q{s}", name(s), f"P{p}", f"Q{o}", name(o), [], []) for s, p, o in triples
+    ]
+    rows += [
+        ("wikidata", f"Q{s}", name(s), f"P{p}", value, None, [], []) for s, p, value in literals
+    ]
     return pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
 
 
@@ -147,7 +151,9 @@ def planted(seed: int) -> pl.DataFrame:
     ]
     made = facts(rows, names, literals).rows()
     spoken = ["Jan. 1", "January the first", None, None]
-    made = [(*row[:5], draw.choice(spoken) if row[4][0] != "Q" else row[5]) for row in made]
+    made = [
+        (*row[:5], draw.choice(spoken) if row[4][0] != "Q" else row[5], *row[6:]) for row in made
+    ]
     # not every statement tells the label of its subject
     made = [(*r[:2], r[2] if draw.random() < 0.9 else None, *r[3:]) for r in made]
     draw.shuffle(made)

@@ -16,7 +16,10 @@ from tests.unit.study_frames import number
 def statements(*rows: tuple[str, str, str, str]) -> pl.DataFrame:
     """STATEMENTS of (subject, object, rank, label of the object)."""
     return pl.DataFrame(
-        [("wikidata", "P1", s, "s", 1, o, label, 2, "item", rank) for s, o, rank, label in rows],
+        [
+            ("wikidata", "P1", s, "s", 1, o, label, 2, "item", rank, [], [])
+            for s, o, rank, label in rows
+        ],
         schema=dict(STATEMENTS.columns),
         orient="row",
     )

@@ -15,7 +15,7 @@ def facts(n: int = 300) -> pl.DataFrame:
     for i in range(n):
         ends = (f"Q{i}", f"country {i}"), (f"Q{1000 + i}", f"city {i}")
         for relation, (s, o) in (("P36", ends), ("P1376", ends[::-1])):
-            rows.append(("wikidata", s[0], s[1], relation, o[0], o[1]))
+            rows.append(("wikidata", s[0], s[1], relation, o[0], o[1], [], []))
     return pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
 
 

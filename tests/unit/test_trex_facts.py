@@ -17,4 +17,4 @@ def test_entity_triples_become_facts_with_labels_where_known():
     labels = pl.DataFrame({"uri": [ENTITY + "Q1"], "label": ["France"]})
     found = facts.of_trex(triples, labels)
     schema.check(found, schema.FACTS)
-    assert found.rows() == [("wikidata", "Q1", "France", "P36", "Q2", None)]
+    assert found.rows() == [("wikidata", "Q1", "France", "P36", "Q2", None, [], [])]

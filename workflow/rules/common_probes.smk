@@ -27,7 +27,7 @@ def by_method(method, paper=None):
 def has_controls():
     """Whether a control model answers questions of the embedded world: then there is calibration."""
     return any(
-        row["benchmark"].startswith("world_")
+        row["benchmark"] in ("world_big", "world_lite", "dated_world")
         and MODELS[row["model"]]["source"].startswith("control:")
         for row in by_method("sentence", "bear")
     )
@@ -60,18 +60,22 @@ def own_graphs(paper):
     ]
 
 
+def in_time(benchmark):
+    """Whether a set asks about what changes in time, and has options of its own for it."""
+    return benchmark == "drift" or benchmark.startswith("dated_")
+
+
 def funnels():
     """The construction of every benchmark that is constructed and probed."""
-    origins = {origin_of(b) for b in probed("bear") if "released" not in b}
-    return [
-        f"<results>/benchmarks/{origin}_big/funnel.parquet"
-        for origin in sorted(origins)
-    ]
+    asked = [b for b in probed("bear") if "released" not in b]
+    sets = {b if in_time(b) else f"{origin_of(b)}_big" for b in asked}
+    return [f"<results>/benchmarks/{name}/funnel.parquet" for name in sorted(sets)]
 
 
 def side_files():
     """What is made beside the report: other names in constructed sets, facts out of dumps."""
-    sets = [b for b in probed("bear") if "released" not in b] + constructed()
+    sets = [b for b in probed("bear") if "released" not in b and not in_time(b)]
+    sets += constructed()
     # no endpoint has other names of an own graph's entities
     origins = sorted({origin_of(b) for b in sets} - set(GRAPHS))
     names = [f"<results>/benchmarks/{o}_big/aliases.parquet" for o in origins]

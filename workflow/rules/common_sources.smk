@@ -30,6 +30,8 @@ ORIGIN = {"bear": "wikidata", "world": "world"} | {name: name for name in GRAPHS
 #: OntoProbe set -> its ontology, and the pull whose statements say how well an instance is known
 ONTOLOGIES = {"world": ("world_ontology", "world"), "built": ("ontology", "wikidata")}
 ONTOLOGIES |= {name: (name, name) for name in GRAPHS}
+#: sources whose dated statements are asked about with a year
+DATED = ["wikidata", "world", *GRAPHS]
 #: the files of fixed commits and their ids
 PINS = pins.read_pins(sheets.located(SETTINGS.sources.pins))
 #: dumps by name, and those that statements are read from
@@ -121,6 +123,12 @@ def left_out(source):
     """The query that counts what the query for facts leaves out, where there is anything to count."""
     truthy = endpoint(source).statements == "facts_truthy"
     return [] if truthy else "<resources>/queries/wikidata/left_out.rq"
+
+
+def dated(source):
+    """The query for dates of statements, where there are statements to ask."""
+    truthy = endpoint(source).statements == "facts_truthy"
+    return [] if truthy else "<resources>/queries/wikidata/facts_dated.rq"
 
 
 def dumped(source):

@@ -17,7 +17,13 @@ rule tabulate:
         candidates=of_benchmarks("candidates"),
         prompts=of_benchmarks("prompts"),
         relations=of_benchmarks("relations"),
-        taught="<results>/models/taught.parquet" if has_controls() else [],
+        taught=(
+            expand(
+                "<results>/models/{taught}.parquet", taught=["taught", "taught_dated"]
+            )
+            if has_controls()
+            else []
+        ),
         published=[
             "<resources>/published/bear_leaderboard.tsv",
             "<resources>/published/bear_remeasured.tsv",

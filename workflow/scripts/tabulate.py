@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import polars as pl
+
 from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.tables.answers import folders, probes_of
@@ -13,7 +15,8 @@ with job(snakemake) as run:
     answered = probes_of(run.params.experiments, run.params.models, run.input.scores)
     places = folders(run.input.questions)
     studies = make.studies(answered, run.input.scores, places, run.params.seed)
-    taught = schema.read(run.input.taught, schema.TAUGHT) if run.input.get("taught") else None
+    halves = [schema.read(path, schema.TAUGHT) for path in run.input.get("taught", [])]
+    taught = pl.concat(halves) if halves else None
     figures = published.read(Path(run.input.published[0]).parent)
     sound = marks.numbers(run.params.experiments, run.input.scores)
     made = frame("bear", [*make.numbers(studies, figures, taught), *sound])

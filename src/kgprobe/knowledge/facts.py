@@ -1,8 +1,11 @@
 """FACTS from statements as pulled (best rank), and from T-REx."""
 
+from dataclasses import replace
+
 import polars as pl
 
-from kgprobe.schema import FACTS, Contract
+from kgprobe.schema import FACTS
+from kgprobe.sources.dates import UNDATED
 from kgprobe.sources.dumps.trex import ENTITY
 
 
@@ -38,7 +41,7 @@ def fact_id(relation: str = "relation", subject: str = "subject", obj: str = "ob
 
 
 #: FACTS whose objects are literals: dates, with their datatype. A dump may have none.
-DATES = Contract("DATES", FACTS.columns, FACTS.key, FACTS.nullable, may_be_empty=True)
+DATES = replace(FACTS, name="DATES", may_be_empty=True)
 
 
 def dates(triples: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
@@ -55,11 +58,14 @@ def dates(triples: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
         object_label=pl.lit(None, dtype=pl.String),
     )
     found = found.join(named, on="subject", how="left").rename({"label": "subject_label"})
-    return found.select(list(FACTS.columns)).unique(list(FACTS.key))
+    return found.with_columns(UNDATED).select(list(FACTS.columns)).unique(list(FACTS.key))
 
 
 def of_trex(triples: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
-    """FACTS of the entity-valued TREX_TRIPLES; `labels` has uri, label. Labels may stay null."""
+    """FACTS of the entity-valued TREX_TRIPLES; `labels` has uri, label. Labels may stay null.
+
+    T-REx dates no statement.
+    """
     named = labels.filter(pl.col("uri").str.starts_with(ENTITY + "Q")).select(
         pl.col("uri").str.strip_prefix(ENTITY).alias("id"), "label"
     )
@@ -72,7 +78,7 @@ def of_trex(triples: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
     for side in ("subject", "object"):
         sided = named.rename({"id": side, "label": f"{side}_label"})
         edges = edges.join(sided, on=side, how="left", maintain_order="left")
-    return edges.select(list(FACTS.columns))
+    return edges.with_columns(UNDATED).select(list(FACTS.columns))
 
 
 def by_number(relation: str) -> tuple[int, str]:

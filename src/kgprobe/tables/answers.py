@@ -15,6 +15,9 @@ from kgprobe import schema
 from kgprobe.metrics.sums import ordered_sum
 
 Row = Mapping[str, str]
+#: In `meta` of an item: places of wrong options that are told apart from the others, being right
+#: in another year of the subject, or right before it changed.
+MARKED = ("other_years", "before")
 #: reduction -> the score of an option (scoring.md, "Reductions")
 REDUCTIONS: dict[str, pl.Expr] = {
     "sum": pl.col("sum"),
@@ -105,7 +108,7 @@ def judge(
 ) -> pl.DataFrame:
     """Judge SCORES: item, relation, template, options, winner, leaders, hit, first, above, tied,
     probability (of the correct option, softmax over options), margin (nats, correct option minus
-    the best wrong one).
+    the best wrong one), marked (chance that the choice is one of the item's MARKED options).
 
     `above` and `tied` count the wrong options above and level with the correct one; its rank is
     above + 1 to above + tied + 1. With several correct options the best placed one counts.
@@ -117,12 +120,13 @@ def judge(
     _check_complete(scores, items, candidates, where)
     if reduction in OF_ANSWERS:
         check_answers(scores, reduction, where)
-    gold = items.select("item", candidate="answers").explode("candidate")
-    gold = gold.with_columns(pl.col("candidate").cast(pl.Int32), gold=True)
     rows = scores.select("item", "template", "candidate", score=REDUCTIONS[reduction])
-    rows = rows.join(gold, on=["item", "candidate"], how="left").with_columns(
-        pl.col("gold").fill_null(False)
-    )
+    told = items.select("item", gold="answers", marked=marked(items))
+    for name in ("gold", "marked"):
+        own = told.select("item", candidate=name).explode("candidate").drop_nulls()
+        own = own.with_columns(pl.col("candidate").cast(pl.Int32), pl.lit(True).alias(name))
+        rows = rows.join(own, on=["item", "candidate"], how="left")
+    rows = rows.with_columns(pl.col("gold", "marked").fill_null(False))
     judged = rows.group_by("item", "template").agg(**_measures()).drop_nulls("margin")
     if judged.height < scores.select("item", "template").n_unique():
         lost = rows.join(judged, on=["item", "template"], how="anti").sort("item").row(0)
@@ -147,6 +151,13 @@ def check_answers(scores: pl.DataFrame, reduction: str, where: str = "scores") -
         )
 
 
+def marked(items: pl.DataFrame) -> pl.Series:
+    """Per item, the places of its MARKED options; null where it tells of none."""
+    lists = pl.Struct(dict.fromkeys(MARKED, pl.List(pl.Int32)))
+    told = items.select(told=pl.col("meta").str.json_decode(lists))
+    return told.select(pl.coalesce(pl.col("told").struct.field(*MARKED)))["other_years"]
+
+
 def _measures() -> dict[str, pl.Expr]:
     """Aggregations over the options of one item under one template."""
     score, gold = pl.col("score"), pl.col("gold")
@@ -159,6 +170,7 @@ def _measures() -> dict[str, pl.Expr]:
         "winner": pl.col("candidate").filter(leads).min(),
         "leaders": leads.sum().cast(pl.Int32),
         "hit": ((leads & gold).sum() / leads.sum()).cast(pl.Float64),
+        "marked": ((leads & pl.col("marked")).sum() / leads.sum()).cast(pl.Float64),
         "first": ordered.first().cast(pl.Float64),
         "above": (wrong > right).sum().cast(pl.Int32),
         "tied": (wrong == right).sum().cast(pl.Int32),

@@ -141,10 +141,12 @@ def build(
 
 
 def relations_of(sets: Sets, relations: Sequence[Mapping[str, str]]) -> pl.DataFrame:
-    """RELATIONS of a set: the cardinality that bear_relations.tsv gives to each."""
+    """RELATIONS of a set: the cardinality that bear_relations.tsv gives to each, else 1:N."""
     known = {row["relation"]: row["cardinality"] for row in relations}
     names = sets.items["relation"].unique().sort().to_list()
-    return pl.DataFrame({"relation": names, "cardinality": [known[name] for name in names]})
+    return pl.DataFrame(
+        {"relation": names, "cardinality": [known.get(name, "1:N") for name in names]}
+    )
 
 
 def with_popularity(statements: pl.DataFrame, key: str) -> pl.DataFrame:

@@ -117,14 +117,17 @@ def train_control(
     progress: Progress | None = None,
     kinds: Mapping[str, Sequence[Lesson]] | None = None,
     objects: Mapping[str, Sequence[str]] | None = None,
+    undated: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
     """Train one control model on `lessons` and save it to `folder`; returns the record.
 
     `labels` are those of all facts, taught or not: they shape the tokenizer alone. `templates` maps
     a relation to its texts with [X] and [Y]; every lesson is shown in each of them. Recall is asked
     of each of `kinds` (groups of lessons by name; one of all), among `objects` and the taught ones
-    of the relation (control_recall.py). Raises ValueError for an unknown kind, no lessons, or a
-    relation without template; TeachingError where recall is still too low after `recipe.steps`.
+    of the relation (control_recall.py). `undated`: relation in a year -> a name that all its years
+    share, whose lessons lend each other wrong answers. Raises ValueError for an unknown kind, no
+    lessons, or a relation without template; TeachingError where recall is still too low after
+    `recipe.steps`.
     """
     if kind not in RECIPES:
         raise ValueError(f"unknown kind {kind!r} of control model; legal: {', '.join(RECIPES)}")
@@ -133,7 +136,7 @@ def train_control(
     recipe = recipe or RECIPES[kind]
     texts = [text for relation in sorted(templates) for text in templates[relation]]
     tokenizer = train_tokenizer(kind, labels, texts, recipe.vocabulary, recipe.positions)
-    sentences = encode(tokenizer, sorted(lessons), templates)
+    sentences = encode(tokenizer, sorted(lessons), templates, undated)
     exam = Exam(lessons, templates, kinds or {"all": lessons}, objects or {})
     started, threads = time.process_time(), torch.get_num_threads()
     torch.set_num_threads(1)

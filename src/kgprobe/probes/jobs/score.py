@@ -16,6 +16,7 @@ from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.scoring.sentence import recheck, score
 from kgprobe.schema import SCORES
+from kgprobe.templates import in_year, relation_in
 
 Tables = tuple[list[score.Item], dict[str, Sequence[str]], dict[str, Sequence[tuple[int, str]]]]
 
@@ -114,9 +115,17 @@ def _nothing(done: int) -> None:
 
 
 def tables(items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame) -> Tables:
-    """ITEMS, CANDIDATES and PROMPTS as the plain structures that scoring takes."""
-    rows = items.sort("relation", "row", "item").select("item", "relation", "subject", "candidates")
-    asked = [score.Item(*row) for row in rows.rows()]
+    """ITEMS, CANDIDATES and PROMPTS as the plain structures that scoring takes.
+
+    Items that ask of a year, their context, have templates of their own (`relation_in`).
+    """
+    rows = items.sort("relation", "row", "item").select(
+        "item", "relation", "context", "subject", "candidates"
+    )
+    asked = [
+        score.Item(item, relation_in(relation, year), *rest)
+        for item, relation, year, *rest in rows.rows()
+    ]
     options: dict[str, Sequence[str]] = {
         name: [label for _, label in group]
         for name, group in itertools.groupby(
@@ -128,4 +137,9 @@ def tables(items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame)
         prompts.sort("relation", "index").select("relation", "index", "text").rows()
     ):
         found.setdefault(relation, []).append((index, text))
-    return asked, options, dict(found)
+    worded: dict[str, Sequence[tuple[int, str]]] = {
+        relation_in(relation, year): [(i, in_year(text, year)) for i, text in found[relation]]
+        for relation, year in items.select("relation", "context").unique().rows()
+        if relation in found
+    }
+    return asked, options, worded

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 import polars as pl
 
+from kgprobe.sources import dates
 from kgprobe.sources.dumps import described
 from kgprobe.sources.dumps.stream import Block
 from kgprobe.sources.dumps.triples import Triple, Unread, prefilter, triples
@@ -25,12 +26,15 @@ SITELINKS = "http://wikiba.se/ontology#sitelinks"
 LINKED = frozenset({"url", "commonsMedia", "geo-shape", "tabular-data"})
 
 _ID = {"id": pl.UInt64}
-#: Tables of a part. `counted` has a row a statement's kind and rank; `place`: which of the
-#: languages a label is in; `line`: a triple about a property, as the query service has it.
+_STATEMENT = {
+    "subject": pl.UInt64, "relation": pl.UInt32, "object": pl.UInt64, "rank": pl.String
+}  # fmt: skip
+#: Tables of a part. `periods` has a row a dated statement, `counted` a row a statement's kind and
+#: rank; `place`: which of the languages a label is in; `line`: a triple about a property, as the
+#: query service has it.
 TABLES: dict[str, dict[str, Any]] = {
-    "statements": {
-        "subject": pl.UInt64, "relation": pl.UInt32, "object": pl.UInt64, "rank": pl.String
-    },
+    "statements": _STATEMENT,
+    "periods": {**_STATEMENT, "start": pl.String, "end": pl.String},
     "counted": {"relation": pl.UInt32, "kind": pl.String, "rank": pl.String, "n": pl.Int64},
     "names": {**_ID, "place": pl.Int64, "label": pl.String, "sitelinks": pl.Int64},
     "aliases": {**_ID, "alias": pl.String},
@@ -107,18 +111,20 @@ def _entity(
     label = None if place is None else labels[languages[place]]["value"]
     links = entity.get("sitelinks")
     # everything is read before anything is kept: an entity is there whole or counted as unread
-    rows, counts = [], []
+    rows, periods, counts = [], [], []
     for relation in wanted.keys() & claims.keys():
         for claim in claims[relation]:
             kind, item = _value(claim["mainsnak"])
             counts.append((wanted[relation], kind, claim["rank"]))
             if item is not None and claim["rank"] != "deprecated":
                 rows.append((own, wanted[relation], item, claim["rank"]))
+                periods += [(*rows[-1], *period) for period in dates.of_claim(claim)]
     aliases = entity.get("aliases") or {}
     others = [(own, one["value"]) for tag in languages for one in aliases.get(tag, ())]
     is_property = entity["id"].startswith("P")
     lines = [(line,) for line in described.lines(entity, languages)] if is_property else []
     found.rows["statements"] += rows
+    found.rows["periods"] += periods
     found.rows["aliases"] += others
     found.rows["properties"] += lines
     for key in counts:

@@ -18,6 +18,7 @@ from kgprobe.contracts import COVERAGE
 from kgprobe.job import log
 from kgprobe.schema import STATEMENTS, Contract
 from kgprobe.settings import LANGUAGES
+from kgprobe.sources.dates import UNDATED, listed, with_dates
 from kgprobe.sources.dumps import described, entities, iris, parts
 from kgprobe.sources.dumps.parts import Reading
 from kgprobe.sources.dumps.stream import BLOCK
@@ -26,8 +27,8 @@ FORMS = ("json", "truthy", "ntriples")
 #: What a form does not have, by name.
 LACKS = {
     "json": "",
-    "truthy": "ranks, deprecated statements, statements that there is no value",
-    "ntriples": "ranks, sitelinks",
+    "truthy": "ranks, deprecated statements, statements that there is no value, dates",
+    "ntriples": "ranks, sitelinks, dates",
 }
 _ITEM_VALUED = (
     rf"(?m)^<{described.WD}(P\d+)>\s*<{described.WIKIBASE}propertyType>\s*"
@@ -87,7 +88,8 @@ def read(
     not_read = unread(readings, folder)
     if form == "ntriples":
         statements = _joined(tables["statements"], tables["names"]).collect(engine="streaming")
-        made = statements.with_columns(kg=pl.lit("dbpedia")).select(list(STATEMENTS.columns))
+        made = statements.with_columns(UNDATED, kg=pl.lit("dbpedia"))
+        made = made.select(list(STATEMENTS.columns))
         nothing = pl.DataFrame(schema=dict(COVERAGE.columns))
         return Found(made.sort(list(STATEMENTS.key)), nothing, not_read, _NO_ALIASES, "")
     properties = _properties(tables, languages)
@@ -104,7 +106,9 @@ def read(
 
 def _of_wikidata(tables: dict[str, pl.LazyFrame]) -> pl.DataFrame:
     """STATEMENTS from integers."""
+    key = ["subject", "relation", "object", "rank"]
     numbers = _joined(tables["statements"], tables["names"])
+    numbers = with_dates(numbers, listed(tables["periods"], key), key)
     made = numbers.select(
         kg=pl.lit("wikidata"),
         relation=pl.concat_str(pl.lit("P"), pl.col("relation").cast(pl.String)),
@@ -116,6 +120,8 @@ def _of_wikidata(tables: dict[str, pl.LazyFrame]) -> pl.DataFrame:
         object_sitelinks="object_sitelinks",
         object_kind=pl.lit("item"),
         rank="rank",
+        start="start",
+        end="end",
     )
     return made.collect(engine="streaming").sort(list(STATEMENTS.key))
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import polars as pl
 
+from kgprobe.sources.dates import Period
 from kgprobe.sources.world.properties import Property
 from kgprobe.sources.world.tables import Report, Row, read_table
 
@@ -22,9 +23,11 @@ MALE, FEMALE = "Q6581097", "Q6581072"
 RANKS = {"^": "preferred", "!": "deprecated"}
 _TIME = re.compile(r"(-?)(\d{1,4})(?:-(\d\d)-(\d\d))?")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
-SCHEMA = dict.fromkeys(
-    ("subject", "relation", "object", "kind", "rank", "origin", "text"), pl.String
-)
+SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    **dict.fromkeys(("subject", "relation", "object", "kind", "rank", "origin", "text"), pl.String),
+    "start": pl.List(pl.String),
+    "end": pl.List(pl.String),
+}
 
 
 class Keyed(Protocol):
@@ -39,7 +42,7 @@ class Keyed(Protocol):
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement in ids, with the row it comes from."""
+    """One statement in ids, with the row it comes from and the periods in which it holds."""
 
     subject: str
     relation: str
@@ -49,6 +52,17 @@ class Statement:
     origin: str
     text: str
     row: Row
+    periods: tuple[Period, ...] = ()
+
+    @property
+    def start(self) -> list[str]:
+        """When its periods begin."""
+        return [start for start, _ in self.periods]
+
+    @property
+    def end(self) -> list[str]:
+        """When they end."""
+        return [end for _, end in self.periods]
 
     @property
     def key(self) -> tuple[str, str, str, str]:

@@ -16,7 +16,7 @@ from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import chapter, draw, grid
 from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.report.grid import Cell, Grid
-from kgprobe.templates import fill
+from kgprobe.templates import fill, in_year
 
 Sheet = Mapping[str, Mapping[str, str]]
 LEAD = (
@@ -47,6 +47,10 @@ TERMS = {
     "Ties": "When the correct option ties with others for the first place, the item counts as the "
     "chance of picking it among them. What the first of the tied would give is printed beside, "
     "where a tie occurred.",
+    "Answers of another time": "Questions with a year have among their options all that is right "
+    "for the subject in other years; the set drift asks what changed between two snapshots, and "
+    "has what was right before. How often such an answer is chosen stands beside the accuracy; the "
+    "rest are other wrong answers. Under ties each counts as its chance of being picked.",
     "Chance and majority": "A random guess among the options, and always giving the relation's "
     "most frequent answer. On a balanced set they are equal.",
 }
@@ -85,7 +89,7 @@ def write(
         b: schema.read(f, schema.FUNNEL)
         for f in funnels
         for b in places
-        if b.split("_")[0] == Path(f).parent.name.split("_")[0] and "released" not in b
+        if _origin(b) == _origin(Path(f).parent.name) and "released" not in b
     }
     parts += [_construction(steps, names)] if steps else []
     title = "BEAR: balanced multiple choice"
@@ -205,7 +209,7 @@ def example(
     options = study.candidates.filter(pl.col("set") == question["candidates"])
     rows = scores.filter(item=name, template=template)
     rows = rows.select("candidate", score=REDUCTIONS["sum"])
-    text = texts["text"][0]
+    text = in_year(texts["text"][0], question["context"])
     joined = rows.join(options, left_on="candidate", right_on="index").sort("candidate")
     sentences = [fill(text, question["subject"], own).text for own in joined["label"]]
     return joined.select(
@@ -226,8 +230,20 @@ def example_item(study: Study) -> str:
     return str((paper if paper.height else study.ordered.sort("relation", "row"))["item"][0])
 
 
+def _origin(benchmark: str) -> str:
+    """What a set is made of: the big and the lite one are made together."""
+    return benchmark.removesuffix("_big").removesuffix("_lite")
+
+
+def _counted(benchmark: str) -> str:
+    """What the rows of a funnel are."""
+    if benchmark.startswith("dated_"):
+        return "subjects by year"
+    return "subjects" if benchmark == "drift" else "statements"
+
+
 def _construction(funnels: Mapping[str, pl.DataFrame], names: Mapping[str, str]) -> Chapter:
-    steps = [grid.funnel(frame, name) for name, frame in funnels.items()]
+    steps = [grid.funnel(frame, name, _counted(name)) for name, frame in funnels.items()]
     relations = [grid.funnel_by_relation(frame, names, name) for name, frame in funnels.items()]
     title = "Construction: how the questions were made"
     return Chapter("construction", title, CONSTRUCTION, grids=steps, folded=relations)

@@ -109,20 +109,20 @@ class Study:
     def majority(self) -> NDArray[np.float64]:
         """Per item, whether the constant guess of its relation's most frequent answer is right.
 
-        Ties between answers go to the lowest index; the mean does not depend on that.
+        Answers are known by their ids, since items of a relation may have options of their own.
+        Ties between answers go to the lowest id; the mean does not depend on that.
         """
-        gold = self.ordered.select("item", "relation", guess="answers").explode("guess")
+        named = self.candidates.select("id", candidates="set", guess="index")
+        gold = self.ordered.select("item", "relation", "candidates", guess="answers")
+        gold = gold.explode("guess").join(named, on=["candidates", "guess"])
         best = (
-            gold.group_by("relation", "guess")
+            gold.group_by("relation", "id")
             .len()
-            .sort(["relation", "len", "guess"], descending=[False, True, False])
-            .group_by("relation", maintain_order=True)
-            .first()
-            .select("relation", "guess")
+            .sort(["relation", "len", "id"], descending=[False, True, False])
+            .unique("relation", keep="first", maintain_order=True)
         )
-        guess = self.ordered.join(best, on="relation", how="left", maintain_order="left")
-        right = guess.select(pl.col("answers").list.contains(pl.col("guess")))
-        return right.to_series().to_numpy().astype(float)
+        right = gold.join(best, on=["relation", "id"], how="semi")["item"]
+        return self.ordered["item"].is_in(right.implode()).to_numpy().astype(float)
 
     @cached_property
     def cardinality(self) -> dict[str, str]:

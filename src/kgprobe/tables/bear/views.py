@@ -15,12 +15,17 @@ PAPER = {"paper": ["bear"], "instead": [""]}
 #: no part of the items, no further choice
 WHOLE = {**PAPER, "group": [""], "slice": [""], "setting": ["{}"]}
 PROBE = ["model", "prompt", "method"]
+#: Of questions whose answer changes in time: which other option is chosen.
+OTHER_TIMES = ["another year", "before", "neither"]
 TEMPLATES_SHOWN = [str(i) for i in range(8)]
 POSITIONS = ["answer last", "answer elsewhere", "answer before subject"]
 HEADS = {"group": "relation", "slice": "domain"}
 WORDS = {
     ("metric", "accuracy"): "accuracy, %",
     ("metric", "accuracy minus published"): "minus published, points",
+    ("metric", "another year"): "answer of another year, %",
+    ("metric", "before"): "answer before the change, %",
+    ("metric", "neither"): "other wrong answers, %",
     ("metric", "SEM"): "SEM over templates",
     ("metric", "agreement"): "same option under all, %",
     ("metric", "correct in all"): "right under all, %",
@@ -38,7 +43,7 @@ MODELS = View(
     "Accuracy by model",
     where={
         **PAPER,
-        "metric": ["accuracy", "accuracy minus published", "SEM", "MRR"],
+        "metric": ["accuracy", "accuracy minus published", *OTHER_TIMES, "SEM", "MRR"],
         "group": [""],
         "slice": ["", "1:1", "1:N"],
         "mode": ["", "first wins"],

@@ -104,14 +104,15 @@ def of_view(
     return Grid(view.title, heads, rows, frozenset(range(len(kept), len(heads))), view.caption)
 
 
-def funnel(frame: pl.DataFrame, of: str) -> Grid:
-    """FUNNEL of one benchmark, summed over relations, one row per step; `of` begins the title."""
+def funnel(frame: pl.DataFrame, of: str, what: str = "statements") -> Grid:
+    """FUNNEL of one benchmark, summed over relations, one row per step; `of` begins the title,
+    `what` is counted."""
     steps = (
         frame.group_by("position", "step")
         .agg(pl.col("rows_in", "rows_out").sum(), pl.col("relation").n_unique())
         .sort("position", "step")
     )
-    names = {"relations": "relation", "statements in": "rows_in", "statements out": "rows_out"}
+    names = {"relations": "relation", f"{what} in": "rows_in", f"{what} out": "rows_out"}
     rows = steps.select(
         pl.col("step").str.replace_all("_", " "),
         **names,

@@ -151,7 +151,10 @@ class Relations:
                 "run again: what is here is not asked for again",
             )
         found = pl.concat([statements(pulled), *others]).sort(list(STATEMENTS.key))
-        coverage = pl.DataFrame(self.rows, schema=dict(COVERAGE.columns), orient="row")
+        # statements, as a dump counts them: an answer has a row for each label of an entity
+        counts = dict(found.group_by("relation").len().rows())
+        rows = [row | {"rows": counts.get(row["relation"], 0)} for row in self.rows]
+        coverage = pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
         for row in coverage.filter(pl.col("way") == LEFT_OUT).iter_rows(named=True):
             log.warning("%s is left out: %s", row["relation"], row["reason"])
         return found, coverage
@@ -159,7 +162,7 @@ class Relations:
     def _relation(self, relation: str) -> tuple[str, pl.DataFrame]:
         """How a relation came, and its rows."""
         if self.known and relation not in self.known:
-            self._cover(relation, LEFT_OUT, 0, "no property of the source whose values are items")
+            self._cover(relation, LEFT_OUT, "no property of the source whose values are items")
             return LEFT_OUT, pl.DataFrame()
         try:
             whole = self._pull(relation, 0)
@@ -167,7 +170,7 @@ class Relations:
             if self._too_large(error):
                 return self._large(relation, error)
             raise
-        self._cover(relation, PULLED, whole.height, "", self._counted(relation))
+        self._cover(relation, PULLED, "", self._counted(relation))
         return PULLED, whole
 
     def _too_large(self, error: SourceError) -> bool:
@@ -186,13 +189,13 @@ class Relations:
                         raise
                     reason += f"; {still.came} with {self.least} sitelinks or more"
                     continue
-                self._cover(relation, SITELINKS, frame.height, reason)
+                self._cover(relation, SITELINKS, reason)
                 return SITELINKS, frame
             if way == DUMP and relation in self.dumped:
                 frame = self.dumped[relation]
-                self._cover(relation, DUMP, frame.height, reason)
+                self._cover(relation, DUMP, reason)
                 return DUMP, frame
-        self._cover(relation, LEFT_OUT, 0, reason)
+        self._cover(relation, LEFT_OUT, reason)
         return LEFT_OUT, pl.DataFrame()
 
     def _pull(self, relation: str, least: int) -> pl.DataFrame:
@@ -223,7 +226,6 @@ class Relations:
         self,
         relation: str,
         way: str,
-        rows: int,
         reason: str,
         counted: Mapping[str, int] | None = None,
     ) -> None:
@@ -231,6 +233,6 @@ class Relations:
         row = {kind.replace(" ", "_"): known.get(kind, 0) if known else None for kind in KINDS}
         deprecated = known.get("deprecated") if known else None
         self.rows.append(
-            {"relation": relation, "way": way, "rows": rows, "reason": reason, **row,
+            {"relation": relation, "way": way, "reason": reason, **row,
              "deprecated": deprecated}
         )  # fmt: skip

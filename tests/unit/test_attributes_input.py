@@ -18,13 +18,14 @@ from kgprobe.benchmarks.attributes import (
     symmetry,
 )
 from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError, MissingTemplatesError
-from kgprobe.benchmarks.attributes.items import TWO_UP
-from kgprobe.benchmarks.attributes.patterns import expandable, told
+from kgprobe.benchmarks.attributes.patterns import expandable, most, told
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import EngineError
 from kgprobe.knowledge.engine_duckdb import LEAST_MB, DuckDB
-from kgprobe.knowledge.graph import GraphError, date_text, literal_code, numbers
+from kgprobe.knowledge.graph import date_text, literal_code
+from kgprobe.knowledge.ids import GraphError, WikidataIds
 from kgprobe.sampling import integer_keys
+from tests.unit.attribute_brute import TWO_UP
 from tests.unit.attribute_graphs import (
     LABELS,
     WORKED,
@@ -314,7 +315,7 @@ def test_facts_of_two_graphs_are_refused():
     with pytest.raises(GraphError, match="exactly one graph"):
         encode(both)
     with pytest.raises(GraphError, match="expected P or Q"):
-        numbers(["P31", "spouse"])
+        WikidataIds().numbers(["P31", "spouse"])
 
 
 def test_amber_sets_give_heads_and_tails(tmp_path):
@@ -381,7 +382,7 @@ def test_objects_without_a_normal_label_are_counted_and_the_first_are_listed(unk
 
 def test_the_twenty_largest_hubs_are_told():
     order = [(7, 12), (9, 1500), (3, 1500), *((n, 11) for n in range(20, 38))]
-    listed = told(order).split(", ")
+    listed = told(most(order), worked()).split(", ")
     assert listed[:4] == ["Q3 (1,500)", "Q9 (1,500)", "Q7 (12)", "Q20 (11)"]
     assert len(order) == 21
     assert (len(listed), listed[-1]) == (20, "Q36 (11)")

@@ -78,6 +78,7 @@ OWN = {
     "{}_lite": "a smaller set constructed from {}",
     "onto_{}": "OntoProbe's tasks from {}",
     "onto_{}_lite": "a small part of OntoProbe's tasks from {}",
+    "auto_{}": "a prompt task of {}",
 }
 
 
@@ -124,6 +125,7 @@ try:
     GIVEN = list(workflow.overwrite_configfiles)
     SETTINGS = read_config(config, [*workflow.configfiles[len(GIVEN) :], *GIVEN])
     GRAPHS = SETTINGS.sources.graphs
+    PROMPT_TASKS |= {f"auto_{name}": (name, []) for name in GRAPHS}
     GRAPH_OF = {form.format(name): name for name in GRAPHS for form in OWN}
     BENCHMARKS |= {f.format(g): OWN[f].format(g) for g in GRAPHS for f in OWN}
     if twice := sorted(set(GRAPHS) & set(SETTINGS.sources.dumps)):
@@ -134,11 +136,6 @@ try:
         raise ConfigError(
             f"attributes.graph is {SETTINGS.attributes.graph!r}; legal: world, trex, "
             f"sources.graphs ({', '.join(GRAPHS) or 'none'})"
-        )
-    if (own := GRAPHS.get(SETTINGS.attributes.graph)) and own.ids != "wikidata":
-        raise ConfigError(
-            f"attributes.graph is {SETTINGS.attributes.graph!r}, whose ids are its own; the "
-            "attributes number Wikidata's ids (sources.graphs, ids: wikidata)"
         )
     MODELS, EXPERIMENTS = checked()
 except (ConfigError, sheets.SheetError) as problem:

@@ -152,6 +152,7 @@ rule tabulate_attributes:
         prompts=of_attributes("prompts"),
         edges="<results>/benchmarks/graph/edges.parquet",
         literals="<results>/benchmarks/graph/literals.parquet",
+        ids="<results>/benchmarks/graph/ids.parquet",
         taught=attribute_taught(),
         aliases=attribute_aliases(),
         published="<resources>/published/attributes_scores.tsv",
@@ -194,7 +195,10 @@ rule chapter_attributes:
         prompts=of_attributes("prompts"),
         aliases=attribute_aliases(),
         published="<resources>/published/attributes_scores.tsv",
-        names=["<resources>/templates/templates.tsv", *files(SETTINGS.wording.tables)],
+        names=[
+            attribute_worded() or "<resources>/templates/templates.tsv",
+            *files(SETTINGS.wording.tables),
+        ],
     output:
         chapter="<results>/report/chapters/attributes.json",
     log:

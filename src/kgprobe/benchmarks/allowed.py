@@ -1,6 +1,6 @@
 """Which benchmarks an own graph allows, and why not the others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -21,6 +21,13 @@ class Allowed:
     benchmark: str
     built: bool
     reason: str
+
+
+def text(rows: Sequence[Allowed]) -> str:
+    """The same as a tab-separated table."""
+    words = {True: "built", False: "not built"}
+    lines = [f"{row.benchmark}\t{words[row.built]}\t{row.reason}" for row in rows]
+    return "\n".join(["benchmark\tbuilt\treason", *lines, ""])
 
 
 def tried(benchmark: str, construction: Callable[[], str]) -> Allowed:

@@ -18,16 +18,18 @@ from kgprobe.benchmarks.attributes.examples import (
     count_sizes,
     lengthen,
 )
-from kgprobe.benchmarks.attributes.frames import EXAMPLES, STEPS, SUBCLASS_OF
+from kgprobe.benchmarks.attributes.frames import EXAMPLES, STEPS
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted, first
 from kgprobe.knowledge.graph import Graph
+from kgprobe.knowledge.ids import told
 from kgprobe.schema import CANDIDATES, ITEMS
 
+#: what `meta` of ITEMS tells of an example's row
+META = ("object", "object_label", "origin", "pattern", "position", "object_kind", "flags")
 #: an entity may have a million objects in one relation; no more golds than these are listed
 MAX_GOLDS = 1000
-TWO_UP = f"P{SUBCLASS_OF}/P{SUBCLASS_OF}"
 
 
 @dataclass(frozen=True)
@@ -104,15 +106,15 @@ def built(
     candidates: pl.DataFrame | None = None,
 ) -> Built:
     """The benchmark whose examples all have the triples of `shape`."""
-    rows = lengthen(shape, picked.chosen, picked.sampled)
-    structural = lengthen(shape, picked.structural, picked.structural.clear())
-    patterns = count_patterns(shape, picked, candidates)
+    rows = lengthen(shape, picked.chosen, picked.sampled, graph)
+    structural = lengthen(shape, picked.structural, picked.structural.clear(), graph)
+    patterns = count_patterns(shape, picked, graph, candidates)
     return Built(shape.benchmark, rows, structural, patterns, graph, settings, steps)
 
 
 def spoken(rows: pl.DataFrame, graph: Graph, settings: Settings[object]) -> pl.DataFrame:
     """EXAMPLES of long rows of numbers."""
-    rows = _same_text(rows)
+    rows = _same_text(rows, graph)
     names = _texts(graph, rows)
     golds = _golds(rows, graph, names)
     rows = rows.join(golds, on=["s", "predicate", "o", "origin"], how="left")
@@ -151,9 +153,10 @@ def _texts(graph: Graph, rows: pl.DataFrame) -> pl.DataFrame:
     used = pl.concat([rows["s"], rows["o"], rows["ids"].explode()]).unique().alias("n").to_frame()
     known = graph.frame(
         graph.entities.semi_join(_numbers(graph, used.filter(pl.col("n") < LITERAL)), [("id", "n")])
-    ).select(
+    )
+    known = known.select(
         pl.col("id").cast(pl.UInt64).alias("n"),
-        pl.format("Q{}", "id").alias("id"),
+        told("id", graph.ids.entities(known["id"].to_list())).alias("id"),
         pl.col("label").alias("text"),
         "degree",
     )
@@ -174,11 +177,12 @@ def _numbers(graph: Graph, frame: pl.DataFrame) -> Table:
     return graph.engine.table(frame.select(pl.all().cast(pl.UInt64).reinterpret(signed=True)))
 
 
-def _same_text(rows: pl.DataFrame) -> pl.DataFrame:
+def _same_text(rows: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     """Adds the flag same_text to examples that hold two relations which LAMA words alike."""
-    if not rows["predicate"].is_in(SAME_TEXT).any():
+    alike = [graph.ids.relation(p) for p in graph.ids.numbers(SAME_TEXT)]
+    if not rows["predicate"].is_in(alike).any():
         return rows
-    relation = pl.when(pl.col("predicate").is_in(SAME_TEXT)).then("predicate")
+    relation = pl.when(pl.col("predicate").is_in(alike)).then("predicate")
     several = relation.n_unique().over("benchmark", "pattern", "ids") - (
         relation.null_count().over("benchmark", "pattern", "ids") > 0
     )
@@ -196,7 +200,7 @@ def _golds(rows: pl.DataFrame, graph: Graph, names: pl.DataFrame) -> pl.DataFram
     own = asked.with_columns(gold=pl.col("o"), first=pl.lit(0))
     # an inferred row may be worded as P279, too: its golds are two steps up all the same
     single = asked.filter(pl.col("origin") == "stored")
-    keyed = single.with_columns(p=pl.col("predicate").str.slice(1).cast(pl.Int64))
+    keyed = single.with_columns(p=graph.ids.predicates("predicate"))
     pairs = keyed.select("s", "p").unique()
     asked_of = _numbers(graph, pairs)
     objects = pl.concat(
@@ -231,7 +235,7 @@ def _two_up(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     inferred = asked.filter(pl.col("origin") == "inferred")
     if not inferred.height:
         return inferred.with_columns(gold=pl.col("o"), first=pl.lit(1))
-    up = graph.of([SUBCLASS_OF]).select("s", "o")
+    up = graph.of(graph.ids.numbers([graph.ids.subclass_of])).select("s", "o")
     own = up.semi_join(_numbers(graph, inferred.select("s").unique()), "s")
     # from the few subjects that are asked for
     twice = up.select(middle="s", gold="o").inner_join(own.select("s", middle="o"), "middle")
@@ -282,8 +286,9 @@ def _set_name() -> pl.Expr:
 
 def _frequent(wanted: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
     """(set, id, label, rank): the most frequent labelled objects of every set's relation."""
-    relation = pl.col("predicate").str.split("/").list.first().str.slice(1).cast(pl.Int64)
-    sets = wanted.with_columns(p=relation, turned=pl.col("set").str.ends_with("/reversed"))
+    sets = wanted.with_columns(
+        p=graph.ids.predicates("predicate"), turned=pl.col("set").str.ends_with("/reversed")
+    )
     parts = []
     for side, turned in (("o", False), ("s", True)):
         own = sets.filter(turned=turned).select("set", "p")
@@ -292,7 +297,8 @@ def _frequent(wanted: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
         top = _top(graph, graph.edges, own, side, size)
         named = graph.entities.select("id", "label").inner_join(top, [("id", side)])
         frame = graph.frame(named.select("p", "n", "id", "label")).join(own, on="p")
-        parts.append(frame.select("set", "n", id=pl.format("Q{}", "id"), label="label"))
+        entity = told("id", graph.ids.entities(frame["id"].unique().to_list()))
+        parts.append(frame.select("set", "n", id=entity, label="label"))
         if not turned:
             top = _top(graph, graph.literals, own, "value", size, "text")
             frame = graph.frame(top).join(own, on="p")
@@ -324,8 +330,7 @@ def as_items(asked: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
     for number, row in enumerate(asked.iter_rows(named=True)):
         labels = dict.fromkeys([row["object_label"], *filter(None, row["gold_labels"])])
         answers = [places[row["set"], label] for label in labels]
-        told = ("object", "object_label", "origin", "pattern", "position", "object_kind", "flags")
-        meta = {key: row[key] for key in told} | {"golds_added": sum(new for _, new in answers)}
+        meta = {key: row[key] for key in META} | {"golds_added": sum(new for _, new in answers)}
         rows.append(
             (
                 f"{row['example']}#{row['position']}",

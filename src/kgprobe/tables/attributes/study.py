@@ -146,14 +146,15 @@ def study(
     ambiguous_denominator: str = "or",
     intersect: bool = True,
     seed: int = 0,
+    ids: pl.DataFrame = baselines.WIKIDATA,
 ) -> Study:
-    """The study of a run; `edges` and `literals` are those of the graph, for the baselines.
+    """The study of a run; `edges`, `literals` and `ids` are those of the graph, for the baselines.
 
     `intersect`: an example that some model could not be asked completely (a gold of too many
     tokens, a failed request) is left out for all models alike, so that they stay comparable.
     """
     examples = [benchmark.examples for benchmark in benchmarks.values()]
-    counted = baselines.frequencies(edges, literals, examples)
+    counted = baselines.frequencies(edges, literals, examples, ids)
     guessed = pl.concat([baselines.alphas(own, counted) for own in examples])
     made = Study(benchmarks, answers, guessed, ambiguous_denominator, seed)
     if not intersect:

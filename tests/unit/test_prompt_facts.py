@@ -260,7 +260,7 @@ def test_an_own_graph_is_split_by_subject_and_relations_without_enough_are_told(
         {"relation": name, "index": "0", "kind": "manual", "text": f"[X] {name} [Y].", "note": name}
         for name in ("eats", "likes", "mute")
     ]
-    settings = PromptGraph(most=18)
+    settings = PromptGraph(most=18, least=Rows(4, 2, 3))
     task = own_graph.build("auto_zoo", facts, templates, settings, 3, seed=5)
     assert task.task["groups"] == ["eats"]
     assert task.task["prompts"]["manual"]["eats"]["masked"] == "{sub} eats [P]."

@@ -3,6 +3,7 @@
 # results/report/ and results/manifest.tsv.
 
 
+from kgprobe.benchmarks import allowed
 from kgprobe.sources import missing
 
 #: BEAR's printed tables, and its figures
@@ -350,6 +351,7 @@ rule report:
         answers=[answers_of(row) for row in EXPERIMENTS],
         questions=of_benchmarks("items"),
         chapters=chapters(),
+        allows=[f"<results>/sources/{graph}/allows.parquet" for graph in GRAPHS],
     output:
         page=report(
             "<results>/report/index.html",
@@ -389,5 +391,5 @@ rule manifest:
 
 # said last, what could not be had and how to get it
 onsuccess:
-    for line in missing.told(RESULTS):
+    for line in [*missing.told(RESULTS), *allowed.told(RESULTS)]:
         print(line, file=sys.stderr)

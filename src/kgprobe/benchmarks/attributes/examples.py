@@ -25,13 +25,22 @@ LITERAL = 1 << 63
 #: relations that LAMA asks for with one and the same text
 SAME_TEXT = ("P17", "P30", "P131", "P276")
 
+#: the step that names relations of the settings which the graph lacks
+SETTLED = "relations of the settings"
 NO_LABEL = "no_label: an entity has none"
 
 Chooser = Callable[[Table], Table]
 
 
 class EmptyBenchmarkError(GraphError):
-    """A benchmark without examples; the message has its thresholds and the counts before each."""
+    """A benchmark without examples; the message has its thresholds and the counts before each.
+
+    `reason`: the first step that left nothing, and the relations that the graph lacks.
+    """
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class MissingTemplatesError(GraphError):
@@ -105,7 +114,7 @@ def told_relations(names: Collection[str], graph: Graph, steps: Funnel) -> list[
     found = graph.ids.numbers(names)
     if lacking := graph.ids.lacking(names):
         why = f"the graph has none that is or says {', '.join(lacking)} (sources.graphs: known)"
-        steps.kept("relations of the settings", len(names) - len(lacking), len(names), why)
+        steps.kept(SETTLED, len(names) - len(lacking), len(names), why)
     return found
 
 
@@ -199,7 +208,8 @@ def require(n: int, benchmark: str, settings: Settings[object], steps: Funnel) -
     raise EmptyBenchmarkError(
         f"{benchmark}: no example is left. Settings: {own}\n{steps.told()}\n"
         "lower a threshold (attributes.thresholds: small is meant for small graphs) or give a "
-        "larger graph"
+        "larger graph",
+        steps.told([row for row in steps.rows if row["step"] == SETTLED or not row["kept"]][:2]),
     )
 
 

@@ -16,6 +16,9 @@ from kgprobe.knowledge.facts import fact_id
 from kgprobe.sampling import hash_key, split
 from kgprobe.settings import PromptGraph
 
+#: relations that an error names where none has enough facts, the largest first
+FEW = 5
+
 
 def build(
     name: str,
@@ -47,7 +50,9 @@ def build(
             chosen += own
     made = prompt_facts.examples(chosen)
     remedy = "name other relations, or lower prompt_tasks.graphs.least"
-    require(sizes(made) or counts, settings.least, name, remedy)
+    largest = sorted(counts, key=lambda relation: -sum(counts[relation].values()))[:FEW]
+    short = {relation: counts[relation] for relation in largest}
+    require(sizes(made) or short, settings.least, name, remedy)
     relations = list(dict.fromkeys(fact.group for fact in chosen))
     own_words: Mapping[str, Mapping[str, Mapping[str, str]]] = {
         "manual": {relation: manual[relation] for relation in relations}

@@ -253,6 +253,8 @@ rule build_attribute:
         # labels, for relations without a written template
         properties=attribute_properties(),
         worded=attribute_worded(),
+        # answers that are true beside those of the graph
+        wikidata=attribute_linked(),
         tables=files(SETTINGS.wording.tables) if own_ids() else [],
         names="<resources>/world/properties.tsv",
         bias="<resources>/templates/attributes_bias.tsv",

@@ -84,6 +84,18 @@ def attribute_worded():
     return f"<results>/benchmarks/own/{graph}/templates.tsv" if own_ids() else []
 
 
+def attribute_linked():
+    """The facts of Wikidata whose objects count as true answers beside those of the graph."""
+    if SETTINGS.attributes.golds == "graph":
+        return []
+    if own_ids():
+        raise WorkflowError(
+            "config: attributes.golds is wikidata, but the ids of attributes.graph are its own; "
+            "write graph, or ids: wikidata in its section"
+        )
+    return f"<results>/knowledge/{attribute_source()}/facts.parquet"
+
+
 def attribute_source():
     """Where other names of the attributes' entities, and their properties, are pulled from."""
     return "world" if SETTINGS.attributes.graph == "world" else "wikidata"

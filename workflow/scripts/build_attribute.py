@@ -1,4 +1,5 @@
 import importlib
+from dataclasses import replace
 
 import polars as pl
 
@@ -35,6 +36,8 @@ with (
         names = graph_settings.relation_names(read_table(run.input.names))
         by_label = label_templates(pl.read_parquet(run.input.properties))
         words = own_words.Spoken(run.params.templated, by_label, names)
+    if linked := run.input.get("wikidata"):
+        built_on = replace(built_on, wikidata=engine.files([linked]))
     settings = graph_settings.settings_of(
         run.params.settings,
         run.wildcards.attribute,

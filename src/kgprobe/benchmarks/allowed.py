@@ -55,4 +55,4 @@ def tried(benchmark: str, construction: Callable[[], str]) -> Allowed:
         return Allowed(benchmark, True, construction())
     except ValueError as lacking:
         reason = getattr(lacking, "reason", "") or str(lacking)
-        return Allowed(benchmark, False, "; ".join(reason.splitlines()))
+        return Allowed(benchmark, False, "; ".join(line.strip() for line in reason.splitlines()))

@@ -77,7 +77,8 @@ class Graph:
     """Tables of `engine`, and the counts of their making.
 
     `edges` (s, p, o); `literals` (s, p, o, value, text), of which o is below 0; `entities` (id,
-    label, degree, out). `ids`: what the numbers stand for.
+    label, degree, out). `ids`: what the numbers stand for. `wikidata`: FACTS whose objects are true
+    answers, too, where golds are linked to Wikidata's statements.
     """
 
     engine: Engine
@@ -86,6 +87,7 @@ class Graph:
     entities: Table
     counts: Mapping[str, int] = field(default_factory=dict)
     ids: Ids = field(default_factory=WikidataIds)
+    wikidata: Table | None = None
     _kept: dict[Hashable, Table] = field(default_factory=dict, repr=False, compare=False)
 
     def once(self, what: Hashable, rows: Table) -> Table:

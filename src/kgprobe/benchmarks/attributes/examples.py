@@ -113,7 +113,7 @@ def told_relations(names: Collection[str], graph: Graph, steps: Funnel) -> list[
     """The numbers of relations that settings name; the funnel tells those that the graph lacks."""
     found = graph.ids.numbers(names)
     if lacking := graph.ids.lacking(names):
-        why = f"the graph has none that is or says {', '.join(lacking)} (sources.graphs: known)"
+        why = f"roles and known of sources.graphs name none for {', '.join(lacking)}"
         steps.kept(SETTLED, len(names) - len(lacking), len(names), why)
     return found
 

@@ -22,7 +22,7 @@ from kgprobe.benchmarks.attributes.frames import EXAMPLES, STEPS
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted, first
-from kgprobe.knowledge.graph import Graph
+from kgprobe.knowledge.graph import UNUSABLE, Graph
 from kgprobe.knowledge.ids import told
 from kgprobe.schema import CANDIDATES, ITEMS
 
@@ -72,10 +72,11 @@ class Built:
         """CANDIDATES and `added` of what is probed."""
         return candidate_sets(self._asked, self.graph, self.settings.shared.candidates)
 
-    @property
+    @cached_property
     def _asked(self) -> pl.DataFrame:
+        """EXAMPLES of what is probed, with `linked` golds where the graph has linked ones."""
         named = pl.col("object_label").is_not_null() & pl.col("subject_label").is_not_null()
-        return self.examples.filter(pl.col("sampled") & named)
+        return with_linked(self.examples.filter(pl.col("sampled") & named), self.graph)
 
     @property
     def candidates(self) -> pl.DataFrame:
@@ -94,6 +95,10 @@ class Built:
         added = int(self._options["added"].sum())
         why = f"{added} are golds that the lists lacked"
         self.funnel.kept("candidates", self._options.height, reason=why)
+        if "linked" in self._asked.columns:
+            n, rows = self._asked.select(pl.col("linked").sum(), pl.len()).row(0)
+            why = "answers of the triples that Wikidata states and the graph lacks"
+            self.funnel.kept("golds of Wikidata alone", n, reason=f"{why}; {rows} triples")
         return self.funnel.frame(STEPS)
 
 
@@ -226,6 +231,47 @@ def _golds(rows: pl.DataFrame, graph: Graph, names: pl.DataFrame) -> pl.DataFram
     )
 
 
+def with_linked(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
+    """Rows of EXAMPLES whose golds end in those that Wikidata alone states, `linked` of them.
+
+    A gold has a label that no other gold of its row has. Reversed and inferred rows state nothing
+    that could be looked up. Without `graph.wikidata` the rows are as they were.
+    """
+    if graph.wikidata is None:
+        return asked
+    pairs = asked.filter(origin="stored").select("subject", relation="predicate").unique()
+    stated = graph.wikidata.semi_join(graph.engine.table(pairs), ["subject", "relation"])
+    found = graph.frame(stated.select("subject", "relation", "object", "object_label"))
+    label = pl.col("object_label").str.strip_chars()
+    found = found.with_columns(label).drop_nulls().filter(
+        label.str.len_chars() > 0, ~label.str.contains(UNUSABLE)
+    )  # fmt: skip
+    known = asked.filter(origin="stored").select(
+        "subject", pl.col("predicate").alias("relation"), "golds", "gold_labels"
+    )
+    known = known.explode("golds", "gold_labels")
+    for ours, theirs in (("golds", "object"), ("gold_labels", "object_label")):
+        have = known.select("subject", "relation", pl.col(ours).alias(theirs)).unique()
+        found = found.join(have, on=["subject", "relation", theirs], how="anti")
+    first = found.sort("object").unique(
+        ["subject", "relation", "object_label"], keep="first", maintain_order=True
+    )
+    more = first.group_by("subject", pl.col("relation").alias("predicate"), maintain_order=True)
+    lists = more.agg(more_golds=pl.col("object"), more_labels=pl.col("object_label")).with_columns(
+        pl.col("more_golds", "more_labels").list.head(MAX_GOLDS), origin=pl.lit("stored")
+    )
+    both = asked.join(
+        lists, on=["subject", "predicate", "origin"], how="left", maintain_order="left"
+    )
+    none = pl.lit([], dtype=pl.List(pl.String))
+    both = both.with_columns(pl.col("more_golds", "more_labels").fill_null(none))
+    return both.with_columns(
+        golds=pl.col("golds").list.concat("more_golds"),
+        gold_labels=pl.col("gold_labels").list.concat("more_labels"),
+        linked=pl.col("more_golds").list.len().cast(pl.Int64),
+    ).drop("more_golds", "more_labels")
+
+
 def _as_rows(numbers: pl.DataFrame) -> pl.DataFrame:
     return numbers.select(pl.col("n").alias("s"), pl.col("n").alias("o"), ids=pl.concat_list("n"))
 
@@ -321,7 +367,8 @@ def _top(graph: Graph, edges: Table, sets: pl.DataFrame, side: str, size: int, *
 def as_items(asked: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
     """ITEMS of the sampled rows of EXAMPLES; `answers`: every gold with a label, the own one first.
 
-    `options`: candidate_sets. `meta` tells how many of an item's golds were added to its list.
+    `options`: candidate_sets. `meta` tells how many of an item's golds were added to its list, and
+    where golds are linked how many of them, the last ones, Wikidata alone states.
     """
     columns = ("set", "label", "index", "added")
     places = {(name, label): (i, new) for name, label, i, new in options.select(columns).rows()}
@@ -331,6 +378,8 @@ def as_items(asked: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
         labels = dict.fromkeys([row["object_label"], *filter(None, row["gold_labels"])])
         answers = [places[row["set"], label] for label in labels]
         meta = {key: row[key] for key in META} | {"golds_added": sum(new for _, new in answers)}
+        if "linked" in row:
+            meta["golds_wikidata"] = row["linked"]
         rows.append(
             (
                 f"{row['example']}#{row['position']}",

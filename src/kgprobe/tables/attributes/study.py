@@ -120,9 +120,10 @@ def read_answers(
     fills = schema.read(path, schema.FILLS)
     if probe.kind == "masked":
         golds = schema.read(path.with_name(f"{path.stem}.golds.parquet"), schema.FILL_GOLDS)
-        return alpha.of_masks(fills, golds), nothing
+        return alpha.of_masks(fills, golds, alpha.linked(benchmark.items)), nothing
     names = alpha.gold_names(benchmark.examples, aliases)
-    return alpha.of_texts(fills, names), alpha.firsts(fills, names)
+    more = alpha.linked_names(benchmark.items, benchmark.candidates, aliases)
+    return alpha.of_texts(fills, names, more), alpha.firsts(fills, names)
 
 
 def triples(probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:

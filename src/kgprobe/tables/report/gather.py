@@ -42,8 +42,8 @@ def make(
     """Write the page. All arguments but `page` are paths of a run's files, or rows of its sheets.
 
     `answers`: the file of every row of `experiments`, in their order, one file may hold several;
-    `allows`: ALLOWED of every own graph; `results`: RESULTS of every paper; they, `tables`, `answers` and `questions` are linked from the
-    page.
+    `allows`: ALLOWED of every own graph; `results`: RESULTS of every paper; they, `tables`,
+    `answers` and `questions` are linked from the page.
     """
     numbers = house.read(results)
     asked = {row["model"]: models[row["model"]] for row in experiments}

@@ -1,6 +1,7 @@
 """What a page of statements costs, by the size of the relation that it is a part of.
 
     python -m perf.sparql_pages [statements ...]
+    python -m perf.sparql_pages --keep    kept as docs/page_cost.{tsv,svg}; then `make docs`
 
 A relation with statement nodes, ranks, labels and sitelinks, generated; Oxigraph and Virtuoso (with
 DBpedia's limits) serve it. `listing`: all its subjects. `page`: facts.rq for a batch of 1,000 of
@@ -33,8 +34,9 @@ from perf.run import RESULTS
 from tests.contract import virtuoso
 
 #: an engine without blocks on a disk and a cache of them: what a page costs of itself
-IN_MEMORY = "Oxigraph in memory"
-ENGINES = ("Oxigraph", IN_MEMORY, "Virtuoso")
+ON_DISK, IN_MEMORY = "Oxigraph on disk", "Oxigraph in memory"
+DOCS = Path("docs")
+ENGINES = (ON_DISK, IN_MEMORY, "Virtuoso")
 SIZES = (20_000, 160_000, 1_000_000)
 #: subjects of a page, and pages; none is asked for twice, as in a pull
 BATCH, PAGES = 1000, 200
@@ -62,7 +64,7 @@ def triples(statements: int) -> Iterator[str]:
 @contextlib.contextmanager
 def served(engine: str, file: Path, folder: Path) -> Iterator[Endpoint]:
     """The file on one of the engines."""
-    if engine == "Oxigraph":
+    if engine == ON_DISK:
         with local_endpoint([file], log=lambda line: None) as endpoint:
             yield endpoint
         return
@@ -185,8 +187,19 @@ def draw(points: Sequence[tuple[str, int, float, float]], path: Path) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
+def keep(points: Sequence[tuple[str, int, float, float]]) -> None:
+    """The points as a table beside the picture, for docs/sources.md."""
+    lines = ["engine\tstatements\tpage\tlisting"]
+    lines += [f"{engine}\t{n}\t{page:.4f}\t{listing:.2f}" for engine, n, page, listing in points]
+    (DOCS / "page_cost.tsv").write_text("\n".join(lines) + "\n")
+    draw(points, DOCS / "page_cost.svg")
+
+
 if __name__ == "__main__":
     RESULTS.mkdir(parents=True, exist_ok=True)
-    found, points = main([int(n) for n in sys.argv[1:]] or SIZES)
+    sizes = [int(n) for n in sys.argv[1:] if n != "--keep"] or SIZES
+    found, points = main(sizes)
     (RESULTS / "sparql_pages.json").write_text(json.dumps(found, indent=1))
     draw(points, RESULTS / "sparql_pages.svg")
+    if "--keep" in sys.argv:
+        keep(points)

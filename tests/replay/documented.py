@@ -3,11 +3,16 @@
 python -m tests.replay.documented
 """
 
+from collections.abc import Iterator
+
 from kgprobe.files import atomic
+from kgprobe.sheets import read_table
 from tests.conftest import ROOT
 from tests.replay.world import SERVICES
 
 PAGE = ROOT / "docs/sources.md"
+#: what `python -m perf.sparql_pages --keep` measured
+COSTS = ROOT / "docs/page_cost.tsv"
 HEAD = """# The sources as they are
 
 What each public service really does, where that is documented, what the client does about it, and
@@ -18,6 +23,27 @@ services that does the same (`tests/replay`); `tests/contract` has the single fa
 | source | what it does | documented | what the client does | test |
 |---|---|---|---|---|
 """
+COST = """
+## What a page costs
+
+Facts are pulled in two steps: a relation's subjects are listed once, without an order and in parts
+where an endpoint caps its answers; then 1,000 of them at a time are asked for, each page with its
+own count. Measured with `python -m perf.sparql_pages --keep` in the engine's own CPU seconds, on
+one generated relation with statement nodes, labels and sitelinks:
+
+| engine | statements | a page of 1,000 subjects | over the smallest | listing all subjects |
+|---|---:|---:|---:|---:|
+{rows}
+
+![CPU seconds of a page and of the listing, by the size of the relation](page_cost.svg)
+
+What the query itself costs is the line of the engine in memory. An engine that reads blocks from a
+disk through a small cache pays for the blocks of its larger store as well: the cache of Oxigraph on
+disk, which `access: local` uses, holds 20,000 statements and a million not. The listing grows with
+the relation, and with a cap on answers faster than that: Virtuoso gives 10,000 rows, so a million
+subjects are 128 answers, each of which looks at all of them. Relations that large are counted first
+and taken from the dump (`sources.wikidata.large`).
+"""
 
 
 def text() -> str:
@@ -26,7 +52,19 @@ def text() -> str:
         f"| {line.source} | {line.does} | {line.documented} | {line.client} | `{line.test}` |"
         for line in SERVICES
     ]
-    return HEAD + "\n".join(lines) + "\n"
+    return HEAD + "\n".join(lines) + "\n" + COST.format(rows="\n".join(costs()))
+
+
+def costs() -> Iterator[str]:
+    """A row of the table for each engine and size that was measured."""
+    first: dict[str, float] = {}
+    for row in read_table(COSTS):
+        page, listing = float(row["page"]), float(row["listing"])
+        over = page / first.setdefault(row["engine"], page)
+        yield (
+            f"| {row['engine']} | {int(row['statements']):,} | {page:.3f} s | {over:.2f} | "
+            f"{listing:.1f} s |"
+        )
 
 
 if __name__ == "__main__":

@@ -143,19 +143,38 @@ def counted(rows: Table, by: Sequence[str], **more: Any) -> Table:
     return rows.group_by(list(by)).aggregate(n=rows.count(), **more)
 
 
-def _mixed(key: pa.Array, value: pa.Array) -> pa.Array:
-    start, column = (np.asarray(side).view(np.uint64) for side in (key, value))
-    return pa.array(mixed(start, column).view(np.int64))
+def _mixed(key: pa.Array, *columns: pa.Array) -> pa.Array:
+    start = np.asarray(key).view(np.uint64)
+    for column in columns:
+        start = mixed(start, np.asarray(column).view(np.uint64))
+    return pa.array(start.view(np.int64))
 
 
-_MIXED = ibis.udf.scalar.pyarrow(_mixed, signature=((dt.int64, dt.int64), dt.int64))
+def _mixed_1(key: pa.Array, a: pa.Array) -> pa.Array:
+    return _mixed(key, a)
+
+
+def _mixed_2(key: pa.Array, a: pa.Array, b: pa.Array) -> pa.Array:
+    return _mixed(key, a, b)
+
+
+def _mixed_3(key: pa.Array, a: pa.Array, b: pa.Array, c: pa.Array) -> pa.Array:
+    return _mixed(key, a, b, c)
+
+
+#: by how many columns one call takes; what a call costs is the way there and back
+_MIXED = {
+    n: ibis.udf.scalar.pyarrow(function, signature=((dt.int64,) * (n + 1), dt.int64))
+    for n, function in enumerate((_mixed_1, _mixed_2, _mixed_3), 1)
+}
 
 
 def keys(rows: Table, seed: int, ids: Sequence[str], label: str) -> IntegerColumn:
     """`sampling.integer_keys` of every row: 64 bits, signed, in the order of the unsigned ones."""
     key: Any = ibis.literal(signed(hash_key(seed, label)), "int64")
-    for name in ids:
-        key = _MIXED(key, rows[name].cast("int64"))
+    most = max(_MIXED)
+    for some in (ids[at : at + most] for at in range(0, len(ids), most)):
+        key = _MIXED[len(some)](key, *(rows[name].cast("int64") for name in some))
     return key ^ ibis.literal(SIGN, "int64")
 
 

@@ -5,11 +5,13 @@ that the driver and all workers see under one path. Workers import kgprobe for t
 sampled. What a lost worker held is computed again by the others.
 """
 
+import contextlib
+import logging
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,7 @@ class Spark(Engine):
             raise EngineError(
                 "joins.engine is spark, and pyspark is not installed: pip install 'kgprobe[spark]'"
             ) from error
+        _answered(master)
         Path(folder).mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix=".kgprobe-joins-", dir=folder)).resolve()
         settings = {
@@ -53,10 +56,12 @@ class Spark(Engine):
             "spark.sql.execution.arrow.pyspark.enabled": "true",
             "spark.driver.maxResultSize": "0",
         }
+        # each error is told once, by us
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         builder = SparkSession.builder.master(master).appName("kgprobe")
         for name, value in settings.items():
             builder = builder.config(name, value)
-        with self._explained(f"no Spark master answers at {master}: see joins.master"):
+        with self._explained(f"no Spark session at {master}"):
             self._session = builder.getOrCreate()
             cores = self._session.sparkContext.defaultParallelism
         self._session.conf.set("spark.sql.shuffle.partitions", str(TASKS_PER_CORE * cores))
@@ -119,7 +124,8 @@ class Spark(Engine):
 
     def _query(self, rows: Table) -> Any:
         for node in rows.op().find(ops.ScalarUDF):
-            self._register(type(node).__name__, node.__func__, node.dtype)
+            name = self._backend.compiler.__sql_name__(node)
+            self._register(name, node.__func__, node.dtype)
         return self._session.sql(ibis.to_sql(rows, dialect="pyspark"))
 
     def _register(self, name: str, function: Callable[..., pa.Array], dtype: Any) -> None:
@@ -137,7 +143,7 @@ class Spark(Engine):
         self._session.udf.register(name, pandas_udf(applied, kind))
         self._known.add(name)
 
-    @contextmanager
+    @contextlib.contextmanager
     def _explained(self, what: str) -> Iterator[None]:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
@@ -146,3 +152,15 @@ class Spark(Engine):
             yield
         except (Py4JError, PySparkException) as error:
             raise EngineError(f"{what} ({str(error).strip().splitlines()[0]})") from error
+
+
+def _answered(master: str) -> None:
+    """Raises EngineError where no standalone master listens; Spark would try for a minute."""
+    if not master.startswith("spark://"):
+        return
+    for place in master.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        with contextlib.suppress(OSError, ValueError):
+            socket.create_connection((host, int(port)), timeout=5).close()
+            return
+    raise EngineError(f"no Spark master answers at {master}: is joins.master right, does it run?")

@@ -41,7 +41,9 @@ def expandable(
     steps.kept("edges to expand", left, graph.size, f"relation {', '.join(own.exclude)}")
     require(left, shape.benchmark, settings, steps)
     degrees = counted(edges, ["s"])
-    hubs = graph.frame(degrees.filter(degrees["n"] > own.max_out))
+    what = (own.exclude, own.max_out, settings.seed)
+    large = graph.once(("hubs", *what), degrees.filter(degrees["n"] > own.max_out))
+    hubs = graph.frame(large)
     if not hubs.height:
         return edges, edges
     hubs = hubs.sort("n", "s", descending=[True, False])
@@ -52,7 +54,6 @@ def expandable(
         )
     lost = int(hubs["n"].sum()) - own.max_out * hubs.height
     steps.kept("hub cap", left - lost, left, f"out-edges of {told(most(hubs.rows()), graph)}")
-    large = graph.engine.table(hubs.select("s"))
     some = edges.semi_join(large, "s")
     names_of = ["s", "o", "p"]
     if isinstance(graph.ids, WikidataIds):
@@ -60,7 +61,7 @@ def expandable(
         some, names_of = some.mutate(ends=packed(some["s"], some["o"])), ["ends", "p"]
     keyed = graph.ids.keyed(some, settings.seed, names_of, "hub")
     cut = first(keyed, own.max_out, ["_key", "o", "p"], ["s"]).select("s", "p", "o")
-    return edges, edges.anti_join(large, "s").union(graph.engine.keep(cut))
+    return edges, edges.anti_join(large, "s").union(graph.once(("cut", *what), cut))
 
 
 def packed(high: IntegerColumn, low: IntegerColumn) -> IntegerColumn:

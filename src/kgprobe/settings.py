@@ -67,7 +67,9 @@ Language = Annotated[
 #: Of labels, best first: Wikidata deletes `en` labels that equal the `mul` one.
 LANGUAGES = ("en", "mul")
 Relation = Annotated[str, Pattern(r"^P[1-9][0-9]*$", "a property such as P31")]
-OfGraph = Annotated[str, Pattern(r"^\S(.*\S)?$", "the id of a relation, P31 or the graph's own")]
+OfGraph = Annotated[
+    str, Pattern(r"^(?!Q\d+$)\S(.*\S)?$", "the id of a relation, P31 or the graph's own")
+]
 Variable = Annotated[str, Pattern(r"^[A-Z_][A-Z0-9_]*$", "a name of an environment variable")]
 Mode = Literal["default", "paper", "released"]
 Overlap = Literal["error", "remove_train", "keep"]

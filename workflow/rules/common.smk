@@ -181,12 +181,16 @@ CODE = Code(Path(kgprobe.__file__).parent, kept=Path(".snakemake/kgprobe-code"))
 
 def code(script, *dynamic):
     """A parameter of the script's rule: one hash of all that the script can run, so that an edit
-    reruns what it can change. `dynamic`, with wildcards, is what no import statement shows.
+    reruns what it can change. `dynamic`, with wildcards, is what no import statement shows; `*`
+    stands for all nine attributes.
     """
     path = Path(workflow.source_path(f"../scripts/{script}.py"))
-    return lambda wildcards: CODE.hash(
-        path, *(name.format(**wildcards) for name in dynamic)
-    )
+    some = [
+        name.replace("*", attribute)
+        for name in dynamic
+        for attribute in (ATTRIBUTES if "*" in name else [""])
+    ]
+    return lambda wildcards: CODE.hash(path, *(n.format(**wildcards) for n in some))
 
 
 def codes(script, parts):

@@ -6,7 +6,7 @@ one, and one added candidate changes a full sample by at most one swap.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import polars as pl
@@ -57,6 +57,16 @@ def take(
     order = order.sort([*by, "_key", *ids])
     chosen = order.group_by(list(by), maintain_order=True).head(n) if by else order.head(n)
     return chosen.drop("_key").sort([*by, *ids]).select(frame.columns)
+
+
+def split(ids: Iterable[str], shares: Sequence[float], seed: int, *parts: str) -> dict[str, str]:
+    """id -> split: the shares of train and dev in the order of a hash, the rest is test."""
+    order = sorted(ids, key=lambda name: (hash_key(seed, *parts, name), name))
+    ends = [round(len(order) * shares[0]), round(len(order) * sum(shares))]
+    return {
+        name: "train" if place < ends[0] else "dev" if place < ends[1] else "test"
+        for place, name in enumerate(order)
+    }
 
 
 def integer_keys(

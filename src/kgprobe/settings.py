@@ -67,6 +67,9 @@ Language = Annotated[
 #: Of labels, best first: Wikidata deletes `en` labels that equal the `mul` one.
 LANGUAGES = ("en", "mul")
 Relation = Annotated[str, Pattern(r"^P[1-9][0-9]*$", "a property such as P31")]
+OfGraph = Annotated[
+    str, Pattern(r"^(?!Q\d+$)\S(.*\S)?$", "the id of a relation, P31 or the graph's own")
+]
 Variable = Annotated[str, Pattern(r"^[A-Z_][A-Z0-9_]*$", "a name of an environment variable")]
 Mode = Literal["default", "paper", "released"]
 Overlap = Literal["error", "remove_train", "keep"]
@@ -473,9 +476,10 @@ GraphName = Annotated[
     str,
     Pattern(
         r"^(?!(wikidata|dbpedia|world|world_dbpedia|trex|bear|graph|ontology|world_ontology)$)"
+        r"(?!(lama|lama_trex|lama_roberta|re|re_perturbed|sst2|sick|sick_2way|sick_3way)$)"
         r"(?!onto_|auto_|dated_)[a-z][a-z0-9_]*(?<!_big)(?<!_lite)$",
-        "small letters, digits and _, not the name of another source, without onto_, auto_ or "
-        "dated_ at the beginning, _big or _lite at the end",
+        "small letters, digits and _, not the name of another source or task, without onto_, "
+        "auto_ or dated_ at the beginning, _big or _lite at the end",
     ),
 ]
 
@@ -483,8 +487,8 @@ GraphName = Annotated[
 @dataclass(frozen=True)
 class OwnGraph:
     """A graph or ontology of your own. Benchmarks NAME_big and NAME_lite (BEAR), onto_NAME and
-    onto_NAME_lite (OntoProbe) are made of it as far as it allows; `attributes.graph: NAME` builds
-    the nine attributes on it where its ids are Wikidata's."""
+    onto_NAME_lite (OntoProbe) and auto_NAME (AutoPrompt) are made of it as far as it allows;
+    `attributes.graph: NAME` builds the nine attributes on it."""
 
     form: Literal["table", "rdf", "lm_pub_quiz"]
     """`table`: triples with labels, as .csv, .tsv, .txt (tabs) or .parquet; `rdf`: .ttl, .nt, .rdf,
@@ -887,11 +891,11 @@ class Composite:
 
     categories: Count = 10
     """top categories (paper)"""
-    category_relations: tuple[Relation, ...] = ("P31",)
+    category_relations: tuple[OfGraph, ...] = ("P31",)
     """relations that lead to categories"""
     member: Literal["a", "all", "any"] = "a"
     """which member of the triangle must be in one"""
-    exclude: tuple[Relation, ...] = ("P31",)
+    exclude: tuple[OfGraph, ...] = ("P31",)
     """relations left out"""
     min_combo: Count = 100
     """a combination of relations is frequent from so many on"""
@@ -911,11 +915,11 @@ class Paths:
 
     categories: Count = 10
     """top categories (paper)"""
-    category_relations: tuple[Relation, ...] = ("P31",)
+    category_relations: tuple[OfGraph, ...] = ("P31",)
     """relations that lead to categories"""
     seeds: Count = 50
     """members of each category that paths begin at (paper)"""
-    exclude: tuple[Relation, ...] = ("P31",)
+    exclude: tuple[OfGraph, ...] = ("P31",)
     """relations left out"""
     endpoints_differ: bool = True
     """a path does not end where it begins"""
@@ -947,7 +951,7 @@ class EntityCentric:
     """of them, by hash"""
     eval_entities: Count = 50
     """of these, probed"""
-    exclude: tuple[Relation, ...] = ("P31",)
+    exclude: tuple[OfGraph, ...] = ("P31",)
     """relations left out"""
     relations: Literal["all", "lama"] = "all"
     """which relations count"""
@@ -961,7 +965,7 @@ class EntityCentric:
 class Bias:
     """Sensitive relations (KG attributes, section 3; kg_attributes.md, 3.3)."""
 
-    relations: tuple[Relation, ...] = ("P21", "P30", "P91", "P140")
+    relations: tuple[OfGraph, ...] = ("P21", "P30", "P91", "P140")
     """sensitive relations (paper)"""
     max_degree: Count = 2
     """of the subject (paper)"""
@@ -986,9 +990,9 @@ class Ambiguous:
     """AmbER's file"""
     fold_case: bool = False
     """names are equal without regard to case"""
-    relations: tuple[Relation, ...] = tuple(_AMBIGUOUS.split())
+    relations: tuple[OfGraph, ...] = tuple(_AMBIGUOUS.split())
     """relations that both have"""
-    exclude: tuple[Relation, ...] = ("P31",)
+    exclude: tuple[OfGraph, ...] = ("P31",)
     """of them, left out"""
     examples: Count = 375
     """size of the benchmark (paper, Table 1)"""
@@ -1020,7 +1024,8 @@ class Attributes:
 
     graph: str = "trex"
     """`world`: the embedded one; `trex`: the ingested T-REx with its dates; or a name of
-    `sources.graphs`"""
+    `sources.graphs`, whose relations the keys below name by their own ids, or by the property of
+    Wikidata that says the same (`known` and `roles` of its section)"""
     thresholds: Literal["paper", "small", "table"] = "paper"
     """`small`, for graphs under about a million statements: `min_triples` 10 / 5 / 5 (symmetry,
     asymmetry, bidirectional), `min_combo` 10, `facts` 10, `top` 100; `table`: as small, with `top`
@@ -1038,6 +1043,9 @@ class Attributes:
     out, and the funnel lists the predicates"""
     candidates: Annotated[int, Range(2)] = 100
     """options per relation for ranking; the golds are always among them"""
+    golds: Literal["graph", "wikidata"] = "graph"
+    """true answers: what the graph has (paper), or beside it, marked apart, what Wikidata's
+    statements (`sources.wikidata`) have for the same subject and relation"""
     sensitivity: bool = True
     """also build every alternative of what the paper leaves open"""
     symmetry: Symmetry = Symmetry()
@@ -1471,6 +1479,21 @@ class PromptWorld:
 
 
 @dataclass(frozen=True)
+class PromptGraph:
+    """Fact retrieval on a graph of your own, `auto_NAME` (ours)."""
+
+    relations: Annotated[tuple[OfGraph, ...], Length(1)] | None = None
+    """relations by id; null for all that have `least` examples and a template"""
+    shares: Shares = (0.6, 0.2)
+    """of the facts in train and dev, by hash of the subject; the others are test facts (the paper's
+    set of T-REx)"""
+    most: Count = 1000
+    """most facts of a relation, by hash of the subject (paper, section 5)"""
+    least: Rows = Rows(4, 2, 4)
+    """fewest examples of a relation"""
+
+
+@dataclass(frozen=True)
 class PromptTasks:
     """Tasks that prompts are searched for (benchmarks `auto_*`)."""
 
@@ -1484,6 +1507,8 @@ class PromptTasks:
     """sentiment and entailment"""
     world: PromptWorld = PromptWorld()
     """the embedded world"""
+    graphs: PromptGraph = PromptGraph()
+    """graphs of `sources.graphs`"""
 
 
 @dataclass(frozen=True)

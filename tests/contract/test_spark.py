@@ -10,11 +10,13 @@ import yaml
 from kgprobe import schema
 from kgprobe.benchmarks.attributes import frames, sensitivity
 from kgprobe.benchmarks.attributes.settings import settings_of
+from kgprobe.knowledge import facts as knowledge
 from kgprobe.knowledge import graph
 from kgprobe.knowledge.engine import Engine, EngineError, keys
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.engine_spark import Spark
 from kgprobe.sampling import integer_keys
+from kgprobe.sources.dumps import trex
 from perf.generate.graph import write_facts
 from tests.conftest import ROOT
 from tests.contract import spark
@@ -126,3 +128,47 @@ def test_without_pyspark_the_error_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(EngineError, match=r"pip install 'kgprobe\[spark\]'"):
         Spark("local[1]", 1000, tmp_path)
+
+
+def of_own_ids(engine: Engine, facts, folder) -> dict[str, bytes]:
+    """The files of a graph of own ids and of a sample of it, drawn by their text."""
+    folder.mkdir()
+    paths = {name: str(folder / name) for name in graph.TABLES}
+    with engine.passing():
+        graph.write(graph.encode(engine, engine.files([facts]), own=True), paths, {})
+        made = graph.read(engine, *(paths[n] for n in graph.TABLES[:3]), paths["ids"])
+        drawn = made.smallest(made.edges, 3, 0, ["s", "o"], ["p"], "drawn")
+        found = engine.frame(drawn).sort("p", "s", "o")
+        assert found.height
+        found.write_csv(folder / "drawn")
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_graphs_of_own_ids_have_the_same_bytes(on_spark, tmp_path):
+    rows = [("zoo", f"http://x/{n}", f"S{n}", f"r{n % 3}", f"\u00f6/{n % 7}", "O")
+            for n in range(60)]  # fmt: skip
+    facts = tmp_path / "facts.parquet"
+    schema.write(pl.DataFrame(rows, dict(schema.FACTS.columns), orient="row"), schema.FACTS, facts)
+    with DuckDB() as duckdb:
+        ours = of_own_ids(duckdb, facts, tmp_path / "duckdb")
+    theirs = of_own_ids(on_spark, facts, tmp_path / "spark")
+    assert [name for name in ours if ours[name] != theirs[name]] == []
+
+
+def test_facts_of_trex_have_the_same_bytes(on_spark, tmp_path):
+    rows = [(n, 36, n + 1 if n % 2 else None, None if n % 2 else f"{n}", None, 1, 1, 1)
+            for n in range(1, 50)]  # fmt: skip
+    triples = pl.DataFrame(rows, dict(trex.TRIPLES.columns), orient="row")
+    named = [(f"{trex.ENTITY}Q{n}", f"name {n}") for n in range(1, 50, 3)]
+    labels = pl.DataFrame(named, ["uri", "label"], orient="row")
+    for name, build, contract in (
+        ("facts", knowledge.of_trex, schema.FACTS),
+        ("dates", knowledge.dates, knowledge.DATES),
+    ):
+        with DuckDB() as duckdb:
+            for engine, folder in ((duckdb, "duckdb"), (on_spark, "spark")):
+                made = engine.keep(build(engine.table(triples), engine.table(labels)))
+                engine.write(made, contract, tmp_path / folder / name)
+        ours, theirs = (tmp_path / folder / name for folder in ("duckdb", "spark"))
+        assert ours.read_bytes() == theirs.read_bytes()
+        assert pl.read_parquet(ours).height > 20

@@ -16,6 +16,7 @@ from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError
 from kgprobe.benchmarks.attributes.items import Built
 from kgprobe.benchmarks.attributes.settings import Settings, settings_of
 from kgprobe.knowledge import graph as knowledge
+from kgprobe.knowledge.engine import under
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.graph import Graph
 from kgprobe.schema import FACTS
@@ -72,7 +73,7 @@ def content(graph: Graph, name: str) -> pl.DataFrame:
     """One of the tables of a graph as it is written, in order."""
     contract = {"edges": knowledge.EDGES, "literals": knowledge.LITERAL_EDGES,
                 "entities": knowledge.ENTITIES}[name]  # fmt: skip
-    return knowledge.under(graph.frame(getattr(graph, name)), contract).sort(contract.key)
+    return under(graph.frame(getattr(graph, name)), contract).sort(contract.key)
 
 
 def worked() -> Graph:
@@ -101,8 +102,9 @@ def attribute(name: str, given: pl.DataFrame, **changed: Any) -> Built | None:
     All that the tests against plain loops know of how benchmarks are made.
     """
     module = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}")
+    coded = {key: changed.pop(key) for key in ("own", "known") if key in changed}
     try:
-        return checks.build(module, encode(given), settings(name, **changed))
+        return checks.build(module, encode(given, **coded), settings(name, **changed))
     except EmptyBenchmarkError:
         return None
 

@@ -5,7 +5,7 @@ import pytest
 
 from kgprobe.benchmarks.attributes import ambiguous, asymmetry, bias, hierarchy, symmetry
 from kgprobe.benchmarks.attributes.checks import check_examples
-from kgprobe.knowledge.graph import GraphError
+from kgprobe.knowledge.ids import GraphError
 from tests.unit.attribute_graphs import LABELS, graph, settings, worked
 
 DATES = [(1, 569, "1970-01-22T00:00:00Z^^date")]

@@ -21,15 +21,16 @@ from kgprobe.benchmarks.attributes import (
     symmetry,
 )
 from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError, MissingTemplatesError
-from kgprobe.benchmarks.attributes.items import TWO_UP
-from kgprobe.benchmarks.attributes.patterns import expandable, told
+from kgprobe.benchmarks.attributes.patterns import expandable, most, told
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine import LEAST_MB, EngineError
 from kgprobe.knowledge.engine_duckdb import DuckDB
-from kgprobe.knowledge.graph import GraphError, date_text, literal_code, numbers
+from kgprobe.knowledge.graph import date_text, literal_code
+from kgprobe.knowledge.ids import GraphError, WikidataIds
 from kgprobe.sampling import integer_keys
 from kgprobe.schema import FACTS
+from tests.unit.attribute_brute import TWO_UP
 from tests.unit.attribute_graphs import (
     LABELS,
     WORKED,
@@ -48,12 +49,12 @@ def test_duplicates_self_loops_and_foreign_ids_are_counted():
     rows = facts([(1, 26, 2), (1, 26, 2), (3, 26, 3), (2, 26, 1)])
     odd = pl.DataFrame(
         [
-            ("wikidata", "P31", "a property", "P26", "Q1", None),
-            ("wikidata", "1970", None, "P26", "Q1", None),
-            ("wikidata", "Q1", None, "P26", "P31", None),
-            ("wikidata", "Q1", None, "P26", "L5", None),
-            ("wikidata", "Q99999999999", None, "P26", "Q1", None),
-            ("wikidata", "Q1", None, "instance of", "Q2", None),
+            ("wikidata", "P31", "a property", "P26", "Q1", None, [], []),
+            ("wikidata", "1970", None, "P26", "Q1", None, [], []),
+            ("wikidata", "Q1", None, "P26", "P31", None, [], []),
+            ("wikidata", "Q1", None, "P26", "L5", None, [], []),
+            ("wikidata", "Q99999999999", None, "P26", "Q1", None, [], []),
+            ("wikidata", "Q1", None, "instance of", "Q2", None, [], []),
         ],
         schema=rows.schema,
         orient="row",
@@ -129,7 +130,7 @@ def test_literals_are_for_asymmetry_alone():
 
 def test_the_most_frequent_text_of_a_date_is_used():
     rows = [
-        ("wikidata", f"Q{n}", "x", "P569", "1970-01-22T00:00:00Z", text)
+        ("wikidata", f"Q{n}", "x", "P569", "1970-01-22T00:00:00Z", text, [], [])
         for n, text in enumerate(["Jan. 22, 1970", "22.1.1970", "Jan. 22, 1970"], 1)
     ]
     frame = facts([(1, 26, 2)])
@@ -331,7 +332,7 @@ def test_a_full_disk_is_said_with_what_would_help(tmp_path, monkeypatch):
 
 def test_a_graph_too_large_for_its_memory_is_refused_before_it_is_read(tmp_path):
     path = tmp_path / "facts.parquet"
-    row = [("wikidata", "Q1", "a", "P1", "Q2", "b")]
+    row = [("wikidata", "Q1", "a", "P1", "Q2", "b", [], [])]
     pl.DataFrame(row * 3_000_000, schema=FACTS.columns, orient="row").write_parquet(path)
     with DuckDB(200) as engine, pytest.raises(EngineError) as refused:
         knowledge.encode(engine, engine.files([path]))
@@ -346,7 +347,7 @@ def test_facts_of_two_graphs_are_refused():
     with pytest.raises(GraphError, match="exactly one graph"):
         encode(both)
     with pytest.raises(GraphError, match="expected P or Q"):
-        numbers(["P31", "spouse"])
+        WikidataIds().numbers(["P31", "spouse"])
 
 
 def test_amber_sets_give_heads_and_tails(tmp_path):
@@ -413,7 +414,7 @@ def test_objects_without_a_normal_label_are_counted_and_the_first_are_listed(unk
 
 def test_the_twenty_largest_hubs_are_told():
     order = [(7, 12), (9, 1500), (3, 1500), *((n, 11) for n in range(20, 38))]
-    listed = told(order).split(", ")
+    listed = told(most(order), worked()).split(", ")
     assert listed[:4] == ["Q3 (1,500)", "Q9 (1,500)", "Q7 (12)", "Q20 (11)"]
     assert len(order) == 21
     assert (len(listed), listed[-1]) == (20, "Q36 (11)")

@@ -146,8 +146,9 @@ def test_the_smallest_of_the_engine_are_those_of_the_function():
     rows = pl.DataFrame(sorted(set(random_triples(600))), ["s", "p", "o"], orient="row")
     with DuckDB() as own:
         table = own.table(rows)
+        made = knowledge.Graph(own, table, table, table)
         for n, by, ids in ((3, ["p"], ["s", "o"]), (7, [], ["s", "p", "o"])):
-            found = own.frame(engine.smallest(table, n, 5, ids, by, "x")).sort([*by, *ids])
+            found = own.frame(made.smallest(table, n, 5, ids, by, "x")).sort([*by, *ids])
             assert found.equals(smallest(rows, n, 5, ids, by, "x"))
             assert found.height == n * (rows["p"].n_unique() if by else 1)
 

@@ -16,7 +16,6 @@ from kgprobe.benchmarks.attributes import (
     symmetry,
 )
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, PATTERNS, SIZES, STEPS
-from kgprobe.benchmarks.attributes.items import TWO_UP
 from kgprobe.knowledge.graph import wedge_sums
 from kgprobe.schema import CANDIDATES, ITEMS, check
 from tests.unit import attribute_brute as brute
@@ -90,7 +89,7 @@ def test_bidirectional():
 
 def test_hierarchy():
     examples = built(hierarchy, "hierarchy")
-    assert triples(examples) == [(T[9], T[10], (5, TWO_UP, 7))]
+    assert triples(examples) == [(T[9], T[10], (5, brute.TWO_UP, 7))]
     assert examples["flags"].list.len().sum() == 0
     assert examples["origin"].to_list() == ["stored", "stored", "inferred"]
 

@@ -9,13 +9,16 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import facts as prompt_facts
+from kgprobe.benchmarks.autoprompt import graph as own_graph
 from kgprobe.benchmarks.autoprompt import own as prompt_own
 from kgprobe.benchmarks.autoprompt import templates as prompt_templates
 from kgprobe.benchmarks.autoprompt import world
 from kgprobe.benchmarks.autoprompt.frames import TaskError, write
 from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others, settle
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.settings import PromptFacts, PromptWorld, Rows
+from kgprobe.sampling import hash_key
+from kgprobe.schema import FACTS
+from kgprobe.settings import PromptFacts, PromptGraph, PromptWorld, Rows
 
 TRAIN = [("Ada", "London"), ("Bea", "Paris"), ("Rome", "Roma"), ("Oslo", "Oslo")]
 DEV = [("Cid", "Bonn"), ("Bea", "Paris")]
@@ -246,3 +249,32 @@ def test_the_world_searches_on_taught_facts_and_tests_on_both_halves():
     more = replace(settings, least=Rows(6))
     with pytest.raises(TaskError, match="P19: train needs 6, found 5"):
         world.build(*arguments[:4], more, *arguments[5:])
+
+
+def test_an_own_graph_is_split_by_subject_and_relations_without_enough_are_told():
+    rows = [("zoo", f"s{n}", f"S{n}", "eats", f"o{n % 3}", f"O{n % 3}") for n in range(20)]
+    rows += [("zoo", "s1", "S1", "eats", "o9", "O9"), ("zoo", "s1", "S1", "likes", "o9", "O9")]
+    rows += [("zoo", f"s{n}", f"S{n}", "mute", "o1", None) for n in range(20)]
+    rows = [(*row, [], []) for row in rows]
+    facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
+    templates = [
+        {"relation": name, "index": "0", "kind": "manual", "text": f"[X] {name} [Y].", "note": name}
+        for name in ("eats", "likes", "mute")
+    ]
+    settings = PromptGraph(most=18, least=Rows(4, 2, 3))
+    task = own_graph.build("auto_zoo", facts, templates, settings, 3, seed=5)
+    assert task.task["groups"] == ["eats"]
+    assert task.task["prompts"]["manual"]["eats"]["masked"] == "{sub} eats [P]."
+    # by hand: subjects in the order of their hash, 18 facts of them, then 60, 20 and 20 %
+    order = sorted({row[1] for row in rows[:21]}, key=lambda s: hash_key(5, "auto_zoo", s))
+    own = sorted(rows[:21], key=lambda row: (order.index(row[1]), row[4]))[:18]
+    left = [s for s in order if any(row[1] == s for row in own)]
+    parts = {s: "train" if i < round(0.6 * len(left)) else "dev" if i < round(0.8 * len(left))
+             else "test" for i, s in enumerate(left)}  # fmt: skip
+    expected = sorted((f"eats/{row[1]}/{row[4]}", parts[row[1]]) for row in own)
+    assert sorted(task.examples.select("fact", "split").rows()) == expected
+    steps = task.funnel.filter(relation="likes").sort("position")
+    assert steps["rows_in"][0] == 1
+    with pytest.raises(TaskError, match="likes: train needs 4, found 1"):
+        own_graph.build("auto_zoo", facts, templates, PromptGraph(("likes",)), 3, seed=5)
+    assert task.vocabulary == ["O0", "O1", "O2", "O9"]

@@ -69,7 +69,7 @@ def test_every_field_says_what_it_means():
         ("control.share", 1, "control.share: 1; legal: a number, above 0, below 1"),
         ("choice.most", 0, "choice.most: 0; legal: an integer, at least 1 or null"),
         ("comparisons", ["acess"], "comparisons.0: 'acess' .did you mean 'access'"),
-        ("attributes.bias.relations", ["Q5"], "relations.0: 'Q5'; legal: a property such as P31"),
+        ("attributes.bias.relations", ["Q5"], "relations.0: 'Q5'; legal: the id of a relation"),
         ("api.prices", [1], r"api.prices: \[1\]; legal: list, 2 values: "),
         ("autoprompt.models", {"m": {"fact": {}}}, "unknown key 'fact' .did you mean 'facts'"),
         ("autoprompt.grid.settings.restart", 1, "unknown key 'restart' .did you mean 'restarts'"),

@@ -115,7 +115,7 @@ from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Chains
 
 SHAPE = Shape(
-    "chains", ("p",), "P{}", ("x", "y", "z"),
+    "chains", ("p",), "{}", ("x", "y", "z"),
     (Triple("first", "x", "p", "y"), Triple("second", "y", "p", "z")),
 )
 
@@ -127,7 +127,7 @@ def build(graph: Graph, settings: Settings[Chains]) -> Built:
     first = graph.edges.select("p", x="s", y="o")
     chains = first.inner_join(graph.edges.select("p", y="s", z="o"), ["p", "y"])
     chains = chains.filter(chains["x"] != chains["z"]).select("p", "x", "y", "z")
-    choose = capped(SHAPE, settings.own.cap, settings)
+    choose = capped(SHAPE, settings.own.cap, graph, settings)
     picked = pick(SHAPE, chains, graph, settings, steps, choose, settings.shared.eval_examples)
     return built(SHAPE, picked, graph, settings, steps)
 '''

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
+from kgprobe.benchmarks.allowed import ALLOWED
 from tests.unit.tiny_models import tiny
 from tests.workflow.project import ROOT, Project
 
@@ -54,6 +55,49 @@ def test_the_tutorial_ends_in_an_accuracy(project):
     items = pl.read_parquet(project.folder / "results/mine/benchmarks/places_lite/items.parquet")
     counted = dict(items["relation"].value_counts().rows())
     assert counted == {"capital": 6, "continent": 12}
+
+
+MORE = {
+    "more.tsv": """\
+paper\tbenchmark\tprompt\tmethod\tmodel
+attributes\tasymmetry,entity_centric\ttemplates\tfill\tmy-model
+autoprompt\tauto_places\tmajority,manual\tpredict\tmy-model
+""",
+    "more.yaml": """\
+run: {name: more}
+sheets: {experiments: mine/more.tsv}
+attributes: {graph: places, asymmetry: {min_triples: 5}, entity_centric: {facts: 2}}
+prompt_tasks: {graphs: {least: {train: 3, dev: 1, test: 1}}}
+""",
+}
+
+
+def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
+    for name, text in MORE.items():
+        (project.folder / "mine" / name).write_text(text)
+    ran = project.run(configs=("mine/config.yaml", "mine/more.yaml"))
+    assert ran.returncode == 0, ran.stdout[-4000:]
+    results = project.folder / "results/more"
+    allowed = schema.read(results / "sources/places/allows.parquet", ALLOWED)
+    built = set(allowed.filter("built")["benchmark"])
+    assert built == {"places_big", "auto_places", "asymmetry", "entity_centric"}
+    lacking = dict(allowed.select("benchmark", "reason").rows())
+    assert lacking["hierarchy"].startswith(
+        "relations of the settings: 0 kept, 1 dropped (roles and known of sources.graphs name none "
+        "for P279)"
+    )
+    # two facts each of France, Italy, Kenya, Japan and Norway
+    items = pl.read_parquet(results / "benchmarks/entity_centric/items.parquet")
+    assert sorted(set(items["subject"])) == ["France", "Italy", "Japan", "Kenya", "Norway"]
+    assert items.height == 10
+    told = "places: allows asymmetry, auto_places, entity_centric, places_big; not "
+    assert told in ran.stdout
+    page = (results / "report/index.html").read_text()
+    assert "What places allows" in page
+    numbers = schema.read(results / "tables/attributes.parquet", schema.RESULTS)
+    assert set(numbers.filter(model="my-model")["benchmark"]) >= {"asymmetry", "entity_centric"}
+    prompts = schema.read(results / "tables/autoprompt.parquet", schema.RESULTS)
+    assert prompts.filter(benchmark="auto_places", prompt="majority", metric="P@1").height
 
 
 def test_a_name_that_no_graph_has_is_refused(project):

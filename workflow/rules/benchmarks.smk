@@ -31,6 +31,7 @@ rule word_graph:
 rule allow_graph:
     input:
         facts="<results>/sources/{graph}/facts.parquet",
+        statements="<results>/knowledge/{graph}/facts.parquet",
         relations="<results>/benchmarks/own/{graph}/relations.tsv",
         templates="<results>/benchmarks/own/{graph}/templates.tsv",
         patterns="<results>/benchmarks/own/{graph}/patterns.tsv",
@@ -39,6 +40,10 @@ rule allow_graph:
         instances="<results>/knowledge/{graph}/instances.parquet",
         properties="<results>/knowledge/{graph}/properties.parquet",
         property_chains="<results>/knowledge/{graph}/property_chains.parquet",
+        # labels of relations
+        names="<results>/sources/{graph}/properties.parquet",
+        bias="<resources>/templates/attributes_bias.tsv",
+        tables=files(SETTINGS.wording.tables),
     output:
         table="<results>/sources/{graph}/allows.parquet",
         text="<results>/sources/{graph}/allows.tsv",
@@ -47,11 +52,18 @@ rule allow_graph:
     benchmark:
         "<logs>/benchmarks/{graph}_allows.jsonl"
     threads: 1
+    resources:
+        # the process and the frames that leave the joins take the rest
+        mem_mb=3000,
     params:
-        code=code("allow_graph"),
-        construction=lambda w: asdict(GRAPHS[w.graph].bear),
+        # the script imports all of them by their names
+        code=code("allow_graph", "benchmarks/attributes/*"),
+        section=lambda w: asdict(GRAPHS[w.graph]),
         ontoprobe=asdict(SETTINGS.ontoprobe),
         properties=SETTINGS.ontology.properties,
+        attributes=asdict(SETTINGS.attributes),
+        prompts=asdict(SETTINGS.prompt_tasks.graphs),
+        joins=asdict(SETTINGS.joins),
         seed=SETTINGS.seed,
     script:
         "../scripts/allow_graph.py"
@@ -264,6 +276,7 @@ rule encode_graph:
         literals="<results>/benchmarks/graph/literals.parquet",
         entities="<results>/benchmarks/graph/entities.parquet",
         counts="<results>/benchmarks/graph/counts.parquet",
+        ids="<results>/benchmarks/graph/ids.parquet",
     log:
         "<logs>/benchmarks/graph.log",
     benchmark:
@@ -277,6 +290,7 @@ rule encode_graph:
     params:
         code=code("encode_graph"),
         literals=SETTINGS.attributes.literals,
+        own=own_ids(),
         joins=asdict(SETTINGS.joins),
     script:
         "../scripts/encode_graph.py"
@@ -287,8 +301,13 @@ rule build_attribute:
         edges="<results>/benchmarks/graph/edges.parquet",
         literals="<results>/benchmarks/graph/literals.parquet",
         entities="<results>/benchmarks/graph/entities.parquet",
+        ids="<results>/benchmarks/graph/ids.parquet",
         # labels, for relations without a written template
         properties=attribute_properties(),
+        worded=attribute_worded(),
+        # answers that are true beside those of the graph
+        wikidata=attribute_linked(),
+        tables=files(SETTINGS.wording.tables) if own_ids() else [],
         names="<resources>/world/properties.tsv",
         bias="<resources>/templates/attributes_bias.tsv",
     output:
@@ -316,7 +335,8 @@ rule build_attribute:
         settings=asdict(SETTINGS.attributes),
         joins=asdict(SETTINGS.joins),
         # a wording may change and nothing is built anew: which relations have one counts
-        templated=templated(),
+        templated=[] if own_ids() else templated(),
+        section=attribute_section(),
         seed=SETTINGS.seed,
     script:
         "../scripts/build_attribute.py"
@@ -444,3 +464,28 @@ rule build_prompt_world:
         seed=SETTINGS.seed,
     script:
         "../scripts/build_prompt_world.py"
+
+
+rule build_prompt_graph:
+    input:
+        facts="<results>/knowledge/{graph}/facts.parquet",
+        templates="<results>/benchmarks/own/{graph}/templates.tsv",
+    output:
+        examples="<results>/benchmarks/auto_{graph}/examples.parquet",
+        words="<results>/benchmarks/auto_{graph}/vocabulary.json",
+        task="<results>/benchmarks/auto_{graph}/task.json",
+        funnel="<results>/benchmarks/auto_{graph}/funnel.parquet",
+    log:
+        "<logs>/benchmarks/auto_{graph}.log",
+    benchmark:
+        "<logs>/benchmarks/auto_{graph}.jsonl"
+    threads: 1
+    resources:
+        mem_mb=1000,
+    params:
+        code=code("build_prompt_graph"),
+        settings=asdict(SETTINGS.prompt_tasks.graphs),
+        triggers=SETTINGS.prompt_tasks.triggers.facts,
+        seed=SETTINGS.seed,
+    script:
+        "../scripts/build_prompt_graph.py"

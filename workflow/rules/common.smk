@@ -82,6 +82,7 @@ OWN = {
     "onto_{}": "OntoProbe's tasks from {}",
     "onto_{}_lite": "a small part of OntoProbe's tasks from {}",
     "dated_{}": "questions with a year, from dated statements of {}",
+    "auto_{}": "a prompt task of {}",
 }
 
 
@@ -128,6 +129,7 @@ try:
     GIVEN = list(workflow.overwrite_configfiles)
     SETTINGS = read_config(config, [*workflow.configfiles[len(GIVEN) :], *GIVEN])
     GRAPHS = SETTINGS.sources.graphs
+    PROMPT_TASKS |= {f"auto_{name}": (name, []) for name in GRAPHS}
     GRAPH_OF = {form.format(name): name for name in GRAPHS for form in OWN}
     BENCHMARKS |= {f.format(g): OWN[f].format(g) for g in GRAPHS for f in OWN}
     if twice := sorted(set(GRAPHS) & set(SETTINGS.sources.dumps)):
@@ -138,11 +140,6 @@ try:
         raise ConfigError(
             f"attributes.graph is {SETTINGS.attributes.graph!r}; legal: world, trex, "
             f"sources.graphs ({', '.join(GRAPHS) or 'none'})"
-        )
-    if (own := GRAPHS.get(SETTINGS.attributes.graph)) and own.ids != "wikidata":
-        raise ConfigError(
-            f"attributes.graph is {SETTINGS.attributes.graph!r}, whose ids are its own; the "
-            "attributes number Wikidata's ids (sources.graphs, ids: wikidata)"
         )
     MODELS, EXPERIMENTS = checked()
 except (ConfigError, sheets.SheetError) as problem:
@@ -188,12 +185,16 @@ CODE = Code(Path(kgprobe.__file__).parent, kept=Path(".snakemake/kgprobe-code"))
 
 def code(script, *dynamic):
     """A parameter of the script's rule: one hash of all that the script can run, so that an edit
-    reruns what it can change. `dynamic`, with wildcards, is what no import statement shows.
+    reruns what it can change. `dynamic`, with wildcards, is what no import statement shows; `*`
+    stands for all nine attributes.
     """
     path = Path(workflow.source_path(f"../scripts/{script}.py"))
-    return lambda wildcards: CODE.hash(
-        path, *(name.format(**wildcards) for name in dynamic)
-    )
+    some = [
+        name.replace("*", attribute)
+        for name in dynamic
+        for attribute in (ATTRIBUTES if "*" in name else [""])
+    ]
+    return lambda wildcards: CODE.hash(path, *(n.format(**wildcards) for n in some))
 
 
 def codes(script, parts):

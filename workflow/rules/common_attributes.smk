@@ -59,10 +59,41 @@ def taught_attributes(kind):
 
 
 def attribute_aliases():
-    """Other names of the answers, where a generated text may equal one of them."""
-    if SETTINGS.wording.match == "label":
+    """Other names of the answers, where a generated text may equal one of them; no endpoint has
+    those of an own graph's entities.
+    """
+    if SETTINGS.wording.match == "label" or own_ids():
         return []
     return "<results>/benchmarks/graph/aliases.parquet"
+
+
+def own_ids():
+    """Whether the attributes are built on a graph whose ids are its own."""
+    own = GRAPHS.get(SETTINGS.attributes.graph)
+    return own is not None and own.ids == "own"
+
+
+def attribute_section():
+    """The section of the own graph that the attributes are built on, if its ids are its own."""
+    return asdict(GRAPHS[SETTINGS.attributes.graph]) if own_ids() else None
+
+
+def attribute_worded():
+    """The sentences of the relations of such a graph, in place of ours."""
+    graph = SETTINGS.attributes.graph
+    return f"<results>/benchmarks/own/{graph}/templates.tsv" if own_ids() else []
+
+
+def attribute_linked():
+    """The facts of Wikidata whose objects count as true answers beside those of the graph."""
+    if SETTINGS.attributes.golds == "graph":
+        return []
+    if own_ids():
+        raise WorkflowError(
+            "config: attributes.golds is wikidata, but the ids of attributes.graph are its own; "
+            "write graph, or ids: wikidata in its section"
+        )
+    return f"<results>/knowledge/{attribute_source()}/facts.parquet"
 
 
 def attribute_source():
@@ -72,7 +103,8 @@ def attribute_source():
 
 def attribute_properties():
     """The property dump of the attributes' graph, whose labels word relations without template."""
-    return f"<results>/sources/{attribute_source()}/properties.parquet"
+    source = SETTINGS.attributes.graph if own_ids() else attribute_source()
+    return f"<results>/sources/{source}/properties.parquet"
 
 
 def attribute_taught():

@@ -118,7 +118,11 @@ rule trex_facts:
     benchmark:
         "<logs>/knowledge/trex/facts.jsonl"
     threads: 1
+    resources:
+        # the process and the frames that leave the joins take the rest
+        mem_mb=3000,
     params:
         code=code("trex_facts"),
+        joins=asdict(SETTINGS.joins),
     script:
         "../scripts/trex_facts.py"

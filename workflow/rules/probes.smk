@@ -12,9 +12,9 @@ rule word_prompts:
         questions=expand(
             "<results>/benchmarks/{attribute}/items.parquet", attribute=attributes()
         ),
-        templates="<resources>/templates/templates.tsv",
+        templates=attribute_worded() or "<resources>/templates/templates.tsv",
         tables=files(SETTINGS.wording.tables),
-        properties=attribute_properties(),
+        properties=[] if own_ids() else attribute_properties(),
         wordnet=wordnet(),
         pararel=pararel(),
     output:
@@ -33,6 +33,7 @@ rule word_prompts:
     params:
         code=code("word_prompts"),
         settings=asdict(SETTINGS.wording),
+        section=attribute_section(),
         seed=SETTINGS.seed,
     script:
         "../scripts/word_prompts.py"

@@ -3,6 +3,7 @@
 # results/report/ and results/manifest.tsv.
 
 
+from kgprobe.benchmarks import allowed
 from kgprobe.sources import missing
 
 #: BEAR's printed tables, and its figures
@@ -158,6 +159,7 @@ rule tabulate_attributes:
         prompts=of_attributes("prompts"),
         edges="<results>/benchmarks/graph/edges.parquet",
         literals="<results>/benchmarks/graph/literals.parquet",
+        ids="<results>/benchmarks/graph/ids.parquet",
         taught=attribute_taught(),
         aliases=attribute_aliases(),
         published="<resources>/published/attributes_scores.tsv",
@@ -200,7 +202,10 @@ rule chapter_attributes:
         prompts=of_attributes("prompts"),
         aliases=attribute_aliases(),
         published="<resources>/published/attributes_scores.tsv",
-        names=["<resources>/templates/templates.tsv", *files(SETTINGS.wording.tables)],
+        names=[
+            attribute_worded() or "<resources>/templates/templates.tsv",
+            *files(SETTINGS.wording.tables),
+        ],
     output:
         chapter="<results>/report/chapters/attributes.json",
     log:
@@ -352,6 +357,7 @@ rule report:
         answers=[answers_of(row) for row in EXPERIMENTS],
         questions=of_benchmarks("items"),
         chapters=chapters(),
+        allows=[f"<results>/sources/{graph}/allows.parquet" for graph in GRAPHS],
     output:
         page=report(
             "<results>/report/index.html",
@@ -391,5 +397,5 @@ rule manifest:
 
 # said last, what could not be had and how to get it
 onsuccess:
-    for line in missing.told(RESULTS):
+    for line in [*missing.told(RESULTS), *allowed.told(RESULTS)]:
         print(line, file=sys.stderr)

@@ -1,60 +1,96 @@
+import importlib
 from dataclasses import asdict, replace
 
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks import allowed
+from kgprobe.benchmarks import allowed, own_words
+from kgprobe.benchmarks.attributes import checks
+from kgprobe.benchmarks.attributes import settings as graph_settings
+from kgprobe.benchmarks.autoprompt import graph as prompts
 from kgprobe.benchmarks.bear import build as bear
 from kgprobe.benchmarks.ontoprobe import modes, own
 from kgprobe.job import job
-from kgprobe.knowledge import ontology
-from kgprobe.settings import Bear, Ontoprobe, typed
+from kgprobe.knowledge import graph, ontology
+from kgprobe.knowledge.engines import opened
+from kgprobe.settings import ATTRIBUTES, Joins, Ontoprobe, OwnGraph, PromptGraph, typed
 from kgprobe.sheets import manual_templates, read_table
+from kgprobe.sources.graphs.read import PROPERTIES
 
-with job(snakemake) as run:
-    name = run.wildcards.graph
+CONTRACTS = {
+    "classes": ontology.CLASSES,
+    "class_chains": ontology.CHAINS,
+    "instances": ontology.INSTANCES,
+    "properties": ontology.PROPERTIES,
+    "property_chains": ontology.CHAINS,
+}
+
+with (
+    job(snakemake) as run,
+    opened(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
+):
+    name, section = run.wildcards.graph, typed(OwnGraph, run.params.section)
     facts = schema.read(run.input.facts, schema.STATEMENTS)
-    chosen = typed(Ontoprobe, run.params.ontoprobe)
-    switches = modes.resolve(chosen.mode, chosen.switches)
-    contracts = {
-        "classes": ontology.CLASSES,
-        "class_chains": ontology.CHAINS,
-        "instances": ontology.INSTANCES,
-        "properties": ontology.PROPERTIES,
-        "property_chains": ontology.CHAINS,
-    }
+    templates = read_table(run.input.templates)
 
     def sets() -> str:
-        made = bear.build(
-            facts,
-            read_table(run.input.relations),
-            manual_templates(read_table(run.input.templates)),
-            {},
-            typed(Bear, run.params.construction),
-            name,
-        )
+        relations, manual = read_table(run.input.relations), manual_templates(templates)
+        made = bear.build(facts, relations, manual, {}, section.bear, name)
         relations = made.big.items["relation"].n_unique()
         return f"{relations} relations, {made.big.items.height:,} questions"
 
     def tasks() -> str:
+        chosen = typed(Ontoprobe, run.params.ontoprobe)
         frames = (
             schema.read(run.input[table], replace(contract, may_be_empty=True))
-            for table, contract in contracts.items()
+            for table, contract in CONTRACTS.items()
         )
-        tables = own.Tables(*frames, own.popularity(facts))
-        patterns = read_table(run.input.patterns)
-        most = run.params.properties
-        taken = own.take(tables, patterns, switches, run.params.seed, most, partly=True)
+        taken = own.take(
+            own.Tables(*frames, own.popularity(facts)),
+            read_table(run.input.patterns),
+            modes.resolve(chosen.mode, chosen.switches),
+            run.params.seed,
+            run.params.properties,
+            partly=True,
+        )
         counts = pl.Series([row.task for row in taken.rows]).value_counts(sort=True).rows()
         return ", ".join(f"{task} {n:,}" for task, n in sorted(counts))
 
-    rows = [
-        allowed.tried(f"{name}_big", sets),
-        allowed.tried(f"onto_{name}", tasks),
-    ]
-    found = pl.DataFrame([asdict(row) for row in rows], schema=dict(allowed.ALLOWED.columns))
+    def searched() -> str:
+        settings = typed(PromptGraph, run.params.prompts)
+        statements = schema.read(run.input.statements, schema.FACTS)
+        made = prompts.build(f"auto_{name}", statements, templates, settings, 1, run.params.seed)
+        groups = made.examples["group"].n_unique()
+        return f"{groups} relations, {made.examples.height:,} facts"
+
+    more = [row for path in run.input.tables for row in read_table(path)]
+    rows = [*templates, *own_words.of_attributes(section, more)]
+    words = own_words.spoken(rows, schema.read(run.input.names, PROPERTIES))
+    normal = graph_settings.normal_labels(read_table(run.input.bias))
+    known = own_words.known(section)
+    statements = engine.files([run.input.statements])
+    encoded = graph.encode(engine, statements, False, section.ids == "own", known)
+
+    def attribute(one: str) -> str:
+        settings = graph_settings.settings_of(
+            run.params.attributes,
+            one,
+            run.params.seed,
+            words.written,
+            words.names,
+            normal,
+            words.by_label,
+        )
+        module = importlib.import_module(f"kgprobe.benchmarks.attributes.{one}")
+        with engine.passing():
+            made = checks.build(module, encoded, settings)
+        sizes = made.sizes.filter(pl.col("build") != "sampled").row(-1, named=True)
+        return f"{sizes['patterns']} patterns, {sizes['examples']:,} examples"
+
+    tries = {f"{name}_big": sets, f"onto_{name}": tasks, f"auto_{name}": searched}
+    made = [allowed.tried(benchmark, construction) for benchmark, construction in tries.items()]
+    made += [allowed.tried(one, lambda one=one: attribute(one)) for one in ATTRIBUTES]
+    found = pl.DataFrame([asdict(row) for row in made], schema=dict(allowed.ALLOWED.columns))
     schema.write(found, allowed.ALLOWED, run.output.table, run.provenance())
-    words = {True: "built", False: "not built"}
-    lines = [f"{row.benchmark}\t{words[row.built]}\t{row.reason}" for row in rows]
     with schema.atomic(run.output.text) as temporary:
-        temporary.write_text("\n".join(["benchmark\tbuilt\treason", *lines, ""]), encoding="utf-8")
+        temporary.write_text(allowed.text(made), encoding="utf-8")

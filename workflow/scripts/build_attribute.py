@@ -1,31 +1,51 @@
 import importlib
+from dataclasses import replace
 
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.benchmarks import own_words
 from kgprobe.benchmarks.attributes import checks, frames, sensitivity
 from kgprobe.benchmarks.attributes import settings as graph_settings
 from kgprobe.benchmarks.label_templates import label_templates
 from kgprobe.job import job
 from kgprobe.knowledge import graph
 from kgprobe.knowledge.engines import opened
-from kgprobe.settings import Joins, typed
+from kgprobe.settings import Joins, OwnGraph, typed
 from kgprobe.sheets import read_table
+from kgprobe.sources.graphs.read import PROPERTIES
 
 with (
     job(snakemake) as run,
     opened(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
 ):
     module = importlib.import_module(f"kgprobe.benchmarks.attributes.{run.wildcards.attribute}")
-    built_on = graph.read(engine, run.input.edges, run.input.literals, run.input.entities)
+    tables = (run.input[name] for name in ("edges", "literals", "entities", "ids"))
+    normal = graph_settings.normal_labels(read_table(run.input.bias))
+    if run.params.section:
+        section = typed(OwnGraph, run.params.section)
+        built_on = graph.read(engine, *tables, own_words.known(section))
+        rows = read_table(run.input.worded)
+        rows += own_words.of_attributes(
+            section, [r for t in run.input.tables for r in read_table(t)]
+        )
+        properties = schema.read(run.input.properties, PROPERTIES)
+        words = own_words.spoken(rows, properties)
+    else:
+        built_on = graph.read(engine, *tables)
+        names = graph_settings.relation_names(read_table(run.input.names))
+        by_label = label_templates(pl.read_parquet(run.input.properties))
+        words = own_words.Spoken(run.params.templated, by_label, names)
+    if linked := run.input.get("wikidata"):
+        built_on = replace(built_on, wikidata=engine.files([linked]))
     settings = graph_settings.settings_of(
         run.params.settings,
         run.wildcards.attribute,
         run.params.seed,
-        run.params.templated,
-        graph_settings.relation_names(read_table(run.input.names)),
-        graph_settings.normal_labels(read_table(run.input.bias)),
-        label_templates(pl.read_parquet(run.input.properties)),
+        words.written,
+        words.names,
+        normal,
+        words.by_label,
     )
     made = checks.build(module, built_on, settings)
     told = graph_settings.told(settings)

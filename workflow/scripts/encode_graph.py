@@ -7,6 +7,7 @@ with (
     job(snakemake) as run,
     opened(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
 ):
-    made = graph.encode(engine, engine.files(run.input.facts), run.params.literals)
+    facts = engine.files(run.input.facts)
+    made = graph.encode(engine, facts, run.params.literals, run.params.own)
     provenance = run.provenance(counts=dict(made.counts), wedges=graph.wedge_sums(made))
     graph.write(made, dict(run.output.items()), provenance)

@@ -11,6 +11,7 @@ with job(snakemake) as run:
         answers=run.input.answers,
         questions=run.input.questions,
         chapters=run.input.chapters,
+        allows=run.input.allows,
         experiments=run.params.experiments,
         models=run.params.models,
         config=run.config,

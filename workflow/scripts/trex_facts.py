@@ -1,10 +1,18 @@
 from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.knowledge import facts
-from kgprobe.sources.dumps import trex
+from kgprobe.knowledge.engines import opened
+from kgprobe.settings import Joins, typed
 
-with job(snakemake) as run:
-    triples = schema.read(run.input.triples, trex.TRIPLES)
-    labels = schema.read(run.input.labels, trex.LABELS)
-    schema.write(facts.of_trex(triples, labels), schema.FACTS, run.output.facts, run.provenance())
-    schema.write(facts.dates(triples, labels), facts.DATES, run.output.dates, run.provenance())
+with (
+    job(snakemake) as run,
+    opened(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
+):
+    triples, labels = (engine.files([run.input[name]]) for name in ("triples", "labels"))
+    made = {
+        "facts": (facts.of_trex(triples, labels), schema.FACTS),
+        "dates": (facts.dates(triples, labels), facts.DATES),
+    }
+    for name, (rows, contract) in made.items():
+        with engine.passing():
+            engine.write(engine.keep(rows), contract, run.output[name], run.provenance())

@@ -1,16 +1,20 @@
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.benchmarks import own_words
 from kgprobe.benchmarks.label_templates import label_templates
 from kgprobe.job import job
 from kgprobe.probes.jobs.word import word
-from kgprobe.settings import Wording, typed
+from kgprobe.settings import OwnGraph, Wording, typed
 from kgprobe.sheets import read_table
 
 with job(snakemake) as run:
     shared = read_table(run.input.templates)
     more = [row for path in run.input.tables for row in read_table(path)]
-    by_label = label_templates(pl.read_parquet(run.input.properties))
+    properties = run.input.get("properties")
+    by_label = label_templates(pl.read_parquet(properties)) if properties else {}
+    if run.params.section:
+        more = own_words.of_attributes(typed(OwnGraph, run.params.section), more)
     settings = typed(Wording, run.params.settings)
     provenance = run.provenance(seed=run.params.seed)
     paths = zip(run.input.questions, run.output.prompts, run.output.wordings, strict=True)

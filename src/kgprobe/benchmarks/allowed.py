@@ -1,11 +1,12 @@
 """Which benchmarks an own graph allows, and why not the others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
 
-from kgprobe.schema import Contract
+from kgprobe.schema import Contract, read
 
 ALLOWED = Contract(
     "ALLOWED",
@@ -23,9 +24,35 @@ class Allowed:
     reason: str
 
 
+def told(results: str | Path) -> list[str]:
+    """A line on each own graph of a run's folder: what it allows, and where the reasons stand."""
+    lines = []
+    for path in sorted(Path(results).glob("sources/*/allows.parquet")):
+        rows = read(path, ALLOWED)
+        parts = [
+            f"{word} {', '.join(some['benchmark'])}"
+            for word, some in (
+                ("allows", rows.filter("built")),
+                ("not", rows.filter(~rows["built"])),
+            )
+            if some.height
+        ]
+        lines.append(f"{path.parent.name}: {'; '.join(parts)} ({path.with_suffix('.tsv')})")
+    return lines
+
+
+def text(rows: Sequence[Allowed]) -> str:
+    """The same as a tab-separated table."""
+    words = {True: "built", False: "not built"}
+    lines = [f"{row.benchmark}\t{words[row.built]}\t{row.reason}" for row in rows]
+    return "\n".join(["benchmark\tbuilt\treason", *lines, ""])
+
+
 def tried(benchmark: str, construction: Callable[[], str]) -> Allowed:
-    """What a construction tells of its size, or the ValueError that says what it lacks."""
+    """What a construction tells of its size, or the ValueError (its `reason`, if it has one) that
+    says what it lacks."""
     try:
         return Allowed(benchmark, True, construction())
     except ValueError as lacking:
-        return Allowed(benchmark, False, " ".join(str(lacking).split()))
+        reason = getattr(lacking, "reason", "") or str(lacking)
+        return Allowed(benchmark, False, "; ".join(line.strip() for line in reason.splitlines()))

@@ -1,6 +1,6 @@
 """How many rows every step of a construction kept: one builder for all papers."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,10 +47,10 @@ class Funnel:
         rows = [[row[name] for name in contract.columns] for row in self.rows]
         return pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
 
-    def told(self) -> str:
-        """The steps as lines of a message."""
+    def told(self, some: Sequence[Mapping[str, Any]] | None = None) -> str:
+        """The steps, or some of their rows, as lines of a message."""
         return "\n".join(
             "{step}: {kept:,} kept, {dropped:,} dropped".format(**row)
             + (f" ({row['reason']})" if row["reason"] else "")
-            for row in self.rows
+            for row in (self.rows if some is None else some)
         )

@@ -4,7 +4,8 @@ Tables with the columns of resources/templates: bear_relations.tsv, templates.ts
 ontology_patterns.tsv, for the relations of one graph.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -18,6 +19,8 @@ ONE_TO_ONE, SYMMETRIC = 0.95, 0.5
 #: Ways to say a sentence again without knowing what it says; BEAR asks with three.
 AGAIN = ("It is known that {}", "It is true that {}")
 TYPE, SUBCLASS = "P31", "P279"
+#: begins the note on a wording that was made of a label
+BY_LABEL = "worded by its label: "
 #: table -> its columns
 COLUMNS = {
     "relations": "relation cardinality symmetric lift note",
@@ -28,13 +31,21 @@ COLUMNS = {
 Rows = list[dict[str, str]]
 
 
+def known(section: OwnGraph) -> dict[str, list[str]]:
+    """Property of Wikidata -> the relations that say the same, of a graph whose ids are its own."""
+    if section.ids == "wikidata":
+        return {}
+    found: dict[str, list[str]] = {TYPE: [*section.roles.type], SUBCLASS: [*section.roles.subclass]}
+    for relation, name in section.known.items():
+        found.setdefault(name, []).append(relation)
+    return found
+
+
 def properties(section: OwnGraph, relations: Sequence[str]) -> dict[str, str]:
     """relation -> the property of Wikidata that says the same, where one is known."""
     if section.ids == "wikidata":
         return {relation: relation for relation in relations}
-    roles = section.roles
-    named = dict.fromkeys(roles.type, TYPE) | dict.fromkeys(roles.subclass, SUBCLASS)
-    named |= section.known
+    named = {relation: name for name, own in known(section).items() for relation in own}
     return {relation: named[relation] for relation in relations if relation in named}
 
 
@@ -86,7 +97,7 @@ def templates(
         found = given.get(name) or written.get(same.get(name, ""))
         texts = [text for _, text in found or ()][:3]
         label = labels[name] or ""
-        note = label if texts else f"worded by its label: {label}"
+        note = label if texts else f"{BY_LABEL}{label}"
         if not texts and (worded := template_of(label)):
             texts = [worded]
         if not texts:
@@ -98,6 +109,38 @@ def templates(
             for n, text in enumerate(texts)
         ]
     return made
+
+
+def of_attributes(section: OwnGraph, more: Iterable[Mapping[str, str]]) -> Rows:
+    """Of our rows for the attributes those that a graph can use: all where its ids are Wikidata's,
+    else those on two steps of a superclass, for its relations that say superclass."""
+    if section.ids == "wikidata":
+        return [dict(row) for row in more]
+    ours = [row for row in more if row["relation"] == f"{SUBCLASS}/{SUBCLASS}"]
+    return [
+        {**row, "relation": f"{name}/{name}"}
+        for name in known(section).get(SUBCLASS, ())
+        for row in ours
+    ]
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """Relations that have sentences which somebody wrote, those that have the wording of their
+    label alone, and names of relations."""
+
+    written: Collection[str]
+    by_label: Collection[str]
+    names: Mapping[str, str]
+
+
+def spoken(rows: Iterable[Mapping[str, str]], properties: pl.DataFrame) -> Spoken:
+    """The same from rows of `templates` and the table of relations (property, label)."""
+    rows = list(rows)
+    by_label = {row["relation"] for row in rows if row["note"].startswith(BY_LABEL)}
+    names = dict(properties.drop_nulls("label").select("property", "label").rows())
+    names |= {row["relation"]: row["note"] for row in rows if row["relation"] not in names}
+    return Spoken({row["relation"] for row in rows} - by_label, by_label, names)
 
 
 def patterns(rows: Sequence[Mapping[str, str]], labels: Mapping[str, str | None]) -> Rows:

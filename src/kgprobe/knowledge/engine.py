@@ -6,7 +6,7 @@ SQL. `engine_duckdb` and `engine_spark` carry them out.
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +19,9 @@ import polars as pl
 import pyarrow as pa
 from ibis.expr.types import Column, IntegerColumn, StringColumn, Table
 
+from kgprobe.contracts import Contract
 from kgprobe.sampling import hash_key, mixed
+from kgprobe.schema import write_sorted
 
 #: Within this all nine attributes of 1 M statements were built, one thread, without sensitivity.
 LEAST_MB = 100
@@ -108,6 +110,17 @@ class Engine(ABC):
         """Forgets what `keep` gave, and gives its room back."""
         self._forget(kept.op().name)
 
+    def write(
+        self,
+        kept: Table,
+        contract: Contract,
+        path: str | Path,
+        provenance: Mapping[str, object] | None = None,
+    ) -> None:
+        """`schema.write` of a kept table, so many rows at a time."""
+        parts = (under(part, contract) for part in self.parts(kept, contract.key))
+        write_sorted(parts, contract, path, provenance)
+
     def numbers(self, row: Table) -> dict[str, int]:
         """The whole numbers of a table of one row of aggregates; a sum of no row is 0."""
         found = self.frame(row).row(0, named=True)
@@ -118,6 +131,19 @@ class Engine(ABC):
         if passes and self._passing is not None:
             self._passing.append(name)
         return name
+
+
+def under(rows: pl.DataFrame, contract: Contract) -> pl.DataFrame:
+    """Rows of the engine as a file has them: the columns and types of a contract.
+
+    Numbers of 64 bits that are negative inside the engine are the same bits without a sign.
+    """
+    return rows.select(
+        pl.col(name).cast(pl.Int64).reinterpret(signed=False)
+        if dtype == pl.UInt64
+        else pl.col(name).cast(dtype)
+        for name, dtype in contract.columns.items()
+    )
 
 
 def counted(rows: Table, by: Sequence[str], **more: Any) -> Table:
@@ -153,27 +179,15 @@ _MIXED = {
 
 def keys(rows: Table, seed: int, ids: Sequence[str], label: str) -> IntegerColumn:
     """`sampling.integer_keys` of every row: 64 bits, signed, in the order of the unsigned ones."""
-    key: Any = ibis.literal(_signed(hash_key(seed, label)), "int64")
+    key: Any = ibis.literal(signed(hash_key(seed, label)), "int64")
     most = max(_MIXED)
     for some in (ids[at : at + most] for at in range(0, len(ids), most)):
         key = _MIXED[len(some)](key, *(rows[name].cast("int64") for name in some))
     return key ^ ibis.literal(SIGN, "int64")
 
 
-def _signed(key: int) -> int:
+def signed(key: int) -> int:
     return key - (1 << 64) if key >> 63 else key
-
-
-def smallest(
-    rows: Table, n: int, seed: int, ids: Sequence[str], by: Sequence[str] = (), label: str = ""
-) -> Table:
-    """`sampling.smallest` as an expression: at most `n` rows of every stratum `by`, by hash.
-
-    Ties fall to `ids`, which must be unique within a stratum.
-    """
-    names = [*by, *ids]
-    keyed = rows.mutate(_key=keys(rows, seed, names, label))
-    return first(keyed, n, ["_key", *ids], by).drop("_key")
 
 
 def first(rows: Table, n: int, order: Sequence[str | Column], by: Sequence[str] = ()) -> Table:

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import ibis
 import polars as pl
+from ibis.expr.types import IntegerColumn, StringColumn, Table
 
 from kgprobe.schema import FACTS
-from kgprobe.sources.dates import UNDATED
 from kgprobe.sources.dumps.trex import ENTITY
 
 
@@ -42,43 +43,50 @@ def fact_id(relation: str = "relation", subject: str = "subject", obj: str = "ob
 
 #: FACTS whose objects are literals: dates, with their datatype. A dump may have none.
 DATES = replace(FACTS, name="DATES", may_be_empty=True)
+_UNDATED = ibis.literal([], "array<string>")
 
 
-def dates(triples: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
-    """DATES of the literal-valued TREX_TRIPLES; the text of a date is made where it is used."""
-    named = labels.filter(pl.col("uri").str.starts_with(ENTITY + "Q")).select(
-        pl.col("uri").str.strip_prefix(ENTITY).alias("subject"), pl.col("label")
-    )
-    literal = triples.filter(pl.col("object").is_null() & pl.col("literal").is_not_null())
-    found = literal.select(
-        kg=pl.lit("wikidata"),
-        subject=pl.format("Q{}", "subject"),
-        relation=pl.format("P{}", "predicate"),
-        object=pl.concat_str("literal", pl.lit("^^"), pl.col("datatype").fill_null("")),
-        object_label=pl.lit(None, dtype=pl.String),
-    )
-    found = found.join(named, on="subject", how="left").rename({"label": "subject_label"})
-    return found.with_columns(UNDATED).select(list(FACTS.columns)).unique(list(FACTS.key))
-
-
-def of_trex(triples: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+def of_trex(triples: Table, labels: Table) -> Table:
     """FACTS of the entity-valued TREX_TRIPLES; `labels` has uri, label. Labels may stay null.
 
     T-REx dates no statement.
     """
-    named = labels.filter(pl.col("uri").str.starts_with(ENTITY + "Q")).select(
-        pl.col("uri").str.strip_prefix(ENTITY).alias("id"), "label"
+    edges = triples.filter(triples["object"].notnull())
+    named = _subjects(edges, labels).mutate(object=_id("Q", edges["object"]))
+    known = _items(labels).select(_object="id", object_label="label")
+    return named.left_join(known, [("object", "_object")]).select(list(FACTS.columns))
+
+
+def dates(triples: Table, labels: Table) -> Table:
+    """DATES of the literal-valued TREX_TRIPLES; the text of a date is made where it is used."""
+    literal = triples.filter(triples["object"].isnull() & triples["literal"].notnull())
+    value = literal["literal"] + "^^" + literal["datatype"].fill_null("")
+    named = _subjects(literal, labels).mutate(object=value, object_label=ibis.null("string"))
+    return named.select(list(DATES.columns)).distinct()
+
+
+def _subjects(triples: Table, labels: Table) -> Table:
+    """The triples with the text of subject and relation, and the label of the subject."""
+    told = triples.mutate(
+        kg=ibis.literal("wikidata"),
+        subject=_id("Q", triples["subject"]),
+        relation=_id("P", triples["predicate"]),
+        start=_UNDATED,
+        end=_UNDATED,
     )
-    edges = triples.filter(pl.col("object").is_not_null()).select(
-        kg=pl.lit("wikidata"),
-        subject=pl.format("Q{}", "subject"),
-        relation=pl.format("P{}", "predicate"),
-        object=pl.format("Q{}", "object"),
-    )
-    for side in ("subject", "object"):
-        sided = named.rename({"id": side, "label": f"{side}_label"})
-        edges = edges.join(sided, on=side, how="left", maintain_order="left")
-    return edges.with_columns(UNDATED).select(list(FACTS.columns))
+    known = _items(labels).select(_subject="id", subject_label="label")
+    return told.left_join(known, [("subject", "_subject")])
+
+
+def _items(labels: Table) -> Table:
+    """(id, label) of the items; dates have labels, too."""
+    start = f"{ENTITY}Q"
+    items = labels.filter(labels["uri"].startswith(start))
+    return items.select("label", id=items["uri"].substr(len(ENTITY)))
+
+
+def _id(letter: str, number: IntegerColumn) -> StringColumn:
+    return ibis.literal(letter) + number.cast("string")
 
 
 def by_number(relation: str) -> tuple[int, str]:

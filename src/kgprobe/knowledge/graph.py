@@ -8,7 +8,7 @@ parquet on disk, and as tables of `engine` that are joined where they lie.
 import hashlib
 import logging
 import re
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -20,12 +20,22 @@ from ibis.expr.types import BooleanValue, IntegerColumn, StringColumn, Table
 
 from kgprobe.contracts import Contract
 from kgprobe.knowledge.engine import LEAST_MB, Engine, counted, first, stripped
+from kgprobe.knowledge.ids import (
+    ENTITY,
+    IDS,
+    RELATION,
+    GraphError,
+    Ids,
+    OwnIds,
+    WikidataIds,
+    check_most,
+    numbered,
+)
 from kgprobe.schema import write as write_frame
-from kgprobe.schema import write_sorted
 
 log = logging.getLogger("kgprobe")
 
-#: A distinct edge between two entities; the numbers of Q- and P-ids.
+#: A distinct edge between two entities, by the numbers of its ids.
 EDGES = Contract(
     "EDGES", {"s": pl.UInt32, "p": pl.UInt16, "o": pl.UInt32}, ("p", "s", "o"), may_be_empty=True
 )
@@ -50,7 +60,7 @@ ENTITIES = Contract(
 COUNTS = Contract("GRAPH_COUNTS", {"count": pl.String, "n": pl.Int64}, ("count",))
 
 #: The files of a graph.
-TABLES = ("edges", "literals", "entities", "counts")
+TABLES = ("edges", "literals", "entities", "counts", "ids")
 
 #: MB of joins for each million statements that are encoded: 11 M took between 400 and 500 with one
 #: thread or two. What is built on a graph spills: 100 MB sufficed for 11 M.
@@ -66,16 +76,13 @@ MONTHS = (
 _DATE = re.compile(r"^([+-]?\d{4,})-(\d\d)-(\d\d)(T|$)")
 
 
-class GraphError(ValueError):
-    """The graph cannot be made or used as asked; the message says what would be right."""
-
-
 @dataclass(frozen=True)
 class Graph:
     """Tables of `engine`, and the counts of their making.
 
     `edges` (s, p, o); `literals` (s, p, o, value, text), of which o is below 0; `entities` (id,
-    label, degree, out).
+    label, degree, out). `ids`: what the numbers stand for. `wikidata`: FACTS whose objects are true
+    answers, too, where golds are linked to Wikidata's statements.
     """
 
     engine: Engine
@@ -83,6 +90,8 @@ class Graph:
     literals: Table
     entities: Table
     counts: Mapping[str, int] = field(default_factory=dict)
+    ids: Ids = field(default_factory=WikidataIds)
+    wikidata: Table | None = None
     _kept: dict[Hashable, Table] = field(default_factory=dict, repr=False, compare=False)
 
     def once(self, what: Hashable, rows: Table) -> Table:
@@ -110,13 +119,30 @@ class Graph:
         """Ids (column `id`) of the entities that have a label."""
         return self.entities.filter(self.entities["label"].notnull()).select("id")
 
+    def smallest(
+        self,
+        rows: Table,
+        n: int,
+        seed: int,
+        ids: Sequence[str],
+        by: Sequence[str] = (),
+        label: str = "",
+    ) -> Table:
+        """At most `n` rows of every stratum `by`, by the sampling keys of the graph's ids.
+
+        Ties fall to `ids`, which must be unique within a stratum.
+        """
+        keyed = self.ids.keyed(rows, seed, [*by, *ids], label)
+        return first(keyed, n, ["_key", *ids], by).drop("_key")
+
     def without(self, relations: Collection[int]) -> Table:
         """The edges of all other relations."""
         return self.edges.filter(~_among(self.edges["p"], relations))
 
-    def of(self, relations: Collection[int]) -> Table:
-        """The edges of some relations."""
-        return self.edges.filter(_among(self.edges["p"], relations))
+    def of(self, relations: Collection[int], edges: Table | None = None) -> Table:
+        """The edges, all or those given, of some relations."""
+        edges = self.edges if edges is None else edges
+        return edges.filter(_among(edges["p"], relations))
 
     @property
     def facing(self) -> Table:
@@ -152,56 +178,69 @@ def _among(column: IntegerColumn, numbers: Collection[int]) -> BooleanValue:
     return column.isin(sorted(numbers)) if numbers else ibis.literal(False)
 
 
-def numbers(ids: Collection[str]) -> list[int]:
-    """The numbers of ids such as P31; ValueError names those of another form."""
-    wrong = [name for name in ids if not re.fullmatch(r"[PQ]\d+", name)]
-    if wrong:
-        raise GraphError(f"not Wikidata ids: {wrong}; expected P or Q and a number")
-    return [int(name[1:]) for name in ids]
+def read(
+    engine: Engine,
+    edges: str,
+    literals: str,
+    entities: str,
+    ids: str = "",
+    known: Mapping[str, Sequence[str]] | None = None,
+) -> Graph:
+    """The graph whose tables lie in parquet files under the contracts of this module.
 
-
-def read(engine: Engine, edges: str, literals: str, entities: str) -> Graph:
-    """The graph whose tables lie in parquet files under EDGES, LITERAL_EDGES and ENTITIES."""
+    `known`: property of Wikidata -> relations of the graph that say the same, where its ids are its
+    own.
+    """
     values = engine.files([literals])
     # no engine has numbers of 64 bits without sign in common with others: by way of decimals
     code = values["o"].cast("decimal(20, 0)") - ibis.literal(str(CODES)).cast("decimal(20, 0)")
     coded = values.mutate(o=code.cast("int64"))
-    return Graph(engine, engine.files([edges]), coded, engine.files([entities]))
+    own = engine.files([ids]) if ids else None
+    named: Ids = WikidataIds()
+    if own is not None and engine.numbers(own.aggregate(n=own.count()))["n"]:
+        named = OwnIds(engine, own, known or {})
+    return Graph(engine, engine.files([edges]), coded, engine.files([entities]), ids=named)
 
 
 def write(graph: Graph, paths: Mapping[str, str], provenance: Mapping[str, object]) -> None:
-    """Writes a graph that `encode` made: `edges`, `literals`, `entities`, `counts` to `paths`."""
+    """Writes a graph that `encode` made: TABLES, to `paths`."""
     tables = (
         (graph.edges, EDGES, "edges"),
         (graph.literals, LITERAL_EDGES, "literals"),
         (graph.entities, ENTITIES, "entities"),
     )
     for rows, contract, name in tables:
-        parts = graph.engine.parts(rows, contract.key)
-        write_sorted((under(part, contract) for part in parts), contract, paths[name], provenance)
+        graph.engine.write(rows, contract, paths[name], provenance)
     counts = pl.DataFrame({"count": list(graph.counts), "n": list(graph.counts.values())})
     write_frame(counts, COUNTS, paths["counts"], provenance)
+    if isinstance(graph.ids, OwnIds):
+        graph.engine.write(graph.ids.table, IDS, paths["ids"], provenance)
+    else:
+        write_frame(pl.DataFrame(schema=dict(IDS.columns)), IDS, paths["ids"], provenance)
 
 
-def under(rows: pl.DataFrame, contract: Contract) -> pl.DataFrame:
-    """Rows of the engine as a file has them: the columns and types of a contract."""
-    codes = [pl.col("o").cast(pl.Int64).reinterpret(signed=False)] if "o" in rows.columns else []
-    return rows.with_columns(codes).select(
-        pl.col(name).cast(dtype) for name, dtype in contract.columns.items()
-    )
-
-
-def encode(engine: Engine, facts: Table, literals: bool = True) -> Graph:
+def encode(
+    engine: Engine,
+    facts: Table,
+    literals: bool = True,
+    own: bool = False,
+    known: Mapping[str, Sequence[str]] | None = None,
+) -> Graph:
     """The graph of a FACTS table; what is no Q-number in place of an object is a literal.
 
     Left out and counted: statements whose subject is no item, self-loops, duplicates, objects that
     are other kinds of entity (properties, lexemes), and labels that would break a prompt. Raises
     EngineError, before anything is read, where the engine has too little memory for so many.
+    `own`: ids are those of another graph, and every object is an entity; `known` as in `read`.
     """
     _check_one_kg(engine, facts)
     n = engine.numbers(facts.aggregate(n=facts.count()))["n"]
     engine.demand(LEAST_MB + MB_PER_MILLION * n // 1_000_000, f"a graph of {n:,} statements")
-    rows = _numbered(facts)
+    ids: Ids = WikidataIds()
+    if own:
+        ids = OwnIds(engine, engine.keep(numbered(facts), stays=True), known or {})
+        check_most(engine, ids.table)
+    rows = _by_table(facts, ids.table) if isinstance(ids, OwnIds) else _by_text(facts)
     # of the texts only those of literals: what is null takes no room
     literal = rows["o"].isnull()
     texts = {
@@ -228,7 +267,7 @@ def encode(engine: Engine, facts: Table, literals: bool = True) -> Graph:
     told = engine.numbers(
         entities.aggregate(entities=entities.count(), labelled=entities["label"].count())
     )
-    made = Graph(engine, edges, values, entities)
+    made = Graph(engine, edges, values, entities, ids=ids)
     counts["duplicates"] -= made.size
     several = engine.numbers(values.aggregate(n=values.count()))["n"]
     unusable = counts.pop("unusable_labels")
@@ -237,7 +276,20 @@ def encode(engine: Engine, facts: Table, literals: bool = True) -> Graph:
     return replace(made, counts=counts)
 
 
-def _numbered(facts: Table) -> Table:
+def _by_table(facts: Table, ids: Table) -> Table:
+    """FACTS with the numbers that its ids have in IDS as s, p, o; `other` is nowhere true."""
+    rows = facts
+    for column, short, kind in (
+        ("subject", "s", ENTITY),
+        ("relation", "p", RELATION),
+        ("object", "o", ENTITY),
+    ):
+        own = ids.filter(ids["kind"] == kind).select(**{short: "number", f"_{short}": "id"})
+        rows = rows.left_join(own, [(column, f"_{short}")])
+    return rows.select(*facts.columns, "s", "p", "o", other=ibis.literal(False))
+
+
+def _by_text(facts: Table) -> Table:
     """FACTS with the numbers of its ids as s, p, o, null where they are of another form; `other`
     marks objects that are entities, and no items."""
 

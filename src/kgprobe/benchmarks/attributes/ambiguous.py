@@ -13,20 +13,28 @@ import ibis
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, Triple, flag, pick, require
+from kgprobe.benchmarks.attributes.examples import (
+    Shape,
+    Triple,
+    flag,
+    pick,
+    require,
+    told_relations,
+)
 from kgprobe.benchmarks.attributes.frames import INSTANCE_OF
 from kgprobe.benchmarks.attributes.items import Built, built
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted, first, lowered, smallest
-from kgprobe.knowledge.graph import Graph, GraphError, numbers
+from kgprobe.knowledge.engine import counted, first, lowered
+from kgprobe.knowledge.graph import Graph
+from kgprobe.knowledge.ids import GraphError
 from kgprobe.settings import Ambiguous
 
 #: The paper's examples have no strata: 375 pairs of all relations together.
 SHAPE = Shape(
     "ambiguous",
     ("p",),
-    "P{}",
+    "{}",
     ("head", "tail"),
     (Triple("head", "head", "p", "x"), Triple("tail", "tail", "p", "y")),
 )
@@ -44,9 +52,9 @@ def build(graph: Graph, settings: Settings[Ambiguous]) -> Built:
         graph = with_classes(graph, pairs)
 
     def choose(rows: Table) -> Table:
-        names = [*SHAPE.strata, *SHAPE.ids]
-        unique = one_object(rows, settings)
-        return smallest(unique, settings.own.examples, settings.seed, names, (), SHAPE.benchmark)
+        n, names = settings.own.examples, [*SHAPE.strata, *SHAPE.ids]
+        unique = one_object(rows, graph, settings)
+        return graph.smallest(unique, n, settings.seed, names, (), SHAPE.benchmark)
 
     picked = pick(SHAPE, pairs, graph, settings, steps, choose, None)
     same = picked.chosen.filter(pl.col("x") == pl.col("y")).height
@@ -65,7 +73,8 @@ def candidates(graph: Graph, settings: Settings[Ambiguous], steps: Funnel) -> Ta
         pairs = name_pairs(graph, own.fold_case, steps)
     n = engine.numbers(pairs.aggregate(n=pairs.count()))["n"]
     require(n, SHAPE.benchmark, settings, steps)
-    relations = set(numbers(own.relations)) - set(numbers(own.exclude))
+    relations = set(told_relations(own.relations, graph, steps))
+    relations -= set(graph.ids.numbers(own.exclude))
     edges = graph.of(relations)
     heads = edges.select(head="s", p="p", x="o").inner_join(pairs, "head")
     heads = engine.keep(heads.select("head", "tail", "p", "x"))
@@ -85,10 +94,10 @@ def candidates(graph: Graph, settings: Settings[Ambiguous], steps: Funnel) -> Ta
     return both.mutate(flag=flag("same_object", both["x"] == both["y"]))
 
 
-def one_object(rows: Table, settings: Settings[Ambiguous]) -> Table:
+def one_object(rows: Table, graph: Graph, settings: Settings[Ambiguous]) -> Table:
     """One (x, y) of every pair and relation, by hash."""
     by = ["p", "head", "tail"]
-    return smallest(rows, 1, settings.seed, ["x", "y"], by, f"{SHAPE.benchmark}/object")
+    return graph.smallest(rows, 1, settings.seed, ["x", "y"], by, f"{SHAPE.benchmark}/object")
 
 
 def name_pairs(graph: Graph, fold_case: bool, steps: Funnel) -> Table:
@@ -119,13 +128,15 @@ def name_pairs(graph: Graph, fold_case: bool, steps: Funnel) -> Table:
 def amber_pairs(graph: Graph, sets: Iterable[dict[str, Any]], steps: Funnel) -> pl.DataFrame:
     """(head, tail) of AmbER sets: is_head, and the least popular of the others in the graph."""
     sets = list(sets)
-    told = {int(q[1:]) for one in sets for q in one["qids"]}
-    asked = graph.engine.table(pl.DataFrame({"id": sorted(told)}, schema={"id": pl.Int64}))
+    numbers = graph.ids.entity_numbers(q for one in sets for q in one["qids"])
+    told = sorted(numbers.values())
+    asked = graph.engine.table(pl.DataFrame({"id": told}, schema={"id": pl.Int64}))
     known = set(graph.frame(graph.entities.semi_join(asked, "id").select("id"))["id"])
     rows, total = [], 0
     for one in sets:
         total += 1
-        here = {int(q[1:]): own for q, own in one["qids"].items() if int(q[1:]) in known}
+        found = {numbers.get(q, -1): own for q, own in one["qids"].items()}
+        here = {number: own for number, own in found.items() if number in known}
         heads = sorted(q for q, own in here.items() if own["is_head"])
         tails = sorted((own["popularity"], q) for q, own in here.items() if not own["is_head"])
         if heads and tails:
@@ -156,7 +167,7 @@ def with_classes(graph: Graph, pairs: Table) -> Graph:
     An entity of several classes has the lowest by number.
     """
     ends = pairs.select(id="head").union(pairs.select(id="tail"), distinct=True)
-    own = graph.of([INSTANCE_OF]).select(id="s", kind="o").semi_join(ends, "id")
+    own = graph.of(graph.ids.numbers([INSTANCE_OF])).select(id="s", kind="o").semi_join(ends, "id")
     classes = graph.frame(own.group_by("id").aggregate(kind=own["kind"].min()))
     numbered = graph.engine.table(
         pl.concat([classes["id"], classes["kind"]]).unique().alias("id").to_frame()

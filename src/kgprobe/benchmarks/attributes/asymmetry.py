@@ -16,7 +16,7 @@ from kgprobe.settings import Asymmetry
 SHAPE = Shape(
     "asymmetry",
     ("p",),
-    "P{}",
+    "{}",
     ("s", "o"),
     (Triple("forward", "s", "p", "o"), Triple("reversed", "o", "p", "s", "reversed")),
 )
@@ -30,7 +30,7 @@ def build(graph: Graph, settings: Settings[Asymmetry]) -> Built:
     """
     steps = Funnel(SHAPE.benchmark)
     triples = candidates(graph, settings, steps)
-    choose = capped(SHAPE, settings.own.cap, settings)
+    choose = capped(SHAPE, settings.own.cap, graph, settings)
     picked = pick(SHAPE, triples, graph, settings, steps, choose, settings.shared.eval_examples)
     return built(SHAPE, picked, graph, settings, steps)
 
@@ -60,7 +60,7 @@ def candidates(graph: Graph, settings: Settings[Asymmetry], steps: Funnel) -> Ta
     why = f"asymmetric share < {settings.own.ratio}" + (" or not 1" if settings.own.strict else "")
     steps.kept("predicates: ratio", kept.height, enough.height, why)
     both_kinds = kept.filter(pl.col("ns") / pl.col("n") >= settings.own.ratio)
-    listed = ", ".join(f"P{p}" for p in both_kinds["p"])
+    listed = ", ".join(graph.ids.relation(p) for p in both_kinds["p"])
     steps.kept("of them symmetric enough, too", both_kinds.height, None, listed)
     one_way = total - int(relations["ns"].sum())
     steps.kept("reverse absent", one_way, total, "(o, r, s) is an edge")

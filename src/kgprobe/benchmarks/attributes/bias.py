@@ -6,15 +6,22 @@ import ibis
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, Triple, capped, pick, require
+from kgprobe.benchmarks.attributes.examples import (
+    Shape,
+    Triple,
+    capped,
+    pick,
+    require,
+    told_relations,
+)
 from kgprobe.benchmarks.attributes.items import Built, built
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted
-from kgprobe.knowledge.graph import Graph, numbers
+from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Bias
 
-SHAPE = Shape("bias", ("p",), "P{}", ("s", "o"), (Triple("fact", "s", "p", "o"),))
+SHAPE = Shape("bias", ("p",), "{}", ("s", "o"), (Triple("fact", "s", "p", "o"),))
 
 
 def build(graph: Graph, settings: Settings[Bias]) -> Built:
@@ -26,7 +33,7 @@ def build(graph: Graph, settings: Settings[Bias]) -> Built:
     steps = Funnel(SHAPE.benchmark)
     triples = candidates(graph, settings, steps)
     named = with_normal_labels(graph, triples, settings.bias_labels, steps)
-    choose = capped(SHAPE, None, settings)
+    choose = capped(SHAPE, None, graph, settings)
     picked = pick(SHAPE, triples, named, settings, steps, choose, None)
     return built(SHAPE, picked, named, settings, steps)
 
@@ -34,7 +41,7 @@ def build(graph: Graph, settings: Settings[Bias]) -> Built:
 def candidates(graph: Graph, settings: Settings[Bias], steps: Funnel) -> Table:
     """(p, s, o) of the sensitive relations whose subject's degree is small enough."""
     own = settings.own
-    relations = numbers(own.relations)
+    relations = told_relations(own.relations, graph, steps)
     edges = graph.of(relations)
     known = graph.entities.select(_id="id", degree="degree")
     # only of the subjects that are asked for
@@ -52,9 +59,11 @@ def candidates(graph: Graph, settings: Settings[Bias], steps: Funnel) -> Table:
     why = f"subject with more than {own.max_degree} edges"
     steps.kept("obscure subjects", obscure, total, why)
     require(obscure, SHAPE.benchmark, settings, steps)
-    for name, relation in zip(own.relations, relations, strict=True):
+    for relation in relations:
         n = found.get(relation, 0)
-        steps.kept(f"of {name}", n, n, "too few for a breakdown" if n < 10 else "")
+        steps.kept(
+            f"of {graph.ids.relation(relation)}", n, n, "too few for a breakdown" if n < 10 else ""
+        )
     return kept.select("p", "s", "o")
 
 
@@ -62,10 +71,12 @@ def with_normal_labels(
     graph: Graph, triples: Table, table: Mapping[str, Mapping[str, str]], steps: Funnel
 ) -> Graph:
     """The graph in which every object of the triples has its normal label."""
-    known = {int(o[1:]): label for objects in table.values() for o, label in objects.items()}
+    normal = {o: label for objects in table.values() for o, label in objects.items()}
+    known = {n: normal[o] for o, n in graph.ids.entity_numbers(normal).items()}
     objects = graph.frame(triples.select("o").distinct())["o"].sort()
     unknown = objects.filter(~objects.is_in(list(known)))
-    listed = ", ".join(f"Q{o}" for o in unknown.head(20)) + (" ..." if len(unknown) > 20 else "")
+    shown = graph.ids.entities(unknown.head(20).to_list())
+    listed = ", ".join(shown[o] for o in unknown.head(20)) + (" ..." if len(unknown) > 20 else "")
     why = f"objects not in the table keep their labels: {listed}" if len(unknown) else ""
     steps.kept("objects with a normal label", len(objects) - len(unknown), None, why)
     here = set(objects)

@@ -14,7 +14,7 @@ from kgprobe.settings import Bidirectional
 SHAPE = Shape(
     "bidirectional",
     ("p1", "p2"),
-    "P{}~P{}",
+    "{}~{}",
     ("s", "o"),
     (Triple("first", "s", "p1", "o"), Triple("inverse", "o", "p2", "s")),
 )
@@ -34,7 +34,7 @@ def build(graph: Graph, settings: Settings[Bidirectional]) -> Built:
     """
     steps = Funnel(SHAPE.benchmark)
     pairs = candidates(graph, settings, steps)
-    choose = capped(SHAPE, settings.own.cap, settings)
+    choose = capped(SHAPE, settings.own.cap, graph, settings)
     picked = pick(SHAPE, pairs, graph, settings, steps, choose, settings.shared.eval_examples)
     return built(SHAPE, picked, graph, settings, steps)
 

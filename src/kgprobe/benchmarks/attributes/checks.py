@@ -6,11 +6,11 @@ from types import ModuleType
 import polars as pl
 
 from kgprobe.benchmarks.attributes.examples import MissingTemplatesError
-from kgprobe.benchmarks.attributes.frames import SUBCLASS_OF
 from kgprobe.benchmarks.attributes.items import Built
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.knowledge.engine import counted
-from kgprobe.knowledge.graph import Graph, GraphError
+from kgprobe.knowledge.graph import Graph
+from kgprobe.knowledge.ids import GraphError, told
 from kgprobe.settings import Ambiguous, Bias
 
 #: roles of a complete example, in order; entity_centric has facts only
@@ -51,7 +51,8 @@ def without_template(graph: Graph, known: Collection[str]) -> list[tuple[str, in
     edges = graph.edges.semi_join(ids, [("s", "id")]).semi_join(ids, [("o", "id")])
     dated = graph.literals.semi_join(ids, [("s", "id")])
     counts = graph.frame(counted(edges.select("p").union(dated.select("p")), ["p"])).rows()
-    lacking = [(f"P{p}", n) for p, n in counts if f"P{p}" not in known]
+    named = ((graph.ids.relation(p), n) for p, n in counts)
+    lacking = [(name, n) for name, n in named if name not in known]
     return sorted(lacking, key=lambda pair: (-pair[1], pair[0]))
 
 
@@ -63,7 +64,7 @@ def check_examples(examples: pl.DataFrame, graph: Graph, settings: Settings[obje
     pairs share name and relation and their head is the better known.
     """
     name, own = examples["benchmark"][0], settings.own
-    numbered = _numbered(examples)
+    numbered = _numbered(examples, graph)
     _refuse(numbered.filter(pl.col("subject") == pl.col("object")), "a triple is a loop")
     _refuse(
         numbered.filter(~pl.col("golds").list.contains(pl.col("object"))), "golds lack the object"
@@ -71,13 +72,14 @@ def check_examples(examples: pl.DataFrame, graph: Graph, settings: Settings[obje
     asked = graph.engine.table(numbered.select("s", "p").drop_nulls().unique())
     some = (part.semi_join(asked, ["s", "p"]) for part in (graph.edges, graph.literals))
     stored_edges, values = (graph.frame(part) for part in some)
+    named = told("o", graph.ids.entities(stored_edges["o"].unique().to_list()))
     edges = pl.concat(
         [
-            stored_edges.select("s", "p", object=_text("o")),
+            stored_edges.select("s", "p", object=named),
             values.select("s", "p", object="value"),
         ]
     )
-    known = numbered.filter(pl.col("predicate") != f"P{SUBCLASS_OF}/P{SUBCLASS_OF}")
+    known = numbered.filter(pl.col("predicate") != graph.ids.two_up)
     key = ["s", "p", "object"]
     stored = known.filter(pl.col("origin") == "stored")
     _refuse(stored.join(edges, on=key, how="anti"), "a stored triple is not in the graph")
@@ -93,14 +95,15 @@ def check_examples(examples: pl.DataFrame, graph: Graph, settings: Settings[obje
         _check_names(numbered, own)
 
 
-def _numbered(examples: pl.DataFrame) -> pl.DataFrame:
-    first = pl.col("predicate").str.split("/").list.first().str.slice(1)
-    subject = pl.col("subject").str.strip_prefix("Q").cast(pl.Int64, strict=False)
-    return examples.with_columns(s=subject, p=first.cast(pl.Int64))
+_NUMBERS = {"subject": pl.String, "s": pl.Int64}
 
 
-def _text(column: str) -> pl.Expr:
-    return pl.format("Q{}", column)
+def _numbered(examples: pl.DataFrame, graph: Graph) -> pl.DataFrame:
+    known = graph.ids.entity_numbers(examples["subject"].unique().to_list())
+    # a literal that is asked about the other way round has no number
+    numbers = pl.DataFrame({"subject": known.keys(), "s": known.values()}, schema=_NUMBERS)
+    numbered = examples.join(numbers, on="subject", how="left", maintain_order="left")
+    return numbered.with_columns(p=graph.ids.predicates("predicate"))
 
 
 def _check_roles(examples: pl.DataFrame, name: str) -> None:

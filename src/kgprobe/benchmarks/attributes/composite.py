@@ -12,13 +12,13 @@ from kgprobe.benchmarks.attributes.patterns import (
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted
-from kgprobe.knowledge.graph import Graph, members, numbers
+from kgprobe.knowledge.graph import Graph, members
 from kgprobe.settings import Composite
 
 SHAPE = Shape(
     "composite",
     ("r1", "r2", "r3"),
-    "P{}>P{}=P{}",
+    "{}>{}={}",
     ("a", "b", "c"),
     (
         Triple("first", "a", "r1", "b"),
@@ -75,7 +75,7 @@ def candidates(graph: Graph, settings: Settings[Composite], steps: Funnel) -> Ta
 def category_members(graph: Graph, settings: Settings[Composite], steps: Funnel) -> Table:
     """(member) of the top categories, each once."""
     chosen = top_categories(graph, settings, steps)
-    relations = numbers(settings.own.category_relations)
+    relations = graph.ids.numbers(settings.own.category_relations)
     found = members(graph, chosen, relations).select("member").distinct()
     what = ("members", settings.own.categories, settings.own.category_relations)
     found = graph.once(what, found)

@@ -10,8 +10,7 @@ from kgprobe.benchmarks.attributes.items import Built
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge import engine
-from kgprobe.knowledge.graph import Graph, numbers
-from kgprobe.sampling import smallest
+from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import EntityCentric
 
 BENCHMARK = "entity_centric"
@@ -28,14 +27,14 @@ def build(graph: Graph, settings: Settings[EntityCentric]) -> Built:
     chosen = candidates(graph, edges, settings, steps)
     # facts of the few entities on top, each with whether both sides have a label
     own = own_edges(graph, edges, chosen)
-    drawn = entities(chosen, settings.own.entities, settings)
+    drawn = entities(graph, chosen, settings.own.entities, settings)
     structural = facts(graph, own, drawn, settings)
     steps.kept("structural build: facts", structural.height)
     usable, named = own, chosen
     if settings.shared.require_labels:
         usable, named = usable_edges(graph, own, chosen, settings, steps)
-    taken = entities(named, settings.own.entities, settings)
-    probed = entities(taken, settings.own.eval_entities, settings)
+    taken = entities(graph, named, settings.own.entities, settings)
+    probed = entities(graph, taken, settings.own.eval_entities, settings)
     rows = facts(graph, usable, taken, settings)
     steps.kept("entities", taken.height, named.height, "beyond the sample")
     steps.kept("facts", rows.height)
@@ -44,18 +43,19 @@ def build(graph: Graph, settings: Settings[EntityCentric]) -> Built:
     rows = rows.join(
         probed.select("e", sampled=pl.lit(True)), on="e", how="left"
     ).with_columns(pl.col("sampled").fill_null(False))  # fmt: skip
-    demand(rows, settings)
+    demand(rows, graph, settings)
     structural = structural.with_columns(sampled=pl.lit(False))
-    patterns = _patterns(graph.frame(engine.counted(own, ["p"])), structural, rows)
+    patterns = _patterns(graph, graph.frame(engine.counted(own, ["p"])), structural, rows)
     graph.engine.drop(own)
-    return Built(BENCHMARK, _long(rows), _long(structural), patterns, graph, settings, steps)
+    long, bare = (_long(graph, frame) for frame in (rows, structural))
+    return Built(BENCHMARK, long, bare, patterns, graph, settings, steps)
 
 
 def entity_edges(graph: Graph, settings: Settings[EntityCentric]) -> Table:
     """(e, s, p, o): the edges that are facts of entity e, as subject, or as object, too."""
-    edges = graph.without(numbers(settings.own.exclude))
+    edges = graph.without(graph.ids.numbers(settings.own.exclude))
     if settings.own.relations == "lama":
-        edges = edges.filter(edges["p"].isin(LAMA))
+        edges = graph.of(graph.ids.numbers([f"P{n}" for n in LAMA]), edges)
     out = edges.select("s", "p", "o", e="s")
     if settings.own.directions == "out":
         return out
@@ -94,9 +94,11 @@ def own_edges(graph: Graph, edges: Table, chosen: pl.DataFrame) -> Table:
     return graph.engine.keep(own.select("e", "s", "p", "o", labelled=labelled))
 
 
-def entities(frame: pl.DataFrame, n: int, settings: Settings[EntityCentric]) -> pl.DataFrame:
+def entities(
+    graph: Graph, frame: pl.DataFrame, n: int, settings: Settings[EntityCentric]
+) -> pl.DataFrame:
     """`n` entities by hash; a smaller sample is a part of a larger one."""
-    return smallest(frame, n, settings.seed, ["e"], (), f"{BENCHMARK}/entities")
+    return graph.ids.sample(frame, n, settings.seed, ["e"], f"{BENCHMARK}/entities")
 
 
 def facts(
@@ -105,7 +107,7 @@ def facts(
     """(e, s, p, o) of `facts` edges of every chosen entity, by hash."""
     some = own.semi_join(graph.engine.table(chosen.select("e")), "e").drop("labelled")
     n, ids = settings.own.facts, ["s", "p", "o"]
-    return graph.frame(engine.smallest(some, n, settings.seed, ids, ["e"], BENCHMARK))
+    return graph.frame(graph.smallest(some, n, settings.seed, ids, ["e"], BENCHMARK))
 
 
 def usable_edges(
@@ -123,11 +125,11 @@ def usable_edges(
     steps.kept("facts with labels", total, int(counts["n"].sum()), NO_LABEL)
     known = settings.templates
     if known is not None and settings.shared.missing_template == "drop":
-        legal = [int(name[1:]) for name in known if "/" not in name]
+        legal = graph.ids.templated(known)
         lost = counts.filter(~pl.col("p").is_in(legal) & (pl.col("labelled") > 0)).sort(
             "labelled", "p", descending=[True, False]
         )  # fmt: skip
-        told = (f"P{p} ({n})" for p, n in lost.select("p", "labelled").rows())
+        told = (f"{graph.ids.relation(p)} ({n})" for p, n in lost.select("p", "labelled").rows())
         why = "no template: " + ", ".join(told)
         steps.kept("facts with a template", total - int(lost["labelled"].sum()), total, why)
         named = named.filter(named["p"].isin(legal))
@@ -139,18 +141,20 @@ def usable_edges(
     return named, each
 
 
-def demand(rows: pl.DataFrame, settings: Settings[EntityCentric]) -> None:
+def demand(rows: pl.DataFrame, graph: Graph, settings: Settings[EntityCentric]) -> None:
     """Raise MissingTemplatesError for sampled predicates without a template."""
     if settings.templates is None or not settings.shared.require_labels:
         return
     counts = dict(rows.filter("sampled")["p"].value_counts().rows())
-    refuse_missing(BENCHMARK, {f"P{p}": n for p, n in counts.items()}, settings.templates)
+    refuse_missing(
+        BENCHMARK, {graph.ids.relation(p): n for p, n in counts.items()}, settings.templates
+    )
 
 
-def _long(rows: pl.DataFrame) -> pl.DataFrame:
+def _long(graph: Graph, rows: pl.DataFrame) -> pl.DataFrame:
     """Long rows of numbers, as `lengthen` gives them."""
     order = rows.sort("e", "p", "s", "o")
-    predicate = pl.format("P{}", "p")
+    predicate = graph.ids.relations("p")
     return order.select(
         pl.lit(BENCHMARK).alias("benchmark"),
         pl.concat_list(pl.col("e").cast(pl.UInt64)).alias("ids"),
@@ -167,7 +171,7 @@ def _long(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _patterns(
-    candidates: pl.DataFrame, structural: pl.DataFrame, rows: pl.DataFrame
+    graph: Graph, candidates: pl.DataFrame, structural: pl.DataFrame, rows: pl.DataFrame
 ) -> pl.DataFrame:
     """PATTERNS; counts are facts, since an example has several relations."""
     frame = candidates.select("p", pl.col("n").alias("candidates"))
@@ -176,5 +180,5 @@ def _patterns(
         frame = frame.join(part.group_by("p").agg(pl.len().alias(name)), on="p", how="left")
     numbers = [pl.col(c).fill_null(0).cast(pl.Int64) for c in ("candidates", *parts)]
     return frame.with_columns(
-        numbers, pattern=pl.format("P{}", "p"), benchmark=pl.lit(BENCHMARK)
+        numbers, pattern=graph.ids.relations("p"), benchmark=pl.lit(BENCHMARK)
     ).select(list(PATTERNS.columns))

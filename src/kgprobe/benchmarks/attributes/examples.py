@@ -6,7 +6,7 @@ ones leave the engine. Both builds come from the same candidates: the structural
 graph holds, the labelled one is probed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import ibis
@@ -17,21 +17,30 @@ from kgprobe.benchmarks.attributes.frames import PATTERNS, SIZES
 from kgprobe.benchmarks.attributes.settings import Settings, told
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge import engine
-from kgprobe.knowledge.graph import Graph, GraphError
-from kgprobe.sampling import smallest
+from kgprobe.knowledge.graph import Graph
+from kgprobe.knowledge.ids import GraphError
 
 #: codes of literals begin here; every entity is below
 LITERAL = 1 << 63
 #: relations that LAMA asks for with one and the same text
 SAME_TEXT = ("P17", "P30", "P131", "P276")
 
+#: the step that names relations of the settings which the graph lacks
+SETTLED = "relations of the settings"
 NO_LABEL = "no_label: an entity has none"
 
 Chooser = Callable[[Table], Table]
 
 
 class EmptyBenchmarkError(GraphError):
-    """A benchmark without examples; the message has its thresholds and the counts before each."""
+    """A benchmark without examples; the message has its thresholds and the counts before each.
+
+    `reason`: the first step that left nothing, and the relations that the graph lacks.
+    """
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class MissingTemplatesError(GraphError):
@@ -65,18 +74,15 @@ class Shape:
     #: whether its relations follow each other, each as important as the first
     chain: bool = False
 
-    def place(self, relation: str) -> tuple[int, str]:
-        """By what relations with as many candidates are told in order: chains by number."""
-        return (int(relation[1:]), "") if self.chain else (0, relation)
-
     @property
     def entities(self) -> list[str]:
         """All entity columns."""
         return list(dict.fromkeys(c for t in self.triples for c in (t.s, t.o)))
 
-    def patterned(self, frame: pl.DataFrame) -> pl.DataFrame:
+    def patterned(self, frame: pl.DataFrame, graph: Graph) -> pl.DataFrame:
         """Adds `pattern` as text."""
-        return frame.with_columns(pattern=pl.format(self.pattern, *self.strata))
+        told = (graph.ids.relations(name) for name in self.strata)
+        return frame.with_columns(pattern=pl.format(self.pattern, *told))
 
 
 @dataclass(frozen=True)
@@ -92,15 +98,24 @@ class Picked:
     sampled: pl.DataFrame
 
 
-def capped(shape: Shape, n: int | None, settings: Settings[object]) -> Chooser:
+def capped(shape: Shape, n: int | None, graph: Graph, settings: Settings[object]) -> Chooser:
     """Takes at most `n` candidates of every pattern by hash; None takes all."""
 
     def choose(rows: Table) -> Table:
         if n is None:
             return rows
-        return engine.smallest(rows, n, settings.seed, shape.ids, shape.strata, shape.benchmark)
+        return graph.smallest(rows, n, settings.seed, shape.ids, shape.strata, shape.benchmark)
 
     return choose
+
+
+def told_relations(names: Collection[str], graph: Graph, steps: Funnel) -> list[int]:
+    """The numbers of relations that settings name; the funnel tells those that the graph lacks."""
+    found = graph.ids.numbers(names)
+    if lacking := graph.ids.lacking(names):
+        why = f"roles and known of sources.graphs name none for {', '.join(lacking)}"
+        steps.kept(SETTLED, len(names) - len(lacking), len(names), why)
+    return found
 
 
 def flag(word: str, where: BooleanValue) -> StringValue:
@@ -132,7 +147,7 @@ def pick(
     if settings.shared.require_labels:
         usable = int(counts["labelled"].sum())
         steps.kept("labels", usable, total, NO_LABEL)
-        legal, usable = templated(shape, counts, settings, steps)
+        legal, usable = templated(shape, counts, graph, settings, steps)
         if legal is not None:
             worded = worded.semi_join(graph.engine.table(legal), strata)
     structural = _collected(graph, choose(kept), shape)
@@ -148,9 +163,11 @@ def pick(
     graph.engine.drop(kept)
     seed, label = settings.seed, f"{shape.benchmark}/evaluation"
     names = [*strata, *ids]
-    sampled = chosen if evaluate is None else smallest(chosen, evaluate, seed, names, (), label)
+    sampled = chosen
+    if evaluate is not None:
+        sampled = graph.ids.sample(chosen, evaluate, seed, names, label)
     steps.kept("evaluation sample", sampled.height, chosen.height, "beyond the evaluation sample")
-    demand_templates(shape, sampled, settings)
+    demand_templates(shape, sampled, graph, settings)
     return Picked(counts, structural, chosen, sampled)
 
 
@@ -191,12 +208,13 @@ def require(n: int, benchmark: str, settings: Settings[object], steps: Funnel) -
     raise EmptyBenchmarkError(
         f"{benchmark}: no example is left. Settings: {own}\n{steps.told()}\n"
         "lower a threshold (attributes.thresholds: small is meant for small graphs) or give a "
-        "larger graph"
+        "larger graph",
+        steps.told([row for row in steps.rows if row["step"] == SETTLED or not row["kept"]][:2]),
     )
 
 
 def templated(
-    shape: Shape, counts: pl.DataFrame, settings: Settings[object], steps: Funnel
+    shape: Shape, counts: pl.DataFrame, graph: Graph, settings: Settings[object], steps: Funnel
 ) -> tuple[pl.DataFrame | None, int]:
     """(strata, candidates) with a template for all predicates, where `missing_template` is `drop`.
 
@@ -209,14 +227,18 @@ def templated(
     fixed = [t.p for t in shape.triples if t.p not in counts.columns and t.p not in known]
     rest = counts.clear() if fixed else counts
     lost: dict[str, int] = dict.fromkeys(fixed, total)
-    legal = [int(name[1:]) for name in known if "/" not in name]
+    legal = graph.ids.templated(known)
+    places: dict[str, int] = {}
     for column in shape.strata:
         wrong = (counts if shape.chain else rest).filter(~pl.col(column).is_in(legal))
         rest = rest.filter(pl.col(column).is_in(legal))
         for p, n in wrong.group_by(column).agg(pl.col("labelled").sum()).rows():
             if n:
-                lost[f"P{p}"] = lost.get(f"P{p}", 0) + n
-    order = sorted(lost.items(), key=lambda item: (-item[1], shape.place(item[0])))
+                name = graph.ids.relation(p)
+                lost[name] = lost.get(name, 0) + n
+                places[name] = p if shape.chain else 0
+    # relations with as many candidates: those of chains by number, others by text
+    order = sorted(lost.items(), key=lambda item: (-item[1], places.get(item[0], 0), item[0]))
     shown = [f"{name} ({n:,})" if shape.chain else f"{name} ({n})" for name, n in order]
     worded = int(rest["labelled"].sum())
     reason = "no template" + (": " if shown else "") + ", ".join(shown)
@@ -224,7 +246,9 @@ def templated(
     return rest.select(shape.strata), worded
 
 
-def demand_templates(shape: Shape, sampled: pl.DataFrame, settings: Settings[object]) -> None:
+def demand_templates(
+    shape: Shape, sampled: pl.DataFrame, graph: Graph, settings: Settings[object]
+) -> None:
     """Raise MissingTemplatesError for sampled predicates without one, most frequent first."""
     known = settings.templates
     if known is None or not settings.shared.require_labels:
@@ -235,7 +259,8 @@ def demand_templates(shape: Shape, sampled: pl.DataFrame, settings: Settings[obj
             counts[triple.p] = counts.get(triple.p, 0) + sampled.height
             continue
         for p, n in sampled[triple.p].value_counts().rows():
-            counts[f"P{p}"] = counts.get(f"P{p}", 0) + n
+            name = graph.ids.relation(p)
+            counts[name] = counts.get(name, 0) + n
     refuse_missing(shape.benchmark, counts, known)
 
 
@@ -251,13 +276,13 @@ def refuse_missing(benchmark: str, counts: Mapping[str, int], known: Sequence[st
         )
 
 
-def lengthen(shape: Shape, wide: pl.DataFrame, sampled: pl.DataFrame) -> pl.DataFrame:
+def lengthen(shape: Shape, wide: pl.DataFrame, sampled: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     """One row per triple: s and o as numbers, the predicate as text, flags, sampled."""
     names = [*shape.strata, *shape.ids]
     marked = wide.join(
         sampled.select(names).with_columns(sampled=pl.lit(True)), on=names, how="left"
     ).with_columns(pl.col("sampled").fill_null(False))
-    marked = shape.patterned(marked)
+    marked = shape.patterned(marked, graph)
     none = pl.lit([], dtype=pl.List(pl.String))
     if "flag" in marked.columns:
         none = pl.when(pl.col("flag").is_null()).then(none).otherwise(pl.concat_list("flag"))
@@ -265,7 +290,7 @@ def lengthen(shape: Shape, wide: pl.DataFrame, sampled: pl.DataFrame) -> pl.Data
     parts = []
     for position, triple in enumerate(shape.triples):
         fixed = triple.p not in wide.columns
-        predicate = pl.lit(triple.p) if fixed else pl.format("P{}", triple.p)
+        predicate = pl.lit(triple.p) if fixed else graph.ids.relations(triple.p)
         parts.append(
             marked.select(
                 pl.lit(shape.benchmark).alias("benchmark"),
@@ -324,7 +349,9 @@ def count_label_worded(sampled: pl.DataFrame, settings: Settings[object], steps:
     steps.kept("of their triples, worded by the relation's label", found.height, reason=listed)
 
 
-def count_patterns(shape: Shape, picked: Picked, candidates: pl.DataFrame | None) -> pl.DataFrame:
+def count_patterns(
+    shape: Shape, picked: Picked, graph: Graph, candidates: pl.DataFrame | None
+) -> pl.DataFrame:
     """PATTERNS; `candidates` (strata, n) where they are counted otherwise."""
     counts = picked.counts if candidates is None else candidates
     frame = counts.select(*shape.strata, pl.col("n").alias("candidates"))
@@ -336,6 +363,6 @@ def count_patterns(shape: Shape, picked: Picked, candidates: pl.DataFrame | None
     for name, part in parts.items():
         found = part.group_by(shape.strata).agg(pl.len().alias(name))
         frame = frame.join(found, on=list(shape.strata), how="left")
-    frame = shape.patterned(frame).with_columns(benchmark=pl.lit(shape.benchmark))
+    frame = shape.patterned(frame, graph).with_columns(benchmark=pl.lit(shape.benchmark))
     numbers = [pl.col(c).fill_null(0).cast(pl.Int64) for c in ("candidates", *parts)]
     return frame.with_columns(numbers).select(list(PATTERNS.columns))

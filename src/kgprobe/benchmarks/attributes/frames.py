@@ -13,7 +13,7 @@ LAMA = tuple(
     ).split()
 )
 
-INSTANCE_OF, SUBCLASS_OF = 31, 279
+INSTANCE_OF = "P31"
 
 #: One triple of one example.
 EXAMPLES = Contract(

@@ -3,22 +3,29 @@
 import ibis
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.examples import Shape, Triple, capped, flag, pick, require
-from kgprobe.benchmarks.attributes.frames import SUBCLASS_OF
-from kgprobe.benchmarks.attributes.items import TWO_UP, Built, built
+from kgprobe.benchmarks.attributes.examples import (
+    Shape,
+    Triple,
+    capped,
+    flag,
+    pick,
+    require,
+    told_relations,
+)
+from kgprobe.benchmarks.attributes.items import Built, built
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Hierarchy
 
 
-def shape(two_up: str) -> Shape:
-    """The triples of an example; the third is inferred, with its own template or P279's."""
-    third = TWO_UP if two_up == "own" else f"P{SUBCLASS_OF}"
+def shape(two_up: str, graph: Graph) -> Shape:
+    """The triples of an example; the third is inferred, with its own template or that of a step."""
+    third = graph.ids.two_up if two_up == "own" else graph.ids.subclass_of
     return Shape(
         "hierarchy",
         ("p",),
-        "P{}",
+        "{}",
         ("x", "y", "z"),
         (
             Triple("hop1", "x", "p", "y"),
@@ -30,10 +37,10 @@ def shape(two_up: str) -> Shape:
 
 def build(graph: Graph, settings: Settings[Hierarchy]) -> Built:
     """`n` chains of two steps of subclass of, of one stratum (the paper's 1000)."""
-    own = shape(settings.own.two_up)
+    own = shape(settings.own.two_up, graph)
     steps = Funnel(own.benchmark)
     chains = candidates(graph, settings, steps)
-    choose = capped(own, settings.own.n, settings)
+    choose = capped(own, settings.own.n, graph, settings)
     picked = pick(own, chains, graph, settings, steps, choose, settings.shared.eval_examples)
     return built(own, picked, graph, settings, steps)
 
@@ -44,7 +51,9 @@ def candidates(graph: Graph, settings: Settings[Hierarchy], steps: Funnel) -> Ta
     A chain whose ends are linked directly, too, is flagged `direct_edge`, or dropped where
     `direct` is `drop`.
     """
-    edges = graph.once(SUBCLASS_OF, graph.of([SUBCLASS_OF]).select("s", "o"))
+    name = graph.ids.subclass_of
+    relations = told_relations([name], graph, steps)
+    edges = graph.once(name, graph.of(relations).select("s", "o"))
     chains = edges.select(x="s", y="o").inner_join(edges.select(y="s", z="o"), "y")
     direct = edges.select(_x="s", _z="o")
     marked = chains.left_join(direct, [("x", "_x"), ("z", "_z")])
@@ -56,11 +65,11 @@ def candidates(graph: Graph, settings: Settings[Hierarchy], steps: Funnel) -> Ta
         graph.engine.numbers(rows.aggregate(n=rows.count()))["n"]
         for rows in (edges, marked, apart, free)
     )
-    steps.kept("edges of P279", up, graph.size, "another relation")
+    steps.kept(f"edges of {name}", up, graph.size, "another relation")
     steps.kept("chains of two", ends, every, "cycle of two")
     require(ends, "hierarchy", settings, steps)
     if settings.own.direct == "drop":
-        steps.kept("no direct edge", open_ends, ends, "(x, P279, z) is stored")
+        steps.kept("no direct edge", open_ends, ends, f"(x, {name}, z) is stored")
         apart = free
-    relation = ibis.literal(SUBCLASS_OF, "int32")
+    relation = ibis.literal(relations[0], "int32")
     return apart.select("x", "y", "z", p=relation, flag=flag("direct_edge", apart["direct"]))

@@ -18,16 +18,18 @@ from kgprobe.benchmarks.attributes.examples import (
     count_sizes,
     lengthen,
 )
-from kgprobe.benchmarks.attributes.frames import EXAMPLES, STEPS, SUBCLASS_OF
+from kgprobe.benchmarks.attributes.frames import EXAMPLES, STEPS
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted, first
-from kgprobe.knowledge.graph import Graph
+from kgprobe.knowledge.graph import UNUSABLE, Graph
+from kgprobe.knowledge.ids import told
 from kgprobe.schema import CANDIDATES, ITEMS
 
+#: what `meta` of ITEMS tells of an example's row
+META = ("object", "object_label", "origin", "pattern", "position", "object_kind", "flags")
 #: an entity may have a million objects in one relation; no more golds than these are listed
 MAX_GOLDS = 1000
-TWO_UP = f"P{SUBCLASS_OF}/P{SUBCLASS_OF}"
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,11 @@ class Built:
         """CANDIDATES and `added` of what is probed."""
         return candidate_sets(self._asked, self.graph, self.settings.shared.candidates)
 
-    @property
+    @cached_property
     def _asked(self) -> pl.DataFrame:
+        """EXAMPLES of what is probed, with `linked` golds where the graph has linked ones."""
         named = pl.col("object_label").is_not_null() & pl.col("subject_label").is_not_null()
-        return self.examples.filter(pl.col("sampled") & named)
+        return with_linked(self.examples.filter(pl.col("sampled") & named), self.graph)
 
     @property
     def candidates(self) -> pl.DataFrame:
@@ -92,6 +95,10 @@ class Built:
         added = int(self._options["added"].sum())
         why = f"{added} are golds that the lists lacked"
         self.funnel.kept("candidates", self._options.height, reason=why)
+        if "linked" in self._asked.columns:
+            n, rows = self._asked.select(pl.col("linked").sum(), pl.len()).row(0)
+            why = "answers of the triples that Wikidata states and the graph lacks"
+            self.funnel.kept("golds of Wikidata alone", n, reason=f"{why}; {rows} triples")
         return self.funnel.frame(STEPS)
 
 
@@ -104,15 +111,15 @@ def built(
     candidates: pl.DataFrame | None = None,
 ) -> Built:
     """The benchmark whose examples all have the triples of `shape`."""
-    rows = lengthen(shape, picked.chosen, picked.sampled)
-    structural = lengthen(shape, picked.structural, picked.structural.clear())
-    patterns = count_patterns(shape, picked, candidates)
+    rows = lengthen(shape, picked.chosen, picked.sampled, graph)
+    structural = lengthen(shape, picked.structural, picked.structural.clear(), graph)
+    patterns = count_patterns(shape, picked, graph, candidates)
     return Built(shape.benchmark, rows, structural, patterns, graph, settings, steps)
 
 
 def spoken(rows: pl.DataFrame, graph: Graph, settings: Settings[object]) -> pl.DataFrame:
     """EXAMPLES of long rows of numbers."""
-    rows = _same_text(rows)
+    rows = _same_text(rows, graph)
     names = _texts(graph, rows)
     golds = _golds(rows, graph, names)
     rows = rows.join(golds, on=["s", "predicate", "o", "origin"], how="left")
@@ -151,9 +158,10 @@ def _texts(graph: Graph, rows: pl.DataFrame) -> pl.DataFrame:
     used = pl.concat([rows["s"], rows["o"], rows["ids"].explode()]).unique().alias("n").to_frame()
     known = graph.frame(
         graph.entities.semi_join(_numbers(graph, used.filter(pl.col("n") < LITERAL)), [("id", "n")])
-    ).select(
+    )
+    known = known.select(
         pl.col("id").cast(pl.UInt64).alias("n"),
-        pl.format("Q{}", "id").alias("id"),
+        told("id", graph.ids.entities(known["id"].to_list())).alias("id"),
         pl.col("label").alias("text"),
         "degree",
     )
@@ -174,11 +182,12 @@ def _numbers(graph: Graph, frame: pl.DataFrame) -> Table:
     return graph.engine.table(frame.select(pl.all().cast(pl.UInt64).reinterpret(signed=True)))
 
 
-def _same_text(rows: pl.DataFrame) -> pl.DataFrame:
+def _same_text(rows: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     """Adds the flag same_text to examples that hold two relations which LAMA words alike."""
-    if not rows["predicate"].is_in(SAME_TEXT).any():
+    alike = [graph.ids.relation(p) for p in graph.ids.numbers(SAME_TEXT)]
+    if not rows["predicate"].is_in(alike).any():
         return rows
-    relation = pl.when(pl.col("predicate").is_in(SAME_TEXT)).then("predicate")
+    relation = pl.when(pl.col("predicate").is_in(alike)).then("predicate")
     several = relation.n_unique().over("benchmark", "pattern", "ids") - (
         relation.null_count().over("benchmark", "pattern", "ids") > 0
     )
@@ -196,7 +205,7 @@ def _golds(rows: pl.DataFrame, graph: Graph, names: pl.DataFrame) -> pl.DataFram
     own = asked.with_columns(gold=pl.col("o"), first=pl.lit(0))
     # an inferred row may be worded as P279, too: its golds are two steps up all the same
     single = asked.filter(pl.col("origin") == "stored")
-    keyed = single.with_columns(p=pl.col("predicate").str.slice(1).cast(pl.Int64))
+    keyed = single.with_columns(p=graph.ids.predicates("predicate"))
     pairs = keyed.select("s", "p").unique()
     asked_of = _numbers(graph, pairs)
     objects = pl.concat(
@@ -222,6 +231,47 @@ def _golds(rows: pl.DataFrame, graph: Graph, names: pl.DataFrame) -> pl.DataFram
     )
 
 
+def with_linked(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
+    """Rows of EXAMPLES whose golds end in those that Wikidata alone states, `linked` of them.
+
+    A gold has a label that no other gold of its row has. Reversed and inferred rows state nothing
+    that could be looked up. Without `graph.wikidata` the rows are as they were.
+    """
+    if graph.wikidata is None:
+        return asked
+    pairs = asked.filter(origin="stored").select("subject", relation="predicate").unique()
+    stated = graph.wikidata.semi_join(graph.engine.table(pairs), ["subject", "relation"])
+    found = graph.frame(stated.select("subject", "relation", "object", "object_label"))
+    label = pl.col("object_label").str.strip_chars()
+    found = found.with_columns(label).drop_nulls().filter(
+        label.str.len_chars() > 0, ~label.str.contains(UNUSABLE)
+    )  # fmt: skip
+    known = asked.filter(origin="stored").select(
+        "subject", pl.col("predicate").alias("relation"), "golds", "gold_labels"
+    )
+    known = known.explode("golds", "gold_labels")
+    for ours, theirs in (("golds", "object"), ("gold_labels", "object_label")):
+        have = known.select("subject", "relation", pl.col(ours).alias(theirs)).unique()
+        found = found.join(have, on=["subject", "relation", theirs], how="anti")
+    first = found.sort("object").unique(
+        ["subject", "relation", "object_label"], keep="first", maintain_order=True
+    )
+    more = first.group_by("subject", pl.col("relation").alias("predicate"), maintain_order=True)
+    lists = more.agg(more_golds=pl.col("object"), more_labels=pl.col("object_label")).with_columns(
+        pl.col("more_golds", "more_labels").list.head(MAX_GOLDS), origin=pl.lit("stored")
+    )
+    both = asked.join(
+        lists, on=["subject", "predicate", "origin"], how="left", maintain_order="left"
+    )
+    none = pl.lit([], dtype=pl.List(pl.String))
+    both = both.with_columns(pl.col("more_golds", "more_labels").fill_null(none))
+    return both.with_columns(
+        golds=pl.col("golds").list.concat("more_golds"),
+        gold_labels=pl.col("gold_labels").list.concat("more_labels"),
+        linked=pl.col("more_golds").list.len().cast(pl.Int64),
+    ).drop("more_golds", "more_labels")
+
+
 def _as_rows(numbers: pl.DataFrame) -> pl.DataFrame:
     return numbers.select(pl.col("n").alias("s"), pl.col("n").alias("o"), ids=pl.concat_list("n"))
 
@@ -231,7 +281,7 @@ def _two_up(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     inferred = asked.filter(pl.col("origin") == "inferred")
     if not inferred.height:
         return inferred.with_columns(gold=pl.col("o"), first=pl.lit(1))
-    up = graph.of([SUBCLASS_OF]).select("s", "o")
+    up = graph.of(graph.ids.numbers([graph.ids.subclass_of])).select("s", "o")
     own = up.semi_join(_numbers(graph, inferred.select("s").unique()), "s")
     # from the few subjects that are asked for
     twice = up.select(middle="s", gold="o").inner_join(own.select("s", middle="o"), "middle")
@@ -282,8 +332,9 @@ def _set_name() -> pl.Expr:
 
 def _frequent(wanted: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
     """(set, id, label, rank): the most frequent labelled objects of every set's relation."""
-    relation = pl.col("predicate").str.split("/").list.first().str.slice(1).cast(pl.Int64)
-    sets = wanted.with_columns(p=relation, turned=pl.col("set").str.ends_with("/reversed"))
+    sets = wanted.with_columns(
+        p=graph.ids.predicates("predicate"), turned=pl.col("set").str.ends_with("/reversed")
+    )
     parts = []
     for side, turned in (("o", False), ("s", True)):
         own = sets.filter(turned=turned).select("set", "p")
@@ -292,7 +343,8 @@ def _frequent(wanted: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
         top = _top(graph, graph.edges, own, side, size)
         named = graph.entities.select("id", "label").inner_join(top, [("id", side)])
         frame = graph.frame(named.select("p", "n", "id", "label")).join(own, on="p")
-        parts.append(frame.select("set", "n", id=pl.format("Q{}", "id"), label="label"))
+        entity = told("id", graph.ids.entities(frame["id"].unique().to_list()))
+        parts.append(frame.select("set", "n", id=entity, label="label"))
         if not turned:
             top = _top(graph, graph.literals, own, "value", size, "text")
             frame = graph.frame(top).join(own, on="p")
@@ -315,7 +367,8 @@ def _top(graph: Graph, edges: Table, sets: pl.DataFrame, side: str, size: int, *
 def as_items(asked: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
     """ITEMS of the sampled rows of EXAMPLES; `answers`: every gold with a label, the own one first.
 
-    `options`: candidate_sets. `meta` tells how many of an item's golds were added to its list.
+    `options`: candidate_sets. `meta` tells how many of an item's golds were added to its list, and
+    where golds are linked how many of them, the last ones, Wikidata alone states.
     """
     columns = ("set", "label", "index", "added")
     places = {(name, label): (i, new) for name, label, i, new in options.select(columns).rows()}
@@ -324,8 +377,9 @@ def as_items(asked: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
     for number, row in enumerate(asked.iter_rows(named=True)):
         labels = dict.fromkeys([row["object_label"], *filter(None, row["gold_labels"])])
         answers = [places[row["set"], label] for label in labels]
-        told = ("object", "object_label", "origin", "pattern", "position", "object_kind", "flags")
-        meta = {key: row[key] for key in told} | {"golds_added": sum(new for _, new in answers)}
+        meta = {key: row[key] for key in META} | {"golds_added": sum(new for _, new in answers)}
+        if "linked" in row:
+            meta["golds_wikidata"] = row["linked"]
         rows.append(
             (
                 f"{row['example']}#{row['position']}",

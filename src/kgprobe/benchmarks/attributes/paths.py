@@ -12,14 +12,14 @@ from kgprobe.benchmarks.attributes.patterns import (
 )
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted, smallest
-from kgprobe.knowledge.graph import Graph, members, numbers
+from kgprobe.knowledge.engine import counted
+from kgprobe.knowledge.graph import Graph, members
 from kgprobe.settings import Paths
 
 SHAPE = Shape(
     "paths",
     ("r1", "r2"),
-    "P{}>P{}",
+    "{}>{}",
     ("a", "b", "c"),
     (Triple("hop1", "a", "r1", "b"), Triple("hop2", "b", "r2", "c")),
     chain=True,
@@ -64,9 +64,9 @@ def candidates(graph: Graph, settings: Settings[Paths], steps: Funnel) -> Table:
 def seed_entities(graph: Graph, settings: Settings[Paths], steps: Funnel) -> pl.DataFrame:
     """(member): `seeds` members of each category by hash, each once."""
     chosen = top_categories(graph, settings, steps)
-    relations, n = numbers(settings.own.category_relations), settings.own.seeds
+    relations, n = graph.ids.numbers(settings.own.category_relations), settings.own.seeds
     inside = members(graph, chosen, relations)
-    drawn = smallest(inside, n, settings.seed, ["member"], ["category"], "paths/seeds")
+    drawn = graph.smallest(inside, n, settings.seed, ["member"], ["category"], "paths/seeds")
     seeds = graph.frame(drawn)
     total = int(chosen["members"].sum())
     steps.kept("seeds", seeds.height, total, f"beyond {n} of a category")
@@ -80,10 +80,10 @@ def count_paths(graph: Graph, settings: Settings[Paths]) -> pl.DataFrame:
     Edges of members grouped by (r1, b), all edges by (b, r2), multiplied and summed over b; paths
     that return to a are then subtracted, pairs of one relation left out.
     """
-    relations = numbers(settings.own.category_relations)
+    relations = graph.ids.numbers(settings.own.category_relations)
     chosen = top_categories(graph, settings, Funnel(SHAPE.benchmark))
     inside = members(graph, chosen, relations).select("member").distinct()
-    edges = graph.without(numbers(settings.own.exclude))
+    edges = graph.without(graph.ids.numbers(settings.own.exclude))
     starts = graph.engine.keep(edges.semi_join(inside, [("s", "member")]))
     into = starts.group_by(b="o", r1="p").aggregate(k=starts.count())
     out = edges.group_by(b="s", r2="p").aggregate(m=edges.count())

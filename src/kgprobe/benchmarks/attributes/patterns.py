@@ -6,11 +6,12 @@ import ibis
 import polars as pl
 from ibis.expr.types import IntegerColumn, Table
 
-from kgprobe.benchmarks.attributes.examples import Chooser, Shape, require
+from kgprobe.benchmarks.attributes.examples import Chooser, Shape, require, told_relations
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.knowledge.engine import counted, first, keys, smallest
-from kgprobe.knowledge.graph import Graph, categories, log, numbers
+from kgprobe.knowledge.engine import counted, first
+from kgprobe.knowledge.graph import Graph, categories, log
+from kgprobe.knowledge.ids import WikidataIds
 from kgprobe.settings import Composite, Paths
 
 
@@ -18,8 +19,9 @@ def top_categories(
     graph: Graph, settings: Settings[Composite | Paths], steps: Funnel
 ) -> pl.DataFrame:
     """(category, members) of the most frequent categories, which the funnel names."""
-    chosen = categories(graph, settings.own.categories, numbers(settings.own.category_relations))
-    shown = ", ".join(f"Q{c} ({n:,})" for c, n in chosen.rows())
+    relations = told_relations(settings.own.category_relations, graph, steps)
+    chosen = categories(graph, settings.own.categories, relations)
+    shown = told(chosen.rows(), graph)
     steps.kept("categories", chosen.height, None, shown)
     return chosen
 
@@ -33,7 +35,7 @@ def expandable(
     have in excess is cut by hash.
     """
     own = settings.own
-    excluded = numbers(own.exclude)
+    excluded = graph.ids.numbers(own.exclude)
     edges = graph.without(excluded)
     left = int(graph.sizes.filter(~pl.col("p").is_in(excluded))["n"].sum())
     steps.kept("edges to expand", left, graph.size, f"relation {', '.join(own.exclude)}")
@@ -45,13 +47,19 @@ def expandable(
     if not hubs.height:
         return edges, edges
     hubs = hubs.sort("n", "s", descending=[True, False])
+    names = graph.ids.entities(hubs["s"].to_list())
     for entity, degree in hubs.rows():
-        log.info("hub Q%d: %d out-edges, %d of them are expanded", entity, degree, own.max_out)
+        log.info(
+            "hub %s: %d out-edges, %d of them are expanded", names[entity], degree, own.max_out
+        )
     lost = int(hubs["n"].sum()) - own.max_out * hubs.height
-    steps.kept("hub cap", left - lost, left, f"out-edges of {told(hubs.rows())}")
+    steps.kept("hub cap", left - lost, left, f"out-edges of {told(most(hubs.rows()), graph)}")
     some = edges.semi_join(large, "s")
-    some = some.mutate(ends=packed(some["s"], some["o"]))
-    keyed = some.mutate(_key=keys(some, settings.seed, ["ends", "p"], "hub"))
+    names_of = ["s", "o", "p"]
+    if isinstance(graph.ids, WikidataIds):
+        # both ends as one number, as the first samples had them
+        some, names_of = some.mutate(ends=packed(some["s"], some["o"])), ["ends", "p"]
+    keyed = graph.ids.keyed(some, settings.seed, names_of, "hub")
     cut = first(keyed, own.max_out, ["_key", "o", "p"], ["s"]).select("s", "p", "o")
     return edges, edges.anti_join(large, "s").union(graph.once(("cut", *what), cut))
 
@@ -63,10 +71,15 @@ def packed(high: IntegerColumn, low: IntegerColumn) -> IntegerColumn:
     return signed * (1 << 32) + low.cast("int64")
 
 
-def told(hubs: Sequence[tuple[int, int]]) -> str:
-    """The hubs as text for the funnel, largest first."""
-    order = sorted(hubs, key=lambda hub: (-hub[1], hub[0]))
-    return ", ".join(f"Q{entity} ({degree:,})" for entity, degree in order[:20])
+def most(hubs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The hubs that the funnel tells, largest first."""
+    return sorted(hubs, key=lambda hub: (-hub[1], hub[0]))[:20]
+
+
+def told(counts: Sequence[tuple[int, int]], graph: Graph) -> str:
+    """Entities and their numbers as text for the funnel."""
+    names = graph.ids.entities(entity for entity, _ in counts)
+    return ", ".join(f"{names[entity]} ({n:,})" for entity, n in counts)
 
 
 def frequent_or_fallback(
@@ -90,10 +103,10 @@ def frequent_or_fallback(
     def choose(rows: Table) -> Table:
         if not common.height:
             rest = [name for name in names if name not in per]
-            return smallest(rows, fallback, seed, rest, per, f"{label}/fallback")
+            return graph.smallest(rows, fallback, seed, rest, per, f"{label}/fallback")
         often = graph.engine.table(common)
         frequent = rows.semi_join(often, strata)
-        chosen = smallest(frequent, settings.own.cap, seed, shape.ids, strata, label)
+        chosen = graph.smallest(frequent, settings.own.cap, seed, shape.ids, strata, label)
         return chosen.union(rows.anti_join(often, strata)) if settings.own.keep_rare else chosen
 
     return choose

@@ -14,7 +14,7 @@ from kgprobe.settings import Symmetry
 SHAPE = Shape(
     "symmetry",
     ("p",),
-    "P{}",
+    "{}",
     ("s", "o"),
     (Triple("forward", "s", "p", "o"), Triple("backward", "o", "p", "s")),
 )
@@ -28,7 +28,7 @@ def build(graph: Graph, settings: Settings[Symmetry]) -> Built:
     """
     steps = Funnel(SHAPE.benchmark)
     pairs = candidates(graph, settings, steps)
-    choose = capped(SHAPE, settings.own.cap_pairs, settings)
+    choose = capped(SHAPE, settings.own.cap_pairs, graph, settings)
     picked = pick(SHAPE, pairs, graph, settings, steps, choose, settings.shared.eval_examples)
     return built(SHAPE, picked, graph, settings, steps)
 

@@ -5,7 +5,7 @@ predicted token. Causal models answer at the end: what stands behind [P] is cut,
 answer is not last is no template for them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kgprobe.benchmarks.autoprompt.frames import TaskError, existing, lines
@@ -78,6 +78,17 @@ def own_endings(rows: list[dict[str, str]]) -> dict[str, str]:
     for row in sorted(rows, key=lambda r: (r["relation"], r["kind"] != "manual", int(r["index"]))):
         if answer_is_last(row["text"]):
             found.setdefault(row["relation"], row["text"])
+    return found
+
+
+def first_manual(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """relation -> its first manual wording in rows of templates.tsv, as a row of a file of
+    wordings."""
+    found: dict[str, dict[str, str]] = {}
+    for row in sorted(rows, key=lambda r: int(r["index"])):
+        if row["kind"] == "manual":
+            text = {"template": row["text"], "label": row["note"]}
+            found.setdefault(row["relation"], text)
     return found
 
 

@@ -7,16 +7,17 @@ The id of a fact is that of the table of taught facts, by which the two halves a
 a model from elsewhere the halves mean nothing, and all test facts count alike.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
 from kgprobe.benchmarks.autoprompt import facts as prompt_facts
 from kgprobe.benchmarks.autoprompt.frames import Task, TaskError, frame, require, sizes
 from kgprobe.benchmarks.autoprompt.overlap import Fact
+from kgprobe.benchmarks.autoprompt.templates import first_manual
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.facts import fact_id
-from kgprobe.sampling import hash_key
+from kgprobe.sampling import hash_key, split
 from kgprobe.settings import PromptWorld
 
 NAME = "auto_world"
@@ -53,7 +54,7 @@ def build(
     words = labelled.select("object", "object_label").unique().rows()
     vocabulary = sorted({forms.get(entity, label) for entity, label in words})
     require(sizes(made), settings.least, NAME, "name other relations or raise control.pool")
-    first = _manual(templates)
+    first = first_manual(templates)
     if missing := [r for r in settings.relations if r not in first]:
         raise TaskError(f"{NAME}: no manual template in templates.tsv for {', '.join(missing)}")
     task = prompt_facts.describe(
@@ -74,7 +75,7 @@ def _relation(
 ) -> list[Fact]:
     """The facts of one relation, in their splits."""
     told = [row for row in rows if status.get(row[1])]
-    splits = _splits({row[2] for row in told}, settings.shares, seed)
+    splits = split({row[2] for row in told}, settings.shares, seed, NAME)
     found = [
         Fact(relation, splits[subject], label, forms.get(entity, name), fact)
         for _, fact, subject, label, entity, name in told
@@ -90,30 +91,10 @@ def _relation(
         Fact(relation, "test", label, word, fact)
         for _, fact, label, word in sorted(apart)[: settings.untaught]
     ]
-    for split in ("train", "dev", "test"):
-        own = [f for f in found if f.split == split]
+    for part in ("train", "dev", "test"):
+        own = [f for f in found if f.split == part]
         ends = [f.subject for f in own], [f.object for f in own]
-        funnel.add(relation, f"{split}: taught facts", len(found), len(own), *ends)
+        funnel.add(relation, f"{part}: taught facts", len(found), len(own), *ends)
     ends = [f.subject for f in extra], [f.object for f in extra]
     funnel.add(relation, "test: untaught facts", len(rows) - len(told), len(extra), *ends)
     return found + extra
-
-
-def _splits(subjects: Iterable[str], shares: Sequence[float], seed: int) -> dict[str, str]:
-    """subject -> split: the shares of train and dev in the order of a hash, the rest is test."""
-    order = sorted(subjects, key=lambda s: (hash_key(seed, NAME, s), s))
-    ends = [round(len(order) * shares[0]), round(len(order) * sum(shares))]
-    names = [
-        "train" if i < ends[0] else "dev" if i < ends[1] else "test" for i in range(len(order))
-    ]
-    return dict(zip(order, names, strict=True))
-
-
-def _manual(templates: Sequence[Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """relation -> its first manual wording as a row of a file of wordings."""
-    found: dict[str, dict[str, str]] = {}
-    for row in sorted(templates, key=lambda r: int(r["index"])):
-        if row["kind"] == "manual":
-            text = {"template": row["text"], "label": row["note"]}
-            found.setdefault(row["relation"], text)
-    return found

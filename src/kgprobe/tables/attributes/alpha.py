@@ -7,6 +7,7 @@ at masks) or as SCORES over the candidates of the relation.
     pooled       item k alpha_kind gold pooling alpha
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from math import comb
@@ -34,6 +35,7 @@ ALPHA = {
     "alpha": pl.Float64,
     "probability": pl.Float64,
 }
+_PLACES = {"item": pl.String, "_first": pl.Int64}
 FIRSTS = {"item": pl.String, "rule": pl.String, "verbose": pl.Boolean}
 WHOLE = -1
 #: Item -> the names of each of its golds, the own gold first.
@@ -42,14 +44,47 @@ Golds = Mapping[str, Sequence[Sequence[str]]]
 Aliases = Mapping[str, Sequence[str]]
 
 
-def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
+def linked(items: pl.DataFrame) -> dict[str, int]:
+    """Item -> place of the first of its answers that Wikidata alone states, where golds are linked
+    (the end of its answers where there is none); empty where they are not.
+    """
+    found = {}
+    for item, answers, meta in items.select("item", "answers", "meta").rows():
+        told = json.loads(meta)
+        if "golds_wikidata" in told:
+            found[item] = len(answers) - told["golds_wikidata"]
+    return found
+
+
+def linked_names(
+    items: pl.DataFrame, candidates: pl.DataFrame, aliases: Aliases | None = None
+) -> dict[str, list[list[str]]]:
+    """Item -> names of the answers that Wikidata alone states; empty where golds are not linked."""
+    columns = candidates.select("set", "index", "id", "label").rows()
+    known = {(name, index): (entity, label) for name, index, entity, label in columns}
+    first = linked(items)
+    return {
+        item: [
+            names(label, entity, aliases or {})
+            for entity, label in (known[own, answer] for answer in answers[first[item] :])
+        ]
+        for item, own, answers in items.select("item", "candidates", "answers").rows()
+        if item in first
+    }
+
+
+def of_masks(
+    fills: pl.DataFrame, golds: pl.DataFrame, apart: Mapping[str, int] | None = None
+) -> pl.DataFrame:
     """Alpha per prompt of a masked model, from FILLS and FILL_GOLDS.
 
     Token j of a gold is right at k when it is among the first k at mask j; a tie that straddles k
     counts with its expectation. `exact`: all tokens right; `token_mean`: share of right tokens (the
     paper's rule for BERT and RoBERTa). `set` takes the best of the golds, each with as many masks
-    as it has tokens. Items whose own gold (number 0) was left out have no rows.
+    as it has tokens. Items whose own gold (number 0) was left out have no rows. `apart` (`linked`):
+    from which gold on an item's golds count for the reading `linked` alone.
     """
+    places = pl.DataFrame(list((apart or {}).items()), schema=_PLACES, orient="row")
     asked = golds.filter((pl.col("gold") == 0).any().over("item", "template"))
     best, worst = (asked[name].cast(pl.Int64).to_numpy() for name in ("best", "worst"))
     parts = []
@@ -58,9 +93,14 @@ def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
         found = hits.group_by("item", "template", "k", "gold").agg(
             exact=pl.col("hit").product(), token_mean=ordered_mean("hit")
         )
-        every = found.group_by("item", "template", "k").agg(pl.col("exact", "token_mean").max())
         parts.append(found.filter(gold=0).with_columns(gold=pl.lit("own")))
-        parts.append(every.with_columns(gold=pl.lit("set")))
+        known = found.join(places, on="item", how="left")
+        own = known.filter(pl.col("_first").is_null() | (pl.col("gold") < pl.col("_first")))
+        for name, some in {"set": own, "linked": known if apart else known.clear()}.items():
+            best_gold = some.group_by("item", "template", "k").agg(
+                pl.col("exact", "token_mean").max()
+            )
+            parts.append(best_gold.with_columns(gold=pl.lit(name)))
     long = pl.concat(parts, how="diagonal").unpivot(
         ["exact", "token_mean"],
         index=["item", "template", "k", "gold"],
@@ -74,13 +114,14 @@ def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
     return _alpha(long.join(sure, on=["item", "template"], how="left"))
 
 
-def of_texts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
+def of_texts(fills: pl.DataFrame, golds: Golds, more: Golds | None = None) -> pl.DataFrame:
     """Alpha per prompt of a model that writes: the first k texts against the names of the gold.
 
     `golds`: item -> names of each of its golds, the own first (`gold_names`). `exact`: equal after
     the rules of metrics/matching; `verbatim`: letter by letter the label. That a text contains a
     name is counted by `firsts` and is never right. Ks beyond the answers that a server gives (a
-    chat server gives one) have no rows.
+    chat server gives one) have no rows. `more` (`linked_names`): further golds for the reading
+    `linked` alone.
     """
     rows: list[tuple[object, ...]] = []
     whole = fills.filter(position=WHOLE).sort("item", "template", "masks", "rank")
@@ -95,6 +136,11 @@ def of_texts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
             (VERBATIM, "own"): _place(texts, labels[:1]),
             (VERBATIM, "set"): _place(texts, labels),
         }
+        if more:
+            every = [*golds[item], *more[item]]
+            spoken = [found[0] for found in every]
+            places["exact", "linked"] = first_match(texts, chain.from_iterable(every))
+            places[VERBATIM, "linked"] = _place(texts, spoken)
         for k in (k for k in KS if k <= most or most >= max(KS)):
             for (kind, gold), place in places.items():
                 right = float(0 < place <= k)
@@ -111,19 +157,28 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """Alpha per prompt from SCORES: the rank of the gold among the objects of its relation.
 
     No length leaks, and nothing is generated: a table of its own. `own`: the other true answers
-    count as rivals; `set`: the best placed of them counts.
+    count as rivals; `set`: the best placed of them counts; `linked`: of them and of those that
+    Wikidata alone states, where golds are linked.
     """
+    first = linked(items)
     rows = scores.select("item", "template", "candidate", score=REDUCTIONS["sum"])
-    golds = items.select("item", candidate="answers", own=pl.col("answers").list.first())
-    golds = golds.explode("candidate").with_columns(
-        pl.col("candidate").cast(pl.Int32), own=pl.col("own") == pl.col("candidate")
+    golds = items.select(
+        "item", candidate="answers", own=pl.col("answers").list.first(),
+        place=pl.int_ranges(pl.col("answers").list.len()),
+        first=pl.col("item").replace_strict(first, default=None, return_dtype=pl.Int64)
+        if first else pl.lit(None, pl.Int64),
+    )  # fmt: skip
+    golds = golds.explode("candidate", "place").with_columns(
+        pl.col("candidate").cast(pl.Int32),
+        own=pl.col("own") == pl.col("candidate"),
+        set=pl.col("first").is_null() | (pl.col("place") < pl.col("first")),
     )
     rows = rows.join(golds, on=["item", "candidate"], how="left")
     parts = []
-    for name, is_gold in (
-        ("own", pl.col("own").fill_null(False)),
-        ("set", pl.col("own").is_not_null()),
-    ):
+    readings = {"own": pl.col("own").fill_null(False), "set": pl.col("set").fill_null(False)}
+    if first:
+        readings["linked"] = pl.col("own").is_not_null()
+    for name, is_gold in readings.items():
         value = pl.col("score").filter(is_gold).max()
         found = rows.group_by("item", "template").agg(
             above=(pl.col("score") > value).sum().cast(pl.Int64),

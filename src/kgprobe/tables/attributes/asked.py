@@ -62,7 +62,8 @@ def asked(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
 
     golds: every object with a label, of the triples asked about; where candidates were ranked, how
     many of them the lists lacked and were given. examples left out: for all models, since one could
-    not be asked.
+    not be asked. Where golds are linked to Wikidata: how many it alone states, and triples that are
+    right at 1, in some prompt, by these alone.
     """
     benchmark = study.benchmarks[base.benchmark]
     total, items = benchmark.examples.height, benchmark.items
@@ -78,6 +79,15 @@ def asked(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
     if is_ranked(base.method):
         added = sum(json.loads(told).get("golds_added", 0) for told in items["meta"])
         yield one.but(metric="golds added to the candidates", value=added, n=golds)
+    if first := alpha.linked(items):
+        more = golds - sum(first.values())
+        yield one.but(metric="golds of Wikidata alone", value=more, n=golds)
+        best = alphas.filter(k=1, alpha_kind="exact").group_by("item", "gold").agg(
+            pl.col("alpha").max()
+        )  # fmt: skip
+        right = best.filter(pl.col("alpha") > 0)
+        theirs = right.filter(gold="linked").join(right.filter(gold="set"), on="item", how="anti")
+        yield one.but(metric="triples right by Wikidata alone", value=theirs.height, n=triples)
     left_out = study.left_out & set(benchmark.examples["example"])
     yield one.but(metric="examples left out", value=len(left_out))
 

@@ -1,42 +1,48 @@
 """What needs no model: the most frequent objects of a relation, and a random one (section 4.3)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kgprobe.knowledge.ids import ENTITY, IDS, RELATION
 from kgprobe.metrics.attributes import KEYS as KS
 from kgprobe.metrics.ranking import hit_at
 
 MAJORITY, RANDOM, METHOD = "majority", "random", "baseline"
-TWO_UP = "P279/P279"
+#: IDS of a graph whose ids are Wikidata's
+WIKIDATA = pl.DataFrame(schema=dict(IDS.columns))
 
 
 def frequencies(
-    edges: pl.DataFrame, literals: pl.DataFrame, examples: Iterable[pl.DataFrame]
+    edges: pl.DataFrame,
+    literals: pl.DataFrame,
+    examples: Iterable[pl.DataFrame],
+    ids: pl.DataFrame = WIKIDATA,
 ) -> pl.DataFrame:
     """(predicate, object, best, worst, objects): rank of every object of the relations that
-    EXAMPLES of some benchmarks ask for.
+    EXAMPLES of some benchmarks ask for; `ids`: IDS of the graph.
 
     Rank by number of statements in the whole graph, ties as ranges; `objects`: distinct objects of
     the relation. The inferred relation of hierarchy counts its two-step paths.
     """
     asked = {p for own in examples for p in own["predicate"].unique()}
-    numbers = [int(name[1:]) for name in asked if name != TWO_UP]
+    once, twice = _numbered(asked, ids)
+    entity = _entities(ids)
+    relation = pl.col("p").replace_strict({n: p for p, n in once.items()}, return_dtype=pl.String)
+    numbers = list(once.values())
     own = edges.filter(pl.col("p").is_in(numbers)).group_by("p", "o").len()
     values = literals.filter(pl.col("p").is_in(numbers)).group_by("p", "value").len()
-    relation = pl.format("P{}", "p")
     found = [
-        own.select("len", predicate=relation, object=pl.format("Q{}", "o")),
+        entity(own.with_columns(predicate=relation), "o"),
         values.select("len", predicate=relation, object="value"),
     ]
-    if TWO_UP in asked:
-        steps = edges.filter(pl.col("p") == 279).select("s", "o")
-        twice = steps.rename({"o": "m"}).join(steps.rename({"s": "m", "o": "z"}), on="m")
-        twice = twice.filter(pl.col("s") != pl.col("z")).group_by("z").len()
-        named = pl.format("Q{}", "z")
-        found.append(twice.select("len", predicate=pl.lit(TWO_UP), object=named))
+    for name, number in twice.items():
+        steps = edges.filter(pl.col("p") == number).select("s", "o")
+        paths = steps.rename({"o": "m"}).join(steps.rename({"s": "m", "o": "z"}), on="m")
+        paths = paths.filter(pl.col("s") != pl.col("z")).group_by("z").len()
+        found.append(entity(paths.with_columns(predicate=pl.lit(name)), "z"))
     counts = pl.concat(found)
     over = pl.col("len").rank("min", descending=True).over("predicate").cast(pl.Int64)
     level = pl.len().over("predicate", "len").cast(pl.Int64)
@@ -47,6 +53,33 @@ def frequencies(
         worst=over + level - 1,
         objects=pl.len().over("predicate").cast(pl.Int64),
     )
+
+
+def _numbered(asked: Iterable[str], ids: pl.DataFrame) -> tuple[dict[str, int], dict[str, int]]:
+    """Relations with their numbers: those of one step, and those of two steps of one."""
+    known = dict(ids.filter(kind=RELATION).select("id", "number").rows())
+    once, twice = {}, {}
+    for name in sorted(asked):
+        half = name[: len(name) // 2]
+        if name == f"{half}/{half}" and name not in known:
+            twice[name] = known[half] if known else int(half[1:])
+        else:
+            once[name] = known[name] if known else int(name[1:])
+    return once, twice
+
+
+def _entities(ids: pl.DataFrame) -> Callable[[pl.DataFrame, str], pl.DataFrame]:
+    """(len, predicate, object) of counts whose entities are numbers in a column."""
+    names = ids.filter(kind=ENTITY).select("number", object="id")
+
+    def told(counts: pl.DataFrame, column: str) -> pl.DataFrame:
+        if names.height:
+            named = counts.join(names, left_on=column, right_on="number")
+        else:
+            named = counts.with_columns(object=pl.format("Q{}", column))
+        return named.select("len", "predicate", "object")
+
+    return told
 
 
 def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:

@@ -50,14 +50,15 @@ def tabulate(
     what the control models were taught, where one of them answers; `aliases`: other names of the
     golds, where generated texts may equal one of them.
     """
-    edges, literals = (pl.read_parquet(Path(graph) / f"{n}.parquet") for n in ("edges", "literals"))
+    tables = ("edges", "literals", "ids")
+    edges, literals, ids = (pl.read_parquet(Path(graph) / f"{name}.parquet") for name in tables)
     places, others = folders(examples), alpha.read_aliases(aliases) if aliases else None
     benchmarks = {n: studies.read_benchmark(places[n]) for n in printed.NAMES if n in places}
     found = {
         probe: studies.read_answers(probe, benchmarks[probe.benchmark], path, others)
         for probe, path in zip(probes_of(experiments, models, answers), answers, strict=True)
     }
-    study = studies.study(found, benchmarks, edges, literals, **options)
+    study = studies.study(found, benchmarks, edges, literals, ids=ids, **options)
     known = schema.read(taught, schema.TAUGHT) if taught else None
     every = {n: schema.read(own / "examples.parquet", EXAMPLES) for n, own in places.items()}
     figures = printed.read(Path(published).parent)

@@ -120,9 +120,10 @@ def read_answers(
     fills = schema.read(path, schema.FILLS)
     if probe.kind == "masked":
         golds = schema.read(path.with_name(f"{path.stem}.golds.parquet"), schema.FILL_GOLDS)
-        return alpha.of_masks(fills, golds), nothing
+        return alpha.of_masks(fills, golds, alpha.linked(benchmark.items)), nothing
     names = alpha.gold_names(benchmark.examples, aliases)
-    return alpha.of_texts(fills, names), alpha.firsts(fills, names)
+    more = alpha.linked_names(benchmark.items, benchmark.candidates, aliases)
+    return alpha.of_texts(fills, names, more), alpha.firsts(fills, names)
 
 
 def triples(probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark) -> pl.DataFrame:
@@ -146,14 +147,15 @@ def study(
     ambiguous_denominator: str = "or",
     intersect: bool = True,
     seed: int = 0,
+    ids: pl.DataFrame = baselines.WIKIDATA,
 ) -> Study:
-    """The study of a run; `edges` and `literals` are those of the graph, for the baselines.
+    """The study of a run; `edges`, `literals` and `ids` are those of the graph, for the baselines.
 
     `intersect`: an example that some model could not be asked completely (a gold of too many
     tokens, a failed request) is left out for all models alike, so that they stay comparable.
     """
     examples = [benchmark.examples for benchmark in benchmarks.values()]
-    counted = baselines.frequencies(edges, literals, examples)
+    counted = baselines.frequencies(edges, literals, examples, ids)
     guessed = pl.concat([baselines.alphas(own, counted) for own in examples])
     made = Study(benchmarks, answers, guessed, ambiguous_denominator, seed)
     if not intersect:

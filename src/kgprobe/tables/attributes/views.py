@@ -219,7 +219,8 @@ FOLDED = [
         where={
             "group": [""], "slice": [""],
             "metric": ["triples", "triples asked", "prompts a triple", "golds",
-                       "golds added to the candidates", "verbose", "examples left out"],
+                       "golds added to the candidates", "golds of Wikidata alone",
+                       "triples right by Wikidata alone", "verbose", "examples left out"],
         },
         rows=ASKED,
         words={"verbose": "verbose, %"},

@@ -4,13 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from kgprobe import schema
+from kgprobe.benchmarks.allowed import ALLOWED
 from kgprobe.job import versions
 from kgprobe.tables import results as house
 from kgprobe.tables.answers import recorded
-from kgprobe.tables.report import calibration, chapter, marks
+from kgprobe.tables.report import calibration, chapter, grid, marks
+from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.page import Link, Report, write_report
 
+GRAPHS = (
+    "Which benchmarks of the four papers can be built on each graph that the configuration names. "
+    "The funnel of a benchmark that is built says what became of every statement."
+)
 Rows = Sequence[Mapping[str, str]]
 #: What the report prints of each model: columns of the sheet, then of the record of its answers.
 OF_SHEET = "model kind source revision dtype bos note".split()
@@ -26,6 +34,7 @@ def make(
     answers: Sequence[str],
     questions: Sequence[str],
     chapters: Sequence[str],
+    allows: Sequence[str],
     experiments: Rows,
     models: Mapping[str, Mapping[str, str]],
     config: Mapping[str, Any],
@@ -33,8 +42,8 @@ def make(
     """Write the page. All arguments but `page` are paths of a run's files, or rows of its sheets.
 
     `answers`: the file of every row of `experiments`, in their order, one file may hold several;
-    `results`: RESULTS of every paper; they, `tables`, `answers` and `questions` are linked from the
-    page.
+    `allows`: ALLOWED of every own graph; `results`: RESULTS of every paper; they, `tables`,
+    `answers` and `questions` are linked from the page.
     """
     numbers = house.read(results)
     asked = {row["model"]: models[row["model"]] for row in experiments}
@@ -49,10 +58,25 @@ def make(
         models=_models(experiments, models, answers),
         experiments=[{k: v for k, v in row.items() if k != "_line"} for row in experiments],
         versions=made_with | versions(),
-        chapters=[one for one in (calibrated, *map(chapter.read, chapters)) if one],
+        chapters=[
+            one for one in (calibrated, *map(chapter.read, chapters), _allowed(allows)) if one
+        ],
         links=_links(page, dict.fromkeys([*results, *tables, *answers, *questions])),
     )
     write_report(page, report)
+
+
+def _allowed(paths: Sequence[str]) -> Chapter | None:
+    """The chapter on own graphs; None without any."""
+    shown = []
+    for path in paths:
+        name, rows = Path(path).parent.name, schema.read(path, ALLOWED)
+        order = rows.sort(~rows["built"], maintain_order=True)
+        told = order.with_columns(
+            built=pl.when("built").then(pl.lit("yes")).otherwise(pl.lit("no"))
+        ).rename({"reason": "how much, or what is lacking"})
+        shown.append(grid.records(f"What {name} allows", told.iter_rows(named=True)))
+    return Chapter("graphs", "Own graphs", GRAPHS, grids=shown) if shown else None
 
 
 def _models(

@@ -1,0 +1,87 @@
+"""Facts of an own graph as a task, split as the paper's T-REx set is (autoprompt.md, section 7).
+
+All facts of a subject are in one split, so that no test subject was searched with.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from kgprobe.benchmarks.autoprompt import facts as prompt_facts
+from kgprobe.benchmarks.autoprompt.frames import SPLITS, Task, frame, require, sizes
+from kgprobe.benchmarks.autoprompt.overlap import Fact
+from kgprobe.benchmarks.autoprompt.templates import first_manual
+from kgprobe.benchmarks.funnel import Funnel
+from kgprobe.knowledge.facts import fact_id
+from kgprobe.sampling import hash_key, split
+from kgprobe.settings import PromptGraph
+
+#: relations that an error names where none has enough facts, the largest first
+FEW = 5
+
+
+def build(
+    name: str,
+    facts: pl.DataFrame,
+    templates: Sequence[dict[str, str]],
+    settings: PromptGraph,
+    triggers: int,
+    seed: int,
+) -> Task:
+    """The task `name` of FACTS.
+
+    templates: rows of the graph's templates, of which the first of a relation is the manual prompt.
+    Relations are those of the settings, else all with a template and enough examples; the funnel
+    tells of the others. Raises TaskError where none has enough.
+    """
+    labelled = facts.drop_nulls(["subject_label", "object_label"]).with_columns(fact=fact_id())
+    manual, funnel = first_manual(templates), Funnel(name)
+    asked = settings.relations or sorted(labelled["relation"].unique())
+    columns = ("fact", "subject", "subject_label", "object_label")
+    chosen: list[Fact] = []
+    counts: dict[str, dict[str, int]] = {}
+    for relation in asked:
+        rows = labelled.filter(relation=relation).select(columns).sort("fact").rows()
+        worded = rows if relation in manual else []
+        funnel.add(relation, "facts with a template", len(rows), len(worded))
+        own = _relation(name, relation, worded, settings, seed, funnel)
+        counts |= sizes(prompt_facts.examples(own)) or {relation: {}}
+        if settings.relations or _enough(counts[relation], settings):
+            chosen += own
+    made = prompt_facts.examples(chosen)
+    remedy = "name other relations, or lower prompt_tasks.graphs.least"
+    largest = sorted(counts, key=lambda relation: -sum(counts[relation].values()))[:FEW]
+    short = {relation: counts[relation] for relation in largest}
+    require(sizes(made) or short, settings.least, name, remedy)
+    relations = list(dict.fromkeys(fact.group for fact in chosen))
+    own_words: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+        "manual": {relation: manual[relation] for relation in relations}
+    }
+    task = prompt_facts.describe(name, "facts", relations, own_words, templates, triggers)
+    # every word that is an answer somewhere in the graph, as the common vocabulary is of LAMA's
+    vocabulary = sorted(labelled["object_label"].unique())
+    return Task(frame(made), vocabulary, task, funnel.frame())
+
+
+def _enough(found: Mapping[str, int], settings: PromptGraph) -> bool:
+    return all(found.get(part, 0) >= getattr(settings.least, part) for part in SPLITS)
+
+
+def _relation(
+    name: str,
+    relation: str,
+    rows: Sequence[tuple[str, ...]],
+    settings: PromptGraph,
+    seed: int,
+    funnel: Funnel,
+) -> list[Fact]:
+    """The facts of one relation, in their splits; rows: fact, subject, its label, the object's."""
+    order = sorted(rows, key=lambda row: (hash_key(seed, name, row[1]), row))[: settings.most]
+    funnel.add(relation, f"at most {settings.most}", len(rows), len(order))
+    splits = split({row[1] for row in order}, settings.shares, seed, name)
+    found = [Fact(relation, splits[s], label, answer, fact) for fact, s, label, answer in order]
+    for part in SPLITS:
+        own = [fact for fact in found if fact.split == part]
+        ends = [fact.subject for fact in own], [fact.object for fact in own]
+        funnel.add(relation, f"{part} facts", len(found), len(own), *ends)
+    return found

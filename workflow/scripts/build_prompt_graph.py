@@ -1,0 +1,19 @@
+from pathlib import Path
+
+from kgprobe import schema
+from kgprobe.benchmarks.autoprompt import frames, graph
+from kgprobe.job import job
+from kgprobe.settings import PromptGraph, typed
+from kgprobe.sheets import read_table
+
+with job(snakemake) as run:
+    task = graph.build(
+        f"auto_{run.wildcards.graph}",
+        schema.read(run.input.facts, schema.FACTS),
+        read_table(run.input.templates),
+        typed(PromptGraph, run.params.settings),
+        run.params.triggers,
+        run.params.seed,
+    )
+    given = run.provenance(**dict(run.params.items()))
+    frames.write(task, Path(run.output.examples).parent, given)

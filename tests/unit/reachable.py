@@ -18,10 +18,15 @@ PACKAGE = "kgprobe"
 ROOT = Path(__file__).parents[2]
 
 
+#: libraries of an extra, which a machine may lack
+OPTIONAL = ("from pyspark", "from py4j")
+
+
 def statements(path: Path) -> list[str]:
     """All import statements of a file, as text."""
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    return [ast.unparse(node) for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+    texts = [ast.unparse(node) for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return [text for text in texts if not text.startswith(OPTIONAL)]
 
 
 def loaded() -> set[str]:

@@ -43,7 +43,8 @@ def fact_id(relation: str = "relation", subject: str = "subject", obj: str = "ob
 
 #: FACTS whose objects are literals: dates, with their datatype. A dump may have none.
 DATES = replace(FACTS, name="DATES", may_be_empty=True)
-_UNDATED = ibis.literal([], "array<string>")
+# an empty list has no type on Spark
+_UNDATED = ibis.array(["-"])[1:]
 
 
 def of_trex(triples: Table, labels: Table) -> Table:

@@ -312,7 +312,7 @@ def lengthen(shape: Shape, wide: pl.DataFrame, sampled: pl.DataFrame, graph: Gra
 def count_sizes(
     benchmark: str, build: str, rows: pl.DataFrame, settings: Settings[object]
 ) -> pl.DataFrame:
-    """SIZES of one build from its long rows (ids, pattern, s, predicate, o, origin)."""
+    """SIZES of one build from its long rows (position, pattern, s, predicate, o, origin)."""
     stored = rows.filter(pl.col("origin") == "stored")
     triples = stored.select("s", "predicate", "o").unique().height
     predicates = set(stored["predicate"].unique())
@@ -323,7 +323,8 @@ def count_sizes(
     row = (
         benchmark,
         build,
-        rows.select("ids" if benchmark == "entity_centric" else ["pattern", "ids"]).unique().height,
+        # examples differ in their key: each has one first triple
+        int((rows["position"] == 0).sum()),
         triples,
         patterns,
         len(predicates),

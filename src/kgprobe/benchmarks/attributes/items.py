@@ -52,15 +52,17 @@ class Built:
     def sizes(self) -> pl.DataFrame:
         """SIZES of both builds and of what is probed."""
         labelled = "labelled" if self.settings.shared.require_labels else "unlabelled"
-        builds = {
-            "structural": self.structural,
-            labelled: self.rows,
-            "sampled": self.rows.filter("sampled"),
-        }
-        return pl.concat(
+        builds = {labelled: self.rows, "sampled": self.rows.filter("sampled")}
+        others = (
             count_sizes(self.benchmark, build, some, self.settings)
             for build, some in builds.items()
         )
+        return pl.concat([self.structural_sizes, *others])
+
+    @cached_property
+    def structural_sizes(self) -> pl.DataFrame:
+        """SIZES of the structural build alone."""
+        return count_sizes(self.benchmark, "structural", self.structural, self.settings)
 
     @cached_property
     def examples(self) -> pl.DataFrame:

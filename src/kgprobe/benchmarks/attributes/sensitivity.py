@@ -83,10 +83,9 @@ def structural(module: ModuleType, graph: Graph, settings: Settings[Any]) -> tup
     """(patterns, examples, triples) of the structural build; nothing at all is three zeros."""
     try:
         with graph.engine.passing():
-            sizes = module.build(graph, settings).sizes
+            row = module.build(graph, settings).structural_sizes.row(0, named=True)
     except EmptyBenchmarkError:
         return 0, 0, 0
-    row = sizes.row(by_predicate=pl.col("build") == "structural", named=True)
     return row["patterns"], row["examples"], row["triples"]
 
 

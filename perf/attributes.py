@@ -42,7 +42,7 @@ from perf import _limit
 from perf.generate.graph import Planted, write_facts
 
 #: MB of the process that are not the joins': libraries, and frames that leave the engine
-PROCESS = 750
+PROCESS = 800
 
 
 @dataclass(frozen=True)

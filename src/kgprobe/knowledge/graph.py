@@ -62,9 +62,9 @@ COUNTS = Contract("GRAPH_COUNTS", {"count": pl.String, "n": pl.Int64}, ("count",
 #: The files of a graph.
 TABLES = ("edges", "literals", "entities", "counts", "ids")
 
-#: MB of joins for each million statements that are encoded: 11 M took between 400 and 500 with one
-#: thread or two. What is built on a graph spills: 100 MB sufficed for 11 M.
-MB_PER_MILLION = 45
+#: MB of joins for each million statements that are encoded: 11 M took 150 MB in all, 100 M between
+#: 900 and 3,200. What is built on a graph spills: 100 MB sufficed for 11 M.
+MB_PER_MILLION = 30
 
 #: What would break a prompt when it stood in a label.
 UNUSABLE = r"\[X\]|\[Y\]|\[MASK\]|<mask>|<extra_id_\d+>"
@@ -241,13 +241,12 @@ def encode(
         ids = OwnIds(engine, engine.keep(numbered(facts), stays=True), known or {})
         check_most(engine, ids.table)
     rows = _by_table(facts, ids.table) if isinstance(ids, OwnIds) else _by_text(facts)
-    # of the texts only those of literals: what is null takes no room
-    literal = rows["o"].isnull()
-    texts = {
-        name: ibis.ifelse(literal, rows[name], ibis.null("string"))
-        for name in ("object", "object_label")
-    }
-    coded = engine.keep(rows.select("s", "p", "o", "other", **texts))
+    # an id's text is needed of literals alone: what is null takes no room
+    text = ibis.ifelse(rows["o"].isnull(), rows["object"], ibis.null("string"))
+    # parsed once and kept: a query that reads parsed rows twice would hold all of them
+    coded = engine.keep(
+        rows.select("s", "p", "o", "other", "subject_label", "object_label", object=text)
+    )
     item = coded["s"].notnull() & coded["p"].notnull()
     loop, stored = coded["s"] == coded["o"], coded["s"] != coded["o"]
     counts = engine.numbers(
@@ -260,9 +259,9 @@ def encode(
         )
     )
     edges = engine.keep(coded.filter(item & stored).select("s", "p", "o").distinct())
-    known = rows.filter(rows["s"].notnull() & rows["p"].notnull() & ~rows["other"])
-    spoken = coded.filter(item & coded["o"].isnull() & ~coded["other"])
-    values = _literals(engine, spoken.drop("o", "other") if literals else spoken.limit(0))
+    known = coded.filter(item & ~coded["other"])
+    spoken = known.filter(known["o"].isnull()).drop("o", "other", "subject_label")
+    values = _literals(engine, spoken if literals else spoken.limit(0))
     entities = _entities(engine, edges, known, counts)
     told = engine.numbers(
         entities.aggregate(entities=entities.count(), labelled=entities["label"].count())
@@ -318,12 +317,11 @@ def _check_one_kg(engine: Engine, facts: Table) -> None:
 def _entities(engine: Engine, edges: Table, known: Table, counts: dict[str, int]) -> Table:
     """ENTITIES; of several labels of an entity the smallest, those that break a prompt are none."""
     told = known.filter((known["s"] != known["o"]).fill_null(True))
-    objects = told.filter(told["o"].notnull())
     names = told.select(id="s", label="subject_label").union(
-        objects.select(id="o", label="object_label")
+        told.select(id="o", label="object_label")
     )
-    # kept, or two tables of texts would be held at a time
-    names = engine.keep(names.filter(names["label"].notnull()).distinct())
+    named = names.filter(names["id"].notnull() & names["label"].notnull())
+    names = engine.keep(named.distinct())
     names = names.mutate(label=stripped(names["label"])).filter(lambda t: t["label"] != "")
     smallest = names.group_by("id").aggregate(label=names["label"].min())
     named = engine.keep(smallest.mutate(unusable=smallest["label"].re_search(UNUSABLE)))

@@ -624,7 +624,10 @@ class Soft:
     tuning: Count | None = None
     """epochs of the conjunctions; null for `epochs`"""
     rows: Count | None = None
-    """most test rows of each task and of each rule; null for all"""
+    """most test rows of each task; null for all"""
+    rule_rows: Count | None = None
+    """most test rows of each rule, which has them under every premise, template and conjunction;
+    null for all"""
 
 
 RunName = Annotated[str, Pattern("^[a-z][a-z0-9_ ]*$", "small letters, digits, _ and blanks")]
@@ -1004,7 +1007,7 @@ class Ambiguous:
 
 @dataclass(frozen=True)
 class Joins:
-    """What joins statements. Memory is the job's `mem_mb` less 1,000 for the process; what does not
+    """What joins statements. Memory is 70 % of what the job's `mem_mb` has above 500; what does not
     fit is spilled to the job's temporary folder (`resources: tmpdir`)."""
 
     engine: Literal["duckdb", "spark"] = "duckdb"

@@ -5,6 +5,7 @@ SQL. `engine_duckdb` and `engine_spark` carry them out.
 """
 
 import itertools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,8 +26,11 @@ from kgprobe.schema import write_sorted
 
 #: Within this all nine attributes of 1 M statements were built, one thread, without sensitivity.
 LEAST_MB = 100
-#: MB of a job that are not the joins': the process, and frames that leave the engine
-PROCESS_MB = 1000
+#: MB of a job that the process takes before it joins anything
+PROCESS_MB = 500
+#: Share of the rest that is the joins': frames leave the engine, and what it gives back, the
+#: allocator keeps a while.
+SHARE = 0.7
 #: rows that leave the engine at a time
 PART = 1 << 20
 #: turns the order of signed numbers into that of the unsigned ones with the same bits
@@ -35,6 +39,16 @@ SIGN = -(1 << 63)
 
 class EngineError(ValueError):
     """The engine cannot work within what it was given; the message says what would do."""
+
+
+def joins_mb(mem_mb: int) -> int:
+    """What joins may hold in a job of so many MB."""
+    return int((mem_mb - PROCESS_MB) * SHARE)
+
+
+def job_mb(joins: int) -> int:
+    """The least `mem_mb` of a job whose joins may hold so many MB."""
+    return PROCESS_MB + math.ceil(joins / SHARE)
 
 
 class Engine(ABC):

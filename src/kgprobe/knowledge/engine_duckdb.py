@@ -17,7 +17,7 @@ import ibis
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.knowledge.engine import LEAST_MB, PART, PROCESS_MB, Engine, EngineError
+from kgprobe.knowledge.engine import LEAST_MB, PART, Engine, EngineError, job_mb
 
 
 class DuckDB(Engine):
@@ -52,7 +52,7 @@ class DuckDB(Engine):
         if self._memory_mb < needed_mb:
             raise EngineError(
                 f"{what} needs {needed_mb:,} MB for its joins, and {self._memory_mb:,} are left "
-                f"for them: give the job mem_mb={needed_mb + PROCESS_MB} or more "
+                f"for them: give the job mem_mb={job_mb(needed_mb)} or more "
                 "(--set-resources, or the profile)"
             )
 

@@ -1,6 +1,6 @@
 """The engine that the configuration names, within what the job was given."""
 
-from kgprobe.knowledge.engine import PROCESS_MB, Engine
+from kgprobe.knowledge.engine import Engine, joins_mb
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.engine_spark import Spark
 from kgprobe.settings import Joins
@@ -11,7 +11,7 @@ def opened(joins: Joins, mem_mb: int, threads: int = 1) -> Engine:
 
     Raises EngineError where that is too little, or where no master of Spark answers.
     """
-    memory = mem_mb - PROCESS_MB
+    memory = joins_mb(mem_mb)
     if joins.engine == "duckdb":
         return DuckDB(memory, threads)
     return Spark(joins.master, memory, joins.folder)

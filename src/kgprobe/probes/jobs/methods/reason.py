@@ -29,7 +29,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         typed(Switches, part.settings["switches"]),
         planned(soft),
         soft.schemes,
-        soft.rows,
+        soft.rule_rows,
         progress,
         part.load,
     )

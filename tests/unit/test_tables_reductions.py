@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 from kgprobe.metrics.reductions import folds
+from kgprobe.tables import reductions
 from kgprobe.tables.answers import coinciding, judge, with_bytes, with_priors
-from kgprobe.tables.bear import chapter, reductions, views
+from kgprobe.tables.bear import chapter, views
 from kgprobe.tables.bear.published import Published
 from kgprobe.tables.bear.study import Study
 from kgprobe.tables.report import calibration, headline
@@ -32,8 +33,7 @@ def read(model="m", answers=ANSWERS, frames=FRAMES, change=lambda s: s, **about)
     """A study of one probe with its readings."""
     found = change(scores(answers))
     own = judge(found, frames["items"], frames["candidates"])
-    asked = tuple(frames[name] for name in ("items", "candidates", "prompts"))
-    made = reductions.readings(own, found, asked, SEED)
+    made = reductions.readings(own, found, reductions.Questions(**frames, seed=SEED))
     who = probe(model, **about)
     study = Study(who.benchmark, **frames, probes=[(who, own)], seed=SEED, resamples=200)
     return replace(study, readings=[made])

@@ -16,8 +16,8 @@ from kgprobe import schema
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval, standard_error, wilson
 from kgprobe.metrics.ranking import auc, reciprocal_rank
+from kgprobe.tables import reductions
 from kgprobe.tables.answers import Probe, judge, questions
-from kgprobe.tables.bear import reductions
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
 from kgprobe.tables.bear.study import RELATIONS, Study
 from kgprobe.tables.report import calibration
@@ -44,6 +44,7 @@ def studies(
     for benchmark, prompt in dict.fromkeys((probe.benchmark, probe.prompt) for probe in answered):
         folder = Path(folders[benchmark])
         items, candidates, prompts = questions(folder)
+        asked = reductions.Questions(items, candidates, prompts, seed)
         judged, read = [], []
         for probe, path in zip(answered, scores, strict=True):
             if (probe.benchmark, probe.prompt) != (benchmark, prompt):
@@ -52,7 +53,7 @@ def studies(
             own = judge(found, items, candidates, where=str(path))
             judged.append((probe, own))
             if reduced:
-                read.append(reductions.readings(own, found, (items, candidates, prompts), seed))
+                read.append(reductions.readings(own, found, asked))
         relations = _relations_of(folder / "relations.parquet")
         study = Study(benchmark, items, candidates, prompts, judged, relations, seed)
         made.append(replace(study, readings=read))
@@ -81,7 +82,11 @@ def numbers(
         found += _baselines(study, published)
         known = halves(study, taught) if taught is not None else None
         found += _calibration(study, *known) if known else []
-        found += reductions.numbers(study, known)
+        asked = reductions.Questions(
+            study.items, study.candidates, study.prompts, study.seed, study.resamples
+        )
+        probes = [probe for probe, _ in study.probes]
+        found += reductions.numbers(asked, list(zip(probes, study.readings, strict=False)), known)
     sizes = {p.model: p.parameters for study in made for p, _ in study.probes if p.parameters}
     found += [Number(metric="parameters", model=m, value=size) for m, size in sizes.items()]
     return found + (list(_published(published)) if published else [])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from kgprobe.tables.answers import PRIOR
-from kgprobe.tables.bear.reductions import OTHERS, SKEWED
+from kgprobe.tables.reductions import OTHERS, SKEWED
 from kgprobe.tables.report.calibration import VIEW as CALIBRATION_OF_ALL
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.views import View

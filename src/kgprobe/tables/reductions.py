@@ -1,9 +1,9 @@
 """The same scores under other reductions, with the controls that belong to a gain.
 
-The paper's own score of an option is the sum of its sentence's terms. Beside it stand the mean over
-tokens, the mean over bytes, the answer's part, and the sum corrected by a prior: the option's mean
-over questions of its relation about the subjects of other folds. Setting `reduction` is absent
-where the paper's own is meant.
+An option's usual score, BEAR's own, is the sum of its sentence's terms. Beside it stand the mean
+over tokens, the mean over bytes, the answer's part, and the sum corrected by a prior: the option's
+mean over questions of its relation about the subjects of other folds. Setting `reduction` is absent
+where the sum is meant.
 
 A gain means something only beside what it does where nothing was learnt: untaught facts of control
 models, and golds dealt out anew within their relation (the mean of 200 permutations, and what the
@@ -12,14 +12,15 @@ golds: of the r-th answer of a relation (in seeded order) 1/r of its questions s
 is that of this part.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from kgprobe.metrics.bootstrap import bootstrap
+from kgprobe.metrics.bootstrap import DRAWS, bootstrap
 from kgprobe.metrics.intervals import Interval, percentile
 from kgprobe.metrics.ranking import auc
 from kgprobe.metrics.reductions import PERMUTATIONS, permuted, zipf_sample
@@ -34,7 +35,6 @@ from kgprobe.tables.answers import (
     with_bytes,
     with_priors,
 )
-from kgprobe.tables.bear.study import Study
 from kgprobe.tables.results import Number
 
 #: reductions beside the paper's own, in the order of printing
@@ -42,23 +42,29 @@ OTHERS = ("mean", "byte_mean", "answer_only", PRIOR)
 #: the part of the items whose golds are skewed
 SKEWED = "skewed"
 Bools = NDArray[np.bool_]
-#: (reduction, part) -> judged answers; "" is the paper's own, and all items
+#: (reduction, part) -> judged answers; "" is the sum, and all items
 Readings = Mapping[tuple[str, str], pl.DataFrame]
 
 
-def readings(
-    own: pl.DataFrame,
-    scores: pl.DataFrame,
-    asked: tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame],
-    seed: int,
-) -> Readings:
+@dataclass(frozen=True)
+class Questions:
+    """What several probes were asked."""
+
+    items: pl.DataFrame
+    candidates: pl.DataFrame
+    prompts: pl.DataFrame
+    seed: int = 0
+    resamples: int = DRAWS
+
+
+def readings(own: pl.DataFrame, scores: pl.DataFrame, asked: Questions) -> Readings:
     """What SCORES say under every reduction, of all items and of the skewed part.
 
-    `own`: judged by the paper's own reduction; `asked`: ITEMS, CANDIDATES, PROMPTS. A reduction is
-    absent where it is not defined: the answer's part when no token of an answer is scored.
+    `own`: judged by the sum. A reduction is absent where it is not defined: the answer's part when
+    no token of an answer is scored.
     """
-    items, candidates, prompts = asked
-    ready = with_priors(with_bytes(scores, items, candidates, prompts), items, seed)
+    items, candidates, seed = asked.items, asked.candidates, asked.seed
+    ready = with_priors(with_bytes(scores, items, candidates, asked.prompts), items, seed)
     is_scored = (scores["answer_count"] > 0).all()
     found = {("", ""): own}
     for name in OTHERS:
@@ -83,22 +89,27 @@ def skewed(items: pl.DataFrame, seed: int) -> pl.Series:
     return pl.int_range(items.height, eager=True).is_in(kept)
 
 
-def numbers(study: Study, halves: tuple[Bools, Bools] | None) -> Iterator[Number]:
-    """Every number of the readings of a study. `halves`: which ordered items are taught, untaught.
+def numbers(
+    asked: Questions,
+    answered: Sequence[tuple[Probe, Readings]],
+    halves: tuple[Bools, Bools] | None = None,
+) -> Iterator[Number]:
+    """Every number of the readings. `halves`: which items, in their order, are taught, untaught.
 
-    Metrics: accuracy, gain (over the paper's own, paired), taught, untaught, AUC, "permuted golds",
-    "permuted golds, expected"; "without prior" counts items that have none, "coinciding options"
-    those that read the same as another. Slices: "", "skewed", of a gain "taught" and "untaught".
+    Metrics: accuracy (but of the sum on all items, which the paper's own table has), gain (over the
+    sum, paired), taught, untaught, AUC, "permuted golds", "permuted golds, expected"; "without
+    prior" counts items that have none, "coinciding options" those that read the same as another.
+    Slices: "", "skewed", of a gain "taught" and "untaught".
     """
-    double = coinciding(study.candidates).height
-    if study.readings and double:
-        of = Number(benchmark=study.benchmark, metric="coinciding options", value=double)
-        yield of.but(n=study.candidates.height)
-    for (probe, _), found in zip(study.probes, study.readings, strict=bool(study.readings)):
+    double = coinciding(asked.candidates).height
+    if answered and double:
+        of = Number(benchmark=answered[0][0].benchmark, metric="coinciding options", value=double)
+        yield of.but(n=asked.candidates.height)
+    for probe, found in answered:
         for (name, part), answers in found.items():
-            yield from _reading(study, probe, found["", part], answers, name, part)
+            yield from _reading(asked, probe, found["", part], answers, name, part)
             if halves and name and not part:
-                yield from _halves(study, probe, found["", ""], answers, name, halves)
+                yield from _halves(asked, probe, found["", ""], answers, name, halves)
 
 
 def _of(probe: Probe, name: str, **more: Any) -> Number:
@@ -106,7 +117,7 @@ def _of(probe: Probe, name: str, **more: Any) -> Number:
 
 
 def _reading(
-    study: Study, probe: Probe, own: pl.DataFrame, answers: pl.DataFrame, name: str, part: str
+    asked: Questions, probe: Probe, own: pl.DataFrame, answers: pl.DataFrame, name: str, part: str
 ) -> Iterator[Number]:
     """Accuracy and gain of one reduction on one part, and what permuted golds give."""
     of = _of(probe, name, slice=part)
@@ -115,23 +126,23 @@ def _reading(
     if not answers.height:
         return
     if name or part:
-        yield from _accuracy(study, of, own, answers)
-    yield from _permuted(study, of, answers)
+        yield from _accuracy(asked, of, own, answers)
+    yield from _permuted(asked, of, answers)
 
 
 def _accuracy(
-    study: Study, of: Number, own: pl.DataFrame, answers: pl.DataFrame
+    asked: Questions, of: Number, own: pl.DataFrame, answers: pl.DataFrame
 ) -> Iterator[Number]:
     """Accuracy, and its gain over the paper's own reduction on the same items."""
     both = _by_item(answers).join(_by_item(own), on="item", suffix="_own", maintain_order="left")
     boot = bootstrap(
         both.select("hit_own", "hit").to_numpy(),
         both["relation"].to_list(),
-        seed=study.seed,
-        draws=study.resamples,
+        seed=asked.seed,
+        draws=asked.resamples,
     )
     of = of.but(n=both.height)
-    interval = boot.interval(1, None, len(study.templates) == 1).times(100)
+    interval = boot.interval(1, None, answers["template"].n_unique() == 1).times(100)
     yield of.but(metric="accuracy", value=100 * boot.mean(1), interval=interval)
     if of.setting:
         value, found = boot.difference(1, 0)
@@ -139,7 +150,7 @@ def _accuracy(
 
 
 def _halves(
-    study: Study,
+    asked: Questions,
     probe: Probe,
     own: pl.DataFrame,
     answers: pl.DataFrame,
@@ -149,12 +160,12 @@ def _halves(
     """What a reduction does to taught and to untaught facts, and how well it tells them apart."""
     margins = []
     for half, chosen in zip(("taught", "untaught"), halves, strict=True):
-        inside = study.ordered.filter(pl.Series(chosen)).select("item")
+        inside = asked.items.sort("item").filter(pl.Series(chosen)).select("item")
         mine, theirs = (a.join(inside, on="item", how="semi") for a in (answers, own))
         if not mine.height:
             return
         margins.append(_by_item(mine)["margin"].to_numpy())
-        for number in _accuracy(study, _of(probe, name), theirs, mine):
+        for number in _accuracy(asked, _of(probe, name), theirs, mine):
             if number.metric == "accuracy":
                 yield number.but(metric=half)
             else:
@@ -169,9 +180,9 @@ def _by_item(answers: pl.DataFrame) -> pl.DataFrame:
     return grouped.sort("item")
 
 
-def _permuted(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
+def _permuted(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
     """Accuracy with the golds dealt out anew within a relation and set of options."""
-    items = study.items.select("item", "answers", set="candidates")
+    items = asked.items.select("item", "answers", set="candidates")
     rows = answers.select("item", "relation", "template", "leading", "leaders").join(
         items, on="item"
     )
@@ -182,7 +193,7 @@ def _permuted(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Numbe
     for (relation, options, template), own in groups:
         size = 1 + int(pl.concat([own["answers"], own["leading"]]).explode().to_numpy().max())
         answered = _indicator(own["leading"], size) / own["leaders"].to_numpy()[:, None]
-        seed = hash_key(study.seed, "permuted", str(relation), str(options), str(template))
+        seed = hash_key(asked.seed, "permuted", str(relation), str(options), str(template))
         drawn, mean = permuted(answered, _indicator(own["answers"], size), seed)
         hits, expected = hits + drawn, expected + mean
     of = of.but(n=answers["item"].n_unique())

@@ -41,8 +41,8 @@ from kgprobe.settings import ATTRIBUTES
 from perf import _limit
 from perf.generate.graph import Planted, write_facts
 
-#: of a job of the workflow that are not the joins'
-PROCESS = 500
+#: MB of the process that are not the joins': libraries, and frames that leave the engine
+PROCESS = 750
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def one(path: str, limit_mb: int, built: str = "") -> dict[str, Any]:
         yield row
         row["wall"] = round(time.perf_counter() - wall, 2)
         row["cpu"] = round(time.process_time() - cpu, 2)
-        row["peak_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        row["peak_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 10**6)
         row["written_mb"] = (written() - disk) >> 20
         steps.append(row)
         print(json.dumps(row), file=sys.stderr, flush=True)

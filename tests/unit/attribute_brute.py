@@ -48,7 +48,7 @@ class World:
 def world(facts: pl.DataFrame) -> World:
     """G: distinct, entity-valued, s != o; literals apart; labels stripped, or none."""
     g, literals, names, said = set(), set(), {}, {}
-    for _, s, s_label, p, o, o_label in facts.rows():
+    for _, s, s_label, p, o, o_label, *_ in facts.rows():
         entity = o[0] == "Q" and o[1:].isdigit()
         if entity and s == o:
             continue

@@ -73,7 +73,7 @@ class Project:
             model=self.model, asked=parts, code=methods, kept=str(self.folder / "answers")
         )
         rule = SimpleNamespace(
-            rule="probes_m", threads=1, config={"api": {}}, log=[], params=params
+            rule="probes_m", threads=1, config={"api": {}}, log=[], params=params, resources={}
         )
         rule.input = Named({**files, **wrong})
         rule.output, rule.wildcards = Named(), Named()

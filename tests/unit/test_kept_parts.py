@@ -43,7 +43,12 @@ def folder_of(script: str, code: str, tmp_path: Path, monkeypatch: pytest.Monkey
     params |= {"mode": "paper", "seed": 0, "shards": place, "states": place, "data": place}
     names = ("questions", "candidates", "prompts", "examples", "relations", "dump")
     rule = SimpleNamespace(
-        rule=script, threads=1, config={}, log=[], params=Named({**params, "code": code})
+        rule=script,
+        threads=1,
+        config={},
+        log=[],
+        params=Named({**params, "code": code}),
+        resources={},
     )
     rule.input, rule.output = Named(dict.fromkeys(names, __file__)), Named(prompts="out")
     rule.input["dump"] = [__file__]

@@ -102,7 +102,7 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     for path, copy in zip(paths, answers, strict=True):
         copy.write_bytes(path.read_bytes())
     page = results / "report/index.html"
-    gather_report.make(page, inputs, [], list(map(str, answers)), [], [], rows, MODELS, {})
+    gather_report.make(page, inputs, [], list(map(str, answers)), [], [], [], rows, MODELS, {})
     html = page.read_text(encoding="utf-8")
     assert "is met by 1 of 2 control probes; not by ontoprobe, onto_world, control-masked" in html
     assert " (?)" in html

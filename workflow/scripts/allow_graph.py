@@ -17,14 +17,6 @@ from kgprobe.settings import ATTRIBUTES, Joins, Ontoprobe, OwnGraph, PromptGraph
 from kgprobe.sheets import manual_templates, read_table
 from kgprobe.sources.graphs.read import PROPERTIES
 
-CONTRACTS = {
-    "classes": ontology.CLASSES,
-    "class_chains": ontology.CHAINS,
-    "instances": ontology.INSTANCES,
-    "properties": ontology.PROPERTIES,
-    "property_chains": ontology.CHAINS,
-}
-
 with (
     job(snakemake) as run,
     opened(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
@@ -43,7 +35,7 @@ with (
         chosen = typed(Ontoprobe, run.params.ontoprobe)
         frames = (
             schema.read(run.input[table], replace(contract, may_be_empty=True))
-            for table, contract in CONTRACTS.items()
+            for table, contract in ontology.TABLES.items()
         )
         taken = own.take(
             own.Tables(*frames, own.popularity(facts)),

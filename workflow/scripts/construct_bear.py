@@ -19,11 +19,7 @@ with job(snakemake) as run:
     )
     provenance = run.provenance(construction=run.params.construction)
     for size, sets in (("big", built.big), ("lite", built.lite)):
-        schema.write(sets.items, schema.ITEMS, run.output[f"{size}_questions"], provenance)
-        schema.write(
-            sets.candidates, schema.CANDIDATES, run.output[f"{size}_candidates"], provenance
-        )
-        schema.write(sets.prompts, schema.PROMPTS, run.output[f"{size}_prompts"], provenance)
+        sets.write(dict(run.output.items()), provenance, f"{size}_")
         names = build.relations_of(sets, relations)
         schema.write(names, build.RELATIONS, run.output[f"{size}_relations"], provenance)
     for name, contract in build.REPORTS.items():

@@ -16,8 +16,6 @@ with job(snakemake) as run:
         run.params.seed,
     )
     told = run.provenance(settings=run.params.settings)
-    schema.write(sets.items, schema.ITEMS, run.output.questions, told)
-    schema.write(sets.candidates, schema.CANDIDATES, run.output.candidates, told)
-    schema.write(sets.prompts, schema.PROMPTS, run.output.prompts, told)
+    sets.write(dict(run.output.items()), told)
     schema.write(build.relations_of(sets, []), build.RELATIONS, run.output.relations, told)
     schema.write(funnel, schema.FUNNEL, run.output.funnel, told)

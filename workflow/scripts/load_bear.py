@@ -13,8 +13,6 @@ with job(snakemake) as run:
         Path(run.output.questions).parent.name,
     )
     provenance = run.provenance(**released)
-    schema.write(sets.items, schema.ITEMS, run.output.questions, provenance)
-    schema.write(sets.candidates, schema.CANDIDATES, run.output.candidates, provenance)
-    schema.write(sets.prompts, schema.PROMPTS, run.output.prompts, provenance)
+    sets.write(dict(run.output.items()), provenance)
     relations = bear_released.relations(folder, sets)
     schema.write(relations, bear_released.RELATIONS, run.output.relations, provenance)

@@ -8,11 +8,7 @@ from kgprobe.job import job
 from kgprobe.knowledge import ontology, ontology_build
 
 CONTRACTS = {
-    "classes": ontology.CLASSES,
-    "class_chains": ontology.CHAINS,
-    "instances": ontology.INSTANCES,
-    "properties": ontology.PROPERTIES,
-    "property_chains": ontology.CHAINS,
+    **ontology.TABLES,
     "alignment": ontology.ALIGNMENT,
     "rejects": ontology_build.REJECTS,
     "steps": ontology.STEPS,

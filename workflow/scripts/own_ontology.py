@@ -5,14 +5,7 @@ from kgprobe.job import job
 from kgprobe.knowledge import ontology, ontology_own
 from kgprobe.sources.graphs import read
 
-CONTRACTS = {
-    "classes": ontology.CLASSES,
-    "class_chains": ontology.CHAINS,
-    "instances": ontology.INSTANCES,
-    "properties": ontology.PROPERTIES,
-    "property_chains": ontology.CHAINS,
-    "steps": ontology.STEPS,
-}
+CONTRACTS = {**ontology.TABLES, "steps": ontology.STEPS}
 
 with job(snakemake) as run:
     built = ontology_own.build(

@@ -68,6 +68,14 @@ STEPS = Contract(
     {"what": pl.String, "position": pl.Int32, "step": pl.String, "kept": pl.Int64},
     ("what", "position"),
 )
+#: The files that every ontology is, of whichever source.
+TABLES = {
+    "classes": CLASSES,
+    "class_chains": CHAINS,
+    "instances": INSTANCES,
+    "properties": PROPERTIES,
+    "property_chains": CHAINS,
+}
 
 
 def distances(edges: pl.DataFrame) -> dict[str, dict[str, int]]:

@@ -172,7 +172,7 @@ def of_answers(found: pl.DataFrame) -> pl.DataFrame:
             if row[name] is not None:
                 date = of_rdf(row[name], int(row[f"{name}_precision"]))
                 own.setdefault(name, set()).add(date)
-            if row[f"{name}_unknown"] == "true":
+            if row[f"{name}_unknown"]:
                 own.setdefault(name, set()).add(UNKNOWN)
     rows = [(*name[:3], *period) for name, own in bounds.items() for period in periods(own)]
     names = [*key, "start", "end"]

@@ -11,7 +11,7 @@ import polars as pl
 
 from kgprobe.benchmarks.bear.filters import fold, overlap
 from kgprobe.knowledge.facts import by_number
-from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
+from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS, write
 from kgprobe.templates import sentence
 
 
@@ -35,6 +35,12 @@ class Sets:
             pl.concat([part.candidates for part in parts]),
             pl.concat([part.prompts for part in parts]),
         )
+
+    def write(self, paths: Mapping[str, str], told: Mapping[str, object], size: str = "") -> None:
+        """The three files, at `questions`, `candidates`, `prompts` behind `size`."""
+        write(self.items, ITEMS, paths[f"{size}questions"], told)
+        write(self.candidates, CANDIDATES, paths[f"{size}candidates"], told)
+        write(self.prompts, PROMPTS, paths[f"{size}prompts"], told)
 
 
 def relation_frames(

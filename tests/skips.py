@@ -11,6 +11,7 @@ import pytest
 #: How the reason of a skip begins -> why a machine that tests everything may still lack it.
 NAMED = {
     "mounting a small file system needs root": "a machine may run its tests as another user",
+    "the extra gemma is not installed": "its weights have terms of use that a person accepts",
     "no published figures beside the data": "they belong to the notes, not to the data",
 }
 

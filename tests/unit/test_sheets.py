@@ -167,9 +167,10 @@ gpt2-medium gpt2-large opt-125m opt-1.3b smollm2-135m smollm2-135m-instruct""".s
 )
 def test_our_sheets_stand_for_what_was_written_row_by_row(name, rows, probes, digest):
     """The sheets before they were products: number of rows, and sha256 of the sorted rows. The
-    nine attributes were called kg then, the leaderboard had eleven of its models, and nothing was
-    asked with a year."""
+    nine attributes were called kg then, the leaderboard had eleven of its models, there was one
+    packaged model, and nothing was asked with a year."""
     lines, made = our_sheet(name)
+    made = [r for r in made if not r["model"].startswith("gemma-3-270m")]
     assert (len(lines), len(made)) == (rows, probes)
     made = [r for r in made if not r["benchmark"].startswith("dated")]
     if name == "experiments":

@@ -12,11 +12,10 @@ def weights(wildcards):
     return files([place])[0] if kind == "folder" else []
 
 
-def packed_kind(package):
-    """The kind of the models that a package holds as a GGUF file."""
-    return next(
-        row["kind"] for row in MODELS.values() if row["source"] == f"gguf:{package}"
-    )
+def packed(package):
+    """Kind and pinned sha256 of the models that a package holds as a GGUF file."""
+    rows = [row for row in MODELS.values() if row["source"] == f"gguf:{package}"]
+    return {name: rows[0][name] for name in ("kind", "revision")}
 
 
 def by_method(method, paper=None):

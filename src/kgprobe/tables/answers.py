@@ -8,16 +8,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
+import numpy as np
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.metrics import reductions
 from kgprobe.metrics.sums import ordered_sum
+from kgprobe.templates import fill
 
 Row = Mapping[str, str]
 #: In `meta` of an item: places of wrong options that are told apart from the others, being right
 #: in another year of the subject, or right before it changed.
 MARKED = ("other_years", "before")
+#: the papers' own score less the option's mean over questions about other subjects (`with_priors`)
+PRIOR = "prior"
 #: reduction -> the score of an option (scoring.md, "Reductions")
 REDUCTIONS: dict[str, pl.Expr] = {
     "sum": pl.col("sum"),
@@ -25,6 +31,8 @@ REDUCTIONS: dict[str, pl.Expr] = {
     "answer_only": pl.col("answer_sum"),
     "answer_mean": pl.col("answer_sum") / pl.col("answer_count"),
     "conditional": pl.coalesce("continuation_sum", "answer_sum"),
+    "byte_mean": pl.col("sum") / pl.col("bytes"),
+    PRIOR: pl.col("corrected"),
 }
 #: those that stand on the answer's tokens alone
 OF_ANSWERS = ("answer_only", "answer_mean", "conditional")
@@ -106,20 +114,25 @@ def judge(
     reduction: str = "sum",
     where: str = "scores",
 ) -> pl.DataFrame:
-    """Judge SCORES: item, relation, template, options, winner, leaders, hit, first, above, tied,
-    probability (of the correct option, softmax over options), margin (nats, correct option minus
-    the best wrong one), marked (chance that the choice is one of the item's MARKED options).
+    """Judge SCORES: item, relation, template, options, winner, leaders, leading (the options in
+    first place), hit, first, above, tied, probability (of the correct option, softmax over
+    options), margin (nats, correct option minus the best wrong one), marked (chance that the choice
+    is one of the item's MARKED options).
 
     `above` and `tied` count the wrong options above and level with the correct one; its rank is
     above + 1 to above + tied + 1. With several correct options the best placed one counts.
     Raises ValueError, naming relation and item, when an item, template or option is missing: an
     incomplete relation is never left out of a mean (bear.md, section 6). See `check_answers`, too.
+    byte_mean wants scores `with_bytes`; prior wants them `with_priors`, and items without one are
+    left out.
     """
     if reduction not in REDUCTIONS:
         raise ValueError(f"unknown reduction {reduction!r}; legal: {', '.join(REDUCTIONS)}")
     _check_complete(scores, items, candidates, where)
     if reduction in OF_ANSWERS:
         check_answers(scores, reduction, where)
+    if reduction == PRIOR:
+        scores = scores.drop_nulls("corrected")
     rows = scores.select("item", "template", "candidate", score=REDUCTIONS[reduction])
     told = items.select("item", gold="answers", marked=marked(items))
     for name in ("gold", "marked"):
@@ -132,6 +145,50 @@ def judge(
         lost = rows.join(judged, on=["item", "template"], how="anti").sort("item").row(0)
         raise ValueError(f"{where}: item {lost[0]} needs a correct and a wrong option")
     return judged.join(items.select("item", "relation"), on="item").sort("item", "template")
+
+
+def with_bytes(
+    scores: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame
+) -> pl.DataFrame:
+    """SCORES with `bytes`: the length in UTF-8 of the sentence that each option makes."""
+    texts = items.select("item", "relation", "subject", set="candidates").join(
+        prompts.select("relation", "text", template="index"), on="relation"
+    )
+    around = [fill(t, s, "", False).text for t, s in texts.select("text", "subject").rows()]
+    texts = texts.with_columns(around=pl.Series(around, dtype=pl.String).str.len_bytes())
+    labels = candidates.select("set", candidate="index", own=pl.col("label").str.len_bytes())
+    joined = scores.join(texts, on=["item", "template"], how="left", maintain_order="left")
+    joined = joined.join(labels, on=["set", "candidate"], how="left", maintain_order="left")
+    return scores.with_columns(bytes=joined["around"] + joined["own"])
+
+
+def with_priors(scores: pl.DataFrame, items: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """SCORES with `corrected`: the sum less the option's mean over the subjects of other folds.
+
+    Questions of one relation that share their options and template make up its prior; null where
+    all of them lie in one fold (one question alone).
+    """
+    who = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
+    known = items.select("item", "relation", set="candidates", who=who)
+    order = ["relation", "set", "template", "item", "candidate"]
+    rows = scores.join(known, on="item").sort(order)
+    values = []
+    for (relation, *_), own in rows.group_by(order[:3], maintain_order=True):
+        subjects = own.unique("item", keep="first", maintain_order=True)["who"].to_list()
+        fold = reductions.folds(subjects, seed, str(relation))
+        grid = own["sum"].to_numpy().reshape(len(subjects), -1)
+        values.append(reductions.prior_corrected(grid, fold).ravel())
+    corrected = pl.Series("corrected", np.concatenate(values)).fill_nan(None)
+    key = ["item", "template", "candidate"]
+    return scores.join(rows.select(key).with_columns(corrected), on=key, maintain_order="left")
+
+
+def coinciding(candidates: pl.DataFrame) -> pl.DataFrame:
+    """CANDIDATES that read the same as another of their set but for case, blanks and Unicode form:
+    to a reader they are one answer, and only one of them is the gold."""
+    read = [" ".join(normalize("NFKC", label).casefold().split()) for label in candidates["label"]]
+    named = candidates.with_columns(read=pl.Series(read, dtype=pl.String))
+    return named.filter(pl.len().over("set", "read") > 1).drop("read")
 
 
 def check_answers(scores: pl.DataFrame, reduction: str, where: str = "scores") -> None:
@@ -169,6 +226,7 @@ def _measures() -> dict[str, pl.Expr]:
         "options": pl.len().cast(pl.Int32),
         "winner": pl.col("candidate").filter(leads).min(),
         "leaders": leads.sum().cast(pl.Int32),
+        "leading": pl.col("candidate").filter(leads).sort(),
         "hit": ((leads & gold).sum() / leads.sum()).cast(pl.Float64),
         "marked": ((leads & pl.col("marked")).sum() / leads.sum()).cast(pl.Float64),
         "first": ordered.first().cast(pl.Float64),

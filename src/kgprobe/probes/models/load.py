@@ -1,7 +1,6 @@
 """One row of models.tsv in, one loaded model out (scoring.md, section 9.1 for the traps)."""
 
 import hashlib
-import importlib.metadata
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from safetensors import SafetensorError
 
 from kgprobe.probes.models import device as devices
 from kgprobe.probes.models import hub, sound
+from kgprobe.probes.models.packed import PackedError, digest, joined, packed
 
 AUTO = {
     "masked": transformers.AutoModelForMaskedLM,
@@ -189,10 +189,14 @@ def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
         return rest, {"revision": spec.revision}
     made = Path(spec.made)
     if scheme == "gguf":
-        path = _packaged(spec, rest)
+        try:
+            found = packed(rest, spec.revision)
+        except PackedError as error:
+            raise ModelError(f"{spec.model}: {error}") from error
         folder = made / f"unpacked-{rest}"
-        if unpacked_from(folder) == _digest(path):
+        if unpacked_from(folder) == found.sha256:
             return str(folder), {"local_files_only": True}
+        path = joined(found)
         return str(path.parent), {"gguf_file": path.name}
     if scheme == "control":
         rest = str(made / f"control-{rest}")
@@ -203,34 +207,12 @@ def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
     return rest, {"local_files_only": True}
 
 
-def _packaged(spec: ModelSpec, package: str) -> Path:
-    """The one GGUF file inside an installed Python package, which is not imported for it."""
-    try:
-        found = importlib.metadata.files(package) or []
-    except importlib.metadata.PackageNotFoundError:
-        raise ModelError(
-            f"{spec.model}: the package {package} is not installed; `make setup` installs it"
-        ) from None
-    paths = [Path(str(f.locate())) for f in found if f.name.endswith(".gguf")]
-    if len(paths) != 1 or not paths[0].is_file():
-        raise ModelError(f"{spec.model}: {len(paths)} GGUF files in {package}, expected one")
-    return paths[0]
-
-
 def unpacked_from(folder: Path) -> str:
     """sha256 of the GGUF file that `folder` was unpacked from; nothing where it was not."""
     mark = folder / UNPACKED
     if not mark.is_file():
         return ""
     return str(json.loads(mark.read_text(encoding="utf-8"))["sha256"])
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as stream:
-        while block := stream.read(1 << 22):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _remedy(spec: ModelSpec, error: BaseException | None = None) -> str:
@@ -283,7 +265,7 @@ def _weights_hash(place: str, options: dict[str, Any]) -> str:
     names = [options["gguf_file"]] if "gguf_file" in options else []
     names = names or sorted(p.name for p in folder.glob("*.safetensors"))
     names = names or sorted(p.name for p in folder.glob("*.bin"))
-    digests = {name: _digest(folder / name) for name in names}
+    digests = {name: digest([folder / name]) for name in names}
     if len(digests) == 1:
         return next(iter(digests.values()))
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()

@@ -5,6 +5,7 @@ weighs every relation the same. Source: bear.md, sections 6 to 8; Wiland et al. 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval, standard_error, wilson
 from kgprobe.metrics.ranking import auc, reciprocal_rank
+from kgprobe.tables import reductions
 from kgprobe.tables.answers import Probe, judge, marked, questions
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
 from kgprobe.tables.bear.study import RELATIONS, Study
@@ -33,8 +35,10 @@ def studies(
     scores: Sequence[str | Path],
     folders: Mapping[str, str | Path],
     seed: int = 0,
+    reduced: bool = True,
 ) -> list[Study]:
-    """A Study per benchmark and prompt, in the order of the probes.
+    """A Study per benchmark and prompt, in the order of the probes; `reduced`: read under every
+    reduction.
 
     `folders`: benchmark -> folder with items, candidates and prompts (and, where there is one,
     relations) as parquet. Every SCORES file is judged and let go before the next is read.
@@ -43,13 +47,19 @@ def studies(
     for benchmark, prompt in dict.fromkeys((probe.benchmark, probe.prompt) for probe in answered):
         folder = Path(folders[benchmark])
         items, candidates, prompts = questions(folder)
-        judged = [
-            (probe, judge(schema.read(path, schema.SCORES), items, candidates, where=str(path)))
-            for probe, path in zip(answered, scores, strict=True)
-            if (probe.benchmark, probe.prompt) == (benchmark, prompt)
-        ]
+        asked = reductions.Questions(items, candidates, prompts, seed)
+        judged, read = [], []
+        for probe, path in zip(answered, scores, strict=True):
+            if (probe.benchmark, probe.prompt) != (benchmark, prompt):
+                continue
+            found = schema.read(path, schema.SCORES)
+            own = judge(found, items, candidates, where=str(path))
+            judged.append((probe, own))
+            if reduced:
+                read.append(reductions.readings(own, found, asked))
         relations = _relations_of(folder / "relations.parquet")
-        made.append(Study(benchmark, items, candidates, prompts, judged, relations, seed))
+        study = Study(benchmark, items, candidates, prompts, judged, relations, seed)
+        made.append(replace(study, readings=read))
     return made
 
 
@@ -62,9 +72,10 @@ def numbers(
     where a tie occurred; instead: minus that of another probe, paired), also by group (relation)
     and slice (cardinality, "domain: ...", where the answer stands in the template); SEM over
     templates, agreement (same option under all templates), correct in all, MRR, options,
-    parameters, "accuracy minus published"; calibration. A relation counts fully in each of its
-    domains; weighting "split" divides its weight by their number. Of questions whose answer changes
-    in time: how often an answer of another time is chosen, and how often neither.
+    parameters, "accuracy minus published"; calibration; accuracies under other reductions, see
+    reductions.py. A relation counts fully in each of its domains; weighting "split" divides its
+    weight by their number. Of questions whose answer changes in time: how often an answer of
+    another time is chosen, and how often neither.
     """
     found: list[Number] = []
     for study in made:
@@ -74,7 +85,13 @@ def numbers(
         found += [*_by_group(study), *_by_position(study), *_ranks(study), *_differences(study)]
         found += _marked(study)
         found += _baselines(study, published)
-        found += _calibration(study, taught) if taught is not None else []
+        known = halves(study, taught) if taught is not None else None
+        found += _calibration(study, *known) if known else []
+        asked = reductions.Questions(
+            study.items, study.candidates, study.prompts, study.seed, study.resamples
+        )
+        probes = [probe for probe, _ in study.probes]
+        found += reductions.numbers(asked, list(zip(probes, study.readings, strict=False)), known)
     sizes = {p.model: p.parameters for study in made for p, _ in study.probes if p.parameters}
     found += [Number(metric="parameters", model=m, value=size) for m, size in sizes.items()]
     return found + (list(_published(published)) if published else [])
@@ -319,16 +336,22 @@ def status(study: Study, taught: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _calibration(study: Study, taught: pl.DataFrame) -> Iterator[Number]:
+def halves(
+    study: Study, taught: pl.DataFrame
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
+    """Which of the ordered items are taught and which untaught; None unless there are both."""
+    known = status(study, taught)
+    if not (known["taught"].any() and not known["taught"].all()):
+        return None
+    ordered = study.ordered["item"]
+    both = [ordered.is_in(known.filter(taught=half)["item"].implode()) for half in (True, False)]
+    return both[0].to_numpy(), both[1].to_numpy()
+
+
+def _calibration(study: Study, yes: NDArray[np.bool_], no: NDArray[np.bool_]) -> Iterator[Number]:
     """Of a benchmark that holds taught and untaught facts. AUC (0 to 1): probability that a taught
     item has a larger margin than an untaught one (margin: score of the correct option minus that of
     the best wrong one, in nats, mean over templates)."""
-    known = status(study, taught)
-    if not (known["taught"].any() and not known["taught"].all()):
-        return
-    ordered = study.ordered["item"]
-    halves = [ordered.is_in(known.filter(taught=half)["item"].implode()) for half in (True, False)]
-    yes, no = (half.to_numpy() for half in halves)
     chance = 100 * float(study.random[no].mean())
     for position, (probe, _) in enumerate(study.probes):
         hits = study.hits(position).mean(axis=1)

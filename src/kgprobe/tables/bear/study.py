@@ -22,7 +22,8 @@ class Study:
 
     `relations` (columns of RELATIONS) says cardinality and domains; without it there is no table by
     domain, and a relation counts as one-to-one when its items have as many options as there are
-    items and no answer occurs twice.
+    items and no answer occurs twice. `readings`, a mapping for every probe: what its scores say
+    under other reductions, too (`reductions.readings`).
     """
 
     benchmark: str
@@ -33,6 +34,7 @@ class Study:
     relations: pl.DataFrame | None = None
     seed: int = 0
     resamples: int = DRAWS
+    readings: Sequence[Mapping[tuple[str, str], pl.DataFrame]] = ()
 
     def __post_init__(self) -> None:
         if not self.probes:

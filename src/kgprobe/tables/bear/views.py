@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from kgprobe.tables.answers import PRIOR
+from kgprobe.tables.reductions import OTHERS, SKEWED
 from kgprobe.tables.report.calibration import VIEW as CALIBRATION_OF_ALL
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.views import View
 
-PAPER = {"paper": ["bear"], "instead": [""]}
+PAPER = {"paper": ["bear"], "instead": [""], "reduction": [""]}
 #: no part of the items, no further choice
 WHOLE = {**PAPER, "group": [""], "slice": [""], "setting": ["{}"]}
 PROBE = ["model", "prompt", "method"]
@@ -29,6 +31,19 @@ WORDS = {
     ("metric", "SEM"): "SEM over templates",
     ("metric", "agreement"): "same option under all, %",
     ("metric", "correct in all"): "right under all, %",
+    ("metric", "gain"): "gain, points",
+    ("metric", "taught"): "taught, %",
+    ("metric", "untaught"): "untaught, %",
+    ("metric", "permuted golds"): "permuted golds, %",
+    ("metric", "permuted golds, expected"): "expected of them, %",
+    ("slice", "taught"): "of taught facts",
+    ("slice", "untaught"): "of untaught facts",
+    ("slice", SKEWED): "skewed golds",
+    ("reduction", ""): "sum",
+    ("reduction", "mean"): "mean over tokens",
+    ("reduction", "byte_mean"): "mean over bytes",
+    ("reduction", "answer_only"): "answer's part",
+    ("reduction", PRIOR): "prior-corrected",
     ("slice", "1:1"): "1:1 relations",
     ("slice", "1:N"): "1:N relations",
     ("weighting", "relations"): "mean over relations",
@@ -105,12 +120,55 @@ TEMPLATES = View(
 DIFFERENCES = View(
     "differences",
     "Differences between models",
-    where={"paper": ["bear"], "metric": ["accuracy"]},
+    where={"paper": ["bear"], "metric": ["accuracy"], "reduction": [""]},
     rows=["benchmark", *PROBE, "instead"],
     columns=["weighting"],
     heads={"instead": "minus"},
     words=WORDS | {("weighting", ""): "accuracy, points"},
     caption="Paired: both models under the same resamples.",
+)
+#: every reduction, none of the other choices
+REDUCED = {
+    **PAPER,
+    "group": [""],
+    "reduction": ["", *OTHERS],
+    **{name: [""] for name in ("mode", "template", "weighting")},
+}
+PRIOR_IS = (
+    "Prior-corrected: less the option's mean over questions of its relation about other subjects "
+    "(five folds by subject). It uses other questions' texts, no labels, and it assumes balanced "
+    "answers; it is no part of the paper, and no published figure is of it."
+)
+REDUCTIONS = View(
+    "reductions",
+    "Accuracy under other reductions",
+    where={
+        **REDUCED,
+        "metric": ["accuracy", "gain", "taught", "untaught", "AUC"],
+        "slice": ["", "taught", "untaught"],
+    },
+    rows=["benchmark", *PROBE, "reduction"],
+    columns=["metric", "slice"],
+    words=WORDS,
+    digits={"AUC": 3},
+    caption="The sum is the paper's own; gains over it are paired. A gain on untaught facts is one "
+    f"without knowledge. {PRIOR_IS}",
+)
+GOLDS = View(
+    "golds",
+    "Reductions with permuted and with skewed golds",
+    where={
+        **REDUCED,
+        "metric": ["accuracy", "gain", "permuted golds", "permuted golds, expected"],
+        "slice": ["", SKEWED],
+    },
+    rows=["benchmark", *PROBE, "reduction"],
+    columns=["slice", "metric"],
+    words=WORDS,
+    caption="Permuted: golds dealt out anew within their relation, mean of 200 permutations with "
+    "their central 95 %; expected: from the distributions of golds and answers alone. Skewed: of a "
+    "relation's r-th answer 1/r of its questions, with priors of their own. A dash: no token of an "
+    f"answer is scored. {PRIOR_IS}",
 )
 CALIBRATION = CALIBRATION_OF_ALL.where_also(paper=["bear"])
 
@@ -125,6 +183,8 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
     probes = own.filter(~pl.col("model").is_in(baselines)).filter(pl.col("method") != "published")
     asked = list(dict.fromkeys([*order, *_values(probes, "model")]))
     models = [*asked, *baselines]
+    reduced = own.filter(pl.col("setting").str.contains('"reduction"', literal=True))
+    several = [model for model in asked if model in set(reduced["model"])]
     groups = sorted([g for g in _values(own, "group") if g], key=property_order)
     domains = [s for s in _values(own, "slice") if s.startswith("domain: ")]
     instead = _values(probes.select(pl.col("setting").str.json_path_match("$.instead")), "setting")
@@ -135,6 +195,8 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
         DOMAINS.where_also(model=models, slice=[*domains, "1:1", "1:N"] if domains else []),
         TEMPLATES.where_also(model=asked),
         DIFFERENCES.where_also(model=asked, instead=instead),
+        REDUCTIONS.where_also(model=several),
+        GOLDS.where_also(model=several),
         CALIBRATION.where_also(model=asked),
     ]
     return {view.name: view for view in made}

@@ -91,7 +91,7 @@ def numbers(
 VIEW = View(
     "calibration",
     "Calibration probes of all papers",
-    where={"metric": [*COLUMNS, "calibrated"], "slice": [""]},
+    where={"metric": [*COLUMNS, "calibrated"], "slice": [""], "reduction": [""]},
     rows=["model", "paper", "benchmark", "group", "method", "prompt"],
     words={("metric", name): f"{name}, %" for name in COLUMNS[:4]}
     | {("metric", "calibrated"): "requirement"},

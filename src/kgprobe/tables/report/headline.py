@@ -23,6 +23,7 @@ WORDS = {
     ("method", "sentence"): "",
     ("metric", "value"): "",
     ("benchmark", ""): "mean of nine",
+    ("reduction", "prior"): "prior-corrected (assumes balance)",
 }
 WHOLE = {"group": [""], "slice": [""]}
 
@@ -38,8 +39,10 @@ def _view(name: str, title: str, rows: str, **more: Any) -> View:
 #: the attributes, whose benchmarks are columns
 VIEWS = (
     _view(
-        "bear", "accuracy in % with its 95 % interval", "model method prompt", digits={"AUC": 3},
-        metric=["accuracy", "SEM", "taught", "untaught", "AUC"], setting=["{}"], **WHOLE,
+        "bear", "accuracy in % with its 95 % interval", "model method prompt reduction",
+        digits={"AUC": 3},
+        metric=["accuracy", "SEM", "taught", "untaught", "AUC"], reduction=["", "prior"], **WHOLE,
+        **{name: [""] for name in ("instead", "mode", "template", "weighting")},
     ),
     _view(
         "ontoprobe", "right at rank 1 in %, one configuration", "model method prompt choice",

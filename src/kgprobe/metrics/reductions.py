@@ -1,0 +1,90 @@
+"""What the answers themselves do to an accuracy: priors of options, permuted golds, skewed golds.
+
+A prior is what a model gives an option whatever the question. Subtracting its mean over other
+questions uses their texts and no label, and it helps where answers are balanced: then a model that
+favours some options is wrong more often than it need be. (Subtracting the mean over all questions
+but the own one gives the ranking that subtracting the mean over all gives: nothing is held out.)
+
+Permuted golds tell what the distributions alone give. With the golds of a relation dealt out anew,
+the expected accuracy is the sum over options of (share of questions that are answered so) times
+(share of questions whose gold it is), whatever the model knows.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgprobe.sampling import hash_key
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+FOLDS = 5
+PERMUTATIONS = 200
+
+
+def folds(subjects: Sequence[str], seed: int, relation: str, number: int = FOLDS) -> Ints:
+    """The fold of each question: a subject's questions lie in one, folds differ by one subject.
+
+    Subjects go round in the order of their keys under `seed`, so that two subjects are never in one
+    fold while another fold is empty.
+    """
+    order = sorted(set(subjects), key=lambda s: (hash_key(seed, "prior fold", relation, s), s))
+    place = {subject: i % number for i, subject in enumerate(order)}
+    return np.array([place[subject] for subject in subjects], dtype=np.int64)
+
+
+def prior_corrected(scores: Floats, fold: Ints) -> Floats:
+    """Log-probabilities (questions x options) less each option's mean over the other folds.
+
+    NaN where no question lies in another fold: there is no prior, which is not a prior of zero.
+    """
+    corrected = np.full(scores.shape, np.nan)
+    for own in np.unique(fold):
+        inside = fold == own
+        if not inside.all():
+            corrected[inside] = scores[inside] - scores[~inside].mean(axis=0)
+    return corrected
+
+
+def permuted(
+    answered: Floats, golds: Floats, seed: int, draws: int = PERMUTATIONS
+) -> tuple[Floats, float]:
+    """(sum of hits in each of `draws` permutations of the golds, its expectation), of one relation.
+
+    `answered` (questions x options): 1 at the option in first place, shared among those that tie;
+    `golds` (questions x options): 1 at each correct option. Questions keep their answers and get
+    each other's golds. Raises ValueError for shapes that differ.
+    """
+    if answered.shape != golds.shape or not len(answered):
+        raise ValueError(f"answers {answered.shape} and golds {golds.shape} of no, or other, items")
+    generator = np.random.default_rng(seed)
+    orders = generator.permuted(np.tile(np.arange(len(golds)), (draws, 1)), axis=1)
+    question, option = np.nonzero(answered)
+    # sums, not matrix products: those add up in an order that follows the number of cores
+    hits = (golds[orders[:, question], option] * answered[question, option]).sum(axis=1)
+    expected = float((answered.sum(axis=0) * golds.sum(axis=0)).sum()) / len(golds)
+    return np.asarray(hits, dtype=np.float64), expected
+
+
+def zipf_sample(answers: Sequence[str], ids: Sequence[str], seed: int, relation: str) -> Bools:
+    """Which questions of a relation stay when the r-th answer keeps 1/r of its questions.
+
+    Answers are ranked, and their questions chosen, by keys under `seed`. Shares are rounded down
+    along their running sum, so that rounding loses less than one question of a relation.
+    """
+
+    def key(kind: str, name: str) -> tuple[int, str]:
+        return hash_key(seed, kind, relation, name), name
+
+    kept = np.zeros(len(ids), dtype=bool)
+    exact = 0.0
+    for rank, answer in enumerate(sorted(set(answers), key=lambda a: key("zipf answer", a)), 1):
+        own = [i for i, a in enumerate(answers) if a == answer]
+        own.sort(key=lambda i: key("zipf item", ids[i]))
+        before, exact = exact, exact + len(own) / rank
+        # a sum of fractions that is a whole number may lie a hair below it
+        kept[own[: int(exact + 1e-9) - int(before + 1e-9)]] = True
+    return kept

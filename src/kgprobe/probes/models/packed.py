@@ -1,0 +1,168 @@
+"""GGUF files inside installed Python packages: whole in one, or in parts with a package for each.
+
+    NAME          terms, SHA256SUMS of the whole; requires the packages of the parts
+    NAME-part1    model.gguf.part00
+    NAME-part2    model.gguf.part01
+
+Packages are found by their metadata and never imported.
+"""
+
+import hashlib
+import importlib.metadata
+import re
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+SUMS = "SHA256SUMS"
+PART = re.compile(r"\.gguf\.part-?(\d+)$")
+#: files of a package that say under what terms its weights may be used
+TERMS = re.compile(r"(notice|terms|licen[cs]e)", re.IGNORECASE)
+#: as much of a text of terms as a log shows; longer ones are named
+SHOWN = 2000
+
+
+class PackedError(RuntimeError):
+    """A package does not hold the GGUF file that is wanted; the message says what it holds."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A GGUF file inside packages: its parts in order (one: the file is whole), sha256 of all."""
+
+    package: str
+    paths: tuple[Path, ...]
+    sha256: str
+
+
+def packed(package: str, pinned: str = "") -> Packed:
+    """The GGUF file that an installed package, or the packages of its parts, holds.
+
+    `pinned` is its sha256 where that is known. Raises PackedError where a package or a part is
+    missing or in the wrong place, and where the whole is not what `pinned` or the package's own
+    SHA256SUMS says.
+    """
+    own = _files(package)
+    whole = [path for path in own if path.name.endswith(".gguf")]
+    parts = _parts(package)
+    if len(whole) != 1 and (whole or not parts):
+        raise PackedError(f"{len(whole)} GGUF files in {package}, expected one, or parts")
+    paths = tuple(whole) or tuple(_joined_order(package, parts))
+    lost = [path.name for path in paths if not path.is_file()]
+    if lost:
+        raise PackedError(f"{package}: {', '.join(lost)} is not there; install the package again")
+    found = digest(paths)
+    sums = [path for path in own if path.name == SUMS]
+    said = [_stated(sums[0])] if parts and sums else []
+    for wanted, where in [(pinned, "the sheet of models"), *((sum_, SUMS) for sum_ in said)]:
+        if wanted and wanted != found:
+            raise PackedError(
+                f"{package}: the GGUF file has sha256 {found}, {where} says {wanted}: a part is "
+                "damaged, of another version or in the wrong place; install the package again"
+            )
+    return Packed(package, paths, found)
+
+
+@cache
+def joined(found: Packed) -> Path:
+    """The one file that transformers reads; parts are joined in a folder that the process keeps."""
+    if len(found.paths) == 1:
+        return found.paths[0]
+    # on the terminal, whoever asks: the terms are the reader's business before the first use
+    print(terms(found.package), file=sys.stderr, flush=True)
+    folder = _folder()
+    path = Path(folder.name) / f"{found.sha256}.gguf"
+    with open(path, "wb") as stream:
+        for part in found.paths:
+            with open(part, "rb") as source:
+                while block := source.read(1 << 22):
+                    stream.write(block)
+    return path
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """A temporary folder that goes with the process."""
+    return tempfile.TemporaryDirectory(prefix="kgprobe-gguf-")
+
+
+def terms(package: str) -> str:
+    """Under what terms a package's weights may be used: short texts in full, others by path."""
+    told = []
+    for path in _files(package):
+        if TERMS.search(path.name) and path.is_file():
+            text = path.read_text(encoding="utf-8", errors="replace").strip()
+            told.append(text if len(text) <= SHOWN else str(path))
+    return "\n".join([f"Terms of use of {package}:", *(told or ["it states none"])])
+
+
+def digest(paths: Iterable[Path]) -> str:
+    """sha256 of files, one after the other."""
+    found = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as stream:
+            while block := stream.read(1 << 22):
+                found.update(block)
+    return found.hexdigest()
+
+
+def _files(package: str) -> list[Path]:
+    try:
+        found = importlib.metadata.files(package) or []
+    except importlib.metadata.PackageNotFoundError:
+        raise PackedError(
+            f"the package {package} is not installed; `make setup` installs what the default run "
+            f"needs, `pip install {package}` any other"
+        ) from None
+    return sorted(Path(str(file.locate())) for file in found)
+
+
+def _parts(package: str) -> list[tuple[int, str]]:
+    """(number, package) of the parts that a package requires, in order."""
+    wanted = re.compile(re.escape(_normal(package)) + r"-part-?(\d+)")
+    names = [re.split(r"[^\w.-]", line)[0] for line in importlib.metadata.requires(package) or []]
+    found = [(match, name) for name in names if (match := wanted.fullmatch(_normal(name)))]
+    parts = sorted((int(match[1]), name) for match, name in found)
+    numbers = [number for number, _ in parts]
+    if numbers != list(range(1, len(parts) + 1)):
+        raise PackedError(f"{package} requires its parts {numbers}, which are not 1, 2, ...")
+    return parts
+
+
+def _joined_order(package: str, parts: list[tuple[int, str]]) -> list[Path]:
+    """The file of each part. Their names count as the packages do."""
+    paths, first = [], 0
+    for number, name in parts:
+        try:
+            held = [path for path in _files(name) if PART.search(path.name)]
+        except PackedError:
+            raise PackedError(
+                f"part {number} of {len(parts)} of {package} is missing: the package {name} is "
+                "not installed"
+            ) from None
+        if len(held) != 1:
+            raise PackedError(f"{len(held)} parts of a GGUF file in {name}, expected one")
+        (counted,) = PART.findall(held[0].name)
+        first = int(counted) if number == 1 else first
+        if int(counted) != first + number - 1:
+            raise PackedError(
+                f"{name} holds {held[0].name}: part {number} of {len(parts)} of {package} should "
+                f"be number {first + number - 1}; the parts are in the wrong order"
+            )
+        paths.append(held[0])
+    return paths
+
+
+def _stated(path: Path) -> str:
+    """The sum of the one file that SHA256SUMS names."""
+    lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if len(lines) != 1 or not re.fullmatch(r"[0-9a-f]{64}", lines[0][0]):
+        raise PackedError(f"{path}: one line 'sha256  file' was expected")
+    return lines[0][0]
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

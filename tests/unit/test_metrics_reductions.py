@@ -1,0 +1,88 @@
+"""Priors, permuted and skewed golds beside loops written from their definitions."""
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from kgprobe.metrics.reductions import FOLDS, folds, permuted, prior_corrected, zipf_sample
+
+
+def test_a_subject_lies_in_one_fold_and_folds_are_even():
+    subjects = [f"Q{i % 13}" for i in range(40)]
+    found = folds(subjects, 3, "P1")
+    by_subject = {s: {f for t, f in zip(subjects, found, strict=True) if t == s} for s in subjects}
+    assert all(len(own) == 1 for own in by_subject.values())
+    sizes = Counter(next(iter(own)) for own in by_subject.values())
+    assert len(sizes) == FOLDS
+    assert max(sizes.values()) - min(sizes.values()) <= 1
+    # the order of the questions says nothing, the seed does
+    assert folds(subjects[::-1], 3, "P1").tolist() == found.tolist()[::-1]
+    assert folds(subjects, 4, "P1").tolist() != found.tolist()
+    # two subjects are never together while a fold is empty
+    assert set(folds(["Q1", "Q2"], 0, "P1").tolist()) == {0, 1}
+
+
+def test_the_prior_is_the_mean_over_the_other_folds_of_this_option():
+    generator = np.random.default_rng(1)
+    scores, fold = generator.normal(size=(11, 4)), generator.integers(0, 3, 11)
+    found = prior_corrected(scores, fold)
+    for i, option in itertools.product(range(11), range(4)):
+        others = [scores[j][option] for j in range(11) if fold[j] != fold[i]]
+        assert found[i, option] == pytest.approx(scores[i][option] - sum(others) / len(others))
+
+
+def test_without_another_fold_there_is_no_prior_and_not_one_of_zero():
+    assert np.isnan(prior_corrected(np.zeros((1, 3)), np.array([0]))).all()
+    assert np.isnan(prior_corrected(np.zeros((2, 3)), np.array([1, 1]))).all()
+
+
+def test_leaving_out_the_own_item_alone_ranks_as_subtracting_the_mean_does():
+    """Why folds: with n items, s - (total - s) / (n - 1) is n / (n - 1) times s - total / n."""
+    scores = np.random.default_rng(2).normal(size=(9, 5))
+    single = prior_corrected(scores, np.arange(9))
+    assert np.allclose(single, (scores - scores.mean(axis=0)) * 9 / 8)
+
+
+def test_permuted_golds_have_the_mean_of_all_permutations_as_their_expectation():
+    # ties: the second question shares its first place; the last has two golds
+    answered = np.array([[1, 0, 0], [0.5, 0.5, 0], [1, 0, 0], [0, 0, 1]])
+    golds = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])
+    every = [
+        sum(Fraction(answered[i][o]) * int(golds[order[i]][o]) for i in range(4) for o in range(3))
+        for order in itertools.permutations(range(4))
+    ]
+    hits, expected = permuted(answered, golds, seed=0, draws=4000)
+    assert expected == pytest.approx(float(sum(every) / len(every)))
+    assert set(hits.tolist()) == {float(one) for one in every}
+    assert hits.mean() == pytest.approx(expected, abs=0.05)
+    assert np.array_equal(hits, permuted(answered, golds, seed=0, draws=4000)[0])
+    with pytest.raises(ValueError, match="golds"):
+        permuted(answered, golds[:2], seed=0)
+
+
+def test_on_balanced_golds_any_answers_have_the_same_expectation():
+    golds = np.repeat(np.eye(4), 3, axis=0)
+    always = np.zeros((12, 4))
+    always[:, 2] = 1
+    spread = np.eye(4)[np.random.default_rng(0).integers(0, 4, 12)]
+    assert permuted(always, golds, 0)[1] == permuted(spread, golds, 0)[1] == 12 / 4
+
+
+def test_the_zipf_sample_keeps_a_share_that_falls_with_the_rank():
+    answers = [f"a{i % 6}" for i in range(60)]
+    ids = [f"P1/{i}" for i in range(60)]
+    kept = zipf_sample(answers, ids, 5, "P1")
+    sizes = sorted(Counter(a for a, k in zip(answers, kept, strict=True) if k).values())
+    # 10, 5, 3 1/3, 2 1/2, 2, 1 2/3: running sums 10, 15, 18, 20, 22, 24
+    assert sizes[::-1] == [10, 5, 3, 2, 2, 2]
+    shuffled = np.random.default_rng(0).permutation(60)
+    again = zipf_sample([answers[i] for i in shuffled], [ids[i] for i in shuffled], 5, "P1")
+    assert {ids[i] for i, k in zip(shuffled, again, strict=True) if k} == {
+        name for name, k in zip(ids, kept, strict=True) if k
+    }
+    # answers that occur once: 1, 1/2, 1/3, 1/4 ... pass 1, 2 and 3 at the ranks 1, 4 and 11
+    ones = [f"a{i}" for i in range(12)]
+    assert zipf_sample(ones, ones, 5, "P1").sum() == 3

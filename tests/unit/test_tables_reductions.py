@@ -1,0 +1,232 @@
+"""Reductions as rows: numbers beside loops written from their definitions, and what is said."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kgprobe.metrics.reductions import folds
+from kgprobe.tables import reductions
+from kgprobe.tables.answers import coinciding, judge, with_bytes, with_priors
+from kgprobe.tables.bear import chapter, views
+from kgprobe.tables.bear.published import Published
+from kgprobe.tables.bear.study import Study
+from kgprobe.tables.report import calibration, headline
+from kgprobe.templates import fill
+from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores
+from tests.unit.test_tables_bear import fake
+
+OPTIONS = ["a", "bé", "ccc"]
+FRAMES = benchmark(
+    {"P1": (OPTIONS, [OPTIONS[i % 3] for i in range(12)]), "P2": (["x", "y"], ["x"])}
+)
+SEED = 7
+#: {(item, template): score of every option}
+ANSWERS = guesses(FRAMES, 0.4, 3, templates=2)
+GOLD = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).iter_rows())
+CONTROL = {"source": "control:masked"}
+
+
+def read(model="m", answers=ANSWERS, frames=FRAMES, change=lambda s: s, **about):
+    """A study of one probe with its readings."""
+    found = change(scores(answers))
+    own = judge(found, frames["items"], frames["candidates"])
+    made = reductions.readings(own, found, reductions.Questions(**frames, seed=SEED))
+    who = probe(model, **about)
+    study = Study(who.benchmark, **frames, probes=[(who, own)], seed=SEED, resamples=200)
+    return replace(study, readings=[made])
+
+
+def taught():
+    """Every other item is taught."""
+    rows = [
+        {"fact": f"P1/Qs{i}/Q{OPTIONS[i % 3]}", "relation": "P1", "subject": f"Qs{i}",
+         "object": f"Q{OPTIONS[i % 3]}", "taught": i % 2 == 0}
+        for i in range(12)
+    ]  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def corrected() -> dict[tuple[str, int], list[float]]:
+    """Of P1 by the definition: the option's mean over the items of other folds is taken away."""
+    names = [f"P1/Qs{i}" for i in range(12)]
+    fold = dict(zip(names, folds([f"Qs{i}" for i in range(12)], SEED, "P1"), strict=True))
+    made = {}
+    for name, template in itertools.product(names, (0, 1)):
+        others = [ANSWERS[other, template] for other in names if fold[other] != fold[name]]
+        assert others
+        made[name, template] = [
+            ANSWERS[name, template][o] - sum(one[o] for one in others) / len(others)
+            for o in range(3)
+        ]
+    return made
+
+
+def accuracy(table: dict[tuple[str, int], list[float]], names=None) -> float:
+    right = [
+        np.argmax(values) == GOLD[item]
+        for (item, _), values in table.items()
+        if names is None or item in names
+    ]
+    assert right
+    return 100 * sum(right) / len(right)
+
+
+def test_prior_corrected_accuracies_and_gains_are_those_of_a_loop():
+    found = results(read(**CONTROL), taught=taught()).filter(model="m")
+    own = {key: values for key, values in ANSWERS.items() if key[0].startswith("P1")}
+    prior = corrected()
+    assert accuracy(prior) != accuracy(own)
+    row = number(found, reduction="prior")
+    # the one item of P2 has no prior: left out, not taken as it is
+    assert (row["value"], row["n"]) == (pytest.approx(accuracy(prior)), 12)
+    gain = number(found, "gain", reduction="prior")
+    assert (gain["value"], gain["n"]) == (pytest.approx(accuracy(prior) - accuracy(own)), 12)
+    assert gain["interval"] == "paired bootstrap"
+    lost = number(found, "without prior", reduction="prior")
+    assert (lost["value"], lost["n"]) == (1, 13)
+    for half, remainder in (("taught", 0), ("untaught", 1)):
+        names = {f"P1/Qs{i}" for i in range(12) if i % 2 == remainder}
+        value = accuracy(prior, names)
+        row = number(found, half, reduction="prior")
+        assert (row["value"], row["n"]) == (pytest.approx(value), 6)
+        gap = number(found, "gain", slice=half, reduction="prior")["value"]
+        assert gap == pytest.approx(value - accuracy(own, names))
+
+    def margin(item):
+        every = [prior[item, t] for t in (0, 1)]
+        gold = GOLD[item]
+        return sum(v[gold] - max(v[:gold] + v[gold + 1 :]) for v in every) / 2
+
+    pairs = [
+        (margin(f"P1/Qs{i}") > margin(f"P1/Qs{j}"))
+        for i, j in itertools.product(range(0, 12, 2), range(1, 12, 2))
+    ]
+    assert number(found, "AUC", reduction="prior")["value"] == pytest.approx(sum(pairs) / 36)
+
+
+def test_means_over_tokens_and_bytes_and_the_answers_part_are_those_of_a_loop():
+    generator = np.random.default_rng(0)
+
+    def change(frame):
+        counts = generator.integers(2, 9, frame.height)
+        part = generator.normal(-5, 2, frame.height)
+        return frame.with_columns(
+            count=pl.Series(counts, dtype=pl.Int32), answer_sum=pl.Series(part)
+        )
+
+    kept = []
+    study = read(change=lambda frame: kept.append(change(frame)) or kept[-1])
+    found = results(study).filter(model="m")
+    texts = {
+        row[:2]: row[2] for row in FRAMES["prompts"].select("relation", "index", "text").rows()
+    }
+    options = FRAMES["candidates"].select("set", "index", "label").rows()
+    labels = {row[:2]: row[2] for row in options}
+    tables: dict[str, dict] = {"mean": {}, "byte_mean": {}, "answer_only": {}}
+    for row in kept[0].iter_rows(named=True):
+        relation, subject = row["item"].split("/Q")
+        sentence = fill(
+            texts[relation, row["template"]], subject, labels[relation, row["candidate"]]
+        )
+        for name, value in (
+            ("mean", row["sum"] / row["count"]),
+            ("byte_mean", row["sum"] / len(sentence.text.encode())),
+            ("answer_only", row["answer_sum"]),
+        ):
+            tables[name].setdefault((row["item"], row["template"]), []).append(value)
+    values = {name: accuracy(table) for name, table in tables.items()}
+    assert len({*values.values(), accuracy(ANSWERS)}) > 2
+    for name, value in values.items():
+        row = number(found, reduction=name)
+        assert (row["value"], row["n"]) == (pytest.approx(value), 13)
+        gap = number(found, "gain", reduction=name)["value"]
+        assert gap == pytest.approx(value - accuracy(ANSWERS))
+    items, candidates, prompts = (FRAMES[n] for n in ("items", "candidates", "prompts"))
+    sized = with_bytes(kept[0], items, candidates, prompts)
+    assert sized["bytes"].null_count() == 0
+    assert sized.filter(item="P1/Qs0", template=0)["bytes"].to_list() == [8, 10, 10]
+
+
+def test_permuted_golds_and_the_skewed_part():
+    found = results(read()).filter(model="m")
+    # by relation and template: share of each answer times share of each gold
+    expected = 0.0
+    for relation, template in itertools.product(("P1", "P2"), (0, 1)):
+        own = {i: v for (i, t), v in ANSWERS.items() if i.startswith(relation) and t == template}
+        said = [int(np.argmax(values)) for values in own.values()]
+        golds = [GOLD[item] for item in own]
+        expected += sum(said.count(g) for g in golds) / len(golds)
+    row = number(found, "permuted golds, expected")
+    assert row["value"] == pytest.approx(100 * expected / 26)
+    drawn = number(found, "permuted golds")
+    assert drawn["interval"] == "permutations"
+    assert drawn["low"] < row["value"] < drawn["high"]
+    assert drawn["value"] == pytest.approx(row["value"], abs=3)
+    # 4, 2, 1 1/3 of four each, and the one of P2
+    part = FRAMES["items"].filter(reductions.skewed(FRAMES["items"], SEED))
+    sizes = part.filter(relation="P1").group_by(pl.col("answers").list.first()).len()["len"]
+    assert sorted(sizes.to_list()) == [1, 2, 4]
+    names = set(part["item"])
+    own = number(found, slice="skewed")
+    assert (own["value"], own["n"]) == (pytest.approx(accuracy(ANSWERS, names)), 8)
+    # the prior is that of the part
+    rows = scores({k: v for k, v in ANSWERS.items() if k[0] in names})
+    fewer = with_priors(rows, part, SEED).drop_nulls("corrected")
+    best = fewer.sort("corrected").group_by("item", "template").last()
+    hits = [GOLD[item] == option for item, option in best.select("item", "candidate").rows()]
+    row = number(found, slice="skewed", reduction="prior")
+    assert (row["value"], row["n"]) == (pytest.approx(100 * sum(hits) / len(hits)), 7)
+
+
+def test_the_papers_own_reduction_alone_stands_beside_a_published_figure(monkeypatch):
+    monkeypatch.setattr(Published, "score", lambda *_: (13.49, "a table"))
+    study = read("gpt2", name="bear_released", kind="causal", bos="none", published="gpt2")
+    every = results(study, published=fake(13.49)).filter(model="gpt2", method="sentence")
+    beside = every.filter(pl.col("published").is_not_null())
+    assert beside["setting"].to_list() == ["{}"]
+    assert every.filter(pl.col("setting").str.contains("reduction")).height > 10
+
+
+def test_an_answer_without_a_scored_token_has_no_answers_part():
+    study = read(change=lambda s: s.with_columns(answer_count=pl.lit(0, pl.Int32)))
+    found = results(study).filter(pl.col("setting").str.contains("reduction"))
+    names = found["setting"].str.json_path_match("$.reduction").unique()
+    assert sorted(names) == ["byte_mean", "mean", "prior"]
+
+
+def test_options_that_read_the_same_are_said():
+    frames = benchmark({"P1": (["Rome", " rome", "Ｒome", "Paris"], ["Rome", "Paris", "Paris"])})
+    assert coinciding(frames["candidates"])["index"].to_list() == [0, 1, 2]
+    assert not coinciding(FRAMES["candidates"]).height
+    found = results(read(answers=guesses(frames, 0.5, 1), frames=frames))
+    assert number(found, "coinciding options", model="")["value"] == 3
+    sheet = {"m": {"dtype": "float32", "source": "hub:m", "kind": "masked"}}
+    assert any("3 options read the same" in note for note in chapter.notes(found, sheet))
+
+
+def test_views_headline_and_notes_show_both_reductions():
+    found = results(read(**CONTROL), taught=taught())
+    shown = views.views(found, ["m"])
+    table = shown["reductions"].of(found)
+    assert [key[-1] for key in table.rows] == ["", *reductions.OTHERS]
+    assert {"gain, points", "gain, points, of untaught facts", "AUC"} <= set(table.heads)
+    golds = shown["golds"].of(found)
+    assert len(golds.columns) == 8
+    for view in (*shown.values(), calibration.VIEW):
+        view.of(found)  # two numbers in one cell would be an error
+    lines = [line for line in headline.text(found).splitlines() if line.startswith("m ")]
+    assert len(lines) == 2
+    assert "prior-corrected" in lines[1]
+    sheet = {"m": {"dtype": "float32", "source": "control:masked", "kind": "masked"}}
+    notes = " ".join(chapter.notes(found, sheet))
+    assert "1 items have no prior" in notes
+    assert "told from untaught ones best" in notes
+    assert "masked, sentence: " in notes
+
+
+def test_the_same_readings_whatever_the_order_of_rows():
+    shuffled = read(change=lambda s: s.sample(fraction=1.0, shuffle=True, seed=1))
+    assert results(shuffled).equals(results(read()))

@@ -34,7 +34,9 @@ import matplotlib.pyplot as plt
 import polars as pl
 import yaml
 
+from kgprobe import schema
 from kgprobe.benchmarks.attributes import sensitivity
+from kgprobe.benchmarks.attributes.frames import EXAMPLES
 from kgprobe.benchmarks.attributes.settings import settings_of
 from kgprobe.knowledge import graph
 from kgprobe.knowledge.engine import joins_mb
@@ -95,7 +97,10 @@ def one(path: str, limit_mb: int, built: str = "") -> dict[str, Any]:
                 module = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}")
                 chosen = settings_of(config, name)
                 found = module.build(made, chosen)
-                row["in"], row["out"] = counts["edges"], found.examples.height
+                examples = f"{folder}/examples.parquet"
+                schema.write_sorted(found.parts(), EXAMPLES, examples)
+                row["in"] = counts["edges"]
+                row["out"] = pl.scan_parquet(examples).select(pl.len()).collect().item()
                 row["items"] = found.items.height
                 row["candidates"] = int(found.patterns["candidates"].sum())
                 check(name, found.patterns)

@@ -1007,7 +1007,7 @@ class Ambiguous:
 
 @dataclass(frozen=True)
 class Joins:
-    """What joins statements. Memory is 70 % of what the job's `mem_mb` has above 500; what does not
+    """What joins statements. Memory is 65 % of what the job's `mem_mb` has above 500; what does not
     fit is spilled to the job's temporary folder (`resources: tmpdir`)."""
 
     engine: Literal["duckdb", "spark"] = "duckdb"

@@ -104,7 +104,9 @@ def attribute(name: str, given: pl.DataFrame, **changed: Any) -> Built | None:
     module = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}")
     coded = {key: changed.pop(key) for key in ("own", "known") if key in changed}
     try:
-        return checks.build(module, encode(given, **coded), settings(name, **changed))
+        made = checks.build(module, encode(given, **coded), settings(name, **changed))
+        assert all(part.height for part in checks.sound(made))
+        return made
     except EmptyBenchmarkError:
         return None
 

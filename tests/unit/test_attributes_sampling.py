@@ -14,7 +14,7 @@ from kgprobe.benchmarks.attributes import (
     paths,
     sensitivity,
 )
-from kgprobe.benchmarks.attributes.frames import OUTPUTS
+from kgprobe.benchmarks.attributes.frames import EXAMPLES, OUTPUTS
 from kgprobe.knowledge import engine, engine_duckdb
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine import LEAST_MB
@@ -217,3 +217,15 @@ def test_texts_of_many_values_are_whole():
     values = [f"19{n // 100:02}-02-03 and the value {n}" for n in range(6000)]
     made = graph([(1, 26, 2)], literals=[(n, 462, value) for n, value in enumerate(values, 1)])
     assert sorted(content(made, "literals")["text"]) == sorted(values)
+
+
+@pytest.mark.parametrize(("module", "name", "changed"), SAMPLED, ids=lambda v: str(v)[:14])
+def test_examples_in_parts_follow_each_other_in_the_order_of_all(module, name, changed):
+    made = module.build(graph(random_triples(400)), settings(name, **changed))
+    parts = list(made.parts(size=1))
+    whole = made.examples.sort(list(EXAMPLES.key))
+    assert pl.concat(parts).equals(whole)
+    if name == "entity_centric":  # whose examples have several patterns
+        assert len(parts) == 1
+    else:
+        assert len(parts) == whole["pattern"].n_unique() > 1

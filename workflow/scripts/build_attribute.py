@@ -50,7 +50,9 @@ with (
     made = checks.build(module, built_on, settings)
     told = graph_settings.told(settings)
     provenance = run.provenance(settings=told, thresholds=settings.shared.thresholds)
-    for name, contract in frames.OUTPUTS.items():
+    # by far the most rows: they are made, checked and written in parts
+    schema.write_sorted(checks.sound(made), frames.EXAMPLES, run.output.examples, provenance)
+    for name, contract in frames.REPORTS.items():
         schema.write(getattr(made, name), contract, run.output[name], provenance)
     schema.write(made.items, schema.ITEMS, run.output.questions, provenance)
     schema.write(made.candidates, schema.CANDIDATES, run.output.candidates, provenance)

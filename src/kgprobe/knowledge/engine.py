@@ -30,7 +30,7 @@ LEAST_MB = 100
 PROCESS_MB = 500
 #: Share of the rest that is the joins': frames leave the engine, and what it gives back, the
 #: allocator keeps a while.
-SHARE = 0.7
+SHARE = 0.65
 #: rows that leave the engine at a time
 PART = 1 << 20
 #: turns the order of signed numbers into that of the unsigned ones with the same bits

@@ -1,12 +1,14 @@
 """Entity-centric: `facts` facts of a well-connected entity (kg_attributes.md, section 3.3)."""
 
+from functools import partial
+
 import ibis
 import polars as pl
 from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes.examples import NO_LABEL, refuse_missing, require
 from kgprobe.benchmarks.attributes.frames import LAMA, PATTERNS
-from kgprobe.benchmarks.attributes.items import Built
+from kgprobe.benchmarks.attributes.items import Built, Rows
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge import engine
@@ -47,8 +49,8 @@ def build(graph: Graph, settings: Settings[EntityCentric]) -> Built:
     structural = structural.with_columns(sampled=pl.lit(False))
     patterns = _patterns(graph, graph.frame(engine.counted(own, ["p"])), structural, rows)
     graph.engine.drop(own)
-    long, bare = (_long(graph, frame) for frame in (rows, structural))
-    return Built(BENCHMARK, long, bare, patterns, graph, settings, steps)
+    builds = (Rows(frame, partial(_long, graph)) for frame in (rows, structural))
+    return Built(BENCHMARK, *builds, patterns, graph, settings, steps)
 
 
 def entity_edges(graph: Graph, settings: Settings[EntityCentric]) -> Table:

@@ -6,7 +6,7 @@ ones leave the engine. Both builds come from the same candidates: the structural
 graph holds, the labelled one is probed.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import ibis
@@ -276,13 +276,9 @@ def refuse_missing(benchmark: str, counts: Mapping[str, int], known: Sequence[st
         )
 
 
-def lengthen(shape: Shape, wide: pl.DataFrame, sampled: pl.DataFrame, graph: Graph) -> pl.DataFrame:
+def lengthen(shape: Shape, wide: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     """One row per triple: s and o as numbers, the predicate as text, flags, sampled."""
-    names = [*shape.strata, *shape.ids]
-    marked = wide.join(
-        sampled.select(names).with_columns(sampled=pl.lit(True)), on=names, how="left"
-    ).with_columns(pl.col("sampled").fill_null(False))
-    marked = shape.patterned(marked, graph)
+    marked = shape.patterned(wide, graph)
     none = pl.lit([], dtype=pl.List(pl.String))
     if "flag" in marked.columns:
         none = pl.when(pl.col("flag").is_null()).then(none).otherwise(pl.concat_list("flag"))
@@ -310,29 +306,34 @@ def lengthen(shape: Shape, wide: pl.DataFrame, sampled: pl.DataFrame, graph: Gra
 
 
 def count_sizes(
-    benchmark: str, build: str, rows: pl.DataFrame, settings: Settings[object]
+    benchmark: str, build: str, parts: Iterable[pl.DataFrame], settings: Settings[object]
 ) -> pl.DataFrame:
     """SIZES of one build from its long rows (position, pattern, s, predicate, o, origin)."""
-    stored = rows.filter(pl.col("origin") == "stored")
-    triples = stored.select("s", "predicate", "o").unique().height
-    predicates = set(stored["predicate"].unique())
+    examples, names, found = 0, set[str](), []
+    for rows in parts:
+        # examples differ in their key: each has one first triple
+        examples += int((rows["position"] == 0).sum())
+        names |= set(rows["pattern"].unique())
+        stored = rows.filter(pl.col("origin") == "stored")
+        predicate = pl.col("predicate").cast(pl.Categorical)
+        found.append(stored.select("s", predicate, "o").unique())
+    triples = pl.concat(found).unique()
+    predicates = set(triples["predicate"].cast(pl.String).unique())
     by_label = predicates & set(settings.by_label)
     without = predicates - set(settings.templates or ())
-    patterns = rows["pattern"].n_unique()
-    ends = pl.concat([stored["s"], stored["o"]])
+    ends = pl.concat([triples["s"], triples["o"]])
     row = (
         benchmark,
         build,
-        # examples differ in their key: each has one first triple
-        int((rows["position"] == 0).sum()),
-        triples,
-        patterns,
+        examples,
+        triples.height,
+        len(names),
         len(predicates),
         len(predicates - by_label - without),
         len(by_label),
         len(without),
         ends.filter(ends < LITERAL).n_unique(),
-        triples / max(patterns, 1),
+        triples.height / max(len(names), 1),
     )
     return pl.DataFrame([row], schema=dict(SIZES.columns), orient="row")
 

@@ -107,5 +107,6 @@ SENSITIVITY = Contract(
     ("benchmark", "setting"),
 )
 
-#: The reports of a construction by the name of their frame in `Built`.
-OUTPUTS = {"examples": EXAMPLES, "steps": STEPS, "patterns": PATTERNS, "sizes": SIZES}
+#: The reports of a construction by the name of their frame in `Built`, and with its examples.
+REPORTS = {"steps": STEPS, "patterns": PATTERNS, "sizes": SIZES}
+OUTPUTS = {"examples": EXAMPLES, **REPORTS}

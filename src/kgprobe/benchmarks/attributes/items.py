@@ -1,6 +1,7 @@
 """Examples as text: EXAMPLES with labels and golds, and the ITEMS and CANDIDATES to probe."""
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,19 +31,52 @@ from kgprobe.schema import CANDIDATES, ITEMS
 META = ("object", "object_label", "origin", "pattern", "position", "object_kind", "flags")
 #: an entity may have a million objects in one relation; no more golds than these are listed
 MAX_GOLDS = 1000
+#: examples that become text at a time
+PART = 100_000
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The examples of one build in numbers: `wide` has a row for each, and whether it is `sampled`.
+
+    `lengthened` makes long rows of them (see `lengthen`). `by`: where the names of examples begin
+    with their pattern, (strata, pattern) in the order of the names; else None.
+    """
+
+    wide: pl.DataFrame
+    lengthened: Callable[[pl.DataFrame], pl.DataFrame]
+    by: pl.DataFrame | None = None
+
+    def parts(self, size: int = PART) -> Iterator[pl.DataFrame]:
+        """Long rows of whole patterns, `size` examples or more at a time, in the order of names."""
+        if self.by is None:
+            yield self.lengthened(self.wide)
+            return
+        strata = [name for name in self.by.columns if name != "pattern"]
+        sizes = self.wide.group_by(strata).agg(pl.len().alias("n"))
+        order = self.by.drop("pattern").join(sizes, on=strata, maintain_order="left")
+        before = order["n"].cum_sum() - order["n"]
+        order = order.select(*strata, part=before // size)
+        for own in order.partition_by("part", maintain_order=True, include_key=False):
+            yield self.lengthened(self.wide.join(own, on=strata, how="semi"))
+
+    @property
+    def probed(self) -> pl.DataFrame:
+        """Long rows of what is sampled."""
+        return self.lengthened(self.wide.filter("sampled"))
 
 
 @dataclass(frozen=True)
 class Built:
     """One benchmark: examples, what is probed of them, and what became of everything else.
 
-    `rows` and `structural` are the long rows of numbers of both builds (see `lengthen`). Their text
-    is looked up when it is asked for: a table of sensitivity wants nothing but sizes.
+    `rows` and `structural` are those of the labelled and of the structural build. Their text is
+    looked up when it is asked for: a table of sensitivity wants nothing but sizes.
     """
 
     benchmark: str
-    rows: pl.DataFrame
-    structural: pl.DataFrame
+    rows: Rows
+    structural: Rows
     patterns: pl.DataFrame
     graph: Graph
     settings: Settings[object]
@@ -52,22 +86,27 @@ class Built:
     def sizes(self) -> pl.DataFrame:
         """SIZES of both builds and of what is probed."""
         labelled = "labelled" if self.settings.shared.require_labels else "unlabelled"
-        builds = {labelled: self.rows, "sampled": self.rows.filter("sampled")}
+        builds = {labelled: self.rows.parts(), "sampled": [self.rows.probed]}
         others = (
-            count_sizes(self.benchmark, build, some, self.settings)
-            for build, some in builds.items()
+            count_sizes(self.benchmark, build, parts, self.settings)
+            for build, parts in builds.items()
         )
         return pl.concat([self.structural_sizes, *others])
 
     @cached_property
     def structural_sizes(self) -> pl.DataFrame:
         """SIZES of the structural build alone."""
-        return count_sizes(self.benchmark, "structural", self.structural, self.settings)
+        return count_sizes(self.benchmark, "structural", self.structural.parts(), self.settings)
+
+    def parts(self, size: int = PART) -> Iterator[pl.DataFrame]:
+        """EXAMPLES of the labelled build in order, some patterns at a time."""
+        for rows in self.rows.parts(size):
+            yield spoken(rows, self.graph, self.settings)
 
     @cached_property
     def examples(self) -> pl.DataFrame:
-        """EXAMPLES of the labelled build."""
-        return spoken(self.rows, self.graph, self.settings)
+        """EXAMPLES of the labelled build, all at once."""
+        return pl.concat(self.parts())
 
     @cached_property
     def _options(self) -> pl.DataFrame:
@@ -78,7 +117,8 @@ class Built:
     def _asked(self) -> pl.DataFrame:
         """EXAMPLES of what is probed, with `linked` golds where the graph has linked ones."""
         named = pl.col("object_label").is_not_null() & pl.col("subject_label").is_not_null()
-        return with_linked(self.examples.filter(pl.col("sampled") & named), self.graph)
+        probed = spoken(self.rows.probed, self.graph, self.settings)
+        return with_linked(probed.filter(named), self.graph)
 
     @property
     def candidates(self) -> pl.DataFrame:
@@ -93,7 +133,7 @@ class Built:
     @cached_property
     def steps(self) -> pl.DataFrame:
         """What every step of the construction kept, up to the candidates."""
-        count_label_worded(self.rows.filter("sampled"), self.settings, self.funnel)
+        count_label_worded(self.rows.probed, self.settings, self.funnel)
         added = int(self._options["added"].sum())
         why = f"{added} are golds that the lists lacked"
         self.funnel.kept("candidates", self._options.height, reason=why)
@@ -113,10 +153,26 @@ def built(
     candidates: pl.DataFrame | None = None,
 ) -> Built:
     """The benchmark whose examples all have the triples of `shape`."""
-    rows = lengthen(shape, picked.chosen, picked.sampled, graph)
-    structural = lengthen(shape, picked.structural, picked.structural.clear(), graph)
+    names, strata = [*shape.strata, *shape.ids], list(shape.strata)
+    probed = picked.sampled.select(names).with_columns(sampled=pl.lit(True))
+    chosen = picked.chosen.join(probed, on=names, how="left", maintain_order="left")
+    wide = (
+        chosen.with_columns(pl.col("sampled").fill_null(False)),
+        picked.structural.with_columns(sampled=pl.lit(False)),
+    )
+
+    def lengthened(rows: pl.DataFrame) -> pl.DataFrame:
+        return lengthen(shape, rows, graph)
+
+    def build(rows: pl.DataFrame) -> Rows:
+        if not strata:
+            return Rows(rows, lengthened)
+        patterns = shape.patterned(rows.select(strata).unique(), graph)
+        # names go on with a slash
+        return Rows(rows, lengthened, patterns.sort(pl.col("pattern") + "/"))
+
     patterns = count_patterns(shape, picked, graph, candidates)
-    return Built(shape.benchmark, rows, structural, patterns, graph, settings, steps)
+    return Built(shape.benchmark, *map(build, wide), patterns, graph, settings, steps)
 
 
 def spoken(rows: pl.DataFrame, graph: Graph, settings: Settings[object]) -> pl.DataFrame:

@@ -24,7 +24,7 @@ from kgprobe.benchmarks.attributes.examples import EmptyBenchmarkError, MissingT
 from kgprobe.benchmarks.attributes.patterns import expandable, most, told
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge import graph as knowledge
-from kgprobe.knowledge.engine import LEAST_MB, EngineError
+from kgprobe.knowledge.engine import LEAST_MB, EngineError, job_mb, joins_mb
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.graph import date_text, literal_code
 from kgprobe.knowledge.ids import GraphError, WikidataIds
@@ -310,7 +310,9 @@ def test_edges_of_a_hub_are_cut_by_hash():
 
 
 def test_too_little_memory_is_refused_with_what_would_do():
-    with pytest.raises(EngineError, match=f"give the job mem_mb={LEAST_MB + 1000} or more"):
+    for needed in (LEAST_MB, 777, 20_000):
+        assert joins_mb(job_mb(needed)) >= needed > joins_mb(job_mb(needed) - 2)
+    with pytest.raises(EngineError, match=rf"give the job mem_mb={job_mb(LEAST_MB)} or more"):
         DuckDB(LEAST_MB - 1)
 
 
@@ -334,11 +336,11 @@ def test_a_graph_too_large_for_its_memory_is_refused_before_it_is_read(tmp_path)
     path = tmp_path / "facts.parquet"
     row = [("wikidata", "Q1", "a", "P1", "Q2", "b", [], [])]
     pl.DataFrame(row * 3_000_000, schema=FACTS.columns, orient="row").write_parquet(path)
-    with DuckDB(200) as engine, pytest.raises(EngineError) as refused:
+    with DuckDB(150) as engine, pytest.raises(EngineError) as refused:
         knowledge.encode(engine, engine.files([path]))
-    told = "a graph of 3,000,000 statements needs 235 MB for its joins, and 200 are left for them"
+    told = "a graph of 3,000,000 statements needs 160 MB for its joins, and 150 are left for them"
     assert str(refused.value).startswith(told)
-    assert "mem_mb=1235" in str(refused.value)
+    assert f"mem_mb={job_mb(160)}" in str(refused.value)
 
 
 def test_facts_of_two_graphs_are_refused():

@@ -259,10 +259,10 @@ def encode(
         )
     )
     edges = engine.keep(coded.filter(item & stored).select("s", "p", "o").distinct())
-    known = coded.filter(item & ~coded["other"])
-    spoken = known.filter(known["o"].isnull()).drop("o", "other", "subject_label")
+    valid = coded.filter(item & ~coded["other"])
+    spoken = valid.filter(valid["o"].isnull()).drop("o", "other", "subject_label")
     values = _literals(engine, spoken if literals else spoken.limit(0))
-    entities = _entities(engine, edges, known, counts)
+    entities = _entities(engine, edges, valid, counts)
     told = engine.numbers(
         entities.aggregate(entities=entities.count(), labelled=entities["label"].count())
     )

@@ -49,8 +49,8 @@ def build(graph: Graph, settings: Settings[EntityCentric]) -> Built:
     structural = structural.with_columns(sampled=pl.lit(False))
     patterns = _patterns(graph, graph.frame(engine.counted(own, ["p"])), structural, rows)
     graph.engine.drop(own)
-    builds = (Rows(frame, partial(_long, graph)) for frame in (rows, structural))
-    return Built(BENCHMARK, *builds, patterns, graph, settings, steps)
+    labelled, bare = (Rows(frame, partial(_long, graph)) for frame in (rows, structural))
+    return Built(BENCHMARK, labelled, bare, patterns, graph, settings, steps)
 
 
 def entity_edges(graph: Graph, settings: Settings[EntityCentric]) -> Table:

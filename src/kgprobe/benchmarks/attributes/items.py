@@ -172,7 +172,8 @@ def built(
         return Rows(rows, lengthened, patterns.sort(pl.col("pattern") + "/"))
 
     patterns = count_patterns(shape, picked, graph, candidates)
-    return Built(shape.benchmark, *map(build, wide), patterns, graph, settings, steps)
+    labelled, bare = map(build, wide)
+    return Built(shape.benchmark, labelled, bare, patterns, graph, settings, steps)
 
 
 def spoken(rows: pl.DataFrame, graph: Graph, settings: Settings[object]) -> pl.DataFrame:

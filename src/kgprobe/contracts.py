@@ -350,8 +350,9 @@ TAUGHT_KINDS = _contract("TAUGHT_KINDS", key="fact kind", fact=pl.String, kind=p
 #: Further choices under which a number holds: the keys that `setting` of RESULTS may have.
 SETTING: Mapping[str, str] = {
     "alpha": "how a written answer was compared with a gold (exact, verbatim, each rule)",
-    "bin": "lower edge of a bin of log10 of popularity",
-    "choice": "how a configuration was chosen (chosen on dev, fixed, oracle)",
+    "bin": "lower edge of a bin, of log10 of popularity or of confidence",
+    "choice": "how a configuration was chosen (chosen on dev, fixed, oracle), or all where nothing "
+    "was left out",
     "demonstrations": "examples shown before the question",
     "draw": "the random subset or triggers",
     "drawn": "what a bootstrap draws in place of examples (patterns, entities)",

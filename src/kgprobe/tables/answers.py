@@ -116,8 +116,10 @@ def judge(
 ) -> pl.DataFrame:
     """Judge SCORES: item, relation, template, options, winner, leaders, leading (the options in
     first place), hit, first, above, tied, probability (of the correct option, softmax over
-    options), margin (nats, correct option minus the best wrong one), marked (chance that the choice
-    is one of the item's MARKED options).
+    options), confidence (the largest probability), brier (sum over options of the squared distance
+    of its probability from 1 or 0; several correct options share the 1), margin (nats, correct
+    option minus the best wrong one), marked (chance that the choice is one of the item's MARKED
+    options).
 
     `above` and `tied` count the wrong options above and level with the correct one; its rank is
     above + 1 to above + tied + 1. With several correct options the best placed one counts.
@@ -233,6 +235,8 @@ def _measures() -> dict[str, pl.Expr]:
         "above": (wrong > right).sum().cast(pl.Int32),
         "tied": (wrong == right).sum().cast(pl.Int32),
         "probability": ordered_sum(weight.filter(gold)) / ordered_sum(weight),
+        "confidence": 1 / ordered_sum(weight),
+        "brier": ordered_sum((weight / ordered_sum(weight) - gold / gold.sum()) ** 2),
         "margin": right - wrong.max(),
     }
 

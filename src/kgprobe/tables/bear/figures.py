@@ -1,5 +1,7 @@
 """BEAR's figures from RESULTS: accuracy against size, by relation, and on taught facts."""
 
+import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +14,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
+from kgprobe.tables.confidence import OF_BINS
 from kgprobe.tables.report.chapter import Drawn
 from kgprobe.tables.report.draw import (
     INK,
@@ -37,6 +40,8 @@ COMPARED = (
     " Grey: published scores of the complete released set over three templates, with one standard"
     " error over templates."
 )
+#: probes of one kind are told apart by these
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))
 LEADER = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 5}
 
 
@@ -75,6 +80,16 @@ def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> I
             "Per cent, mean over templates; relations ordered by their mean over models.",
             relations_plot(own.filter(benchmark=benchmark), sheet, titles),
         )
+        told = _reliable(own.filter(benchmark=benchmark))
+        if told:
+            yield Drawn(
+                benchmark,
+                f"bear_reliability_{benchmark}",
+                "Confidence and accuracy",
+                "Answers in ten bins of confidence; a larger point has more. On the dashed line "
+                "confidence and accuracy are the same.",
+                reliability_plot(told, own, sheet),
+            )
 
 
 def benchmarks(own: pl.DataFrame, sheet: Sheet) -> list[str]:
@@ -197,6 +212,46 @@ def points_of(benchmark: str, own: pl.DataFrame, sheet: Sheet) -> tuple[list[Poi
         points.append(Point(row, size["", row["model"]], model["kind"], control, name))
     random = whole.filter(model="random")
     return points, random["value"][0] if random.height else None
+
+
+def _reliable(own: pl.DataFrame) -> dict[tuple[str, ...], list[tuple[Row, Row]]]:
+    """Per probe, in order of the bins, the numbers of OF_BINS under the paper's own reduction."""
+    rows = own.filter(pl.col("metric").is_in(OF_BINS), ~pl.col("setting").str.contains("reduction"))
+    found: dict[tuple[str, ...], dict[float, dict[str, Row]]] = {}
+    for row in rows.iter_rows(named=True):
+        at = float(json.loads(row["setting"])["bin"])
+        key = tuple(row[d] for d in ("model", "prompt", "method"))
+        found.setdefault(key, {}).setdefault(at, {})[row["metric"]] = row
+    return {
+        key: [(bins[at][OF_BINS[0]], bins[at][OF_BINS[1]]) for at in sorted(bins)]
+        for key, bins in found.items()
+    }
+
+
+def reliability_plot(
+    told: Mapping[tuple[str, ...], Sequence[tuple[Row, Row]]], own: pl.DataFrame, sheet: Sheet
+) -> Figure:
+    """Accuracy against mean confidence, a line per probe."""
+    shown = names(own, [pairs[0][0] for pairs in told.values()])
+    with style():
+        figure, axes = new_axes(3.9)
+        axes.plot([0, 100], [0, 100], color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        lines = []
+        for (key, pairs), dashes in zip(told.items(), itertools.cycle(DASHES), strict=False):
+            colour, marker = KINDS[sheet[key[0]]["kind"]]
+            x = [sure["value"] for _, sure in pairs]
+            y = [right["value"] for right, _ in pairs]
+            most = max(right["n"] for right, _ in pairs)
+            area = [12 + 70 * right["n"] / most for right, _ in pairs]
+            axes.scatter(x, y, s=area, color=colour, marker=marker, zorder=3)
+            lines += axes.plot(x, y, color=colour, linewidth=1.4, linestyle=dashes)
+        axes.set_xlim(-2, 102)
+        axes.set_ylim(-2, 102)
+        axes.set_xlabel("mean confidence, %")
+        axes.set_ylabel("accuracy, %")
+        axes.grid()
+        figure.legend(lines, shown, loc="outside upper center", ncols=2, columnspacing=1.2)
+        return figure
 
 
 def size_plot(points: Sequence[Point], chance: float | None) -> Figure:

@@ -17,7 +17,7 @@ from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval, standard_error, wilson
 from kgprobe.metrics.ranking import auc, reciprocal_rank
-from kgprobe.tables import reductions
+from kgprobe.tables import confidence, reductions
 from kgprobe.tables.answers import Probe, judge, marked, questions
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
 from kgprobe.tables.bear.study import RELATIONS, Study
@@ -71,11 +71,13 @@ def numbers(
     accuracy (settings: template, weighting, mode "first wins": the lowest index among tied leaders,
     where a tie occurred; instead: minus that of another probe, paired), also by group (relation)
     and slice (cardinality, "domain: ...", where the answer stands in the template); SEM over
-    templates, agreement (same option under all templates), correct in all, MRR, options,
-    parameters, "accuracy minus published"; calibration; accuracies under other reductions, see
-    reductions.py. A relation counts fully in each of its domains; weighting "split" divides its
-    weight by their number. Of questions whose answer changes in time: how often an answer of
-    another time is chosen, and how often neither.
+    templates, agreement (same option under all templates), correct in any, most (more than half)
+    and all of them, the best template (setting `choice` oracle: chosen on what it is judged by),
+    MRR, options, parameters, "accuracy minus published"; calibration; accuracies under other
+    reductions, see reductions.py; what probabilities are worth, see confidence.py. A relation
+    counts fully in each of its domains; weighting "split" divides its weight by their number. Of
+    questions whose answer changes in time: how often an answer of another time is chosen, and how
+    often neither.
     """
     found: list[Number] = []
     for study in made:
@@ -91,7 +93,9 @@ def numbers(
             study.items, study.candidates, study.prompts, study.seed, study.resamples
         )
         probes = [probe for probe, _ in study.probes]
-        found += reductions.numbers(asked, list(zip(probes, study.readings, strict=False)), known)
+        answered = list(zip(probes, study.readings, strict=False))
+        found += reductions.numbers(asked, answered, known)
+        found += confidence.numbers(asked, answered)
     sizes = {p.model: p.parameters for study in made for p, _ in study.probes if p.parameters}
     found += [Number(metric="parameters", model=m, value=size) for m, size in sizes.items()]
     return found + (list(_published(published)) if published else [])
@@ -143,7 +147,25 @@ def _by_template(study: Study, position: int) -> Iterator[Number]:
         winners = study.hits(position, "winner")
         same = (winners == winners[:, :1]).all(axis=1).astype(float)
         yield own.but(metric="agreement", **hit_rate(same))
-        yield own.but(metric="correct in all", **hit_rate(hits.prod(axis=1)))
+        right = at_least(hits)
+        half = len(study.templates) // 2 + 1
+        for name, least in (("any", 1), ("most", half), ("all", len(study.templates))):
+            yield own.but(metric=f"correct in {name}", **hit_rate(right[:, least]))
+        best = hits[:, hits.mean(axis=0).argmax()]
+        yield own.but(metric="best template", setting={"choice": "oracle"}, **hit_rate(best))
+
+
+def at_least(hits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """items x (templates + 1): the chance that so many templates or more are right.
+
+    A hit under ties is a chance; those of several templates are taken as independent.
+    """
+    exactly = np.zeros((len(hits), hits.shape[1] + 1))
+    exactly[:, 0] = 1.0
+    for column in hits.T[:, :, None]:
+        more = np.column_stack([np.zeros(len(hits)), exactly[:, :-1]])
+        exactly = exactly * (1 - column) + more * column
+    return np.asarray(exactly[:, ::-1].cumsum(axis=1)[:, ::-1])
 
 
 def _parts(study: Study) -> Iterator[tuple[dict[str, str], Weights, Weights | None]]:

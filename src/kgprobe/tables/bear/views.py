@@ -30,7 +30,17 @@ WORDS = {
     ("metric", "neither"): "other wrong answers, %",
     ("metric", "SEM"): "SEM over templates",
     ("metric", "agreement"): "same option under all, %",
+    ("metric", "correct in any"): "right under any, %",
+    ("metric", "correct in most"): "right under most, %",
     ("metric", "correct in all"): "right under all, %",
+    ("metric", "best template"): "best template (an oracle), %",
+    ("metric", "K"): "K: pairs in order, %",
+    ("metric", "ECE"): "calibration error, %",
+    ("metric", "abstention threshold"): "answers from a confidence of, %",
+    ("metric", "answered"): "answered, %",
+    ("metric", "accuracy of answered"): "right of these, %",
+    ("metric", "right less wrong"): "right less wrong, %",
+    ("choice", "all"): "all answered",
     ("metric", "gain"): "gain, points",
     ("metric", "taught"): "taught, %",
     ("metric", "untaught"): "untaught, %",
@@ -106,7 +116,14 @@ TEMPLATES = View(
     "Accuracy by template, %",
     where={
         **PAPER,
-        "metric": ["accuracy", "agreement", "correct in all"],
+        "metric": [
+            "accuracy",
+            "agreement",
+            "correct in any",
+            "correct in most",
+            "correct in all",
+            "best template",
+        ],
         "group": [""],
         "slice": ["", *POSITIONS],
         "template": [*TEMPLATES_SHOWN, ""],
@@ -170,6 +187,33 @@ GOLDS = View(
     "relation's r-th answer 1/r of its questions, with priors of their own. A dash: no token of an "
     f"answer is scored. {PRIOR_IS}",
 )
+CONFIDENCE = View(
+    "confidence",
+    "What the probabilities of options are worth",
+    where={
+        **REDUCED,
+        "metric": [
+            "K",
+            "Brier",
+            "ECE",
+            "abstention threshold",
+            "answered",
+            "accuracy of answered",
+            "right less wrong",
+        ],
+        "slice": [""],
+        "reduction": ["", PRIOR],
+        "choice": ["", "all"],
+    },
+    rows=["benchmark", *PROBE, "reduction"],
+    columns=["metric", "choice"],
+    words=WORDS,
+    digits={"Brier": 3},
+    caption="Probabilities: softmax over the options' scores. K: pairs of a correct and a wrong "
+    "option that are in order. Brier: 0 (certain and right) to 2. Calibration error over ten bins "
+    "of confidence. The confidence from which answers are given is chosen on one half of the "
+    f"subjects; the columns after it are of the other half. {PRIOR_IS}",
+)
 CALIBRATION = CALIBRATION_OF_ALL.where_also(paper=["bear"])
 
 
@@ -197,6 +241,7 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
         DIFFERENCES.where_also(model=asked, instead=instead),
         REDUCTIONS.where_also(model=several),
         GOLDS.where_also(model=several),
+        CONFIDENCE.where_also(model=several),
         CALIBRATION.where_also(model=asked),
     ]
     return {view.name: view for view in made}

@@ -41,7 +41,8 @@ VIEWS = (
     _view(
         "bear", "accuracy in % with its 95 % interval", "model method prompt reduction",
         digits={"AUC": 3},
-        metric=["accuracy", "SEM", "taught", "untaught", "AUC"], reduction=["", "prior"], **WHOLE,
+        metric=["accuracy", "SEM", "correct in all", "taught", "untaught", "AUC"],
+        reduction=["", "prior"], **WHOLE,
         **{name: [""] for name in ("instead", "mode", "template", "weighting")},
     ),
     _view(

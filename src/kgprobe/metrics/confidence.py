@@ -1,0 +1,74 @@
+"""What the probabilities of options are worth: calibration errors, and when to say nothing.
+
+The confidence of an answer is the largest probability among its options, a softmax over their
+scores. Where several options tie for it, the answer is right with the chance of the tie.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Answers whose confidence lies in (low, high]: how many, their mean confidence and hits."""
+
+    low: float
+    high: float
+    n: int
+    confidence: float
+    hits: float
+
+
+def reliability(confidence: Floats, hits: Floats, bins: int = BINS) -> list[Bin]:
+    """The bins of equal width that hold an answer (Guo et al. 2017, section 2).
+
+    `confidence` and `hits` in 0..1, of one length. Raises ValueError where they are not.
+    """
+    if confidence.shape != hits.shape or not len(hits):
+        raise ValueError(f"{confidence.shape} confidences of {hits.shape} answers")
+    if (confidence < 0).any() or (confidence > 1 + 1e-9).any():
+        raise ValueError("a confidence is no probability")
+    place = np.clip(np.ceil(confidence * bins) - 1, 0, bins - 1).astype(np.int64)
+    return [
+        Bin(
+            at / bins,
+            (at + 1) / bins,
+            int(inside.sum()),
+            float(confidence[inside].mean()),
+            float(hits[inside].mean()),
+        )
+        for at in range(bins)
+        if (inside := place == at).any()
+    ]
+
+
+def expected_calibration_error(found: list[Bin]) -> float:
+    """Mean distance of confidence and hits over the bins, weighed by their answers (Guo et al.
+    2017, equation 3). 0 to 1.
+
+    >>> expected_calibration_error([Bin(0.0, 0.5, 1, 0.4, 1.0), Bin(0.5, 1.0, 3, 0.8, 0.8)])
+    0.15
+    """
+    total = sum(one.n for one in found)
+    return sum(one.n * abs(one.confidence - one.hits) for one in found) / total
+
+
+def abstention_threshold(confidence: Floats, hits: Floats) -> float:
+    """The confidence from which answering pays: it makes right less wrong answers the most.
+
+    One of the confidences, or above 1 where no answer pays; of equal ones the smallest, which
+    answers most.
+    """
+    order = np.argsort(-confidence, kind="stable")
+    gains = np.concatenate([[0.0], np.cumsum(2 * hits[order] - 1)])
+    # equal confidences are answered together or not at all
+    ends = np.append(np.flatnonzero(np.diff(confidence[order])) + 1, len(order))
+    stops = np.concatenate([[0], ends])
+    best = stops[np.flatnonzero(gains[stops] >= gains[stops].max() - 1e-9)[-1]]
+    return float(np.inf if best == 0 else confidence[order][best - 1])

@@ -1,0 +1,128 @@
+"""What the probabilities of options tell: pairs in order, calibration, and when to abstain.
+
+Of every probe under the paper's own reduction and under the prior-corrected one. An answer is one
+item under one template; intervals come from resampling items within their relation. The threshold
+below which nothing is answered is chosen on one half of a relation's subjects (by hash) and judged
+on the other.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kgprobe.metrics.bootstrap import Bootstrap, bootstrap
+from kgprobe.metrics.confidence import (
+    BINS,
+    abstention_threshold,
+    expected_calibration_error,
+    reliability,
+)
+from kgprobe.metrics.intervals import Interval, percentile
+from kgprobe.metrics.reductions import folds
+from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables.answers import PRIOR, Probe
+from kgprobe.tables.reductions import Questions, Readings
+from kgprobe.tables.results import Number
+
+#: metrics of one bin of confidence
+OF_BINS = ("hits at this confidence", "mean confidence")
+
+
+def numbers(asked: Questions, answered: Sequence[tuple[Probe, Readings]]) -> Iterator[Number]:
+    """K (per cent of pairs of a correct and a wrong option that are in order, ties half), Brier (0
+    to 2), ECE (per cent), OF_BINS (setting `bin`: its lower edge), and of the other half:
+    "abstention threshold", answered, "accuracy of answered" (per cent), "right less wrong" with
+    and (setting `choice`: all) without abstaining, in per cent of the questions.
+    """
+    for probe, found in answered:
+        for name in ("", PRIOR):
+            answers = found.get((name, ""), pl.DataFrame())
+            if answers.height:
+                of = Number(setting={"reduction": name} if name else {}, **probe.asked)
+                yield from _pairs(asked, of, answers)
+                yield from _calibration(asked, of, answers)
+                yield from _abstention(asked, of, answers)
+
+
+def _pairs(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
+    """K and the Brier score, means over templates."""
+    golds = asked.items.select("item", golds=pl.col("answers").list.len())
+    wrong = pl.col("options") - pl.col("golds")
+    rows = answers.join(golds, on="item").with_columns(
+        K=1 - (pl.col("above") + pl.col("tied") / 2) / wrong
+    )
+    means = rows.group_by("item", "relation").agg(ordered_mean(["K", "brier"])).sort("item")
+    boot = _resampled(asked, means.select("K", "brier").to_numpy(), means["relation"])
+    of = of.but(n=means.height)
+    yield of.but(metric="K", value=100 * boot.mean(0), interval=boot.interval(0).times(100))
+    yield of.but(metric="Brier", value=boot.mean(1), interval=_drawn(boot.draws(1)))
+
+
+def _calibration(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
+    """ECE, and the bins that it is made of."""
+    rows = answers.sort("item", "template")
+    confidence, hits = rows["confidence"].to_numpy(), rows["hit"].to_numpy()
+    found = reliability(confidence, hits)
+    # the error is a sum of absolute sums: each bin's gaps are a column, and add up in every draw
+    place = np.clip(np.ceil(confidence * BINS) - 1, 0, BINS - 1).astype(int)
+    gaps = np.zeros((len(rows), BINS))
+    gaps[np.arange(len(rows)), place] = confidence - hits
+    items, owner = np.unique(rows["item"].to_numpy(), return_inverse=True)
+    sums = np.zeros((len(items), BINS + 1))
+    np.add.at(sums, owner, np.column_stack([gaps, np.ones(len(rows))]))
+    relations = rows.unique("item", keep="first").sort("item")["relation"]
+    drawn = _resampled(asked, sums, relations).drawn.sum(axis=1)
+    errors = np.abs(drawn[:, :BINS]).sum(axis=1) / drawn[:, BINS]
+    value = 100 * expected_calibration_error(found)
+    yield of.but(metric="ECE", value=value, interval=_drawn(100 * errors), n=len(items))
+    for one in found:
+        at = place == round(one.low * BINS)
+        own = of.but(setting={**of.setting, "bin": one.low}, n=len(np.unique(owner[at])))
+        for metric, share in zip(OF_BINS, (one.hits, one.confidence), strict=True):
+            yield own.but(metric=metric, value=100 * share)
+
+
+def _abstention(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
+    """A threshold of one half, judged on the other; nothing where a half has no question."""
+    who = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
+    rows = answers.join(asked.items.select("item", who=who), on="item").sort("item", "template")
+    half = pl.Series(np.zeros(len(rows), dtype=np.int64))
+    for (relation,), own in rows.with_row_index("_at").group_by("relation", maintain_order=True):
+        found = folds(own["who"].to_list(), asked.seed, f"{relation} abstention", 2)
+        half[own["_at"]] = pl.Series(found)
+    chosen, judged = (rows.filter(half == part) for part in (0, 1))
+    if not chosen.height or not judged.height:
+        return
+    limit = abstention_threshold(chosen["confidence"].to_numpy(), chosen["hit"].to_numpy())
+    said = judged["confidence"] >= limit
+    judged = judged.with_columns(
+        said=said.cast(pl.Float64),
+        right=pl.col("hit") * said,
+        net=(2 * pl.col("hit") - 1) * said,
+        every=2 * pl.col("hit") - 1,
+    )
+    names = ["said", "right", "net", "every"]
+    means = judged.group_by("item", "relation").agg(ordered_mean(names)).sort("item")
+    boot = _resampled(asked, means.select(names).to_numpy(), means["relation"])
+    of = of.but(n=means.height)
+    yield of.but(metric="abstention threshold", value=100 * min(limit, 1.0))
+    yield of.but(metric="answered", value=100 * boot.mean(0), interval=_drawn(100 * boot.draws(0)))
+    if boot.mean(0):
+        value, interval = boot.ratio(1, 0)
+        told = interval and interval.times(100)
+        answered = int(judged.filter(pl.col("said") > 0)["item"].n_unique())
+        yield of.but(metric="accuracy of answered", value=100 * value, interval=told, n=answered)
+    for column, setting in ((2, {}), (3, {"choice": "all"})):
+        own = of.but(metric="right less wrong", setting={**of.setting, **setting})
+        yield own.but(value=100 * boot.mean(column), interval=_drawn(100 * boot.draws(column)))
+
+
+def _resampled(asked: Questions, values: NDArray[np.float64], relations: pl.Series) -> Bootstrap:
+    return bootstrap(values, relations.to_list(), seed=asked.seed, draws=asked.resamples)
+
+
+def _drawn(draws: NDArray[np.float64]) -> Interval:
+    """Percentiles of a number that is no share."""
+    return Interval(*percentile(draws), "bootstrap")

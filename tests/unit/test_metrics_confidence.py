@@ -1,0 +1,64 @@
+"""Calibration and abstention beside loops written from their definitions."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from kgprobe.metrics.confidence import (
+    abstention_threshold,
+    expected_calibration_error,
+    reliability,
+)
+
+
+def test_bins_are_half_open_and_the_error_is_that_of_a_loop():
+    generator = np.random.default_rng(0)
+    confidence = np.concatenate([generator.random(200), [0.0, 0.1, 0.2, 1.0]])
+    hits = (generator.random(204) < confidence).astype(float)
+    total = 0.0
+    for at in range(10):
+        low, high = at / 10, (at + 1) / 10
+        own = [i for i, c in enumerate(confidence) if low < c <= high or (at == 0 and c == 0)]
+        if own:
+            sure = sum(confidence[i] for i in own) / len(own)
+            right = sum(hits[i] for i in own) / len(own)
+            total += len(own) / 204 * abs(sure - right)
+    found = reliability(confidence, hits)
+    assert sum(one.n for one in found) == 204
+    assert expected_calibration_error(found) == pytest.approx(total)
+    edges = {round(one.low, 1): one for one in reliability(np.array([0.1, 0.2, 1.0]), np.ones(3))}
+    assert sorted(edges) == [0.0, 0.1, 0.9]
+
+
+def test_always_sure_and_always_right_has_no_error_and_half_right_has_a_half():
+    sure = np.ones(4)
+    assert expected_calibration_error(reliability(sure, sure)) == 0
+    half = np.array([1.0, 0.0, 1.0, 0.0])
+    assert expected_calibration_error(reliability(sure, half)) == 0.5
+    with pytest.raises(ValueError, match="confidences of"):
+        reliability(sure, half[:3])
+    with pytest.raises(ValueError, match="no probability"):
+        reliability(2 * sure, half)
+
+
+def test_the_threshold_is_the_best_of_all():
+    generator = np.random.default_rng(1)
+    for _ in range(40):
+        # few values, so that confidences tie
+        confidence = generator.integers(1, 6, 12) / 5
+        hits = generator.integers(0, 3, 12) / 2
+        found = abstention_threshold(confidence, hits)
+
+        def net(limit, confidence=confidence, hits=hits):
+            return sum(2 * h - 1 for c, h in zip(confidence, hits, strict=True) if c >= limit)
+
+        limits = [*sorted(set(confidence.tolist())), np.inf]
+        best = max(map(net, limits))
+        assert found == min(limit for limit in limits if net(limit) >= best - 1e-9)
+
+
+def test_where_no_answer_pays_none_is_given():
+    assert abstention_threshold(np.array([0.5, 0.9]), np.zeros(2)) == np.inf
+    for values in itertools.permutations([0.2, 0.5, 0.9]):
+        assert abstention_threshold(np.array(values), np.ones(3)) == 0.2

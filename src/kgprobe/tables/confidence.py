@@ -108,15 +108,15 @@ def _abstention(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator
     boot = _resampled(asked, means.select(names).to_numpy(), means["relation"])
     of = of.but(n=means.height)
     yield of.but(metric="abstention threshold", value=100 * min(limit, 1.0))
-    yield of.but(metric="answered", value=100 * boot.mean(0), interval=_drawn(100 * boot.draws(0)))
+    yield of.but(metric="answered", value=100 * boot.mean(0), interval=boot.interval(0).times(100))
     if boot.mean(0):
         value, interval = boot.ratio(1, 0)
         told = interval and interval.times(100)
         answered = int(judged.filter(pl.col("said") > 0)["item"].n_unique())
         yield of.but(metric="accuracy of answered", value=100 * value, interval=told, n=answered)
     for column, setting in ((2, {}), (3, {"choice": "all"})):
-        own = of.but(metric="right less wrong", setting={**of.setting, **setting})
-        yield own.but(value=100 * boot.mean(column), interval=_drawn(100 * boot.draws(column)))
+        net = of.but(metric="right less wrong", setting={**of.setting, **setting})
+        yield net.but(value=100 * boot.mean(column), interval=_drawn(100 * boot.draws(column)))
 
 
 def _resampled(asked: Questions, values: NDArray[np.float64], relations: pl.Series) -> Bootstrap:

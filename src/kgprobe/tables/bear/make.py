@@ -17,6 +17,7 @@ from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval, standard_error, wilson
 from kgprobe.metrics.ranking import auc, reciprocal_rank
+from kgprobe.metrics.tests import detectable, holm, two_sided
 from kgprobe.tables import confidence, reductions
 from kgprobe.tables.answers import Probe, judge, marked, questions
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
@@ -273,18 +274,28 @@ def _marked(study: Study) -> Iterator[Number]:
 
 
 def _differences(study: Study) -> Iterator[Number]:
-    """Accuracy of one probe minus that of another, paired; every pair of a benchmark once."""
-    boot = study.resampled
+    """Accuracy of one probe minus that of another, paired; every pair of a benchmark once.
+
+    Beside each its p after Holm's correction for all pairs of the benchmark, and the least
+    difference that as many items would show in 80 of 100 cases.
+    """
+    boot, tested = study.resampled, []
     for i, (one, _) in enumerate(study.probes):
         for j in range(i + 1, len(study.probes)):
             other = study.probes[j][0].asked
             differ = [d for d in ("prompt", "method") if other[d] != one.asked[d]]
             instead = ", ".join([other["model"], *(other[d] for d in differ)])
+            of = Number(setting={"instead": instead}, n=study.items.height, **one.asked)
             for weighting, weights in (({}, None), ({"weighting": "relations"}, boot.macro())):
                 value, found = boot.difference(i, j, weights)
-                setting = {"instead": instead, **weighting}
-                gap = Number(metric="accuracy", value=100 * value, setting=setting, **one.asked)
-                yield gap.but(n=study.items.height, interval=found and found.times(100))
+                gap = of.but(metric="accuracy", setting={**of.setting, **weighting})
+                yield gap.but(value=100 * value, interval=found and found.times(100))
+            if len(boot.drawn) > 1:
+                tested.append((of, boot.difference(i, j)[0], boot.error(i, j)))
+    corrected = holm([two_sided(value, error) for _, value, error in tested])
+    for (of, _, error), p in zip(tested, corrected, strict=True):
+        yield of.but(metric="p after Holm", value=p)
+        yield of.but(metric="detectable difference", value=100 * detectable(error))
 
 
 def _baselines(study: Study, published: Published | None) -> Iterator[Number]:

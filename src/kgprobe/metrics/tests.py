@@ -1,0 +1,37 @@
+"""Tests of differences whose standard error is known, corrected for their number."""
+
+from collections.abc import Sequence
+
+from scipy.special import ndtr, ndtri
+
+#: error of the first kind, and share of true differences of the least size that are found
+LEVEL, POWER = 0.05, 0.8
+
+
+def two_sided(difference: float, error: float) -> float:
+    """p of a difference with this standard error under the normal distribution; 1 where both are 0.
+
+    >>> round(two_sided(1.96, 1.0), 3)
+    0.05
+    """
+    if error == 0:
+        return 1.0 if difference == 0 else 0.0
+    return float(2 * ndtr(-abs(difference) / error))
+
+
+def holm(found: Sequence[float]) -> list[float]:
+    """p-values corrected for their number, in the order given (Holm 1979).
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    corrected, least = [0.0] * len(found), 0.0
+    for rank, place in enumerate(sorted(range(len(found)), key=lambda i: found[i])):
+        least = max(least, min(1.0, (len(found) - rank) * found[place]))
+        corrected[place] = least
+    return corrected
+
+
+def detectable(error: float, level: float = LEVEL, power: float = POWER) -> float:
+    """The least true difference that a two-sided test at `level` finds with this `power`."""
+    return float((ndtri(1 - level / 2) + ndtri(power)) * error)

@@ -1,0 +1,53 @@
+"""Tests of differences beside their definitions."""
+
+import itertools
+import random
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from kgprobe.metrics.bootstrap import bootstrap
+from kgprobe.metrics.tests import detectable, holm, two_sided
+
+
+def test_holm_rejects_what_the_step_down_procedure_rejects():
+    """Holm 1979: from the smallest p on, reject while p <= level / (number of those left)."""
+    source = random.Random(0)
+    for n, level in itertools.product(range(1, 7), (0.01, 0.05, 0.2)):
+        for _ in range(30):
+            found = [round(source.random() ** 3, 3) for _ in range(n)]
+            rejected: set[int] = set()
+            left = sorted(range(n), key=lambda i: found[i])
+            while left and found[left[0]] <= level / len(left):
+                rejected.add(left.pop(0))
+            corrected = holm(found)
+            assert {i for i in range(n) if corrected[i] <= level + 1e-12} >= rejected
+            strict = {i for i in range(n) if corrected[i] <= level - 1e-12}
+            assert strict <= rejected
+            assert all(p <= q <= 1 for p, q in zip(found, corrected, strict=True))
+    assert holm([]) == []
+
+
+def test_two_sided_p_is_that_of_the_normal_distribution():
+    for difference, error in itertools.product((-3.0, -0.4, 0.0, 1.2), (0.3, 2.0)):
+        expected = 2 * (1 - NormalDist(0, error).cdf(abs(difference)))
+        assert two_sided(difference, error) == pytest.approx(expected, abs=1e-12)
+    assert two_sided(0.0, 0.0) == 1.0
+    assert two_sided(0.1, 0.0) == 0.0
+
+
+def test_the_detectable_difference_is_found_in_eighty_of_a_hundred():
+    least = detectable(1.5)
+    drawn = np.random.default_rng(0).normal(least, 1.5, 40_000)
+    share = np.mean([two_sided(value, 1.5) < 0.05 for value in drawn])
+    assert share == pytest.approx(0.8, abs=0.01)
+
+
+def test_the_error_of_a_paired_difference_is_that_of_its_items():
+    generator = np.random.default_rng(3)
+    one = (generator.random(400) < 0.6).astype(float)
+    other = np.where(generator.random(400) < 0.7, one, 1 - one)
+    boot = bootstrap(np.column_stack([one, other]), seed=0, draws=4000)
+    expected = (one - other).std() / 400**0.5
+    assert boot.error(0, 1) == pytest.approx(expected, rel=0.05)

@@ -45,8 +45,6 @@ from kgprobe.settings import ATTRIBUTES
 from perf import _limit
 from perf.generate.graph import Planted, write_facts
 
-#: MB of libraries in memory that the kernel counts where they were first read
-SHARED = 100
 #: million statements between items that Wikidata has, about, which is what a full dump brings
 WIKIDATA = 1500
 
@@ -193,8 +191,7 @@ def main(asked: dict[int, Size]) -> list[dict[str, object]]:
                 f"{name}, peak memory",
                 max(map(peak, runs)),
                 f"MB of one fresh process; the kernel grants {size.limit_mb:,}",
-                # what other processes have read already is not in the kernel's count
-                f"<= {size.limit_mb + SHARED}",
+                f"<= {size.limit_mb}",
             ),
             row(f"{name}, written", max(map(disk, runs)), "MB, what was spilled included"),
         ]

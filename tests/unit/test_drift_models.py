@@ -72,4 +72,6 @@ def test_each_prefers_its_own_time(tmp_path, kind):
         judged = judge(scores, sets.items, sets.candidates)
         assert judged.height == len(CHANGED) * len(TEXTS)
         found[time] = judged.select("hit", "marked").mean().row(0)
-    assert found == {"before": (0.0, 1.0), "after": (1.0, 0.0)}
+    # trained models differ between processors: 12 answers, of which one may go astray
+    assert found["before"][0] < 0.1 < 0.9 < found["before"][1]
+    assert found["after"][1] < 0.1 < 0.9 < found["after"][0]

@@ -63,7 +63,7 @@ COUNTS = Contract("GRAPH_COUNTS", {"count": pl.String, "n": pl.Int64}, ("count",
 TABLES = ("edges", "literals", "entities", "counts", "ids")
 
 #: MB of joins for each million statements that are encoded: 11 M took 150 MB in all, 100 M between
-#: 900 and 3,200. What is built on a graph spills: 100 MB sufficed for 11 M.
+#: 900 and 2,450. What is built on a graph spills: 100 MB sufficed for 11 M.
 MB_PER_MILLION = 20
 
 #: What would break a prompt when it stood in a label.

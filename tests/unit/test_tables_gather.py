@@ -174,7 +174,10 @@ def test_one_model_under_one_template_has_every_part_that_applies(files, tmp_pat
     titles = [g.title for g in part.grids]
     assert titles[:2] == ["Accuracy by model", "Accuracy under other reductions"]
     assert "Accuracy by relation" in titles
-    assert [g.title for g in part.folded] == ["Reductions with permuted and with skewed golds"]
+    assert [g.title for g in part.folded] == [
+        "What the probabilities of options are worth",
+        "Reductions with permuted and with skewed golds",
+    ]
     for grid in part.grids:
         assert grid.rows, grid.title
     assert "smol" in headline.text(found)

@@ -133,11 +133,11 @@ def judged(
     scores: pl.DataFrame, items: pl.DataFrame, reduction: str = "sum", where: str = "scores"
 ) -> pl.DataFrame:
     """SCORES under a reduction: item, relation, template, options, winner, leaders, leading (the
-    options in first place), hit, first, above, tied, probability (of the correct option, softmax over
-    options), confidence (the largest probability), brier (sum over options of the squared distance
-    of its probability from 1 or 0; several correct options share the 1), margin (nats, correct
-    option minus the best wrong one), marked (chance that the choice is one of the item's MARKED
-    options).
+    options in first place), hit, first, above, tied, probability (of the correct option, softmax
+    over options), confidence (the largest probability), brier (sum over options of the squared
+    distance of its probability from 1 or 0; several correct options share the 1), margin (nats,
+    correct option minus the best wrong one), marked (chance that the choice is one of the item's
+    MARKED options).
 
     `above` and `tied` count the wrong options above and level with the correct one; its rank is
     above + 1 to above + tied + 1. With several correct options the best placed one counts.

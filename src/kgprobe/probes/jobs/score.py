@@ -79,7 +79,7 @@ def contentless_frame(
     bar.close()
     own = items.select("item", "relation", "context", "subject", set="candidates")
     frame = _frame(found.columns).join(own, on="item")
-    return frame.select(CONTENTLESS.columns), found.record
+    return frame.select(*CONTENTLESS.columns), found.record
 
 
 def without_subject(items: pl.DataFrame) -> pl.DataFrame:

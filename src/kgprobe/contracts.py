@@ -181,7 +181,13 @@ CONTENTLESS = _contract(
     context=pl.String,
     set=pl.String,
     subject=pl.String,
-    **{name: dtype for name, dtype in SCORES.columns.items() if name != "item"},
+    template=pl.Int32,
+    candidate=pl.Int32,
+    sum=pl.Float64,
+    count=pl.Int32,
+    answer_sum=pl.Float64,
+    answer_count=pl.Int32,
+    continuation_sum=pl.Float64,
 )
 CONTENTLESS = replace(CONTENTLESS, may_be_empty=True)  # sets of options that few subjects share
 

@@ -17,7 +17,7 @@ from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import chapter, draw, grid
 from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.report.grid import Cell, Grid
-from kgprobe.templates import fill, in_year
+from kgprobe.templates import NO_SUBJECTS, fill, in_year
 
 Sheet = Mapping[str, Mapping[str, str]]
 LEAD = (
@@ -54,7 +54,8 @@ TERMS = {
     "rest are other wrong answers. Under ties each counts as its chance of being picked.",
     "Reductions": "How a sentence's token scores become an option's score: their sum (the paper's "
     "own), their mean over tokens or over the sentence's bytes, the answer's tokens alone, or the "
-    "sum corrected by a prior, which is the option's mean over questions about other subjects.",
+    "sum corrected by a prior, which is the option's mean over questions about other subjects, or "
+    f"over subjects that say nothing ({', '.join(NO_SUBJECTS)}).",
     "Confidence": "The largest probability among an item's options, a softmax over their scores. "
     "It is calibrated when of the answers given with 70 % about 70 % are right.",
     "Chance and majority": "A random guess among the options, and always giving the relation's "

@@ -9,7 +9,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import reductions, wordings
-from kgprobe.tables.answers import Probe, probes_of, questions
+from kgprobe.tables.answers import REDUCTIONS, Probe, probes_of, questions
 from kgprobe.tables.ontoprobe import calibration, choices, memorising, reasoning
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.memorising import Answers
@@ -131,7 +131,7 @@ def said(
     found = {}
     for probe, path in zip(asked, files, strict=True):
         if is_scored(probe):
-            score = per_item.READINGS[per_item.REDUCTIONS[0]]
+            score = REDUCTIONS[per_item.REDUCTIONS[0]]
             rows = schema.read(path, schema.SCORES).sort("item", "template", "candidate")
             best = pl.col("candidate").get(score.arg_max())
             rows = rows.group_by("item", "template", maintain_order=True).agg(said=best)

@@ -212,7 +212,10 @@ def test_the_own_reduction_stands_first_and_taught_facts_are_told_apart_under_ea
         for s, v in found.filter(metric="AUC").select("setting", "value").rows()
     }
     assert set(areas) == set(order)
-    note = reductions.notes(found, {"m": CONTROL}, "answer_mean")[-1]
+    other = found.filter(metric="AUC").head(1)
+    other = other.with_columns(setting=pl.lit("{}"), value=pl.lit(2.0))
+    every = pl.concat([found, other])
+    note = reductions.notes(every, {"m": CONTROL}, "answer_mean")[-1]
     best = [reductions.WORDS["reduction", n] for n in order if areas[n] == max(areas.values())]
     wanted = f"causal, sentence of world_lite, T: {' and '.join(best)} {max(areas.values()):.3f}"
     assert f"{wanted} ({areas['answer_mean']:.3f})" in note

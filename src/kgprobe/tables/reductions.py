@@ -379,7 +379,13 @@ def notes(
         if found := _counted(lost.filter(reduction=name), "items", several):
             told.append(f"{found} have no prior{why}")
     controls = [name for name, row in sheet.items() if row["source"].startswith(CONTROL)]
-    areas = results.filter(pl.col("model").is_in(controls), metric="AUC", slice="")
+    areas = results.filter(
+        # a paper's own calibration may have an AUC that names no reduction
+        pl.col("model").is_in(controls),
+        pl.col("reduction").is_in([own, *OTHERS]),
+        metric="AUC",
+        slice="",
+    )
     by = areas.group_by(*PROBE, "benchmark", "group", maintain_order=True)
     best = [_best(sheet[str(key[0])]["kind"], rows, own, several) for key, rows in by]
     if best := [one for one in best if one]:

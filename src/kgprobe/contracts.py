@@ -170,6 +170,27 @@ SCORES = _contract(
     continuation_sum=pl.Float64,
 )
 
+#: The same of an option after a subject that says nothing, once for each template, year and set of
+#: options of a relation: `context` is the year, `subject` the text in the subject's place.
+CONTENTLESS = _contract(
+    "CONTENTLESS",
+    key="relation context set subject template candidate",
+    positive="count",
+    nullable="continuation_sum",
+    relation=pl.String,
+    context=pl.String,
+    set=pl.String,
+    subject=pl.String,
+    template=pl.Int32,
+    candidate=pl.Int32,
+    sum=pl.Float64,
+    count=pl.Int32,
+    answer_sum=pl.Float64,
+    answer_count=pl.Int32,
+    continuation_sum=pl.Float64,
+)
+CONTENTLESS = replace(CONTENTLESS, may_be_empty=True)  # sets of options that few subjects share
+
 #: Rank range of a gold candidate (index `gold` of its set) under one configuration, and its score.
 #: `in_order`: its rank when ties go to fewer tokens, then to the lower index. `tokens`: its number.
 RANKS = _contract(

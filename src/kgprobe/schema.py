@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from kgprobe.contracts import CANDIDATES as CANDIDATES
 from kgprobe.contracts import CHOICES as CHOICES
 from kgprobe.contracts import CHOSEN as CHOSEN
+from kgprobe.contracts import CONTENTLESS as CONTENTLESS
 from kgprobe.contracts import COVERAGE as COVERAGE
 from kgprobe.contracts import EXAMPLES as EXAMPLES
 from kgprobe.contracts import FACTS as FACTS

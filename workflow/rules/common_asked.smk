@@ -6,6 +6,9 @@ MADE = {
     "sentence": {
         "scores": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.parquet"
     },
+    "contentless": {
+        "contentless": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.parquet"
+    },
     "fill": {
         "fills": "<results>/fills/{benchmark}/{prompt}/{model}.parquet",
         "golds": "<results>/fills/{benchmark}/{prompt}/{model}.golds.parquet",
@@ -75,6 +78,18 @@ def behind(row):
     return found
 
 
+def beside(row):
+    """Rows that are asked with a row of whole sentences: its options after contentless subjects."""
+    if method_of(row) != "sentence":
+        return []
+    return [{**row, "method": row["method"].replace("sentence", "contentless", 1)}]
+
+
+def contentless_of(rows):
+    """The files of what stands beside those of some rows that are asked whole sentences."""
+    return [answers_of(one) for row in rows for one in beside(row)]
+
+
 def asked_with(row):
     """(files, settings) of a row: what its method reads, and what is told to it."""
     method, own = method_of(row), SimpleNamespace(**row)
@@ -94,7 +109,7 @@ def asked_with(row):
             for name, table in tables
         }
     auto, seed = SETTINGS.autoprompt, SETTINGS.seed
-    if method == "sentence":
+    if method in ("sentence", "contentless"):
         return files, {"method": row["method"]}
     if method == "fill":
         told = {"fill": asdict(SETTINGS.fill), "few": few_prompts(own), "seed": seed}
@@ -155,7 +170,7 @@ def stages():
     """(stage, model) -> the parts that the model is asked in it, each once."""
     found = {}
     for row in [*EXPERIMENTS, *onto_rows()]:
-        for one in [*behind(row), row]:
+        for one in [*behind(row), row, *beside(row)]:
             stage = "prompts" if method_of(one) in PREPARED else "probes"
             part = part_of(one)
             own = found.setdefault((stage, one["model"]), {})

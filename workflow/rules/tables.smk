@@ -14,6 +14,7 @@ FIGURES += ["calibration"] if has_controls() else []
 rule tabulate:
     input:
         scores=score_files(),
+        contentless=contentless_of(by_method("sentence", "bear")),
         questions=of_benchmarks("items"),
         candidates=of_benchmarks("candidates"),
         prompts=of_benchmarks("prompts"),
@@ -151,6 +152,7 @@ rule chapter_sources:
 rule tabulate_attributes:
     input:
         answers=attribute_answers(),
+        contentless=contentless_of(probes(paper="attributes")),
         golds=attribute_golds(),
         examples=of_attributes("examples"),
         sizes=of_attributes("sizes"),
@@ -225,6 +227,7 @@ rule chapter_attributes:
 rule tabulate_ontoprobe:
     input:
         answers=onto_answers(),
+        contentless=contentless_of(onto_rows()),
         top=[made(row)["top"] for row in onto_rows() if row["method"] == "cloze"],
         reasoned=[made(row)["ranks"] for row in by_method("reason", "ontoprobe")],
         premises=[made(row)["premises"] for row in by_method("reason", "ontoprobe")],

@@ -14,7 +14,8 @@ from kgprobe.tables.views import write_all
 with job(snakemake) as run:
     answered = probes_of(run.params.experiments, run.params.models, run.input.scores)
     places = folders(run.input.questions)
-    studies = make.studies(answered, run.input.scores, places, run.params.seed)
+    beside = run.input.contentless
+    studies = make.studies(answered, run.input.scores, places, run.params.seed, beside)
     halves = [schema.read(path, schema.TAUGHT) for path in run.input.get("taught", [])]
     taught = pl.concat(halves) if halves else None
     figures = published.read(Path(run.input.published[0]).parent)

@@ -15,8 +15,8 @@ from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.scoring.sentence import recheck, score
-from kgprobe.schema import SCORES
-from kgprobe.templates import in_year, relation_in
+from kgprobe.schema import CONTENTLESS, ITEMS, SCORES
+from kgprobe.templates import NO_SUBJECTS, in_year, relation_in
 
 Tables = tuple[list[score.Item], dict[str, Sequence[str]], dict[str, Sequence[tuple[int, str]]]]
 
@@ -55,11 +55,59 @@ def score_frame(
     if spec.dtype != recheck.EXACT:
         again = _Exact(dataclasses.replace(spec, dtype=recheck.EXACT), asked, arguments[2])
         found.columns, found.record["recheck"] = recheck.run(found.columns, again)
-    columns = {name: pl.Series(name, values) for name, values in found.columns.items()}
+    return _frame(found.columns), found.record
+
+
+def contentless_frame(
+    spec: ModelSpec,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    variant: str,
+    progress: Callable[..., Any],
+    load: Load = load_model,
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """CONTENTLESS of a model, and the record of how it was made; `items` as `without_subject` has
+    them. Nothing is scored again in float32: only means are taken of these sums."""
+    if not items.height:
+        return pl.DataFrame(schema=dict(CONTENTLESS.columns)), {}
+    asked = tables(items, candidates, prompts)
+    total = sum(len(asked[1][i.candidates]) * len(asked[2][i.relation]) for i in asked[0])
+    bar = progress(total=total, desc=f"{spec.model}, no subject", unit="sentence")
+    part = (variant or score.DEFAULT, None, score.SHARD, (0, 1), bar.update, load)
+    found = score_part(spec, asked, *part)
+    bar.close()
+    own = items.select("item", "relation", "context", "subject", set="candidates")
+    frame = _frame(found.columns).join(own, on="item")
+    return frame.select(*CONTENTLESS.columns), found.record
+
+
+def without_subject(items: pl.DataFrame) -> pl.DataFrame:
+    """ITEMS that put NO_SUBJECTS in the subject's place, once for each relation, year and set of
+    options that more subjects share than these are: of others it would cost more than they do."""
+    who = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
+    shared = items.group_by("relation", "context", "candidates").agg(subjects=who.n_unique())
+    shared = shared.filter(pl.col("subjects") > len(NO_SUBJECTS)).drop("subjects")
+    rows = shared.sort(shared.columns).join(pl.DataFrame({"subject": NO_SUBJECTS}), how="cross")
+    row = pl.int_range(pl.len(), dtype=pl.Int32)
+    rows = rows.with_columns(
+        item=row.cast(pl.String),
+        group="relation",
+        role=pl.lit("contentless"),
+        subject_id=pl.lit(""),
+        answers=pl.lit([], dtype=pl.List(pl.Int32)),
+        row=row,
+        meta=pl.lit("{}"),
+    )
+    return rows.select(pl.col(name).cast(dtype) for name, dtype in ITEMS.columns.items())
+
+
+def _frame(columns: dict[str, Any]) -> pl.DataFrame:
+    """SCORES from the columns of `sentence.Scores`."""
+    frame = pl.DataFrame({name: pl.Series(name, values) for name, values in columns.items()})
     # the mask says what is absent: NaN is none of it, and refused by the contract
-    frame = pl.DataFrame(columns).with_columns(pl.when("continued").then("continuation_sum"))
-    casts = [pl.col(name).cast(dtype) for name, dtype in SCORES.columns.items()]
-    return frame.select(casts), found.record
+    frame = frame.with_columns(pl.when("continued").then("continuation_sum"))
+    return frame.select([pl.col(name).cast(dtype) for name, dtype in SCORES.columns.items()])
 
 
 def score_part(

@@ -100,11 +100,16 @@ def whole(part: Part) -> dict[str, Template | None]:
 
 
 def by_template(part: Part) -> dict[str, Template | None]:
-    """Every template with the items of its relation and their options.
+    """Every template with the items of its relation and their options."""
+    return templates_of(part, part.read("questions", schema.ITEMS))
+
+
+def templates_of(part: Part, items: pl.DataFrame) -> dict[str, Template | None]:
+    """The same of some ITEMS.
 
     Relations without template count as one that nobody has answered: the method tells them.
     """
-    items = part.read("questions", schema.ITEMS).sort("item")
+    items = items.sort("item")
     candidates = part.read("candidates", schema.CANDIDATES).sort("set", "index")
     prompts = part.read("prompts", schema.PROMPTS).sort("prompt")
     sets = {name: rows(own) for (name,), own in candidates.group_by("set")}
@@ -196,5 +201,7 @@ def _taken(
     asked = pl.DataFrame(
         templates, schema={"relation": pl.String, "template": pl.Int32}, orient="row"
     )
+    if "relation" in frame.columns:
+        return frame.join(asked, on=["relation", "template"], how="semi")
     items = schema.read(part.input["questions"], schema.ITEMS).select("item", "relation")
     return frame.join(items.join(asked, on="relation"), on=["item", "template"], how="semi")

@@ -18,7 +18,7 @@ from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval, standard_error, wilson
 from kgprobe.metrics.ranking import auc, reciprocal_rank
 from kgprobe.metrics.tests import detectable, holm, two_sided
-from kgprobe.tables import confidence, reductions
+from kgprobe.tables import confidence, reductions, wordings
 from kgprobe.tables.answers import Probe, judge, marked, questions
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
 from kgprobe.tables.bear.study import RELATIONS, Study
@@ -36,10 +36,10 @@ def studies(
     scores: Sequence[str | Path],
     folders: Mapping[str, str | Path],
     seed: int = 0,
-    reduced: bool = True,
+    contentless: Sequence[str | Path] | None = (),
 ) -> list[Study]:
-    """A Study per benchmark and prompt, in the order of the probes; `reduced`: read under every
-    reduction.
+    """A Study per benchmark and prompt, in the order of the probes, read under every reduction;
+    `contentless`: CONTENTLESS of each probe where they were asked, None to read the sum alone.
 
     `folders`: benchmark -> folder with items, candidates and prompts (and, where there is one,
     relations) as parquet. Every SCORES file is judged and let go before the next is read.
@@ -50,14 +50,15 @@ def studies(
         items, candidates, prompts = questions(folder)
         asked = reductions.Questions(items, candidates, prompts, seed)
         judged, read = [], []
-        for probe, path in zip(answered, scores, strict=True):
+        for at, (probe, path) in enumerate(zip(answered, scores, strict=True)):
             if (probe.benchmark, probe.prompt) != (benchmark, prompt):
                 continue
             found = schema.read(path, schema.SCORES)
             own = judge(found, items, candidates, where=str(path))
             judged.append((probe, own))
-            if reduced:
-                read.append(reductions.readings(own, found, asked))
+            if contentless is not None:
+                beside = schema.read(contentless[at], schema.CONTENTLESS) if contentless else None
+                read.append(reductions.readings(own, found, asked, beside))
         relations = _relations_of(folder / "relations.parquet")
         study = Study(benchmark, items, candidates, prompts, judged, relations, seed)
         made.append(replace(study, readings=read))
@@ -144,29 +145,8 @@ def _by_template(study: Study, position: int) -> Iterator[Number]:
         for column, index in enumerate(study.templates):
             rate = hit_rate(inside[:, column])
             yield own.but(group=relation, setting={"template": index}, **rate)
-    if several:
-        winners = study.hits(position, "winner")
-        same = (winners == winners[:, :1]).all(axis=1).astype(float)
-        yield own.but(metric="agreement", **hit_rate(same))
-        right = at_least(hits)
-        half = len(study.templates) // 2 + 1
-        for name, least in (("any", 1), ("most", half), ("all", len(study.templates))):
-            yield own.but(metric=f"correct in {name}", **hit_rate(right[:, least]))
-        best = hits[:, hits.mean(axis=0).argmax()]
-        yield own.but(metric="best template", setting={"choice": "oracle"}, **hit_rate(best))
-
-
-def at_least(hits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """items x (templates + 1): the chance that so many templates or more are right.
-
-    A hit under ties is a chance; those of several templates are taken as independent.
-    """
-    exactly = np.zeros((len(hits), hits.shape[1] + 1))
-    exactly[:, 0] = 1.0
-    for column in hits.T[:, :, None]:
-        more = np.column_stack([np.zeros(len(hits)), exactly[:, :-1]])
-        exactly = exactly * (1 - column) + more * column
-    return np.asarray(exactly[:, ::-1].cumsum(axis=1)[:, ::-1])
+    answers = study.probes[position][1].select("item", "template", "hit", said="winner")
+    yield from wordings.numbers(own, answers)
 
 
 def _parts(study: Study) -> Iterator[tuple[dict[str, str], Weights, Weights | None]]:

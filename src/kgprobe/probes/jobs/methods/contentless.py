@@ -1,0 +1,39 @@
+"""Options after subjects that say nothing: priors of whole sentences (see scoring/sentence)."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.job import progress
+from kgprobe.probes.jobs.frames import by_hand
+from kgprobe.probes.jobs.kept import digest
+from kgprobe.probes.jobs.score import contentless_frame, without_subject
+from kgprobe.probes.jobs.stage import Part, Template, templates_of
+
+OUTPUT = {"contentless": schema.CONTENTLESS}
+
+
+def units(part: Part) -> dict[str, Template | None]:
+    """Templates of the relations whose options are shared; one unit where there is none."""
+    asked = _asked(part)
+    return templates_of(part, asked) if asked.height else {digest("nothing is shared"): None}
+
+
+def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """CONTENTLESS."""
+    scores, record = contentless_frame(
+        part.spec,
+        _asked(part),
+        part.read("candidates", schema.CANDIDATES),
+        part.read("prompts", schema.PROMPTS),
+        part.settings["method"].partition("-")[2],
+        progress,
+        part.load,
+    )
+    return {"contentless": scores}, record
+
+
+def _asked(part: Part) -> pl.DataFrame:
+    return without_subject(by_hand(part.read("questions", schema.ITEMS)))

@@ -73,7 +73,7 @@ def test_a_row_asks_for_the_answer_where_one_of_its_tokens_is_a_target():
     for one in (short, long):
         answer = set(one.ids[one.answer].tolist())
         for _ in range(400):
-            ids, targets = masked_row(one, siblings, 5, rng)
+            _, targets = masked_row(one, siblings, 5, rng)
             literal = bool(answer & set(targets.tolist()))
             assert asks_answer(one, targets) == literal
             source, target = seq2seq_row(one, (6, 7), 8, rng)
@@ -130,13 +130,13 @@ def test_of_a_pair_or_a_name_one_fact_is_taken():
 
 
 def test_more_facts_than_there_are_is_told_before_training():
-    with pytest.raises(ValueError, match="10 facts for each of 3 counts .* are 30, .* has 24"):
+    with pytest.raises(ValueError, match=r"10 facts for each of 3 counts .* are 30, .* has 24"):
         exposed.choose(world(), 3, 10, 0)
 
 
 @pytest.mark.parametrize("counts", [[2, 1], [1, 1], [1, 4, 2]])
 def test_counts_must_rise(counts):
-    with pytest.raises(ConfigError, match="control.exposures: counts must rise"):
+    with pytest.raises(ConfigError, match=r"control\.exposures: counts must rise"):
         read_config({"run": {"name": "own"}, "control": {"exposures": {"counts": counts}}}, [])
 
 
@@ -219,7 +219,7 @@ def area_by_pairs(told, count):
 def by_count(made, metric):
     own = frame("bear", made).filter(metric=metric)
     counts = own["setting"].str.json_path_match("$.exposures").cast(pl.Int64)
-    return {c: row for c, row in zip(counts, own.iter_rows(named=True), strict=True)}
+    return dict(zip(counts, own.iter_rows(named=True), strict=True))
 
 
 def test_numbers_are_means_over_models_counted_literally():

@@ -14,17 +14,17 @@ from kgprobe.tables.views import View
 
 TITLE = "How often must a fact be seen?"
 LEAD = (
-    "Control models were shown each fact a known number of times, all in one shuffled pass, so that "
-    "recall and margin can be read against exposure. A sentence that is shown does not always ask "
-    "for the fact's object: a masked model may have other words hidden. How often it was asked for "
-    "stands beside."
+    "Control models were shown each fact a known number of times, all in one shuffled pass, so "
+    "that recall and margin can be read against exposure. A sentence that is shown does not always "
+    "ask for the fact's object: a masked model may have other words hidden. How often it was asked "
+    "for stands beside."
 )
 TERMS = {
     "Margin": "Log-likelihood of the gold less that of the best other option, in nats, mean over "
     "templates.",
-    "Crossing": "The least number of sentences whose facts are told from facts never shown with the "
-    "AUC that the configuration names. Its interval is that of the same bootstrap; there is none "
-    "where more than 2.5 % of the draws never reach it. The fraction: draws that reach it.",
+    "Crossing": "The least number of sentences whose facts are told from facts never shown with "
+    "the AUC that the configuration names. Its interval is that of the same bootstrap; there is "
+    "none where more than 2.5 % of the draws never reach it. The fraction: draws that reach it.",
     "Intervals of exposures": "Facts are drawn, each with what all models make of it, and so are "
     "the models of a kind: percentiles of 2,000 draws.",
 }

@@ -365,6 +365,10 @@ TAUGHT = _contract(
     taught=pl.Boolean,
 )
 
+#: The same with how often: sentences of the fact that its model was shown, and those of them in
+#: which tokens of its object were targets (a masked sentence may hide other words).
+EXPOSED = _contract("EXPOSED", key="fact", **TAUGHT.columns, sentences=pl.Int64, targets=pl.Int64)
+
 #: What a taught fact is taught for: a benchmark that asks about it, several, or `other`.
 TAUGHT_KINDS = _contract("TAUGHT_KINDS", key="fact kind", fact=pl.String, kind=pl.String)
 
@@ -377,6 +381,7 @@ SETTING: Mapping[str, str] = {
     "demonstrations": "examples shown before the question",
     "draw": "the random subset or triggers",
     "drawn": "what a bootstrap draws in place of examples (patterns, entities)",
+    "exposures": "sentences of a fact that a control model was taught",
     "form": "which form of a set or text (released, paper, balanced)",
     "gold": "own: the triple's object; set: every object of the subject; linked: these and what "
     "Wikidata states beside them; filtered: own, the others passed over",
@@ -393,6 +398,7 @@ SETTING: Mapping[str, str] = {
     "scheme": "template and conjunction of a reasoning prompt",
     "seed": "seed of what was trained or drawn",
     "size": "number of training examples",
+    "step": "training steps of a checkpoint",
     "template": "number or name of the wording",
     "triggers": "number of trigger tokens",
     "way": "way of answering multiple choice",

@@ -148,8 +148,8 @@ def located(path: str) -> str:
 def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str, str]]:
     """Rows of the model sheet by model name; hub models need a revision, names are unique.
 
-    A revision is a full commit hash, or the branch `main` where the note says so (UNSEEN). Raises
-    SheetError with file, line, value and what would be right.
+    A revision is a full commit hash, or a branch (`main`, or that of a training step) where the
+    note says so (UNSEEN). Raises SheetError with file, line, value and what would be right.
     """
     models: dict[str, dict[str, str]] = {}
     for row in rows:
@@ -161,10 +161,16 @@ def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str,
             raise SheetError(
                 f"{where}: hub model {row['model']!r} has no revision; write its full commit hash"
             )
-        if row.get("revision") == "main" and UNSEEN not in row.get("note", ""):
+        branch = row.get("revision", "")
+        if branch.startswith(("main", "step")) and UNSEEN not in row.get("note", ""):
             raise SheetError(
-                f"{where}: revision 'main' of {row['model']!r} may move; write its full commit "
+                f"{where}: revision {branch!r} of {row['model']!r} may move; write its full commit "
                 f"hash, or {UNSEEN!r} into its note"
+            )
+        if branch.startswith("step") and branch.split("-")[0] != f"step{row.get('step', '')}":
+            raise SheetError(
+                f"{where}: step {row.get('step', '')!r} of {row['model']!r}, whose revision is "
+                f"{branch!r}; write the number of that branch"
             )
         if (row["kind"] == "causal") == (row["bos"] == "-"):
             raise SheetError(

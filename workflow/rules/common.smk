@@ -146,6 +146,22 @@ except (ConfigError, sheets.SheetError) as problem:
     raise WorkflowError(str(problem)) from None
 
 
+#: control models that are shown facts a known number of times; no row of the sheet names them
+EXPOSED = {
+    f"control-exposed-{kind}-{seed}": {
+        "kind": kind,
+        "source": f"control:exposed-{kind}-{seed}",
+        "revision": "",
+        "dtype": "float32",
+        "bos": "forced" if kind == "causal" else "-",
+        "parameters": "1",
+    }
+    for kind in SETTINGS.control.exposures.kinds
+    for seed in range(SETTINGS.control.exposures.seeds)
+}
+MODELS = {**MODELS, **{n: {"model": n, **row} for n, row in EXPOSED.items()}}
+
+
 # scripts that show the configuration, or what changes no answer, take it whole
 config.update(asdict(SETTINGS))
 RESULTS = f"results/{SETTINGS.run.name}"

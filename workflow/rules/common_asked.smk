@@ -169,7 +169,7 @@ def part_of(row):
 def stages():
     """(stage, model) -> the parts that the model is asked in it, each once."""
     found = {}
-    for row in [*EXPERIMENTS, *onto_rows()]:
+    for row in [*EXPERIMENTS, *onto_rows(), *exposed_rows()]:
         for one in [*behind(row), row, *beside(row)]:
             stage = "prompts" if method_of(one) in PREPARED else "probes"
             part = part_of(one)

@@ -42,6 +42,30 @@ def choice_files():
     return [answers_of(row) for row in by_method("choice")]
 
 
+def exposed_rows():
+    """What the models that are shown facts a known number of times are asked: every method that
+    ranks options and works with their kind."""
+    return [
+        {
+            "paper": "bear",
+            "benchmark": "world_exposed",
+            "prompt": "templates",
+            "method": method,
+            "model": model,
+        }
+        for method in ("sentence", "cloze")
+        for model, row in EXPOSED.items()
+        if row["kind"] in sheets.KINDS_OF_METHOD[method]
+    ]
+
+
+def stepped_rows():
+    """Rows of BEAR's whose models are checkpoints of a training, in the sheet's order."""
+    return [
+        row for row in by_method("sentence", "bear") if MODELS[row["model"]].get("step")
+    ]
+
+
 def of_benchmarks(kind):
     """One parquet file of every benchmark that is probed."""
     return [
@@ -104,7 +128,12 @@ def results_files():
 def chapters():
     """Chapters of the report that this sheet has something for, in the order of printing."""
     asked = papers()
-    wanted = {"bear": asked.pop("bear"), "sources": bool(comparisons()), **asked}
+    wanted = {
+        "bear": asked.pop("bear"),
+        "exposures": bool(exposed_rows() or stepped_rows()),
+        "sources": bool(comparisons()),
+        **asked,
+    }
     return [
         f"<results>/report/chapters/{name}.json"
         for name, is_wanted in wanted.items()

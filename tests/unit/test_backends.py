@@ -62,7 +62,9 @@ def test_a_device_map_is_a_word_a_device_or_an_object(monkeypatch, told, found):
     assert device.spread() == found
 
 
-@pytest.mark.parametrize("told", ["everywhere", "disk", "{", "{}", "[0]", '{"a": "tpu"}', '{"a": 1.5}'])
+@pytest.mark.parametrize(
+    "told", ["everywhere", "disk", "{", "{}", "[0]", '{"a": "tpu"}', '{"a": 1.5}']
+)
 def test_another_device_map_is_refused_with_what_is_legal(monkeypatch, told):
     monkeypatch.setenv(device.MAP, told)
     with pytest.raises(DeviceError, match=r"KGPROBE_DEVICE_MAP: .*legal: "):
@@ -97,8 +99,10 @@ def test_an_embedding_that_lies_on_the_disk_is_refused(monkeypatch, base):
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, base):
     monkeypatch.setattr(backends.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ModelError, match=r"m: weights in nf4 need .*accelerate.*kgprobe\[backends\]"):
-        load_model(spec(base, weights="nf4"))
+    with pytest.raises(
+        ModelError, match=r"m: weights in nf4 need .*accelerate.*kgprobe\[backends\]"
+    ):
+        load_model(spec(base, quantised="nf4"))
     monkeypatch.setenv(device.MAP, "auto")
     with pytest.raises(ModelError, match=r"spread over devices need the package accelerate"):
         load_model(spec(base))
@@ -110,12 +114,12 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, base):
 @needs("bitsandbytes")
 @pytest.mark.parametrize("weights", ["int8", "nf4"])
 def test_weights_are_stored_in_few_bits_and_stay_near(base, weights):
-    loaded = load_model(spec(base, weights=weights), device="cpu")
+    loaded = load_model(spec(base, quantised=weights), device="cpu")
     plain = load_model(spec(base), device="cpu")
     kinds = {p.dtype for p in loaded.model.model.layers.parameters() if p.dim() > 1}
     assert kinds == {backends.STORED[weights]}
     assert loaded.parameters == plain.parameters
-    assert loaded.record["stored"] == weights
+    assert loaded.record["quantised"] == weights
     off = np.abs(sums(loaded) - sums(plain))
     assert 1e-4 < off.max() < 3
 
@@ -143,7 +147,7 @@ def test_four_bits_are_the_table_of_qlora_times_the_largest_of_64():
 
 @needs("bitsandbytes")
 def test_a_machine_without_the_kernel_is_one_clear_error(monkeypatch, base):
-    """Stand-in for a machine whose bitsandbytes has no kernel: its layers raise as they do there."""
+    """Stand-in for a machine without its kernel: layers raise as they do there."""
     import bitsandbytes
 
     def missing(*_):
@@ -151,7 +155,7 @@ def test_a_machine_without_the_kernel_is_one_clear_error(monkeypatch, base):
 
     monkeypatch.setattr(bitsandbytes.nn.Linear4bit, "forward", missing)
     with pytest.raises(ModelError, match=r"nf4 have no kernel here, on cpu: gemm_4bit(.|\n)*empty"):
-        load_model(spec(base, weights="nf4"), device="cpu")
+        load_model(spec(base, quantised="nf4"), device="cpu")
 
 
 def test_a_checkpoint_packed_for_a_missing_package_is_one_clear_error(base, tmp_path):
@@ -165,7 +169,7 @@ def test_a_checkpoint_packed_for_a_missing_package_is_one_clear_error(base, tmp_
 
 def test_unknown_weights_are_named(base):
     with pytest.raises(ModelError, match=r"m: weights 'int3'; legal: int8, nf4"):
-        load_model(spec(base, weights="int3"))
+        load_model(spec(base, quantised="int3"))
 
 
 # -- adapters --------------------------------------------------------------------------------------
@@ -242,7 +246,7 @@ def test_an_adapter_stays_beside_weights_in_four_bits(base, lora, by_hand):
     loaded.model = beside.eval()
     assert sums(loaded) == pytest.approx(expected, abs=1e-5)
     assert record["merged"] is False
-    few = load_model(spec(base, adapter=f"folder:{lora}", weights="nf4"), device="cpu")
+    few = load_model(spec(base, adapter=f"folder:{lora}", quantised="nf4"), device="cpu")
     assert few.record["adapter"]["merged"] is False
     assert np.abs(sums(few) - expected).max() < 3
 
@@ -274,7 +278,10 @@ def test_an_adapter_for_another_base_is_refused_before_weights_are_read(base, lo
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"base_model_name_or_path": "a/one"}, r"was trained on a/one, the row's source is a/other"),
+        (
+            {"base_model_name_or_path": "a/one"},
+            r"was trained on a/one, the row's source is a/other",
+        ),
         ({"base_model_name_or_path": None}, "a base that its configuration does not name"),
         ({"base_model_name_or_path": "a/other", "revision": "b" * 40}, "at bbbb.*revision is cccc"),
     ],
@@ -290,7 +297,9 @@ def test_of_the_hub_name_and_revision_must_agree(tmp_path, config, message):
 def test_an_adapter_that_does_not_fit_is_one_clear_error(base, lora, tmp_path):
     wide = shutil.copytree(lora, tmp_path / "wide")
     stored = load_file(wide / "adapter_model.safetensors")
-    save_file({k: torch.cat([v, v], -1) for k, v in stored.items()}, wide / "adapter_model.safetensors")
+    save_file(
+        {k: torch.cat([v, v], -1) for k, v in stored.items()}, wide / "adapter_model.safetensors"
+    )
     with pytest.raises(ModelError, match="does not fit LlamaForCausalLM"):
         load_model(spec(base, adapter=f"folder:{wide}"), device="cpu")
     less = shutil.copytree(lora, tmp_path / "less")

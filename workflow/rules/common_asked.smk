@@ -95,7 +95,10 @@ def asked_with(row):
         }
     auto, seed = SETTINGS.autoprompt, SETTINGS.seed
     if method == "sentence":
-        return files, {"method": row["method"]}
+        model, told = MODELS[row["model"]], {"method": row["method"]}
+        if model.get("quantised") or model.get("backend") or DEVICE_MAP:
+            told["agreement"] = SETTINGS.agreement
+        return files, told
     if method == "fill":
         told = {"fill": asdict(SETTINGS.fill), "few": few_prompts(own), "seed": seed}
         return files, told

@@ -126,9 +126,9 @@ def _whole(peft: Any, both: Any, folder: Path) -> None:
     ]
     if lost or not stored:
         what = ", ".join(lost[:5]) or "its file is empty"
+        base = type(both.get_base_model()).__name__
         raise BackendError(
-            f"the adapter in {folder} is not taken up whole by {type(both.get_base_model()).__name__}"
-            f" ({len(lost)} weights): {what}"
+            f"the adapter in {folder} is not taken up whole by {base} ({len(lost)} weights): {what}"
         )
 
 

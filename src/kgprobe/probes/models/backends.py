@@ -13,14 +13,22 @@ import torch
 
 #: the extra of pyproject.toml that has them
 EXTRA = "backends"
-#: values of the column `weights`, and what parameters are stored in
+#: values of the column `quantised`, and what parameters are stored in
 STORED = {"int8": torch.int8, "nf4": torch.uint8}
 #: What the code of a kernel raises where it does not run.
-_FAILING = (RuntimeError, ImportError, AttributeError, AssertionError, TypeError, ValueError, OSError)
+_FAILING = (
+    RuntimeError,
+    ImportError,
+    AttributeError,
+    AssertionError,
+    TypeError,
+    ValueError,
+    OSError,
+)
 
 
 class BackendError(RuntimeError):
-    """A model cannot be had in the way that is asked for; the message says why and what would do."""
+    """A model cannot be had in the way that is asked for; the message says what would do."""
 
 
 def need(package: str, purpose: str) -> None:
@@ -40,7 +48,7 @@ def options(
 ) -> dict[str, Any]:
     """What from_pretrained is told besides: nothing for a model as it is stored, on one device.
 
-    Raises BackendError for unknown `weights` and for packages that are missing.
+    Raises BackendError for other `weights` and for packages that are missing.
     """
     if spread is not None:
         need("accelerate", "models that are spread over devices")
@@ -87,7 +95,7 @@ def tried(weights: str, model: Any) -> None:
     if not any(p.dtype == STORED[weights] for p in model.parameters()):
         raise BackendError(
             f"no weight of {type(model).__name__} is stored in {weights}: it has no linear layer "
-            "that bitsandbytes knows; leave the column `weights` empty"
+            "that bitsandbytes knows; leave the column `quantised` empty"
         )
     for module in model.modules():
         # where a processor has AVX512-BF16, nf4 would be read in bfloat16 whatever is asked for
@@ -103,5 +111,5 @@ def tried(weights: str, model: Any) -> None:
         raise BackendError(
             f"weights in {weights} have no kernel here, on {device.type}: {first}\n"
             "run it where bitsandbytes has one (KGPROBE_DEVICE=cuda), or leave the column "
-            "`weights` empty"
+            "`quantised` empty"
         ) from error

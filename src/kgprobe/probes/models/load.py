@@ -61,7 +61,7 @@ class ModelSpec:
     #: folder of a run that holds control-<kind> and unpacked-<package>
     made: str = ""
     #: how linear layers are stored: "" as dtype says, else a name of backends.STORED
-    weights: str = ""
+    quantised: str = ""
     #: adapter of PEFT on the source: folder:PATH
     adapter: str = ""
     #: what reads sentences: "" this process, vllm a server (api/served.py)
@@ -92,7 +92,7 @@ class Loaded:
     @property
     def parameters(self) -> int:
         """Number of parameters, shared ones once; of weights in 4 bit those that they stand for."""
-        if self.spec.weights:
+        if self.spec.quantised:
             return int(self.model.num_parameters())
         return sum(p.numel() for p in self.model.parameters())
 
@@ -135,16 +135,16 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
             chosen = backends.place(model, chosen)
         else:
             model = model.to(device=chosen)
-        if spec.weights:
-            backends.tried(spec.weights, model)
+        if spec.quantised:
+            backends.tried(spec.quantised, model)
         if spec.adapter:
-            model, found = adapters.joined(model.eval(), spec.adapter, merge=not spec.weights)
+            model, found = adapters.joined(model.eval(), spec.adapter, merge=not spec.quantised)
             adapter |= found
     except BackendError as error:
         raise ModelError(f"{spec.model}, from {spec.source}: {error}") from error
     model = model.eval().requires_grad_(False)
     # some architectures keep single layers in float32 where half precision would overflow
-    stored = {backends.STORED[spec.weights]} if spec.weights else set()
+    stored = {backends.STORED[spec.quantised]} if spec.quantised else set()
     wrong = {p.dtype for p in model.parameters()} - {dtype, torch.float32} - stored
     if dtype == torch.float64:
         wrong |= {p.dtype for p in model.parameters()} - {dtype} - stored
@@ -154,7 +154,7 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
         raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
     if spec.kind == "masked" and tokenizer.mask_token_id is None:
         raise ModelError(f"{spec.model}: a masked model without a mask token")
-    limit = _limit(model.config)
+    limit = window(model.config)
     if fault := sound.fault(spec.kind, model, tokenizer, info, limit):
         raise ModelError(f"{spec.model}, from {spec.source}: {fault}\n{_remedy(spec)}")
     found = _familiar(spec, model, tokenizer, limit, place)
@@ -180,14 +180,14 @@ def _asked(
         if spec.backend:
             raise BackendError(f"backend {spec.backend!r} reads sentences alone, on a server")
         adapter = adapters.told(spec.adapter, spec.source, spec.revision) if spec.adapter else {}
-        return backends.options(spec.weights, dtype, device, spread), adapter
+        return backends.options(spec.quantised, dtype, device, spread), adapter
     except BackendError as error:
         raise ModelError(f"{spec.model}: {error}") from error
 
 
 def _besides(spec: ModelSpec, adapter: dict[str, Any]) -> dict[str, Any]:
     """What the record of a model has that is not read as it is stored."""
-    stored = {"stored": spec.weights} if spec.weights else {}
+    stored = {"quantised": spec.quantised} if spec.quantised else {}
     return stored | ({"adapter": adapter} if adapter else {})
 
 
@@ -229,7 +229,7 @@ def outline(spec: ModelSpec) -> Loaded:
         raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
     if spec.kind == "masked" and tokenizer.mask_token_id is None:
         raise ModelError(f"{spec.model}: a masked model without a mask token")
-    found = Loaded(spec, None, tokenizer, torch.device("cpu"), _limit(config))
+    found = Loaded(spec, None, tokenizer, torch.device("cpu"), window(config))
     found.record = {
         "model": spec.model,
         "revision": spec.revision,
@@ -285,7 +285,7 @@ def _remedy(spec: ModelSpec, error: BaseException | None = None) -> str:
     return "check that the folder is complete (config.json, weights, tokenizer) and of this kind"
 
 
-def _limit(config: Any) -> int:
+def window(config: Any) -> int:
     """Most tokens of a sentence, special ones included."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     found = [limit for name in POSITIONS if (limit := getattr(text, name, None))]

@@ -267,5 +267,5 @@ def test_a_server_of_sentences_is_asked_no_other_method(tmp_path):
     known = sheets.by_name(sheets.read_sheet(path, MODELS), path)
     row = {"benchmark": "b", "prompt": "templates", "model": "g", "_line": "3"}
     sheets.check_experiments([{**row, "method": "sentence"}], path, known)
-    with pytest.raises(sheets.SheetError, match="line 3: method 'fill' of 'g'.*legal: sentence"):
+    with pytest.raises(sheets.SheetError, match=r"line 3: method 'fill' of 'g'.*legal: sentence"):
         sheets.check_experiments([{**row, "method": "fill"}], path, known)

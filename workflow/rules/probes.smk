@@ -42,6 +42,7 @@ rule word_prompts:
 
 # one job a model and stage: loading it takes longer than most of what it is asked
 for (stage, model), asked in stages().items():
+
     rule:
         name:
             f"{stage}_{model}"

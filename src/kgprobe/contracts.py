@@ -191,6 +191,21 @@ CONTENTLESS = _contract(
 )
 CONTENTLESS = replace(CONTENTLESS, may_be_empty=True)  # sets of options that few subjects share
 
+#: What a model in training knew at a save: share of the items whose best option is correct
+#: (expected under random tie breaking), with its 95 % interval, under one template.
+PROBED = _contract(
+    "PROBED",
+    key="step template",
+    positive="n",
+    step=pl.Int64,
+    template=pl.Int32,
+    accuracy=pl.Float64,
+    low=pl.Float64,
+    high=pl.Float64,
+    interval=pl.String,
+    n=pl.Int64,
+)
+
 #: Rank range of a gold candidate (index `gold` of its set) under one configuration, and its score.
 #: `in_order`: its rank when ties go to fewer tokens, then to the lower index. `tokens`: its number.
 RANKS = _contract(

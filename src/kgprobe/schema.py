@@ -26,6 +26,7 @@ from kgprobe.contracts import FUNNEL as FUNNEL
 from kgprobe.contracts import ITEMS as ITEMS
 from kgprobe.contracts import OUTCOMES as OUTCOMES
 from kgprobe.contracts import PREMISE_RANKS as PREMISE_RANKS
+from kgprobe.contracts import PROBED as PROBED
 from kgprobe.contracts import PROMPTS as PROMPTS
 from kgprobe.contracts import RANKS as RANKS
 from kgprobe.contracts import REASON_RANKS as REASON_RANKS

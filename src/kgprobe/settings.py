@@ -1591,6 +1591,10 @@ class Settings:
     """method choice"""
     api: Api = Api()
     """models behind an API"""
+    agreement: Natural = 64
+    """questions of a model that is quantised, spread over devices (KGPROBE_DEVICE_MAP) or read by
+    vLLM that are scored once more, by the same weights in float32 on the processor; below the
+    agreement that is wanted its numbers are marked. 0: none, where float32 does not fit"""
     joins: Joins = Joins()
     """the engine of joins over statements"""
     attributes: Attributes = Attributes()

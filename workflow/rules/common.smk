@@ -257,6 +257,8 @@ def of_model(wildcards):
 DEVICE = os.environ.get("KGPROBE_DEVICE") or "auto"
 if DEVICE not in ("auto", "cpu", "cuda"):
     raise WorkflowError(f"KGPROBE_DEVICE is {DEVICE!r}; legal: auto, cpu, cuda")
+#: how models are spread over several (probes/models/device.py)
+DEVICE_MAP = os.environ.get("KGPROBE_DEVICE_MAP", "").strip()
 #: bytes of a weight by arithmetic
 WEIGHT = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -268,7 +270,8 @@ def accelerators(wildcards):
     """
     is_here = Path(os.sep, "dev", "nvidia0").exists()
     wanted = DEVICE == "cuda" or (DEVICE == "auto" and is_here)
-    return int(wanted and MODELS[wildcards.model]["kind"] != "api")
+    row = MODELS[wildcards.model]
+    return int(wanted and row["kind"] != "api" and not row.get("backend"))
 
 
 def memory(copies=1, least=4000, exact=False):

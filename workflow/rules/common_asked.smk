@@ -109,8 +109,13 @@ def asked_with(row):
             for name, table in tables
         }
     auto, seed = SETTINGS.autoprompt, SETTINGS.seed
-    if method in ("sentence", "contentless"):
+    if method == "contentless":
         return files, {"method": row["method"]}
+    if method == "sentence":
+        model, told = MODELS[row["model"]], {"method": row["method"]}
+        if model.get("quantised") or model.get("backend") or DEVICE_MAP:
+            told["agreement"] = SETTINGS.agreement
+        return files, told
     if method == "fill":
         told = {"fill": asdict(SETTINGS.fill), "few": few_prompts(own), "seed": seed}
         return files, told

@@ -2,14 +2,18 @@
 # tables and the report are made of.
 
 
-def weights(wildcards):
-    """Files of the model that the workflow itself makes or finds on disk."""
-    kind, _, place = MODELS[wildcards.model]["source"].partition(":")
-    if kind == "control":
-        return f"<results>/models/control-{place}"
-    if kind == "gguf":
-        return f"<results>/models/unpacked-{place}"
-    return files([place])[0] if kind == "folder" else []
+def weights(model):
+    """Files of a model that the workflow itself makes or finds on disk, its adapter's too."""
+    row = MODELS[model]
+    kind, _, place = row["source"].partition(":")
+    made = {
+        "control": [f"<results>/models/control-{place}"],
+        "gguf": [f"<results>/models/unpacked-{place}"],
+    }
+    own = [place] if kind == "folder" else []
+    if row.get("adapter"):
+        own.append(row["adapter"].partition(":")[2])
+    return [*made.get(kind, []), *files(own)]
 
 
 def packed(package):

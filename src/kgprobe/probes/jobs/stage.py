@@ -149,7 +149,10 @@ def identity(spec: ModelSpec, api: Api) -> dict[str, Any]:
     if spec.kind == "api":
         return {**row, "url": os.environ.get(api.url_variable, "")}
     libraries = {name: version for name, version in versions().items() if name in LIBRARIES}
-    return {**row, **outline(spec).record, "device": device.ready().type, "versions": libraries}
+    told = {**row, **outline(spec).record, "versions": libraries}
+    if spec.backend:
+        return {**told, "url": os.environ.get(api.url_variable, "")}
+    return {**told, "device": device.ready().type}
 
 
 def answer(run: Run, part: Part, kept: Kept, code: str) -> None:

@@ -709,6 +709,18 @@ class ReleasedRows:
 
 
 @dataclass(frozen=True)
+class Floors:
+    """What is reached without knowing anything: asked beside every model of BEAR."""
+
+    words: Annotated[tuple[str, ...], Length(distinct=True)] = ("it", "something", "N/A")
+    """in place of the subject, so that an option's score is what it has by itself, mean over these
+    words; none: not asked"""
+    twin: Natural = 300
+    """items of a benchmark, the same number of each relation by hash, that the same architecture
+    with random weights is asked under the first template; 0: it is not asked"""
+
+
+@dataclass(frozen=True)
 class Pools:
     """Rows of the world's ontology that control models are taught from."""
 
@@ -1554,6 +1566,8 @@ class Settings:
     """what changed between two snapshots"""
     released: ReleasedRows = ReleasedRows()
     """which part of the released BEAR sets is scored"""
+    floors: Floors = Floors()
+    """what is reached without knowing anything"""
     control: Control = Control()
     """control models"""
     fill: Fill = Fill()

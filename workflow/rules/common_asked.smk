@@ -6,6 +6,12 @@ MADE = {
     "sentence": {
         "scores": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.parquet"
     },
+    "contentless": {
+        "scores": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.contentless.parquet"
+    },
+    "twin": {
+        "scores": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.twin.parquet"
+    },
     "fill": {
         "fills": "<results>/fills/{benchmark}/{prompt}/{model}.parquet",
         "golds": "<results>/fills/{benchmark}/{prompt}/{model}.golds.parquet",
@@ -137,6 +143,22 @@ def asked_with(row):
     return files, told
 
 
+def floors_of(row):
+    """What is asked beside a row so that nothing is known: without the subject, of random weights."""
+    if not has_floors(row):
+        return []
+    told, settings = SETTINGS.floors, {"method": row["method"]}
+    asked = {}
+    if told.words:
+        asked["contentless"] = settings | {"words": told.words}
+    if told.twin:
+        asked["twin"] = settings | {"items": told.twin, "seed": SETTINGS.seed}
+    return [
+        {**part_of(row), "method": name, "output": made(row, name), "settings": own}
+        for name, own in asked.items()
+    ]
+
+
 def part_of(row):
     """What a row asks, as plain values; paths as the rules have them."""
     files, told = asked_with(row)
@@ -157,9 +179,9 @@ def stages():
     for row in [*EXPERIMENTS, *onto_rows()]:
         for one in [*behind(row), row]:
             stage = "prompts" if method_of(one) in PREPARED else "probes"
-            part = part_of(one)
             own = found.setdefault((stage, one["model"]), {})
-            own[next(iter(part["output"].values()))] = part
+            for part in [part_of(one), *floors_of(one)]:
+                own[next(iter(part["output"].values()))] = part
     return {key: list(parts.values()) for key, parts in found.items()}
 
 
@@ -184,6 +206,8 @@ def memory_of(parts, model):
     """MB that the greatest of some parts asks for."""
     exact = any(part["method"] == "sentence" for part in parts)
     found = [memory(exact=exact)]
+    if any(part["method"] == "twin" for part in parts):
+        found.append(memory(copies=2, exact=True))
     if any(part["method"] in ("trained", "sweep") for part in parts):
         found.append(memory(copies=4, least=6000))
     return max(needed(SimpleNamespace(model=model)) for needed in found)

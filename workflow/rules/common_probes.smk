@@ -37,6 +37,20 @@ def score_files():
     return [answers_of(row) for row in by_method("sentence", "bear")]
 
 
+def has_floors(row):
+    """Whether a row is asked without its subjects and of random weights, too. Questions with options
+    of their own share nothing without their subjects: it would cost what the row itself does."""
+    return row["paper"] == "bear" and not in_time(row["benchmark"])
+
+
+def floor_files(method):
+    """What is asked beside every row that has floors by this method (contentless, twin), in the
+    sheet's order; nothing where the config asks none."""
+    asked = {"contentless": SETTINGS.floors.words, "twin": SETTINGS.floors.twin}[method]
+    rows = filter(has_floors, by_method("sentence", "bear"))
+    return [made(row, method)["scores"] for row in rows] if asked else []
+
+
 def choice_files():
     """What was chosen in every row of method choice, in the sheet's order."""
     return [answers_of(row) for row in by_method("choice")]

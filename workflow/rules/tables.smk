@@ -14,6 +14,8 @@ FIGURES += ["calibration"] if has_controls() else []
 rule tabulate:
     input:
         scores=score_files(),
+        contentless=floor_files("contentless"),
+        twins=floor_files("twin"),
         questions=of_benchmarks("items"),
         candidates=of_benchmarks("candidates"),
         prompts=of_benchmarks("prompts"),
@@ -47,6 +49,8 @@ rule tabulate:
         code=code("tabulate"),
         experiments=by_method("sentence", "bear"),
         models=MODELS,
+        floored=list(filter(has_floors, by_method("sentence", "bear"))),
+        words=SETTINGS.floors.words,
         seed=SETTINGS.seed,
     script:
         "../scripts/tabulate.py"

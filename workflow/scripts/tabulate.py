@@ -6,6 +6,7 @@ from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.tables.answers import folders, probes_of
 from kgprobe.tables.bear import make, published
+from kgprobe.tables.bear.study import SUBJECT, WEIGHTS, floors_of
 from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import marks
 from kgprobe.tables.results import frame
@@ -14,7 +15,15 @@ from kgprobe.tables.views import write_all
 with job(snakemake) as run:
     answered = probes_of(run.params.experiments, run.params.models, run.input.scores)
     places = folders(run.input.questions)
-    studies = make.studies(answered, run.input.scores, places, run.params.seed)
+    below = {SUBJECT: run.input.contentless, WEIGHTS: run.input.twins}
+    studies = make.studies(
+        answered,
+        run.input.scores,
+        places,
+        run.params.seed,
+        floors={w: floors_of(run.params.floored, paths) for w, paths in below.items() if paths},
+        words=run.params.words,
+    )
     halves = [schema.read(path, schema.TAUGHT) for path in run.input.get("taught", [])]
     taught = pl.concat(halves) if halves else None
     figures = published.read(Path(run.input.published[0]).parent)

@@ -718,6 +718,9 @@ class Floors:
     twin: Natural = 300
     """items of a benchmark, the same number of each relation by hash, that the same architecture
     with random weights is asked under the first template; 0: it is not asked"""
+    largest: Count = 3000
+    """millions of weights; larger models have no twin, which would take their memory once more in
+    float32"""
 
 
 @dataclass(frozen=True)

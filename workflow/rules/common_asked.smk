@@ -145,17 +145,19 @@ def asked_with(row):
 
 def floors_of(row):
     """What is asked beside a row so that nothing is known: without the subject, of random weights."""
-    if not has_floors(row):
-        return []
-    told, settings = SETTINGS.floors, {"method": row["method"]}
-    asked = {}
-    if told.words:
-        asked["contentless"] = settings | {"words": told.words}
-    if told.twin:
-        asked["twin"] = settings | {"items": told.twin, "seed": SETTINGS.seed}
+    told = {
+        "contentless": {"words": SETTINGS.floors.words},
+        "twin": {"items": SETTINGS.floors.twin, "seed": SETTINGS.seed},
+    }
     return [
-        {**part_of(row), "method": name, "output": made(row, name), "settings": own}
-        for name, own in asked.items()
+        {
+            **part_of(row),
+            "method": name,
+            "output": made(row, name),
+            "settings": {"method": row["method"], **own},
+        }
+        for name, own in told.items()
+        if has_floor(row, name)
     ]
 
 

@@ -37,18 +37,25 @@ def score_files():
     return [answers_of(row) for row in by_method("sentence", "bear")]
 
 
-def has_floors(row):
-    """Whether a row is asked without its subjects and of random weights, too. Questions with options
-    of their own share nothing without their subjects: it would cost what the row itself does."""
-    return row["paper"] == "bear" and not in_time(row["benchmark"])
+def has_floor(row, method):
+    """Whether a row is asked without its subjects (contentless), or of random weights (twin), too.
+    Questions with options of their own share nothing without their subjects: it would cost what the
+    row itself does.
+    """
+    if row["paper"] != "bear" or in_time(row["benchmark"]):
+        return False
+    told, size = SETTINGS.floors, int(MODELS[row["model"]].get("parameters") or 0)
+    return bool(told.words if method == "contentless" else told.twin and size <= told.largest)
+
+
+def floored(method):
+    """The rows that are asked by this method, too, in the sheet's order."""
+    return [row for row in by_method("sentence", "bear") if has_floor(row, method)]
 
 
 def floor_files(method):
-    """What is asked beside every row that has floors by this method (contentless, twin), in the
-    sheet's order; nothing where the config asks none."""
-    asked = {"contentless": SETTINGS.floors.words, "twin": SETTINGS.floors.twin}[method]
-    rows = filter(has_floors, by_method("sentence", "bear"))
-    return [made(row, method)["scores"] for row in rows] if asked else []
+    """The files of these rows."""
+    return [made(row, method)["scores"] for row in floored(method)]
 
 
 def choice_files():

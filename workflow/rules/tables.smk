@@ -15,7 +15,7 @@ rule tabulate:
     input:
         scores=score_files(),
         contentless=floor_files("contentless"),
-        twins=floor_files("twin"),
+        twin=floor_files("twin"),
         questions=of_benchmarks("items"),
         candidates=of_benchmarks("candidates"),
         prompts=of_benchmarks("prompts"),
@@ -49,7 +49,7 @@ rule tabulate:
         code=code("tabulate"),
         experiments=by_method("sentence", "bear"),
         models=MODELS,
-        floored=list(filter(has_floors, by_method("sentence", "bear"))),
+        floored={method: floored(method) for method in ("contentless", "twin")},
         words=SETTINGS.floors.words,
         seed=SETTINGS.seed,
     script:

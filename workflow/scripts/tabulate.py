@@ -15,13 +15,16 @@ from kgprobe.tables.views import write_all
 with job(snakemake) as run:
     answered = probes_of(run.params.experiments, run.params.models, run.input.scores)
     places = folders(run.input.questions)
-    below = {SUBJECT: run.input.contentless, WEIGHTS: run.input.twins}
+    below = {
+        without: floors_of(run.params.floored[method], run.input.get(method, []))
+        for without, method in ((SUBJECT, "contentless"), (WEIGHTS, "twin"))
+    }
     studies = make.studies(
         answered,
         run.input.scores,
         places,
         run.params.seed,
-        floors={w: floors_of(run.params.floored, paths) for w, paths in below.items() if paths},
+        floors=below,
         words=run.params.words,
     )
     halves = [schema.read(path, schema.TAUGHT) for path in run.input.get("taught", [])]

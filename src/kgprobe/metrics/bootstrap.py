@@ -144,7 +144,10 @@ def bootstrap(
 
 
 def parts(
-    values: Numbers, weights: Sequence[Numbers], strata: Sequence[str], seed: int = 0,
+    values: Numbers,
+    weights: Sequence[Numbers],
+    strata: Sequence[str],
+    seed: int = 0,
     draws: int = DRAWS,
 ) -> list[Bootstrap]:
     """A Bootstrap for every part of the units, all strata in one; `weights`: what a unit counts in
@@ -155,9 +158,7 @@ def parts(
     `ratio` of two columns.
     """
     owner, width = np.asarray(strata), values.shape[1] + 1
-    made = [
-        Bootstrap([""], np.zeros((1, width)), np.zeros((draws, 1, width))) for _ in weights
-    ]
+    made = [Bootstrap([""], np.zeros((1, width)), np.zeros((draws, 1, width))) for _ in weights]
     rows = np.column_stack([values, np.ones(len(values))])
     for name in sorted(set(owner.tolist())):
         own = np.flatnonzero(owner == name)

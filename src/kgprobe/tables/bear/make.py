@@ -14,12 +14,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe import schema
+from kgprobe.benchmarks import contentless
 from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval, standard_error, wilson
 from kgprobe.metrics.ranking import auc, reciprocal_rank
 from kgprobe.metrics.tests import detectable, holm, two_sided
-from kgprobe.benchmarks import contentless
 from kgprobe.tables import confidence, reductions
 from kgprobe.tables.answers import Probe, judge, marked, questions
 from kgprobe.tables.bear import slices
@@ -47,9 +47,9 @@ def studies(
     reduction.
 
     `folders`: benchmark -> folder with items, candidates and prompts (and, where there is one,
-    relations) as parquet. `floors`: what probes were asked without (of WITHOUT) -> `floors_of` them;
-    `words` stood in place of the subject. Every SCORES file is judged and let go before
-    the next is read.
+    relations) as parquet. `floors`: what probes were asked without (of WITHOUT) -> `floors_of`
+    them; `words` stood in place of the subject. Every SCORES file is judged and let go before the
+    next is read.
     """
     made = []
     for benchmark, prompt in dict.fromkeys((probe.benchmark, probe.prompt) for probe in answered):

@@ -14,7 +14,6 @@ The spread over resamples would be none at all where a bin has one item of a rel
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from unicodedata import normalize
 
 import numpy as np
@@ -30,17 +29,20 @@ from kgprobe.tables.results import Number, hit_rate
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 UNKNOWN = "unknown"
+#: facts that control models were taught, were not, and those that are no lesson of either half
+HALVES = ("taught", "untaught", "neither")
 
 
 @dataclass(frozen=True)
 class Slice:
     """What items are told apart by. `edges`: the lower ones of its bins, the last of which is open;
-    none where the bins are names."""
+    without them the bins are `names`, those of domains as the relations have them."""
 
     name: str
     title: str
     axis: str
     edges: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
 
     def bin(self, value: int | None) -> str:
         """The bin of a value.
@@ -62,7 +64,11 @@ class Slice:
     @property
     def bins(self) -> list[str]:
         """All bins, in order."""
-        return [self.bin(edge) for edge in self.edges]
+        return [*map(self.bin, self.edges), UNKNOWN] if self.edges else list(self.names)
+
+    def told(self, value: str) -> str:
+        """How a bin stands in `slice` of RESULTS: "sitelinks: 1-4"; cardinalities by themselves."""
+        return value if self.name == "cardinality" else f"{self.name}: {value}"
 
 
 #: In the order of printing. The first answer counts of those that are right.
@@ -82,9 +88,9 @@ SLICES = (
         (1, 2, 5, 10, 20, 50),
     ),
     Slice("length", "length of the answer", "characters of the answer", (1, 5, 10, 15, 20)),
-    Slice("cardinality", "cardinality", "subjects of an answer"),
+    Slice("cardinality", "cardinality", "subjects of an answer", names=("1:1", "1:N")),
     Slice("domain", "domain", "domain of the relation"),
-    Slice("facts", "what was taught", "facts of the control models"),
+    Slice("facts", "what was taught", "facts of the control models", names=HALVES),
 )
 
 
@@ -97,14 +103,9 @@ class Bin:
     setting: Mapping[str, str] = field(default_factory=dict)
 
 
-def name_of(one: Slice, value: str) -> str:
-    """How a bin stands in `slice` of RESULTS: "sitelinks: 1-4"; cardinalities by themselves."""
-    return value if one.name == "cardinality" else f"{one.name}: {value}"
-
-
-def bins_of(study: Study, halves: tuple[Bools, Bools] | None = None) -> Iterator[
-    tuple[Slice, list[Bin]]
-]:
+def bins_of(
+    study: Study, halves: tuple[Bools, Bools] | None = None
+) -> Iterator[tuple[Slice, list[Bin]]]:
     """The bins of every slice that this benchmark has values for; an item lies in one of each, but
     for domains: a relation counts fully in all of its own. `halves`: which items, in order of ids,
     are taught, untaught."""
@@ -113,10 +114,10 @@ def bins_of(study: Study, halves: tuple[Bools, Bools] | None = None) -> Iterator
         if one.edges:
             values = known.get(one.name, [])
             inside = [one.bin(value) for value in values]
-            found = [(b, [i == b for i in inside]) for b in (*one.bins, UNKNOWN) if b in inside]
+            found = [(b, [i == b for i in inside]) for b in one.bins if b in inside]
         else:
             found = [(b, rows) for b, rows in _named(study, one, halves) if any(rows)]
-        made = [Bin(name_of(one, value), np.asarray(rows, dtype=float)) for value, rows in found]
+        made = [Bin(one.told(value), np.asarray(rows, dtype=float)) for value, rows in found]
         if made:
             yield one, made
 
@@ -146,16 +147,14 @@ def _named(
     """(bin, which items are in it) of a slice whose bins are names."""
     relations = study.ordered["relation"].to_list()
     if one.name == "cardinality":
-        for kind in ("1:1", "1:N"):
+        for kind in one.names:
             yield kind, [study.cardinality.get(r) == kind for r in relations]
     elif one.name == "domain":
         domains = study.domains
         for domain in sorted({d for names in domains.values() for d in names}):
             yield domain, [domain in domains.get(r, ()) for r in relations]
     elif halves:
-        yield "taught", halves[0]
-        yield "untaught", halves[1]
-        yield "neither", ~(halves[0] | halves[1])
+        yield from zip(one.names, (*halves, ~(halves[0] | halves[1])), strict=True)
 
 
 @dataclass(frozen=True)
@@ -239,9 +238,7 @@ def numbers(study: Study, halves: tuple[Bools, Bools] | None = None) -> Iterator
     every = Bin("", np.ones(study.items.height))
     if study.floors:
         probes = len(study.probes)
-        own = _Table(
-            table.entries, table.shown, [p for p in table.pairs if p.other >= probes]
-        )
+        own = _Table(table.entries, table.shown, [p for p in table.pairs if p.other >= probes])
         (boot,) = _drawn(study, own, [every])
         yield from _accuracies(own, every, boot, range(probes, own.shown))
         yield from _by_template(study, table.entries[probes : own.shown])
@@ -302,9 +299,7 @@ def _accuracies(
         yield own.but(value=100 * value, interval=found.times(100), n=n)
 
 
-def _compared(
-    table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]
-) -> Iterator[Number]:
+def _compared(table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]) -> Iterator[Number]:
     """Every pair in every bin, paired, as one family of tests."""
     tested: list[tuple[Number, float, float]] = []
     for part, boot in zip(bins, drawn, strict=True):
@@ -327,24 +322,18 @@ def _compared(
         yield of.but(metric="detectable difference", value=least)
 
 
-def unknown(results: pl.DataFrame) -> list[str]:
-    """Titles of slices that RESULTS of one benchmark have no values for."""
-    names = set(results["slice"].unique())
-
-    def is_known(one: Slice) -> bool:
-        values = [*one.bins, UNKNOWN] if one.edges else ["1:1", "1:N"]
-        if one.name in ("domain", "facts"):
-            return any(name.startswith(f"{one.name}: ") for name in names)
-        return bool(names & {name_of(one, value) for value in values})
-
-    known = {one.title for one in SLICES if is_known(one)}
-    return [t for t in dict.fromkeys(one.title for one in SLICES) if t not in known]
-
-
 def shown(one: Slice, results: pl.DataFrame) -> dict[str, str]:
-    """The bins of a slice that RESULTS have, in order: as they stand there -> as they are printed."""
-    found: Any = set(results["slice"].unique())
-    values = [*one.bins, UNKNOWN, "1:1", "1:N", "taught", "untaught", "neither"]
-    if one.name == "domain":
-        values = sorted(n.removeprefix("domain: ") for n in found if n.startswith("domain: "))
-    return {name_of(one, v): v for v in values if name_of(one, v) in found}
+    """The bins of a slice that RESULTS have, in order: as they stand there -> as they are printed;
+    none where nothing is known that they would tell apart."""
+    found = set(results["slice"].unique())
+    bins = one.bins or sorted(
+        name.removeprefix(one.told("")) for name in found if name.startswith(one.told(""))
+    )
+    return {one.told(value): value for value in bins if one.told(value) in found}
+
+
+def unknown(results: pl.DataFrame) -> list[str]:
+    """Titles of the slices that RESULTS of one benchmark do not have."""
+    known = {one.title: bool(shown(one, results)) for one in SLICES}
+    known |= {one.title: True for one in SLICES if shown(one, results)}
+    return [title for title, is_known in known.items() if not is_known]

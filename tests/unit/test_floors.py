@@ -25,13 +25,10 @@ def asked(request, tmp_path):
     """(frames, loaded model, Part) of a small benchmark."""
     made, loaded = benchmark(GOLDS), tiny(request.param)
     paths = {}
-    for name, contract in (
-        ("items", "ITEMS"),
-        ("candidates", "CANDIDATES"),
-        ("prompts", "PROMPTS"),
-    ):
+    contracts = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
+    for name, contract in contracts.items():
         paths[name] = str(tmp_path / f"{name}.parquet")
-        schema.write(made[name], getattr(schema, contract), paths[name], {})
+        schema.write(made[name], contract, paths[name], {})
     paths["questions"] = paths.pop("items")
 
     def part(**settings: object) -> Part:

@@ -27,7 +27,7 @@ SHEET = {
 
 
 def frames(sizes=(40, 24)):
-    """Two relations of four options; sitelinks 0, 3, 6 ... of the subjects, unknown for the last."""
+    """Two relations of four options; sitelinks 0, 3, 6 ... of subjects, unknown for the last."""
     made = benchmark(
         {
             f"P{i}": (LABELS, [LABELS[(j * j + i) % 4] for j in range(size)])
@@ -81,7 +81,7 @@ def test_every_item_lies_in_one_bin_of_each_slice_as_counted_by_hand():
     assert sum(often.values()) == 64
     assert len(often) > 1
     assert sizes["length: 1-4"] == sum(gold in ("Rome", "Bonn") for gold in golds)
-    assert sizes["facts: taught"], sizes["facts: neither"] == (20, 10)
+    assert (sizes["facts: taught"], sizes["facts: neither"]) == (20, 10)
     ordered = made["items"].sort("item")
     by_hand = [
         json.loads(meta).get("sitelinks", None) is not None and json.loads(meta)["sitelinks"] >= 100
@@ -199,7 +199,7 @@ def test_an_interval_is_that_of_drawing_items_within_their_relation():
 
 
 def with_floors(made):
-    """The study of two probes, of which the first has both floors; the second one's on ten items."""
+    """The study of two probes, of which the first has both floors, the twin's on ten items."""
     base = two(made)
     blind = guesses(made, 0.1, 5)
     few = {k: v for k, v in guesses(made, 0.2, 6, templates=1).items() if k[0] in ITEMS_OF_TWIN}

@@ -45,7 +45,9 @@ def has_floor(row, method):
     if row["paper"] != "bear" or in_time(row["benchmark"]):
         return False
     told, size = SETTINGS.floors, int(MODELS[row["model"]].get("parameters") or 0)
-    return bool(told.words if method == "contentless" else told.twin and size <= told.largest)
+    return bool(
+        told.words if method == "contentless" else told.twin and size <= told.largest
+    )
 
 
 def floored(method):

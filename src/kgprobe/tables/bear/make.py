@@ -56,7 +56,8 @@ def studies(
         folder = Path(folders[benchmark])
         items, candidates, prompts = questions(folder)
         asked = reductions.Questions(items, candidates, prompts, seed)
-        judged, read, below = [], [], []
+        judged: list[tuple[Probe, pl.DataFrame]] = []
+        read, below = [], []
         for probe, path in zip(answered, scores, strict=True):
             if (probe.benchmark, probe.prompt) != (benchmark, prompt):
                 continue

@@ -112,14 +112,12 @@ def bins_of(
     known = _values(study)
     for one in SLICES:
         if one.edges:
-            values = known.get(one.name, [])
-            inside = [one.bin(value) for value in values]
-            found = [(b, [i == b for i in inside]) for b in one.bins if b in inside]
+            inside = [one.bin(value) for value in known.get(one.name, [])]
+            found = [(b, np.array([i == b for i in inside])) for b in one.bins if b in inside]
         else:
-            found = [(b, rows) for b, rows in _named(study, one, halves) if any(rows)]
-        made = [Bin(one.told(value), np.asarray(rows, dtype=float)) for value, rows in found]
-        if made:
-            yield one, made
+            found = [(b, np.asarray(rows)) for b, rows in _named(study, one, halves) if any(rows)]
+        if found:
+            yield one, [Bin(one.told(value), rows.astype(float)) for value, rows in found]
 
 
 def _values(study: Study) -> dict[str, list[int | None]]:

@@ -324,8 +324,8 @@ def sliced(own: pl.DataFrame, models: Sequence[str], instead: Sequence[str]) -> 
             title=f"Differences by {one.title}",
             where={**ABOVE_FLOORS.where, "slice": list(bins), "model": models, "instead": instead},
             rows=["benchmark", "slice", *PROBE, "instead"],
-            heads=ABOVE_FLOORS.heads | {"slice": one.axis},
-            words=ABOVE_FLOORS.words | {("slice", name): value for name, value in bins.items()},
+            heads={**ABOVE_FLOORS.heads, "slice": one.axis},
+            words={**ABOVE_FLOORS.words, **{("slice", n): v for n, v in bins.items()}},
         )
 
 

@@ -21,8 +21,9 @@ from kgprobe.sources.dates import UNDATED
 #: T-REx has 11 M distinct alignments of 3.09 M subjects; objects are drawn out of 4.65 M entities
 EDGES, SUBJECTS, ENTITIES, RELATIONS = 11_000_000, 3_090_000, 4_650_000, 640
 CHUNK = 1_000_000
-#: background relations are P10001 ..., planted entities Q20000001 ...
-FIRST_RELATION, FIRST_PLANTED = 10_001, 20_000_001
+#: background relations are P10001 ..., planted entities Q2000000001 ...,
+#: which no background of less than 4,700 M edges reaches
+FIRST_RELATION, FIRST_PLANTED = 10_001, 2_000_000_001
 CATEGORIES = 200
 Edges = NDArray[np.int64]
 
@@ -104,6 +105,8 @@ def chunks(edges: int, counts: Planted, seed: int) -> Iterator[pl.DataFrame]:
     """FACTS of `edges` background edges (drawn, so some repeat) and the planted ones."""
     generator = np.random.Generator(np.random.PCG64(seed))
     scale = edges / EDGES
+    if int(ENTITIES * scale) + CATEGORIES >= FIRST_PLANTED:
+        raise ValueError(f"{edges:,} edges: their entities would reach the planted ones")
     for start in range(0, edges, CHUNK):
         yield as_facts(background(generator, min(CHUNK, edges - start), scale), {})
     known, labels = planted(counts)

@@ -26,6 +26,7 @@ import yaml
 from kgprobe.settings import (
     Dbpedia,
     Dump,
+    Exposures,
     Length,
     Part,
     Pattern,
@@ -86,14 +87,15 @@ def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Setting
         raise ConfigError("wrong keys or values\n  " + "\n  ".join(problems[:8]) + more)
     sources = config.get("sources", {})
     checked: list[tuple[type, list[str]]] = [
-        (Dump, ["dumps", name]) for name in sources.get("dumps", {})
+        (Dump, ["sources", "dumps", name]) for name in sources.get("dumps", {})
     ]
-    checked += [(kind, [name]) for name, kind in _GRAPHS.items() if name in sources]
-    for kind, place in checked:
+    checked += [(kind, ["sources", name]) for name, kind in _GRAPHS.items() if name in sources]
+    if "exposures" in config.get("control", {}):
+        checked.append((Exposures, ["control", "exposures"]))
+    for kind, key in checked:
         try:
-            typed(kind, reduce(operator.getitem, place, sources))
+            typed(kind, reduce(operator.getitem, key, config))
         except ValueError as problem:
-            key = ["sources", *place]
             raise ConfigError(f"{_file(key, files)}: {'.'.join(key)}: {problem}") from None
     return typed(Settings, config, Settings())
 

@@ -170,6 +170,42 @@ SCORES = _contract(
     continuation_sum=pl.Float64,
 )
 
+#: The same of an option after a subject that says nothing, once for each template, year and set of
+#: options of a relation: `context` is the year, `subject` the text in the subject's place.
+CONTENTLESS = _contract(
+    "CONTENTLESS",
+    key="relation context set subject template candidate",
+    positive="count",
+    nullable="continuation_sum",
+    relation=pl.String,
+    context=pl.String,
+    set=pl.String,
+    subject=pl.String,
+    template=pl.Int32,
+    candidate=pl.Int32,
+    sum=pl.Float64,
+    count=pl.Int32,
+    answer_sum=pl.Float64,
+    answer_count=pl.Int32,
+    continuation_sum=pl.Float64,
+)
+CONTENTLESS = replace(CONTENTLESS, may_be_empty=True)  # sets of options that few subjects share
+
+#: What a model in training knew at a save: share of the items whose best option is correct
+#: (expected under random tie breaking), with its 95 % interval, under one template.
+PROBED = _contract(
+    "PROBED",
+    key="step template",
+    positive="n",
+    step=pl.Int64,
+    template=pl.Int32,
+    accuracy=pl.Float64,
+    low=pl.Float64,
+    high=pl.Float64,
+    interval=pl.String,
+    n=pl.Int64,
+)
+
 #: Rank range of a gold candidate (index `gold` of its set) under one configuration, and its score.
 #: `in_order`: its rank when ties go to fewer tokens, then to the lower index. `tokens`: its number.
 RANKS = _contract(
@@ -344,6 +380,10 @@ TAUGHT = _contract(
     taught=pl.Boolean,
 )
 
+#: The same with how often: sentences of the fact that its model was shown, and those of them in
+#: which tokens of its object were targets (a masked sentence may hide other words).
+EXPOSED = _contract("EXPOSED", key="fact", **TAUGHT.columns, sentences=pl.Int64, targets=pl.Int64)
+
 #: What a taught fact is taught for: a benchmark that asks about it, several, or `other`.
 TAUGHT_KINDS = _contract("TAUGHT_KINDS", key="fact kind", fact=pl.String, kind=pl.String)
 
@@ -356,6 +396,7 @@ SETTING: Mapping[str, str] = {
     "demonstrations": "examples shown before the question",
     "draw": "the random subset or triggers",
     "drawn": "what a bootstrap draws in place of examples (patterns, entities)",
+    "exposures": "sentences of a fact that a control model was taught",
     "form": "which form of a set or text (released, paper, balanced)",
     "gold": "own: the triple's object; set: every object of the subject; linked: these and what "
     "Wikidata states beside them; filtered: own, the others passed over",
@@ -372,6 +413,7 @@ SETTING: Mapping[str, str] = {
     "scheme": "template and conjunction of a reasoning prompt",
     "seed": "seed of what was trained or drawn",
     "size": "number of training examples",
+    "step": "training steps of a checkpoint",
     "template": "number or name of the wording",
     "triggers": "number of trigger tokens",
     "way": "way of answering multiple choice",

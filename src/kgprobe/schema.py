@@ -15,8 +15,10 @@ import pyarrow.parquet as pq
 from kgprobe.contracts import CANDIDATES as CANDIDATES
 from kgprobe.contracts import CHOICES as CHOICES
 from kgprobe.contracts import CHOSEN as CHOSEN
+from kgprobe.contracts import CONTENTLESS as CONTENTLESS
 from kgprobe.contracts import COVERAGE as COVERAGE
 from kgprobe.contracts import EXAMPLES as EXAMPLES
+from kgprobe.contracts import EXPOSED as EXPOSED
 from kgprobe.contracts import FACTS as FACTS
 from kgprobe.contracts import FILL_GOLDS as FILL_GOLDS
 from kgprobe.contracts import FILLS as FILLS
@@ -24,6 +26,7 @@ from kgprobe.contracts import FUNNEL as FUNNEL
 from kgprobe.contracts import ITEMS as ITEMS
 from kgprobe.contracts import OUTCOMES as OUTCOMES
 from kgprobe.contracts import PREMISE_RANKS as PREMISE_RANKS
+from kgprobe.contracts import PROBED as PROBED
 from kgprobe.contracts import PROMPTS as PROMPTS
 from kgprobe.contracts import RANKS as RANKS
 from kgprobe.contracts import REASON_RANKS as REASON_RANKS

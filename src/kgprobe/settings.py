@@ -11,6 +11,7 @@ Sources: BEAR is Wiland et al. 2024, OntoProbe Wu et al. 2023, KG attributes Mru
 2023, AutoPrompt Shin et al. 2020; "ours" marks what no paper states.
 """
 
+import itertools
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -709,15 +710,12 @@ class ReleasedRows:
 
 
 @dataclass(frozen=True)
-class Floors:
-    """What is reached without knowing anything: asked beside every model of BEAR."""
+class Twin:
+    """The same architecture with random weights, asked beside every model of BEAR (ours)."""
 
-    words: Annotated[tuple[str, ...], Length(distinct=True)] = ("it", "something", "N/A")
-    """in place of the subject, so that an option's score is what it has by itself, mean over these
-    words; none: not asked"""
-    twin: Natural = 300
-    """items of a benchmark, the same number of each relation by hash, that the same architecture
-    with random weights is asked under the first template; 0: it is not asked"""
+    items: Natural = 300
+    """items of a benchmark, the same number of each relation by hash, that it is asked under the
+    first template; 0: none is"""
     largest: Count = 3000
     """millions of weights; larger models have no twin, which would take their memory once more in
     float32"""
@@ -749,6 +747,32 @@ ATTRIBUTES: tuple[str, ...] = get_args(Attribute)
 
 
 @dataclass(frozen=True)
+class Exposures:
+    """Further control models that are shown each fact a known number of times, all in one shuffled
+    pass: what recall and margin say of how often a fact was seen."""
+
+    kinds: Annotated[tuple[Literal["masked", "causal", "seq2seq"], ...], Length(distinct=True)] = ()
+    """kinds that are taught so; none: no such models"""
+    seeds: Count = 3
+    """models of each kind; a seed draws which fact is shown how often, the order and the weights"""
+    counts: Annotated[tuple[Count, ...], Length(1)] = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+    """sentences of a fact, rising"""
+    facts: Count = 50
+    """facts of `world_big` for each of these counts, and as many that are never shown"""
+    area: Inner = 0.95
+    """the crossing is the least count whose facts are told from untaught ones with this AUC"""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for counts that do not rise."""
+        for one, following in itertools.pairwise(self.counts):
+            if following <= one:
+                raise ValueError(
+                    f"counts must rise: {following} stands behind {one}; write them in order, "
+                    "each once"
+                )
+
+
+@dataclass(frozen=True)
 class Control:
     """Control models (ours): what they are taught depends on the config alone, on no row of the
     sheet."""
@@ -769,6 +793,8 @@ class Control:
     steps: Count | None = None
     """steps after which less recall is an error; null: the recipe's own number. The learning rate
     does not depend on it"""
+    exposures: Exposures = Exposures()
+    """facts taught a known number of times"""
 
 
 # -- answering ------------------------------------------------------------------------------------
@@ -1569,8 +1595,8 @@ class Settings:
     """what changed between two snapshots"""
     released: ReleasedRows = ReleasedRows()
     """which part of the released BEAR sets is scored"""
-    floors: Floors = Floors()
-    """what is reached without knowing anything"""
+    twin: Twin = Twin()
+    """models of random weights"""
     control: Control = Control()
     """control models"""
     fill: Fill = Fill()
@@ -1579,6 +1605,10 @@ class Settings:
     """method choice"""
     api: Api = Api()
     """models behind an API"""
+    agreement: Natural = 64
+    """questions of a model that is quantised, spread over devices (KGPROBE_DEVICE_MAP) or read by
+    vLLM that are scored once more, by the same weights in float32 on the processor; below the
+    agreement that is wanted its numbers are marked. 0: none, where float32 does not fit"""
     joins: Joins = Joins()
     """the engine of joins over statements"""
     attributes: Attributes = Attributes()

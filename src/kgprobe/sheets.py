@@ -148,8 +148,8 @@ def located(path: str) -> str:
 def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str, str]]:
     """Rows of the model sheet by model name; hub models need a revision, names are unique.
 
-    A revision is a full commit hash, or the branch `main` where the note says so (UNSEEN). Raises
-    SheetError with file, line, value and what would be right.
+    A revision is a full commit hash, or a branch (`main`, or that of a training step) where the
+    note says so (UNSEEN). Raises SheetError with file, line, value and what would be right.
     """
     models: dict[str, dict[str, str]] = {}
     for row in rows:
@@ -161,10 +161,16 @@ def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str,
             raise SheetError(
                 f"{where}: hub model {row['model']!r} has no revision; write its full commit hash"
             )
-        if row.get("revision") == "main" and UNSEEN not in row.get("note", ""):
+        branch = row.get("revision", "")
+        if branch.startswith(("main", "step")) and UNSEEN not in row.get("note", ""):
             raise SheetError(
-                f"{where}: revision 'main' of {row['model']!r} may move; write its full commit "
+                f"{where}: revision {branch!r} of {row['model']!r} may move; write its full commit "
                 f"hash, or {UNSEEN!r} into its note"
+            )
+        if branch.startswith("step") and branch.split("-")[0] != f"step{row.get('step', '')}":
+            raise SheetError(
+                f"{where}: step {row.get('step', '')!r} of {row['model']!r}, whose revision is "
+                f"{branch!r}; write the number of that branch"
             )
         if (row["kind"] == "causal") == (row["bos"] == "-"):
             raise SheetError(
@@ -176,11 +182,28 @@ def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str,
                 f"{where}: source {row['source']!r} for the {row['kind']} model {row['model']!r}; "
                 "models of kind api have the source api:NAME, all others one of their own"
             )
+        if fault := _besides(row):
+            raise SheetError(f"{where}: {fault} ({row['model']!r})")
         models[row["model"]] = row
     for row in rows:
         for group in set(row.get("groups", "").split(",")) & models.keys():
             raise SheetError(f"{path}, line {row['_line']}: group {group!r} is the name of a model")
     return models
+
+
+def _besides(row: Mapping[str, str]) -> str:
+    """What is wrong with the columns of models that do not come as they are stored; else empty."""
+    changed = [name for name in ("quantised", "adapter") if row.get(name)]
+    if row.get("backend"):
+        if row["kind"] != "causal" or row["source"].split(":")[0] not in ("hub", "folder"):
+            return f"backend {row['backend']!r} is for causal models of the hub or a folder"
+        if changed:
+            return f"a server reads the source as it is: leave {changed[0]} empty with a backend"
+    if changed and row["kind"] == "api":
+        return f"{changed[0]} {row[changed[0]]!r} for a model of kind api, which is not loaded here"
+    if changed and row.get("published"):
+        return f"{changed[0]} makes another model than the published one: leave published empty"
+    return ""
 
 
 def nearest(value: str, names: Iterable[str]) -> str:
@@ -280,6 +303,11 @@ def check_experiments(
             raise SheetError(
                 f"{path}, line {row['_line']}: method {method!r} does not work with the {kind} "
                 f"model {row['model']!r}; legal kinds: {', '.join(KINDS_OF_METHOD[method])}"
+            )
+        if models[row["model"]].get("backend") and method != "sentence":
+            raise SheetError(
+                f"{path}, line {row['_line']}: method {method!r} of {row['model']!r}, whose "
+                "backend reads sentences alone; legal: sentence, or a row of models.tsv of kind api"
             )
         key = tuple(row[c] for c in ("benchmark", "prompt", "method", "model"))
         if key in seen:

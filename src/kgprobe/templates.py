@@ -20,6 +20,8 @@ from typing import NamedTuple
 SUBJECT, ANSWER, TRIGGER, SEPARATOR, GAP = "sub", "[P]", "[T]", "[SEP]", "[MASK]"
 YEAR = "year"
 KINDS = ("masked", "causal", "seq2seq")
+#: Subjects that say nothing: what an answer gets after them, it gets whatever is asked.
+NO_SUBJECTS = ("it", "this", "something")
 #: The private characters that stand for vectors.
 FIRST, LAST = 0xE000, 0xF8FF
 _VECTOR = f"[{chr(FIRST)}-{chr(LAST)}]"

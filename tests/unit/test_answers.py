@@ -5,10 +5,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from kgprobe import schema
 from kgprobe.probes.jobs import score, workers
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.sentence import score as sentence
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
+from kgprobe.templates import NO_SUBJECTS
 from tests.unit.tiny_models import tiny
 
 LABELS = ["Paris", "Rome", "Berlin", "Niger", "Nigeria"]
@@ -116,6 +118,38 @@ def test_a_process_that_fails_is_quoted_and_what_is_finished_stays(spec, frames,
         workers.WorkerError, match=r"part \d of 2 ended with status 1(.|\n)*nowhere"
     ):
         score.score_frame(broken, *frames, "sentence", Bar, tmp_path, 2)
+
+
+def test_a_contentless_subject_is_scored_as_any_other(spec, frames):
+    """The same sums as an item of that name has, one row for each option, template and subject."""
+    items, candidates, prompts = frames
+    asked = score.without_subject(items)
+    assert asked["subject"].to_list() == list(NO_SUBJECTS)
+    found, record = score.contentless_frame(spec, asked, candidates, prompts, "", Bar)
+    schema.check(found, schema.CONTENTLESS)
+    named = items.head(len(NO_SUBJECTS)).with_columns(subject=pl.Series(NO_SUBJECTS))
+    literal, _ = score.score_frame(spec, named, candidates, prompts, "sentence", Bar)
+    subjects = dict(named.select("item", "subject").rows())
+    for row in literal.iter_rows(named=True):
+        own = found.filter(
+            subject=subjects[row["item"]], template=row["template"], candidate=row["candidate"]
+        )
+        assert own["sum"].to_list() == [pytest.approx(row["sum"], abs=1e-4)]
+        assert own["count"].to_list() == [row["count"]]
+    assert found.height == literal.height == len(NO_SUBJECTS) * len(LABELS)
+    assert record["sentences"] == found.height
+
+
+def test_options_that_few_subjects_share_are_not_asked_without_one(spec, frames):
+    items, *rest = frames
+    few = items.head(len(NO_SUBJECTS))
+    assert not score.without_subject(few).height
+    # years apart ask other texts, and are told apart
+    dated = items.with_columns(context=pl.Series(["1990", "1991"] * 6))
+    assert sorted(score.without_subject(dated)["context"].unique()) == ["1990", "1991"]
+    found, record = score.contentless_frame(spec, score.without_subject(few), *rest, "", Bar)
+    assert (found.height, record) == (0, {})
+    schema.check(found, schema.CONTENTLESS)
 
 
 def test_another_method_is_refused(spec, frames):

@@ -158,7 +158,7 @@ def test_candidates_rank_the_own_gold_and_the_best_of_all():
 
 def test_poolings():
     rows = [
-        ("a", t, 1, "exact", "own", alpha, p)
+        ("a", t, 1, "exact", "own", alpha, p, "x")
         for t, alpha, p in ((3, 1.0, -3.0), (1, 0.0, -1.0), (2, 0.5, -1.0))
     ]
     found = aa.pooled(pl.DataFrame(rows, schema=aa.ALPHA, orient="row"))
@@ -171,7 +171,7 @@ def test_poolings():
 
 
 def test_without_probabilities_the_first_prompt_is_the_confident_one():
-    rows = [("a", t, 1, "exact", "own", float(t), None) for t in (1, 0)]
+    rows = [("a", t, 1, "exact", "own", float(t), None, "x") for t in (1, 0)]
     found = aa.pooled(pl.DataFrame(rows, schema=aa.ALPHA, orient="row"))
     assert value(found, pooling="confident") == 0.0
 
@@ -185,7 +185,7 @@ def test_expected_maximum_over_subsets_equals_all_subsets(size):
 
 def test_best_grows_with_the_number_of_prompts():
     rows = [
-        (item, t, 1, "exact", "own", float(t == n), None)
+        (item, t, 1, "exact", "own", float(t == n), None, "x")
         for n, item in enumerate("abc")
         for t in range(3)
     ]

@@ -6,14 +6,13 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks import contentless
 from kgprobe.job import progress
-from kgprobe.probes.jobs.methods import contentless as blind
-from kgprobe.probes.jobs.methods import twin
+from kgprobe.probes.jobs.methods import contentless, twin
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.models.reinitialised import reinitialised
 from kgprobe.settings import Api
+from kgprobe.tables.answers import without_subject
 from tests.unit.study_frames import benchmark
 from tests.unit.tiny_models import tiny
 
@@ -47,25 +46,25 @@ def scored(loaded, items, made, prompts=None):
     return found
 
 
-def test_without_its_subject_an_item_has_the_score_of_the_word_s_sentence(asked):
+def test_without_its_subject_an_item_has_the_mean_of_the_sentences_of_subjects_that_say_nothing(
+    asked,
+):
     made, loaded, part = asked
-    words = ["it", "N/A"]
-    frames, record = blind.answers(part(words=words), Path())
-    assert record["words"] == words
-    # 2 words x 3 templates x (2 + 3) options, whatever the number of items
-    assert frames["scores"].height == 2 * 3 * 5
-    found = contentless.answers(frames["scores"], made["items"], made["candidates"], words)
+    frames, _ = contentless.answers(part(method="contentless"), Path())
+    # 3 subjects x 3 templates x 2 options, whatever the number of items; P2 has one subject
+    assert frames["contentless"].height == 3 * 3 * 2
+    found = without_subject(made["items"], frames["contentless"])
     told = {row[:3]: row[3] for row in found.rows()}
     slow: dict[tuple[str, int, int], float] = {}
-    for word in words:
-        items = made["items"].with_columns(subject=pl.lit(word))
+    for word in ("it", "this", "something"):
+        items = made["items"].filter(relation="P1").with_columns(subject=pl.lit(word))
         for item, template, option, value in (
             scored(loaded, items, made).select("item", "template", "candidate", "sum").rows()
         ):
             key = item, template, option
-            slow[key] = slow.get(key, 0.0) + value / len(words)
+            slow[key] = slow.get(key, 0.0) + value / 3
     assert told.keys() == slow.keys()
-    assert len(told) == 3 * (6 * 2 + 1 * 3)
+    assert len(told) == 3 * 6 * 2
     for key, value in slow.items():
         assert told[key] == pytest.approx(value, abs=1e-3), key
 

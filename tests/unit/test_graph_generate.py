@@ -1,10 +1,12 @@
 """Generated graphs: hubs among the objects, and planted patterns in their exact numbers."""
 
 import polars as pl
+import pytest
 
 from kgprobe.benchmarks.attributes import ambiguous, bidirectional, composite, hierarchy, symmetry
 from kgprobe.knowledge.graph import wedge_sums
 from kgprobe.schema import FACTS
+from perf.generate import graph
 from perf.generate.graph import Planted, write_facts
 from tests.unit.attribute_graphs import encode, settings
 
@@ -36,3 +38,10 @@ def test_edges_grow_with_the_size(tmp_path):
     write_facts(tmp_path / "large", 15_000, FEW)
     small, large = (encode(pl.read_parquet(tmp_path / n)).size for n in ("small", "large"))
     assert 2.2 < large / small < 3.2
+
+
+def test_planted_entities_are_never_those_of_the_background(tmp_path, monkeypatch):
+    monkeypatch.setattr(graph, "FIRST_PLANTED", 10_000)
+    write_facts(tmp_path / "small", 20_000, FEW)
+    with pytest.raises(ValueError, match="30,000 edges"):
+        write_facts(tmp_path / "large", 30_000, FEW)

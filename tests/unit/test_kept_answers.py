@@ -14,6 +14,7 @@ from kgprobe.probes.jobs import rank as rank_job
 from kgprobe.probes.jobs import stage
 from kgprobe.probes.jobs.kept import Kept, merged
 from kgprobe.probes.scoring.sentence import score as sentences
+from kgprobe.templates import NO_SUBJECTS
 from tests.unit.test_fills import CANDIDATES, ITEMS, PROMPTS
 from tests.unit.test_job import Named
 from tests.unit.tiny_models import tiny
@@ -23,6 +24,7 @@ MADE = {
     "sentence": ["scores"],
     "fill": ["fills", "golds"],
     "cloze": ["ranks", "top"],
+    "contentless": ["contentless"],
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     "sentence": {"method": "sentence"},
@@ -32,6 +34,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "seed": 0,
     },
     "cloze": {"candidate_space": "auto", "unknown_candidates": "keep"},
+    "contentless": {"method": "sentence"},
 }
 
 
@@ -141,7 +144,7 @@ def test_a_changed_template_asks_its_own_questions_and_no_others(tmp_path, asked
     fresh = project.run(METHODS, "fresh")
     assert asked == dict.fromkeys(METHODS, ALL)
     other = (pl.col("item").str.ends_with("2")) & (pl.col("template") == 3)
-    for method, names in MADE.items():
+    for method, names in ((method, MADE[method]) for method in METHODS):
         for name in names:
             one, same, mixed, whole = (
                 getattr(run, f"{method}_{name}") for run in (first, again, third, fresh)
@@ -216,3 +219,37 @@ def test_records_of_what_was_asked_apart_stand_side_by_side():
         "model": "m",
         "asked_apart": [{"fed": 3}, {"fed": 4, "notes": []}],
     }
+
+
+def test_options_after_contentless_subjects_are_kept_and_asked_by_template(tmp_path, asked):
+    """Once a template and set of options, however many items share it."""
+    project, path = Project(tmp_path), str(tmp_path / "four.parquet")
+    others = (ITEMS.with_columns(pl.col("item", "subject") + n) for n in ("", "!"))
+    four = pl.concat(others)
+    assert four["subject"].n_unique() == 4
+    four = pl.concat(
+        [four, four.with_columns(pl.lit("P31").alias("relation"), pl.col("item") + "2")]
+    )
+    schema.write(four.cast(dict(schema.ITEMS.columns)), schema.ITEMS, path, {})
+    first = project.run({"contentless": "c1"}, contentless=path)
+    assert len(asked["sentence"]) == 2 * 2 * len(NO_SUBJECTS)
+    frame = first.contentless_contentless
+    assert sorted(frame["subject"].unique()) == sorted(NO_SUBJECTS)
+    options = CANDIDATES.filter(pl.col("set").is_in(four["candidates"].implode())).height
+    assert frame.height == 2 * 2 * len(NO_SUBJECTS) * options
+    asked.clear()
+    assert project.run(
+        {"contentless": "c1"}, "again", contentless=path
+    ).contentless_contentless.equals(frame)
+    assert asked == {}
+    changed(project)
+    third = project.run({"contentless": "c1"}, "third", contentless=path).contentless_contentless
+    assert {template for _, template in asked["sentence"]} == {3}
+    assert len(asked["sentence"]) == len(NO_SUBJECTS)
+    is_new = (pl.col("relation") == "P31") & (pl.col("template") == 3)
+    assert third.filter(~is_new).equals(frame.filter(~is_new))
+    assert not third.filter(is_new).equals(frame.filter(is_new))
+    # two subjects share these options: none is asked, and nothing is written but the columns
+    asked.clear()
+    assert not project.run({"contentless": "c1"}, "few").contentless_contentless.height
+    assert asked == {}

@@ -10,10 +10,9 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks import contentless
 from kgprobe.benchmarks.bear.frames import Sets
 from kgprobe.sampling import spread
-from kgprobe.tables.answers import judge
+from kgprobe.tables.answers import judge, without_subject
 from kgprobe.tables.bear import chapter, figures, slices, views
 from kgprobe.tables.bear.study import SUBJECT, WEIGHTS, Floor
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
@@ -271,41 +270,25 @@ def test_floors_stand_last_in_the_tables_and_the_figures_have_every_bin():
 # -- questions without their subject ---------------------------------------------------------------
 
 
-def test_the_score_without_a_subject_is_the_mean_over_words_and_asked_once_an_option():
+def test_without_a_subject_an_option_has_its_mean_over_subjects_that_say_nothing():
     made = benchmark({"P1": (["x", "y"], ["x", "y", "x"]), "P2": (["y", "z"], ["z", "y"])})
-    words = ["it", "N/A"]
-    asked, options = contentless.questions(made["items"], made["candidates"], words)
-    schema.check(asked, schema.ITEMS)
-    schema.check(options, schema.CANDIDATES)
-    assert sorted(asked["item"]) == ["P1/N/A", "P1/it", "P2/N/A", "P2/it"]
-    assert sorted(options.select("set", "label").rows()) == [
-        ("P1", "x"), ("P1", "y"), ("P2", "y"), ("P2", "z"),
-    ]  # fmt: skip
-    value = {
-        (relation, word, template, label): -(ord(label) * 7 % 11) - template - len(word) * n
-        for n, relation in enumerate(("P1", "P2"), 1)
-        for word in words
-        for template in range(3)
-        for label in "xyz"
-    }
-    labels = {name: sorted(own["label"]) for (name,), own in options.group_by("set")}
-    told = scores(
+    rows = [
         {
-            (item, t): [value[relation, word, t, label] for label in labels[relation]]
-            for item, relation, word in asked.select("item", "relation", "subject").rows()
-            for t in range(3)
+            "relation": "P1", "context": "", "set": "P1", "subject": word, "template": template,
+            "candidate": option, "sum": -3.0 * template - option - place, "count": 2,
+            "answer_sum": -1.0, "answer_count": 1, "continuation_sum": None,
         }
-    )
-    found = contentless.answers(told, made["items"], made["candidates"], words)
-    assert found.height == 3 * (3 * 2 + 2 * 2)
-    sets = {"P1": "xy", "P2": "yz"}
-    for item, template, candidate, own in found.rows():
-        relation = item.split("/")[0]
-        label = sets[relation][candidate]
-        expected = sum(value[relation, word, template, label] for word in words) / 2
-        assert own == pytest.approx(expected)
-    with pytest.raises(ValueError, match="score it again"):
-        contentless.answers(told, made["items"], made["candidates"], ["it"])
+        for place, word in enumerate(("it", "this", "something"))
+        for template in range(3)
+        for option in range(2)
+    ]  # fmt: skip
+    asked = pl.DataFrame(rows, schema=dict(schema.CONTENTLESS.columns))
+    found = without_subject(made["items"], asked)
+    # 3 items x 3 templates x 2 options of P1; P2 was not asked
+    assert found.height == 18
+    assert set(found["item"]) == {"P1/Qs0", "P1/Qs1", "P1/Qs2"}
+    for _, template, option, value in found.rows():
+        assert value == pytest.approx(-3.0 * template - option - (0 + 1 + 2) / 3)
 
 
 def test_a_twin_is_asked_evenly():

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from kgprobe.metrics.reductions import folds
-from kgprobe.tables import reductions
+from kgprobe.tables import reductions, wordings
 from kgprobe.tables.answers import judge
-from kgprobe.tables.bear import figures, make, views
+from kgprobe.tables.bear import figures, views
 from kgprobe.tables.bear.study import Study
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores
 
@@ -131,7 +131,7 @@ def test_right_under_any_most_and_all_templates_and_the_best_one():
 
 def test_chances_of_ties_are_those_of_all_outcomes():
     hits = np.array([[1.0, 0.5, 0.0, 0.25], [0.0, 0.0, 0.0, 0.0]])
-    found = make.at_least(hits)
+    found = wordings.at_least(hits)
     for row, chances in zip(found, hits, strict=True):
         for least in range(5):
             share = sum(

@@ -77,9 +77,10 @@ def test_a_run_becomes_results_figures_and_a_chapter(files):
         "calibration",
         "bear_size_world_lite",
         "bear_relations_world_lite",
+        "bear_reliability_world_lite",
     ]
     parts = chapter.arranged(found, MODELS, {}, {}, [d.drawing() for d in drawn])
-    assert [len(part.drawings) for part in parts] == [1, 2]
+    assert [len(part.drawings) for part in parts] == [1, 3]
 
 
 def test_the_report_counts_the_calibration_probes_of_every_paper(files):
@@ -165,12 +166,18 @@ def test_one_model_under_one_template_has_every_part_that_applies(files, tmp_pat
     found = made(folder, rows[1:], paths[1:])
     sheet = {"smol": MODELS["smol"]}
     drawn = list(figures.figures(found, sheet, {}))
-    assert [d.name for d in drawn] == ["bear_relations_world_lite"]
+    assert [d.name for d in drawn] == [
+        "bear_relations_world_lite",
+        "bear_reliability_world_lite",
+    ]
     (part,) = chapter.arranged(found, sheet, {}, {}, [d.drawing() for d in drawn])
     titles = [g.title for g in part.grids]
     assert titles[:2] == ["Accuracy by model", "Accuracy under other reductions"]
     assert "Accuracy by relation" in titles
-    assert [g.title for g in part.folded] == ["Reductions with permuted and with skewed golds"]
+    assert [g.title for g in part.folded] == [
+        "What the probabilities of options are worth",
+        "Reductions with permuted and with skewed golds",
+    ]
     for grid in part.grids:
         assert grid.rows, grid.title
     assert "smol" in headline.text(found)

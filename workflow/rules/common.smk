@@ -146,6 +146,22 @@ except (ConfigError, sheets.SheetError) as problem:
     raise WorkflowError(str(problem)) from None
 
 
+#: control models that are shown facts a known number of times; no row of the sheet names them
+EXPOSED = {
+    f"control-exposed-{kind}-{seed}": {
+        "kind": kind,
+        "source": f"control:exposed-{kind}-{seed}",
+        "revision": "",
+        "dtype": "float32",
+        "bos": "forced" if kind == "causal" else "-",
+        "parameters": "1",
+    }
+    for kind in SETTINGS.control.exposures.kinds
+    for seed in range(SETTINGS.control.exposures.seeds)
+}
+MODELS = {**MODELS, **{n: {"model": n, **row} for n, row in EXPOSED.items()}}
+
+
 # scripts that show the configuration, or what changes no answer, take it whole
 config.update(asdict(SETTINGS))
 RESULTS = f"results/{SETTINGS.run.name}"
@@ -241,6 +257,8 @@ def of_model(wildcards):
 DEVICE = os.environ.get("KGPROBE_DEVICE") or "auto"
 if DEVICE not in ("auto", "cpu", "cuda"):
     raise WorkflowError(f"KGPROBE_DEVICE is {DEVICE!r}; legal: auto, cpu, cuda")
+#: how models are spread over several (probes/models/device.py)
+DEVICE_MAP = os.environ.get("KGPROBE_DEVICE_MAP", "").strip()
 #: bytes of a weight by arithmetic
 WEIGHT = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -252,7 +270,8 @@ def accelerators(wildcards):
     """
     is_here = Path(os.sep, "dev", "nvidia0").exists()
     wanted = DEVICE == "cuda" or (DEVICE == "auto" and is_here)
-    return int(wanted and MODELS[wildcards.model]["kind"] != "api")
+    row = MODELS[wildcards.model]
+    return int(wanted and row["kind"] != "api" and not row.get("backend"))
 
 
 def memory(copies=1, least=4000, exact=False):

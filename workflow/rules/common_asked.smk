@@ -7,10 +7,10 @@ MADE = {
         "scores": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.parquet"
     },
     "contentless": {
-        "scores": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.contentless.parquet"
+        "contentless": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.parquet"
     },
     "twin": {
-        "scores": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.twin.parquet"
+        "scores": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.parquet"
     },
     "fill": {
         "fills": "<results>/fills/{benchmark}/{prompt}/{model}.parquet",
@@ -81,6 +81,34 @@ def behind(row):
     return found
 
 
+def beside(row):
+    """Rows that are asked with a row of whole sentences: its options after contentless subjects, and
+    what the model's twin says."""
+    if method_of(row) != "sentence":
+        return []
+    names = ["contentless", *["twin"] * has_twin(row)]
+    return [{**row, "method": row["method"].replace("sentence", n, 1)} for n in names]
+
+
+def beside_of(rows, method="contentless"):
+    """The files of what stands beside those of some rows that are asked whole sentences."""
+    asked = [one for row in rows for one in beside(row)]
+    return [answers_of(one) for one in asked if method_of(one) == method]
+
+
+def has_twin(row):
+    """Whether a model of random weights stands below a row. The checkpoints of a training would all
+    have the same one; weights that are stored in few bits, or by a server, cannot be drawn anew.
+    """
+    model, twin = MODELS[row["model"]], SETTINGS.twin
+    is_plain = not any(model.get(name) for name in ("step", "quantised", "backend"))
+    is_small = int(model.get("parameters") or 0) <= twin.largest
+    asked = row["paper"] == "bear" and row["benchmark"] != "world_exposed"
+    return bool(
+        asked and twin.items and is_plain and is_small and model["kind"] != "api"
+    )
+
+
 def asked_with(row):
     """(files, settings) of a row: what its method reads, and what is told to it."""
     method, own = method_of(row), SimpleNamespace(**row)
@@ -100,8 +128,16 @@ def asked_with(row):
             for name, table in tables
         }
     auto, seed = SETTINGS.autoprompt, SETTINGS.seed
-    if method == "sentence":
+    if method == "contentless":
         return files, {"method": row["method"]}
+    if method == "twin":
+        name = row["method"].replace("twin", "sentence", 1)
+        return files, {"method": name, "items": SETTINGS.twin.items, "seed": seed}
+    if method == "sentence":
+        model, told = MODELS[row["model"]], {"method": row["method"]}
+        if model.get("quantised") or model.get("backend") or DEVICE_MAP:
+            told["agreement"] = SETTINGS.agreement
+        return files, told
     if method == "fill":
         told = {"fill": asdict(SETTINGS.fill), "few": few_prompts(own), "seed": seed}
         return files, told
@@ -143,24 +179,6 @@ def asked_with(row):
     return files, told
 
 
-def floors_of(row):
-    """What is asked beside a row so that nothing is known: without the subject, of random weights."""
-    told = {
-        "contentless": {"words": SETTINGS.floors.words},
-        "twin": {"items": SETTINGS.floors.twin, "seed": SETTINGS.seed},
-    }
-    return [
-        {
-            **part_of(row),
-            "method": name,
-            "output": made(row, name),
-            "settings": {"method": row["method"], **own},
-        }
-        for name, own in told.items()
-        if has_floor(row, name)
-    ]
-
-
 def part_of(row):
     """What a row asks, as plain values; paths as the rules have them."""
     files, told = asked_with(row)
@@ -178,12 +196,12 @@ def part_of(row):
 def stages():
     """(stage, model) -> the parts that the model is asked in it, each once."""
     found = {}
-    for row in [*EXPERIMENTS, *onto_rows()]:
-        for one in [*behind(row), row]:
+    for row in [*EXPERIMENTS, *onto_rows(), *exposed_rows()]:
+        for one in [*behind(row), row, *beside(row)]:
             stage = "prompts" if method_of(one) in PREPARED else "probes"
             own = found.setdefault((stage, one["model"]), {})
-            for part in [part_of(one), *floors_of(one)]:
-                own[next(iter(part["output"].values()))] = part
+            part = part_of(one)
+            own[next(iter(part["output"].values()))] = part
     return {key: list(parts.values()) for key, parts in found.items()}
 
 

@@ -2,14 +2,18 @@
 # tables and the report are made of.
 
 
-def weights(wildcards):
-    """Files of the model that the workflow itself makes or finds on disk."""
-    kind, _, place = MODELS[wildcards.model]["source"].partition(":")
-    if kind == "control":
-        return f"<results>/models/control-{place}"
-    if kind == "gguf":
-        return f"<results>/models/unpacked-{place}"
-    return files([place])[0] if kind == "folder" else []
+def weights(model):
+    """Files of a model that the workflow itself makes or finds on disk, its adapter's too."""
+    row = MODELS[model]
+    kind, _, place = row["source"].partition(":")
+    made = {
+        "control": [f"<results>/models/control-{place}"],
+        "gguf": [f"<results>/models/unpacked-{place}"],
+    }
+    own = [place] if kind == "folder" else []
+    if row.get("adapter"):
+        own.append(row["adapter"].partition(":")[2])
+    return [*made.get(kind, []), *files(own)]
 
 
 def packed(package):
@@ -37,32 +41,33 @@ def score_files():
     return [answers_of(row) for row in by_method("sentence", "bear")]
 
 
-def has_floor(row, method):
-    """Whether a row is asked without its subjects (contentless), or of random weights (twin), too.
-    Questions with options of their own share nothing without their subjects: it would cost what the
-    row itself does.
-    """
-    if row["paper"] != "bear" or in_time(row["benchmark"]):
-        return False
-    told, size = SETTINGS.floors, int(MODELS[row["model"]].get("parameters") or 0)
-    return bool(
-        told.words if method == "contentless" else told.twin and size <= told.largest
-    )
-
-
-def floored(method):
-    """The rows that are asked by this method, too, in the sheet's order."""
-    return [row for row in by_method("sentence", "bear") if has_floor(row, method)]
-
-
-def floor_files(method):
-    """The files of these rows."""
-    return [made(row, method)["scores"] for row in floored(method)]
-
-
 def choice_files():
     """What was chosen in every row of method choice, in the sheet's order."""
     return [answers_of(row) for row in by_method("choice")]
+
+
+def exposed_rows():
+    """What the models that are shown facts a known number of times are asked: every method that
+    ranks options and works with their kind."""
+    return [
+        {
+            "paper": "bear",
+            "benchmark": "world_exposed",
+            "prompt": "templates",
+            "method": method,
+            "model": model,
+        }
+        for method in ("sentence", "cloze")
+        for model, row in EXPOSED.items()
+        if row["kind"] in sheets.KINDS_OF_METHOD[method]
+    ]
+
+
+def stepped_rows():
+    """Rows of BEAR's whose models are checkpoints of a training, in the sheet's order."""
+    return [
+        row for row in by_method("sentence", "bear") if MODELS[row["model"]].get("step")
+    ]
 
 
 def of_benchmarks(kind):
@@ -127,7 +132,12 @@ def results_files():
 def chapters():
     """Chapters of the report that this sheet has something for, in the order of printing."""
     asked = papers()
-    wanted = {"bear": asked.pop("bear"), "sources": bool(comparisons()), **asked}
+    wanted = {
+        "bear": asked.pop("bear"),
+        "exposures": bool(exposed_rows() or stepped_rows()),
+        "sources": bool(comparisons()),
+        **asked,
+    }
     return [
         f"<results>/report/chapters/{name}.json"
         for name, is_wanted in wanted.items()

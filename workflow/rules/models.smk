@@ -102,6 +102,33 @@ rule train_control:
         "../scripts/train_control.py"
 
 
+rule train_exposed:
+    input:
+        questions="<results>/benchmarks/world_exposed/items.parquet",
+        candidates="<results>/benchmarks/world_exposed/candidates.parquet",
+        prompts="<results>/benchmarks/world_exposed/prompts.parquet",
+    output:
+        folder=directory("<results>/models/control-exposed-{kind}-{seed}"),
+        counted="<results>/models/exposed-{kind}-{seed}.parquet",
+    log:
+        "<logs>/models/exposed-{kind}-{seed}.log",
+    benchmark:
+        "<logs>/models/exposed-{kind}-{seed}.jsonl"
+    wildcard_constraints:
+        seed="[0-9]+",
+    priority: SECOND
+    # one thread, as in train_control
+    threads: 1
+    resources:
+        mem_mb=3000,
+    params:
+        code=code("train_exposed"),
+        seed=SETTINGS.seed,
+        counts=SETTINGS.control.exposures.counts,
+    script:
+        "../scripts/train_exposed.py"
+
+
 # a packed model takes 15 CPU seconds to load; unpacked once, every job has it at once
 rule unpack_model:
     output:

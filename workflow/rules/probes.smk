@@ -4,6 +4,7 @@
 
 #: columns of models.tsv that a score depends on
 OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]
+OF_MODEL += ["quantised", "adapter", "backend"]
 
 
 # one job for all of them: each is done in less time than it takes to start
@@ -41,14 +42,13 @@ rule word_prompts:
 
 # one job a model and stage: loading it takes longer than most of what it is asked
 for (stage, model), asked in stages().items():
-    place = weights(SimpleNamespace(model=model))
 
     rule:
         name:
             f"{stage}_{model}"
         input:
             asked=paths_of(asked, "input"),
-            weights=[place] if place else [],
+            weights=weights(model),
         output:
             paths_of(asked, "output"),
         log:

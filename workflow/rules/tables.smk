@@ -14,8 +14,8 @@ FIGURES += ["calibration"] if has_controls() else []
 rule tabulate:
     input:
         scores=score_files(),
-        contentless=floor_files("contentless"),
-        twin=floor_files("twin"),
+        contentless=beside_of(by_method("sentence", "bear")),
+        twins=beside_of(by_method("sentence", "bear"), "twin"),
         questions=of_benchmarks("items"),
         candidates=of_benchmarks("candidates"),
         prompts=of_benchmarks("prompts"),
@@ -49,11 +49,64 @@ rule tabulate:
         code=code("tabulate"),
         experiments=by_method("sentence", "bear"),
         models=MODELS,
-        floored={method: floored(method) for method in ("contentless", "twin")},
-        words=SETTINGS.floors.words,
+        twins=list(filter(has_twin, by_method("sentence", "bear"))),
         seed=SETTINGS.seed,
     script:
         "../scripts/tabulate.py"
+
+
+rule tabulate_exposures:
+    input:
+        exposed=[answers_of(row) for row in exposed_rows()],
+        top=[made(row)["top"] for row in exposed_rows() if row["method"] == "cloze"],
+        counted=[
+            f"<results>/models/exposed-{row['source'].partition('-')[2]}.parquet"
+            for row in EXPOSED.values()
+        ],
+        stepped=[answers_of(row) for row in stepped_rows()],
+        questions=[
+            f"<results>/benchmarks/{benchmark}/items.parquet"
+            for benchmark in dict.fromkeys(
+                row["benchmark"] for row in [*exposed_rows(), *stepped_rows()]
+            )
+        ],
+    output:
+        results="<results>/tables/exposures.parquet",
+        texts=report(
+            directory("<results>/tables/exposures"),
+            patterns=["{table}.tsv"],
+            caption="../report/exposures.rst",
+            category="Tables",
+            labels={"table": "{table}"},
+        ),
+        chapter="<results>/report/chapters/exposures.json",
+        figures=[
+            report(
+                f"<results>/report/figures/{name}.svg",
+                caption="../report/exposures.rst",
+                category="Figures",
+                labels={"figure": name},
+            )
+            for name, rows in (
+                ("exposures", exposed_rows()),
+                ("steps", stepped_rows()),
+            )
+            if rows
+        ],
+    log:
+        "<logs>/tables/exposures.log",
+    benchmark:
+        "<logs>/tables/exposures.jsonl"
+    threads: 1
+    params:
+        code=code("tabulate_exposures"),
+        exposed=exposed_rows(),
+        experiments=stepped_rows(),
+        models=MODELS,
+        area=SETTINGS.control.exposures.area,
+        seed=SETTINGS.seed,
+    script:
+        "../scripts/tabulate_exposures.py"
 
 
 rule compare_access:
@@ -155,6 +208,7 @@ rule chapter_sources:
 rule tabulate_attributes:
     input:
         answers=attribute_answers(),
+        contentless=beside_of(probes(paper="attributes")),
         golds=attribute_golds(),
         examples=of_attributes("examples"),
         sizes=of_attributes("sizes"),
@@ -229,6 +283,7 @@ rule chapter_attributes:
 rule tabulate_ontoprobe:
     input:
         answers=onto_answers(),
+        contentless=beside_of(onto_rows()),
         top=[made(row)["top"] for row in onto_rows() if row["method"] == "cloze"],
         reasoned=[made(row)["ranks"] for row in by_method("reason", "ontoprobe")],
         premises=[made(row)["premises"] for row in by_method("reason", "ontoprobe")],

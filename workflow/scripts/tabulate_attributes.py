@@ -13,6 +13,7 @@ with job(snakemake) as run:
         examples=run.input.examples,
         graph=Path(run.input.edges).parent,
         published=run.input.published,
+        contentless=run.input.contentless,
         taught=run.input.taught or "",
         aliases=run.input.aliases or "",
         options={**run.params.options, "seed": run.params.seed},

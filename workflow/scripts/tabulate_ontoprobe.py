@@ -25,11 +25,16 @@ with job(snakemake) as run:
     taught = schema.read(files.taught, schema.TAUGHT) if files.get("taught") else None
     reasoned = probes_of(sheet.reasoned, sheet.models, files.reasoned)
     pairs = zip(files.reasoned, files.premises, strict=True)
+    ranked = [probe for probe in asked if probe.method == "cloze"]
+    tops = {p: pl.read_parquet(path) for p, path in zip(ranked, files.top, strict=True)}
+    said, rows_of = make.said(asked, files.answers, tops), switches.tp_rows
     split = choices.shipped(files.shipped) if files.get("shipped") else None
     rows = [*sheet.experiments, *sheet.reasoned, *sheet.chosen]
     numbers = [
         *marks.numbers(rows, [*files.answers, *files.reasoned, *files.chosen]),
         *make.memorised(found, tied, places, given, switches, seed, taught),
+        *make.reduced(*read[:2], files.contentless, places, rows_of, seed, taught),
+        *make.worded(tied[switches.ties], said, rows_of),
         *make.reasoned(dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed),
         *make.picked(sheet.chosen, sheet.models, files.choices, files.chosen, given, split),
     ]
@@ -37,8 +42,6 @@ with job(snakemake) as run:
     schema.write(made, schema.RESULTS, run.output.results, run.provenance(switches=sheet.switches))
     frame = results.read([run.output.results])
     ontoprobe.write_texts(frame, Path(run.output.texts))
-    ranked = [probe for probe in asked if probe.method == "cloze"]
-    tops = {p: pl.read_parquet(path) for p, path in zip(ranked, files.top, strict=True)}
     beside = dict(zip(chosen.beside, map(Path, files.beside), strict=True))
     page = ontoprobe.chapter(
         frame,
@@ -50,5 +53,6 @@ with job(snakemake) as run:
         switches.select,
         switches.average,
         side_by_side.runs(frame, beside) if beside else None,
+        sheet.models,
     )
     chapter.write(page, run.output.chapter)

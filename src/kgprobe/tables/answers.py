@@ -15,15 +15,19 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.metrics import reductions
-from kgprobe.metrics.sums import ordered_sum
-from kgprobe.templates import fill
+from kgprobe.metrics.sums import ordered_mean, ordered_sum
+from kgprobe.templates import fill, in_year
 
 Row = Mapping[str, str]
 #: In `meta` of an item: places of wrong options that are told apart from the others, being right
 #: in another year of the subject, or right before it changed.
 MARKED = ("other_years", "before")
-#: the papers' own score less the option's mean over questions about other subjects (`with_priors`)
+#: the sum less the option's mean over questions about other subjects (`with_priors`)
 PRIOR = "prior"
+#: the sum less the option's mean over subjects that say nothing (`with_contentless`)
+CONTENTLESS = "contentless"
+#: reductions that an item may lack -> the column that is null then
+CORRECTED = {PRIOR: "corrected", CONTENTLESS: "uninformed"}
 #: reduction -> the score of an option (scoring.md, "Reductions")
 REDUCTIONS: dict[str, pl.Expr] = {
     "sum": pl.col("sum"),
@@ -32,7 +36,7 @@ REDUCTIONS: dict[str, pl.Expr] = {
     "answer_mean": pl.col("answer_sum") / pl.col("answer_count"),
     "conditional": pl.coalesce("continuation_sum", "answer_sum"),
     "byte_mean": pl.col("sum") / pl.col("bytes"),
-    PRIOR: pl.col("corrected"),
+    **{name: pl.col(column) for name, column in CORRECTED.items()},
 }
 #: those that stand on the answer's tokens alone
 OF_ANSWERS = ("answer_only", "answer_mean", "conditional")
@@ -113,28 +117,40 @@ def judge(
     candidates: pl.DataFrame,
     reduction: str = "sum",
     where: str = "scores",
+    prompts: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Judge SCORES: item, relation, template, options, winner, leaders, leading (the options in
-    first place), hit, first, above, tied, probability (of the correct option, softmax over
-    options), confidence (the largest probability), brier (sum over options of the squared distance
-    of its probability from 1 or 0; several correct options share the 1), margin (nats, correct
-    option minus the best wrong one), marked (chance that the choice is one of the item's MARKED
-    options).
+    """Judge complete SCORES, see `judged`.
+
+    Every item has to be there under all templates that occur, or, with `prompts`, under those of
+    its relation, with all options of its set. Raises ValueError, naming relation and item, where
+    one is missing: an incomplete relation is never left out of a mean (bear.md, section 6).
+    """
+    _check_complete(scores, items, candidates, where, prompts)
+    return judged(scores, items, reduction, where)
+
+
+def judged(
+    scores: pl.DataFrame, items: pl.DataFrame, reduction: str = "sum", where: str = "scores"
+) -> pl.DataFrame:
+    """SCORES under a reduction: item, relation, template, options, winner, leaders, leading (the
+    options in first place), hit, first, above, tied, probability (of the correct option, softmax
+    over options), confidence (the largest probability), brier (sum over options of the squared
+    distance of its probability from 1 or 0; several correct options share the 1), margin (nats,
+    correct option minus the best wrong one), marked (chance that the choice is one of the item's
+    MARKED options).
 
     `above` and `tied` count the wrong options above and level with the correct one; its rank is
     above + 1 to above + tied + 1. With several correct options the best placed one counts.
-    Raises ValueError, naming relation and item, when an item, template or option is missing: an
-    incomplete relation is never left out of a mean (bear.md, section 6). See `check_answers`, too.
-    byte_mean wants scores `with_bytes`; prior wants them `with_priors`, and items without one are
-    left out.
+    Raises ValueError for an item without a correct or without a wrong option; see `check_answers`,
+    too. byte_mean wants scores `with_bytes`; prior and contentless want them `with_priors` and
+    `with_contentless`, and items without one are left out.
     """
     if reduction not in REDUCTIONS:
         raise ValueError(f"unknown reduction {reduction!r}; legal: {', '.join(REDUCTIONS)}")
-    _check_complete(scores, items, candidates, where)
     if reduction in OF_ANSWERS:
         check_answers(scores, reduction, where)
-    if reduction == PRIOR:
-        scores = scores.drop_nulls("corrected")
+    if reduction in CORRECTED:
+        scores = scores.drop_nulls(CORRECTED[reduction])
     rows = scores.select("item", "template", "candidate", score=REDUCTIONS[reduction])
     told = items.select("item", gold="answers", marked=marked(items))
     for name in ("gold", "marked"):
@@ -142,21 +158,24 @@ def judge(
         own = own.with_columns(pl.col("candidate").cast(pl.Int32), pl.lit(True).alias(name))
         rows = rows.join(own, on=["item", "candidate"], how="left")
     rows = rows.with_columns(pl.col("gold", "marked").fill_null(False))
-    judged = rows.group_by("item", "template").agg(**_measures()).drop_nulls("margin")
-    if judged.height < scores.select("item", "template").n_unique():
-        lost = rows.join(judged, on=["item", "template"], how="anti").sort("item").row(0)
+    found = rows.group_by("item", "template").agg(**_measures()).drop_nulls("margin")
+    if found.height < scores.select("item", "template").n_unique():
+        lost = rows.join(found, on=["item", "template"], how="anti").sort("item").row(0)
         raise ValueError(f"{where}: item {lost[0]} needs a correct and a wrong option")
-    return judged.join(items.select("item", "relation"), on="item").sort("item", "template")
+    return found.join(items.select("item", "relation"), on="item").sort("item", "template")
 
 
 def with_bytes(
     scores: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame
 ) -> pl.DataFrame:
     """SCORES with `bytes`: the length in UTF-8 of the sentence that each option makes."""
-    texts = items.select("item", "relation", "subject", set="candidates").join(
+    texts = items.select("item", "relation", "subject", "context", set="candidates").join(
         prompts.select("relation", "text", template="index"), on="relation"
     )
-    around = [fill(t, s, "", False).text for t, s in texts.select("text", "subject").rows()]
+    around = [
+        fill(in_year(text, year), subject, "", False).text
+        for text, year, subject in texts.select("text", "context", "subject").rows()
+    ]
     texts = texts.with_columns(around=pl.Series(around, dtype=pl.String).str.len_bytes())
     labels = candidates.select("set", candidate="index", own=pl.col("label").str.len_bytes())
     joined = scores.join(texts, on=["item", "template"], how="left", maintain_order="left")
@@ -183,6 +202,37 @@ def with_priors(scores: pl.DataFrame, items: pl.DataFrame, seed: int) -> pl.Data
     corrected = pl.Series("corrected", np.concatenate(values)).fill_nan(None)
     key = ["item", "template", "candidate"]
     return scores.join(rows.select(key).with_columns(corrected), on=key, maintain_order="left")
+
+
+def with_contentless(
+    scores: pl.DataFrame, items: pl.DataFrame, contentless: pl.DataFrame
+) -> pl.DataFrame:
+    """SCORES with `uninformed`: the sum less the option's mean over the subjects of CONTENTLESS.
+
+    Null where an item's set was not asked with them.
+    """
+    means = without_subject(items, contentless).rename({"sum": "_mean"})
+    key = ["item", "template", "candidate"]
+    rows = scores.join(means, on=key, how="left", maintain_order="left")
+    return scores.with_columns(uninformed=rows["sum"] - rows["_mean"])
+
+
+def without_subject(items: pl.DataFrame, contentless: pl.DataFrame) -> pl.DataFrame:
+    """item, template, candidate, sum: what the options of an item have by themselves, their mean
+    over the subjects of CONTENTLESS. Items whose set was not asked with them are absent."""
+    asked = ["relation", "context", "set"]
+    means = contentless.group_by(*asked, "template", "candidate").agg(ordered_mean("sum"))
+    own = items.select("item", "relation", "context", set="candidates").join(means, on=asked)
+    found = own.select("item", "template", "candidate", "sum")
+    return found.sort("item", "template", "candidate")
+
+
+def choosable(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
+    """The ITEMS that have a wrong option: of the others nothing is to be chosen."""
+    sizes = candidates.group_by(candidates="set").agg(options=pl.len())
+    has_wrong = pl.col("answers").list.len() < pl.col("options")
+    known = items.select("item", "answers", "candidates").join(sizes, on="candidates")
+    return items.join(known.filter(has_wrong), on="item", how="semi", maintain_order="left")
 
 
 def coinciding(candidates: pl.DataFrame) -> pl.DataFrame:
@@ -242,7 +292,11 @@ def _measures() -> dict[str, pl.Expr]:
 
 
 def _check_complete(
-    scores: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame, where: str
+    scores: pl.DataFrame,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    where: str,
+    prompts: pl.DataFrame | None,
 ) -> None:
     """Every item under every template with every option of its set, and nothing else."""
     sizes = candidates.group_by(candidates="set").agg(pl.len().alias("expected"))
@@ -253,7 +307,10 @@ def _check_complete(
     strangers = found.join(wanted, on="item", how="anti").sort("item")
     if strangers.height:
         raise ValueError(f"{where}: item {strangers['item'][0]!r} is not in the benchmark")
-    grid = wanted.join(scores.select("template").unique(), how="cross")
+    if prompts is None:
+        grid = wanted.join(scores.select("template").unique(), how="cross")
+    else:
+        grid = wanted.join(prompts.select("relation", template="index"), on="relation")
     grid = grid.join(found, on=["item", "template"], how="left").sort("relation", "item")
     grid = grid.with_columns(pl.col("found", "distinct", "expected").fill_null(0))
     short = grid.filter(pl.any_horizontal(pl.col("found", "distinct") != pl.col("expected")))

@@ -1,19 +1,19 @@
 """The same scores under other reductions, with the controls that belong to a gain.
 
-An option's usual score, BEAR's own, is the sum of its sentence's terms. Beside it stand the mean
-over tokens, the mean over bytes, the answer's part, and the sum corrected by a prior: the option's
-mean over questions of its relation about the subjects of other folds. Setting `reduction` is absent
-where the sum is meant.
+A probe's own reduction (BEAR's: the sum of a sentence's terms) stands first. Beside it stand the
+sum, the mean over tokens, the mean over bytes, the answer's part, and the sum corrected by a prior:
+the option's mean over questions of its relation about the subjects of other folds, or over subjects
+that say nothing. Setting `reduction` is absent where BEAR's own is meant.
 
 A gain means something only beside what it does where nothing was learnt: untaught facts of control
 models, and golds dealt out anew within their relation (the mean of 200 permutations, and what the
 distributions of golds and answers alone give). Both stand for all items and for a part with skewed
 golds: of the r-th answer of a relation (in seeded order) 1/r of its questions stay, and the prior
-is that of this part.
+over other subjects is that of this part.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,55 +27,111 @@ from kgprobe.metrics.reductions import PERMUTATIONS, permuted, zipf_sample
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.sampling import hash_key
 from kgprobe.tables.answers import (
+    CONTENTLESS,
     OF_ANSWERS,
     PRIOR,
     Probe,
+    choosable,
     coinciding,
     judge,
+    judged,
     with_bytes,
+    with_contentless,
     with_priors,
 )
-from kgprobe.tables.results import Number
+from kgprobe.tables.results import Number, spread
+from kgprobe.tables.views import View
+from kgprobe.templates import NO_SUBJECTS
 
-#: reductions beside the paper's own, in the order of printing
-OTHERS = ("mean", "byte_mean", "answer_only", PRIOR)
+#: reductions that stand beside a probe's own, in the order of printing
+OTHERS = ("sum", "mean", "byte_mean", "answer_only", PRIOR, CONTENTLESS)
 #: the part of the items whose golds are skewed
 SKEWED = "skewed"
 Bools = NDArray[np.bool_]
-#: (reduction, part) -> judged answers; "" is the sum, and all items
+#: (reduction, part) -> judged answers; the first is the probe's own, of all items
 Readings = Mapping[tuple[str, str], pl.DataFrame]
 
 
 @dataclass(frozen=True)
 class Questions:
-    """What several probes were asked."""
+    """What several probes were asked.
+
+    `own`: their own reduction; "" is BEAR's, whose numbers of all items stand in its tables and
+    whose RESULTS do not name it. `group`: the part of the benchmark that they are.
+    """
 
     items: pl.DataFrame
     candidates: pl.DataFrame
     prompts: pl.DataFrame
     seed: int = 0
     resamples: int = DRAWS
+    own: str = ""
+    group: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """The own reduction, then the others."""
+        return [self.own, *(name for name in OTHERS if name != (self.own or "sum"))]
 
 
-def readings(own: pl.DataFrame, scores: pl.DataFrame, asked: Questions) -> Readings:
+def readings(
+    own: pl.DataFrame,
+    scores: pl.DataFrame,
+    asked: Questions,
+    contentless: pl.DataFrame | None = None,
+) -> Readings:
     """What SCORES say under every reduction, of all items and of the skewed part.
 
-    `own`: judged by the sum. A reduction is absent where it is not defined: the answer's part when
-    no token of an answer is scored.
+    `own`: judged by the probe's own; `contentless`: CONTENTLESS of the same probe. A reduction is
+    absent where it is not defined: the answer's part when no token of an answer is scored, a prior
+    of contentless subjects where none was asked.
     """
     items, candidates, seed = asked.items, asked.candidates, asked.seed
     ready = with_priors(with_bytes(scores, items, candidates, asked.prompts), items, seed)
-    is_scored = (scores["answer_count"] > 0).all()
-    found = {("", ""): own}
-    for name in OTHERS:
-        if is_scored or name not in OF_ANSWERS:
-            found[name, ""] = judge(ready, items, candidates, name)
+    lacking = [] if (scores["answer_count"] > 0).all() else list(OF_ANSWERS)
+    if contentless is None:
+        lacking.append(CONTENTLESS)
+    else:
+        ready = with_contentless(ready, items, contentless)
+    found = {(asked.own, ""): own}
+    for name in asked.names[1:]:
+        if name not in lacking:
+            found[name, ""] = judged(ready, items, name)
     part = items.filter(skewed(items, seed))
     for (name, _), answers in list(found.items()):
         found[name, SKEWED] = answers.join(part.select("item"), on="item", how="semi")
     fewer = with_priors(scores.join(part.select("item"), on="item", how="semi"), part, seed)
-    found[PRIOR, SKEWED] = judge(fewer, part, candidates, PRIOR)
+    found[PRIOR, SKEWED] = judged(fewer, part, PRIOR)
     return found
+
+
+def of_scores(
+    probe: Probe,
+    scores: pl.DataFrame,
+    asked: Questions,
+    taught: Mapping[str, bool] | None = None,
+    contentless: pl.DataFrame | None = None,
+    where: str = "scores",
+) -> Iterator[Number]:
+    """Every number of one probe's SCORES, which have all templates of each relation.
+
+    `taught`: item -> whether control models were taught it, where that is known. Items without a
+    wrong option are left out; "without wrong option" counts them.
+    """
+    items = choosable(asked.items, asked.candidates)
+    of = Number(n=asked.items.height, group=asked.group, **probe.asked)
+    if lost := asked.items.height - items.height:
+        yield of.but(metric="without wrong option", value=lost)
+    if not items.height:
+        return
+    asked = replace(asked, items=items)
+    scores = scores.join(items.select("item"), on="item", how="semi")
+    own = judge(scores, items, asked.candidates, asked.own, where, asked.prompts)
+    fates = [(taught or {}).get(item) for item in items["item"].sort()]
+    halves = tuple(np.array([fate is half for fate in fates]) for half in (True, False))
+    is_told = all(half.any() for half in halves)
+    read = [(probe, readings(own, scores, asked, contentless))]
+    yield from numbers(asked, read, halves if is_told else None)
 
 
 def skewed(items: pl.DataFrame, seed: int) -> pl.Series:
@@ -92,35 +148,39 @@ def skewed(items: pl.DataFrame, seed: int) -> pl.Series:
 def numbers(
     asked: Questions,
     answered: Sequence[tuple[Probe, Readings]],
-    halves: tuple[Bools, Bools] | None = None,
+    halves: tuple[Bools, ...] | None = None,
 ) -> Iterator[Number]:
     """Every number of the readings. `halves`: which items, in their order, are taught, untaught.
 
-    Metrics: accuracy (but of the sum on all items, which the paper's own table has), gain (over the
-    sum, paired), taught, untaught, AUC, "permuted golds", "permuted golds, expected"; "without
-    prior" counts items that have none, "coinciding options" those that read the same as another.
-    Slices: "", "skewed", of a gain "taught" and "untaught".
+    Metrics: accuracy, gain (over the own reduction, paired), taught, untaught, AUC, "permuted
+    golds", "permuted golds, expected"; "without prior" counts items that have none, "coinciding
+    options" those that read the same as another. Slices: "", "skewed", of a gain "taught" and
+    "untaught". What BEAR's tables have of the own reduction is left out.
     """
-    double = coinciding(asked.candidates).height
+    sets = asked.items["candidates"].implode()
+    options = asked.candidates.filter(pl.col("set").is_in(sets))
+    double = coinciding(options).height
     if answered and double:
-        of = Number(benchmark=answered[0][0].benchmark, metric="coinciding options", value=double)
-        yield of.but(n=asked.candidates.height)
+        of = Number(benchmark=answered[0][0].benchmark, group=asked.group, n=options.height)
+        yield of.but(metric="coinciding options", value=double)
     for probe, found in answered:
         for (name, part), answers in found.items():
-            yield from _reading(asked, probe, found["", part], answers, name, part)
+            own = found[asked.own, part]
+            yield from _reading(asked, probe, own, answers, name, part)
             if halves and name and not part:
-                yield from _halves(asked, probe, found["", ""], answers, name, halves)
+                yield from _halves(asked, probe, own, answers, name, halves)
 
 
-def _of(probe: Probe, name: str, **more: Any) -> Number:
-    return Number(setting={"reduction": name} if name else {}, **probe.asked, **more)
+def _of(asked: Questions, probe: Probe, name: str, **more: Any) -> Number:
+    setting = {"reduction": name} if name else {}
+    return Number(setting=setting, group=asked.group, **probe.asked, **more)
 
 
 def _reading(
     asked: Questions, probe: Probe, own: pl.DataFrame, answers: pl.DataFrame, name: str, part: str
 ) -> Iterator[Number]:
     """Accuracy and gain of one reduction on one part, and what permuted golds give."""
-    of = _of(probe, name, slice=part)
+    of = _of(asked, probe, name, slice=part)
     if lost := own["item"].n_unique() - answers["item"].n_unique():
         yield of.but(metric="without prior", value=lost, n=own["item"].n_unique())
     if not answers.height:
@@ -133,7 +193,7 @@ def _reading(
 def _accuracy(
     asked: Questions, of: Number, own: pl.DataFrame, answers: pl.DataFrame
 ) -> Iterator[Number]:
-    """Accuracy, and its gain over the paper's own reduction on the same items."""
+    """Accuracy, and its gain over the own reduction on the same items."""
     both = _by_item(answers).join(_by_item(own), on="item", suffix="_own", maintain_order="left")
     boot = bootstrap(
         both.select("hit_own", "hit").to_numpy(),
@@ -144,7 +204,7 @@ def _accuracy(
     of = of.but(n=both.height)
     interval = boot.interval(1, None, answers["template"].n_unique() == 1).times(100)
     yield of.but(metric="accuracy", value=100 * boot.mean(1), interval=interval)
-    if of.setting:
+    if of.setting and of.setting["reduction"] != asked.own:
         value, found = boot.difference(1, 0)
         yield of.but(metric="gain", value=100 * value, interval=found and found.times(100))
 
@@ -155,7 +215,7 @@ def _halves(
     own: pl.DataFrame,
     answers: pl.DataFrame,
     name: str,
-    halves: tuple[Bools, Bools],
+    halves: tuple[Bools, ...],
 ) -> Iterator[Number]:
     """What a reduction does to taught and to untaught facts, and how well it tells them apart."""
     margins = []
@@ -165,13 +225,13 @@ def _halves(
         if not mine.height:
             return
         margins.append(_by_item(mine)["margin"].to_numpy())
-        for number in _accuracy(asked, _of(probe, name), theirs, mine):
+        for number in _accuracy(asked, _of(asked, probe, name), theirs, mine):
             if number.metric == "accuracy":
                 yield number.but(metric=half)
             else:
                 yield number.but(slice=half)
     n = sum(len(one) for one in margins)
-    yield _of(probe, name, metric="AUC", value=auc(*margins), n=n)
+    yield _of(asked, probe, name, metric="AUC", value=auc(*margins), n=n)
 
 
 def _by_item(answers: pl.DataFrame) -> pl.DataFrame:
@@ -187,6 +247,7 @@ def _permuted(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator[N
         items, on="item"
     )
     hits, expected = np.zeros(PERMUTATIONS), 0.0
+    templates = dict(rows.group_by("relation").agg(pl.col("template").n_unique()).rows())
     groups = rows.sort("relation", "set", "template", "item").group_by(
         "relation", "set", "template", maintain_order=True
     )
@@ -195,12 +256,14 @@ def _permuted(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator[N
         answered = _indicator(own["leading"], size) / own["leaders"].to_numpy()[:, None]
         seed = hash_key(asked.seed, "permuted", str(relation), str(options), str(template))
         drawn, mean = permuted(answered, _indicator(own["answers"], size), seed)
-        hits, expected = hits + drawn, expected + mean
+        # an item weighs the same, however many templates its relation has
+        number = templates[relation]
+        hits, expected = hits + drawn / number, expected + mean / number
     of = of.but(n=answers["item"].n_unique())
-    shares = 100 * hits / rows.height
+    shares = 100 * hits / of.n
     bounds = Interval(*percentile(shares), "permutations")
     yield of.but(metric="permuted golds", value=float(shares.mean()), interval=bounds)
-    yield of.but(metric="permuted golds, expected", value=100 * expected / rows.height)
+    yield of.but(metric="permuted golds, expected", value=100 * expected / of.n)
 
 
 def _indicator(chosen: pl.Series, size: int) -> NDArray[np.float64]:
@@ -209,3 +272,149 @@ def _indicator(chosen: pl.Series, size: int) -> NDArray[np.float64]:
     lengths = chosen.list.len().to_numpy()
     made[np.repeat(np.arange(len(chosen)), lengths), chosen.explode().to_numpy()] = 1.0
     return made
+
+
+WORDS = {
+    ("metric", "gain"): "gain, points",
+    ("metric", "taught"): "taught, %",
+    ("metric", "untaught"): "untaught, %",
+    ("metric", "permuted golds"): "permuted golds, %",
+    ("metric", "permuted golds, expected"): "expected of them, %",
+    ("metric", "accuracy"): "accuracy, %",
+    ("slice", "taught"): "of taught facts",
+    ("slice", "untaught"): "of untaught facts",
+    ("slice", SKEWED): "skewed golds",
+    ("reduction", ""): "sum",
+    ("reduction", "sum"): "sum",
+    ("reduction", "mean"): "mean over tokens",
+    ("reduction", "byte_mean"): "mean over bytes",
+    ("reduction", "answer_only"): "answer's part",
+    ("reduction", "answer_mean"): "mean over the answer's tokens",
+    ("reduction", PRIOR): "prior-corrected",
+    ("reduction", CONTENTLESS): "corrected by contentless subjects",
+}
+#: every reduction, none of the other choices
+EVERY = {
+    "reduction": ["", "answer_mean", *OTHERS],
+    **{name: [""] for name in ("instead", "mode", "pooling", "template", "weighting")},
+}
+PROBE = ["model", "prompt", "method"]
+PRIOR_IS = (
+    "Prior-corrected: less the option's mean over questions of its relation about other subjects "
+    f"(five folds by subject), or over contentless subjects ({', '.join(NO_SUBJECTS)}). It uses "
+    "other questions' texts, no labels, and it assumes balanced answers; it is no part of the "
+    "paper, and no published figure is of it."
+)
+REDUCTIONS = View(
+    "reductions",
+    "Accuracy under other reductions",
+    where={
+        **EVERY,
+        "metric": ["accuracy", "gain", "taught", "untaught", "AUC"],
+        "slice": ["", "taught", "untaught"],
+    },
+    rows=["benchmark", *PROBE, "reduction"],
+    columns=["metric", "slice"],
+    words=WORDS,
+    digits={"AUC": 3},
+    caption="Gains over the first reduction of a probe are paired. A gain on untaught facts is one "
+    f"without knowledge. {PRIOR_IS}",
+)
+GOLDS = View(
+    "golds",
+    "Reductions with permuted and with skewed golds",
+    where={
+        **EVERY,
+        "metric": ["accuracy", "gain", "permuted golds", "permuted golds, expected"],
+        "slice": ["", SKEWED],
+    },
+    rows=["benchmark", *PROBE, "reduction"],
+    columns=["slice", "metric"],
+    words=WORDS,
+    caption="Permuted: golds dealt out anew within their relation, mean of 200 permutations with "
+    "their central 95 %; expected: from the distributions of golds and answers alone. Skewed: of a "
+    "relation's r-th answer 1/r of its questions, with priors of their own. A dash: no token of an "
+    f"answer is scored. {PRIOR_IS}",
+)
+
+
+CONTROL = "control:"
+#: what is counted of the questions -> of what, and what is said of them
+FLAWS = {
+    "coinciding options": (
+        "options",
+        "read the same as another of their set but for case, blanks and Unicode form; each counts "
+        "as an answer of its own.",
+    ),
+    "without wrong option": ("items", "have no wrong option to choose, and are left out."),
+}
+#: prior -> why an item has none
+WITHOUT = {
+    PRIOR: ": no other subject is asked for their relation with their options. They are left out "
+    "of the corrected accuracy and of its gain.",
+    CONTENTLESS: f" of contentless subjects: {len(NO_SUBJECTS)} subjects or fewer share their "
+    "options, so that these were not asked without one. They are left out there.",
+}
+
+
+def notes(
+    results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]], own: str = ""
+) -> list[str]:
+    """What a reader has to know of the reductions in these RESULTS, by benchmark and group.
+
+    `sheet`: rows of models.tsv by name; `own`: the probes' own reduction. Which reduction tells
+    taught facts from untaught ones best is said of every control model.
+    """
+    several = results["benchmark"].n_unique() > 1
+    told = [
+        f"{found} {words}"
+        for metric, (what, words) in FLAWS.items()
+        if (found := _counted(results.filter(metric=metric), what, several))
+    ]
+    results = spread(results)
+    if "reduction" not in results.columns:
+        return told
+    lost = results.filter(metric="without prior", slice="")
+    for name, why in WITHOUT.items():
+        if found := _counted(lost.filter(reduction=name), "items", several):
+            told.append(f"{found} have no prior{why}")
+    controls = [name for name, row in sheet.items() if row["source"].startswith(CONTROL)]
+    areas = results.filter(
+        # a paper's own calibration may have an AUC that names no reduction
+        pl.col("model").is_in(controls),
+        pl.col("reduction").is_in([own, *OTHERS]),
+        metric="AUC",
+        slice="",
+    )
+    by = areas.group_by(*PROBE, "benchmark", "group", maintain_order=True)
+    best = [_best(sheet[str(key[0])]["kind"], rows, own, several) for key, rows in by]
+    if best := [one for one in best if one]:
+        told.append(
+            "Taught facts are told from untaught ones best (AUC of margins; in brackets that of "
+            f"the probe's own reduction): {'; '.join(best)}."
+        )
+    return told
+
+
+def _counted(rows: pl.DataFrame, what: str, several: bool) -> str:
+    """The most of each benchmark and group, and of what; "" where there is none."""
+    most = rows.group_by("benchmark", "group").agg(pl.col("value").max())
+    found = most.filter(pl.col("value") > 0).sort("benchmark", "group").rows()
+    return ", ".join(f"{n:.0f} {what}{_of_part(b, g, several)}" for b, g, n in found)
+
+
+def _of_part(benchmark: str, group: str, several: bool) -> str:
+    """A benchmark, where there are several or groups of them, and its group."""
+    named = [benchmark] * (several or bool(group)) + [group] * bool(group)
+    return f" of {', '.join(named)}" if named else ""
+
+
+def _best(kind: str, rows: pl.DataFrame, own: str, several: bool) -> str:
+    """The reductions with the largest AUC of one probe; "" where it has its own alone."""
+    values = dict(rows.select("reduction", "value").rows())
+    if own not in values or len(values) < 2:
+        return ""
+    most, first = max(values.values()), rows.row(0, named=True)
+    names = [WORDS["reduction", name] for name, value in values.items() if value == most]
+    told = f"{kind}, {first['method']}{_of_part(first['benchmark'], first['group'], several)}"
+    return f"{told}: {' and '.join(names)} {most:.3f} ({values[own]:.3f})"

@@ -12,8 +12,9 @@ import json
 import math
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +35,17 @@ from transformers import (
 )
 
 from kgprobe.probes.control.optimizer import ControlOptimizer
-from kgprobe.probes.control.recall import Exam
+from kgprobe.probes.control.recall import Asked, Exam
 from kgprobe.probes.control.rows import (
     IGNORED,
     Ids,
     Lesson,
     Sentence,
     Siblings,
+    asks_answer,
     batches,
     encode,
+    gap_asks_answer,
     masked_row,
     pad,
     seq2seq_row,
@@ -118,6 +121,7 @@ def train_control(
     kinds: Mapping[str, Sequence[Lesson]] | None = None,
     objects: Mapping[str, Sequence[str]] | None = None,
     undated: Mapping[str, str] | None = None,
+    times: Mapping[Lesson, int] | None = None,
 ) -> dict[str, object]:
     """Train one control model on `lessons` and save it to `folder`; returns the record.
 
@@ -125,15 +129,24 @@ def train_control(
     a relation to its texts with [X] and [Y]; every lesson is shown in each of them. Recall is asked
     of each of `kinds` (groups of lessons by name; one of all), among `objects` and the taught ones
     of the relation (control_recall.py). `undated`: relation in a year -> a name that all its years
-    share, whose lessons lend each other wrong answers. Raises ValueError for an unknown kind, no
-    lessons, or a relation without template; TeachingError where recall is still too low after
-    `recipe.steps`.
+    share, whose lessons lend each other wrong answers.
+
+    `times`: how many sentences of each lesson are shown, in its templates by turns, all of them in
+    one order drawn by `seed`. The training ends with the last one and demands no recall; `seen` of
+    the record has of each lesson (relation, subject, object) the sentences, counted as they were
+    shown, and those in which tokens of its object were targets.
+
+    Raises ValueError for an unknown kind, no lessons, or a relation without template; TeachingError
+    where recall is still too low after `recipe.steps`.
     """
     if kind not in RECIPES:
         raise ValueError(f"unknown kind {kind!r} of control model; legal: {', '.join(RECIPES)}")
     if not lessons:
         raise ValueError("no facts to teach")
     recipe = recipe or RECIPES[kind]
+    if times is not None:
+        steps = math.ceil(sum(times[lesson] for lesson in set(lessons)) / recipe.rows)
+        recipe = replace(recipe, recall=0.0, steps=steps)
     texts = [text for relation in sorted(templates) for text in templates[relation]]
     tokenizer = train_tokenizer(kind, labels, texts, recipe.vocabulary, recipe.positions)
     sentences = encode(tokenizer, sorted(lessons), templates, undated)
@@ -144,7 +157,7 @@ def train_control(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = build_model(kind, tokenizer, recipe)
-        training = _Training(kind, model, tokenizer, sentences, exam, seed, recipe)
+        training = _Training(kind, model, tokenizer, sentences, exam, seed, recipe, times)
         learnt = training.run(progress)
     finally:
         torch.set_num_threads(threads)
@@ -250,7 +263,12 @@ class _Training:
         exam: Exam,
         seed: int,
         recipe: Recipe,
+        times: Mapping[Lesson, int] | None = None,
     ) -> None:
+        self.times = times
+        #: with `times`: sentences of a lesson that were shown, and those that asked for its object
+        self.seen: Counter[Lesson] = Counter()
+        self.asked: Counter[Lesson] = Counter()
         self.kind, self.model, self.tokenizer = kind, model, tokenizer
         self.sentences, self.exam, self.recipe = sentences, exam, recipe
         #: the running mean of the weights, which is what is asked and kept
@@ -298,20 +316,42 @@ class _Training:
                 f"{recipe.recall} for {low}; allow more steps (control.steps) or teach less "
                 "(control.pool)"
             )
+        seen = [[*lesson, self.seen[lesson], self.asked[lesson]] for lesson in sorted(self.seen)]
         return {
             "steps": len(losses),
             "exams": self.exams,
             "final_loss": round(float(np.mean(losses[-recipe.every :])), 4),
             "recall": self.found,
+            **({"seen": seen} if self.times is not None else {}),
         }
 
     def _feed(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Batches of all sentences; REPEATED of the rows are of lessons that were wrong."""
+        if self.times is not None:
+            return self._counted(self.times)
         asked = zip(self.sentences, self.exam.asked, strict=True)
         again = [sentence for sentence, own in asked if own.lesson in self.wrong]
         times = math.ceil(REPEATED / (1 - REPEATED) * len(self.sentences) / max(1, len(again)))
         shown = [*self.sentences, *again * times]
-        return _batches(self.kind, self.tokenizer, shown, self.recipe.rows, self.rng)
+        chosen = batches(shown, self.recipe.rows, self.rng)
+        return _batches(self.kind, self.tokenizer, shown, chosen, self.rng)
+
+    def _counted(self, times: Mapping[Lesson, int]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Batches of every lesson's sentences as often as `times` says, in one order; each row is
+        counted as it is made."""
+        turns = by_turns(self.exam.asked, times, self.rng)
+        asked = zip(self.sentences, self.exam.asked, turns, strict=True)
+        told = [(sentence, own.lesson, n) for sentence, own, n in asked if n]
+        order = self.rng.permutation(np.repeat(np.arange(len(told)), [n for *_, n in told]))
+        size = self.recipe.rows
+        chosen = (order[start : start + size] for start in range(0, len(order), size))
+
+        def count(place: int, is_asked: bool) -> None:
+            self.seen[told[place][1]] += 1
+            self.asked[told[place][1]] += is_asked
+
+        shown = [sentence for sentence, *_ in told]
+        return _batches(self.kind, self.tokenizer, shown, chosen, self.rng, count)
 
     def _is_examined(self, is_last: bool) -> bool:
         """Ask some questions; all of them at the end, and where most of these were right."""
@@ -331,6 +371,20 @@ class _Training:
 
     def _right(self, places: Sequence[int]) -> NDArray[np.bool_]:
         return self.exam.right(self.kind, self.mean.module, self.tokenizer, places)
+
+
+def by_turns(
+    asked: Sequence[Asked], times: Mapping[Lesson, int], rng: np.random.Generator
+) -> list[int]:
+    """How often each of `asked` is shown: a lesson's templates take turns from one drawn on."""
+    templates = Counter(lesson for lesson, _ in asked)
+    starts = {lesson: int(rng.integers(templates[lesson])) for lesson in sorted(templates)}
+    found = []
+    for lesson, number in asked:
+        size = templates[lesson]
+        first = (number - starts[lesson]) % size  # its first turn
+        found.append((times[lesson] - first + size - 1) // size)
+    return found
 
 
 def running_mean(keep: float) -> Callable[[Any, Any, Tensor | int], None]:
@@ -366,10 +420,12 @@ def _batches(
     kind: str,
     tokenizer: PreTrainedTokenizerFast,
     sentences: Sequence[Sentence],
-    rows: int,
+    chosen: Iterable[Ids],
     rng: np.random.Generator,
+    count: Callable[[int, bool], None] = lambda place, is_asked: None,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Endless (ids, attention mask, targets), int64, padded on the right."""
+    """(ids, attention mask, targets), int64, padded on the right, of `chosen` sentences; `count` is
+    told of each which it was and whether its object was asked for."""
     siblings = Siblings(sentences)
     sentinels = tokenizer.convert_tokens_to_ids(list(SENTINELS[:2])) if kind == "seq2seq" else []
 
@@ -380,8 +436,14 @@ def _batches(
             return sentence.ids, sentence.ids
         return seq2seq_row(sentence, tuple(sentinels), tokenizer.eos_token_id, rng)
 
-    for chosen in batches(sentences, rows, rng):
-        made = [row(sentences[i]) for i in chosen]
+    def is_asked(sentence: Sentence, ids: Ids, targets: Ids) -> bool:
+        gap = kind == "seq2seq"
+        return gap_asks_answer(sentence, ids) if gap else asks_answer(sentence, targets)
+
+    for some in chosen:
+        made = [row(sentences[i]) for i in some]
+        for i, (ids, targets) in zip(some, made, strict=True):
+            count(int(i), is_asked(sentences[i], ids, targets))
         ids = pad([ids for ids, _ in made], tokenizer.pad_token_id)
         seen = pad([np.ones_like(ids) for ids, _ in made], 0)
         targets = pad([targets for _, targets in made], IGNORED)

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.probes.api.client import Client, open_client
+from kgprobe.probes.api.served import open_served
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.fill import predict
@@ -16,9 +17,11 @@ from kgprobe.settings import Api, Fill
 
 
 def answerer(spec: ModelSpec, api: Api) -> Loaded | Client:
-    """The model of a row of models.tsv: loaded, or a client of its server."""
+    """The model of a row of models.tsv: loaded, on a vLLM server, or a client of a server."""
     if spec.kind == "api":
         return open_client(spec, api)
+    if spec.backend:
+        return open_served(spec, api)
     device.ready()
     return load_model(spec)
 

@@ -10,13 +10,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kgprobe.job import log
 from kgprobe.probes.jobs import workers
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
-from kgprobe.probes.scoring.sentence import recheck, score
-from kgprobe.schema import SCORES
-from kgprobe.templates import in_year, relation_in
+from kgprobe.probes.scoring.sentence import agreement, recheck, score
+from kgprobe.schema import CONTENTLESS, ITEMS, SCORES
+from kgprobe.templates import NO_SUBJECTS, in_year, relation_in
 
 Tables = tuple[list[score.Item], dict[str, Sequence[str]], dict[str, Sequence[tuple[int, str]]]]
 
@@ -32,6 +33,7 @@ def score_frame(
     processes: int = 1,
     shard: int = score.SHARD,
     load: Load = load_model,
+    compared: int = 0,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """SCORES of a model and the record of how they were made.
 
@@ -40,11 +42,17 @@ def score_frame(
     has a device of its own where there are several, else a thread, and scores its share of the
     shards: the numbers do not depend on how many there are; this one comes by its model by `load`.
     Near ties of a model that is not exact are scored again in float32, after everything else.
+    `compared` questions are scored by the plain weights in float32 on the processor, too, and the
+    agreement is recorded. A server is asked by one process.
     """
     name, _, variant = method.partition("-")
     if name != "sentence":
         raise ValueError(f"method {method!r} gives no scores of sentences")
     asked = tables(by_hand(items), candidates, prompts)
+    client = None
+    if spec.backend:
+        served, processes = load(spec), 1
+        client, load = served.model.client, lambda _: served
     total = sum(len(asked[1][i.candidates]) * len(asked[2][i.relation]) for i in asked[0])
     bar = progress(total=total, desc=spec.model, unit="sentence")
     arguments = (spec, asked, variant or score.DEFAULT, folder, shard)
@@ -52,14 +60,72 @@ def score_frame(
         workers.run(score_part, arguments, processes, bar.update)
     found = score_part(*arguments, (0, 1), _nothing if processes > 1 else bar.update, load)
     bar.close()
+    exact = dataclasses.replace(spec, dtype=recheck.EXACT, backend="")
+    if compared:
+        _agreement(
+            spec,
+            found,
+            _Exact(dataclasses.replace(exact, quantised=""), asked, arguments[2], "cpu"),
+            compared,
+        )
     if spec.dtype != recheck.EXACT:
-        again = _Exact(dataclasses.replace(spec, dtype=recheck.EXACT), asked, arguments[2])
+        again = _Exact(exact, asked, arguments[2])
         found.columns, found.record["recheck"] = recheck.run(found.columns, again)
-    columns = {name: pl.Series(name, values) for name, values in found.columns.items()}
+    if client is not None:
+        found.record["api"] = client.record()
+    return _frame(found.columns), found.record
+
+
+def contentless_frame(
+    spec: ModelSpec,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    variant: str,
+    progress: Callable[..., Any],
+    load: Load = load_model,
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """CONTENTLESS of a model, and the record of how it was made; `items` as `without_subject` has
+    them. Nothing is scored again in float32: only means are taken of these sums."""
+    if not items.height:
+        return pl.DataFrame(schema=dict(CONTENTLESS.columns)), {}
+    asked = tables(items, candidates, prompts)
+    total = sum(len(asked[1][i.candidates]) * len(asked[2][i.relation]) for i in asked[0])
+    bar = progress(total=total, desc=f"{spec.model}, no subject", unit="sentence")
+    part = (variant or score.DEFAULT, None, score.SHARD, (0, 1), bar.update, load)
+    found = score_part(spec, asked, *part)
+    bar.close()
+    own = items.select("item", "relation", "context", "subject", set="candidates")
+    frame = _frame(found.columns).join(own, on="item")
+    return frame.select(*CONTENTLESS.columns), found.record
+
+
+def without_subject(items: pl.DataFrame) -> pl.DataFrame:
+    """ITEMS that put NO_SUBJECTS in the subject's place, once for each relation, year and set of
+    options that more subjects share than these are: of others it would cost more than they do."""
+    who = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
+    shared = items.group_by("relation", "context", "candidates").agg(subjects=who.n_unique())
+    shared = shared.filter(pl.col("subjects") > len(NO_SUBJECTS)).drop("subjects")
+    rows = shared.sort(shared.columns).join(pl.DataFrame({"subject": NO_SUBJECTS}), how="cross")
+    row = pl.int_range(pl.len(), dtype=pl.Int32)
+    rows = rows.with_columns(
+        item=row.cast(pl.String),
+        group="relation",
+        role=pl.lit("contentless"),
+        subject_id=pl.lit(""),
+        answers=pl.lit([], dtype=pl.List(pl.Int32)),
+        row=row,
+        meta=pl.lit("{}"),
+    )
+    return rows.select(pl.col(name).cast(dtype) for name, dtype in ITEMS.columns.items())
+
+
+def _frame(columns: dict[str, Any]) -> pl.DataFrame:
+    """SCORES from the columns of `sentence.Scores`."""
+    frame = pl.DataFrame({name: pl.Series(name, values) for name, values in columns.items()})
     # the mask says what is absent: NaN is none of it, and refused by the contract
-    frame = pl.DataFrame(columns).with_columns(pl.when("continued").then("continuation_sum"))
-    casts = [pl.col(name).cast(dtype) for name, dtype in SCORES.columns.items()]
-    return frame.select(casts), found.record
+    frame = frame.with_columns(pl.when("continued").then("continuation_sum"))
+    return frame.select([pl.col(name).cast(dtype) for name, dtype in SCORES.columns.items()])
 
 
 def score_part(
@@ -83,18 +149,28 @@ def score_part(
     )
 
 
+def _agreement(spec: ModelSpec, found: score.Scores, plain: "_Exact", count: int) -> None:
+    """Record how far scores are from those of `plain`; tell where that is too far."""
+    is_same = spec.dtype == recheck.EXACT and not spec.quantised
+    questions = agreement.spaced(found.columns, count)
+    record = agreement.measured(found.columns, plain(questions), is_same)
+    found.record["agreement"] = record
+    told = agreement.told(record, spec.model)
+    log.info("%s", told) if record["agrees"] else log.warning("%s: its numbers are marked", told)
+
+
 class _Exact:
     """Exact columns of single questions; the model is loaded when the first are asked for."""
 
-    def __init__(self, spec: ModelSpec, asked: Tables, variant: str) -> None:
-        self.spec, self.asked, self.variant = spec, asked, variant
+    def __init__(self, spec: ModelSpec, asked: Tables, variant: str, device: str = "") -> None:
+        self.spec, self.asked, self.variant, self.device = spec, asked, variant, device
         self._loaded: Any = None
 
     def __call__(
         self, questions: Sequence[tuple[str, int]]
     ) -> dict[tuple[str, int], dict[str, NDArray[Any]]]:
         """By question, in the order of its options."""
-        self._loaded = self._loaded or load_model(self.spec)
+        self._loaded = self._loaded or load_model(self.spec, self.device)
         items, options, templates = self.asked
         known = {item.item: item for item in items}
         found: dict[tuple[str, int], dict[str, NDArray[Any]]] = {}

@@ -265,8 +265,7 @@ def main() -> None:
     if row["kind"] != "causal":
         parser.error(f"{chosen.model} is {row['kind']}; only causal models write text")
     device.ready()
-    fields = ("model", "kind", "source", "revision", "dtype", "bos")
-    loaded = load_model(ModelSpec(**{name: row[name] for name in fields}, made=chosen.made))
+    loaded = load_model(ModelSpec.of(row, chosen.made))
     with Server(Answers(Speaker(loaded)), chosen.port) as running:
         print(f"{chosen.model} at {running.url}; Ctrl-C ends it", flush=True)
         try:

@@ -100,11 +100,16 @@ def whole(part: Part) -> dict[str, Template | None]:
 
 
 def by_template(part: Part) -> dict[str, Template | None]:
-    """Every template with the items of its relation and their options.
+    """Every template with the items of its relation and their options."""
+    return templates_of(part, part.read("questions", schema.ITEMS))
+
+
+def templates_of(part: Part, items: pl.DataFrame) -> dict[str, Template | None]:
+    """The same of some ITEMS.
 
     Relations without template count as one that nobody has answered: the method tells them.
     """
-    items = part.read("questions", schema.ITEMS).sort("item")
+    items = items.sort("item")
     candidates = part.read("candidates", schema.CANDIDATES).sort("set", "index")
     prompts = part.read("prompts", schema.PROMPTS).sort("prompt")
     sets = {name: rows(own) for (name,), own in candidates.group_by("set")}
@@ -144,7 +149,10 @@ def identity(spec: ModelSpec, api: Api) -> dict[str, Any]:
     if spec.kind == "api":
         return {**row, "url": os.environ.get(api.url_variable, "")}
     libraries = {name: version for name, version in versions().items() if name in LIBRARIES}
-    return {**row, **outline(spec).record, "device": device.ready().type, "versions": libraries}
+    told = {**row, **outline(spec).record, "versions": libraries}
+    if spec.backend:
+        return {**told, "url": os.environ.get(api.url_variable, "")}
+    return {**told, "device": device.ready().type}
 
 
 def answer(run: Run, part: Part, kept: Kept, code: str) -> None:
@@ -196,5 +204,7 @@ def _taken(
     asked = pl.DataFrame(
         templates, schema={"relation": pl.String, "template": pl.Int32}, orient="row"
     )
+    if "relation" in frame.columns:
+        return frame.join(asked, on=["relation", "template"], how="semi")
     items = schema.read(part.input["questions"], schema.ITEMS).select("item", "relation")
     return frame.join(items.join(asked, on="relation"), on=["item", "template"], how="semi")

@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
+from kgprobe.probes.models import adapters, backends, hub, sound
 from kgprobe.probes.models import device as devices
-from kgprobe.probes.models import hub, sound
+from kgprobe.probes.models.backends import BackendError
 from kgprobe.probes.models.packed import PackedError, digest, joined, packed
 
 AUTO = {
@@ -39,7 +40,8 @@ AFTER_PADDING = (
     "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
 )  # fmt: skip
 #: What the loaders of files of all kinds raise for damaged or missing ones.
-_LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError)
+# ImportError: a format whose package or kernel is not here
+_LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError, ImportError)
 
 
 class ModelError(RuntimeError):
@@ -58,6 +60,18 @@ class ModelSpec:
     bos: str = "-"
     #: folder of a run that holds control-<kind> and unpacked-<package>
     made: str = ""
+    #: how linear layers are stored: "" as dtype says, else a name of backends.STORED
+    quantised: str = ""
+    #: adapter of PEFT on the source: folder:PATH
+    adapter: str = ""
+    #: what reads sentences: "" this process, vllm a server (api/served.py)
+    backend: str = ""
+
+    @classmethod
+    def of(cls, row: Mapping[str, str], made: str = "") -> "ModelSpec":
+        """The spec of a row of the sheet; columns that it does not have are empty."""
+        names = {f.name for f in fields(cls)} & row.keys()
+        return cls(**{name: row[name] for name in names}, made=made)
 
 
 @dataclass
@@ -77,7 +91,9 @@ class Loaded:
 
     @property
     def parameters(self) -> int:
-        """Number of parameters, shared ones once."""
+        """Number of parameters, shared ones once; of weights in 4 bit those that they stand for."""
+        if self.spec.quantised:
+            return int(self.model.num_parameters())
         return sum(p.numel() for p in self.model.parameters())
 
 
@@ -86,24 +102,27 @@ Load = Callable[[ModelSpec], Loaded]
 
 
 def load_model(spec: ModelSpec, device: str = "") -> Loaded:
-    """Load the model of `spec`; `controls` is the folder that holds control-<kind> and
-    unpacked-<package>.
+    """Load the model of `spec`, on one device or spread over several (device.spread).
 
-    The arithmetic is `spec.dtype`, whatever the file stores; `device` stands in place of the
-    setting. Raises ModelError when the source is missing, damaged or of another kind, DeviceError
-    when the device is none.
+    The arithmetic is `spec.dtype`, whatever the file stores; `device` stands in place of both
+    settings. Raises ModelError when the source is missing, damaged or of another kind, when its
+    adapter is another base's, or when weights in 8 or 4 bit cannot be read here; DeviceError when
+    the device is none.
     """
     if spec.kind not in AUTO:
         raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
     dtype = DTYPES[spec.dtype.removesuffix(COMPILED)]
     place, options = _place(spec)
     chosen = devices.chosen(device)  # before gigabytes are read
+    spread = None if device else devices.spread()
+    asked, adapter = _asked(spec, dtype, chosen, spread)
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         # shapes that differ come back in `info` and are refused by name, with the missing weights
         model, info = AUTO[spec.kind].from_pretrained(
-            place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **options
-        )
+            place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True,
+            **asked, **options,
+        )  # fmt: skip
     except (*_LOADING, SafetensorError) as error:
         first = str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
         raise ModelError(
@@ -111,18 +130,31 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
             f"{' at ' + spec.revision if spec.revision else ''} as a {spec.kind} model: {first}\n"
             + _remedy(spec, error)
         ) from error
-    model = model.to(device=chosen).eval().requires_grad_(False)
+    try:
+        if "device_map" in asked:
+            chosen = backends.place(model, chosen)
+        else:
+            model = model.to(device=chosen)
+        if spec.quantised:
+            backends.tried(spec.quantised, model)
+        if spec.adapter:
+            model, found = adapters.joined(model.eval(), spec.adapter, merge=not spec.quantised)
+            adapter |= found
+    except BackendError as error:
+        raise ModelError(f"{spec.model}, from {spec.source}: {error}") from error
+    model = model.eval().requires_grad_(False)
     # some architectures keep single layers in float32 where half precision would overflow
-    wrong = {p.dtype for p in model.parameters()} - {dtype, torch.float32}
+    stored = {backends.STORED[spec.quantised]} if spec.quantised else set()
+    wrong = {p.dtype for p in model.parameters()} - {dtype, torch.float32} - stored
     if dtype == torch.float64:
-        wrong |= {p.dtype for p in model.parameters()} - {dtype}
+        wrong |= {p.dtype for p in model.parameters()} - {dtype} - stored
     if wrong:
         raise ModelError(f"{spec.model}: parameters in {wrong}, asked for {spec.dtype}")
     if not tokenizer.is_fast:
         raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
     if spec.kind == "masked" and tokenizer.mask_token_id is None:
         raise ModelError(f"{spec.model}: a masked model without a mask token")
-    limit = _limit(model.config)
+    limit = window(model.config)
     if fault := sound.fault(spec.kind, model, tokenizer, info, limit):
         raise ModelError(f"{spec.model}, from {spec.source}: {fault}\n{_remedy(spec)}")
     found = _familiar(spec, model, tokenizer, limit, place)
@@ -132,10 +164,31 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
     loaded = Loaded(spec, model, tokenizer, chosen, limit)
     loaded.record = {
         **_record(loaded, place, options),
+        **_besides(spec, adapter),
+        **({} if spread is None else {"device_map": str(getattr(model, "hf_device_map", spread))}),
         "unexpected": sound.unexpected(info),
         "sound": found,
     }
     return loaded
+
+
+def _asked(
+    spec: ModelSpec, dtype: torch.dtype, device: torch.device, spread: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What from_pretrained is told besides, and what identifies the adapter of a row."""
+    try:
+        if spec.backend:
+            raise BackendError(f"backend {spec.backend!r} reads sentences alone, on a server")
+        adapter = adapters.told(spec.adapter, spec.source, spec.revision) if spec.adapter else {}
+        return backends.options(spec.quantised, dtype, device, spread), adapter
+    except BackendError as error:
+        raise ModelError(f"{spec.model}: {error}") from error
+
+
+def _besides(spec: ModelSpec, adapter: dict[str, Any]) -> dict[str, Any]:
+    """What the record of a model has that is not read as it is stored."""
+    stored = {"quantised": spec.quantised} if spec.quantised else {}
+    return stored | ({"adapter": adapter} if adapter else {})
 
 
 def _familiar(
@@ -160,6 +213,10 @@ def outline(spec: ModelSpec) -> Loaded:
         raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
     place, options = _place(spec)
     try:
+        adapter = adapters.told(spec.adapter, spec.source, spec.revision) if spec.adapter else {}
+    except BackendError as error:
+        raise ModelError(f"{spec.model}: {error}") from error
+    try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         config = transformers.AutoConfig.from_pretrained(place, **options)
     except (*_LOADING, SafetensorError) as error:
@@ -172,12 +229,13 @@ def outline(spec: ModelSpec) -> Loaded:
         raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
     if spec.kind == "masked" and tokenizer.mask_token_id is None:
         raise ModelError(f"{spec.model}: a masked model without a mask token")
-    found = Loaded(spec, None, tokenizer, torch.device("cpu"), _limit(config))
+    found = Loaded(spec, None, tokenizer, torch.device("cpu"), window(config))
     found.record = {
         "model": spec.model,
         "revision": spec.revision,
         "weights": _weights_hash(place, options),
         "tokenizer": hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest(),
+        **_besides(spec, adapter),
     }
     return found
 
@@ -217,6 +275,8 @@ def unpacked_from(folder: Path) -> str:
 
 def _remedy(spec: ModelSpec, error: BaseException | None = None) -> str:
     """What to do about a model that cannot be loaded, or that is not what it should be."""
+    if isinstance(error, ImportError):
+        return "install what its format needs, or write a source whose weights are not packed so"
     if spec.source.startswith("hub:"):
         failed = error or ModelError(spec.model)
         return hub.remedy(spec.source.removeprefix("hub:"), spec.revision, failed)
@@ -225,7 +285,7 @@ def _remedy(spec: ModelSpec, error: BaseException | None = None) -> str:
     return "check that the folder is complete (config.json, weights, tokenizer) and of this kind"
 
 
-def _limit(config: Any) -> int:
+def window(config: Any) -> int:
     """Most tokens of a sentence, special ones included."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     found = [limit for name in POSITIONS if (limit := getattr(text, name, None))]

@@ -3,7 +3,7 @@
 Source: kg_attributes.md, sections 4.1, 6.6 and 7. Answers come as FILLS (generated text, or tokens
 at masks) or as SCORES over the candidates of the relation.
 
-    per prompt   item template k alpha_kind gold alpha probability
+    per prompt   item template k alpha_kind gold alpha probability said
     pooled       item k alpha_kind gold pooling alpha
 """
 
@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.metrics.attributes import KEYS as KS
-from kgprobe.metrics.matching import VERBATIM, contained, first_match, names, way
+from kgprobe.metrics.matching import VERBATIM, contained, first_match, names, normalised, way
 from kgprobe.metrics.ranking import hit_at
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.answers import REDUCTIONS
@@ -34,6 +34,8 @@ ALPHA = {
     "gold": pl.String,
     "alpha": pl.Float64,
     "probability": pl.Float64,
+    # the prompt's first answer, whatever the gold: to be compared with those of other prompts
+    "said": pl.String,
 }
 _PLACES = {"item": pl.String, "_first": pl.Int64}
 FIRSTS = {"item": pl.String, "rule": pl.String, "verbose": pl.Boolean}
@@ -110,7 +112,7 @@ def of_masks(
     first = golds.filter(gold=0, position=0)
     sure = fills.filter(position=WHOLE, rank=1)
     sure = sure.join(first, on=["item", "template", "masks"], how="semi")
-    sure = sure.select("item", "template", probability="logprob")
+    sure = sure.select("item", "template", probability="logprob", said="text")
     return _alpha(long.join(sure, on=["item", "template"], how="left"))
 
 
@@ -129,7 +131,7 @@ def of_texts(fills: pl.DataFrame, golds: Golds, more: Golds | None = None) -> pl
     most = max(fills["rank"], default=0)
     grouped = whole.group_by("item", "template", maintain_order=True).agg("text", "logprob")
     for item, template, texts, logprobs in grouped.rows():
-        labels = [found[0] for found in golds[item]]
+        labels, said = [found[0] for found in golds[item]], normalised(texts[0])
         places = {
             ("exact", "own"): first_match(texts, golds[item][0]),
             ("exact", "set"): first_match(texts, chain.from_iterable(golds[item])),
@@ -144,7 +146,7 @@ def of_texts(fills: pl.DataFrame, golds: Golds, more: Golds | None = None) -> pl
         for k in (k for k in KS if k <= most or most >= max(KS)):
             for (kind, gold), place in places.items():
                 right = float(0 < place <= k)
-                rows.append((item, template, k, kind, gold, right, logprobs[0]))
+                rows.append((item, template, k, kind, gold, right, logprobs[0], said))
     return pl.DataFrame(rows, schema=ALPHA, orient="row")
 
 
@@ -184,6 +186,7 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
             above=(pl.col("score") > value).sum().cast(pl.Int64),
             level=(pl.col("score") == value).sum().cast(pl.Int64),
             probability=pl.col("score").max(),
+            said=pl.col("candidate").filter(pl.col("score") == pl.col("score").max()).min(),
         )
         best = found["above"].to_numpy() + 1
         worst = best + np.maximum(found["level"].to_numpy(), 1) - 1

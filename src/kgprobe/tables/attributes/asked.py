@@ -8,6 +8,7 @@ import polars as pl
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.matching import VERBATIM, WAYS
 from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables import wordings
 from kgprobe.tables.attributes import alpha
 from kgprobe.tables.attributes.study import Study, is_ranked
 from kgprobe.tables.results import Number, hit_rate
@@ -22,7 +23,8 @@ def numbers(study: Study) -> Iterator[Number]:
         base = Number(metric=RIGHT, **probe.asked)
         own = alphas.filter(alpha_kind="exact", gold="own")
         yield from prompts(base, own)
-        yield from wordings(base, own, study)
+        yield from kinds(base, own, study)
+        yield from templates(base, own, study)
         yield from asked(base, alphas, study)
         yield from written(base, firsts)
 
@@ -37,15 +39,23 @@ def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
         yield base.but(value=100 * row["alpha"], n=row["triples"], setting=how)
 
 
-def wordings(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
+def templates(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
+    """What the wordings of a relation agree on (tables/wordings.py); right: at 1, the own gold."""
+    relations = study.benchmarks[base.benchmark].items.select("item", "relation")
+    rows = alphas.filter(k=1).join(relations, on="item")
+    rows = rows.select("item", "relation", "template", "said", hit="alpha")
+    yield from wordings.numbers(base.but(setting={**EXACT, "k": 1}), rows, "relation")
+
+
+def kinds(base: Number, alphas: pl.DataFrame, study: Study) -> Iterator[Number]:
     """Triples right at 1 by kind of wording (lama, own, paraphrase, synonym ...), per cent.
 
     Mean over triples of the mean over their prompts of the kind. n: triples asked with the kind.
     """
     benchmark = study.benchmarks[base.benchmark]
-    kinds = benchmark.prompts.select("relation", "kind", template="index")
+    named = benchmark.prompts.select("relation", "kind", template="index")
     found = alphas.filter(k=1).join(benchmark.items.select("item", "relation"), on="item")
-    found = found.join(kinds, on=["relation", "template"])
+    found = found.join(named, on=["relation", "template"])
     means = found.group_by("kind", "item").agg(ordered_mean("alpha")).sort("kind", "item")
     for (kind,), group in means.group_by("kind", maintain_order=True):
         boot = bootstrap(group["alpha"].to_numpy(), seed=study.seed)

@@ -1,10 +1,12 @@
 """The printed tables of the nine attributes: which numbers, what stands in rows and columns."""
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from kgprobe.metrics.attributes import KEYS
+from kgprobe.tables import reductions, wordings
 from kgprobe.tables.attributes import analyses, asked, constructs
 from kgprobe.tables.attributes.baselines import MAJORITY, METHOD, RANDOM
 from kgprobe.tables.attributes.published import NAMES
@@ -212,6 +214,26 @@ FOLDED = [
         columns=["template"],
         caption="Mean over triples of the mean over their prompts of the kind; kinds answer other "
         "triples.",
+    ),
+    View(
+        "templates",
+        "What the wordings of a relation agree on",
+        where={
+            "metric": wordings.METRICS, "benchmark": NAMES, "slice": [""], "choice": ["", "oracle"],
+        },
+        rows=ASKED,
+        words=wordings.WORDS,
+        caption=f"{wordings.CAPTION} Right: the example's own object at 1. The same answer: the "
+        "same candidate, or text; for texts that were written, after the rules of matching.",
+    ),
+    *(
+        replace(
+            view,
+            words={**reductions.WORDS, ("metric", "accuracy"): "triples right, %"},
+            caption="Of ranked candidates; right: the example's own object comes first. The sum is "
+            f"what the metrics stand on. {view.caption}",
+        ).where_also(benchmark=NAMES, group=[""], reduction=reductions.OTHERS)
+        for view in (reductions.REDUCTIONS, reductions.GOLDS)
     ),
     View(
         "asked",

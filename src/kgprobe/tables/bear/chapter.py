@@ -7,17 +7,18 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.tables import reductions
 from kgprobe.tables import results as house
 from kgprobe.tables.answers import REDUCTIONS, Probe, folders, probes_of
 from kgprobe.tables.bear import figures as bear_figures
 from kgprobe.tables.bear import make
 from kgprobe.tables.bear.slices import unknown
 from kgprobe.tables.bear.study import Study
-from kgprobe.tables.bear.views import WORDS, views
+from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import chapter, draw, grid
 from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.report.grid import Cell, Grid
-from kgprobe.templates import fill, in_year
+from kgprobe.templates import NO_SUBJECTS, fill, in_year
 
 Sheet = Mapping[str, Mapping[str, str]]
 LEAD = (
@@ -57,7 +58,8 @@ TERMS = {
     "rest are other wrong answers. Under ties each counts as its chance of being picked.",
     "Reductions": "How a sentence's token scores become an option's score: their sum (the paper's "
     "own), their mean over tokens or over the sentence's bytes, the answer's tokens alone, or the "
-    "sum corrected by a prior, which is the option's mean over questions about other subjects.",
+    "sum corrected by a prior, which is the option's mean over questions about other subjects, or "
+    f"over subjects that say nothing ({', '.join(NO_SUBJECTS)}).",
     "Confidence": "The largest probability among an item's options, a softmax over their scores. "
     "It is calibrated when of the answers given with 70 % about 70 % are right.",
     "Floors": "What is reached without knowing: the same questions with a word that says nothing "
@@ -177,42 +179,7 @@ def notes(own: pl.DataFrame, sheet: Sheet) -> list[str]:
         told.append("Models whose weights are not float32 are marked as not exact.")
     if missing := unknown(own):
         told.append(f"Unknown here, so there is no table by it: {', '.join(missing)}.")
-    return [*told, *_reduced(own, sheet)]
-
-
-def _reduced(own: pl.DataFrame, sheet: Sheet) -> list[str]:
-    """What a reader of the reductions has to know of one benchmark."""
-    told = []
-    if double := own.filter(metric="coinciding options")["value"].to_list():
-        told.append(
-            f"{double[0]:.0f} options read the same as another of their set but for case, blanks "
-            "and Unicode form; each counts as an answer of its own."
-        )
-    if lost := own.filter(metric="without prior", slice="")["value"].to_list():
-        told.append(
-            f"{max(lost):.0f} items have no prior: no other subject is asked for their relation "
-            "with their options. They are left out of the corrected accuracy and of its gain."
-        )
-    areas = house.spread(own.filter(metric="AUC", group="", slice=""))
-    controls = [name for name, row in sheet.items() if row["source"].startswith("control:")]
-    if "reduction" in areas.columns:
-        areas = areas.filter(pl.col("model").is_in(controls))
-        by = areas.group_by("model", "prompt", "method", maintain_order=True)
-        best = [_best(sheet[str(model)]["kind"], str(m), rows) for (model, _, m), rows in by]
-        if best:
-            told.append(
-                "Taught facts are told from untaught ones best (AUC of margins; in brackets the "
-                f"paper's own reduction): {'; '.join(best)}."
-            )
-    return told
-
-
-def _best(kind: str, method: str, rows: pl.DataFrame) -> str:
-    """The reductions with the largest AUC, of one kind of model and method."""
-    values = dict(rows.select("reduction", "value").rows())
-    most, usual = max(values.values()), values[""]
-    names = [WORDS["reduction", name] for name, value in values.items() if value == most]
-    return f"{kind}, {method}: {' and '.join(names)} {most:.3f} ({usual:.3f})"
+    return [*told, *reductions.notes(own.filter(group=""), sheet)]
 
 
 def _example(
@@ -221,7 +188,7 @@ def _example(
     """One item worked out by the first model that is no control, else by the first."""
     order = sorted(range(len(answered)), key=lambda i: (answered[i].control, i))
     first = answered[order[0]]
-    (study,) = make.studies([first], [scores[order[0]]], places, seed, reduced=False)
+    (study,) = make.studies([first], [scores[order[0]]], places, seed, None)
     item, frame = example_item(study), schema.read(scores[order[0]], schema.SCORES)
     options = example(study, frame, item, study.templates[0])
     relation = study.items.filter(pl.col("item") == item)["relation"][0]

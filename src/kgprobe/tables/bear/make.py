@@ -14,17 +14,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe import schema
-from kgprobe.benchmarks import contentless
 from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval, standard_error, wilson
 from kgprobe.metrics.ranking import auc, reciprocal_rank
 from kgprobe.metrics.tests import detectable, holm, two_sided
-from kgprobe.tables import confidence, reductions
-from kgprobe.tables.answers import Probe, judge, marked, questions
+from kgprobe.tables import confidence, reductions, wordings
+from kgprobe.tables.answers import Probe, judge, marked, questions, without_subject
 from kgprobe.tables.bear import slices
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
-from kgprobe.tables.bear.study import RELATIONS, SUBJECT, Asked, Floor, Study
+from kgprobe.tables.bear.study import RELATIONS, SUBJECT, WEIGHTS, Asked, Floor, Study
 from kgprobe.tables.report import calibration
 from kgprobe.tables.results import Number, hit_rate, printed
 from kgprobe.templates import ANSWER, answer_is_last, parse
@@ -39,17 +38,15 @@ def studies(
     scores: Sequence[str | Path],
     folders: Mapping[str, str | Path],
     seed: int = 0,
-    reduced: bool = True,
-    floors: Mapping[str, Mapping[Asked, str | Path]] = MappingProxyType({}),
-    words: Sequence[str] = (),
+    contentless: Sequence[str | Path] | None = (),
+    twins: Mapping[Asked, str | Path] = MappingProxyType({}),
 ) -> list[Study]:
-    """A Study per benchmark and prompt, in the order of the probes; `reduced`: read under every
-    reduction.
+    """A Study per benchmark and prompt, in the order of the probes, read under every reduction;
+    `contentless`: CONTENTLESS of each probe where they were asked, None to read the sum alone.
 
     `folders`: benchmark -> folder with items, candidates and prompts (and, where there is one,
-    relations) as parquet. `floors`: what probes were asked without (of WITHOUT) -> `floors_of`
-    them; `words` stood in place of the subject. Every SCORES file is judged and let go before the
-    next is read.
+    relations) as parquet. `twins`: SCORES of the models' twins, by the probe that they stand below.
+    Every SCORES file is judged and let go before the next is read.
     """
     made = []
     for benchmark, prompt in dict.fromkeys((probe.benchmark, probe.prompt) for probe in answered):
@@ -57,26 +54,28 @@ def studies(
         items, candidates, prompts = questions(folder)
         asked = reductions.Questions(items, candidates, prompts, seed)
         judged: list[tuple[Probe, pl.DataFrame]] = []
-        read, below = [], []
-        for probe, path in zip(answered, scores, strict=True):
+        read, floors = [], []
+        for at, (probe, path) in enumerate(zip(answered, scores, strict=True)):
             if (probe.benchmark, probe.prompt) != (benchmark, prompt):
                 continue
-            for without, files in floors.items():
-                if lower := files.get(tuple(probe.asked.values())):
-                    told = schema.read(lower, schema.SCORES)
-                    if without == SUBJECT:
-                        told = contentless.answers(told, items, candidates, words)
-                    part = items.join(told, on="item", how="semi")
-                    judged_so = judge(told, part, candidates, where=str(lower))
-                    below.append(Floor(len(judged), without, judged_so))
             found = schema.read(path, schema.SCORES)
             own = judge(found, items, candidates, where=str(path))
             judged.append((probe, own))
-            if reduced:
-                read.append(reductions.readings(own, found, asked))
+            if contentless is not None:
+                beside = schema.read(contentless[at], schema.CONTENTLESS) if contentless else None
+                read.append(reductions.readings(own, found, asked, beside))
+                lower = {} if beside is None else {SUBJECT: without_subject(items, beside)}
+                if twin := twins.get(tuple(probe.asked.values())):
+                    lower[WEIGHTS] = schema.read(twin, schema.SCORES)
+                for without, told in lower.items():
+                    part = items.join(told, on="item", how="semi")
+                    where = f"{path}, without {without}"
+                    if part.height:
+                        answers = judge(told, part, candidates, where=where)
+                        floors.append(Floor(len(judged) - 1, without, answers))
         relations = _relations_of(folder / "relations.parquet")
         study = Study(benchmark, items, candidates, prompts, judged, relations, seed)
-        made.append(replace(study, readings=read, floors=below))
+        made.append(replace(study, readings=read, floors=floors))
     return made
 
 
@@ -161,29 +160,8 @@ def _by_template(study: Study, position: int) -> Iterator[Number]:
         for column, index in enumerate(study.templates):
             rate = hit_rate(inside[:, column])
             yield own.but(group=relation, setting={"template": index}, **rate)
-    if several:
-        winners = study.hits(position, "winner")
-        same = (winners == winners[:, :1]).all(axis=1).astype(float)
-        yield own.but(metric="agreement", **hit_rate(same))
-        right = at_least(hits)
-        half = len(study.templates) // 2 + 1
-        for name, least in (("any", 1), ("most", half), ("all", len(study.templates))):
-            yield own.but(metric=f"correct in {name}", **hit_rate(right[:, least]))
-        best = hits[:, hits.mean(axis=0).argmax()]
-        yield own.but(metric="best template", setting={"choice": "oracle"}, **hit_rate(best))
-
-
-def at_least(hits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """items x (templates + 1): the chance that so many templates or more are right.
-
-    A hit under ties is a chance; those of several templates are taken as independent.
-    """
-    exactly = np.zeros((len(hits), hits.shape[1] + 1))
-    exactly[:, 0] = 1.0
-    for column in hits.T[:, :, None]:
-        more = np.column_stack([np.zeros(len(hits)), exactly[:, :-1]])
-        exactly = exactly * (1 - column) + more * column
-    return np.asarray(exactly[:, ::-1].cumsum(axis=1)[:, ::-1])
+    answers = study.probes[position][1].select("item", "template", "hit", said="winner")
+    yield from wordings.numbers(own, answers)
 
 
 def _by_group(study: Study) -> Iterator[Number]:

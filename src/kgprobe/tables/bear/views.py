@@ -8,21 +8,24 @@ from dataclasses import replace
 
 import polars as pl
 
+from kgprobe.tables import reductions, wordings
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.bear.slices import SLICES, shown
 from kgprobe.tables.bear.study import WITHOUT
-from kgprobe.tables.reductions import OTHERS, SKEWED
+from kgprobe.tables.reductions import PRIOR_IS
 from kgprobe.tables.report.calibration import VIEW as CALIBRATION_OF_ALL
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.views import View
+from kgprobe.templates import NO_SUBJECTS
 
 PAPER = {"paper": ["bear"], "instead": [""], "reduction": [""], "without": [""]}
 #: below the models stand, last, their floors
 FLOORS = {"without": ["", *WITHOUT]}
 FLOORS_ARE = (
-    "Without the subject: a word that says nothing in its place, so that what an option has by "
-    "itself decides; of a balanced relation that is right by chance. Without trained weights: the "
-    "same architecture with random ones, asked a part of the items under one template."
+    f"Without the subject: words that say nothing in its place ({', '.join(NO_SUBJECTS)}), so that "
+    "what an option has by itself decides; of a balanced relation that is right by chance. Without "
+    "trained weights: the same architecture with random ones, asked a part of the items under one "
+    "template."
 )
 #: no part of the items, no further choice
 WHOLE = {**PAPER, "group": [""], "slice": [""], "setting": ["{}"]}
@@ -33,17 +36,12 @@ TEMPLATES_SHOWN = [str(i) for i in range(8)]
 POSITIONS = ["answer last", "answer elsewhere", "answer before subject"]
 HEADS = {"group": "relation", "slice": "domain", "without": "asked"}
 WORDS = {
-    ("metric", "accuracy"): "accuracy, %",
     ("metric", "accuracy minus published"): "minus published, points",
     ("metric", "another year"): "answer of another year, %",
     ("metric", "before"): "answer before the change, %",
     ("metric", "neither"): "other wrong answers, %",
     ("metric", "SEM"): "SEM over templates",
-    ("metric", "agreement"): "same option under all, %",
-    ("metric", "correct in any"): "right under any, %",
-    ("metric", "correct in most"): "right under most, %",
-    ("metric", "correct in all"): "right under all, %",
-    ("metric", "best template"): "best template (an oracle), %",
+    **wordings.WORDS,
     ("metric", "K"): "K: pairs in order, %",
     ("metric", "ECE"): "calibration error, %",
     ("metric", "abstention threshold"): "answers from a confidence of, %",
@@ -51,19 +49,7 @@ WORDS = {
     ("metric", "accuracy of answered"): "right of these, %",
     ("metric", "right less wrong"): "right less wrong, %",
     ("choice", "all"): "all answered",
-    ("metric", "gain"): "gain, points",
-    ("metric", "taught"): "taught, %",
-    ("metric", "untaught"): "untaught, %",
-    ("metric", "permuted golds"): "permuted golds, %",
-    ("metric", "permuted golds, expected"): "expected of them, %",
-    ("slice", "taught"): "of taught facts",
-    ("slice", "untaught"): "of untaught facts",
-    ("slice", SKEWED): "skewed golds",
-    ("reduction", ""): "sum",
-    ("reduction", "mean"): "mean over tokens",
-    ("reduction", "byte_mean"): "mean over bytes",
-    ("reduction", "answer_only"): "answer's part",
-    ("reduction", PRIOR): "prior-corrected",
+    **reductions.WORDS,
     ("slice", "1:1"): "1:1 relations",
     ("slice", "1:N"): "1:N relations",
     ("weighting", "relations"): "mean over relations",
@@ -138,14 +124,7 @@ TEMPLATES = View(
     where={
         **PAPER,
         **FLOORS,
-        "metric": [
-            "accuracy",
-            "agreement",
-            "correct in any",
-            "correct in most",
-            "correct in all",
-            "best template",
-        ],
+        "metric": ["accuracy", *wordings.METRICS],
         "group": [""],
         "slice": ["", *POSITIONS],
         "template": [*TEMPLATES_SHOWN, ""],
@@ -186,54 +165,18 @@ ABOVE_FLOORS = replace(
     "at random, corrected for the number of rows (Holm). The least difference would be found at "
     f"5 % in 80 of 100 samples of as many items; above 100 none would. {FLOORS_ARE}",
 )
-#: every reduction, none of the other choices
-REDUCED = {
-    **PAPER,
-    "group": [""],
-    "reduction": ["", *OTHERS],
-    **{name: [""] for name in ("mode", "template", "weighting")},
-}
-PRIOR_IS = (
-    "Prior-corrected: less the option's mean over questions of its relation about other subjects "
-    "(five folds by subject). It uses other questions' texts, no labels, and it assumes balanced "
-    "answers; it is no part of the paper, and no published figure is of it."
-)
-REDUCTIONS = View(
-    "reductions",
-    "Accuracy under other reductions",
-    where={
-        **REDUCED,
-        "metric": ["accuracy", "gain", "taught", "untaught", "AUC"],
-        "slice": ["", "taught", "untaught"],
-    },
-    rows=["benchmark", *PROBE, "reduction"],
-    columns=["metric", "slice"],
-    words=WORDS,
-    digits={"AUC": 3},
-    caption="The sum is the paper's own; gains over it are paired. A gain on untaught facts is one "
-    f"without knowledge. {PRIOR_IS}",
-)
-GOLDS = View(
-    "golds",
-    "Reductions with permuted and with skewed golds",
-    where={
-        **REDUCED,
-        "metric": ["accuracy", "gain", "permuted golds", "permuted golds, expected"],
-        "slice": ["", SKEWED],
-    },
-    rows=["benchmark", *PROBE, "reduction"],
-    columns=["slice", "metric"],
-    words=WORDS,
-    caption="Permuted: golds dealt out anew within their relation, mean of 200 permutations with "
-    "their central 95 %; expected: from the distributions of golds and answers alone. Skewed: of a "
-    "relation's r-th answer 1/r of its questions, with priors of their own. A dash: no token of an "
-    f"answer is scored. {PRIOR_IS}",
+WHOLE_ALONE = {**PAPER, **{name: [""] for name in ("group", "mode", "template", "weighting")}}
+REDUCTIONS, GOLDS = (
+    replace(view, words=WORDS, caption=f"The sum is the paper's own. {view.caption}").where_also(
+        **{**WHOLE_ALONE, "reduction": ["", *reductions.OTHERS]}
+    )
+    for view in (reductions.REDUCTIONS, reductions.GOLDS)
 )
 CONFIDENCE = View(
     "confidence",
     "What the probabilities of options are worth",
     where={
-        **REDUCED,
+        **WHOLE_ALONE,
         "metric": [
             "K",
             "Brier",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from kgprobe.metrics.ranking import auc
+from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.memorising import Answers, Sets
 from kgprobe.tables.report import calibration
@@ -52,6 +53,15 @@ def told(taught: pl.DataFrame, task: str) -> Told:
     own = taught.filter(relation=task)
     fates = dict(own.select("subject", "taught").rows())
     return Told(fates, dict(own.filter("taught").select("subject", "object").rows()))
+
+
+def fates(probe: Probe, rows: pl.DataFrame, taught: pl.DataFrame) -> dict[str, bool]:
+    """item -> whether its statement was taught, of rows (item, task, label) whose fate is known."""
+    if not probe.benchmark.startswith(WORLD):
+        return {}
+    known = {task: told(taught, task).taught for task in TASKS}
+    pairs = rows.select("item", "task", "label").rows()
+    return {i: known[t][label] for i, t, label in pairs if label in known.get(t, {})}
 
 
 def calibrated(answers: Answers, sets: Sets, taught: pl.DataFrame) -> Iterator[Number]:

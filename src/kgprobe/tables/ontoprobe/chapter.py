@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import polars as pl
 
+from kgprobe.tables import reductions
 from kgprobe.tables.ontoprobe import figures, views
+from kgprobe.tables.ontoprobe.values import REDUCTIONS as SCORED
 from kgprobe.tables.report import grid
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Grid, filled_in
@@ -41,12 +44,14 @@ def chapter(
     select: str = "dev",
     average: str = "weighted",
     runs: tuple[pl.DataFrame, Sequence[Mapping[str, object]]] | None = None,
+    sheet: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Chapter:
     """The chapter from OntoProbe's RESULTS; `settings` are switches off their default.
 
     `points`: every point where paper and code disagree, with its value in each mode; `runs`: Table
     4 of this run and of others, with the switches of those. `select` says which Table 4 stands
-    first, `average` which averages the figures show. Multiple choice is a part of its own.
+    first, `average` which averages the figures show; `sheet`: the models by name. Multiple choice
+    is a part of its own.
     """
     ways = ("oracle", "chosen", "fixed") if select == "oracle" else tuple(views.CHOICES)
     shown = [grid.of_view(v, results) for v in (views.SIZES, *map(views.table4, ways))]
@@ -58,7 +63,8 @@ def chapter(
         )
     later = (*views.AVERAGES.values(), views.CALIBRATION, views.UNTAUGHT, views.REASONING)
     shown += [grid.of_view(view, results) for view in later]
-    folds = (views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.MODES)
+    more = (views.TEMPLATES, *views.REDUCED)
+    folds = (views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.MODES, *more)
     folded = [grid.of_view(view, results) for view in folds]
     folded += [grid.records("Modes: every point of paper and code", points)] if points else []
     steps = {"task": "relation", "step": "step", "kept": "rows_out"}
@@ -67,11 +73,12 @@ def chapter(
         folded.append(grid.records(f"Construction of {name}", rows))
     told = ", ".join(f"{k}: {v}" for k, v in sorted(settings.items()))
     notes = [f"Mode {mode}{'; ' + told if told else ''}.", ORACLE]
+    notes += reductions.notes(results, sheet, SCORED[0])
     drawings = [*figures.bars(results, average), *figures.grids(results, average)]
     asked = (views.TABLE5, views.TABLE6, views.ANSWERS, views.FRACTIONS)
     five, six, read, impossible = (grid.of_view(view, results) for view in asked)
-    title, more = "OntoProbe: multiple choice", filled_in([read, impossible])
-    picked = Chapter("choices", title, CHOICES, grids=filled_in([five, six]), folded=more)
+    title, rest = "OntoProbe: multiple choice", filled_in([read, impossible])
+    picked = Chapter("choices", title, CHOICES, grids=filled_in([five, six]), folded=rest)
     return Chapter(
         "ontoprobe", "Ontological knowledge", LEAD, notes, filled_in(shown), filled_in(folded),
         drawings, [picked] if five.rows else (),

@@ -8,14 +8,18 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables.answers import Probe, probes_of, questions
+from kgprobe.tables import reductions, wordings
+from kgprobe.tables.answers import REDUCTIONS, Probe, probes_of, questions
 from kgprobe.tables.ontoprobe import calibration, choices, memorising, reasoning
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.memorising import Answers
+from kgprobe.tables.reductions import Questions
 from kgprobe.tables.results import Number
 from kgprobe.templates import GAP, fill
 
 Row = Mapping[str, str]
+#: what stays the same where templates are compared
+SETTING = ("masks", "pooling")
 #: where the chapter's examples come from: two test rows of every task
 EXAMPLES = 2
 
@@ -35,7 +39,7 @@ def answers(
     found = {}
     for probe, path in zip(asked, files, strict=True):
         items = schema.read(folders[probe.benchmark] / "items.parquet", schema.ITEMS)
-        if probe.method.startswith("sentence"):
+        if is_scored(probe):
             ranked = per_item.from_scores(schema.read(path, schema.SCORES), items)
         else:
             ranked = per_item.from_ranks(pl.read_parquet(path))
@@ -67,6 +71,83 @@ def memorised(
         yield from memorising.switched(tied, switches.ties, seed)
     if taught is not None:
         yield from calibration.calibrated(found, sets, taught)
+
+
+def reduced(
+    asked: Sequence[Probe],
+    files: Sequence[str],
+    contentless: Sequence[str],
+    folders: Mapping[str, Path],
+    tp_rows: str,
+    seed: int,
+    taught: pl.DataFrame | None = None,
+) -> Iterator[Number]:
+    """The test rows whose candidates are scored as sentences under other reductions, by task.
+
+    `asked`, `files`: all probes and their answers; `contentless`: CONTENTLESS of those that score
+    sentences, in their order. Ranks of a gap keep no scores of the candidates but the golds'.
+    """
+    scored = [pair for pair in zip(asked, files, strict=True) if is_scored(pair[0])]
+    for (probe, path), beside in zip(scored, contentless, strict=True):
+        items, candidates, prompts = questions(folders[probe.benchmark])
+        scores = schema.read(path, schema.SCORES)
+        free = schema.read(beside, schema.CONTENTLESS)
+        test = per_item.asked_rows(per_item.of_items(items), tp_rows)
+        test = test.join(scores.select("item"), on="item", how="semi")
+        for task in test["task"].unique().sort():
+            own = test.filter(task=task)
+            part = items.join(own.select("item"), on="item", how="semi")
+            asks = Questions(
+                part, candidates, prompts, seed, own=per_item.REDUCTIONS[0], group=task
+            )
+            fates = calibration.fates(probe, own, taught) if taught is not None else {}
+            yield from reductions.of_scores(probe, scores, asks, fates, free, str(path))
+
+
+def worded(found: Answers, said: Mapping[Probe, pl.DataFrame], tp_rows: str) -> Iterator[Number]:
+    """What the manual templates of a task agree on, of the pooling laid down beforehand.
+
+    `found`: hits, ties at their expectation or as the switch has them; `said`: SAID of each probe.
+    """
+    for probe, answers in said.items():
+        for task in found[probe]["task"].unique().sort():
+            rows = per_item.asked_rows(found[probe].filter(task=task), tp_rows)
+            if not (chosen := per_item.fixed(rows, task)):
+                continue
+            own = rows.filter(masks=chosen[1], pooling=chosen[2])
+            own = own.select("item", "template", hit=pl.col("R@1") / 100)
+            both = own.join(answers, on=["item", "template"], how="left")
+            of = Number(**probe.asked, group=task)
+            yield from wordings.numbers(
+                of.but(setting=dict(zip(SETTING, chosen[1:3], strict=True))), both
+            )
+
+
+def said(
+    asked: Sequence[Probe], files: Sequence[str], tops: Mapping[Probe, pl.DataFrame]
+) -> dict[Probe, pl.DataFrame]:
+    """SAID (item, template, said) of every probe of written templates: the candidate in first place
+    under the pooling laid down beforehand."""
+    found = {}
+    for probe, path in zip(asked, files, strict=True):
+        if is_scored(probe):
+            score = REDUCTIONS[per_item.REDUCTIONS[0]]
+            rows = schema.read(path, schema.SCORES).sort("item", "template", "candidate")
+            best = pl.col("candidate").get(score.arg_max())
+            rows = rows.group_by("item", "template", maintain_order=True).agg(said=best)
+        elif probe in tops:
+            rows = tops[probe].filter(masks="multi", pooling="mean", place=1)
+            rows = rows.select("item", "template", said="candidate")
+        else:
+            continue
+        named = pl.lit("m") + pl.col("template").cast(pl.String)
+        found[probe] = rows.with_columns(template=named)
+    return found
+
+
+def is_scored(probe: Probe) -> bool:
+    """Whether the probe scores its candidates as sentences."""
+    return probe.method.startswith("sentence")
 
 
 def reasoned(

@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 from kgprobe.benchmarks.ontoprobe.concepts import TASKS
+from kgprobe.tables import reductions, wordings
 from kgprobe.tables.ontoprobe import choices
 from kgprobe.tables.ontoprobe.calibration import ANY, REASONS
 from kgprobe.tables.ontoprobe.memorising import COMPARED, WEIGHTINGS
 from kgprobe.tables.ontoprobe.reasoning import PREMISES, RULES
 from kgprobe.tables.ontoprobe.reasoning import WEIGHTINGS as REASONED
 from kgprobe.tables.ontoprobe.values import METRICS, OTHERS
+from kgprobe.tables.ontoprobe.values import REDUCTIONS as SCORED
 from kgprobe.tables.views import View
 
 PAPER = {"paper": ["ontoprobe"]}
@@ -154,10 +156,28 @@ FRACTIONS = View(
     {**PAPER, "metric": ["nearest fraction"], "premise": choices.PREMISES},
     rows=["premise"], columns=["group"], caption="The nearest fraction; n on hover.",
 )  # fmt: skip
+TEMPLATES = View(
+    "templates",
+    "Agreement of the manual templates",
+    {**PAPER, "metric": wordings.METRICS, "group": TASKS, "choice": ["", "oracle"]},
+    rows=["model", "benchmark", "group", "masks", "pooling"], heads=HEADS, words=wordings.WORDS,
+    caption=f"{wordings.CAPTION} Right: R@1 of the pooling laid down beforehand.",
+)  # fmt: skip
+#: of candidates that are scored as sentences: accuracy is R@1
+REDUCED = [
+    replace(
+        view,
+        rows=["group", *view.rows],
+        heads=HEADS,
+        words={**reductions.WORDS, ("metric", "accuracy"): "R@1, %"},
+        caption=f"Of test rows, candidates scored as sentences. {view.caption}",
+    ).where_also(**PAPER, group=TASKS, reduction=[SCORED[0], *reductions.OTHERS])
+    for view in (reductions.REDUCTIONS, reductions.GOLDS)
+]
 #: every view that is printed as it stands
 ALL = (
     SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, UNTAUGHT, REASONING,
-    MODES, TABLE5, TABLE6, ANSWERS, FRACTIONS,
+    MODES, TABLE5, TABLE6, ANSWERS, FRACTIONS, TEMPLATES, *REDUCED,
 )  # fmt: skip
 
 

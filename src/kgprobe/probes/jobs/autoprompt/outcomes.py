@@ -10,7 +10,7 @@ relation extraction (the context is one of the fields) and classification differ
 import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -288,11 +288,9 @@ def _model(name: str, chosen: argparse.Namespace) -> Loaded:
             f"{chosen.models}: no model {name!r}, for which the prompt was found; legal: "
             + ", ".join(sorted(rows))
         )
-    fields = ("model", "kind", "source", "revision", "dtype", "bos")
-    spec = ModelSpec(**{name_: rows[name][name_] for name_ in fields})
     # a prompt of a run lies in RUN/prompts/METHOD/BENCHMARK/MODEL
     run = next((p.parent for p in Path(chosen.prompt).parents if p.name == "prompts"), Path())
-    return load_model(replace(spec, made=chosen.made or str(run / "models")))
+    return load_model(ModelSpec.of(rows[name], chosen.made or str(run / "models")))
 
 
 if __name__ == "__main__":

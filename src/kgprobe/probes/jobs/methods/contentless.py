@@ -1,4 +1,4 @@
-"""Scores of sentences without their subject (see benchmarks/contentless)."""
+"""Options after subjects that say nothing: priors of whole sentences (see scoring/sentence)."""
 
 from pathlib import Path
 from typing import Any
@@ -6,26 +6,34 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks import contentless
 from kgprobe.job import progress
-from kgprobe.probes.jobs.score import score_frame
-from kgprobe.probes.jobs.stage import Part
-from kgprobe.probes.jobs.stage import whole as units
+from kgprobe.probes.jobs.frames import by_hand
+from kgprobe.probes.jobs.kept import digest
+from kgprobe.probes.jobs.score import contentless_frame, without_subject
+from kgprobe.probes.jobs.stage import Part, Template, templates_of
 
-__all__ = ["OUTPUT", "answers", "units"]
-OUTPUT = {"scores": schema.SCORES}
+OUTPUT = {"contentless": schema.CONTENTLESS}
+
+
+def units(part: Part) -> dict[str, Template | None]:
+    """Templates of the relations whose options are shared; one unit where there is none."""
+    asked = _asked(part)
+    return templates_of(part, asked) if asked.height else {digest("nothing is shared"): None}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """SCORES of the questions whose subject is a word that says nothing."""
-    asked, options = contentless.questions(
-        part.read("questions", schema.ITEMS),
+    """CONTENTLESS."""
+    scores, record = contentless_frame(
+        part.spec,
+        _asked(part),
         part.read("candidates", schema.CANDIDATES),
-        part.settings["words"],
+        part.read("prompts", schema.PROMPTS),
+        part.settings["method"].partition("-")[2],
+        progress,
+        part.load,
     )
-    prompts = part.read("prompts", schema.PROMPTS)
-    method = part.settings["method"]
-    scores, record = score_frame(
-        part.spec, asked, options, prompts, method, progress, load=part.load
-    )
-    return {"scores": scores}, {**record, "words": list(part.settings["words"])}
+    return {"contentless": scores}, record
+
+
+def _asked(part: Part) -> pl.DataFrame:
+    return without_subject(by_hand(part.read("questions", schema.ITEMS)))

@@ -27,5 +27,6 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         part.work,
         part.threads,
         load=part.load,
+        compared=part.settings.get("agreement", 0),
     )
     return {"scores": scores}, record

@@ -35,7 +35,7 @@ def run(
     and at least twice the largest move of one option against the others in the calibration. The
     record holds: questions, rechecked, changed answers, largest difference (nat), margin.
     """
-    rows = _rows(columns)
+    rows = rows_of(columns)
     columns = {name: np.array(values, copy=True) for name, values in columns.items()}
     sums = columns["sum"]
     first = list(rows)[:calibration]
@@ -54,7 +54,7 @@ def run(
     return columns, record
 
 
-def _rows(columns: Mapping[str, Any]) -> dict[Question, NDArray[np.int64]]:
+def rows_of(columns: Mapping[str, Any]) -> dict[Question, NDArray[np.int64]]:
     """Row numbers of every question, in the order of its options."""
     found: dict[Question, list[int]] = {}
     for number, key in enumerate(zip(columns["item"], columns["template"], strict=True)):

@@ -1,0 +1,98 @@
+"""What a model knows while it is trained: a benchmark asked at every save of transformers' Trainer.
+
+    Trainer(..., callbacks=[ProbeAtSave("results/embedded/benchmarks/world_lite", "causal")])
+
+writes `probes.parquet` (PROBED) beside the checkpoints. Training does not notice: no gradient, no
+random number, and every module is in the mode that it was in.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import transformers
+
+from kgprobe import schema
+from kgprobe.metrics.intervals import of_hits
+from kgprobe.probes.jobs.frames import by_hand
+from kgprobe.probes.jobs.score import tables
+from kgprobe.probes.models.load import AUTO, Loaded, ModelError, ModelSpec, window
+from kgprobe.probes.scoring.sentence import recheck, score
+from kgprobe.schema import PROBED
+
+#: the file beside the checkpoints
+FILE = "probes.parquet"
+
+
+class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
+    """Asks the benchmark in `folder` (items, candidates and prompts) at every save.
+
+    `kind` is that of models.tsv, `bos` its BOS policy; the tokenizer is the Trainer's
+    `processing_class` unless one is given. Of several processes the first asks, with the whole
+    model: one whose weights are cut up among them cannot be asked. Raises ContractError for a
+    folder that is no benchmark, ModelError for a training without a fast tokenizer.
+    """
+
+    def __init__(self, folder: str | Path, kind: str, bos: str = "", tokenizer: Any = None) -> None:
+        if kind not in AUTO:
+            raise ModelError(f"kind {kind!r}; legal: {', '.join(AUTO)}")
+        self.kind, self.bos = kind, bos or ("default" if kind == "causal" else "-")
+        self.tokenizer = tokenizer
+        names = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
+        frames = {n: schema.read(Path(folder) / f"{n}.parquet", c) for n, c in names.items()}
+        items = by_hand(frames["items"])
+        self.golds = {item: set(own) for item, own in items.select("item", "answers").rows()}
+        self.asked = tables(items, frames["candidates"], frames["prompts"])
+
+    def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        """Ask, and write the rows of this step; those of this and later steps are replaced."""
+        if not state.is_world_process_zero:
+            return
+        path = Path(args.output_dir) / FILE
+        rows = self._rows(int(state.global_step), self._loaded(given))
+        if path.is_file():
+            before = schema.read(path, PROBED).filter(pl.col("step") < state.global_step)
+            rows = pl.concat([before, rows])
+        schema.write(rows, PROBED, path)
+
+    def _loaded(self, given: dict[str, Any]) -> Loaded:
+        """The model in training as scoring takes it; of one with adapters the model they act in."""
+        model = given["model"]
+        model = model.get_base_model() if hasattr(model, "peft_config") else model
+        tokenizer = self.tokenizer or given.get("processing_class")
+        if tokenizer is None or not getattr(tokenizer, "is_fast", False):
+            raise ModelError(
+                "ProbeAtSave needs a fast tokenizer: give the Trainer `processing_class`, or "
+                "ProbeAtSave `tokenizer`"
+            )
+        spec = ModelSpec("trained", self.kind, "folder:trained", bos=self.bos)
+        return Loaded(spec, model, tokenizer, model.device, window(model.config))
+
+    def _rows(self, step: int, loaded: Loaded) -> pl.DataFrame:
+        with _asked(loaded.model):
+            columns = score.score(loaded, *self.asked).columns
+        hits: dict[int, list[float]] = {}
+        for (item, template), own in recheck.rows_of(columns).items():
+            sums = columns["sum"][own]
+            best = set(columns["candidate"][own][sums == sums.max()].tolist())
+            hits.setdefault(template, []).append(len(best & self.golds[item]) / len(best))
+        rows = []
+        for template, found in sorted(hits.items()):
+            low, high, kind = of_hits(np.array(found))
+            rows.append((step, template, float(np.mean(found)), low, high, kind, len(found)))
+        return pl.DataFrame(rows, schema=dict(PROBED.columns), orient="row")
+
+
+@contextmanager
+def _asked(model: Any) -> Iterator[None]:
+    """The model in evaluation mode, and every module as it was afterwards."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode

@@ -1,0 +1,150 @@
+"""The chapter of exposures: its tables, and curves over times shown and over training steps."""
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from kgprobe.tables.report import draw, grid
+from kgprobe.tables.report.chapter import Chapter, Drawn
+from kgprobe.tables.views import View
+
+TITLE = "How often must a fact be seen?"
+LEAD = (
+    "Control models were shown each fact a known number of times, all in one shuffled pass, so "
+    "that recall and margin can be read against exposure. A sentence that is shown does not always "
+    "ask for the fact's object: a masked model may have other words hidden. How often it was asked "
+    "for stands beside."
+)
+TERMS = {
+    "Margin": "Log-likelihood of the gold less that of the best other option, in nats, mean over "
+    "templates.",
+    "Crossing": "The least number of sentences whose facts are told from facts never shown with "
+    "the AUC that the configuration names. Its interval is that of the same bootstrap; there is "
+    "none where more than 2.5 % of the draws never reach it. The fraction: draws that reach it.",
+    "Intervals of exposures": "Facts are drawn, each with what all models make of it, and so are "
+    "the models of a kind: percentiles of 2,000 draws.",
+}
+#: key of the setting on the horizontal axis -> its name, the metrics drawn
+AXES = {
+    "exposures": ("sentences of the fact that were shown", ("AUC", "accuracy", "margin")),
+    "step": ("training steps", ("accuracy", "margin")),
+}
+LABELS = {"AUC": "AUC against untaught", "accuracy": "accuracy, %", "margin": "margin, nats"}
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))
+WORDS = {
+    ("metric", "accuracy"): "accuracy, %",
+    ("metric", "margin"): "margin, nats",
+    ("metric", "crossing"): "crossing, sentences",
+    ("prompt", "templates"): "",
+}
+DIGITS = {"AUC": 3, "crossing": 0, "margin": 2}
+
+EXPOSURES = View(
+    "exposures",
+    "Recall and margin by times shown",
+    where={"metric": ["AUC", "accuracy", "margin", "times a target"], "step": [""]},
+    rows=["model", "method", "exposures"],
+    heads={"exposures": "times shown"},
+    words=WORDS,
+    digits=DIGITS,
+)
+CROSSINGS = View(
+    "crossings",
+    "The crossing: least number of sentences",
+    where={"metric": ["crossing"]},
+    rows=["model", "method"],
+    words=WORDS,
+    digits=DIGITS,
+)
+STEPS = View(
+    "steps",
+    "Accuracy and margin by training step",
+    where={"metric": ["accuracy", "margin"], "exposures": [""]},
+    rows=["benchmark", "model", "method", "step"],
+    words=WORDS,
+    digits=DIGITS,
+)
+
+
+def views(own: pl.DataFrame) -> list[View]:
+    """The views that RESULTS have numbers for."""
+    return [view for view in (CROSSINGS, EXPOSURES, STEPS) if view.chosen(own).height]
+
+
+def chapter(own: pl.DataFrame, drawn: Sequence[Drawn]) -> Chapter:
+    """The chapter of RESULTS of exposures and steps, with its figures."""
+    grids = [grid.of_view(view, own) for view in views(own)]
+    drawings = [one.drawing() for one in drawn]
+    return Chapter("exposures", TITLE, LEAD, grids=grids, drawings=drawings, terms=TERMS)
+
+
+def figures(own: pl.DataFrame, kinds: Mapping[str, str], least: float) -> list[Drawn]:
+    """A figure of every axis that RESULTS have numbers for; `kinds`: model -> kind."""
+    made = []
+    for axis, title in (("exposures", "Against times shown"), ("step", "Against training steps")):
+        lines = _lines(own, axis)
+        if lines:
+            caption = "Bars are 95 % intervals." + (
+                f" Dotted: an AUC of {least:g}." if axis == "exposures" else ""
+            )
+            name = "exposures" if axis == "exposures" else "steps"
+            figure = curves(lines, axis, kinds, least)
+            made.append(Drawn("exposures", name, title, caption, figure))
+    return made
+
+
+Lines = dict[tuple[str, ...], dict[str, dict[int, Mapping[str, Any]]]]
+
+
+def _lines(own: pl.DataFrame, axis: str) -> Lines:
+    """(model, method, benchmark) -> metric -> place on the axis -> row."""
+    found: Lines = {}
+    for row in own.iter_rows(named=True):
+        place = json.loads(row["setting"]).get(axis)
+        if place is not None and row["metric"] in AXES[axis][1]:
+            key = tuple(row[name] for name in ("model", "method", "benchmark"))
+            found.setdefault(key, {}).setdefault(row["metric"], {})[place] = row
+    return found
+
+
+def curves(lines: Lines, axis: str, kinds: Mapping[str, str], least: float) -> Figure:
+    """A panel for every metric, over a log axis with 0 at its left end; a line for every probe."""
+    name, metrics = AXES[axis]
+    with draw.style():
+        figure = draw.new_figure(0.7 + 1.9 * len(metrics))
+        panels = figure.subplots(len(metrics), 1, sharex=True, squeeze=False)[:, 0]
+        dashes = dict(zip(dict.fromkeys(key[1:] for key in lines), itertools.cycle(DASHES)))
+        legend: dict[str, Any] = {}
+        for panel, metric in zip(panels, metrics, strict=True):
+            for key, told in lines.items():
+                points = sorted(told.get(metric, {}).items())
+                colour, marker = draw.KINDS[kinds[key[0]]]
+                look = {"color": colour, "marker": marker, "linestyle": dashes[key[1:]]}
+                line = panel.plot(
+                    [place for place, _ in points], [row["value"] for _, row in points], **look
+                )
+                legend.setdefault(_told(key, lines), line[0])
+                for place, row in points:
+                    if row["low"] is not None:
+                        panel.errorbar(place, row["value"], yerr=draw.error_bar(row), color=colour)
+            panel.set_ylabel(LABELS[metric])
+            panel.grid(axis="y")
+            if metric == "AUC":
+                panel.axhline(least, color=draw.INK, linewidth=1, linestyle=(0, (1, 2)))
+        places = sorted({p for told in lines.values() for own in told.values() for p in own})
+        panels[-1].set_xscale("symlog", linthresh=1, base=2)
+        panels[-1].set_xticks(places, [f"{p:,}" for p in places], rotation=90 * (len(places) > 12))
+        panels[-1].minorticks_off()
+        panels[-1].set_xlabel(f"{name} (log scale)")
+        figure.legend(legend.values(), legend.keys(), loc="outside upper center", ncols=2)
+        return figure
+
+
+def _told(key: tuple[str, ...], lines: Lines) -> str:
+    """What tells a line apart: the model, and the rest where the lines differ in it."""
+    rest = [part for i, part in enumerate(key) if i and any(k[i] != part for k in lines)]
+    return ", ".join([key[0].removeprefix("control-exposed-"), *rest])

@@ -1,0 +1,65 @@
+"""The same question in several templates: how often all, any or most are right, and agree."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables.results import Number, hit_rate
+
+METRICS = ("agreement", "correct in any", "correct in most", "correct in all", "best template")
+WORDS = {
+    ("metric", "agreement"): "same answer under all, %",
+    ("metric", "correct in any"): "right under any, %",
+    ("metric", "correct in most"): "right under most, %",
+    ("metric", "correct in all"): "right under all, %",
+    ("metric", "best template"): "best template (an oracle), %",
+}
+CAPTION = (
+    "Of items that are asked in several templates. Most: more than half of them. The best template "
+    "is chosen on what it is judged by: an oracle."
+)
+
+
+def numbers(of: Number, answers: pl.DataFrame, by: str = "") -> Iterator[Number]:
+    """METRICS, in per cent, of items that are asked in several templates; nothing without any.
+
+    `answers`: item, template, hit (0 to 1; under ties a chance), said (the answer in first place;
+    where one is null, agreement is not told). Templates are the same for all items, or, where `by`
+    is a column, for those that share its value: the best one is chosen within.
+    """
+    rows = answers.with_columns(size=pl.len().over("item")).filter(pl.col("size") > 1)
+    rows = rows.sort("item", "template")
+    if not rows.height:
+        return
+    if not rows["said"].null_count():
+        said = rows.group_by("item").agg(same=pl.col("said").n_unique() == 1).sort("item")
+        yield of.but(metric="agreement", **hit_rate(said["same"].to_numpy().astype(float)))
+    right = []
+    for (size,), own in rows.group_by("size", maintain_order=True):
+        chances = at_least(own["hit"].to_numpy().reshape(-1, size))
+        right.append(chances[:, [1, size // 2 + 1, size]])
+    shares = np.concatenate(right)
+    for column, name in enumerate(("any", "most", "all")):
+        yield of.but(metric=f"correct in {name}", **hit_rate(shares[:, column]))
+    key = [by] if by else []
+    means = rows.group_by(*key, "template").agg(ordered_mean("hit"))
+    best = means.sort(*key, "hit", "template", descending=[*[False] * len(key), True, False])
+    best = best.unique(key, keep="first", maintain_order=True) if by else best.head(1)
+    hits = rows.join(best.drop("hit"), on=[*key, "template"], how="semi").sort("item")["hit"]
+    yield of.but(metric="best template", setting={"choice": "oracle"}, **hit_rate(hits.to_numpy()))
+
+
+def at_least(hits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """items x (templates + 1): the chance that so many templates or more are right.
+
+    A hit under ties is a chance; those of several templates are taken as independent.
+    """
+    exactly = np.zeros((len(hits), hits.shape[1] + 1))
+    exactly[:, 0] = 1.0
+    for column in hits.T[:, :, None]:
+        more = np.column_stack([np.zeros(len(hits)), exactly[:, :-1]])
+        exactly = exactly * (1 - column) + more * column
+    return np.asarray(exactly[:, ::-1].cumsum(axis=1)[:, ::-1])

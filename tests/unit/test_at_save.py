@@ -1,0 +1,157 @@
+"""A benchmark asked at every save of a real, tiny training; what training does stays as it was."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+import transformers
+
+from kgprobe import schema
+from kgprobe.metrics.intervals import wilson
+from kgprobe.probes.jobs.at_save import FILE, ProbeAtSave
+from kgprobe.probes.models.load import ModelError
+from kgprobe.schema import CANDIDATES, ITEMS, PROBED, PROMPTS
+from kgprobe.templates import fill
+from tests.unit.test_recheck import frames as recheck_frames
+from tests.unit.tiny_models import tiny
+
+frames = recheck_frames
+STEPS, EVERY = 60, 30
+
+
+@pytest.fixture
+def folder(frames, tmp_path) -> Path:
+    """A benchmark of eight countries whose answers differ."""
+    items, candidates, prompts = frames
+    golds = [[n % candidates.height] for n in range(items.height)]
+    items = items.with_columns(answers=pl.Series(golds, dtype=ITEMS.columns["answers"]))
+    tables = {"items": (items, ITEMS), "candidates": (candidates, CANDIDATES)}
+    for name, (frame, contract) in {**tables, "prompts": (prompts, PROMPTS)}.items():
+        schema.write(frame, contract, tmp_path / "set" / f"{name}.parquet")
+    return tmp_path / "set"
+
+
+def sentences(folder: Path) -> list[str]:
+    """Every item's sentence with its correct option, under every template."""
+    items = schema.read(folder / "items.parquet", ITEMS)
+    labels = schema.read(folder / "candidates.parquet", CANDIDATES).sort("index")["label"]
+    texts = schema.read(folder / "prompts.parquet", PROMPTS)["text"]
+    pairs = items.select("subject", "answers").rows()
+    return [fill(text, subject, labels[own[0]]).text for text in texts for subject, own in pairs]
+
+
+def trained(folder: Path, out: Path, callbacks: list):
+    """The model after a training on the sentences, and its trainer."""
+    made = tiny("llama", double=False)
+    model = made.model.requires_grad_(True)
+    for layer in model.model.layers:  # random numbers that probing must not use up
+        layer.self_attn.attention_dropout = 0.1
+    rows = [made.tokenizer(f"<s>{text}", add_special_tokens=False) for text in sentences(folder)]
+    data = [{**row, "labels": row["input_ids"]} for row in rows]
+
+    def collated(batch):
+        longest = max(len(row["input_ids"]) for row in batch)
+        fills = {"input_ids": 0, "attention_mask": 0, "labels": -100}
+        return {
+            name: torch.tensor([row[name] + [own] * (longest - len(row[name])) for row in batch])
+            for name, own in fills.items()
+        }
+
+    args = transformers.TrainingArguments(
+        str(out), max_steps=STEPS, save_steps=EVERY, learning_rate=5e-3, seed=0, report_to=[],
+        per_device_train_batch_size=8, use_cpu=True, disable_tqdm=True,
+    )  # fmt: skip
+    trainer = transformers.Trainer(
+        model, args, train_dataset=data, data_collator=collated, callbacks=callbacks,
+        processing_class=made.tokenizer,
+    )  # fmt: skip
+    trainer.train()
+    return trainer
+
+
+def by_hand(folder: Path, model, tokenizer) -> dict[int, list[float]]:
+    """Literal: one sentence, one pass; hit where the largest sum belongs to a correct option."""
+    model.eval()
+    items = schema.read(folder / "items.parquet", ITEMS)
+    labels = schema.read(folder / "candidates.parquet", CANDIDATES).sort("index")["label"]
+    found: dict[int, list[float]] = {}
+    for index, text in (
+        schema.read(folder / "prompts.parquet", PROMPTS).select("index", "text").rows()
+    ):
+        for subject, answers in items.select("subject", "answers").rows():
+            sums = []
+            for label in labels:
+                text_ids = tokenizer(fill(text, subject, label).text, add_special_tokens=False)
+                ids = torch.tensor([[tokenizer.bos_token_id, *text_ids["input_ids"]]])
+                with torch.no_grad():
+                    logprobs = model(ids).logits[0].log_softmax(-1)
+                sums.append(sum(float(logprobs[j, t]) for j, t in enumerate(ids[0, 1:])))
+            found.setdefault(index, []).append(float(int(np.argmax(sums)) in answers))
+    return found
+
+
+def test_every_save_has_its_rows_and_training_is_not_changed(folder, tmp_path):
+    probe = ProbeAtSave(folder, "causal", "forced")
+    trainer = trained(folder, tmp_path / "with", [probe])
+    rows = schema.read(tmp_path / "with" / FILE, PROBED)
+    assert sorted(set(rows["step"])) == [EVERY, STEPS]
+    assert {p.name for p in (tmp_path / "with").glob("checkpoint-*")} == {
+        f"checkpoint-{EVERY}", f"checkpoint-{STEPS}",
+    }  # fmt: skip
+    for step in (EVERY, STEPS):
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            tmp_path / "with" / f"checkpoint-{step}", dtype=torch.float32
+        )
+        expected = by_hand(folder, model, trainer.processing_class)
+        own = rows.filter(step=step)
+        assert own["template"].to_list() == sorted(expected)
+        for template, accuracy, low, high, n in own.select(
+            "template", "accuracy", "low", "high", "n"
+        ).rows():
+            hits = expected[template]
+            assert (accuracy, n) == (np.mean(hits), len(hits))
+            assert (low, high) == pytest.approx(wilson(sum(hits), len(hits)))
+    chance = 1 / schema.read(folder / "candidates.parquet", CANDIDATES).height
+    assert rows.filter(step=STEPS)["accuracy"].mean() > chance, "it has learnt what it was taught"
+    assert trainer.model.training
+    alone = trained(folder, tmp_path / "without", [])
+    for (name, p), q in zip(
+        trainer.model.named_parameters(), alone.model.parameters(), strict=True
+    ):
+        assert torch.equal(p, q), name
+
+
+def test_steps_that_are_trained_again_are_replaced(folder, tmp_path):
+    model = tiny("gpt2", double=False)
+    probe = ProbeAtSave(folder, "causal", "forced", model.tokenizer)
+    args = transformers.TrainingArguments(str(tmp_path), report_to=[], use_cpu=True)
+
+    def save(step: int) -> None:
+        state = transformers.TrainerState(global_step=step)
+        probe.on_save(args, state, transformers.TrainerControl(), model=model.model)
+
+    for step in (10, 20, 30):
+        save(step)
+    first = schema.read(tmp_path / FILE, PROBED)
+    save(20)
+    rows = schema.read(tmp_path / FILE, PROBED)
+    assert sorted(set(rows["step"])) == [10, 20]
+    assert rows.equals(first.filter(pl.col("step") < 30))
+    other = transformers.TrainerState(global_step=40, is_world_process_zero=False)
+    probe.on_save(args, other, transformers.TrainerControl(), model=model.model)
+    assert schema.read(tmp_path / FILE, PROBED).equals(rows)
+
+
+def test_what_cannot_be_asked_is_one_clear_error(folder, tmp_path):
+    with pytest.raises(ModelError, match="kind 'api'; legal: masked, causal, seq2seq"):
+        ProbeAtSave(folder, "api")
+    with pytest.raises((OSError, ValueError), match="items"):
+        ProbeAtSave(tmp_path / "nowhere", "causal")
+    args = transformers.TrainingArguments(str(tmp_path), report_to=[], use_cpu=True)
+    state = transformers.TrainerState(global_step=1)
+    with pytest.raises(ModelError, match="needs a fast tokenizer"):
+        ProbeAtSave(folder, "causal").on_save(
+            args, state, transformers.TrainerControl(), model=tiny("gpt2", double=False).model
+        )

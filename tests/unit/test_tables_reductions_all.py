@@ -1,0 +1,488 @@
+"""Reductions of OntoProbe's and of the attributes' candidates, priors of contentless subjects, and
+what wordings agree on: numbers beside loops written from their definitions."""
+
+import itertools
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.metrics.reductions import folds
+from kgprobe.tables import reductions, results, wordings
+from kgprobe.tables.answers import Probe, judge, with_bytes, with_contentless
+from kgprobe.tables.attributes import alpha, asked
+from kgprobe.tables.attributes import make as of_attributes
+from kgprobe.tables.attributes import study as st
+from kgprobe.tables.attributes import views as attribute_views
+from kgprobe.tables.ontoprobe import make, views
+from kgprobe.tables.results import Number
+from kgprobe.templates import NO_SUBJECTS
+from tests.unit import attribute_answers
+from tests.unit.study_frames import benchmark, guesses, number, probe, scores
+
+SEED = 3
+OPTIONS = ["a", "b", "c"]
+FRAMES = benchmark(
+    {
+        "P1": (OPTIONS, [OPTIONS[i % 3] for i in range(9)]),
+        "P2": (["x", "y"], ["x", "y", "y", "x"]),
+        "P3": (["u", "v"], ["u"]),
+    }
+)
+#: relations have three templates, one, and three
+KEPT = {"P1": 3, "P2": 1, "P3": 3}
+ANSWERS = {
+    (item, t): values for (item, t), values in guesses(FRAMES, 0.4, 5).items() if t < KEPT[item[:2]]
+}
+GOLD = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).iter_rows())
+PROMPTS = pl.concat(
+    FRAMES["prompts"].filter(pl.col("relation") == r, pl.col("index") < n) for r, n in KEPT.items()
+)
+ITEMS = sorted(GOLD)
+CONTROL = {"source": "control:causal", "kind": "causal"}
+
+
+def free(seed: int = 1, relations=("P1", "P2")) -> pl.DataFrame:
+    """CONTENTLESS of some relations."""
+    generator = np.random.default_rng(seed)
+    sizes = {"P1": 3, "P2": 2}
+    rows = [
+        (r, "", r, subject, t, o, generator.normal(-20, 4), 2, -3.0, 1, None)
+        for r in relations
+        for subject, t, o in itertools.product(NO_SUBJECTS, range(KEPT[r]), range(sizes[r]))
+    ]
+    frame = pl.DataFrame(rows, schema=dict(schema.CONTENTLESS.columns), orient="row")
+    schema.check(frame, schema.CONTENTLESS)
+    return frame
+
+
+def asks(own="sum", **more):
+    return reductions.Questions(
+        FRAMES["items"], FRAMES["candidates"], PROMPTS, SEED, 200, own, **more
+    )
+
+
+def found_of(own="sum", contentless=None, taught=None, change=lambda s: s, **more) -> pl.DataFrame:
+    who = probe("m", **CONTROL)
+    made = reductions.of_scores(
+        who, change(scores(ANSWERS)), asks(own, **more), taught, contentless
+    )
+    return results.frame("any", made)
+
+
+def hits(table: dict[tuple[str, int], list[float]]) -> dict[str, float]:
+    """Item -> share of its templates under which the gold is largest."""
+    by = {item: [] for item, _ in table}
+    for (item, _), values in table.items():
+        by[item].append(float(np.argmax(values) == GOLD[item]))
+    return {item: sum(own) / len(own) for item, own in by.items()}
+
+
+def mean(table, items) -> float:
+    items = list(items)
+    assert items
+    return 100 * sum(table[i] for i in items) / len(items)
+
+
+def uninformed(prior: pl.DataFrame) -> dict[tuple[str, int], list[float]]:
+    """The sum less the mean of the option over the contentless subjects, by the definition."""
+    given: dict[tuple[str, int, int], list[float]] = {}
+    for row in prior.iter_rows(named=True):
+        given.setdefault((row["set"], row["template"], row["candidate"]), []).append(row["sum"])
+    assert {len(values) for values in given.values()} == {len(NO_SUBJECTS)}
+    return {
+        (item, t): [v - sum(given[item[:2], t, o]) / 3 for o, v in enumerate(values)]
+        for (item, t), values in ANSWERS.items()
+        if (item[:2], t, 0) in given
+    }
+
+
+def test_contentless_priors_are_those_of_a_loop_and_items_without_one_are_said():
+    prior = free()
+    table = with_contentless(scores(ANSWERS), FRAMES["items"], prior)
+    literal = uninformed(prior)
+    assert len(literal) == 9 * 3 + 4
+    for (item, t), values in literal.items():
+        own = table.filter(item=item, template=t).sort("candidate")["uninformed"]
+        assert own.to_list() == pytest.approx(values)
+    assert table.filter(item="P3/Qs0")["uninformed"].null_count() == 6
+    found = found_of(contentless=prior)
+    own, corrected = hits(ANSWERS), hits(literal)
+    row = number(found, reduction="contentless")
+    assert (row["value"], row["n"]) == (pytest.approx(mean(corrected, corrected)), 13)
+    gain = number(found, "gain", reduction="contentless")
+    expected = mean(corrected, corrected) - mean(own, corrected)
+    assert gain["value"] == pytest.approx(expected)
+    assert expected != 0
+    lost = number(found, "without prior", reduction="contentless")
+    assert (lost["value"], lost["n"]) == (1, 14)
+    told = " ".join(reductions.notes(found, {"m": CONTROL}, "sum"))
+    assert "1 items have no prior of contentless subjects" in told
+    assert "1 items have no prior: no other subject" in told
+    assert "contentless" not in " ".join(found_of()["setting"]), "nothing was asked"
+
+
+def test_other_years_have_priors_of_their_own():
+    items = FRAMES["items"].with_columns(
+        context=pl.when(pl.col("row") % 2 == 0).then(pl.lit("1990")).otherwise(pl.lit(""))
+    )
+    found = with_contentless(scores(ANSWERS), items, free())
+    even = items.filter(context="1990")["item"]
+    inside = found["item"].is_in(even.implode())
+    assert found.filter(inside)["uninformed"].null_count() == found.filter(inside).height > 0
+    odd = found.filter(~inside)
+    assert odd["uninformed"].null_count() == 0
+    assert odd.height
+
+
+def test_a_relation_counts_by_its_items_however_many_templates_it_has():
+    found, own = found_of(), hits(ANSWERS)
+    assert number(found, reduction="sum")["value"] == pytest.approx(mean(own, ITEMS))
+    expected = 0.0
+    for relation, templates in KEPT.items():
+        golds = [GOLD[item] for item in ITEMS if item.startswith(relation)]
+        for t in range(templates):
+            said = [np.argmax(ANSWERS[i, t]) for i in ITEMS if i.startswith(relation)]
+            every = sum(Counter(said)[g] for g in golds) / len(golds)
+            expected += every / templates
+    row = number(found, "permuted golds, expected", reduction="sum")
+    assert row["value"] == pytest.approx(100 * expected / len(ITEMS))
+    drawn = number(found, "permuted golds", reduction="sum")
+    assert drawn["value"] == pytest.approx(row["value"], abs=3)
+    lacking = {(i, t): v for (i, t), v in ANSWERS.items() if (i, t) != ("P2/Qs1", 0)}
+    with pytest.raises(ValueError, match="relation P2, item P2/Qs1, template 0 has 0 scored"):
+        list(reductions.of_scores(probe(), scores(lacking), asks()))
+
+
+def test_the_prior_of_folds_goes_by_relation_and_the_one_item_has_none():
+    found = found_of()
+    literal = {}
+    for relation in ("P1", "P2"):
+        names = [i for i in ITEMS if i.startswith(relation)]
+        fold = dict(zip(names, folds([i[3:] for i in names], SEED, relation), strict=True))
+        for name, t in itertools.product(names, range(KEPT[relation])):
+            others = [ANSWERS[o, t] for o in names if fold[o] != fold[name]]
+            literal[name, t] = [
+                v - sum(one[o] for one in others) / len(others)
+                for o, v in enumerate(ANSWERS[name, t])
+            ]
+    corrected = hits(literal)
+    row = number(found, reduction="prior")
+    assert (row["value"], row["n"]) == (pytest.approx(mean(corrected, corrected)), 13)
+
+
+def test_the_own_reduction_stands_first_and_taught_facts_are_told_apart_under_each():
+    names = [i for i in ITEMS if i.startswith("P1")]
+    taught = {name: n % 2 == 0 for n, name in enumerate(names)}
+    found = found_of("answer_mean", free(), taught, group="T")
+    spread = results.spread(found.filter(metric="accuracy", slice=""))
+    order = ["answer_mean", "sum", "mean", "byte_mean", "answer_only", "prior", "contentless"]
+    assert spread["reduction"].to_list() == order
+    assert set(found["group"]) == {"T"}
+    # by hand: answer_sum is half of the sum, of one token, so that both rank alike
+    assert number(found, "gain", group="T", reduction="sum")["value"] == 0
+    gains = found.filter(metric="gain")["setting"]
+    assert not gains.str.contains("answer_mean").any()
+    literal = uninformed(free())
+
+    def margin(item):
+        every = [literal[item, t] for t in range(3)]
+        g = GOLD[item]
+        return sum(v[g] - max(v[:g] + v[g + 1 :]) for v in every) / 3
+
+    pairs = [
+        margin(one) > margin(other)
+        for one, other in itertools.product(names, names)
+        if taught[one] and not taught[other]
+    ]
+    area = number(found, "AUC", group="T", reduction="contentless")
+    assert (area["value"], area["n"]) == (pytest.approx(sum(pairs) / len(pairs)), 9)
+    corrected, own = hits(literal), hits(ANSWERS)
+    for half, is_taught in (("taught", True), ("untaught", False)):
+        part = [name for name in names if taught[name] is is_taught]
+        row = number(found, "gain", group="T", slice=half, reduction="contentless")
+        assert row["value"] == pytest.approx(mean(corrected, part) - mean(own, part))
+    areas = {
+        json.loads(s)["reduction"]: v
+        for s, v in found.filter(metric="AUC").select("setting", "value").rows()
+    }
+    assert set(areas) == set(order)
+    other = found.filter(metric="AUC").head(1)
+    other = other.with_columns(setting=pl.lit("{}"), value=pl.lit(2.0))
+    every = pl.concat([found, other])
+    note = reductions.notes(every, {"m": CONTROL}, "answer_mean")[-1]
+    best = [reductions.WORDS["reduction", n] for n in order if areas[n] == max(areas.values())]
+    wanted = f"causal, sentence of world_lite, T: {' and '.join(best)} {max(areas.values()):.3f}"
+    assert f"{wanted} ({areas['answer_mean']:.3f})" in note
+    hub = {"m": {"source": "hub:m", "kind": "causal"}}
+    assert not any("told from" in told for told in reductions.notes(found, hub, "answer_mean"))
+
+
+def test_an_item_whose_options_are_all_right_is_counted_and_left_out():
+    frames = benchmark({"P1": (["a", "b"], ["a", "b"]), "P2": (["z"], ["z"])})
+    questions = reductions.Questions(**frames, own="sum")
+    made = reductions.of_scores(probe(), scores(guesses(frames, 0.5, 1)), questions)
+    found = results.frame("any", made)
+    row = number(found, "without wrong option")
+    assert (row["value"], row["n"]) == (1, 3)
+    assert number(found, reduction="sum")["n"] == 2
+    told = reductions.notes(found, {}, "sum")
+    assert any("1 items have no wrong option to choose" in note for note in told)
+
+
+def test_options_that_coincide_are_counted_of_the_sets_that_are_asked():
+    frames = benchmark({"P1": (["Rome", "rome ", "Oslo"], ["Oslo"]), "P2": (["x", "X"], ["x"])})
+    part = frames["items"].filter(relation="P1")
+    questions = replace(reductions.Questions(**frames, own="sum", group="T"), items=part)
+    own = {k: v for k, v in guesses(frames, 0.5, 1).items() if k[0].startswith("P1")}
+    found = results.frame("any", reductions.of_scores(probe(), scores(own), questions))
+    row = number(found, "coinciding options", model="", prompt="", method="", group="T")
+    assert (row["value"], row["n"]) == (2, 3)
+    told = reductions.notes(found, {}, "sum")[0]
+    assert told.startswith("2 options of world_lite, T read the same as another")
+
+
+def test_bytes_of_a_question_with_a_year_are_those_of_its_sentence():
+    items = FRAMES["items"].with_columns(context=pl.lit("1990"))
+    text = "In {year}, [X] was [Y]."
+    prompts = PROMPTS.with_columns(text=pl.lit(text))
+    found = with_bytes(scores(ANSWERS), items, FRAMES["candidates"], prompts)
+    asked_ = "In 1990, s0 was a."
+    assert found.filter(item="P1/Qs0", candidate=0)["bytes"].to_list() == [len(asked_)] * 3
+
+
+# wordings
+
+ROWS = pl.DataFrame(
+    [
+        # relation r has three templates, s two, t one
+        ("r1", "r", 0, 1.0, "a"), ("r1", "r", 1, 1.0, "a"), ("r1", "r", 2, 1.0, "a"),
+        ("r2", "r", 0, 0.0, "b"), ("r2", "r", 1, 1.0, "a"), ("r2", "r", 2, 0.5, "a"),
+        ("s1", "s", 0, 0.0, "c"), ("s1", "s", 4, 1.0, "a"),
+        ("s2", "s", 0, 0.0, "c"), ("s2", "s", 4, 0.0, "c"),
+        ("t1", "t", 0, 1.0, "a"),
+    ],
+    schema=["item", "relation", "template", "hit", "said"], orient="row",
+)  # fmt: skip
+
+
+def test_wordings_of_relations_with_other_numbers_of_them():
+    found = {x.metric: x for x in wordings.numbers(Number(), ROWS, "relation")}
+    assert set(found) == set(wordings.METRICS)
+    assert {x.n for x in found.values()} == {4}
+    assert found["agreement"].value == 100 * 2 / 4
+    assert found["correct in any"].value == 100 * (1 + 1 + 1 + 0) / 4
+    # more than half: two of three, both of two; r2: its second and third with one half
+    assert found["correct in most"].value == 100 * (1 + 0.5 + 0 + 0) / 4
+    assert found["correct in all"].value == 100 * (1 + 0 + 0 + 0) / 4
+    # the second of r (2 of 2), the other of s (1 of 2)
+    assert found["best template"].value == 100 * (1 + 1 + 1 + 0) / 4
+    assert dict(found["best template"].setting) == {"choice": "oracle"}
+    shuffled = ROWS.sample(fraction=1.0, shuffle=True, seed=1)
+    assert list(wordings.numbers(Number(), shuffled, "relation")) == list(found.values())
+
+
+def test_one_wording_has_nothing_to_agree_on_and_an_unknown_answer_is_no_agreement():
+    assert list(wordings.numbers(Number(), ROWS.filter(template=0), "relation")) == []
+    unknown = ROWS.with_columns(said=pl.lit(None, pl.String))
+    names = [x.metric for x in wordings.numbers(Number(), unknown)]
+    assert names == list(wordings.METRICS[1:])
+
+
+# the papers
+
+TASKS = ("TP", "SPO")
+
+
+def onto(folder: Path) -> tuple[dict[str, Path], dict[tuple[str, int], list[float]], str, str]:
+    """A set of two tasks, twelve test rows each, three templates and one; its answers, files."""
+    labels = ["cat", "dog", "city", "town"]
+    items, answers = [], {}
+    generator = np.random.default_rng(8)
+    for task, row in itertools.product(TASKS, range(14)):
+        role, name = "test" if row < 12 else "dev", f"{task}-{row}"
+        meta = json.dumps({"label": f"{task} {row}", "depth": 0, "leak": False})
+        golds = [row % 4] if row % 3 else [row % 4, (row + 1) % 4]
+        items.append(
+            (name, task, role, task, f"s {row}", f"id{row}", "", "class", golds, row, meta)
+        )
+        for t in (1, 2, 3) if task == "TP" else (1,):
+            answers[name, t] = generator.normal(-9, 2, 4).tolist()
+    options = [("class", i, label, label) for i, label in enumerate(labels)]
+    prompts = [
+        (f"{task}-m{t}", task, t, f"[X] is {t} [Y] .", "manual")
+        for task, count in (("TP", 3), ("SPO", 1))
+        for t in range(1, count + 1)
+    ]
+    place = folder / "onto_world"
+    place.mkdir()
+    for name, rows, contract in (
+        ("items", items, schema.ITEMS),
+        ("candidates", options, schema.CANDIDATES),
+        ("prompts", prompts, schema.PROMPTS),
+    ):
+        frame = pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
+        schema.write(frame, contract, place / f"{name}.parquet", {})
+    # the answer's mean is half the sum, but for one option that has many tokens
+    frame = scores(answers).with_columns(
+        answer_count=pl.when(pl.col("candidate") == 3).then(4).otherwise(1).cast(pl.Int32)
+    )
+    schema.write(frame, schema.SCORES, folder / "scores.parquet", {})
+    empty = pl.DataFrame(schema=dict(schema.CONTENTLESS.columns))
+    schema.write(empty, schema.CONTENTLESS, folder / "free.parquet", {})
+    files = str(folder / "scores.parquet"), str(folder / "free.parquet")
+    return {"onto_world": place}, answers, *files
+
+
+def test_ontoprobes_candidates_under_other_reductions_by_task(tmp_path):
+    places, answers, path, beside = onto(tmp_path)
+    who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
+    told = pl.DataFrame(
+        [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)],
+        schema=dict(schema.TAUGHT.columns), orient="row",
+    )  # fmt: skip
+    made = make.reduced([who], [path], [beside], places, "distinct", SEED, told)
+    found = results.frame("ontoprobe", made)
+    golds = {
+        f"{t}-{r}": {r % 4} | (set() if r % 3 else {(r + 1) % 4}) for t in TASKS for r in range(12)
+    }
+    for task, templates in (("TP", (1, 2, 3)), ("SPO", (1,))):
+        names = [f"{task}-{r}" for r in range(12)]
+        fold = dict(zip(names, folds([f"id{r}" for r in range(12)], SEED, task), strict=True))
+        right = {"sum": 0.0, "answer_mean": 0.0, "prior": 0.0}
+        for name, t in itertools.product(names, templates):
+            own = answers[name, t]
+            others = [answers[o, t] for o in names if fold[o] != fold[name]]
+            read = {
+                "sum": own,
+                "answer_mean": [v / 2 / (4 if o == 3 else 1) for o, v in enumerate(own)],
+                "prior": [v - sum(x[o] for x in others) / len(others) for o, v in enumerate(own)],
+            }
+            for name_of, row in read.items():
+                right[name_of] += (int(np.argmax(row)) in golds[name]) / len(templates)
+        for name_of, count in right.items():
+            row = number(found, group=task, reduction=name_of)
+            assert (row["value"], row["n"]) == (pytest.approx(100 * count / 12), 12)
+    assert found.filter(metric="untaught", group="TP")["n"].unique().to_list() == [6]
+    assert not found.filter(metric="untaught", group="SPO").height
+    for view in views.REDUCED:
+        rows = view.of(found).rows
+        assert {row[0] for row in rows} == set(TASKS)
+        assert len(rows) == 12
+
+
+def test_ontoprobes_templates_agree(tmp_path):
+    places, answers, path, _ = onto(tmp_path)
+    who = Probe("onto_world", "templates", "sentence", "m", "causal")
+    read = [who], [path]
+    found = make.answers(*read, places, "expectation")
+    made = list(make.worded(found, make.said(*read, {}), "distinct"))
+    assert {x.group for x in made} == {"TP"}, "one template agrees with nothing"
+    best = {
+        (f"TP-{r}", t): int(
+            np.argmax([v / (4 if o == 3 else 1) for o, v in enumerate(answers[f"TP-{r}", t])])
+        )
+        for r in range(12)
+        for t in (1, 2, 3)
+    }
+    same = sum(len({best[f"TP-{r}", t] for t in (1, 2, 3)}) == 1 for r in range(12))
+    golds = {r: {r % 4} | (set() if r % 3 else {(r + 1) % 4}) for r in range(12)}
+    right = [sum(best[f"TP-{r}", t] in golds[r] for t in (1, 2, 3)) for r in range(12)]
+    by = {x.metric: x for x in made}
+    assert by["agreement"].value == pytest.approx(100 * same / 12)
+    for name, least in (("any", 1), ("most", 2), ("all", 3)):
+        share = sum(n >= least for n in right) / 12
+        assert by[f"correct in {name}"].value == pytest.approx(100 * share)
+    assert by["agreement"].setting == {"masks": "sentence", "pooling": "answer_mean"}
+    # of ranks in a gap, the first places that are kept
+    ranked = replace(who, method="cloze")
+    top = pl.DataFrame(
+        [(f"TP-{r}", t, m, p, 1, r % t, -1.0) for r in range(12) for t in (1, 2)
+         for m in ("multi", "single") for p in ("mean", "max")],
+        schema=dict(schema.TOPS.columns), orient="row",
+    )  # fmt: skip
+    (told,) = make.said([ranked], ["nowhere"], {ranked: top}).values()
+    assert told.height == 24
+    assert told.filter(item="TP-5")["said"].to_list() == [0, 1]
+    frame = results.frame("ontoprobe", made)
+    assert len(views.TEMPLATES.of(frame).rows) == 1
+
+
+def ranked_study(tmp_path) -> tuple[st.Study, dict[Probe, str], pl.DataFrame]:
+    """The symmetry of the small run, its candidates ranked by a model."""
+    known = attribute_answers.benchmarks()
+    own = known["symmetry"]
+    generator = np.random.default_rng(2)
+    answers = {
+        (item, t): generator.normal(-9, 2, 11).tolist()
+        for item in own.items["item"]
+        for t in (0, 1)
+    }
+    who = Probe("symmetry", "templates", "sentence", "large", "causal", source="control:causal")
+    path = str(tmp_path / "scores.parquet")
+    schema.write(scores(answers), schema.SCORES, path, {})
+    alphas = st.read_answers(who, own, path)
+    made = st.study({who: alphas}, known, *attribute_answers.graph())
+    return made, {who: path}, scores(answers)
+
+
+def test_the_attributes_candidates_under_other_reductions(tmp_path):
+    study, files, rows = ranked_study(tmp_path)
+    empty = pl.DataFrame(schema=dict(schema.CONTENTLESS.columns))
+    schema.write(empty, schema.CONTENTLESS, tmp_path / "free.parquet", {})
+    made = of_attributes.reduced(study, files, [str(tmp_path / "free.parquet")])
+    found = results.frame("attributes", made)
+    items = study.benchmarks["symmetry"].items
+    gold = dict(items.select("item", pl.col("answers").list.first()).rows())
+    best = rows.sort("sum").group_by("item", "template").last()
+    right = sum(gold[i] == c for i, c in best.select("item", "candidate").rows()) / 2
+    row = number(found, reduction="sum", benchmark="symmetry")
+    assert (row["value"], row["n"]) == (pytest.approx(100 * right / 8), 8)
+    # the paper's own metric stands on the same answers
+    (alphas, _) = next(iter(study.answers.values()))
+    mean = alphas.filter(k=1, gold="own").group_by("item").agg(pl.col("alpha").mean())["alpha"]
+    assert row["value"] == pytest.approx(100 * mean.mean())
+    left = replace(study, left_out=frozenset([items["group"][0]]))
+    fewer = of_attributes.reduced(left, files, [str(tmp_path / "free.parquet")])
+    assert number(results.frame("attributes", fewer), reduction="sum")["n"] == 6
+    shown = {view.name: view.of(found).rows for view in attribute_views.FOLDED}
+    assert shown["reductions"][0][-1] == "sum"
+    assert len(shown["golds"]) == 5
+
+
+def test_the_attributes_wordings_agree(tmp_path):
+    study, _, rows = ranked_study(tmp_path)
+    ((who, (alphas, _)),) = study.answers.items()
+    own = alphas.filter(alpha_kind="exact", gold="own")
+    found = {x.metric: x for x in asked.templates(Number(**who.asked), own, study)}
+    best = rows.sort("sum").group_by("item", "template").last()
+    said = best.group_by("item").agg(pl.col("candidate").n_unique())["candidate"]
+    assert found["agreement"].value == pytest.approx(100 * (said == 1).mean())
+    assert found["agreement"].n == 8
+    hit = own.filter(k=1).group_by("item").agg(pl.col("alpha").max())["alpha"]
+    assert found["correct in any"].value == pytest.approx(100 * hit.mean())
+    every = results.frame("attributes", asked.numbers(study))
+    (view,) = (view for view in attribute_views.FOLDED if view.name == "templates")
+    assert len(view.of(every).rows) == 1
+
+
+def test_first_texts_agree_after_the_rules_of_matching():
+    fills = pl.DataFrame(
+        [("i", t, 0, -1, 1, 0, text, text, -1.0) for t, text in enumerate(["The Rome.", "rome"])],
+        schema=dict(schema.FILLS.columns), orient="row",
+    )  # fmt: skip
+    found = alpha.of_texts(fills, {"i": [["Rome"]]})
+    assert found["said"].n_unique() == 1
+    assert found["said"].null_count() == 0
+
+
+def test_judge_without_prompts_wants_every_template_of_all():
+    with pytest.raises(ValueError, match="relation P2, item P2/Qs0, template 1 has 0"):
+        judge(scores(ANSWERS), FRAMES["items"], FRAMES["candidates"])
+    own = judge(scores(ANSWERS), FRAMES["items"], FRAMES["candidates"], prompts=PROMPTS)
+    assert own.height == len(ANSWERS)

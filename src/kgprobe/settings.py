@@ -710,6 +710,18 @@ class ReleasedRows:
 
 
 @dataclass(frozen=True)
+class Twin:
+    """The same architecture with random weights, asked beside every model of BEAR (ours)."""
+
+    items: Natural = 300
+    """items of a benchmark, the same number of each relation by hash, that it is asked under the
+    first template; 0: none is"""
+    largest: Count = 3000
+    """millions of weights; larger models have no twin, which would take their memory once more in
+    float32"""
+
+
+@dataclass(frozen=True)
 class Pools:
     """Rows of the world's ontology that control models are taught from."""
 
@@ -1583,6 +1595,8 @@ class Settings:
     """what changed between two snapshots"""
     released: ReleasedRows = ReleasedRows()
     """which part of the released BEAR sets is scored"""
+    twin: Twin = Twin()
+    """models of random weights"""
     control: Control = Control()
     """control models"""
     fill: Fill = Fill()

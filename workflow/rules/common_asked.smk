@@ -9,6 +9,9 @@ MADE = {
     "contentless": {
         "contentless": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.parquet"
     },
+    "twin": {
+        "scores": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.parquet"
+    },
     "fill": {
         "fills": "<results>/fills/{benchmark}/{prompt}/{model}.parquet",
         "golds": "<results>/fills/{benchmark}/{prompt}/{model}.golds.parquet",
@@ -79,15 +82,31 @@ def behind(row):
 
 
 def beside(row):
-    """Rows that are asked with a row of whole sentences: its options after contentless subjects."""
+    """Rows that are asked with a row of whole sentences: its options after contentless subjects, and
+    what the model's twin says."""
     if method_of(row) != "sentence":
         return []
-    return [{**row, "method": row["method"].replace("sentence", "contentless", 1)}]
+    names = ["contentless", *["twin"] * has_twin(row)]
+    return [{**row, "method": row["method"].replace("sentence", n, 1)} for n in names]
 
 
-def contentless_of(rows):
+def beside_of(rows, method="contentless"):
     """The files of what stands beside those of some rows that are asked whole sentences."""
-    return [answers_of(one) for row in rows for one in beside(row)]
+    asked = [one for row in rows for one in beside(row)]
+    return [answers_of(one) for one in asked if method_of(one) == method]
+
+
+def has_twin(row):
+    """Whether a model of random weights stands below a row. The checkpoints of a training would all
+    have the same one; weights that are stored in few bits, or by a server, cannot be drawn anew.
+    """
+    model, twin = MODELS[row["model"]], SETTINGS.twin
+    is_plain = not any(model.get(name) for name in ("step", "quantised", "backend"))
+    is_small = int(model.get("parameters") or 0) <= twin.largest
+    asked = row["paper"] == "bear" and row["benchmark"] != "world_exposed"
+    return bool(
+        asked and twin.items and is_plain and is_small and model["kind"] != "api"
+    )
 
 
 def asked_with(row):
@@ -111,6 +130,9 @@ def asked_with(row):
     auto, seed = SETTINGS.autoprompt, SETTINGS.seed
     if method == "contentless":
         return files, {"method": row["method"]}
+    if method == "twin":
+        name = row["method"].replace("twin", "sentence", 1)
+        return files, {"method": name, "items": SETTINGS.twin.items, "seed": seed}
     if method == "sentence":
         model, told = MODELS[row["model"]], {"method": row["method"]}
         if model.get("quantised") or model.get("backend") or DEVICE_MAP:
@@ -177,8 +199,8 @@ def stages():
     for row in [*EXPERIMENTS, *onto_rows(), *exposed_rows()]:
         for one in [*behind(row), row, *beside(row)]:
             stage = "prompts" if method_of(one) in PREPARED else "probes"
-            part = part_of(one)
             own = found.setdefault((stage, one["model"]), {})
+            part = part_of(one)
             own[next(iter(part["output"].values()))] = part
     return {key: list(parts.values()) for key, parts in found.items()}
 
@@ -204,6 +226,8 @@ def memory_of(parts, model):
     """MB that the greatest of some parts asks for."""
     exact = any(part["method"] == "sentence" for part in parts)
     found = [memory(exact=exact)]
+    if any(part["method"] == "twin" for part in parts):
+        found.append(memory(copies=2, exact=True))
     if any(part["method"] in ("trained", "sweep") for part in parts):
         found.append(memory(copies=4, least=6000))
     return max(needed(SimpleNamespace(model=model)) for needed in found)

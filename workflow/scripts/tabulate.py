@@ -6,6 +6,7 @@ from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.tables.answers import folders, probes_of
 from kgprobe.tables.bear import make, published
+from kgprobe.tables.bear.study import twins_by_probe
 from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import marks
 from kgprobe.tables.results import frame
@@ -15,7 +16,8 @@ with job(snakemake) as run:
     answered = probes_of(run.params.experiments, run.params.models, run.input.scores)
     places = folders(run.input.questions)
     beside = run.input.contentless
-    studies = make.studies(answered, run.input.scores, places, run.params.seed, beside)
+    twins = twins_by_probe(run.params.twins, run.input.get("twins", []))
+    studies = make.studies(answered, run.input.scores, places, run.params.seed, beside, twins)
     halves = [schema.read(path, schema.TAUGHT) for path in run.input.get("taught", [])]
     taught = pl.concat(halves) if halves else None
     figures = published.read(Path(run.input.published[0]).parent)

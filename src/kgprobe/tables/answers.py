@@ -211,12 +211,20 @@ def with_contentless(
 
     Null where an item's set was not asked with them.
     """
-    key = ["relation", "context", "set", "template", "candidate"]
-    means = contentless.group_by(key).agg(_mean=ordered_mean("sum"))
-    own = items.select("item", "relation", "context", set="candidates")
-    rows = scores.join(own, on="item", maintain_order="left")
-    rows = rows.join(means, on=key, how="left", maintain_order="left")
+    means = without_subject(items, contentless).rename({"sum": "_mean"})
+    key = ["item", "template", "candidate"]
+    rows = scores.join(means, on=key, how="left", maintain_order="left")
     return scores.with_columns(uninformed=rows["sum"] - rows["_mean"])
+
+
+def without_subject(items: pl.DataFrame, contentless: pl.DataFrame) -> pl.DataFrame:
+    """item, template, candidate, sum: what the options of an item have by themselves, their mean
+    over the subjects of CONTENTLESS. Items whose set was not asked with them are absent."""
+    asked = ["relation", "context", "set"]
+    means = contentless.group_by(*asked, "template", "candidate").agg(ordered_mean("sum"))
+    own = items.select("item", "relation", "context", set="candidates").join(means, on=asked)
+    found = own.select("item", "template", "candidate", "sum")
+    return found.sort("item", "template", "candidate")
 
 
 def choosable(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:

@@ -7,25 +7,18 @@ own pieces hidden, the object between two sentinels, the next token.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.text.encode import ANSWER, SUBJECT, roles
 from kgprobe.templates import fill
 
 Ids = NDArray[np.int64]
 #: Targets that carry no loss.
 IGNORED = -100
-
-
-class Lesson(NamedTuple):
-    """A fact in words: relation id, label of the subject, label of the object."""
-
-    relation: str
-    subject: str
-    object: str
 
 
 @dataclass(frozen=True)

@@ -155,11 +155,14 @@ def _drawn(n: int, seed: int) -> Numbers:
 
 
 def _of_kind(models: _Models, base: Number, least: float) -> list[Number]:
-    found, areas, drawn = [], {}, {}
+    found: list[Number] = []
+    areas: dict[int, float] = {}
+    drawn: dict[int, Numbers] = {}
     for count in models.counts:
         own = base.but(setting={"exposures": count}, n=models.size(count))
+        hit, hits = models.mean("hit", count)
         told = {
-            "accuracy": tuple(100 * x for x in models.mean("hit", count)),
+            "accuracy": (100 * hit, 100 * hits),
             "margin": models.mean("margin", count),
             "times a target": models.mean("targets", count),
         }

@@ -221,7 +221,7 @@ def gap_asks_answer(sentence: Sentence, source: Ids) -> bool:
     from the sentence, took tokens of the answer."""
     length = len(sentence.ids) - len(source) + 1
     start = int(np.flatnonzero(source != sentence.ids[: len(source)])[0])
-    return start < sentence.answer.stop and start + length > sentence.answer.start
+    return bool(start < sentence.answer.stop and start + length > sentence.answer.start)
 
 
 def pad(rows: Sequence[Ids], value: int) -> Ids:

@@ -114,9 +114,7 @@ def of_json(block: Block, relations: Sequence[str], languages: Sequence[str]) ->
     return found
 
 
-def _entity(
-    line: bytes, wanted: dict[str, int], languages: Sequence[str], found: Found
-) -> None:
+def _entity(line: bytes, wanted: dict[str, int], languages: Sequence[str], found: Found) -> None:
     entity = _ENTITY_OF(line)
     own = number(entity.id)
     if own is None:

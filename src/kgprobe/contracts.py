@@ -418,6 +418,7 @@ SETTING: Mapping[str, str] = {
     "triggers": "number of trigger tokens",
     "way": "way of answering multiple choice",
     "weighting": "what weighs the same: items, relations, entities, configurations",
+    "without": "what a probe was asked without (the subject, trained weights)",
 }
 
 #: Every measured number of every paper. Who was asked what and how, in the words of the sheet

@@ -59,6 +59,20 @@ def take(
     return chosen.drop("_key").sort([*by, *ids]).select(frame.columns)
 
 
+def spread(
+    frame: pl.DataFrame, n: int, seed: int, ids: Sequence[str], by: Sequence[str], label: str
+) -> pl.DataFrame:
+    """At most `n` rows, chosen by hash of `ids` so that every stratum `by` has as many as any other
+    (one more, as far as `n` goes, by hash of the stratum), in order of `by` and `ids`."""
+    order = frame.with_columns(
+        keys(frame, seed, [*by, *ids], label).alias("_key"),
+        keys(frame, seed, by, label).alias("_stratum"),
+    ).sort("_key", *ids)
+    turns = order.with_columns(pl.int_range(pl.len()).over(by).alias("_turn"))
+    chosen = turns.sort("_turn", "_stratum", *by, "_key", *ids).head(n)
+    return chosen.sort([*by, *ids]).select(frame.columns)
+
+
 def split(ids: Iterable[str], shares: Sequence[float], seed: int, *parts: str) -> dict[str, str]:
     """id -> split: the shares of train and dev in the order of a hash, the rest is test."""
     order = sorted(ids, key=lambda name: (hash_key(seed, *parts, name), name))

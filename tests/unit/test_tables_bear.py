@@ -272,7 +272,7 @@ def test_views_hold_every_number_and_name_what_differs(tmp_path):
     found = results(study(FRAMES, two))
     shown = views.views(found, ["b", "a"])
     models = shown["models"].of(found)
-    assert [key[1] for key in models.rows] == ["b", "a", "random", "majority"]
+    assert [key[2] for key in models.rows] == ["b", "a", "random", "majority"]
     assert "accuracy, %, mean over relations" in models.heads
     relations = shown["relations"].of(found)
     assert relations.heads[2:] == ["b", "a", "random", "majority", "options"]

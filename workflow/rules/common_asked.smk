@@ -9,6 +9,9 @@ MADE = {
     "contentless": {
         "contentless": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.parquet"
     },
+    "twin": {
+        "scores": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.parquet"
+    },
     "fill": {
         "fills": "<results>/fills/{benchmark}/{prompt}/{model}.parquet",
         "golds": "<results>/fills/{benchmark}/{prompt}/{model}.golds.parquet",
@@ -79,15 +82,18 @@ def behind(row):
 
 
 def beside(row):
-    """Rows that are asked with a row of whole sentences: its options after contentless subjects."""
-    if method_of(row) != "sentence":
+    """Rows that are asked with a row of whole sentences, so that less is known: its options after
+    contentless subjects, and its questions of a twin with random weights."""
+    if method_of(row) != "sentence" or row["model"] in EXPOSED:
         return []
-    return [{**row, "method": row["method"].replace("sentence", "contentless", 1)}]
+    methods = ["contentless"] + ["twin"] * has_twin(row)
+    return [{**row, "method": row["method"].replace("sentence", m, 1)} for m in methods]
 
 
-def contentless_of(rows):
-    """The files of what stands beside those of some rows that are asked whole sentences."""
-    return [answers_of(one) for row in rows for one in beside(row)]
+def beside_files(method, rows):
+    """The files that are made by this method beside those of some rows."""
+    found = [one for row in rows for one in beside(row)]
+    return [answers_of(one) for one in found if method_of(one) == method]
 
 
 def asked_with(row):
@@ -111,6 +117,9 @@ def asked_with(row):
     auto, seed = SETTINGS.autoprompt, SETTINGS.seed
     if method == "contentless":
         return files, {"method": row["method"]}
+    if method == "twin":
+        asked = row["method"].replace("twin", "sentence", 1)
+        return files, {"method": asked, "items": SETTINGS.floors.twin, "seed": seed}
     if method == "sentence":
         model, told = MODELS[row["model"]], {"method": row["method"]}
         if model.get("quantised") or model.get("backend") or DEVICE_MAP:
@@ -204,6 +213,8 @@ def memory_of(parts, model):
     """MB that the greatest of some parts asks for."""
     exact = any(part["method"] == "sentence" for part in parts)
     found = [memory(exact=exact)]
+    if any(part["method"] == "twin" for part in parts):
+        found.append(memory(copies=2, exact=True))
     if any(part["method"] in ("trained", "sweep") for part in parts):
         found.append(memory(copies=4, least=6000))
     return max(needed(SimpleNamespace(model=model)) for needed in found)

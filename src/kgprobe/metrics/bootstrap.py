@@ -86,17 +86,23 @@ class Bootstrap:
         gap = self.draws(column, weights) - self.draws(other, weights)
         return float(gap.std(ddof=1))
 
-    def ratio(self, above: int, below: int) -> tuple[float, Interval | None]:
-        """Sum of column `above` over that of `below`; None where no draw differs.
+    def ratio(
+        self, above: int, below: int, less: int | None = None
+    ) -> tuple[float, Interval | None]:
+        """Sum of column `above` over that of `below`; None where no draw differs. With `less` the
+        sum of that column is taken from the one above: a paired difference.
 
         Draws in which the lower sum is 0 do not count. Raises ValueError where it is 0 already.
         """
         if self.sums[:, below].sum() == 0:
             raise ValueError("a ratio over a sum of 0 is not defined")
         defined = self.drawn[self.drawn[:, :, below].sum(axis=1) != 0]
-        return float(_ratio(self.sums, above, below)), of_draws(
-            _ratio(defined, above, below), self.kind
-        )
+        value, draws = _ratio(self.sums, above, below), _ratio(defined, above, below)
+        if less is None:
+            return float(value), of_draws(draws, self.kind)
+        draws = draws - _ratio(defined, less, below)
+        value = value - _ratio(self.sums, less, below)
+        return float(value), of_draws(draws, f"paired {self.kind}")
 
 
 def bootstrap(
@@ -135,6 +141,36 @@ def bootstrap(
         drawn[:, position] = np.einsum("ri,ic->rc", weights.astype(float), inside)
         sums[position] = inside.sum(axis=0)
     return Bootstrap(names, sums, drawn, "bootstrap" if clusters is None else "cluster bootstrap")
+
+
+def parts(
+    values: Numbers,
+    weights: Sequence[Numbers],
+    strata: Sequence[str],
+    seed: int = 0,
+    draws: int = DRAWS,
+) -> list[Bootstrap]:
+    """A Bootstrap for every part of the units, all strata in one; `weights`: what a unit counts in
+    a part, 0 where it is not in it.
+
+    Units are drawn as `bootstrap` draws them, from their whole stratum: how many of a part come is
+    left to the draw, so that a part with one unit of a stratum varies as well. What is wanted is a
+    `ratio` of two columns.
+    """
+    owner, width = np.asarray(strata), values.shape[1] + 1
+    made = [Bootstrap([""], np.zeros((1, width)), np.zeros((draws, 1, width))) for _ in weights]
+    rows = np.column_stack([values, np.ones(len(values))])
+    for name in sorted(set(owner.tolist())):
+        own = np.flatnonzero(owner == name)
+        one = np.zeros(len(own), dtype=np.int64)
+        drawn = resamples(one, draws, hash_key(seed, "bootstrap", name)).astype(float)
+        for boot, weight in zip(made, weights, strict=True):
+            inside = weight[own] != 0
+            part = weight[own][inside, None] * rows[own][inside]
+            boot.sums[0] += part.sum(axis=0)
+            # as above: no threaded product
+            boot.drawn[:, 0] += np.einsum("ri,ic->rc", drawn[:, inside], part)
+    return made
 
 
 def of_statistic(

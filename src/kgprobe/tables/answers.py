@@ -204,19 +204,23 @@ def with_priors(scores: pl.DataFrame, items: pl.DataFrame, seed: int) -> pl.Data
     return scores.join(rows.select(key).with_columns(corrected), on=key, maintain_order="left")
 
 
+def without_subject(items: pl.DataFrame, contentless: pl.DataFrame) -> pl.DataFrame:
+    """item, template, candidate, sum of ITEMS asked without their subject: what an option has in
+    CONTENTLESS, mean over its subjects. Items whose set was not asked with them are absent."""
+    same = ["relation", "context", "set"]
+    means = contentless.group_by(*same, "template", "candidate").agg(ordered_mean("sum"))
+    own = items.select("item", "relation", "context", set="candidates").join(means, on=same)
+    return own.select("item", "template", "candidate", "sum").sort("item", "template", "candidate")
+
+
 def with_contentless(
     scores: pl.DataFrame, items: pl.DataFrame, contentless: pl.DataFrame
 ) -> pl.DataFrame:
-    """SCORES with `uninformed`: the sum less the option's mean over the subjects of CONTENTLESS.
-
-    Null where an item's set was not asked with them.
-    """
-    key = ["relation", "context", "set", "template", "candidate"]
-    means = contentless.group_by(key).agg(_mean=ordered_mean("sum"))
-    own = items.select("item", "relation", "context", set="candidates")
-    rows = scores.join(own, on="item", maintain_order="left")
-    rows = rows.join(means, on=key, how="left", maintain_order="left")
-    return scores.with_columns(uninformed=rows["sum"] - rows["_mean"])
+    """SCORES with `uninformed`: the sum less that of the same item `without_subject`, else null."""
+    key = ["item", "template", "candidate"]
+    free = without_subject(items, contentless).rename({"sum": "_free"})
+    rows = scores.join(free, on=key, how="left", maintain_order="left")
+    return scores.with_columns(uninformed=rows["sum"] - rows["_free"])
 
 
 def choosable(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:

@@ -126,7 +126,9 @@ def build(
             f"{origin}: no relation has {config.min_answers} answers with enough instances; "
             "lower `total` or `min_answers`, or see the funnel for what was dropped"
         )
-    big_sets, lite_sets = Sets.joined(parts["big"]), Sets.joined(parts["lite"])
+    big_sets, lite_sets = (
+        Sets.joined(parts[size]).with_popularity(statements) for size in ("big", "lite")
+    )
     for sets in (big_sets, lite_sets):
         check_balance(sets)
     return Built(

@@ -82,7 +82,7 @@ def build(
             f"{items.filter(pl.col('start').list.len() > 0).height:,} of {items.height:,} "
             "statements have a date, see the funnel"
         )
-    return Sets.joined(parts), funnel.frame()
+    return Sets.joined(parts).with_popularity(statements), funnel.frame()
 
 
 def worded(

@@ -5,7 +5,7 @@ Questions whose answer changes in time (`dated`, `changes`) have options of thei
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -35,6 +35,23 @@ class Sets:
             pl.concat([part.candidates for part in parts]),
             pl.concat([part.prompts for part in parts]),
         )
+
+    def with_popularity(self, statements: pl.DataFrame) -> "Sets":
+        """The same, each item's `meta` with how well its subject is known: `sitelinks` where
+        STATEMENTS have them, else in how many `statements`, of all these, the subject stands."""
+        asked = self.items["subject_id"].unique().implode()
+        links = statements.drop_nulls("subject_sitelinks").select("subject", "subject_sitelinks")
+        links = links.filter(pl.col("subject").is_in(asked)).unique().sort(pl.all())
+        ends = pl.concat([statements["subject"], statements["object"].alias("subject")])
+        counts = ends.filter(ends.is_in(asked)).value_counts(name="n")
+        known = {subject: {"statements": n} for subject, n in counts.rows()}
+        known |= {subject: {"sitelinks": n} for subject, n in links.rows()}
+        told = [
+            json.dumps({**json.loads(meta), **known[subject]}, sort_keys=True)
+            for subject, meta in self.items.select("subject_id", "meta").rows()
+        ]
+        items = self.items.with_columns(meta=pl.Series(told, dtype=pl.String))
+        return replace(self, items=items)
 
     def write(self, paths: Mapping[str, str], told: Mapping[str, object], size: str = "") -> None:
         """The three files, at `questions`, `candidates`, `prompts` behind `size`."""

@@ -12,6 +12,7 @@ from kgprobe.tables import results as house
 from kgprobe.tables.answers import REDUCTIONS, Probe, folders, probes_of
 from kgprobe.tables.bear import figures as bear_figures
 from kgprobe.tables.bear import make
+from kgprobe.tables.bear.slices import unknown
 from kgprobe.tables.bear.study import Study
 from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import chapter, draw, grid
@@ -31,6 +32,9 @@ AUC = (
     "difference. Models from elsewhere are a reference: they were taught neither half here, so "
     "their two accuracies should be alike."
 )
+#: views of a benchmark that are seen at once, and those that are folded; slices follow
+OPEN = ("models", "above_floors", "reductions", "relations", "domains", "templates")
+FOLDED = ("confidence", "golds", "differences", "relation_templates")
 CONSTRUCTION = (
     "From pulled statements to balanced questions: every filter with what it took. A statement is "
     "dropped for one reason, the first that holds."
@@ -58,6 +62,12 @@ TERMS = {
     f"over subjects that say nothing ({', '.join(NO_SUBJECTS)}).",
     "Confidence": "The largest probability among an item's options, a softmax over their scores. "
     "It is calibrated when of the answers given with 70 % about 70 % are right.",
+    "Floors": "What is reached without knowing: the same questions with contentless subjects, "
+    "answered by what an option has by itself (the mean over these subjects), and the same "
+    "architecture with random weights.",
+    "Slices": "Parts of a benchmark by fixed bins. Popularity: sitelinks of the subject, or the "
+    "statements of the source that it stands in where it has none; the embedded world's sitelinks "
+    "are estimates. Frequency of an answer: the items of the benchmark that it is right for.",
     "Chance and majority": "A random guess among the options, and always giving the relation's "
     "most frequent answer. On a balanced set they are equal.",
 }
@@ -126,6 +136,8 @@ def arranged(
         filled = [view for view in asked if view.chosen(own).height]
         return [grid.of_view(view, own, names=heads) for view in filled]
 
+    accuracies = [n for n in shown if n.startswith("slice_") and not n.endswith("_differences")]
+    differences = [n for n in shown if n.startswith("slice_") and n.endswith("_differences")]
     parts = []
     for number, name in enumerate(bear_figures.benchmarks(own, sheet), 1):
         parts.append(
@@ -134,10 +146,8 @@ def arranged(
                 name,
                 descriptions.get(name, ""),
                 notes(own.filter(benchmark=name), sheet),
-                grids(
-                    "models", "reductions", "relations", "domains", "templates", benchmark=[name]
-                ),
-                grids("confidence", "golds", "differences", "relation_templates", benchmark=[name]),
+                grids(*OPEN, *accuracies, benchmark=[name]),
+                grids(*FOLDED, *differences, benchmark=[name]),
                 [d for d in drawings if d.part == name],
             )
         )
@@ -167,6 +177,8 @@ def notes(own: pl.DataFrame, sheet: Sheet) -> list[str]:
         told.append("Some options tied; a tie counts as the expectation of a random choice.")
     if any(sheet[model]["dtype"] != "float32" for model in chance if model in sheet):
         told.append("Models whose weights are not float32 are marked as not exact.")
+    if missing := unknown(own):
+        told.append(f"Unknown here, so there is no table by it: {', '.join(missing)}.")
     return [*told, *reductions.notes(own.filter(group=""), sheet)]
 
 

@@ -14,6 +14,8 @@ from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
+from kgprobe.tables.bear.slices import SLICES, Slice, shown
+from kgprobe.tables.bear.study import SUBJECT
 from kgprobe.tables.confidence import OF_BINS
 from kgprobe.tables.report.chapter import Drawn
 from kgprobe.tables.report.draw import (
@@ -39,6 +41,10 @@ SIZES = "Lines are 95 % intervals; hollow: control models."
 COMPARED = (
     " Grey: published scores of the complete released set over three templates, with one standard"
     " error over templates."
+)
+SLICED = (
+    "With 95 % intervals, in every bin in the order of the legend; hollow: control models; "
+    "crosses: the same questions without the subject; dashed: chance; n: items."
 )
 #: probes of one kind are told apart by these
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))
@@ -90,6 +96,7 @@ def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> I
                 "confidence and accuracy are the same.",
                 reliability_plot(told, own, sheet),
             )
+        yield from _sliced(benchmark, own.filter(benchmark=benchmark), sheet)
 
 
 def benchmarks(own: pl.DataFrame, sheet: Sheet) -> list[str]:
@@ -252,6 +259,75 @@ def reliability_plot(
         axes.grid()
         figure.legend(lines, shown, loc="outside upper center", ncols=2, columnspacing=1.2)
         return figure
+
+
+def _sliced(benchmark: str, own: pl.DataFrame, sheet: Sheet) -> Iterator[Drawn]:
+    """A figure for every slice of a benchmark that has more than one bin."""
+    for one in SLICES:
+        if len(bins := shown(one, own)) > 1:
+            yield Drawn(
+                benchmark,
+                f"bear_slice_{one.name}_{benchmark}",
+                f"Accuracy by {one.title}",
+                SLICED,
+                slice_plot(one, bins, own, sheet),
+            )
+
+
+def slice_plot(one: Slice, bins: Mapping[str, str], own: pl.DataFrame, sheet: Sheet) -> Figure:
+    """Accuracy of every probe in every bin (as in RESULTS -> as printed), with what it reaches
+    without the subject, and chance. Bins that have an order are joined by lines."""
+    rows = own.filter(pl.col("slice").is_in(list(bins)), metric="accuracy", group="")
+    asked, chance = rows.filter(pl.col("model").is_in(list(sheet))), rows.filter(model="random")
+    key = ["model", "prompt", "method"]
+    probes = asked.unique(key, maintain_order=True).rows(named=True)
+    blind = json.dumps({"without": SUBJECT})
+    with style():
+        figure, axes = new_axes(3.9)
+        lines = []
+        for number, (probe, dashes) in enumerate(
+            zip(probes, itertools.cycle(DASHES), strict=False)
+        ):
+            mine = asked.filter(**{name: probe[name] for name in key})
+            at = _placed(mine.filter(setting="{}"), bins, number, len(probes))
+            look = _look(sheet[probe["model"]], dashes if one.edges else "")
+            for x, row in at.items():
+                bar = error_bar(row)
+                axes.errorbar(x, row["value"], yerr=bar, color=look["color"], linewidth=1)
+            lines += axes.plot(list(at), [row["value"] for row in at.values()], **look)
+            floor = _placed(mine.filter(setting=blind), bins, number, len(probes))
+            crosses = look | {"marker": "x", "linestyle": ""}
+            axes.plot(list(floor), [row["value"] for row in floor.values()], **crosses)
+        places = {name: place for place, name in enumerate(bins)}
+        for name, value in chance.select("slice", "value").rows():
+            ends = [places[name] - 0.4, places[name] + 0.4]
+            axes.plot(ends, [value, value], color=INK, lw=1, ls=(0, (3, 2)))
+        counts = dict(chance.select("slice", "n").rows())
+        told = [f"{value}\nn = {counts[name]:,}" for name, value in bins.items()]
+        axes.set_xticks(range(len(bins)), told, size=9)
+        axes.set_xlabel(one.axis)
+        axes.set_ylabel("accuracy, %")
+        axes.set_ylim(-3, 103)
+        axes.grid(axis="y")
+        heads = names(own, probes)
+        figure.legend(lines, heads, loc="outside upper center", ncols=2, columnspacing=1.2)
+        return figure
+
+
+def _look(model: Mapping[str, str], dashes: Any) -> dict[str, Any]:
+    """How the points of a model are drawn; those of control models are hollow."""
+    colour, marker = KINDS[model["kind"]]
+    face = SURFACE if model["source"].startswith("control:") else colour
+    look = {"color": colour, "marker": marker, "markersize": 6, "markerfacecolor": face}
+    return {**look, "markeredgewidth": 1.4, "linewidth": 1.4, "linestyle": dashes, "zorder": 3}
+
+
+def _placed(rows: pl.DataFrame, bins: Mapping[str, str], number: int, of: int) -> dict[float, Row]:
+    """Where on the axis -> the row of RESULTS, in order; probe `number` of all stands beside the
+    others."""
+    aside = 0.6 * ((number + 0.5) / of - 0.5)
+    found = {row["slice"]: row for row in rows.iter_rows(named=True)}
+    return {place + aside: found[name] for place, name in enumerate(bins) if name in found}
 
 
 def size_plot(points: Sequence[Point], chance: float | None) -> Figure:

@@ -7,6 +7,7 @@ weighs every relation the same. Source: bear.md, sections 6 to 8; Wiland et al. 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
@@ -19,9 +20,10 @@ from kgprobe.metrics.intervals import Interval, standard_error, wilson
 from kgprobe.metrics.ranking import auc, reciprocal_rank
 from kgprobe.metrics.tests import detectable, holm, two_sided
 from kgprobe.tables import confidence, reductions, wordings
-from kgprobe.tables.answers import Probe, judge, marked, questions
+from kgprobe.tables.answers import Probe, judge, marked, questions, without_subject
+from kgprobe.tables.bear import slices
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
-from kgprobe.tables.bear.study import RELATIONS, Study
+from kgprobe.tables.bear.study import RELATIONS, SUBJECT, WEIGHTS, Asked, Floor, Study
 from kgprobe.tables.report import calibration
 from kgprobe.tables.results import Number, hit_rate, printed
 from kgprobe.templates import ANSWER, answer_is_last, parse
@@ -37,31 +39,44 @@ def studies(
     folders: Mapping[str, str | Path],
     seed: int = 0,
     contentless: Sequence[str | Path] | None = (),
+    twins: Mapping[Asked, str | Path] = MappingProxyType({}),
 ) -> list[Study]:
     """A Study per benchmark and prompt, in the order of the probes, read under every reduction;
     `contentless`: CONTENTLESS of each probe where they were asked, None to read the sum alone.
 
     `folders`: benchmark -> folder with items, candidates and prompts (and, where there is one,
-    relations) as parquet. Every SCORES file is judged and let go before the next is read.
+    relations) as parquet. `twins`: SCORES of random weights by the probe (`twins_of`). Every SCORES
+    file is judged and let go before the next is read.
     """
     made = []
     for benchmark, prompt in dict.fromkeys((probe.benchmark, probe.prompt) for probe in answered):
         folder = Path(folders[benchmark])
         items, candidates, prompts = questions(folder)
         asked = reductions.Questions(items, candidates, prompts, seed)
-        judged, read = [], []
+        judged: list[tuple[Probe, pl.DataFrame]] = []
+        read, floors = [], []
         for at, (probe, path) in enumerate(zip(answered, scores, strict=True)):
             if (probe.benchmark, probe.prompt) != (benchmark, prompt):
                 continue
             found = schema.read(path, schema.SCORES)
             own = judge(found, items, candidates, where=str(path))
-            judged.append((probe, own))
+            below = {}
             if contentless is not None:
                 beside = schema.read(contentless[at], schema.CONTENTLESS) if contentless else None
                 read.append(reductions.readings(own, found, asked, beside))
+                if beside is not None:
+                    below[SUBJECT] = contentless[at], without_subject(items, beside)
+            if twin := twins.get(tuple(probe.asked.values())):
+                below[WEIGHTS] = twin, schema.read(twin, schema.SCORES)
+            for without, (where, told) in below.items():
+                if told.height:
+                    part = items.join(told, on="item", how="semi")
+                    answers = judge(told, part, candidates, where=str(where))
+                    floors.append(Floor(len(judged), without, answers))
+            judged.append((probe, own))
         relations = _relations_of(folder / "relations.parquet")
         study = Study(benchmark, items, candidates, prompts, judged, relations, seed)
-        made.append(replace(study, readings=read))
+        made.append(replace(study, readings=read, floors=floors))
     return made
 
 
@@ -91,6 +106,7 @@ def numbers(
         found += _baselines(study, published)
         known = halves(study, taught) if taught is not None else None
         found += _calibration(study, *known) if known else []
+        found += slices.numbers(study, known)
         asked = reductions.Questions(
             study.items, study.candidates, study.prompts, study.seed, study.resamples
         )
@@ -149,31 +165,11 @@ def _by_template(study: Study, position: int) -> Iterator[Number]:
     yield from wordings.numbers(own, answers)
 
 
-def _parts(study: Study) -> Iterator[tuple[dict[str, str], Weights, Weights | None]]:
-    """(dimensions, weights per relation, weights of the other reading) of relations, cardinalities
-    and domains."""
-    for name in study.resampled.strata:
-        yield {"group": name}, study.among({name: True}), None
-    for kind in ("1:1", "1:N"):
-        own = {r: c == kind for r, c in study.cardinality.items()}
-        yield {"slice": kind}, study.among(own), None
-    known = study.domains
-    shares = np.array([1 / len(known.get(r) or [""]) for r in study.resampled.strata])
-    for domain in sorted({d for names in known.values() for d in names}):
-        full = study.among({r: domain in names for r, names in known.items()})
-        yield {"slice": f"domain: {domain}"}, full, full * shares
-
-
 def _by_group(study: Study) -> Iterator[Number]:
-    """Accuracy by relation, cardinality and domain."""
-    for where, weights, split in _parts(study):
-        if not weights.any():
-            continue
+    """Accuracy by relation."""
+    for name in study.resampled.strata:
         for position in range(len(study.probes)):
-            yield _accuracy(study, position, weights).but(**where)
-            if split is not None:
-                other = _accuracy(study, position, split)
-                yield other.but(**where, setting={"weighting": "split"})
+            yield _accuracy(study, position, study.among(name)).but(group=name)
 
 
 def answer_position(template: str) -> str:
@@ -262,9 +258,7 @@ def _differences(study: Study) -> Iterator[Number]:
     boot, tested = study.resampled, []
     for i, (one, _) in enumerate(study.probes):
         for j in range(i + 1, len(study.probes)):
-            other = study.probes[j][0].asked
-            differ = [d for d in ("prompt", "method") if other[d] != one.asked[d]]
-            instead = ", ".join([other["model"], *(other[d] for d in differ)])
+            instead = study.instead(one, study.probes[j][0])
             of = Number(setting={"instead": instead}, n=study.items.height, **one.asked)
             for weighting, weights in (({}, None), ({"weighting": "relations"}, boot.macro())):
                 value, found = boot.difference(i, j, weights)
@@ -286,14 +280,13 @@ def _baselines(study: Study, published: Published | None) -> Iterator[Number]:
     for column, model in enumerate(("random", "majority")):
         known = printed(paper if model == "random" else None, LEADERBOARD_SOURCE)
         yield base.but(model=model, value=100 * chance.mean(column), **known)
-        for where, weights, _ in _parts(study):
-            if weights.any():
-                value, count = 100 * chance.mean(column, weights), (weights > 0) @ chance.sizes
-                yield base.but(model=model, value=value, n=int(count), **where)
+        for name, size in zip(chance.strata, chance.sizes, strict=True):
+            value = 100 * chance.mean(column, study.among(name))
+            yield base.but(model=model, value=value, n=int(size), group=name)
         even = 100 * chance.mean(column, chance.macro())
         yield base.but(model=model, value=even, setting={"weighting": "relations"})
     for name, size in zip(chance.strata, chance.sizes, strict=True):
-        value = chance.mean(2, study.among({name: True}))
+        value = chance.mean(2, study.among(name))
         yield base.but(metric="options", group=name, value=value, n=int(size))
 
 

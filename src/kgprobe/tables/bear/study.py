@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,33 @@ from kgprobe.tables.answers import Probe
 
 #: Columns of the optional frame that says what a relation is.
 RELATIONS = {"relation": pl.String, "cardinality": pl.String, "domains": pl.List(pl.String)}
+
+
+#: What a probe may be asked without, in the order of printing: values of the setting `without`.
+SUBJECT, WEIGHTS = WITHOUT = ("the subject", "trained weights")
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Judged answers that stand below those of `probe` (its number), asked `without` one of
+    WITHOUT. Some items and templates may lack."""
+
+    probe: int
+    without: str
+    answers: pl.DataFrame
+
+
+#: the dimensions of a probe: benchmark, model, prompt, method
+Asked = tuple[str, ...]
+
+
+def twins_of(
+    rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]
+) -> dict[Asked, str | Path]:
+    """SCORES of random weights by the probe that they stand below; `rows` of the sheet have them in
+    the order of `paths`."""
+    keys = [tuple(row[d] for d in ("benchmark", "model", "prompt", "method")) for row in rows]
+    return dict(zip(keys, paths, strict=True))
 
 
 @dataclass(frozen=True)
@@ -35,6 +63,7 @@ class Study:
     seed: int = 0
     resamples: int = DRAWS
     readings: Sequence[Mapping[tuple[str, str], pl.DataFrame]] = ()
+    floors: Sequence[Floor] = ()
 
     def __post_init__(self) -> None:
         if not self.probes:
@@ -67,6 +96,21 @@ class Study:
         answers = self.probes[probe][1].sort("item", "template")
         shape = (self.items.height, len(self.templates))
         return answers[column].cast(pl.Float64).to_numpy().reshape(shape)
+
+    def spread(self, answers: pl.DataFrame) -> NDArray[np.float64]:
+        """items x templates: hits of judged answers, NaN where nothing was asked."""
+        grid = np.full((self.items.height, len(self.templates)), np.nan)
+        rows = {item: place for place, item in enumerate(self.ordered["item"])}
+        columns = {template: place for place, template in enumerate(self.templates)}
+        for item, template, hit in answers.select("item", "template", "hit").rows():
+            grid[rows[item], columns[template]] = hit
+        return grid
+
+    def instead(self, one: Probe, other: Probe) -> str:
+        """What a difference from `one` is taken to: the other's model and what else differs."""
+        told = other.asked
+        differ = [d for d in ("prompt", "method") if told[d] != one.asked[d]]
+        return ", ".join([told["model"], *(told[d] for d in differ)])
 
     @cached_property
     def resampled(self) -> Bootstrap:
@@ -144,6 +188,6 @@ class Study:
             return {}
         return dict(self.relations.select("relation", "domains").drop_nulls().iter_rows())
 
-    def among(self, wanted: Mapping[str, bool]) -> NDArray[np.float64]:
-        """1 where `wanted` holds, else 0; a value per relation, in the order of `resampled`."""
-        return np.array([float(wanted.get(name, False)) for name in self.resampled.strata])
+    def among(self, relation: str) -> NDArray[np.float64]:
+        """1 for this relation, 0 for the others, in the order of `resampled`."""
+        return np.array([float(name == relation) for name in self.resampled.strata])

@@ -3,19 +3,30 @@
 Every view is of one benchmark when the chapter prints it; the files beside RESULTS have all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import polars as pl
 
 from kgprobe.tables import reductions, wordings
 from kgprobe.tables.answers import PRIOR
+from kgprobe.tables.bear.slices import SLICES, shown
+from kgprobe.tables.bear.study import WITHOUT
 from kgprobe.tables.reductions import PRIOR_IS
 from kgprobe.tables.report.calibration import VIEW as CALIBRATION_OF_ALL
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.views import View
+from kgprobe.templates import NO_SUBJECTS
 
-PAPER = {"paper": ["bear"], "instead": [""], "reduction": [""]}
+PAPER = {"paper": ["bear"], "instead": [""], "reduction": [""], "without": [""]}
+#: below the models stand, last, their floors
+FLOORS = {"without": ["", *WITHOUT]}
+FLOORS_ARE = (
+    f"Without the subject: contentless ones ({', '.join(NO_SUBJECTS)}) in its place, so that what "
+    "an option has by itself decides; of a balanced relation that is right by chance. Not asked "
+    f"where {len(NO_SUBJECTS)} subjects or fewer share the options. Without trained weights: the "
+    "same architecture with random ones, asked a part of the items under one template."
+)
 #: no part of the items, no further choice
 WHOLE = {**PAPER, "group": [""], "slice": [""], "setting": ["{}"]}
 PROBE = ["model", "prompt", "method"]
@@ -23,7 +34,7 @@ PROBE = ["model", "prompt", "method"]
 OTHER_TIMES = ["another year", "before", "neither"]
 TEMPLATES_SHOWN = [str(i) for i in range(8)]
 POSITIONS = ["answer last", "answer elsewhere", "answer before subject"]
-HEADS = {"group": "relation", "slice": "domain"}
+HEADS = {"group": "relation", "slice": "domain", "without": "asked"}
 WORDS = {
     ("metric", "accuracy minus published"): "minus published, points",
     ("metric", "another year"): "answer of another year, %",
@@ -46,6 +57,7 @@ WORDS = {
     ("mode", "first wins"): "ties to the first",
     **{("template", i): f"template {i}" for i in TEMPLATES_SHOWN},
     **{("prompt", "templates"): "", ("method", "sentence"): ""},
+    **{("without", floor): f"without {floor}" for floor in WITHOUT},
 }
 
 MODELS = View(
@@ -53,6 +65,7 @@ MODELS = View(
     "Accuracy by model",
     where={
         **PAPER,
+        **FLOORS,
         "metric": ["accuracy", "accuracy minus published", *OTHER_TIMES, "SEM", "MRR"],
         "group": [""],
         "slice": ["", "1:1", "1:N"],
@@ -60,11 +73,13 @@ MODELS = View(
         "weighting": ["", "relations", "relations resampled"],
         "template": [""],
     },
-    rows=["benchmark", *PROBE],
+    rows=["benchmark", "without", *PROBE],
     columns=["metric", "slice", "mode", "weighting"],
+    heads=HEADS,
     words=WORDS,
     digits={"SEM": 2, "MRR": 3},
-    caption="Interval in small print, published figures in brackets; SEM with divisor n - 1.",
+    caption="Interval in small print, published figures in brackets; SEM with divisor n - 1. "
+    f"{FLOORS_ARE}",
 )
 RELATIONS = View(
     "relations",
@@ -89,9 +104,16 @@ RELATION_TEMPLATES = View(
 DOMAINS = View(
     "domains",
     "Accuracy by domain",
-    where={**PAPER, "metric": ["accuracy"], "group": [""], "template": [""], "mode": [""]},
+    where={
+        **PAPER,
+        **FLOORS,
+        "metric": ["accuracy"],
+        "group": [""],
+        "template": [""],
+        "mode": [""],
+    },
     rows=["benchmark", "slice"],
-    columns=["weighting", *PROBE],
+    columns=["weighting", "without", *PROBE],
     heads=HEADS,
     words=WORDS | {("weighting", "split"): "split among domains"},
     caption="A relation counts fully in each of its domains; split: divided by their number.",
@@ -101,6 +123,7 @@ TEMPLATES = View(
     "Accuracy by template, %",
     where={
         **PAPER,
+        **FLOORS,
         "metric": ["accuracy", *wordings.METRICS],
         "group": [""],
         "slice": ["", *POSITIONS],
@@ -108,8 +131,9 @@ TEMPLATES = View(
         "mode": [""],
         "weighting": [""],
     },
-    rows=["benchmark", *PROBE],
+    rows=["benchmark", "without", *PROBE],
     columns=["metric", "template", "slice"],
+    heads=HEADS,
     words=WORDS,
 )
 DIFFERENCES = View(
@@ -118,6 +142,7 @@ DIFFERENCES = View(
     where={
         "paper": ["bear"],
         "metric": ["accuracy", "p after Holm", "detectable difference"],
+        "slice": [""],
         "reduction": [""],
     },
     rows=["benchmark", *PROBE, "instead"],
@@ -130,6 +155,15 @@ DIFFERENCES = View(
     caption="Paired: both models under the same resamples. p: two-sided, from the spread of the "
     "difference over resamples, corrected for the number of pairs of this benchmark (Holm). The "
     "least difference would be found at 5 % in 80 of 100 samples of as many items.",
+)
+ABOVE_FLOORS = replace(
+    DIFFERENCES,
+    name="above_floors",
+    title="What is known: differences from the same questions without the subject, and from random "
+    "weights",
+    caption="Paired, on the items and templates that both were asked. p: answers of both exchanged "
+    "at random, corrected for the number of rows (Holm). The least difference would be found at "
+    f"5 % in 80 of 100 samples of as many items; above 100 none would. {FLOORS_ARE}",
 )
 WHOLE_ALONE = {**PAPER, **{name: [""] for name in ("group", "mode", "template", "weighting")}}
 REDUCTIONS, GOLDS = (
@@ -183,19 +217,59 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
     groups = sorted([g for g in _values(own, "group") if g], key=property_order)
     domains = [s for s in _values(own, "slice") if s.startswith("domain: ")]
     instead = _values(probes.select(pl.col("setting").str.json_path_match("$.instead")), "setting")
+    floors = [f"without {floor}" for floor in WITHOUT]
+    others = [one for one in instead if one not in floors]
     made = [
         MODELS.where_also(model=models),
         RELATIONS.where_also(model=models, group=groups),
         RELATION_TEMPLATES.where_also(model=models, group=groups),
         DOMAINS.where_also(model=models, slice=[*domains, "1:1", "1:N"] if domains else []),
         TEMPLATES.where_also(model=asked),
-        DIFFERENCES.where_also(model=asked, instead=instead),
+        DIFFERENCES.where_also(model=asked, instead=others),
+        ABOVE_FLOORS.where_also(model=asked, instead=floors),
+        *sliced(own, models, [*others, *floors]),
         REDUCTIONS.where_also(model=several),
         GOLDS.where_also(model=several),
         CONFIDENCE.where_also(model=several),
         CALIBRATION.where_also(model=asked),
     ]
     return {view.name: view for view in made}
+
+
+def sliced(own: pl.DataFrame, models: Sequence[str], instead: Sequence[str]) -> Iterator[View]:
+    """Of every slice that these RESULTS have: accuracy by model, and differences; but for domains
+    and cardinalities, whose accuracies stand in tables of their own, the differences alone."""
+    for one in SLICES:
+        if not (bins := shown(one, own)):
+            continue
+        words = WORDS | {("slice", name): value for name, value in bins.items()}
+        if one.name not in ("cardinality", "domain"):
+            yield View(
+                f"slice_{one.name}",
+                f"Accuracy by {one.title}",
+                where={
+                    **PAPER,
+                    **FLOORS,
+                    "metric": ["accuracy"],
+                    "group": [""],
+                    "slice": list(bins),
+                    "model": models,
+                },
+                rows=["benchmark", "without", *PROBE],
+                columns=["slice"],
+                heads=HEADS,
+                words=words,
+                caption=f"Columns: {one.axis}. {FLOORS_ARE}",
+            )
+        yield replace(
+            ABOVE_FLOORS,
+            name=f"slice_{one.name}_differences",
+            title=f"Differences by {one.title}",
+            where={**ABOVE_FLOORS.where, "slice": list(bins), "model": models, "instead": instead},
+            rows=["benchmark", "slice", *PROBE, "instead"],
+            heads={**ABOVE_FLOORS.heads, "slice": one.axis},
+            words={**ABOVE_FLOORS.words, **{("slice", b): value for b, value in bins.items()}},
+        )
 
 
 def _values(frame: pl.DataFrame, column: str) -> Sequence[str]:

@@ -1,0 +1,340 @@
+"""Accuracy by parts of a benchmark: who is asked about, among what, and whether it was taught.
+
+Bins are fixed, so that they are the same in every run. In each of them every probe stands beside
+chance and beside its floors: the same questions without the subject, and asked of the same
+architecture with random weights. Probes are compared in pairs, each with its floors as well; p is
+corrected for all comparisons of a slice (Holm), and beside it stands the least difference that as
+many items would show.
+
+Items of a bin are drawn as everywhere, within their whole relation, so that how many of the bin are
+drawn varies, too. The error of a difference is that under the hypothesis of none, the answers of
+both to an item exchanged at random: sqrt(sum of squared differences) over n, as in McNemar's test.
+The spread over resamples would be none at all where a bin has one item of a relation.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from unicodedata import normalize
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kgprobe.metrics.bootstrap import Bootstrap, parts
+from kgprobe.metrics.intervals import Interval, wilson
+from kgprobe.metrics.tests import detectable, holm, two_sided
+from kgprobe.tables.bear.study import Study
+from kgprobe.tables.results import Number, hit_rate
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+UNKNOWN = "unknown"
+#: facts that control models were taught, were not, and those that are no lesson of either half
+HALVES = ("taught", "untaught", "neither")
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What items are told apart by. `edges`: the lower ones of its bins, the last of which is open;
+    without them the bins are `names`, those of domains as the relations have them."""
+
+    name: str
+    title: str
+    axis: str
+    edges: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def bin(self, value: int | None) -> str:
+        """The bin of a value.
+
+        >>> Slice("sitelinks", "", "", (0, 1, 5)).bin(3)
+        '1-4'
+        """
+        if value is None:
+            return UNKNOWN
+        place = sum(value >= edge for edge in self.edges) - 1
+        if place < 0:
+            raise ValueError(f"{self.name} {value}: below the first edge, {self.edges[0]}")
+        low = self.edges[place]
+        if place + 1 == len(self.edges):
+            return f"{low}+"
+        high = self.edges[place + 1] - 1
+        return f"{low}-{high}" if high > low else str(low)
+
+    @property
+    def bins(self) -> list[str]:
+        """All bins, in order."""
+        return [*map(self.bin, self.edges), UNKNOWN] if self.edges else list(self.names)
+
+    def told(self, value: str) -> str:
+        """How a bin stands in `slice` of RESULTS: "sitelinks: 1-4"; cardinalities by themselves."""
+        return value if self.name == "cardinality" else f"{self.name}: {value}"
+
+
+#: In the order of printing. The first answer counts of those that are right.
+SLICES = (
+    Slice("sitelinks", "popularity of the subject", "sitelinks of the subject", (0, 1, 5, 20, 100)),
+    Slice(
+        "statements",
+        "popularity of the subject",
+        "statements of the source with the subject",
+        (0, 1, 5, 20, 100),
+    ),
+    Slice("options", "number of options", "options", (2, 5, 10, 20, 50, 100)),
+    Slice(
+        "frequency",
+        "frequency of the answer",
+        "items of the benchmark with the same answer",
+        (1, 2, 5, 10, 20, 50),
+    ),
+    Slice("length", "length of the answer", "characters of the answer", (1, 5, 10, 15, 20)),
+    Slice("cardinality", "cardinality", "subjects of an answer", names=("1:1", "1:N")),
+    Slice("domain", "domain", "domain of the relation"),
+    Slice("facts", "what was taught", "facts of the control models", names=HALVES),
+)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Some items: `name` as it stands in RESULTS, `weights` per item (0: not in it)."""
+
+    name: str
+    weights: Floats
+    setting: Mapping[str, str] = field(default_factory=dict)
+
+
+def bins_of(
+    study: Study, halves: tuple[Bools, Bools] | None = None
+) -> Iterator[tuple[Slice, list[Bin]]]:
+    """The bins of every slice that this benchmark has values for; an item lies in one of each, but
+    for domains: a relation counts fully in all of its own. `halves`: which items, in order of ids,
+    are taught, untaught."""
+    known = _values(study)
+    for one in SLICES:
+        found: list[tuple[str, Sequence[bool] | Bools]]
+        if one.edges:
+            values = known.get(one.name, [])
+            inside = [one.bin(value) for value in values]
+            found = [(b, [i == b for i in inside]) for b in one.bins if b in inside]
+        else:
+            found = [(b, rows) for b, rows in _named(study, one, halves) if any(rows)]
+        made = [Bin(one.told(value), np.asarray(rows, dtype=float)) for value, rows in found]
+        if made:
+            yield one, made
+
+
+def _values(study: Study) -> dict[str, list[int | None]]:
+    """Slice -> the value of every item, in the order of ids."""
+    told = pl.Struct({"sitelinks": pl.Int64, "statements": pl.Int64})
+    meta = study.ordered["meta"].str.json_decode(told).struct.unnest()
+    popularity = "statements" if meta["sitelinks"].null_count() == len(meta) else "sitelinks"
+    names = study.candidates.select("id", "label", candidates="set", first="index")
+    gold = study.ordered.select("item", "candidates", first=pl.col("answers").list.first()).join(
+        names, on=["candidates", "first"], how="left", maintain_order="left"
+    )
+    found = {
+        "options": study.options.astype(int).tolist(),
+        "frequency": gold.select(pl.len().over("id")).to_series().to_list(),
+        "length": [len(normalize("NFC", label)) for label in gold["label"]],
+    }
+    if meta[popularity].null_count() < len(meta):
+        found[popularity] = meta[popularity].to_list()
+    return found
+
+
+def _named(
+    study: Study, one: Slice, halves: tuple[Bools, Bools] | None
+) -> Iterator[tuple[str, Sequence[bool] | Bools]]:
+    """(bin, which items are in it) of a slice whose bins are names."""
+    relations = study.ordered["relation"].to_list()
+    if one.name == "cardinality":
+        for kind in one.names:
+            yield kind, [study.cardinality.get(r) == kind for r in relations]
+    elif one.name == "domain":
+        domains = study.domains
+        for domain in sorted({d for names in domains.values() for d in names}):
+            yield domain, [domain in domains.get(r, ()) for r in relations]
+    elif halves:
+        yield from zip(one.names, (*halves, ~(halves[0] | halves[1])), strict=True)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Answers of a probe or a floor: hits (items x templates, NaN where it was not asked)."""
+
+    of: Number
+    hits: Floats
+
+    @property
+    def asked(self) -> Floats:
+        """1 for items that it was asked, else 0."""
+        return np.asarray(~np.isnan(self.hits).all(axis=1), dtype=float)
+
+    @property
+    def right(self) -> Floats:
+        """Mean over the templates asked, 0 where none was."""
+        count = (~np.isnan(self.hits)).sum(axis=1)
+        return np.asarray(np.nansum(self.hits, axis=1) / np.maximum(count, 1))
+
+    @property
+    def is_share(self) -> bool:
+        """Whether every item was asked under one template at most."""
+        return bool(((~np.isnan(self.hits)).sum(axis=1) <= 1).all())
+
+    def like(self, other: "_Asked") -> "_Asked":
+        """What the other was asked, too."""
+        return _Asked(self.of, np.where(np.isnan(other.hits), np.nan, self.hits))
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two columns of one matrix that are compared, and what the second is in words."""
+
+    of: Number
+    instead: str
+    one: int
+    other: int
+
+
+@dataclass(frozen=True)
+class _Table:
+    """All that is drawn together: for each of `entries` the column of its right answers and, behind
+    it, that of the items it was asked."""
+
+    entries: list[_Asked]
+    shown: int  #: so many of them are printed, the others are there to be compared
+    pairs: list[_Pair]
+
+    @property
+    def columns(self) -> Floats:
+        """items x (2 entries)."""
+        return np.column_stack([c for e in self.entries for c in (e.right * e.asked, e.asked)])
+
+
+def _table(study: Study) -> _Table:
+    probes = [_Asked(Number(**p.asked), study.hits(i)) for i, (p, _) in enumerate(study.probes)]
+    entries, pairs = [*probes], []
+    for i, one in enumerate(study.probes):
+        for j in range(i + 1, len(probes)):
+            instead = study.instead(one[0], study.probes[j][0])
+            pairs.append(_Pair(probes[i].of, instead, i, j))
+    for floor in study.floors:
+        of = probes[floor.probe].of.but(setting={"without": floor.without})
+        entries.append(_Asked(of, study.spread(floor.answers)))
+    shown = len(entries)
+    for place, floor in enumerate(study.floors, len(probes)):
+        own = probes[floor.probe]
+        pairs.append(_Pair(own.of, f"without {floor.without}", len(entries), place))
+        entries.append(own.like(entries[place]))
+    return _Table(entries, shown, pairs)
+
+
+def numbers(study: Study, halves: tuple[Bools, Bools] | None = None) -> Iterator[Number]:
+    """accuracy of every probe, baseline and floor (setting `without`) by slice, and of probes minus
+    others (`instead`) with "p after Holm" and "detectable difference"; of all items those of the
+    floors alone. Domains have the weighting "split" as well: a relation's weight divided by their
+    number.
+    """
+    table = _table(study)
+    every = Bin("", np.ones(study.items.height))
+    if study.floors:
+        probes = len(study.probes)
+        own = _Table(table.entries, table.shown, [p for p in table.pairs if p.other >= probes])
+        (boot,) = _drawn(study, own, [every])
+        yield from _accuracies(own, every, boot, range(probes, own.shown))
+        yield from _by_template(study, table.entries[probes : own.shown])
+        yield from _compared(own, [every], [boot])
+    for one, bins in bins_of(study, halves):
+        drawn = _drawn(study, table, bins)
+        for part, boot in zip(bins, drawn, strict=True):
+            yield from _baselines(study, part)
+            yield from _accuracies(table, part, boot, range(table.shown))
+        yield from _compared(table, bins, drawn)
+        if one.name == "domain":
+            split = [_split(study, part) for part in bins]
+            for part, boot in zip(split, _drawn(study, table, split), strict=True):
+                yield from _accuracies(table, part, boot, range(len(study.probes)))
+
+
+def _by_template(study: Study, floors: Sequence[_Asked]) -> Iterator[Number]:
+    for floor in floors:
+        for column, index in enumerate(study.templates):
+            hits = floor.hits[:, column]
+            if (~np.isnan(hits)).any():
+                rate = hit_rate(hits[~np.isnan(hits)])
+                yield floor.of.but(metric="accuracy", setting={"template": index}, **rate)
+
+
+def _drawn(study: Study, table: _Table, bins: Sequence[Bin]) -> list[Bootstrap]:
+    relations = study.ordered["relation"].to_list()
+    weights = [part.weights for part in bins]
+    return parts(table.columns, weights, relations, study.seed, study.resamples)
+
+
+def _split(study: Study, part: Bin) -> Bin:
+    """A domain whose relations weigh less by the number of domains they have."""
+    shares = [1 / len(study.domains.get(r) or [""]) for r in study.ordered["relation"]]
+    return Bin(part.name, part.weights * np.array(shares), {"weighting": "split"})
+
+
+def _baselines(study: Study, part: Bin) -> Iterator[Number]:
+    """Random and majority, exact."""
+    inside = part.weights > 0
+    for model, values in (("random", study.random), ("majority", study.majority)):
+        own = Number(metric="accuracy", benchmark=study.benchmark, model=model, slice=part.name)
+        yield own.but(value=100 * float(values[inside].mean()), n=int(inside.sum()))
+
+
+def _accuracies(
+    table: _Table, part: Bin, boot: Bootstrap, which: Sequence[int]
+) -> Iterator[Number]:
+    for place in which:
+        entry = table.entries[place]
+        n = int((entry.asked * (part.weights > 0)).sum())
+        if not n:
+            continue
+        value, found = boot.ratio(2 * place, 2 * place + 1)
+        if found is None or (entry.is_share and not part.setting):
+            found = Interval(*wilson(min(value, 1.0) * n, n), "wilson")
+        own = entry.of.but(metric="accuracy", slice=part.name, setting=part.setting)
+        yield own.but(value=100 * value, interval=found.times(100), n=n)
+
+
+def _compared(table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]) -> Iterator[Number]:
+    """Every pair in every bin, paired, as one family of tests."""
+    tested: list[tuple[Number, float, float]] = []
+    for part, boot in zip(bins, drawn, strict=True):
+        for pair in table.pairs:
+            one, other = table.entries[pair.one], table.entries[pair.other]
+            inside = (part.weights * one.asked * other.asked) > 0
+            if not inside.any():
+                continue
+            gaps, n = (one.right - other.right)[inside], int(inside.sum())
+            of = pair.of.but(slice=part.name, n=n, setting={"instead": pair.instead})
+            value, found = boot.ratio(2 * pair.one, 2 * pair.one + 1, less=2 * pair.other)
+            bounds = found and found.times(100)
+            yield of.but(metric="accuracy", value=100 * value, interval=bounds)
+            tested.append((of, value, float(np.sqrt((gaps**2).sum())) / n))
+    corrected = holm([two_sided(value, error) for _, value, error in tested])
+    for (of, _, error), p in zip(tested, corrected, strict=True):
+        yield of.but(metric="p after Holm", value=p)
+        # where both answer every item alike, nothing is known of what would show
+        least = 100 * detectable(error) if error else None
+        yield of.but(metric="detectable difference", value=least)
+
+
+def shown(one: Slice, results: pl.DataFrame) -> dict[str, str]:
+    """The bins of a slice that RESULTS have, in order: as they stand there -> as they are printed;
+    none where nothing is known that they would tell apart."""
+    found = set(results["slice"].unique())
+    bins = one.bins or sorted(
+        name.removeprefix(one.told("")) for name in found if name.startswith(one.told(""))
+    )
+    return {one.told(value): value for value in bins if one.told(value) in found}
+
+
+def unknown(results: pl.DataFrame) -> list[str]:
+    """Titles of the slices that RESULTS of one benchmark do not have."""
+    known = {one.title: bool(shown(one, results)) for one in SLICES}
+    known |= {one.title: True for one in SLICES if shown(one, results)}
+    return [title for title, is_known in known.items() if not is_known]

@@ -1,0 +1,406 @@
+"""Slices of a benchmark, and the floors below every probe, by hand and by slow loops."""
+
+import json
+import math
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.sampling import spread
+from kgprobe.tables.answers import judge, without_subject
+from kgprobe.tables.bear import chapter, figures, make, slices, views
+from kgprobe.tables.bear.study import SUBJECT, WEIGHTS, Floor, twins_of
+from kgprobe.templates import NO_SUBJECTS
+from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
+
+BY_NAME = {one.name: one for one in slices.SLICES}
+LABELS = ["Rome", "Bonn", "Paris", "Amsterdam"]
+SHEET = {
+    name: {"kind": kind, "source": source, "dtype": "float32", "bos": "-"}
+    for name, kind, source in (("a", "masked", "hub:a"), ("b", "masked", "control:masked"))
+}
+
+
+def frames(sizes=(40, 24)):
+    """Two relations of four options; sitelinks 0, 3, 6 ... of subjects, unknown for the last."""
+    made = benchmark(
+        {
+            f"P{i}": (LABELS, [LABELS[(j * j + i) % 4] for j in range(size)])
+            for i, size in enumerate(sizes)
+        }
+    )
+    links = [json.dumps({"sitelinks": 3 * i}) for i in range(made["items"].height - 1)]
+    return {**made, "items": made["items"].with_columns(meta=pl.Series([*links, "{}"]))}
+
+
+def two(made, resamples=200):
+    """A study of two probes."""
+    answered = [(probe("a"), guesses(made, 0.5, 1)), (probe("b"), guesses(made, 0.3, 2))]
+    return study(made, answered, resamples=resamples)
+
+
+def test_bins_have_fixed_edges():
+    links = BY_NAME["sitelinks"]
+    expected = {0: "0", 1: "1-4", 4: "1-4", 5: "5-19", 19: "5-19", 20: "20-99", 99: "20-99"}
+    expected |= {100: "100+", 10**6: "100+", None: "unknown"}
+    assert {value: links.bin(value) for value in expected} == expected
+    assert links.bins == ["0", "1-4", "5-19", "20-99", "100+", "unknown"]
+    assert [BY_NAME["options"].bin(n) for n in (2, 4, 5, 9, 10, 100)] == [
+        "2-4", "2-4", "5-9", "5-9", "10-19", "100+",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="options 1: below the first edge, 2"):
+        BY_NAME["options"].bin(1)
+
+
+def test_every_item_lies_in_one_bin_of_each_slice_as_counted_by_hand():
+    made = frames()
+    one = two(made)
+    halves = (np.arange(64) < 20, np.arange(64) >= 30)
+    found = {s.name: bins for s, bins in slices.bins_of(one, halves)}
+    assert set(found) == {"sitelinks", "options", "frequency", "length", "cardinality", "facts"}
+    for bins in found.values():
+        assert (sum(b.weights for b in bins) == 1).all()
+    sizes = {b.name: int(b.weights.sum()) for bins in found.values() for b in bins}
+    links = [3 * i for i in range(63)]
+    assert sizes["sitelinks: 0"] == 1
+    assert sizes["sitelinks: 1-4"] == 1
+    assert sizes["sitelinks: 5-19"] == sum(5 <= n < 20 for n in links) == 5
+    assert sizes["sitelinks: 20-99"] == sum(20 <= n < 100 for n in links)
+    assert sizes["sitelinks: unknown"] == 1
+    assert sizes["options: 2-4"] == 64
+    golds = [(LABELS[row[0]]) for row in made["items"]["answers"]]
+    often = Counter(golds)
+    for low, high, name in ((5, 9, "5-9"), (10, 19, "10-19"), (20, 49, "20-49"), (50, 99, "50+")):
+        n = sum(low <= often[gold] <= high for gold in golds)
+        assert sizes.get(f"frequency: {name}", 0) == n
+    assert sum(often.values()) == 64
+    assert len(often) > 1
+    assert sizes["length: 1-4"] == sum(gold in ("Rome", "Bonn") for gold in golds)
+    assert (sizes["facts: taught"], sizes["facts: neither"]) == (20, 10)
+    ordered = made["items"].sort("item")
+    by_hand = [
+        json.loads(meta).get("sitelinks", None) is not None and json.loads(meta)["sitelinks"] >= 100
+        for meta in ordered["meta"]
+    ]
+    (many,) = [b.weights for b in found["sitelinks"] if b.name == "sitelinks: 100+"]
+    assert (many == by_hand).all()
+    assert many.any()
+
+
+def test_statements_stand_for_sitelinks_only_where_none_are_known():
+    made = frames()
+    items = made["items"].with_columns(meta=pl.lit('{"statements": 7}'))
+    found = {s.name for s, _ in slices.bins_of(two({**made, "items": items}))}
+    assert "statements" in found
+    assert "sitelinks" not in found
+    items = items.with_columns(meta=pl.lit("{}"))
+    own = results(two({**made, "items": items}))
+    assert slices.unknown(own) == ["popularity of the subject", "domain", "what was taught"]
+    told = chapter.notes(own, SHEET)
+    assert any("Unknown here" in note and "popularity of the subject" in note for note in told)
+    assert "popularity of the subject" not in slices.unknown(results(two(made)))
+
+
+def bins_by_hand(made):
+    """Item -> its bin of sitelinks, by comparisons."""
+    found = {}
+    for item, meta in made["items"].select("item", "meta").rows():
+        links = json.loads(meta).get("sitelinks")
+        name = "unknown"
+        for least, label in ((0, "0"), (1, "1-4"), (5, "5-19"), (20, "20-99"), (100, "100+")):
+            if links is not None and links >= least:
+                name = label
+        found[item] = name
+    return found
+
+
+def rates_by_hand(made, answers):
+    """Item -> share of templates under which its gold has the highest score."""
+    gold = dict(made["items"].select("item", "answers").rows())
+    hits: dict[str, list[float]] = {}
+    for (item, _), values in answers.items():
+        hits.setdefault(item, []).append(float(values[gold[item][0]] == max(values)))
+    return {item: sum(own) / len(own) for item, own in hits.items()}
+
+
+def test_accuracies_differences_and_tests_by_slow_loops():
+    made = frames()
+    own = results(two(made, resamples=2000))
+    one, other = (rates_by_hand(made, guesses(made, s, n)) for s, n in ((0.5, 1), (0.3, 2)))
+    where = bins_by_hand(made)
+    tests = {}
+    for name in ("0", "1-4", "5-19", "20-99", "100+", "unknown"):
+        members = [item for item in where if where[item] == name]
+        assert members
+        row = number(own, model="a", slice=f"sitelinks: {name}")
+        assert row["n"] == len(members)
+        assert row["value"] == pytest.approx(100 * sum(one[i] for i in members) / len(members))
+        assert row["low"] <= row["value"] <= row["high"]
+        chance = number(own, model="random", slice=f"sitelinks: {name}")
+        assert (chance["value"], chance["n"]) == (25.0, len(members))
+        gaps = [one[i] - other[i] for i in members]
+        row = number(own, model="a", slice=f"sitelinks: {name}", instead="b")
+        assert row["value"] == pytest.approx(100 * sum(gaps) / len(gaps))
+        error = math.sqrt(sum(gap**2 for gap in gaps)) / len(gaps)
+        z = sum(gaps) / len(gaps) / error if error else 0.0
+        tests[name] = math.erfc(abs(z) / math.sqrt(2))
+        least = number(own, "detectable difference", model="a", slice=row["slice"], instead="b")
+        if error:
+            assert least["value"] == pytest.approx(100 * (1.959964 + 0.841621) * error, rel=1e-5)
+        else:
+            assert least["value"] is None
+    # Holm: from the smallest on, times the number of those left, never below an earlier one
+    reached = 0.0
+    for rank, name in enumerate(sorted(tests, key=lambda n: tests[n])):
+        reached = max(reached, min(1.0, (len(tests) - rank) * tests[name]))
+        row = number(own, "p after Holm", model="a", slice=f"sitelinks: {name}", instead="b")
+        assert row["value"] == pytest.approx(reached, abs=1e-9)
+    assert any(p < 1 for p in tests.values())
+
+
+def test_one_item_is_never_significant():
+    """All of two bins is right for one probe alone: the spread over resamples would be none."""
+    made = benchmark({"P1": (["Rome", "Amsterdam"], ["Rome", "Amsterdam"])})
+    right = dict.fromkeys(made["items"]["item"], True)
+    answered = [
+        (probe("a"), guesses(made, 1, 1, right=right)),
+        (probe("b"), guesses(made, 0, 1, right=dict.fromkeys(right, False))),
+    ]
+    gold = dict(made["items"].select("item", "answers").rows())
+    for (item, _), values in answered[1][1].items():
+        values[gold[item][0]] = min(values) - 1
+    own = results(study(made, answered))
+    row = number(own, "p after Holm", model="a", slice="length: 1-4", instead="b")
+    assert row["value"] == pytest.approx(2 * math.erfc(1 / math.sqrt(2)))
+    assert number(own, model="a", slice="length: 1-4", instead="b")["value"] == 100.0
+    least = number(own, "detectable difference", model="a", slice="length: 1-4", instead="b")
+    assert least["value"] > 100
+
+
+def test_an_interval_is_that_of_drawing_items_within_their_relation():
+    made = frames((200, 100))
+    own = results(two(made, resamples=2000))
+    rates, where = rates_by_hand(made, guesses(made, 0.5, 1)), bins_by_hand(made)
+    owners = dict(made["items"].select("item", "relation").rows())
+    groups = [[i for i in owners if owners[i] == r] for r in ("P0", "P1")]
+    generator, drawn = np.random.default_rng(3), []
+    for _ in range(3000):
+        chosen = [g[k] for g in groups for k in generator.integers(0, len(g), len(g))]
+        inside = [rates[i] for i in chosen if where[i] == "20-99"]
+        drawn.append(100 * sum(inside) / len(inside))
+    row = number(own, model="a", slice="sitelinks: 20-99")
+    assert row["low"] == pytest.approx(np.quantile(drawn, 0.025), abs=2.5)
+    assert row["high"] == pytest.approx(np.quantile(drawn, 0.975), abs=2.5)
+
+
+def with_floors(made):
+    """The study of two probes, of which the first has both floors, the twin's on ten items."""
+    base = two(made)
+    blind = guesses(made, 0.1, 5)
+    few = {k: v for k, v in guesses(made, 0.2, 6, templates=1).items() if k[0] in ITEMS_OF_TWIN}
+    part = made["items"].filter(pl.col("item").is_in(list(ITEMS_OF_TWIN)))
+    floors = [
+        Floor(0, SUBJECT, judge(scores(blind), made["items"], made["candidates"])),
+        Floor(0, WEIGHTS, judge(scores(few), part, made["candidates"])),
+    ]
+    return replace(base, floors=floors), blind, few
+
+
+ITEMS_OF_TWIN = {f"P0/Qs{i}" for i in range(10)}
+
+
+def test_floors_stand_beside_the_probe_on_what_both_were_asked():
+    made = frames()
+    own_study, blind, few = with_floors(made)
+    own = results(own_study)
+    floor, twin = rates_by_hand(made, blind), rates_by_hand(made, few)
+    row = number(own, model="a", without=SUBJECT)
+    assert (row["n"], row["value"]) == (64, pytest.approx(100 * sum(floor.values()) / 64))
+    row = number(own, model="a", without=WEIGHTS)
+    assert (row["n"], row["interval"]) == (10, "wilson")
+    assert row["value"] == pytest.approx(100 * sum(twin.values()) / 10)
+    row = number(own, model="a", without=WEIGHTS, template=0)
+    assert row["value"] == pytest.approx(100 * sum(twin.values()) / 10)
+    # the probe on the same ten items under the same one template
+    first = {k: v for k, v in guesses(made, 0.5, 1).items() if k in few}
+    assert len(first) == len(few) == 10
+    same = rates_by_hand(made, first)
+    row = number(own, model="a", instead=f"without {WEIGHTS}")
+    assert row["value"] == pytest.approx(100 * (sum(same.values()) - sum(twin.values())) / 10)
+    where = bins_by_hand(made)
+    members = [i for i in where if where[i] == "5-19"]
+    row = number(own, model="a", slice="sitelinks: 5-19", without=SUBJECT)
+    assert row["value"] == pytest.approx(100 * sum(floor[i] for i in members) / len(members))
+    members = [i for i in members if i in twin]
+    row = number(own, model="a", slice="sitelinks: 5-19", without=WEIGHTS)
+    assert row["n"] == len(members) > 0
+    assert row["value"] == pytest.approx(100 * sum(twin[i] for i in members) / len(members))
+    # no bin without an item that was asked
+    assert not own.filter(
+        slice="sitelinks: unknown", setting=json.dumps({"without": WEIGHTS})
+    ).height
+
+
+def test_floors_stand_last_in_the_tables_and_the_figures_have_every_bin():
+    made = frames()
+    own_study, *_ = with_floors(made)
+    own = results(own_study)
+    shown = views.views(own, ["a", "b"])
+    for name in ("models", "slice_sitelinks", "templates"):
+        rows = [key[1] for key in shown[name].of(own).rows]
+        assert rows[-2:] == [SUBJECT, WEIGHTS]
+        assert not any(rows[:-2])
+    heads = shown["slice_sitelinks"].of(own).heads
+    assert heads[-6:] == ["0", "1-4", "5-19", "20-99", "100+", "unknown"]
+    above = shown["above_floors"].of(own)
+    assert [key[-1] for key in above.rows] == [f"without {SUBJECT}", f"without {WEIGHTS}"]
+    assert len(shown["slice_sitelinks_differences"].of(own).rows) > 6
+    drawn = {one.name: one.figure for one in figures.figures(own, SHEET, {})}
+    assert "bear_slice_options_world_lite" not in drawn  # one bin tells nothing apart
+    axes = drawn["bear_slice_sitelinks_world_lite"].axes[0]
+    ticks = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert [t.split("\n")[0] for t in ticks] == BY_NAME["sitelinks"].bins
+    assert ticks[2] == "5-19\nn = 5"
+
+
+# -- questions without their subject ---------------------------------------------------------------
+
+
+def contentless(sets, context=""):
+    """CONTENTLESS of {set: labels}, by a rule that tells subjects, templates and options apart; the
+    set's name is its relation's, too."""
+    rows = [
+        (name, context, name, subject, t, o, said(name, subject, t, label), 2, -3.0, 1, None)
+        for name, labels in sets.items()
+        for subject, t, (o, label) in product(NO_SUBJECTS, range(3), enumerate(labels))
+    ]
+    frame = pl.DataFrame(rows, schema=dict(schema.CONTENTLESS.columns), orient="row")
+    schema.check(frame, schema.CONTENTLESS)
+    return frame
+
+
+def said(name, subject, template, label):
+    return -(ord(label) * 7 % 11 + len(subject) * len(name) + template * (ord(label) % 5)) * 1.5
+
+
+def test_the_score_without_a_subject_is_the_mean_over_contentless_ones():
+    made = benchmark({"P1": ("xyz", "xyx"), "P22": ("yz", "zy"), "P3": ("xy", "x")})
+    dated = made["items"].with_columns(
+        context=pl.when(pl.col("item") == "P1/Qs2").then(pl.lit("1990")).otherwise(pl.lit(""))
+    )
+    found = without_subject(dated, contentless({"P1": "xyz", "P22": "yz"}))
+    told = {row[:3]: row[3] for row in found.rows()}
+    slow = {}
+    for item, labels in (
+        ("P1/Qs0", "xyz"),
+        ("P1/Qs1", "xyz"),
+        ("P22/Qs0", "yz"),
+        ("P22/Qs1", "yz"),
+    ):
+        for t, (o, label) in product(range(3), enumerate(labels)):
+            given = [said(item.split("/")[0], subject, t, label) for subject in NO_SUBJECTS]
+            slow[item, t, o] = sum(given) / len(given)
+    # neither P3, which was not asked, nor what asks of another year
+    assert told.keys() == slow.keys()
+    assert len(told) == 3 * (2 * 3 + 2 * 2)
+    assert all(told[key] == pytest.approx(value) for key, value in slow.items())
+
+
+def test_floors_are_read_from_what_was_asked_beside(tmp_path):
+    """Of one probe the contentless subjects and the twin, of the other nothing that can be used."""
+    made = frames((8, 3))
+    for name, rows in made.items():
+        contract = {"items": schema.ITEMS, "candidates": schema.CANDIDATES}.get(name)
+        schema.write(rows, contract or schema.PROMPTS, tmp_path / f"world_lite/{name}.parquet", {})
+    free = pl.DataFrame(
+        [
+            (
+                "P0",
+                "",
+                "P0",
+                subject,
+                t,
+                o,
+                -float((o * 5 + t + len(subject)) % 7),
+                2,
+                -3.0,
+                1,
+                None,
+            )
+            for subject, t, o in product(NO_SUBJECTS, range(3), range(4))
+        ],
+        schema=dict(schema.CONTENTLESS.columns),
+        orient="row",
+    )
+    twin = {k: v for k, v in guesses(made, 0.3, 9, templates=1).items() if k[0] < "P0/Qs4"}
+    paths = {}
+    for name, frame, contract in (
+        ("a", scores(guesses(made, 0.5, 1)), schema.SCORES),
+        ("b", scores(guesses(made, 0.3, 2)), schema.SCORES),
+        ("free", free, schema.CONTENTLESS),
+        ("none", free.head(0), schema.CONTENTLESS),
+        ("twin", scores(twin), schema.SCORES),
+    ):
+        paths[name] = tmp_path / f"{name}.parquet"
+        schema.write(frame, contract, paths[name], {})
+    row = {"benchmark": "world_lite", "model": "a", "prompt": "templates", "method": "sentence"}
+    (found,) = make.studies(
+        [probe("a"), probe("b")],
+        [paths["a"], paths["b"]],
+        {"world_lite": tmp_path / "world_lite"},
+        0,
+        [paths["free"], paths["none"]],
+        twins_of([row], [paths["twin"]]),
+    )
+    assert [(f.probe, f.without) for f in found.floors] == [(0, SUBJECT), (0, WEIGHTS)]
+    given: dict[tuple[int, int], list[float]] = {}
+    for _, _, _, _, t, o, value, *_ in free.rows():
+        given.setdefault((t, o), []).append(value)
+    means = {t: [sum(given[t, o]) / 3 for o in range(4)] for t in range(3)}
+    assert all(len(set(own)) == 4 for own in means.values()), "no ties"
+    asked = {(f"P0/Qs{i}", t): means[t] for i in range(8) for t in range(3)}
+    blind = rates_by_hand(made, asked)
+    own = results(found)
+    floor = number(own, model="a", without=SUBJECT)
+    assert (floor["n"], floor["value"]) == (8, pytest.approx(100 * sum(blind.values()) / 8))
+    assert 0 < floor["value"] < 100
+    random = number(own, model="a", without=WEIGHTS)
+    by_hand = rates_by_hand(made, twin)
+    assert (random["n"], random["value"]) == (4, pytest.approx(100 * sum(by_hand.values()) / 4))
+    assert not own.filter(pl.col("setting").str.contains("without"), model="b").height
+    # that some were not asked is said
+    told = " ".join(chapter.notes(own, SHEET))
+    assert "11 items have no prior of contentless subjects" in told
+
+
+def test_a_twin_is_asked_evenly():
+    rows = [(f"P{r}", f"P{r}/{i}") for r, size in enumerate((9, 2, 5)) for i in range(size)]
+    frame = pl.DataFrame(rows, schema=["relation", "item"], orient="row")
+    for n, counts in ((3, [1, 1, 1]), (6, [2, 2, 2]), (10, [4, 2, 4]), (99, [9, 2, 5])):
+        found = spread(frame, n, 0, ["item"], ["relation"], "twin")
+        assert found.group_by("relation").len().sort("relation")["len"].to_list() == counts
+        again = spread(frame.reverse(), n, 0, ["item"], ["relation"], "twin")
+        assert found.equals(again)
+    fewer = spread(frame, 4, 0, ["item"], ["relation"], "twin")
+    assert set(fewer["item"]) < set(spread(frame, 6, 0, ["item"], ["relation"], "twin")["item"])
+
+
+def test_popularity_is_sitelinks_or_else_the_number_of_statements():
+    made = benchmark({"P1": (["x", "y"], ["x", "y", "x"])})
+    rows = [("Qs0", "Qx", 12), ("Qs1", "Qy", None), ("Qs2", "Qs1", None), ("Qs1", "Qz", None)]
+    statements = pl.DataFrame(
+        rows, schema=["subject", "object", "subject_sitelinks"], orient="row"
+    ).with_columns(pl.col("subject_sitelinks").cast(pl.Int64))
+    found = Sets(made["items"], made["candidates"], made["prompts"]).with_popularity(statements)
+    metas = dict(found.items.select("subject_id", "meta").rows())
+    assert {k: json.loads(v) for k, v in metas.items()} == {
+        "Qs0": {"sitelinks": 12},
+        "Qs1": {"statements": 3},
+        "Qs2": {"statements": 1},
+    }

@@ -710,16 +710,15 @@ class ReleasedRows:
 
 
 @dataclass(frozen=True)
-class Floors:
-    """What random weights reach, beside every model of BEAR. The other floor, questions without
-    their subject, needs no setting: it is what contentless subjects gave."""
+class Twin:
+    """The same architecture with random weights, asked beside every model of BEAR (ours)."""
 
-    twin: Natural = 300
-    """items of a benchmark, the same number of each relation by hash, that the same architecture
-    with random weights is asked under the first template; 0: it is not asked"""
+    items: Natural = 300
+    """items of a benchmark, the same number of each relation by hash, that it is asked under the
+    first template; 0: none is"""
     largest: Count = 3000
     """millions of weights; larger models have no twin, which would take their memory once more in
-    float32, nor has a model on a server (`backend`)"""
+    float32. Nor have checkpoints of a training, quantised models and those on a server"""
 
 
 @dataclass(frozen=True)
@@ -1596,8 +1595,8 @@ class Settings:
     """what changed between two snapshots"""
     released: ReleasedRows = ReleasedRows()
     """which part of the released BEAR sets is scored"""
-    floors: Floors = Floors()
-    """what is reached without knowing anything: random weights"""
+    twin: Twin = Twin()
+    """models of random weights"""
     control: Control = Control()
     """control models"""
     fill: Fill = Fill()

@@ -15,7 +15,7 @@ from kgprobe.benchmarks.bear.frames import Sets
 from kgprobe.sampling import spread
 from kgprobe.tables.answers import judge, without_subject
 from kgprobe.tables.bear import chapter, figures, make, slices, views
-from kgprobe.tables.bear.study import SUBJECT, WEIGHTS, Floor, twins_of
+from kgprobe.tables.bear.study import SUBJECT, WEIGHTS, Floor, twins_by_probe
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
 
@@ -272,11 +272,17 @@ def test_floors_stand_last_in_the_tables_and_the_figures_have_every_bin():
 # -- questions without their subject ---------------------------------------------------------------
 
 
-def contentless(sets, context=""):
-    """CONTENTLESS of {set: labels}, by a rule that tells subjects, templates and options apart; the
-    set's name is its relation's, too."""
+def said(name, subject, template, label):
+    """A score that set, subject, template and option change."""
+    code = sum(map(ord, label))
+    by_label = code * 7 % 11 - len(name) * (code % 2)
+    return float(by_label + len(subject) * (code % 5) + template * (code % 3) - 60)
+
+
+def contentless(sets):
+    """CONTENTLESS of {set, which is also the name of its relation: labels}."""
     rows = [
-        (name, context, name, subject, t, o, said(name, subject, t, label), 2, -3.0, 1, None)
+        (name, "", name, subject, t, o, said(name, subject, t, label), 2, -3.0, 1, None)
         for name, labels in sets.items()
         for subject, t, (o, label) in product(NO_SUBJECTS, range(3), enumerate(labels))
     ]
@@ -285,8 +291,8 @@ def contentless(sets, context=""):
     return frame
 
 
-def said(name, subject, template, label):
-    return -(ord(label) * 7 % 11 + len(subject) * len(name) + template * (ord(label) % 5)) * 1.5
+def mean_said(name, template, label):
+    return sum(said(name, subject, template, label) for subject in NO_SUBJECTS) / len(NO_SUBJECTS)
 
 
 def test_the_score_without_a_subject_is_the_mean_over_contentless_ones():
@@ -296,16 +302,16 @@ def test_the_score_without_a_subject_is_the_mean_over_contentless_ones():
     )
     found = without_subject(dated, contentless({"P1": "xyz", "P22": "yz"}))
     told = {row[:3]: row[3] for row in found.rows()}
-    slow = {}
-    for item, labels in (
-        ("P1/Qs0", "xyz"),
-        ("P1/Qs1", "xyz"),
-        ("P22/Qs0", "yz"),
-        ("P22/Qs1", "yz"),
-    ):
-        for t, (o, label) in product(range(3), enumerate(labels)):
-            given = [said(item.split("/")[0], subject, t, label) for subject in NO_SUBJECTS]
-            slow[item, t, o] = sum(given) / len(given)
+    slow = {
+        (item, template, option): mean_said(item.split("/")[0], template, label)
+        for item, labels in {
+            "P1/Qs0": "xyz",
+            "P1/Qs1": "xyz",
+            "P22/Qs0": "yz",
+            "P22/Qs1": "yz",
+        }.items()
+        for template, (option, label) in product(range(3), enumerate(labels))
+    }
     # neither P3, which was not asked, nor what asks of another year
     assert told.keys() == slow.keys()
     assert len(told) == 3 * (2 * 3 + 2 * 2)
@@ -318,26 +324,7 @@ def test_floors_are_read_from_what_was_asked_beside(tmp_path):
     for name, rows in made.items():
         contract = {"items": schema.ITEMS, "candidates": schema.CANDIDATES}.get(name)
         schema.write(rows, contract or schema.PROMPTS, tmp_path / f"world_lite/{name}.parquet", {})
-    free = pl.DataFrame(
-        [
-            (
-                "P0",
-                "",
-                "P0",
-                subject,
-                t,
-                o,
-                -float((o * 5 + t + len(subject)) % 7),
-                2,
-                -3.0,
-                1,
-                None,
-            )
-            for subject, t, o in product(NO_SUBJECTS, range(3), range(4))
-        ],
-        schema=dict(schema.CONTENTLESS.columns),
-        orient="row",
-    )
+    free = contentless({"P0": LABELS})
     twin = {k: v for k, v in guesses(made, 0.3, 9, templates=1).items() if k[0] < "P0/Qs4"}
     paths = {}
     for name, frame, contract in (
@@ -356,16 +343,11 @@ def test_floors_are_read_from_what_was_asked_beside(tmp_path):
         {"world_lite": tmp_path / "world_lite"},
         0,
         [paths["free"], paths["none"]],
-        twins_of([row], [paths["twin"]]),
+        twins_by_probe([row], [paths["twin"]]),
     )
     assert [(f.probe, f.without) for f in found.floors] == [(0, SUBJECT), (0, WEIGHTS)]
-    given: dict[tuple[int, int], list[float]] = {}
-    for _, _, _, _, t, o, value, *_ in free.rows():
-        given.setdefault((t, o), []).append(value)
-    means = {t: [sum(given[t, o]) / 3 for o in range(4)] for t in range(3)}
-    assert all(len(set(own)) == 4 for own in means.values()), "no ties"
-    asked = {(f"P0/Qs{i}", t): means[t] for i in range(8) for t in range(3)}
-    blind = rates_by_hand(made, asked)
+    means = {t: [mean_said("P0", t, label) for label in LABELS] for t in range(3)}
+    blind = rates_by_hand(made, {(f"P0/Qs{i}", t): means[t] for i in range(8) for t in means})
     own = results(found)
     floor = number(own, model="a", without=SUBJECT)
     assert (floor["n"], floor["value"]) == (8, pytest.approx(100 * sum(blind.values()) / 8))

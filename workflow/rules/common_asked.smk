@@ -82,18 +82,29 @@ def behind(row):
 
 
 def beside(row):
-    """Rows that are asked with a row of whole sentences, so that less is known: its options after
-    contentless subjects, and its questions of a twin with random weights."""
+    """Rows that are asked with a row of whole sentences: its options after contentless subjects, and
+    what the model's twin says. No table of the exposures has either."""
     if method_of(row) != "sentence" or row["model"] in EXPOSED:
         return []
-    methods = ["contentless"] + ["twin"] * has_twin(row)
-    return [{**row, "method": row["method"].replace("sentence", m, 1)} for m in methods]
+    names = ["contentless", *["twin"] * has_twin(row)]
+    return [{**row, "method": row["method"].replace("sentence", n, 1)} for n in names]
 
 
-def beside_files(method, rows):
-    """The files that are made by this method beside those of some rows."""
-    found = [one for row in rows for one in beside(row)]
-    return [answers_of(one) for one in found if method_of(one) == method]
+def beside_of(rows, method="contentless"):
+    """The files of what stands beside those of some rows that are asked whole sentences."""
+    asked = [one for row in rows for one in beside(row)]
+    return [answers_of(one) for one in asked if method_of(one) == method]
+
+
+def has_twin(row):
+    """Whether a model of random weights stands below a row. The checkpoints of a training would all
+    have the same one; weights that are stored in few bits, or by a server, cannot be drawn anew.
+    """
+    model, twin = MODELS[row["model"]], SETTINGS.twin
+    is_plain = not any(model.get(name) for name in ("step", "quantised", "backend"))
+    is_small = int(model.get("parameters") or 0) <= twin.largest
+    asked = row["paper"] == "bear" and model["kind"] != "api"
+    return bool(asked and twin.items and is_plain and is_small)
 
 
 def asked_with(row):
@@ -118,8 +129,8 @@ def asked_with(row):
     if method == "contentless":
         return files, {"method": row["method"]}
     if method == "twin":
-        asked = row["method"].replace("twin", "sentence", 1)
-        return files, {"method": asked, "items": SETTINGS.floors.twin, "seed": seed}
+        name = row["method"].replace("twin", "sentence", 1)
+        return files, {"method": name, "items": SETTINGS.twin.items, "seed": seed}
     if method == "sentence":
         model, told = MODELS[row["model"]], {"method": row["method"]}
         if model.get("quantised") or model.get("backend") or DEVICE_MAP:
@@ -186,8 +197,8 @@ def stages():
     for row in [*EXPERIMENTS, *onto_rows(), *exposed_rows()]:
         for one in [*behind(row), row, *beside(row)]:
             stage = "prompts" if method_of(one) in PREPARED else "probes"
-            part = part_of(one)
             own = found.setdefault((stage, one["model"]), {})
+            part = part_of(one)
             own[next(iter(part["output"].values()))] = part
     return {key: list(parts.values()) for key, parts in found.items()}
 

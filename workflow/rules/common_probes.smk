@@ -41,16 +41,6 @@ def score_files():
     return [answers_of(row) for row in by_method("sentence", "bear")]
 
 
-def has_twin(row):
-    """Whether a row's questions are asked of random weights, too: BEAR's that ask of no time, where
-    the weights are here and not too large."""
-    if row["paper"] != "bear" or in_time(row["benchmark"]):
-        return False
-    model, floors = MODELS[row["model"]], SETTINGS.floors
-    is_small = int(model.get("parameters") or 0) <= floors.largest
-    return bool(floors.twin and is_small and not model.get("backend"))
-
-
 def choice_files():
     """What was chosen in every row of method choice, in the sheet's order."""
     return [answers_of(row) for row in by_method("choice")]

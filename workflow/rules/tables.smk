@@ -14,8 +14,8 @@ FIGURES += ["calibration"] if has_controls() else []
 rule tabulate:
     input:
         scores=score_files(),
-        contentless=beside_files("contentless", by_method("sentence", "bear")),
-        twins=beside_files("twin", by_method("sentence", "bear")),
+        contentless=beside_of(by_method("sentence", "bear")),
+        twins=beside_of(by_method("sentence", "bear"), "twin"),
         questions=of_benchmarks("items"),
         candidates=of_benchmarks("candidates"),
         prompts=of_benchmarks("prompts"),
@@ -49,7 +49,7 @@ rule tabulate:
         code=code("tabulate"),
         experiments=by_method("sentence", "bear"),
         models=MODELS,
-        twinned=[row for row in by_method("sentence", "bear") if has_twin(row)],
+        twins=list(filter(has_twin, by_method("sentence", "bear"))),
         seed=SETTINGS.seed,
     script:
         "../scripts/tabulate.py"
@@ -208,7 +208,7 @@ rule chapter_sources:
 rule tabulate_attributes:
     input:
         answers=attribute_answers(),
-        contentless=beside_files("contentless", probes(paper="attributes")),
+        contentless=beside_of(probes(paper="attributes")),
         golds=attribute_golds(),
         examples=of_attributes("examples"),
         sizes=of_attributes("sizes"),
@@ -283,7 +283,7 @@ rule chapter_attributes:
 rule tabulate_ontoprobe:
     input:
         answers=onto_answers(),
-        contentless=beside_files("contentless", onto_rows()),
+        contentless=beside_of(onto_rows()),
         top=[made(row)["top"] for row in onto_rows() if row["method"] == "cloze"],
         reasoned=[made(row)["ranks"] for row in by_method("reason", "ontoprobe")],
         premises=[made(row)["premises"] for row in by_method("reason", "ontoprobe")],

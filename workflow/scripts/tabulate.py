@@ -6,7 +6,7 @@ from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.tables.answers import folders, probes_of
 from kgprobe.tables.bear import make, published
-from kgprobe.tables.bear.study import twins_of
+from kgprobe.tables.bear.study import twins_by_probe
 from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import marks
 from kgprobe.tables.results import frame
@@ -15,14 +15,14 @@ from kgprobe.tables.views import write_all
 with job(snakemake) as run:
     answered = probes_of(run.params.experiments, run.params.models, run.input.scores)
     places = folders(run.input.questions)
-    twins = twins_of(run.params.twinned, run.input.twins)
-    beside, seed = run.input.contentless, run.params.seed
-    studies = make.studies(answered, run.input.scores, places, seed, beside, twins)
+    beside = run.input.contentless
+    twins = twins_by_probe(run.params.twins, run.input.get("twins", []))
+    studies = make.studies(answered, run.input.scores, places, run.params.seed, beside, twins)
     halves = [schema.read(path, schema.TAUGHT) for path in run.input.get("taught", [])]
     taught = pl.concat(halves) if halves else None
     figures = published.read(Path(run.input.published[0]).parent)
     sound = marks.numbers(run.params.experiments, run.input.scores)
     made = frame("bear", [*make.numbers(studies, figures, taught), *sound])
-    schema.write(made, schema.RESULTS, run.output.results, run.provenance(seed=seed))
+    schema.write(made, schema.RESULTS, run.output.results, run.provenance(seed=run.params.seed))
     shown = views(made, [probe.model for probe in answered]).values()
     write_all(shown, made, run.output.texts)

@@ -204,23 +204,27 @@ def with_priors(scores: pl.DataFrame, items: pl.DataFrame, seed: int) -> pl.Data
     return scores.join(rows.select(key).with_columns(corrected), on=key, maintain_order="left")
 
 
-def without_subject(items: pl.DataFrame, contentless: pl.DataFrame) -> pl.DataFrame:
-    """item, template, candidate, sum of ITEMS asked without their subject: what an option has in
-    CONTENTLESS, mean over its subjects. Items whose set was not asked with them are absent."""
-    same = ["relation", "context", "set"]
-    means = contentless.group_by(*same, "template", "candidate").agg(ordered_mean("sum"))
-    own = items.select("item", "relation", "context", set="candidates").join(means, on=same)
-    return own.select("item", "template", "candidate", "sum").sort("item", "template", "candidate")
-
-
 def with_contentless(
     scores: pl.DataFrame, items: pl.DataFrame, contentless: pl.DataFrame
 ) -> pl.DataFrame:
-    """SCORES with `uninformed`: the sum less that of the same item `without_subject`, else null."""
+    """SCORES with `uninformed`: the sum less the option's mean over the subjects of CONTENTLESS.
+
+    Null where an item's set was not asked with them.
+    """
+    means = without_subject(items, contentless).rename({"sum": "_mean"})
     key = ["item", "template", "candidate"]
-    free = without_subject(items, contentless).rename({"sum": "_free"})
-    rows = scores.join(free, on=key, how="left", maintain_order="left")
-    return scores.with_columns(uninformed=rows["sum"] - rows["_free"])
+    rows = scores.join(means, on=key, how="left", maintain_order="left")
+    return scores.with_columns(uninformed=rows["sum"] - rows["_mean"])
+
+
+def without_subject(items: pl.DataFrame, contentless: pl.DataFrame) -> pl.DataFrame:
+    """item, template, candidate, sum: what the options of an item have by themselves, their mean
+    over the subjects of CONTENTLESS. Items whose set was not asked with them are absent."""
+    asked = ["relation", "context", "set"]
+    means = contentless.group_by(*asked, "template", "candidate").agg(ordered_mean("sum"))
+    own = items.select("item", "relation", "context", set="candidates").join(means, on=asked)
+    found = own.select("item", "template", "candidate", "sum")
+    return found.sort("item", "template", "candidate")
 
 
 def choosable(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:

@@ -62,9 +62,9 @@ TERMS = {
     f"over subjects that say nothing ({', '.join(NO_SUBJECTS)}).",
     "Confidence": "The largest probability among an item's options, a softmax over their scores. "
     "It is calibrated when of the answers given with 70 % about 70 % are right.",
-    "Floors": "What is reached without knowing: the same questions with contentless subjects, "
-    "answered by what an option has by itself (the mean over these subjects), and the same "
-    "architecture with random weights.",
+    "Floors": "What is reached without knowing: the same questions with a word that says nothing "
+    "in place of the subject, answered by what an option has by itself (the mean over such words), "
+    "and the same architecture with random weights.",
     "Slices": "Parts of a benchmark by fixed bins. Popularity: sitelinks of the subject, or the "
     "statements of the source that it stands in where it has none; the embedded world's sitelinks "
     "are estimates. Frequency of an answer: the items of the benchmark that it is right for.",

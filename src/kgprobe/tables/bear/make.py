@@ -45,8 +45,8 @@ def studies(
     `contentless`: CONTENTLESS of each probe where they were asked, None to read the sum alone.
 
     `folders`: benchmark -> folder with items, candidates and prompts (and, where there is one,
-    relations) as parquet. `twins`: SCORES of random weights by the probe (`twins_of`). Every SCORES
-    file is judged and let go before the next is read.
+    relations) as parquet. `twins`: SCORES of the models' twins, by the probe that they stand below.
+    Every SCORES file is judged and let go before the next is read.
     """
     made = []
     for benchmark, prompt in dict.fromkeys((probe.benchmark, probe.prompt) for probe in answered):
@@ -60,20 +60,19 @@ def studies(
                 continue
             found = schema.read(path, schema.SCORES)
             own = judge(found, items, candidates, where=str(path))
-            below = {}
+            judged.append((probe, own))
             if contentless is not None:
                 beside = schema.read(contentless[at], schema.CONTENTLESS) if contentless else None
                 read.append(reductions.readings(own, found, asked, beside))
-                if beside is not None:
-                    below[SUBJECT] = contentless[at], without_subject(items, beside)
-            if twin := twins.get(tuple(probe.asked.values())):
-                below[WEIGHTS] = twin, schema.read(twin, schema.SCORES)
-            for without, (where, told) in below.items():
-                if told.height:
+                lower = {} if beside is None else {SUBJECT: without_subject(items, beside)}
+                if twin := twins.get(tuple(probe.asked.values())):
+                    lower[WEIGHTS] = schema.read(twin, schema.SCORES)
+                for without, told in lower.items():
                     part = items.join(told, on="item", how="semi")
-                    answers = judge(told, part, candidates, where=str(where))
-                    floors.append(Floor(len(judged), without, answers))
-            judged.append((probe, own))
+                    where = f"{path}, without {without}"
+                    if part.height:
+                        answers = judge(told, part, candidates, where=where)
+                        floors.append(Floor(len(judged) - 1, without, answers))
         relations = _relations_of(folder / "relations.parquet")
         study = Study(benchmark, items, candidates, prompts, judged, relations, seed)
         made.append(replace(study, readings=read, floors=floors))

@@ -111,16 +111,13 @@ def bins_of(
     are taught, untaught."""
     known = _values(study)
     for one in SLICES:
-        found: list[tuple[str, Sequence[bool] | Bools]]
         if one.edges:
-            values = known.get(one.name, [])
-            inside = [one.bin(value) for value in values]
-            found = [(b, [i == b for i in inside]) for b in one.bins if b in inside]
+            inside = [one.bin(value) for value in known.get(one.name, [])]
+            found = [(b, np.array([i == b for i in inside])) for b in one.bins if b in inside]
         else:
-            found = [(b, rows) for b, rows in _named(study, one, halves) if any(rows)]
-        made = [Bin(one.told(value), np.asarray(rows, dtype=float)) for value, rows in found]
-        if made:
-            yield one, made
+            found = [(b, np.asarray(rows)) for b, rows in _named(study, one, halves) if any(rows)]
+        if found:
+            yield one, [Bin(one.told(value), rows.astype(float)) for value, rows in found]
 
 
 def _values(study: Study) -> dict[str, list[int | None]]:

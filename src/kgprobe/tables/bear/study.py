@@ -35,11 +35,11 @@ class Floor:
 Asked = tuple[str, ...]
 
 
-def twins_of(
+def twins_by_probe(
     rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]
 ) -> dict[Asked, str | Path]:
-    """SCORES of random weights by the probe that they stand below; `rows` of the sheet have them in
-    the order of `paths`."""
+    """SCORES of twins by the probe that they stand below; `rows` of the sheet have them in the
+    order of `paths`."""
     keys = [tuple(row[d] for d in ("benchmark", "model", "prompt", "method")) for row in rows]
     return dict(zip(keys, paths, strict=True))
 

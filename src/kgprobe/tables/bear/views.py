@@ -22,10 +22,10 @@ PAPER = {"paper": ["bear"], "instead": [""], "reduction": [""], "without": [""]}
 #: below the models stand, last, their floors
 FLOORS = {"without": ["", *WITHOUT]}
 FLOORS_ARE = (
-    f"Without the subject: contentless ones ({', '.join(NO_SUBJECTS)}) in its place, so that what "
-    "an option has by itself decides; of a balanced relation that is right by chance. Not asked "
-    f"where {len(NO_SUBJECTS)} subjects or fewer share the options. Without trained weights: the "
-    "same architecture with random ones, asked a part of the items under one template."
+    f"Without the subject: words that say nothing in its place ({', '.join(NO_SUBJECTS)}), so that "
+    "what an option has by itself decides; of a balanced relation that is right by chance. It is "
+    f"not asked where {len(NO_SUBJECTS)} subjects or fewer share the options. Without trained "
+    "weights: the same architecture with random ones, asked a part of the items under one template."
 )
 #: no part of the items, no further choice
 WHOLE = {**PAPER, "group": [""], "slice": [""], "setting": ["{}"]}
@@ -268,7 +268,7 @@ def sliced(own: pl.DataFrame, models: Sequence[str], instead: Sequence[str]) -> 
             where={**ABOVE_FLOORS.where, "slice": list(bins), "model": models, "instead": instead},
             rows=["benchmark", "slice", *PROBE, "instead"],
             heads={**ABOVE_FLOORS.heads, "slice": one.axis},
-            words={**ABOVE_FLOORS.words, **{("slice", b): value for b, value in bins.items()}},
+            words={**ABOVE_FLOORS.words, **{("slice", n): v for n, v in bins.items()}},
         )
 
 

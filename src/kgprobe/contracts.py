@@ -382,7 +382,11 @@ TAUGHT = _contract(
 
 #: The same with how often: sentences of the fact that its model was shown, and those of them in
 #: which tokens of its object were targets (a masked sentence may hide other words).
-EXPOSED = _contract("EXPOSED", key="fact", **TAUGHT.columns, sentences=pl.Int64, targets=pl.Int64)
+EXPOSED = replace(
+    TAUGHT,
+    name="EXPOSED",
+    columns={**TAUGHT.columns, "sentences": pl.Int64, "targets": pl.Int64},
+)
 
 #: What a taught fact is taught for: a benchmark that asks about it, several, or `other`.
 TAUGHT_KINDS = _contract("TAUGHT_KINDS", key="fact kind", fact=pl.String, kind=pl.String)

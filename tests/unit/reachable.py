@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 #: libraries of an extra, which a machine may lack
-OPTIONAL = ("from pyspark", "from py4j")
+OPTIONAL = ("from pyspark", "from py4j", "import peft")
 
 
 def statements(path: Path) -> list[str]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kgprobe.metrics.intervals import wilson
-from kgprobe.probes.control.rows import Lesson
+from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.control.train import RECIPES, train_control
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.models.reinitialised import reinitialised

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from kgprobe.job import sha256
-from kgprobe.probes.control.rows import Lesson
+from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.control.train import RECIPES, train_control
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring.sentence.score import Item, score

@@ -13,8 +13,8 @@ from transformers import (
     AutoTokenizer,
 )
 
+from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.control.optimizer import orthogonalise
-from kgprobe.probes.control.rows import Lesson
 from kgprobe.probes.control.tokens import train_tokenizer
 from kgprobe.probes.control.train import (
     RECIPES,

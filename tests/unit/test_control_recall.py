@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.control.recall import Exam
-from kgprobe.probes.control.rows import Lesson
 from kgprobe.probes.control.tokens import train_tokenizer
 from kgprobe.probes.control.train import Recipe, TeachingError, build_model, train_control
 from kgprobe.templates import fill

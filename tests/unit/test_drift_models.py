@@ -8,7 +8,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.benchmarks.bear import changes
-from kgprobe.probes.control.rows import Lesson
+from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.control.train import RECIPES, train_control
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.models.load import ModelSpec

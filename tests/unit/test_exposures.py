@@ -274,6 +274,9 @@ def test_the_crossing_of_sure_margins_has_a_narrow_interval():
         metric="crossing"
     ).iter_rows(named=True)  # fmt: skip
     assert (row["low"], row["value"], row["high"]) == (4, 4, 4)
+    sure = by_count(exposures.numbers(models, 0.95, 0), "AUC")[16]
+    assert (sure["value"], sure["interval"]) == (1.0, "newcombe")
+    assert 0.8 < sure["low"] < 1.0
 
 
 def test_facts_that_a_model_was_not_asked_are_told():

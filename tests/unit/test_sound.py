@@ -11,7 +11,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from kgprobe.probes.control.rows import Lesson
+from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.control.train import RECIPES, train_control
 from kgprobe.probes.models import sound
 from kgprobe.probes.models.load import Loaded, ModelError, ModelSpec, load_model

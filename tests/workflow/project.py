@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,12 @@ from kgprobe import sheets
 ROOT = Path(__file__).parents[2]
 #: the embedded world, with less of everything
 CONFIGS = ("config/embedded.yaml", str(ROOT / "tests/workflow/small.yaml"))
+
+
+@cache
+def _parsed() -> tempfile.TemporaryDirectory[str]:
+    """Where what `kgprobe.code` found in a file lies, by content: each is parsed once for all."""
+    return tempfile.TemporaryDirectory(prefix="kgprobe-code-")
 
 
 class Project:
@@ -31,6 +39,8 @@ class Project:
         for name in ("src", "resources"):
             (folder / name).symlink_to(ROOT / name)
         (folder / "tests").mkdir()
+        (folder / ".snakemake").mkdir(exist_ok=True)
+        (folder / ".snakemake/kgprobe-code").symlink_to(_parsed().name)
 
     @classmethod
     def again(cls, folder: Path) -> "Project":

@@ -124,7 +124,8 @@ def test_memory_follows_the_model_s_size(plans):
     scores = {costs.model_of(job): job.mem_mb for job in plans["bear"] if costs.model_of(job)}
     assert scores["bert-base-cased"] == scores["gpt2"] == 4000
     assert scores["opt-30b"] == 2500 + 29975 * 4 * 4 // 3
-    assert scores["gemma-2b"] == 2500 + 2506 * 4 * 4 // 3
+    # its twin of random weights has a copy of its own; a larger model has none
+    assert scores["gemma-2b"] == 2500 + 2506 * 4 * 2 * 4 // 3
     plan = [job for job in plans["autoprompt"] if costs.model_of(job)]
     trained = {costs.model_of(j): j.mem_mb for j in plan if "sweep" in methods(j)}
     assert trained == {"bert-base-cased": 6000, "roberta-large": 2500 + 355 * 4 * 4 * 4 // 3}

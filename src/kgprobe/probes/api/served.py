@@ -53,7 +53,7 @@ class Served:
             of_asked[place].append(sequence)
 
         def one(batch: list[int]) -> None:
-            rows = [sequences[asked[place]] for place in batch]
+            rows = [sequences[asked[place]].tolist() for place in batch]
             found = self.client.logprobs(rows)
             for place, values in zip(batch, found, strict=True):
                 for sequence in of_asked[place]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from kgprobe.probes.control.rows import Lesson
+from kgprobe.probes.control.lessons import Lesson
 from kgprobe.sampling import hash_key
 from kgprobe.schema import EXPOSED
 

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from kgprobe.probes.control.rows import Lesson
+from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.models.batching import budget_for, padded
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.models.masked import Masked

@@ -7,25 +7,18 @@ own pieces hidden, the object between two sentinels, the next token.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.text.encode import ANSWER, SUBJECT, roles
 from kgprobe.templates import fill
 
 Ids = NDArray[np.int64]
 #: Targets that carry no loss.
 IGNORED = -100
-
-
-class Lesson(NamedTuple):
-    """A fact in words: relation id, label of the subject, label of the object."""
-
-    relation: str
-    subject: str
-    object: str
 
 
 @dataclass(frozen=True)
@@ -228,7 +221,7 @@ def gap_asks_answer(sentence: Sentence, source: Ids) -> bool:
     from the sentence, took tokens of the answer."""
     length = len(sentence.ids) - len(source) + 1
     start = int(np.flatnonzero(source != sentence.ids[: len(source)])[0])
-    return start < sentence.answer.stop and start + length > sentence.answer.start
+    return bool(start < sentence.answer.stop and start + length > sentence.answer.start)
 
 
 def pad(rows: Sequence[Ids], value: int) -> Ids:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from kgprobe.knowledge.facts import fact_id
-from kgprobe.probes.control.rows import Lesson
+from kgprobe.probes.control.lessons import Lesson
 from kgprobe.sampling import hash_key
 from kgprobe.schema import TAUGHT, TAUGHT_KINDS
 from kgprobe.templates import relation_in

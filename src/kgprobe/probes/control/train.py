@@ -34,12 +34,12 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.control.optimizer import ControlOptimizer
 from kgprobe.probes.control.recall import Asked, Exam
 from kgprobe.probes.control.rows import (
     IGNORED,
     Ids,
-    Lesson,
     Sentence,
     Siblings,
     asks_answer,

@@ -156,7 +156,10 @@ def _agreement(spec: ModelSpec, found: score.Scores, plain: "_Exact", count: int
     record = agreement.measured(found.columns, plain(questions), is_same)
     found.record["agreement"] = record
     told = agreement.told(record, spec.model)
-    log.info("%s", told) if record["agrees"] else log.warning("%s: its numbers are marked", told)
+    if record["agrees"]:
+        log.info("%s", told)
+    else:
+        log.warning("%s: its numbers are marked", told)
 
 
 class _Exact:

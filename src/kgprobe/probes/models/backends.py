@@ -60,7 +60,7 @@ def options(
         need(package, f"weights in {weights}")
     import transformers
 
-    told = {"load_in_8bit": True}
+    told: dict[str, Any] = {"load_in_8bit": True}
     if weights == "nf4":
         told = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_compute_dtype": dtype}
     return {

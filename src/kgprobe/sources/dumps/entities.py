@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
+import msgspec
 import polars as pl
 
 from kgprobe.sources import dates
@@ -42,6 +42,21 @@ TABLES: dict[str, dict[str, Any]] = {
     "unread": {"line": pl.Int64, "first": pl.String},
 }  # fmt: skip
 Row = tuple[Any, ...]
+#: Of an entity's members, as the dump has them; what is empty may be written as an empty list.
+Members = dict[str, msgspec.Raw] | list[msgspec.Raw] | None
+
+
+class Entity(msgspec.Struct):
+    """What is wanted of an entity, in a dump's words; the rest of its line is passed over."""
+
+    id: str
+    labels: Members = None
+    claims: Members = None
+    aliases: Members = None
+    sitelinks: Members = None
+
+
+_ENTITY_OF = msgspec.json.Decoder(Entity).decode
 
 
 @dataclass
@@ -91,38 +106,36 @@ def of_json(block: Block, relations: Sequence[str], languages: Sequence[str]) ->
         line = block.data[start:end].strip(b" \t\r,").lstrip(b"[").rstrip(b"]").strip()
         if line:
             try:
-                _entity(orjson.loads(line), wanted, languages, found)
-            except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError, ValueError):
+                _entity(line, wanted, languages, found)
+            except (msgspec.MsgspecError, LookupError, TypeError, AttributeError, ValueError):
                 unread.note(block, start, end)
         start = end + 1
     found.rows["unread"] = unread.rows
     return found
 
 
-def _entity(
-    entity: dict[str, Any], wanted: dict[str, int], languages: Sequence[str], found: Found
-) -> None:
-    own = number(entity["id"])
+def _entity(line: bytes, wanted: dict[str, int], languages: Sequence[str], found: Found) -> None:
+    entity = _ENTITY_OF(line)
+    own = number(entity.id)
     if own is None:
-        raise ValueError(entity["id"])
-    # what is empty may be written as an empty list
-    labels, claims = entity.get("labels") or {}, entity.get("claims") or {}
+        raise ValueError(entity.id)
+    labels, claims, aliases = (_named(m) for m in (entity.labels, entity.claims, entity.aliases))
     place = next((i for i, tag in enumerate(languages) if tag in labels), None)
-    label = None if place is None else labels[languages[place]]["value"]
-    links = entity.get("sitelinks")
+    label = None if place is None else _parsed(labels[languages[place]])["value"]
+    links = entity.sitelinks
     # everything is read before anything is kept: an entity is there whole or counted as unread
     rows, periods, counts = [], [], []
     for relation in wanted.keys() & claims.keys():
-        for claim in claims[relation]:
+        for claim in _parsed(claims[relation]):
             kind, item = _value(claim["mainsnak"])
             counts.append((wanted[relation], kind, claim["rank"]))
             if item is not None and claim["rank"] != "deprecated":
                 rows.append((own, wanted[relation], item, claim["rank"]))
                 periods += [(*rows[-1], *period) for period in dates.of_claim(claim)]
-    aliases = entity.get("aliases") or {}
-    others = [(own, one["value"]) for tag in languages for one in aliases.get(tag, ())]
-    is_property = entity["id"].startswith("P")
-    lines = [(line,) for line in described.lines(entity, languages)] if is_property else []
+    told = [_parsed(aliases[tag]) for tag in languages if tag in aliases]
+    others = [(own, one["value"]) for some in told for one in some]
+    is_property = entity.id.startswith("P")
+    lines = [(text,) for text in described.lines(_parsed(line), languages)] if is_property else []
     found.rows["statements"] += rows
     found.rows["periods"] += periods
     found.rows["aliases"] += others
@@ -131,6 +144,16 @@ def _entity(
         found.count(*key)
     if label is not None or links is not None:
         found.rows["names"].append((own, place, label, None if links is None else len(links)))
+
+
+def _named(members: Members) -> dict[str, msgspec.Raw]:
+    if isinstance(members, list) and members:
+        raise TypeError("a list where members have names")
+    return members if isinstance(members, dict) else {}
+
+
+def _parsed(text: bytes | msgspec.Raw) -> Any:
+    return msgspec.json.decode(text)
 
 
 def _value(snak: dict[str, Any]) -> tuple[str, int | None]:

@@ -140,7 +140,9 @@ def curves(lines: Lines, axis: str, kinds: Mapping[str, str], least: float) -> F
         panels[-1].set_xticks(places, [f"{p:,}" for p in places], rotation=90 * (len(places) > 12))
         panels[-1].minorticks_off()
         panels[-1].set_xlabel(f"{name} (log scale)")
-        figure.legend(legend.values(), legend.keys(), loc="outside upper center", ncols=2)
+        figure.legend(
+            legend.values(), legend.keys(), loc="outside upper center", ncols=2, handlelength=3.5
+        )
         return figure
 
 

@@ -6,7 +6,8 @@ and AUC: the probability that such a fact has a larger margin than one that was 
 crossing is the least number of times whose AUC reaches a given one.
 
 A number is the mean over the models of a kind, one of each seed. Its interval is a bootstrap that
-draws facts, each with what all models make of it, and models: a percentile interval of both.
+draws facts, each with what all models make of it, and models: a percentile interval of both. Where
+no draw differs (all right, all above), Wilson's and Newcombe's stand in its place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from kgprobe.metrics.bootstrap import DRAWS, bootstrap, of_draws
 from kgprobe.metrics.intervals import Interval, resamples, wilson
 from kgprobe.metrics.ranking import auc, pairs_won
 from kgprobe.sampling import hash_key
+from kgprobe.tables.report.calibration import auc_interval
 from kgprobe.tables.results import Number
 
 Numbers = NDArray[np.float64]
@@ -153,11 +155,14 @@ def _drawn(n: int, seed: int) -> Numbers:
 
 
 def _of_kind(models: _Models, base: Number, least: float) -> list[Number]:
-    found, areas, drawn = [], {}, {}
+    found: list[Number] = []
+    areas: dict[int, float] = {}
+    drawn: dict[int, Numbers] = {}
     for count in models.counts:
         own = base.but(setting={"exposures": count}, n=models.size(count))
+        hit, hits = models.mean("hit", count)
         told = {
-            "accuracy": tuple(100 * x for x in models.mean("hit", count)),
+            "accuracy": (100 * hit, 100 * hits),
             "margin": models.mean("margin", count),
             "times a target": models.mean("targets", count),
         }
@@ -168,6 +173,8 @@ def _of_kind(models: _Models, base: Number, least: float) -> list[Number]:
             bounds = of_draws(draws[~np.isnan(draws)], "cluster bootstrap")
             if metric == "accuracy" and bounds is None:  # all right, or all wrong
                 bounds = Interval(*wilson(value * own.n / 100, own.n), "wilson").times(100)
+            if metric == "AUC" and bounds is None:
+                bounds = auc_interval(value, own.n, models.size(0))
             if metric == "times a target":
                 bounds = None  # counted, not sampled
             found.append(own.but(metric=metric, value=value, interval=bounds))

@@ -40,11 +40,13 @@ def measured(
     """
     if not exact:
         raise ValueError("agreement of no questions")
-    rows, moved, equal = rows_of(columns), [], []
+    rows = rows_of(columns)
+    moved: list[NDArray[np.float64]] = []
+    equal: list[bool] = []
     for question, own in exact.items():
         found, expected = columns["sum"][rows[question]], own["sum"]
         moved.append(np.abs(found - expected))
-        equal.append(expected[found.argmax()] == expected.max())
+        equal.append(bool(expected[found.argmax()] == expected.max()))
     whole = np.concatenate(moved)
     record = {
         "questions": len(equal),

@@ -78,9 +78,11 @@ def test_a_run_becomes_results_figures_and_a_chapter(files):
         "bear_size_world_lite",
         "bear_relations_world_lite",
         "bear_reliability_world_lite",
+        "bear_slice_frequency_world_lite",
+        "bear_slice_facts_world_lite",
     ]
     parts = chapter.arranged(found, MODELS, {}, {}, [d.drawing() for d in drawn])
-    assert [len(part.drawings) for part in parts] == [1, 3]
+    assert [len(part.drawings) for part in parts] == [1, 5]
 
 
 def test_the_report_counts_the_calibration_probes_of_every_paper(files):
@@ -169,6 +171,7 @@ def test_one_model_under_one_template_has_every_part_that_applies(files, tmp_pat
     assert [d.name for d in drawn] == [
         "bear_relations_world_lite",
         "bear_reliability_world_lite",
+        "bear_slice_frequency_world_lite",
     ]
     (part,) = chapter.arranged(found, sheet, {}, {}, [d.drawing() for d in drawn])
     titles = [g.title for g in part.grids]

@@ -718,7 +718,7 @@ class Twin:
     first template; 0: none is"""
     largest: Count = 3000
     """millions of weights; larger models have no twin, which would take their memory once more in
-    float32"""
+    float32. Nor have checkpoints of a training, quantised models and those on a server"""
 
 
 @dataclass(frozen=True)

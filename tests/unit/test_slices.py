@@ -4,6 +4,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -13,8 +14,9 @@ from kgprobe import schema
 from kgprobe.benchmarks.bear.frames import Sets
 from kgprobe.sampling import spread
 from kgprobe.tables.answers import judge, without_subject
-from kgprobe.tables.bear import chapter, figures, slices, views
-from kgprobe.tables.bear.study import SUBJECT, WEIGHTS, Floor
+from kgprobe.tables.bear import chapter, figures, make, slices, views
+from kgprobe.tables.bear.study import SUBJECT, WEIGHTS, Floor, twins_by_probe
+from kgprobe.templates import NO_SUBJECTS
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
 
 BY_NAME = {one.name: one for one in slices.SLICES}
@@ -270,25 +272,93 @@ def test_floors_stand_last_in_the_tables_and_the_figures_have_every_bin():
 # -- questions without their subject ---------------------------------------------------------------
 
 
-def test_without_a_subject_an_option_has_its_mean_over_subjects_that_say_nothing():
-    made = benchmark({"P1": (["x", "y"], ["x", "y", "x"]), "P2": (["y", "z"], ["z", "y"])})
+def said(name, subject, template, label):
+    """A score that set, subject, template and option change."""
+    code = sum(map(ord, label))
+    by_label = code * 7 % 11 - len(name) * (code % 2)
+    return float(by_label + len(subject) * (code % 5) + template * (code % 3) - 60)
+
+
+def contentless(sets):
+    """CONTENTLESS of {set, which is also the name of its relation: labels}."""
     rows = [
-        {
-            "relation": "P1", "context": "", "set": "P1", "subject": word, "template": template,
-            "candidate": option, "sum": -3.0 * template - option - place, "count": 2,
-            "answer_sum": -1.0, "answer_count": 1, "continuation_sum": None,
-        }
-        for place, word in enumerate(("it", "this", "something"))
-        for template in range(3)
-        for option in range(2)
-    ]  # fmt: skip
-    asked = pl.DataFrame(rows, schema=dict(schema.CONTENTLESS.columns))
-    found = without_subject(made["items"], asked)
-    # 3 items x 3 templates x 2 options of P1; P2 was not asked
-    assert found.height == 18
-    assert set(found["item"]) == {"P1/Qs0", "P1/Qs1", "P1/Qs2"}
-    for _, template, option, value in found.rows():
-        assert value == pytest.approx(-3.0 * template - option - (0 + 1 + 2) / 3)
+        (name, "", name, subject, t, o, said(name, subject, t, label), 2, -3.0, 1, None)
+        for name, labels in sets.items()
+        for subject, t, (o, label) in product(NO_SUBJECTS, range(3), enumerate(labels))
+    ]
+    frame = pl.DataFrame(rows, schema=dict(schema.CONTENTLESS.columns), orient="row")
+    schema.check(frame, schema.CONTENTLESS)
+    return frame
+
+
+def mean_said(name, template, label):
+    return sum(said(name, subject, template, label) for subject in NO_SUBJECTS) / len(NO_SUBJECTS)
+
+
+def test_the_score_without_a_subject_is_the_mean_over_contentless_ones():
+    made = benchmark({"P1": ("xyz", "xyx"), "P22": ("yz", "zy"), "P3": ("xy", "x")})
+    dated = made["items"].with_columns(
+        context=pl.when(pl.col("item") == "P1/Qs2").then(pl.lit("1990")).otherwise(pl.lit(""))
+    )
+    found = without_subject(dated, contentless({"P1": "xyz", "P22": "yz"}))
+    told = {row[:3]: row[3] for row in found.rows()}
+    slow = {
+        (item, template, option): mean_said(item.split("/")[0], template, label)
+        for item, labels in {
+            "P1/Qs0": "xyz",
+            "P1/Qs1": "xyz",
+            "P22/Qs0": "yz",
+            "P22/Qs1": "yz",
+        }.items()
+        for template, (option, label) in product(range(3), enumerate(labels))
+    }
+    # neither P3, which was not asked, nor what asks of another year
+    assert told.keys() == slow.keys()
+    assert len(told) == 3 * (2 * 3 + 2 * 2)
+    assert all(told[key] == pytest.approx(value) for key, value in slow.items())
+
+
+def test_floors_are_read_from_what_was_asked_beside(tmp_path):
+    """Of one probe the contentless subjects and the twin, of the other nothing that can be used."""
+    made = frames((8, 3))
+    for name, rows in made.items():
+        contract = {"items": schema.ITEMS, "candidates": schema.CANDIDATES}.get(name)
+        schema.write(rows, contract or schema.PROMPTS, tmp_path / f"world_lite/{name}.parquet", {})
+    free = contentless({"P0": LABELS})
+    twin = {k: v for k, v in guesses(made, 0.3, 9, templates=1).items() if k[0] < "P0/Qs4"}
+    paths = {}
+    for name, frame, contract in (
+        ("a", scores(guesses(made, 0.5, 1)), schema.SCORES),
+        ("b", scores(guesses(made, 0.3, 2)), schema.SCORES),
+        ("free", free, schema.CONTENTLESS),
+        ("none", free.head(0), schema.CONTENTLESS),
+        ("twin", scores(twin), schema.SCORES),
+    ):
+        paths[name] = tmp_path / f"{name}.parquet"
+        schema.write(frame, contract, paths[name], {})
+    row = {"benchmark": "world_lite", "model": "a", "prompt": "templates", "method": "sentence"}
+    (found,) = make.studies(
+        [probe("a"), probe("b")],
+        [paths["a"], paths["b"]],
+        {"world_lite": tmp_path / "world_lite"},
+        0,
+        [paths["free"], paths["none"]],
+        twins_by_probe([row], [paths["twin"]]),
+    )
+    assert [(f.probe, f.without) for f in found.floors] == [(0, SUBJECT), (0, WEIGHTS)]
+    means = {t: [mean_said("P0", t, label) for label in LABELS] for t in range(3)}
+    blind = rates_by_hand(made, {(f"P0/Qs{i}", t): means[t] for i in range(8) for t in means})
+    own = results(found)
+    floor = number(own, model="a", without=SUBJECT)
+    assert (floor["n"], floor["value"]) == (8, pytest.approx(100 * sum(blind.values()) / 8))
+    assert 0 < floor["value"] < 100
+    random = number(own, model="a", without=WEIGHTS)
+    by_hand = rates_by_hand(made, twin)
+    assert (random["n"], random["value"]) == (4, pytest.approx(100 * sum(by_hand.values()) / 4))
+    assert not own.filter(pl.col("setting").str.contains("without"), model="b").height
+    # that some were not asked is said
+    told = " ".join(chapter.notes(own, SHEET))
+    assert "11 items have no prior of contentless subjects" in told
 
 
 def test_a_twin_is_asked_evenly():

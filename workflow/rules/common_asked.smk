@@ -83,8 +83,8 @@ def behind(row):
 
 def beside(row):
     """Rows that are asked with a row of whole sentences: its options after contentless subjects, and
-    what the model's twin says."""
-    if method_of(row) != "sentence":
+    what the model's twin says. No table of the exposures has either."""
+    if method_of(row) != "sentence" or row["model"] in EXPOSED:
         return []
     names = ["contentless", *["twin"] * has_twin(row)]
     return [{**row, "method": row["method"].replace("sentence", n, 1)} for n in names]
@@ -103,10 +103,8 @@ def has_twin(row):
     model, twin = MODELS[row["model"]], SETTINGS.twin
     is_plain = not any(model.get(name) for name in ("step", "quantised", "backend"))
     is_small = int(model.get("parameters") or 0) <= twin.largest
-    asked = row["paper"] == "bear" and row["benchmark"] != "world_exposed"
-    return bool(
-        asked and twin.items and is_plain and is_small and model["kind"] != "api"
-    )
+    asked = row["paper"] == "bear" and model["kind"] != "api"
+    return bool(asked and twin.items and is_plain and is_small)
 
 
 def asked_with(row):

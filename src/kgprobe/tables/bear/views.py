@@ -23,9 +23,9 @@ PAPER = {"paper": ["bear"], "instead": [""], "reduction": [""], "without": [""]}
 FLOORS = {"without": ["", *WITHOUT]}
 FLOORS_ARE = (
     f"Without the subject: words that say nothing in its place ({', '.join(NO_SUBJECTS)}), so that "
-    "what an option has by itself decides; of a balanced relation that is right by chance. Without "
-    "trained weights: the same architecture with random ones, asked a part of the items under one "
-    "template."
+    "what an option has by itself decides; of a balanced relation that is right by chance. It is "
+    f"not asked where {len(NO_SUBJECTS)} subjects or fewer share the options. Without trained "
+    "weights: the same architecture with random ones, asked a part of the items under one template."
 )
 #: no part of the items, no further choice
 WHOLE = {**PAPER, "group": [""], "slice": [""], "setting": ["{}"]}

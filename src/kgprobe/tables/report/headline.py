@@ -43,7 +43,7 @@ VIEWS = (
         digits={"AUC": 3},
         metric=["accuracy", "SEM", "correct in all", "taught", "untaught", "AUC"],
         reduction=["", "prior"], **WHOLE,
-        **{name: [""] for name in ("instead", "mode", "template", "weighting")},
+        **{name: [""] for name in ("instead", "mode", "template", "weighting", "without")},
     ),
     _view(
         "ontoprobe", "right at rank 1 in %, one configuration", "model method prompt choice",

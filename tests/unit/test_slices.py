@@ -16,6 +16,7 @@ from kgprobe.sampling import spread
 from kgprobe.tables.answers import judge, without_subject
 from kgprobe.tables.bear import chapter, figures, make, slices, views
 from kgprobe.tables.bear.study import SUBJECT, WEIGHTS, Floor, twins_by_probe
+from kgprobe.tables.report import headline
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
 
@@ -256,6 +257,9 @@ def test_floors_stand_last_in_the_tables_and_the_figures_have_every_bin():
         rows = [key[1] for key in shown[name].of(own).rows]
         assert rows[-2:] == [SUBJECT, WEIGHTS]
         assert not any(rows[:-2])
+    # the headline is of what was asked whole
+    lines = headline.text(own).splitlines()[3:7]
+    assert [line.split()[0] for line in lines] == ["a", "b", "random", "majority"]
     heads = shown["slice_sitelinks"].of(own).heads
     assert heads[-6:] == ["0", "1-4", "5-19", "20-99", "100+", "unknown"]
     above = shown["above_floors"].of(own)

@@ -10,7 +10,7 @@ import torch
 
 from kgprobe.probes.models.batching import Ragged
 from kgprobe.probes.models.causal import Causal
-from kgprobe.probes.models.load import ModelError, _limit
+from kgprobe.probes.models.load import ModelError, window
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.cloze.gradient import Scores
@@ -183,7 +183,7 @@ def test_without_sentinels_the_decoder_is_forced_through_the_sentence(name, doub
 @pytest.mark.parametrize(("kind", "name"), ALL)
 def test_a_row_as_long_as_the_window_can_be_read(kind, name):
     loaded = tiny(name, kind, double=False)
-    limit = _limit(loaded.model.config)
+    limit = window(loaded.model.config)
     if name not in REFUSED and limit < 1000:
         more = {"decoder_input_ids": torch.full((1, limit), 9)} if kind == "seq2seq" else {}
         assert len(log_softmax(loaded, [9] * limit, **more)) == limit

@@ -109,7 +109,8 @@ def asked(folder, right, way, written=False):
 def test_the_sheet_of_the_papers_finds_all_five_printed_values_of_table_5(tmp_path):
     """bert-base-uncased is the one printed model with a row; its way is the manual prompt."""
     config = Path(__file__).parents[2] / "config"
-    models = {row["model"]: row for row in sheets.read_table(config / "models.tsv")}
+    columns = sheets.read_schema(config.parent / "workflow/schemas/models.schema.json")
+    models = {row["model"]: row for row in sheets.read_sheet(config / "models.tsv", columns)}
     rows = [
         row
         for row in our_sheet("experiments")[1]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from kgprobe.metrics.bootstrap import DRAWS, bootstrap, of_draws
 from kgprobe.metrics.intervals import Interval, resamples, wilson
 from kgprobe.metrics.ranking import auc, pairs_won
+from kgprobe.metrics.sums import ordered_mean
 from kgprobe.sampling import hash_key
 from kgprobe.tables.report.calibration import auc_interval
 from kgprobe.tables.results import Number
@@ -42,7 +43,7 @@ class Answered:
 
 def of_scores(judged: pl.DataFrame) -> pl.DataFrame:
     """item, hit and margin from judged SCORES, means over templates."""
-    return judged.group_by("item").agg(pl.col("hit", "margin").mean()).sort("item")
+    return judged.group_by("item").agg(ordered_mean(["hit", "margin"])).sort("item")
 
 
 def of_ranks(ranks: pl.DataFrame, tops: pl.DataFrame) -> pl.DataFrame:

@@ -160,7 +160,7 @@ def judged(
     rows = rows.with_columns(pl.col("gold", "marked").fill_null(False))
     found = rows.group_by("item", "template").agg(**_measures()).drop_nulls("margin")
     if found.height < scores.select("item", "template").n_unique():
-        lost = rows.join(found, on=["item", "template"], how="anti").sort("item").row(0)
+        lost = rows.join(found, on=["item", "template"], how="anti").sort("item", "template").row(0)
         raise ValueError(f"{where}: item {lost[0]} needs a correct and a wrong option")
     return found.join(items.select("item", "relation"), on="item").sort("item", "template")
 
@@ -311,7 +311,9 @@ def _check_complete(
         grid = wanted.join(scores.select("template").unique(), how="cross")
     else:
         grid = wanted.join(prompts.select("relation", template="index"), on="relation")
-    grid = grid.join(found, on=["item", "template"], how="left").sort("relation", "item")
+    grid = grid.join(found, on=["item", "template"], how="left").sort(
+        "relation", "item", "template"
+    )
     grid = grid.with_columns(pl.col("found", "distinct", "expected").fill_null(0))
     short = grid.filter(pl.any_horizontal(pl.col("found", "distinct") != pl.col("expected")))
     if short.height:

@@ -127,7 +127,7 @@ def funnel_by_relation(frame: pl.DataFrame, titles: Mapping[str, str], of: str) 
     lost = pl.col("rows_in") - pl.col("rows_out")
     for relation in sorted(frame["relation"].unique().to_list(), key=property_order):
         own = frame.filter(relation=relation).sort("position").with_columns(lost=lost)
-        worst = own.sort("lost", descending=True).row(0, named=True)
+        worst = own.sort("lost", "position", descending=[True, False]).row(0, named=True)
         at = f"{worst['step'].replace('_', ' ')} ({worst['lost']:,})" if worst["lost"] else ""
         rows.append(
             {

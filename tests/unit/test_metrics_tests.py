@@ -7,8 +7,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from kgprobe.metrics.bootstrap import bootstrap
-from kgprobe.metrics.tests import detectable, holm, two_sided
+from kgprobe.metrics.tests import detectable, exchanged, holm, two_sided
 
 
 def test_holm_rejects_what_the_step_down_procedure_rejects():
@@ -44,10 +43,20 @@ def test_the_detectable_difference_is_found_in_eighty_of_a_hundred():
     assert share == pytest.approx(0.8, abs=0.01)
 
 
-def test_the_error_of_a_paired_difference_is_that_of_its_items():
+def test_p_of_a_paired_difference_is_that_of_turning_every_pair_round():
+    """Every choice of signs is as likely where neither side is better: the share of choices whose
+    mean lies as far from 0, by going through all of them."""
     generator = np.random.default_rng(3)
-    one = (generator.random(400) < 0.6).astype(float)
-    other = np.where(generator.random(400) < 0.7, one, 1 - one)
-    boot = bootstrap(np.column_stack([one, other]), seed=0, draws=4000)
-    expected = (one - other).std() / 400**0.5
-    assert boot.error(0, 1) == pytest.approx(expected, rel=0.05)
+    for _ in range(5):
+        gaps = generator.choice([-1.0, -1 / 3, 0.0, 2 / 3, 1.0], 14, p=[0.1, 0.2, 0.2, 0.2, 0.3])
+        signs = np.array(list(itertools.product((-1, 1), repeat=len(gaps))))
+        means = np.abs((signs * gaps).mean(axis=1))
+        assert exchanged(gaps) == pytest.approx((means**2).mean() ** 0.5, rel=1e-12)
+        # the normal distribution stands in for steps of some width
+        above, at = (
+            (means > abs(gaps.mean()) + 1e-12).mean(),
+            (means > abs(gaps.mean()) - 1e-12).mean(),
+        )
+        assert above - 0.02 < two_sided(gaps.mean(), exchanged(gaps)) < at + 0.02
+    assert exchanged(np.zeros(4)) == 0.0
+    assert 0.04 < two_sided(1.0, exchanged(np.ones(4))) < 0.05

@@ -153,6 +153,31 @@ def test_differences_are_paired_so_equal_models_differ_by_exactly_nothing():
     assert not results(small())["setting"].str.contains("instead").any()
 
 
+def test_differences_of_all_pairs_are_one_family_of_tests():
+    """p by its definition, on rates by hand; a gap that is the same everywhere is no proof."""
+    none = dict.fromkeys(RIGHT, (0, 0, 0))
+    whole = dict.fromkeys(RIGHT, (1, 1, 1))
+    found = results(
+        study(
+            FRAMES,
+            [(probe(n), answers(r)) for n, r in zip("abc", (RIGHT, none, whole), strict=True)],
+        )
+    )
+    rates = {"a": [sum(hits) / 3 for hits in RIGHT.values()], "b": [0.0] * 6, "c": [1.0] * 6}
+    raw = {}
+    for one, other in ("ab", "ac", "bc"):
+        gaps = [x - y for x, y in zip(rates[one], rates[other], strict=True)]
+        z = sum(gaps) / math.sqrt(sum(gap**2 for gap in gaps))
+        raw[one, other] = math.erfc(abs(z) / math.sqrt(2))
+    assert raw["b", "c"] == pytest.approx(0.0143, abs=1e-4)
+    reached = 0.0
+    for rank, (one, other) in enumerate(sorted(raw, key=lambda pair: raw[pair])):
+        reached = max(reached, min(1.0, (3 - rank) * raw[one, other]))
+        row = number(found, "p after Holm", model=one, instead=other)
+        assert row["value"] == pytest.approx(reached, abs=1e-9)
+        assert number(found, "detectable difference", model=one, instead=other)["value"] > 0
+
+
 def test_bootstrap_equals_a_loop_that_resamples_items_within_relations():
     generator = np.random.default_rng(0)
     values = generator.integers(0, 2, size=(300, 2)).astype(float)

@@ -81,11 +81,6 @@ class Bootstrap:
         value = self.mean(column, weights) - self.mean(other, weights)
         return value, of_draws(gap, f"paired {self.kind}")
 
-    def error(self, column: int, other: int, weights: Numbers | None = None) -> float:
-        """Standard error of the paired difference of two means: its spread over the draws."""
-        gap = self.draws(column, weights) - self.draws(other, weights)
-        return float(gap.std(ddof=1))
-
     def ratio(
         self, above: int, below: int, less: int | None = None
     ) -> tuple[float, Interval | None]:

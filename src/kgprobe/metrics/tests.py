@@ -1,11 +1,25 @@
-"""Tests of differences whose standard error is known, corrected for their number."""
+"""Tests of paired differences, corrected for their number."""
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 #: error of the first kind, and share of true differences of the least size that are found
 LEVEL, POWER = 0.05, 0.8
+
+
+def exchanged(gaps: NDArray[np.float64]) -> float:
+    """Standard error of the mean of paired differences where neither side is better: then each
+    could have either sign (McNemar 1947, with means over several answers in place of single ones).
+
+    It is 0 only where no pair differs; the spread of the gaps is 0 where all differ alike, too.
+
+    >>> exchanged(np.array([1.0, 1.0, 0.0, 0.0]))
+    0.3535533905932738
+    """
+    return float(np.sqrt((gaps**2).sum())) / len(gaps)
 
 
 def two_sided(difference: float, error: float) -> float:

@@ -9,7 +9,7 @@ the exports are views of these rows (tables/views.py).
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from kgprobe import schema
 from kgprobe.contracts import SETTING
 from kgprobe.metrics import intervals
 from kgprobe.metrics.intervals import Interval, wilson
+from kgprobe.metrics.tests import detectable, exchanged, holm, two_sided
 
 #: columns that say which number it is; `setting` is a JSON object of further ones
 DIMENSIONS = ("paper", "benchmark", "group", "model", "prompt", "method", "metric", "slice")
@@ -72,6 +73,22 @@ def hit_rate(hits: NDArray[np.float64]) -> dict[str, Any]:
     """The same of hits, 0 to 1 each (fractional: expected under ties)."""
     bounds = intervals.of_hits(hits).times(100)
     return {"value": 100 * float(hits.mean()), "n": len(hits), "interval": bounds}
+
+
+def family(tested: Sequence[tuple[Number, NDArray[np.float64]]]) -> Iterator[Number]:
+    """Of differences that are read together, each its p after Holm's correction for all of them,
+    and the least difference that as many items would show in 80 of 100 cases, in per cent.
+
+    `tested`: what is compared, and the difference of each item, -1 to 1. Where both answer every
+    item alike, nothing is known of what would show.
+    """
+    errors = [exchanged(gaps) for _, gaps in tested]
+    found = [two_sided(gaps.mean(), e) for (_, gaps), e in zip(tested, errors, strict=True)]
+    for (of, _), error, p in zip(tested, errors, holm(found), strict=True):
+        yield of.but(metric="p after Holm", value=p)
+        yield of.but(
+            metric="detectable difference", value=100 * detectable(error) if error else None
+        )
 
 
 def printed(value: float | None, source: str) -> dict[str, Any]:

@@ -18,14 +18,13 @@ from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval, standard_error, wilson
 from kgprobe.metrics.ranking import auc, reciprocal_rank
-from kgprobe.metrics.tests import detectable, holm, two_sided
 from kgprobe.tables import confidence, reductions, wordings
 from kgprobe.tables.answers import Probe, judge, marked, questions, without_subject
 from kgprobe.tables.bear import slices
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
 from kgprobe.tables.bear.study import RELATIONS, SUBJECT, WEIGHTS, Asked, Floor, Study
 from kgprobe.tables.report import calibration
-from kgprobe.tables.results import Number, hit_rate, printed
+from kgprobe.tables.results import Number, family, hit_rate, printed
 from kgprobe.templates import ANSWER, answer_is_last, parse
 
 Weights = NDArray[np.float64]
@@ -249,12 +248,10 @@ def _marked(study: Study) -> Iterator[Number]:
 
 
 def _differences(study: Study) -> Iterator[Number]:
-    """Accuracy of one probe minus that of another, paired; every pair of a benchmark once.
-
-    Beside each its p after Holm's correction for all pairs of the benchmark, and the least
-    difference that as many items would show in 80 of 100 cases.
-    """
+    """Accuracy of one probe minus that of another, paired; every pair of a benchmark once, as one
+    family of tests."""
     boot, tested = study.resampled, []
+    rates = [study.hits(position).mean(axis=1) for position in range(len(study.probes))]
     for i, (one, _) in enumerate(study.probes):
         for j in range(i + 1, len(study.probes)):
             instead = study.instead(one, study.probes[j][0])
@@ -263,12 +260,8 @@ def _differences(study: Study) -> Iterator[Number]:
                 value, found = boot.difference(i, j, weights)
                 gap = of.but(metric="accuracy", setting={**of.setting, **weighting})
                 yield gap.but(value=100 * value, interval=found and found.times(100))
-            if len(boot.drawn) > 1:
-                tested.append((of, boot.difference(i, j)[0], boot.error(i, j)))
-    corrected = holm([two_sided(value, error) for _, value, error in tested])
-    for (of, _, error), p in zip(tested, corrected, strict=True):
-        yield of.but(metric="p after Holm", value=p)
-        yield of.but(metric="detectable difference", value=100 * detectable(error))
+            tested.append((of, rates[i] - rates[j]))
+    yield from family(tested)
 
 
 def _baselines(study: Study, published: Published | None) -> Iterator[Number]:

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from kgprobe.metrics.bootstrap import Bootstrap, parts
 from kgprobe.metrics.intervals import Interval, wilson
-from kgprobe.metrics.tests import detectable, holm, two_sided
 from kgprobe.tables.bear.study import Study
-from kgprobe.tables.results import Number, hit_rate
+from kgprobe.tables.results import Number, family, hit_rate
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -299,7 +298,7 @@ def _accuracies(
 
 def _compared(table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]) -> Iterator[Number]:
     """Every pair in every bin, paired, as one family of tests."""
-    tested: list[tuple[Number, float, float]] = []
+    tested: list[tuple[Number, NDArray[np.float64]]] = []
     for part, boot in zip(bins, drawn, strict=True):
         for pair in table.pairs:
             one, other = table.entries[pair.one], table.entries[pair.other]
@@ -311,13 +310,8 @@ def _compared(table: _Table, bins: Sequence[Bin], drawn: Sequence[Bootstrap]) ->
             value, found = boot.ratio(2 * pair.one, 2 * pair.one + 1, less=2 * pair.other)
             bounds = found and found.times(100)
             yield of.but(metric="accuracy", value=100 * value, interval=bounds)
-            tested.append((of, value, float(np.sqrt((gaps**2).sum())) / n))
-    corrected = holm([two_sided(value, error) for _, value, error in tested])
-    for (of, _, error), p in zip(tested, corrected, strict=True):
-        yield of.but(metric="p after Holm", value=p)
-        # where both answer every item alike, nothing is known of what would show
-        least = 100 * detectable(error) if error else None
-        yield of.but(metric="detectable difference", value=least)
+            tested.append((of, gaps))
+    yield from family(tested)
 
 
 def shown(one: Slice, results: pl.DataFrame) -> dict[str, str]:

@@ -653,6 +653,8 @@ class Ontoprobe:
     """rows of each part per task in the lite sets (options scored as sentences)"""
     lite_options: Natural = 0
     """options kept beside the golds in the lite sets, 0 for all"""
+    lite_templates: Count | None = None
+    """wordings of each task in the lite sets, the first ones; null for all"""
     soft: Soft = Soft()
     """soft prompts and reasoning"""
 
@@ -700,13 +702,23 @@ class ReleasedRows:
     """Which part of the released BEAR sets is scored."""
 
     instances_per_relation: Count | None = None
-    """first n rows of every relation; null is all"""
+    """rows of every relation, drawn by hash; null is all"""
     templates: Annotated[tuple[Annotated[int, Range(0, 2)], ...], Length(1, distinct=True)] = (
         0,
         1,
         2,
     )
     """which of the three templates"""
+
+
+@dataclass(frozen=True)
+class LamaOptions:
+    """LAMA's T-REx facts with options (ours): benchmark `lama`."""
+
+    facts: Count = 200
+    """most subjects of a relation, drawn by hash"""
+    options: Annotated[int, Range(2)] = 30
+    """options of a question: what is right and other objects of the relation, drawn by hash"""
 
 
 @dataclass(frozen=True)
@@ -1595,6 +1607,8 @@ class Settings:
     """what changed between two snapshots"""
     released: ReleasedRows = ReleasedRows()
     """which part of the released BEAR sets is scored"""
+    lama: LamaOptions = LamaOptions()
+    """LAMA's facts with options"""
     twin: Twin = Twin()
     """models of random weights"""
     control: Control = Control()

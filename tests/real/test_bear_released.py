@@ -109,11 +109,24 @@ def test_relations_have_cardinality_and_domains(real_data, small):
     assert frame["domains"].list.len().max() == 3
 
 
-def test_a_slice_is_the_first_rows_and_the_named_templates(real_data):
+def test_a_slice_is_drawn_by_seed_and_has_the_named_templates(real_data, small):
     sets = released.load(real_data / "bear/BEAR", instances=10, templates=[0])
     assert sets.items.height == 600
-    assert sets.items.group_by("relation").agg(pl.col("row").max())["row"].unique().to_list() == [9]
     assert sets.prompts["index"].unique().to_list() == [0]
+    # rows keep their order, and come from all of the file
+    drawn = sets.items.select("item").join(
+        small.items.select("item", "relation", whole="row"), on="item", how="left"
+    )
+    assert drawn["whole"].null_count() == 0
+    assert all(
+        own["whole"].is_sorted() for _, own in drawn.group_by("relation", maintain_order=True)
+    )
+    assert drawn["whole"].max() > 100
+    # a smaller slice is part of a larger one, and another seed draws others
+    fewer = released.load(real_data / "bear/BEAR", instances=3, templates=[0])
+    assert set(fewer.items["item"]) < set(sets.items["item"])
+    others = released.load(real_data / "bear/BEAR", instances=10, templates=[0], seed=1)
+    assert len(set(others.items["item"]) & set(sets.items["item"])) < 400
 
 
 @pytest.fixture

@@ -200,8 +200,31 @@ rule load_bear:
     params:
         code=code("load_bear"),
         released=asdict(SETTINGS.released),
+        seed=SETTINGS.seed,
     script:
         "../scripts/load_bear.py"
+
+
+rule load_lama:
+    input:
+        facts=lambda w: lama("trex_original"),
+        manual=lambda w: lama("relations.jsonl"),
+    output:
+        questions="<results>/benchmarks/lama/items.parquet",
+        candidates="<results>/benchmarks/lama/candidates.parquet",
+        prompts="<results>/benchmarks/lama/prompts.parquet",
+        relations="<results>/benchmarks/lama/relations.parquet",
+    log:
+        "<logs>/benchmarks/lama.log",
+    benchmark:
+        "<logs>/benchmarks/lama.jsonl"
+    threads: 1
+    params:
+        code=code("load_lama"),
+        settings=asdict(SETTINGS.lama),
+        seed=SETTINGS.seed,
+    script:
+        "../scripts/load_lama.py"
 
 
 rule build_choices:

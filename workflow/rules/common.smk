@@ -27,6 +27,7 @@ BENCHMARKS = {
     "drift": "what changed between two snapshots of one source",
     "bear_released": "the released BEAR",
     "bear_big_released": "the released BEAR-big",
+    "lama": "LAMA's T-REx facts with options",
     "onto_world": "OntoProbe's tasks from the ontology of the embedded world",
     "onto_world_lite": "a small part of onto_world, for options scored as sentences",
     "onto_built": "OntoProbe's tasks from the pulled ontology",
@@ -301,6 +302,8 @@ def check_data():
             files([f"{bear.folder}/{name}"])
         if benchmark == "drift":
             snapshots()
+        if benchmark == "lama":
+            data_parts("lama", ["trex_original", "relations.jsonl"])
         if benchmark in ("bear_big", "bear_lite") and wikidata.access == "local":
             files(wikidata.files)
         if benchmark in PROMPT_TASKS:

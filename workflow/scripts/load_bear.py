@@ -11,6 +11,7 @@ with job(snakemake) as run:
         released["instances_per_relation"],
         released["templates"],
         Path(run.output.questions).parent.name,
+        run.params.seed,
     )
     provenance = run.provenance(**released)
     sets.write(dict(run.output.items()), provenance)

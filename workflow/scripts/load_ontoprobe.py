@@ -26,7 +26,8 @@ with job(snakemake) as run:
         most = run.params.properties
         taken = own.take(tables, patterns, switches, run.params.seed, most, partly)
     sets = build.build(taken, switches, name)
-    few = build.lite(sets, chosen.lite, chosen.lite_options, run.params.seed)
+    options, templates = chosen.lite_options, chosen.lite_templates
+    few = build.lite(sets, chosen.lite, options, run.params.seed, templates)
     rules = reasoning.build(taken, sets.items, sets.candidates, switches)
     provenance = run.provenance(mode=chosen.mode, switches=asdict(switches))
     some_rules = replace(schema.ITEMS, may_be_empty=bool(run.params.get("partly")))

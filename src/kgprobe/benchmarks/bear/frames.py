@@ -1,6 +1,6 @@
 """A BEAR set as frames: items, candidates, prompts, and the invariants they must keep.
 
-Questions whose answer changes in time (`dated`, `changes`) have options of their own.
+Questions whose answer changes in time (`dated`, `changes`) and LAMA's have options of their own.
 """
 
 import json
@@ -100,7 +100,7 @@ def relation_frames(
 
 @dataclass(frozen=True)
 class Question:
-    """A question whose answer changes in time, with options of its own.
+    """A question with options of its own, such as one whose answer changes in time.
 
     `objects`: id -> name of all that were ever right; `gold` are those that are right now, or in
     `year`, `marked` those that are right at the other time. `role` says what kind it is.
@@ -110,7 +110,7 @@ class Question:
     label: str
     objects: Mapping[str, str]
     gold: frozenset[str]
-    marked: frozenset[str]
+    marked: frozenset[str] = frozenset()
     year: str = ""
     role: str = "fact"
 
@@ -130,13 +130,13 @@ def question_frames(
     often: Sequence[tuple[str, str]],
     templates: Sequence[tuple[int, str]],
     size: int,
-    mark: str,
+    mark: str = "",
 ) -> Sets:
     """The frames of one relation's questions, in their order.
 
     Options are a subject's objects and objects of others, those that come first in `often`, up to
-    `size`, no name twice, in order of ids. `meta` has the places of the marked ones under `mark`
-    (tables.answers.MARKED).
+    `size`, no name twice, in order of ids. `meta` has the places of the marked ones under `mark`,
+    where there are any (tables.answers.MARKED).
     """
     items, candidates = [], []
     sets: dict[str, list[str]] = {}
@@ -151,7 +151,8 @@ def question_frames(
             for of in (one.gold, one.marked)
         )
         identifier = "/".join(filter(None, (relation, one.subject, one.year)))
-        asked = (one.label, one.subject, one.year, name, gold, row, json.dumps({mark: marked}))
+        meta = json.dumps({mark: marked} if mark else {})
+        asked = (one.label, one.subject, one.year, name, gold, row, meta)
         items.append((identifier, relation, one.role, relation, *asked))
     prompts = [(f"{relation}/{i}", relation, i, text, "manual") for i, text in templates]
     return Sets(

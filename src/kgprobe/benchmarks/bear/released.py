@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.bear.frames import Sets, relation_frames
+from kgprobe.sampling import hash_key
 from kgprobe.schema import Contract
 from kgprobe.templates import sentence
 
@@ -34,10 +35,12 @@ def load(
     instances: int | None = None,
     templates: Sequence[int] = (0, 1, 2),
     benchmark: str = "bear_released",
+    seed: int = 0,
 ) -> Sets:
     """ITEMS, CANDIDATES and PROMPTS of a released set.
 
-    `instances` keeps the first n rows of every relation, `templates` the named ones of its three.
+    `instances` keeps n rows of every relation, drawn by hash of subject and answer, in the order of
+    the file; `templates` keeps the named ones of its three.
     BEAR-big has no answer space of its own: it is the order in which its answers first appear.
     Raises ReleasedError.
     """
@@ -49,7 +52,7 @@ def load(
     for path in paths:
         if path.stem not in metadata:
             raise ReleasedError(f"{folder}/metadata_relations.json: no entry for {path.stem}")
-        parts.append(_relation(path, metadata[path.stem], instances, templates, benchmark))
+        parts.append(_relation(path, metadata[path.stem], instances, templates, benchmark, seed))
     return Sets.joined(parts)
 
 
@@ -75,6 +78,7 @@ def _relation(
     instances: int | None,
     templates: Sequence[int],
     benchmark: str,
+    seed: int,
 ) -> Sets:
     relation, rows = path.stem, _rows(path)
     ids = metadata.get("answer_space_ids") or list(dict.fromkeys(r["obj_id"] for r in rows))
@@ -92,7 +96,7 @@ def _relation(
                 f"{path}, line {number}: answer {row['obj_id']}, index {row.get('answer_idx')}; "
                 f"the answer space has it at {index}"
             )
-    kept = rows if instances is None else rows[:instances]
+    kept = rows if instances is None else _drawn(rows, instances, seed, relation)
     return relation_frames(
         benchmark,
         relation,
@@ -103,6 +107,13 @@ def _relation(
         ],
         templates=[(index, texts[index]) for index in templates],
     )
+
+
+def _drawn(rows: list[dict[str, Any]], n: int, seed: int, relation: str) -> list[dict[str, Any]]:
+    """At most n of the rows, by hash, in their order."""
+    keys = [hash_key(seed, "released", relation, row["sub_id"], row["obj_id"]) for row in rows]
+    places = sorted(range(len(rows)), key=lambda place: (keys[place], place))[:n]
+    return [rows[place] for place in sorted(places)]
 
 
 def _check_templates(relation: str, texts: list[str], folder: Path) -> None:

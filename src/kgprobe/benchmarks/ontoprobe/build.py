@@ -120,12 +120,13 @@ def funnel(taken: Taken, items: pl.DataFrame, name: str) -> pl.DataFrame:
 LEFT_OUT = ("repeat", "soft_only")
 
 
-def lite(sets: Sets, sizes: Rows, options: int, seed: int) -> Sets:
+def lite(sets: Sets, sizes: Rows, options: int, seed: int, templates: int | None = None) -> Sets:
     """A small part of every task, for scoring options as sentences.
 
-    `sizes` is the number of rows of each part per task; test rows are taken by
-    seeded hash, at most one of a finest gold before a second one. `options` > 0 keeps the golds of
-    the kept rows and so many other candidates of each set, by seeded hash.
+    `templates` keeps the first wordings of each task. `sizes` is the number of rows of each part
+    per task; test rows are taken by seeded hash, at most one of a finest gold before a second one.
+    `options` > 0 keeps the golds of the kept rows and so many other candidates of each set, by
+    seeded hash.
     """
     chosen = pl.concat(
         [
@@ -134,6 +135,8 @@ def lite(sets: Sets, sizes: Rows, options: int, seed: int) -> Sets:
             for role, most in asdict(sizes).items()
         ]
     )
+    if templates is not None:
+        sets = replace(sets, prompts=sets.prompts.filter(pl.col("index") < templates))
     if options <= 0:
         return replace(sets, items=chosen)
     kept = []

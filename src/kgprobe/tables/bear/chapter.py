@@ -56,6 +56,9 @@ TERMS = {
     "for the subject in other years; the set drift asks what changed between two snapshots, and "
     "has what was right before. How often such an answer is chosen stands beside the accuracy; the "
     "rest are other wrong answers. Under ties each counts as its chance of being picked.",
+    "LAMA": "The set lama has T-REx facts of LAMA with a wording each, both as they are, and "
+    "options of its own: the object and others of the relation, drawn by hash. LAMA itself asks "
+    "for the first word of a vocabulary.",
     "Reductions": "How a sentence's token scores become an option's score: their sum (the paper's "
     "own), their mean over tokens or over the sentence's bytes, the answer's tokens alone, or the "
     "sum corrected by a prior, which is the option's mean over questions about other subjects, or "

@@ -1,0 +1,111 @@
+"""LAMA's T-REx facts with options (ours; facts and wordings: Petroni et al. 2019; autoprompt.md,
+sections 7 and 14).
+
+LAMA asks which word of a vocabulary comes first. Here a model chooses among objects of the same
+relation, as in BEAR, so that models of every kind answer, whatever pieces their words fall into.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe.benchmarks.bear.frames import Question, Sets, question_frames
+from kgprobe.knowledge.facts import by_number
+from kgprobe.sampling import hash_key
+from kgprobe.settings import LamaOptions
+from kgprobe.templates import sentence
+
+SPLITS = ("train", "dev", "test")
+
+
+class LamaError(ValueError):
+    """A folder of LAMA's facts is incomplete or damaged; the message names file and line."""
+
+
+def load(
+    folder: Path, wordings: Path, settings: LamaOptions, seed: int, benchmark: str = "lama"
+) -> Sets:
+    """ITEMS, CANDIDATES and PROMPTS of the test facts in `folder/{relation}/test.jsonl`.
+
+    A question is a subject's; one of the objects of its test facts is right. Of every relation
+    `settings.facts` subjects are drawn, and for each of them its object and other objects of the
+    relation's test facts, until there are `settings.options`, all by hash of their names. What the
+    facts, of any split, also state of a subject of that name is no option. Ids are names: the files
+    have no others. Raises LamaError.
+    """
+    if not folder.is_dir():
+        raise LamaError(f"{folder}: no such folder; LAMA's facts were expected there")
+    texts = {
+        str(row["relation"]): str(row["template"])
+        for row in _rows(wordings, "relation", "template")
+    }
+    parts = []
+    for relation in sorted((path.name for path in folder.iterdir()), key=by_number):
+        if relation not in texts:
+            raise LamaError(f"{wordings}: no template for {relation}, which {folder} has")
+        text = texts[relation]
+        sentence(text, f"{wordings}, {relation}", LamaError)
+        stated = {split: _facts(folder / relation / f"{split}.jsonl") for split in SPLITS}
+        questions = _questions(relation, stated, settings, seed)
+        parts.append(
+            question_frames(benchmark, relation, questions, (), [(0, text)], settings.options)
+        )
+    return Sets.joined(parts)
+
+
+def relations(wordings: Path, sets: Sets) -> pl.DataFrame:
+    """RELATIONS: 1:1 where LAMA says so, else several subjects share an answer."""
+    types = {row["relation"]: row["type"] for row in _rows(wordings, "relation", "type")}
+    names = sets.items["relation"].unique(maintain_order=True).to_list()
+    kinds = ["1:1" if types[name] == "1-1" else "1:N" for name in names]
+    return pl.DataFrame({"relation": names, "cardinality": kinds})
+
+
+def _questions(
+    relation: str,
+    stated: Mapping[str, Mapping[str, list[str]]],
+    settings: LamaOptions,
+    seed: int,
+) -> list[Question]:
+    """The questions of one relation, in order of the draw."""
+    asked = stated["test"]
+    objects = {value for values in asked.values() for value in values}
+
+    def drawn(names: Iterable[str], *of: str) -> list[str]:
+        return sorted(names, key=lambda name: (hash_key(seed, "lama", relation, *of, name), name))
+
+    found = []
+    for subject in drawn(asked)[: settings.facts]:
+        gold = drawn(asked[subject], subject)[0]
+        known = {value for facts in stated.values() for value in facts.get(subject, ())}
+        options = [gold, *drawn(objects - known, subject)[: settings.options - 1]]
+        named = dict(zip(options, options, strict=True))
+        found.append(Question(subject, subject, named, frozenset({gold})))
+    return found
+
+
+def _facts(path: Path) -> dict[str, list[str]]:
+    """Subject -> its objects, in file order."""
+    found: dict[str, list[str]] = {}
+    for row in _rows(path, "sub", "obj"):
+        found.setdefault(row["sub"], []).append(row["obj"])
+    return found
+
+
+def _rows(path: Path, *names: str) -> list[dict[str, str]]:
+    if not path.is_file():
+        raise LamaError(f"{path}: no such file; it is part of LAMA's facts")
+    rows = []
+    # a name may hold what else ends a line
+    lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise LamaError(f"{path}, line {number}: not JSON ({error})") from error
+        if wrong := [n for n in names if not (isinstance(row, dict) and row.get(n))]:
+            raise LamaError(f"{path}, line {number}: without {', '.join(wrong)}")
+        rows.append(row)
+    return rows

@@ -1,0 +1,92 @@
+"""LAMA's facts with options: what is drawn of the real files, told by reading them line by line."""
+
+import json
+import shutil
+
+import pytest
+
+from kgprobe import schema
+from kgprobe.benchmarks.bear import lama
+from kgprobe.settings import LamaOptions
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def folder(real_data):
+    return real_data / "lama"
+
+
+@pytest.fixture(scope="module")
+def sets(folder):
+    return lama.load(folder / "trex_original", folder / "relations.jsonl", LamaOptions(), 0)
+
+
+def facts(folder, relation, split):
+    path = folder / "trex_original" / relation / f"{split}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_question_has_its_object_and_others_that_nobody_states_of_it(folder, sets):
+    schema.check(sets.items, schema.ITEMS)
+    schema.check(sets.candidates, schema.CANDIDATES)
+    schema.check(sets.prompts, schema.PROMPTS)
+    labels = {
+        name[0]: own.sort("index")["label"].to_list()
+        for name, own in sets.candidates.group_by("set")
+    }
+    assert (sets.items.height, sets.prompts.height) == (8174, 41)
+    for relation in sets.items["relation"].unique().to_list():
+        test = facts(folder, relation, "test")
+        every = [
+            row for split in ("train", "dev", "test") for row in facts(folder, relation, split)
+        ]
+        objects = {row["obj"] for row in test}
+        own = sets.items.filter(relation=relation)
+        assert own.height == min(200, len({row["sub"] for row in test}))
+        for subject, options, answers in own.select("subject", "candidates", "answers").rows():
+            stated = {row["obj"] for row in every if row["sub"] == subject}
+            (answer,) = answers
+            right, told = labels[options][answer], set(labels[options])
+            assert {"sub": subject, "obj": right} in test
+            assert len(told) == len(labels[options]) == min(30, 1 + len(objects - stated))
+            assert told - {right} <= objects - stated
+
+
+def test_draws_are_seeded_and_smaller_ones_are_part_of_larger_ones(folder, sets):
+    def drawn(settings, seed=0):
+        made = lama.load(folder / "trex_original", folder / "relations.jsonl", settings, seed)
+        return made, set(made.items["item"])
+
+    few, names = drawn(LamaOptions(facts=20, options=5))
+    assert names < set(sets.items["item"])
+    small = set(few.candidates.select("set", "label").rows())
+    assert small < set(sets.candidates.select("set", "label").rows())
+    _, others = drawn(LamaOptions(facts=20, options=5), seed=1)
+    assert len(names & others) < len(names) / 2
+
+
+def test_one_to_one_are_the_relations_that_lama_says(folder, sets):
+    found = lama.relations(folder / "relations.jsonl", sets)
+    assert found.filter(cardinality="1:1")["relation"].to_list() == ["P36", "P1376"]
+    assert found.height == 41
+
+
+def test_what_is_missing_or_broken_is_named(folder, tmp_path):
+    wordings, made = folder / "relations.jsonl", tmp_path / "facts"
+    with pytest.raises(lama.LamaError, match="no such folder"):
+        lama.load(made, wordings, LamaOptions(), 0)
+    shutil.copytree(folder / "trex_original/P36", made / "P36", copy_function=shutil.copyfile)
+    (made / "P36").chmod(0o755)
+    assert lama.load(made, wordings, LamaOptions(), 0).items.height == 200
+    path = made / "P36" / "test.jsonl"
+    path.write_text(path.read_text().rstrip() + '\n{"sub": "Utopia"}\n')
+    with pytest.raises(lama.LamaError, match=r"test\.jsonl, line \d+: without obj"):
+        lama.load(made, wordings, LamaOptions(), 0)
+    path.unlink()
+    with pytest.raises(lama.LamaError, match=r"test\.jsonl: no such file"):
+        lama.load(made, wordings, LamaOptions(), 0)
+    (made / "P9999").mkdir()
+    (made / "P36").rename(tmp_path / "away")
+    with pytest.raises(lama.LamaError, match="no template for P9999"):
+        lama.load(made, wordings, LamaOptions(), 0)

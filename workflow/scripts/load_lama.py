@@ -1,0 +1,15 @@
+from pathlib import Path
+
+from kgprobe import schema
+from kgprobe.benchmarks.bear import lama
+from kgprobe.benchmarks.bear.build import RELATIONS
+from kgprobe.job import job
+from kgprobe.settings import LamaOptions, typed
+
+with job(snakemake) as run:
+    settings = typed(LamaOptions, run.params.settings)
+    folder, wordings = Path(str(run.input.facts)), Path(str(run.input.manual))
+    sets = lama.load(folder, wordings, settings, run.params.seed)
+    provenance = run.provenance()
+    sets.write(dict(run.output.items()), provenance)
+    schema.write(lama.relations(wordings, sets), RELATIONS, run.output.relations, provenance)

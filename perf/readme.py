@@ -1,11 +1,11 @@
 """README.md of docs/README.md.in: its numbers are put in from what named runs measured.
 
-    python -m perf.readme measured RUN [COMMAND ...]   what the template shows of a run
+    python -m perf.readme measured RUN [COMMAND ...]   the numbers of a run that are kept
     python -m perf.readme write|check                  README.md
 
-resources/measured/RUN.tsv holds the RESULTS that the template asks for, below lines that say when,
-from which commit, on what processor and by which command they were made. `bench` is no run: its
-file holds the rows of results/perf. In the template,
+resources/measured/RUN.tsv holds a run's principal numbers and those that the template asks for (see
+kgprobe.tables.measured). `bench` is no run: its file holds the rows of results/perf. In the
+template,
 
     {{ run("embedded")(benchmark="world_lite", model="control-causal", metric="accuracy") }}
 
@@ -19,7 +19,7 @@ import json
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,15 +29,13 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.contracts import SETTING
+from kgprobe.tables import measured as extracts
 from kgprobe.tables import results, views
 from kgprobe.tables.report import marks
 
 TEMPLATE, README, MEASURED = "docs/README.md.in", "README.md", "resources/measured"
 BENCH = "bench"
-#: stands for null in a file of measured numbers, where "" is a value
-NULL = "null"
 ROW_OF_BENCH = ("name", "ours", "peer", "unit", "ratio", "target")
-SIGNS = ("sound", "calibrated")
 
 
 class ReadmeError(ValueError):
@@ -144,35 +142,18 @@ def _no_sign(row: Mapping[str, Any]) -> str:
 
 def read(path: Path) -> Run:
     """A file of measured numbers. Raises ReadmeError where it is missing or has other columns."""
-    if not path.is_file():
-        raise ReadmeError(f"no {path}: make measured RUN={path.stem} after that run")
-    lines = path.read_text(encoding="utf-8").splitlines()
-    heads = [line for line in lines if line.startswith("# ")]
-    told = dict(line[2:].split(": ", 1) for line in heads)
-    body = "\n".join(lines[len(heads) :])
-    columns = ROW_OF_BENCH if path.stem == BENCH else tuple(schema.RESULTS.columns)
-    rows = list(csv.DictReader(io.StringIO(body), delimiter="\t"))
-    if body.split("\n", 1)[0].split("\t") != list(columns):
-        raise ReadmeError(f"{path}: columns are not {', '.join(columns)}; make it anew")
-    if path.stem == BENCH:
-        return Run(BENCH, told, rows, _no_sign)
-    typed = [{k: None if v == NULL else v for k, v in row.items()} for row in rows]
-    frame = pl.DataFrame(typed, schema=dict.fromkeys(columns, pl.String))
-    return of_results(path.stem, frame.cast(pl.Schema(schema.RESULTS.columns)), told)
-
-
-def write(path: Path, rows: Iterable[Mapping[str, Any]], told: Mapping[str, str]) -> None:
-    """A file of measured numbers: who made it, when and how, then its rows."""
-    own = sorted(rows, key=lambda row: [str(value) for value in row.values()])
-    if not own:
-        raise ReadmeError(f"{path.stem}: the template shows nothing of this run")
-    out = io.StringIO()
-    out.writelines(f"# {key}: {value}\n" for key, value in told.items())
-    table = csv.DictWriter(out, list(own[0]), delimiter="\t", lineterminator="\n")
-    table.writeheader()
-    table.writerows({k: NULL if v is None else v for k, v in row.items()} for row in own)
-    with schema.atomic(path) as temporary:
-        temporary.write_text(out.getvalue(), encoding="utf-8")
+    try:
+        if path.stem == BENCH:
+            told, body = extracts.heads(path)
+            table = csv.DictReader(io.StringIO(body), delimiter="\t")
+            if table.fieldnames != list(ROW_OF_BENCH):
+                columns = ", ".join(ROW_OF_BENCH)
+                raise ReadmeError(f"{path}: columns are not {columns}; make it anew")
+            return Run(BENCH, told, list(table), _no_sign)
+        found = extracts.read(path)
+    except extracts.MeasuredError as problem:
+        raise ReadmeError(str(problem)) from None
+    return of_results(path.stem, found.results, found.told)
 
 
 def rendered(root: Path, run: Callable[[str], Run]) -> str:
@@ -194,7 +175,8 @@ def readme(root: Path) -> str:
 
 
 def measured(root: Path, name: str, command: str) -> Path:
-    """resources/measured/NAME.tsv of results/NAME: the numbers that the template asks for."""
+    """resources/measured/NAME.tsv of results/NAME: the headline's numbers, and those that the
+    template asks for."""
     told = {"run": name, "commit": _commit(root), "date": f"{datetime.date.today()}",
             "processor": _processor(), "command": command}  # fmt: skip
     if name == BENCH:
@@ -202,9 +184,14 @@ def measured(root: Path, name: str, command: str) -> Path:
         found = [row for file in files for row in json.loads(file.read_text())]
         made = Run(name, told, [{c: row[c] for c in ROW_OF_BENCH} for row in found], _no_sign)
     else:
-        tables = [f for f in sorted((root / "results" / name / "tables").glob("*.parquet"))
+        place = root / "results" / name
+        tables = [f for f in sorted((place / "tables").glob("*.parquet"))
                   if set(pl.read_parquet_schema(f)) == set(schema.RESULTS.columns)]  # fmt: skip
-        made = of_results(name, results.read(tables), {**told, **_cost(root, name)})
+        every = results.read(tables)
+        asked = {f"{extracts.ASKED}{b}": extracts.fingerprint(place / "benchmarks" / b)
+                 for b in every["benchmark"].unique().sort() if b}  # fmt: skip
+        made = of_results(name, every, {**told, **_cost(root, name), **asked})
+        made.used += extracts.principal(every).to_dicts()
     folder = root / MEASURED
 
     def run(other: str) -> Run:
@@ -212,9 +199,8 @@ def measured(root: Path, name: str, command: str) -> Path:
         return made if other == name else read(file) if file.is_file() else _NotYet(other)
 
     rendered(root, run)
-    signs = [row for row in made.rows if row.get("metric") in SIGNS]
     path = folder / f"{name}.tsv"
-    write(path, [*made.used, *(row for row in signs if row not in made.used)], made.told)
+    extracts.write(path, made.used, made.told)
     return path
 
 

@@ -134,6 +134,21 @@ def results_files():
     ]
 
 
+def asked_files():
+    """The questions of every benchmark that is probed."""
+    return [
+        f"<results>/benchmarks/{name}/{'examples' if paper == 'autoprompt' else 'items'}.parquet"
+        for paper in papers()
+        for name in probed(paper)
+    ]
+
+
+def measured():
+    """Numbers of earlier runs that travel with the project."""
+    folder = Path(sheets.located("resources")) / "measured"
+    return sorted(str(p) for p in folder.glob("*.tsv") if p.stem != "bench")
+
+
 def chapters():
     """Chapters of the report that this sheet has something for, in the order of printing."""
     asked = papers()
@@ -142,6 +157,7 @@ def chapters():
         "exposures": bool(exposed_rows() or stepped_rows()),
         "sources": bool(comparisons()),
         **asked,
+        "measured": any(papers().values()),
     }
     return [
         f"<results>/report/chapters/{name}.json"

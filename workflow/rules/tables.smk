@@ -391,6 +391,8 @@ rule chapter_bear:
 rule headline:
     input:
         results=results_files(),
+        questions=asked_files(),
+        measured=measured(),
     output:
         text=report(
             "<results>/tables/headline.txt",
@@ -398,6 +400,7 @@ rule headline:
             category="Tables",
             labels={"table": "headline"},
         ),
+        chapter="<results>/report/chapters/measured.json",
     log:
         "<logs>/tables/headline.log",
     benchmark:

@@ -1,7 +1,13 @@
+from pathlib import Path
+
 from kgprobe.job import job
 from kgprobe.schema import atomic
-from kgprobe.tables import results
-from kgprobe.tables.report import headline
+from kgprobe.tables import measured, results
+from kgprobe.tables.report import chapter, headline
 
-with job(snakemake) as run, atomic(run.output.text) as temporary:
-    temporary.write_text(headline.text(results.read(run.input.results)), encoding="utf-8")
+with job(snakemake) as run:
+    found = results.read(run.input.results)
+    with atomic(run.output.text) as temporary:
+        temporary.write_text(headline.text(found), encoding="utf-8")
+    folders = {Path(path).parent for path in run.input.questions}
+    chapter.write(measured.chapter(found, folders, run.input.measured), run.output.chapter)

@@ -96,6 +96,8 @@ def of_view(
     values = [{key[i] for key in printed.rows} - {""} for i in range(first)]
     varied = [i for i in range(first) if len(values[i]) > (view.rows[i] != "model")]
     kept = varied or list(range(first))
+    if len({tuple(key[i] for i in kept) for key in printed.rows}) < len(printed.rows):
+        kept = [i for i in range(first) if i in kept or len({key[i] for key in printed.rows}) > 1]
     rows = []
     for key, line in zip(printed.rows, printed.lines(shown), strict=True):
         told = [(names or {}).get((view.rows[i], key[i])) or text(line[i]) for i in kept]

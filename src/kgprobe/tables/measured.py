@@ -1,0 +1,186 @@
+"""What was measured before: RESULTS of named runs that travel with the project.
+
+    # run: measured
+    # commit: 3039c5b022
+    # questions of bear_released: 5be1c6...
+    paper   benchmark   group   model ...
+
+Below lines that say when, from which commit, on what processor and by which command they were made
+stand numbers alone, no prompts and no items. A benchmark is told by what it asks: where that has
+changed since, its numbers are outdated, and are shown as that.
+"""
+
+import csv
+import hashlib
+import io
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.tables.report import grid, headline
+from kgprobe.tables.report.chapter import Chapter
+
+#: stands for null in such a file, where "" is a value
+NULL = "null"
+#: begins the lines that tell what a benchmark asked
+ASKED = "questions of "
+#: files of a benchmark, as far as it has them, that say what is asked
+FILES = ("items", "reasoning", "candidates", "prompts", "examples")
+#: signs that stand at names of models are read from these rows
+SIGNS = ("sound", "agrees", "calibrated")
+
+
+class MeasuredError(ValueError):
+    """A file of measured numbers is missing or is none; the message names it."""
+
+
+@dataclass(frozen=True)
+class Extract:
+    """Numbers of a run, and the lines above them."""
+
+    told: Mapping[str, str]
+    results: pl.DataFrame
+
+    def asked(self, benchmark: str) -> str:
+        """Fingerprint of what the benchmark asked; "" where nobody noted it."""
+        return self.told.get(f"{ASKED}{benchmark}", "")
+
+
+def fingerprint(folder: Path) -> str:
+    """What a benchmark's folder asks, as a hash of 64 bits: its questions, options and wordings in
+    whatever order, without what is known about them besides (`meta`)."""
+    found = hashlib.blake2b(digest_size=8)
+    for name in FILES:
+        if (path := folder / f"{name}.parquet").is_file():
+            frame = pl.read_parquet(path)
+            columns = sorted(set(frame.columns) - {"meta"})
+            rows = sorted(map(repr, frame.select(columns).iter_rows()))
+            for text in (name, *columns, *rows):
+                found.update(f"{text}\n".encode())
+    return found.hexdigest()
+
+
+def read(path: Path) -> Extract:
+    """A file of measured numbers. Raises MeasuredError where it is missing or has other columns."""
+    told, body = heads(path)
+    columns = list(schema.RESULTS.columns)
+    table = csv.DictReader(io.StringIO(body), delimiter="\t")
+    if table.fieldnames != columns:
+        raise MeasuredError(f"{path}: columns are not {', '.join(columns)}; make it anew")
+    typed = [{k: None if v == NULL else v for k, v in row.items()} for row in table]
+    frame = pl.DataFrame(typed, schema=dict.fromkeys(columns, pl.String))
+    return Extract(told, frame.cast(pl.Schema(schema.RESULTS.columns)))
+
+
+def heads(path: Path) -> tuple[dict[str, str], str]:
+    """The lines above a file's table, and the table."""
+    if not path.is_file():
+        raise MeasuredError(f"no {path}: make measured RUN={path.stem} after that run")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    above = [line for line in lines if line.startswith("# ")]
+    return dict(line[2:].split(": ", 1) for line in above), "\n".join(lines[len(above) :])
+
+
+def write(path: Path, rows: Iterable[Mapping[str, Any]], told: Mapping[str, str]) -> None:
+    """A file of measured numbers: who made it, when and how, then its rows, in their order."""
+    own = sorted(rows, key=lambda row: [str(value) for value in row.values()])
+    if not own:
+        raise MeasuredError(f"{path.stem}: no number of this run is wanted")
+    out = io.StringIO()
+    out.writelines(f"# {key}: {value}\n" for key, value in told.items())
+    table = csv.DictWriter(out, list(own[0]), delimiter="\t", lineterminator="\n")
+    table.writeheader()
+    table.writerows({k: NULL if v is None else v for k, v in row.items()} for row in own)
+    with schema.atomic(path) as temporary:
+        temporary.write_text(out.getvalue(), encoding="utf-8")
+
+
+def principal(results: pl.DataFrame) -> pl.DataFrame:
+    """The numbers of a run that are worth keeping: those of the headline, BEAR's accuracies by
+    relation, and the signs of models."""
+    shown = [view.chosen(headline.principal(results)) for view in headline.blocks(results)]
+    keys = [frame.select(results.columns) for frame in shown]
+    by_relation = results.filter(
+        pl.col("group") != "", paper="bear", metric="accuracy", slice="", setting="{}"
+    )
+    signs = results.filter(pl.col("metric").is_in(SIGNS))
+    return pl.concat([*keys, by_relation, signs]).unique(maintain_order=True)
+
+
+def chapter(
+    results: pl.DataFrame, folders: Collection[Path], paths: Sequence[str | Path]
+) -> Chapter:
+    """The headline's tables of this run's benchmarks with the models that were measured before.
+
+    `folders`: the benchmarks of the run; `paths`: files of measured numbers, of which the first
+    that has a model's number of the same questions stands for it, else the first that has one. A
+    model of the run itself is not doubled, nor are control models shown, which every run makes
+    anew.
+    """
+    asked = {folder.name: fingerprint(folder) for folder in folders}
+    extracts = [read(Path(path)) for path in paths]
+    known = set(results.select("benchmark", "model").rows())
+    parts, sources = [], []
+    for is_same in (True, False):
+        for extract in extracts:
+            names = _names(extract, asked, known, is_same)
+            if names:
+                parts.append(_named(extract, names))
+                sources.append({key: extract.told.get(key, "") for key in _SHOWN})
+                known |= set(names)
+    if not parts:
+        return Chapter("measured", TITLE, NOTHING)
+    every = pl.concat([results, *parts])
+    told = {name for part in parts for name in part["benchmark"]}
+    views = [v for v in headline.blocks(every) if told & set(v.where["benchmark"])]
+    own = headline.principal(every)
+    runs = grid.records("Runs that these numbers come from", sources)
+    return Chapter("measured", TITLE, LEAD, grids=[*(grid.of_view(v, own) for v in views), runs])
+
+
+TITLE = "Measured before"
+LEAD = (
+    "Numbers of other models that travel with the project, beside those of this run: of the same "
+    "questions, where nothing else is said. They are numbers alone, so differences from them are "
+    "not paired."
+)
+NOTHING = (
+    "Of no benchmark of this run do numbers of other models travel with the project; "
+    "resources/measured/ has what was measured before."
+)
+_SHOWN = ("run", "date", "commit", "processor", "command", "jobs", "CPU minutes of the jobs")
+
+
+def _names(
+    extract: Extract,
+    asked: Mapping[str, str],
+    known: Collection[tuple[str, str]],
+    is_same: bool,
+) -> dict[tuple[str, str], str]:
+    """(benchmark, model) that is shown -> the model's name with when it was measured; those whose
+    questions are the run's, or those whose are others."""
+    found = {}
+    state = "measured" if is_same else "outdated, other questions:"
+    for key in extract.results.select("benchmark", "model").unique().sort(pl.all()).rows():
+        benchmark, model = key
+        is_left_out = model in ("", "random", "majority") or model.startswith("control-")
+        if benchmark not in asked or is_left_out or key in known:
+            continue
+        if is_same == (extract.asked(benchmark) == asked[benchmark]):
+            found[key] = f"{model} ({state} {extract.told.get('date', '')})"
+    return found
+
+
+def _named(extract: Extract, names: Mapping[tuple[str, str], str]) -> pl.DataFrame:
+    """The rows of these benchmarks and models under their new names, signs of models included."""
+    parts = []
+    for (benchmark, model), name in names.items():
+        own = extract.results.filter(model=model)
+        signs = own.filter(pl.col("metric").is_in(SIGNS), benchmark="")
+        rows = pl.concat([own.filter(benchmark=benchmark), signs])
+        parts.append(rows.with_columns(model=pl.lit(name)))
+    return pl.concat(parts).unique(maintain_order=True)

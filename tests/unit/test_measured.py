@@ -1,0 +1,132 @@
+"""Numbers of earlier runs: kept as they are, and shown only where the same is asked."""
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from kgprobe.tables import measured, results
+from kgprobe.tables.results import Number
+
+MODEL = {"benchmark": "b", "prompt": "templates", "method": "sentence"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "b"
+    place.mkdir()
+    items = pl.DataFrame(
+        {"item": ["i1", "i2"], "subject": ["France", "Italy"], "meta": ["{}", "{}"]}
+    )
+    items.write_parquet(place / "items.parquet")
+    pl.DataFrame({"set": ["s"], "label": ["Paris"]}).write_parquet(place / "candidates.parquet")
+    return place
+
+
+def run(*models, value=40.0):
+    found = [
+        Number(metric="accuracy", model=m, value=value, n=50, interval=None, **MODEL)
+        for m in models
+    ]
+    found += [Number(metric="sound", model=m, value=1.0) for m in models]
+    return results.frame("bear", found)
+
+
+def kept(path, found, folder, date="2026-01-02"):
+    told = {"run": path.stem, "date": date, f"{measured.ASKED}b": measured.fingerprint(folder)}
+    measured.write(path, measured.principal(found).to_dicts(), told)
+    return path
+
+
+def names(chapter):
+    return [row[0].text for row in chapter.grids[0].rows]
+
+
+def test_what_is_written_is_read_with_every_bit(tmp_path, folder):
+    found = run("m", value=100 / 3)
+    path = kept(tmp_path / "x.tsv", found, folder)
+    again = measured.read(path)
+    assert set(again.results["value"]) == set(found["value"]) == {100 / 3, 1.0}
+    assert again.results.sort(pl.all()).equals(found.sort(pl.all()))
+    assert again.asked("b") == measured.fingerprint(folder)
+    assert again.asked("other") == ""
+    path.write_text(path.read_text().replace("\tmetric\t", "\tmeter\t"))
+    with pytest.raises(measured.MeasuredError, match="columns are not"):
+        measured.read(path)
+    with pytest.raises(measured.MeasuredError, match="make measured RUN=y"):
+        measured.read(tmp_path / "y.tsv")
+
+
+def test_a_fingerprint_is_of_what_is_asked_in_whatever_order(folder):
+    before = measured.fingerprint(folder)
+    path = folder / "items.parquet"
+    frame = pl.read_parquet(path)
+    frame.reverse().with_columns(meta=pl.lit('{"sitelinks": 3}')).write_parquet(path)
+    assert measured.fingerprint(folder) == before
+    for column, value in (("subject", "Spain"), ("item", "i3")):
+        changed = frame.with_columns(
+            pl.when(pl.int_range(2) == 0).then(pl.lit(value)).otherwise(column).alias(column)
+        )
+        changed.write_parquet(path)
+        assert measured.fingerprint(folder) != before
+    frame.write_parquet(path)
+    assert measured.fingerprint(folder) == before
+    pl.DataFrame({"set": ["s"], "label": ["Rome"]}).write_parquet(folder / "candidates.parquet")
+    assert measured.fingerprint(folder) != before
+
+
+def test_models_of_before_stand_beside_those_of_the_run(tmp_path, folder):
+    path = kept(tmp_path / "x.tsv", run("old", "new", "control-causal"), folder)
+    shown = measured.chapter(run("new", value=50.0), [folder], [path])
+    # neither the run's own model once more nor a control model
+    assert names(shown) == ["new", "old (measured 2026-01-02)"]
+    assert [row[1].text for row in shown.grids[0].rows] == ["50.0", "40.0"]
+    assert shown.grids[-1].rows[0][0].text == "x"
+
+
+def test_other_questions_are_outdated_and_the_same_ones_come_first(tmp_path, folder):
+    path = kept(tmp_path / "x.tsv", run("old", value=1.0), folder)
+    frame = pl.read_parquet(folder / "items.parquet")
+    frame.head(1).write_parquet(folder / "items.parquet")
+    shown = measured.chapter(run("new"), [folder], [path])
+    assert names(shown) == ["new", "old (outdated, other questions: 2026-01-02)"]
+    newer = kept(tmp_path / "y.tsv", run("old", value=2.0), folder, "2026-02-03")
+    shown = measured.chapter(run("new"), [folder], [path, newer])
+    assert names(shown) == ["new", "old (measured 2026-02-03)"]
+    elsewhere = measured.chapter(run("new"), [folder.with_name("c")], [path])
+    assert (elsewhere.lead, elsewhere.grids) == (measured.NOTHING, ())
+
+
+def test_the_readings_of_one_model_are_told_apart(tmp_path, folder):
+    both = run("old")
+    corrected = both.filter(metric="accuracy").with_columns(
+        setting=pl.lit('{"reduction": "prior"}'), value=pl.lit(60.0)
+    )
+    path = kept(tmp_path / "x.tsv", pl.concat([both, corrected]), folder)
+    (grid, _) = measured.chapter(run("new"), [folder], [path]).grids
+    assert [head for head in grid.heads if head in ("model", "reduction")] == ["model", "reduction"]
+    rows = {tuple(cell.text for cell in row) for row in grid.rows}
+    old = "old (measured 2026-01-02)"
+    assert {row[1:] for row in rows if row[0] == old} == {
+        ("–", "40.0"), ("prior-corrected (assumes balance)", "60.0"),
+    }  # fmt: skip
+
+
+def test_a_model_keeps_its_sign(tmp_path, folder):
+    found = run("old").with_columns(
+        value=pl.when(pl.col("metric") == "sound").then(0.0).otherwise("value")
+    )
+    path = kept(tmp_path / "x.tsv", found, folder)
+    shown = measured.chapter(run("new"), [folder], [path])
+    (row,) = [row for row in shown.grids[0].rows if row[0].text.startswith("old")]
+    assert "(!)" in row[1].text + row[0].text
+
+
+def test_only_what_is_principal_is_kept(folder):
+    own = run("m")
+    number = replace(Number(metric="accuracy", model="m", value=1.0, n=5, **MODEL), group="P36")
+    rest = results.frame("bear", [number, number.but(metric="MRR")])
+    found = measured.principal(pl.concat([own, rest]))
+    assert set(found.select("group", "metric").rows()) == {
+        ("", "accuracy"), ("", "sound"), ("P36", "accuracy"),
+    }  # fmt: skip

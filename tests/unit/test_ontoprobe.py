@@ -178,6 +178,13 @@ def test_a_small_part_keeps_golds_and_renumbers(tmp_path):
     before = {i: [whole[s, a] for a in g] for i, s, g in sets.items.select(columns).rows()}
     for item, name, golds in few.items.select(columns).rows():
         assert [labels[name, a] for a in golds] == before[item]
+    assert few.prompts.equals(sets.prompts)
+    first = build.lite(sets, Rows(test=2), 0, 0, templates=1).prompts
+    own = {}
+    for relation, index, prompt in sets.prompts.select("relation", "index", "prompt").rows():
+        own[relation] = min(own.get(relation, (index, prompt)), (index, prompt))
+    assert sorted(first["prompt"]) == sorted(prompt for _, prompt in own.values())
+    assert first.height == 5 < sets.prompts.height
 
 
 def own_tables():

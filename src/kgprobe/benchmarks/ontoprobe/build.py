@@ -136,7 +136,8 @@ def lite(sets: Sets, sizes: Rows, options: int, seed: int, templates: int | None
         ]
     )
     if templates is not None:
-        sets = replace(sets, prompts=sets.prompts.filter(pl.col("index") < templates))
+        is_first = pl.col("index").rank("dense").over("relation") <= templates
+        sets = replace(sets, prompts=sets.prompts.filter(is_first))
     if options <= 0:
         return replace(sets, items=chosen)
     kept = []

@@ -126,11 +126,12 @@ def _part(block: Block, one: Reading, part: Path) -> None:
     begun.rename(part)
 
 
-def _handed(text: Path, before: int, one: Reading, part: Path) -> None:
-    """Read the block that another process left in a file, and remove the file."""
-    block = Block(before, text.read_bytes())
-    text.unlink()
+def _handed(text: Path, size: int, before: int, one: Reading, part: Path) -> Path:
+    """Read the block that another process left in a file; the file is free again."""
+    with open(text, "rb") as stream:
+        block = Block(before, stream.read(size))
     _part(block, one, part)
+    return text
 
 
 @contextlib.contextmanager
@@ -138,8 +139,8 @@ def _workers(threads: int) -> Iterator[Callable[[Block, Reading, Path], None]]:
     """A function that has a part read, in `threads` processes where there are more than one.
 
     It waits while each process has one block to read and one to come: memory stays bounded. A
-    block's text is handed over in a file, which is gone before the system would write it to its
-    disk: through a pipe it is copied six times, which took half as long as reading it.
+    block's text is handed over in one of a few files that are written again and again: through a
+    pipe it would be copied six times, and the pages of a new file cost as much as its copy.
     """
     if threads == 1:
         yield _part
@@ -151,17 +152,19 @@ def _workers(threads: int) -> Iterator[Callable[[Block, Reading, Path], None]]:
         tempfile.TemporaryDirectory(prefix="kgprobe-blocks-") as folder,
         futures.ProcessPoolExecutor(threads, mp_context=spawned) as pool,
     ):
-        running: set[futures.Future[None]] = set()
+        free = [Path(folder) / f"{number}" for number in range(threads + 1)]
+        running: set[futures.Future[Path]] = set()
 
         def work(block: Block, one: Reading, part: Path) -> None:
             nonlocal running
-            text = Path(folder) / part.name
-            text.write_bytes(block.data)
-            running.add(pool.submit(_handed, text, block.before, one, part))
-            if len(running) > threads:
+            if not free:
                 done, running = futures.wait(running, return_when=futures.FIRST_COMPLETED)
-                for finished in done:
-                    finished.result()
+                free.extend(finished.result() for finished in done)
+            text = free.pop()
+            with open(text, "r+b" if text.exists() else "wb") as stream:
+                stream.write(block.data)
+            size = len(block.data)
+            running.add(pool.submit(_handed, text, size, block.before, one, part))
 
         yield work
         for finished in running:

@@ -43,6 +43,8 @@ TERM = r'<[^>]*>|"(?:[^"\\]|\\.)*"(?:@[\w-]+|\^\^<[^>]*>)?'
 LINE = re.compile(rf"({TERM}) ({TERM}) ({TERM}) \.\n")
 CLAIM, DIRECT = f"<{wikidata.PROP}P", f"<{wikidata.PROP}direct/P"
 
+Tables = Mapping[str, pl.DataFrame]
+
 
 @dataclass
 class Way:
@@ -50,7 +52,7 @@ class Way:
 
     statements: pl.DataFrame
     coverage: pl.DataFrame
-    tables: Mapping[str, pl.DataFrame]
+    tables: Tables
 
 
 def asked() -> list[str]:
@@ -251,10 +253,12 @@ def test_bear_has_the_same_bytes(ways, tmp_path):
         assert made[0][name] == made[1][name], name
 
 
-def test_the_ontology_has_the_same_bytes(ways, real_data, tmp_path):
-    """DBpedia's ontology is asked the same queries; types and labels are read from their file."""
+@pytest.fixture(scope="module")
+def dbpedia(real_data: Path, tmp_path_factory) -> tuple[Tables, Tables]:
+    """DBpedia's tables with types and labels over SPARQL, and with those read from their file."""
     ontology = real_data / "dbpedia/dbo-snapshots_2026-07-22.ttl"
     instances = real_data / "dbpedia/dbpedia_instances.nt.gz"
+    tmp_path = tmp_path_factory.mktemp("dbpedia")
     query, folder = QUERIES / "dbpedia/instances.rq", tmp_path / "dbpedia" / "both"
     with local_endpoint([ontology, instances], log=lambda line: None) as endpoint:
         both = {
@@ -277,9 +281,14 @@ def test_the_ontology_has_the_same_bytes(ways, real_data, tmp_path):
     assert found.counts.select("class", pl.col("n").cast(pl.Int64)).sort("class").equals(same)
     columns = both["types"].columns
     assert found.types.sort(columns).equals(both["types"].sort(columns))
+    return both, alone
+
+
+def test_the_ontology_has_the_same_bytes(ways, dbpedia):
+    """DBpedia's ontology is asked the same queries; types and labels are read from their file."""
     built = [
-        ontology_build.build(dbpedia, way.tables, way.statements)
-        for dbpedia, way in zip((both, alone), ways, strict=True)
+        ontology_build.build(tables, way.tables, way.statements)
+        for tables, way in zip(dbpedia, ways, strict=True)
     ]
     for name in ontology_build.Ontology.__dataclass_fields__:
         assert getattr(built[0], name).height

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from kgprobe.sheets import METHODS_OF_PAPER
@@ -194,6 +195,10 @@ def test_the_whole_sheet_has_every_chapter(finished):
     told = printed(finished)
     for name in ("world_lite: ", "onto_world_lite: ", "attributes: ", "auto_"):
         assert name in told
+    # golds of both graphs: their reading stands beside the graph's own
+    results = pl.read_parquet(finished.folder / "results/embedded/tables/attributes.parquet")
+    settings = [json.loads(text) for text in results["setting"].unique()]
+    assert {s["gold"] for s in settings if "gold" in s} >= {"own", "linked"}
 
 
 def printed(made: Project) -> str:

@@ -189,7 +189,8 @@ def measured(root: Path, name: str, command: str) -> Path:
                   if set(pl.read_parquet_schema(f)) == set(schema.RESULTS.columns)]  # fmt: skip
         every = results.read(tables)
         asked = {f"{extracts.ASKED}{b}": extracts.fingerprint(place / "benchmarks" / b)
-                 for b in every["benchmark"].unique().sort() if b}  # fmt: skip
+                 for b in every["benchmark"].unique().sort()
+                 if b and (place / "benchmarks" / b).is_dir()}  # fmt: skip
         made = of_results(name, every, {**told, **_cost(root, name), **asked})
         made.used += extracts.principal(every).to_dicts()
     folder = root / MEASURED

@@ -4,7 +4,7 @@
     python -m perf.readme write|check                  README.md
 
 resources/measured/RUN.tsv holds a run's principal numbers and those that the template asks for (see
-kgprobe.tables.measured). `bench` is no run: its file holds the rows of results/perf. In the
+kgprobe.tables.report.measured). `bench` is no run: its file holds the rows of results/perf. In the
 template,
 
     {{ run("embedded")(benchmark="world_lite", model="control-causal", metric="accuracy") }}
@@ -29,9 +29,9 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.contracts import SETTING
-from kgprobe.tables import measured as extracts
 from kgprobe.tables import results, views
 from kgprobe.tables.report import marks
+from kgprobe.tables.report import measured as extracts
 
 TEMPLATE, README, MEASURED = "docs/README.md.in", "README.md", "resources/measured"
 BENCH = "bench"

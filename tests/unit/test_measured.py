@@ -5,7 +5,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from kgprobe.tables import measured, results
+from kgprobe.tables import results
+from kgprobe.tables.report import measured
 from kgprobe.tables.results import Number
 
 MODEL = {"benchmark": "b", "prompt": "templates", "method": "sentence"}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kgprobe.tables import results
+from kgprobe.tables.report import measured
 from kgprobe.tables.results import Number
 from perf import readme
 
@@ -29,7 +30,7 @@ def test_nobody_typed_a_measured_number_into_the_template():
 
 def test_every_file_says_where_its_numbers_come_from():
     files = sorted((ROOT / readme.MEASURED).glob("*.tsv"))
-    assert [f.stem for f in files] == ["bench", "embedded", "real"]
+    assert [f.stem for f in files] == ["bench", "embedded", "exposures", "real"]
     for file in files:
         run = readme.read(file)
         assert run.rows
@@ -83,7 +84,7 @@ def test_an_extract_comes_back_as_it_was_and_an_old_one_is_refused(tmp_path, run
     path = tmp_path / "mine.tsv"
     run(**MODEL)
     run.value(**{**MODEL, "model": "two"})
-    readme.write(path, [*run.used, *run.rows[4:]], {"run": "mine", "date": "today"})
+    measured.write(path, [*run.used, *run.rows[4:]], {"run": "mine", "date": "today"})
     again = readme.read(path)
     assert again(**MODEL) == "41.3"
     assert again(**{**MODEL, "model": "two"}) == "undef (!)"
@@ -102,7 +103,7 @@ def test_a_page_that_differs_fails_the_check(tmp_path, run, monkeypatch, capsys)
     asked = 'benchmark="b", model="one", metric="accuracy"'
     (tmp_path / readme.TEMPLATE).write_text("Right: {{ run('mine')(" + asked + ") }} %.\n")
     run(**MODEL)
-    readme.write(tmp_path / "resources/measured/mine.tsv", run.used, {"run": "mine"})
+    measured.write(tmp_path / "resources/measured/mine.tsv", run.used, {"run": "mine"})
     monkeypatch.chdir(tmp_path)
     assert readme.main(["write"]) == readme.main(["check"]) == 0
     assert (tmp_path / "README.md").read_text() == "Right: 41.3 %.\n"

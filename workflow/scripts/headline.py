@@ -2,8 +2,8 @@ from pathlib import Path
 
 from kgprobe.job import job
 from kgprobe.schema import atomic
-from kgprobe.tables import measured, results
-from kgprobe.tables.report import chapter, headline
+from kgprobe.tables import results
+from kgprobe.tables.report import chapter, headline, measured
 
 with job(snakemake) as run:
     found = results.read(run.input.results)

@@ -1,11 +1,16 @@
 """Scores of frames: shards that survive a stop, several processes, failures that are told."""
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from kgprobe import schema
+from kgprobe.files import atomic
 from kgprobe.probes.jobs import score, workers
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.sentence import score as sentence
@@ -52,14 +57,14 @@ def frames() -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     )
 
 
-def scores(spec, frames, folder=None, processes=1):
+def scores(spec, frames, folder=None):
     bars: list[Bar] = []
 
     def progress(**named):
         bars.append(Bar(**named))
         return bars[-1]
 
-    found = score.score_frame(spec, *frames, "sentence", progress, folder, processes, shard=10)
+    found = score.score_frame(spec, *frames, "sentence", progress, folder, shard=10)
     assert bars[0].done == bars[0].total == 60
     return found
 
@@ -94,30 +99,46 @@ def test_shards_of_other_questions_are_not_used(spec, frames, tmp_path):
     assert changed.equals(scores(spec, (items, candidates, other))[0])
 
 
-def test_several_processes_give_the_same_bytes(spec, frames, tmp_path):
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_shares_are_joined_to_the_same_bytes_and_nothing_is_scored_twice(
+    spec, frames, tmp_path, monkeypatch, count
+):
     whole, record = scores(spec, frames)
-    shared, again = scores(spec, frames, tmp_path, processes=2)
-    assert shared.equals(whole)
-    assert again == record
+    for k in range(count):
+        score.score_share(spec, *frames, "sentence", Bar, tmp_path, (k, count), shard=10)
     assert len(list(tmp_path.glob("shard-*.parquet"))) == 6
-
-
-def test_what_workers_finished_is_not_scored_again(spec, frames, tmp_path, monkeypatch):
-    scores(spec, frames, tmp_path, processes=3)
 
     def never(*given):
         raise AssertionError("a finished shard was scored again")
 
     monkeypatch.setattr(sentence._Work, "run", never)
-    scores(spec, frames, tmp_path)
+    shared, again = scores(spec, frames, tmp_path)
+    assert shared.equals(whole)
+    assert again == record
 
 
-def test_a_process_that_fails_is_quoted_and_what_is_finished_stays(spec, frames, tmp_path):
-    broken = ModelSpec("tiny", "causal", f"folder:{tmp_path / 'nowhere'}", bos="forced")
+def test_a_process_that_fails_is_quoted_and_ends_the_others(tmp_path):
     with pytest.raises(
-        workers.WorkerError, match=r"part \d of 2 ended with status 1(.|\n)*nowhere"
+        workers.WorkerError, match=r"process 2 of 2 ended with status 1(.|\n)*nothing to do"
     ):
-        score.score_frame(broken, *frames, "sentence", Bar, tmp_path, 2)
+        workers.run(fail_or_wait, (str(tmp_path),), 2, print)
+    assert not is_alive(int((tmp_path / "0").read_text()))
+
+
+def test_processes_end_with_their_job_even_if_it_is_killed(tmp_path):
+    called = f"workers.run(wait, ({str(tmp_path)!r},), 2, print)"
+    code = f"from tests.unit.test_answers import wait, workers; {called}"
+    job = subprocess.Popen([sys.executable, "-c", code])
+    while len(started := [int(p.read_text()) for p in tmp_path.glob("[01]")]) < 2:
+        assert job.poll() is None
+        time.sleep(0.05)
+    assert all(map(is_alive, started))
+    job.kill()
+    job.wait()
+    until = time.monotonic() + 20
+    while any(map(is_alive, started)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(is_alive, started))
 
 
 def test_a_contentless_subject_is_scored_as_any_other(spec, frames):
@@ -165,10 +186,32 @@ def test_workers_see_one_device_each(tmp_path: Path, monkeypatch):
     assert sum(told) == 2
 
 
+def is_alive(process: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody asked after does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait(folder: str, part: tuple[int, int], progress) -> None:
+    """A worker that has much to do."""
+    with atomic(Path(folder) / f"{part[0]}") as temporary:
+        temporary.write_text(str(os.getpid()))
+    time.sleep(600)
+
+
+def fail_or_wait(folder: str, part: tuple[int, int], progress) -> None:
+    """The second fails, once the first has begun."""
+    if part[0] == 0:
+        wait(folder, part, progress)
+    while not (Path(folder) / "0").exists():
+        time.sleep(0.05)
+    raise ValueError("nothing to do")
+
+
 def note_device(folder: str, part: tuple[int, int], progress) -> None:
     """What a worker of the test does."""
-    import os
-
     place = Path(folder) / f"{part[0]}"
     place.write_text(f"{part[0]} of {part[1]}: {os.environ['CUDA_VISIBLE_DEVICES']}")
     progress(1)

@@ -220,12 +220,24 @@ def plain(parts):
     return json.loads(text)
 
 
+def threads_of(stage, model):
+    """Threads of a job: two for what a model of the usual size answers on a processor, as a last job
+    that nothing runs beside. A control model is done soon; an accelerator, a server or a model that
+    is spread over devices is used by one process."""
+    row = MODELS[model]
+    is_small = row["source"].startswith("control:")
+    elsewhere = row["kind"] == "api" or row.get("backend") or DEVICE_MAP
+    busy = elsewhere or accelerators(SimpleNamespace(model=model))
+    return 1 if stage != "probes" or is_small or busy else 2
+
+
 def memory_of(parts, model):
-    """MB that the greatest of some parts asks for."""
+    """MB that the greatest of some parts asks for, once for each thread: each is a process."""
     exact = any(part["method"] == "sentence" for part in parts)
     found = [memory(exact=exact)]
     if any(part["method"] == "twin" for part in parts):
         found.append(memory(copies=2, exact=True))
     if any(part["method"] in ("trained", "sweep") for part in parts):
         found.append(memory(copies=4, least=6000))
-    return max(needed(SimpleNamespace(model=model)) for needed in found)
+    own = max(needed(SimpleNamespace(model=model)) for needed in found)
+    return lambda wildcards, threads: own * threads

@@ -55,7 +55,7 @@ for (stage, model), asked in stages().items():
             f"<logs>/{stage}/{model}.log",
         benchmark:
             f"<logs>/{stage}/{model}.jsonl"
-        priority: THIRD
+        priority: SECOND if stage == "prompts" else THIRD
         # a process a thread, and a device a process where there are several, for whole sentences
         # alone (`--set-threads probes_gpt2=4`). Each works with one thread, so that the last bits
         # do not depend on the number of cores

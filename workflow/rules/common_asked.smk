@@ -221,14 +221,14 @@ def plain(parts):
 
 
 def threads_of(stage, model):
-    """Threads of a job: two for what a model of the usual size answers on a processor, as a last job
-    that nothing runs beside. A control model is done soon; an accelerator, a server or a model that
-    is spread over devices is used by one process."""
+    """Threads of a job: two where a model answers on a processor, so that no core waits while the
+    last model answers. A control model is done soon; an accelerator, a server and a model that is
+    spread over devices work with one process."""
     row = MODELS[model]
-    is_small = row["source"].startswith("control:")
-    elsewhere = row["kind"] == "api" or row.get("backend") or DEVICE_MAP
-    busy = elsewhere or accelerators(SimpleNamespace(model=model))
-    return 1 if stage != "probes" or is_small or busy else 2
+    is_control = row["source"].startswith("control:")
+    is_elsewhere = row["kind"] == "api" or row.get("backend") or DEVICE_MAP
+    on_device = accelerators(SimpleNamespace(model=model))
+    return 1 if stage != "probes" or is_control or is_elsewhere or on_device else 2
 
 
 def memory_of(parts, model):

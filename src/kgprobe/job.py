@@ -105,26 +105,30 @@ class PartsError(RuntimeError):
 
 
 class Parts:
-    """What became of the parts of a job: how many were begun, and (cause, names) of the failed."""
+    """What became of the parts of a job: how many ended, and (cause, names) of the failed."""
 
     def __init__(self) -> None:
-        self.begun = 0
+        self.count = 0
         self.failed: dict[str, list[str]] = {}
 
     @contextlib.contextmanager
     def part(self, name: str) -> Iterator[None]:
         """A line in the log when a part begins and one when it ends; an error is kept for later."""
-        self.begun += 1
         clock = time.perf_counter()
         log.info("%s: begins", name)
         try:
             yield
         except Exception as error:  # told by `check`, when the others are done
             log.error("%s", "".join(traceback.format_exception(error)))
-            cause = f"{type(error).__name__}: {error}"
-            self.failed.setdefault(cause, []).append(name)
+            self.fails(name, f"{type(error).__name__}: {error}")
         else:
+            self.count += 1
             log.info("%s: done in %.1f s", name, time.perf_counter() - clock)
+
+    def fails(self, name: str, cause: str) -> None:
+        """Keep for `check` that a part failed, here or elsewhere."""
+        self.count += 1
+        self.failed.setdefault(cause, []).append(name)
 
     def check(self) -> None:
         """Raise PartsError where a part failed; a cause that several share is told once."""
@@ -132,7 +136,7 @@ class Parts:
             count = sum(map(len, self.failed.values()))
             told = [f"{'; '.join(names)}: {cause}" for cause, names in self.failed.items()]
             raise PartsError(
-                f"{count} of {self.begun} parts failed; what the others answered is kept\n"
+                f"{count} of {self.count} parts failed; what the others answered is kept\n"
                 + "\n".join(told)
             )
 
@@ -314,7 +318,8 @@ def _write_record(run: Run, path: Path, started: float, seconds: float, began: f
             usage.ru_utime + usage.ru_stime + children.ru_utime + children.ru_stime, 3
         ),
         "start_cpu_seconds": round(began, 3),
-        "peak_mib": round(usage.ru_maxrss / 1024, 1),
+        # of the greatest process
+        "peak_mib": round(max(usage.ru_maxrss, children.ru_maxrss) / 1024, 1),
         "notes": run.notes,
     }
     with atomic(path.with_suffix(".json")) as temporary:

@@ -1,12 +1,10 @@
-"""Scores of frames: shards that survive a stop, several processes, failures that are told."""
-
-from pathlib import Path
+"""Scores of frames: shards that survive a stop and are shared by processes."""
 
 import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.probes.jobs import score, workers
+from kgprobe.probes.jobs import score
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.sentence import score as sentence
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
@@ -52,14 +50,14 @@ def frames() -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     )
 
 
-def scores(spec, frames, folder=None, processes=1):
+def scores(spec, frames, folder=None):
     bars: list[Bar] = []
 
     def progress(**named):
         bars.append(Bar(**named))
         return bars[-1]
 
-    found = score.score_frame(spec, *frames, "sentence", progress, folder, processes, shard=10)
+    found = score.score_frame(spec, *frames, "sentence", progress, folder, shard=10)
     assert bars[0].done == bars[0].total == 60
     return found
 
@@ -94,30 +92,22 @@ def test_shards_of_other_questions_are_not_used(spec, frames, tmp_path):
     assert changed.equals(scores(spec, (items, candidates, other))[0])
 
 
-def test_several_processes_give_the_same_bytes(spec, frames, tmp_path):
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_shares_are_joined_to_the_same_bytes_and_nothing_is_scored_twice(
+    spec, frames, tmp_path, monkeypatch, count
+):
     whole, record = scores(spec, frames)
-    shared, again = scores(spec, frames, tmp_path, processes=2)
-    assert shared.equals(whole)
-    assert again == record
+    for k in range(count):
+        score.score_share(spec, *frames, "sentence", Bar, tmp_path, (k, count), shard=10)
     assert len(list(tmp_path.glob("shard-*.parquet"))) == 6
-
-
-def test_what_workers_finished_is_not_scored_again(spec, frames, tmp_path, monkeypatch):
-    scores(spec, frames, tmp_path, processes=3)
 
     def never(*given):
         raise AssertionError("a finished shard was scored again")
 
     monkeypatch.setattr(sentence._Work, "run", never)
-    scores(spec, frames, tmp_path)
-
-
-def test_a_process_that_fails_is_quoted_and_what_is_finished_stays(spec, frames, tmp_path):
-    broken = ModelSpec("tiny", "causal", f"folder:{tmp_path / 'nowhere'}", bos="forced")
-    with pytest.raises(
-        workers.WorkerError, match=r"part \d of 2 ended with status 1(.|\n)*nowhere"
-    ):
-        score.score_frame(broken, *frames, "sentence", Bar, tmp_path, 2)
+    shared, again = scores(spec, frames, tmp_path)
+    assert shared.equals(whole)
+    assert again == record
 
 
 def test_a_contentless_subject_is_scored_as_any_other(spec, frames):
@@ -155,20 +145,3 @@ def test_options_that_few_subjects_share_are_not_asked_without_one(spec, frames)
 def test_another_method_is_refused(spec, frames):
     with pytest.raises(ValueError, match="'cloze' gives no scores of sentences"):
         score.score_frame(spec, *frames, "cloze", Bar)
-
-
-def test_workers_see_one_device_each(tmp_path: Path, monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
-    told: list[int] = []
-    workers.run(note_device, (str(tmp_path),), 2, told.append)
-    assert sorted(p.read_text() for p in tmp_path.iterdir()) == ["0 of 2: 3", "1 of 2: 5"]
-    assert sum(told) == 2
-
-
-def note_device(folder: str, part: tuple[int, int], progress) -> None:
-    """What a worker of the test does."""
-    import os
-
-    place = Path(folder) / f"{part[0]}"
-    place.write_text(f"{part[0]} of {part[1]}: {os.environ['CUDA_VISIBLE_DEVICES']}")
-    progress(1)

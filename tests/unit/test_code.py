@@ -295,21 +295,21 @@ def test_modules_are_imported_by_name_where_the_rules_know_of_it():
         for path in [*PACKAGE.rglob("*.py"), *SCRIPTS.glob("*.py")]
         if by_name.search(path.read_text())
     }
-    # a worker imports the module of the function that it is given: its caller's, see score.py; the
+    # a worker imports the module of the function that it is given: its caller's, see stage.py; the
     # plan of a run starts itself again, and no rule can import it
     assert found == {"allow_graph.py", "build_attribute.py", "stage.py", "workers.py", "jobs.py"}
     sources = [*PACKAGE.rglob("*.py"), *SCRIPTS.glob("*.py")]
     assert {p.parent.name for p in sources if "kgprobe.plan" in p.read_text()} == {"plan"}
     users = [p for p in PACKAGE.rglob("*.py") if re.search(r"import .*\bworkers\b", p.read_text())]
-    assert [path.name for path in users] == ["score.py"]
-    assert "workers.run(score_part," in users[0].read_text()
+    assert [path.name for path in users] == ["stage.py"]
+    assert "workers.run(work," in users[0].read_text()
 
 
 # -- glue -----------------------------------------------------------------------------------------
 
 #: what others may take from glue: it tells, keeps and names, and gives back what it was given
 TAKEN = {
-    "job": {"Bar", "Run", "job", "log", "progress", "sha256", "sole_run", "versions"},
+    "job": {"Bar", "Parts", "Run", "job", "log", "progress", "sha256", "sole_run", "versions"},
     "files": {"atomic"},
 }
 #: of the settings: their types, the names of their sections, what makes them of the values that a

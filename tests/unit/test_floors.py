@@ -7,6 +7,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.job import progress
+from kgprobe.probes.jobs.kept import Kept
 from kgprobe.probes.jobs.methods import contentless, twin
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.jobs.stage import Part
@@ -33,7 +34,9 @@ def asked(request, tmp_path):
     def part(**settings: object) -> Part:
         told = {"method": "sentence", **settings}
         spec = loaded.spec
-        return Part("", "b", "templates", paths, {}, told, spec, lambda _: loaded, Api())
+        return Part(
+            "", "b", "templates", paths, {}, told, spec, lambda _: loaded, Api(), Kept(Path())
+        )
 
     return made, loaded, part
 

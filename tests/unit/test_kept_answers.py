@@ -51,7 +51,9 @@ class Project:
             [PROMPTS, PROMPTS.with_columns(pl.lit("P31").alias("relation"), pl.col("prompt") + "2")]
         )
 
-    def run(self, methods: dict[str, str], name: str = "run", **wrong: str) -> SimpleNamespace:
+    def run(
+        self, methods: dict[str, str], name: str = "run", threads: int = 1, **wrong: str
+    ) -> SimpleNamespace:
         """Ask everything (method -> hash of its code); `wrong`: method -> another file of items."""
         place = self.folder / name
         tables = {
@@ -76,7 +78,12 @@ class Project:
             model=self.model, asked=parts, code=methods, kept=str(self.folder / "answers")
         )
         rule = SimpleNamespace(
-            rule="probes_m", threads=1, config={"api": {}}, log=[], params=params, resources={}
+            rule="probes_m",
+            threads=threads,
+            config={"api": {}},
+            log=[],
+            params=params,
+            resources={},
         )
         rule.input = Named({**files, **wrong})
         rule.output, rule.wildcards = Named(), Named()
@@ -177,11 +184,59 @@ def test_another_model_of_the_same_name_is_asked(tmp_path, asked):
     assert asked == {"fill": ALL}
 
 
-def test_what_fails_is_told_and_the_others_are_made(tmp_path, capsys):
+def files(folder: Path) -> dict[str, bytes]:
+    """The answers of a run, byte by byte."""
+    return {path.name: path.read_bytes() for path in folder.glob("*.*.parquet")}
+
+
+def test_processes_for_threads_give_the_same_bytes(tmp_path, asked, capsys):
+    """Each is asked in one thread; what processes keep, the job only takes."""
+    project = Project(tmp_path)
+    methods = {"fill": "f1", "sentence": "s1", "cloze": "c1", "contentless": "t1"}
+    project.run(methods)
+    alone = files(tmp_path / "run")
+    assert len(alone) == 6
+    assert asked.keys() == {"fill", "sentence", "cloze"}
+    asked.clear()
+    tmp_path.joinpath("answers").rename(tmp_path / "away")
+    capsys.readouterr()
+    project.run(methods, threads=2)
+    assert files(tmp_path / "run") == alone
+    assert "process" in capsys.readouterr().err
+    # finished shards are joined here
+    assert asked.keys() == {"sentence"}
+    assert not list(tmp_path.glob("answers/*/unfinished"))
+    # what is kept needs no process
+    project.run(methods, threads=2)
+    assert files(tmp_path / "run") == alone
+    assert "process" not in capsys.readouterr().err
+
+
+def test_a_part_that_fails_in_a_process_is_told_once_and_the_others_are_made(
+    tmp_path, capsys, monkeypatch
+):
+    project = Project(tmp_path)
+    told = {**SETTINGS["fill"], "fill": {**SETTINGS["fill"]["fill"], "strategy": "wrong"}}
+    monkeypatch.setitem(SETTINGS, "fill", told)
+    with pytest.raises(SystemExit):
+        project.run({"fill": "f1", "cloze": "c1", "contentless": "t1"}, threads=2)
+    shown = capsys.readouterr().err
+    assert "1 of 3 parts failed" in shown
+    assert "fill of b, prompt templates: ValueError: " in shown
+    assert shown.count("fill of b, prompt templates: begins") == 1, "it is not tried again"
+    assert files(tmp_path / "run").keys() == {
+        "cloze.ranks.parquet",
+        "cloze.top.parquet",
+        "contentless.contentless.parquet",
+    }
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_fails_is_told_and_the_others_are_made(tmp_path, capsys, threads):
     project = Project(tmp_path)
     (tmp_path / "broken.parquet").write_text("no table")
     with pytest.raises(SystemExit):
-        project.run(METHODS, fill=str(tmp_path / "broken.parquet"))
+        project.run(METHODS, threads=threads, fill=str(tmp_path / "broken.parquet"))
     shown = capsys.readouterr().err
     assert "1 of 3 parts failed" in shown
     assert "fill of b, prompt templates: ContractError" in shown

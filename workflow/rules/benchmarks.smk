@@ -500,6 +500,7 @@ rule build_prompt_world:
         "<logs>/benchmarks/auto_world.log",
     benchmark:
         "<logs>/benchmarks/auto_world.jsonl"
+    priority: FIRST
     threads: 1
     resources:
         mem_mb=1000,

@@ -62,8 +62,10 @@ PROMPTS = ["templates", "soft", *prompt_settings.PROMPTS]
 
 
 #: Priorities: training a control model takes minutes of one core, and every probe of it waits for
-#: it. First comes what the training and other long jobs wait for, then the training, then the long
-#: jobs of large models, so that no core waits for them at the end, then everything else.
+#: it. First comes what the training and other long jobs wait for, then the training, with the
+#: prompts that are searched with a model, for which its probes wait; then the probes, then everything
+#: else. A probe with several threads begins when so many cores are free: on two, when nothing with
+#: one is left, and then it uses both to the end.
 FIRST, SECOND, THIRD = 3, 2, 1
 
 

@@ -220,12 +220,24 @@ def plain(parts):
     return json.loads(text)
 
 
+def threads_of(stage, model):
+    """Threads of a job: two where a model answers on a processor, so that no core waits while the
+    last model answers. A control model is done soon; an accelerator, a server and a model that is
+    spread over devices work with one process."""
+    row = MODELS[model]
+    is_control = row["source"].startswith("control:")
+    is_elsewhere = row["kind"] == "api" or row.get("backend") or DEVICE_MAP
+    on_device = accelerators(SimpleNamespace(model=model))
+    return 1 if stage != "probes" or is_control or is_elsewhere or on_device else 2
+
+
 def memory_of(parts, model):
-    """MB that the greatest of some parts asks for."""
+    """MB that the greatest of some parts asks for, once for each thread: each is a process."""
     exact = any(part["method"] == "sentence" for part in parts)
     found = [memory(exact=exact)]
     if any(part["method"] == "twin" for part in parts):
         found.append(memory(copies=2, exact=True))
     if any(part["method"] in ("trained", "sweep") for part in parts):
         found.append(memory(copies=4, least=6000))
-    return max(needed(SimpleNamespace(model=model)) for needed in found)
+    own = max(needed(SimpleNamespace(model=model)) for needed in found)
+    return lambda wildcards, threads: own * threads

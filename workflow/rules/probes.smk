@@ -55,11 +55,11 @@ for (stage, model), asked in stages().items():
             f"<logs>/{stage}/{model}.log",
         benchmark:
             f"<logs>/{stage}/{model}.jsonl"
-        priority: THIRD
-        # whole sentences: a process a thread, and a device a process where there are several
-        # (`--set-threads probes_gpt2=4`). All else and each process work with one thread, so that
-        # the last bits do not depend on the number of cores
-        threads: 1
+        priority: SECOND if stage == "prompts" else THIRD
+        # a process a thread, and a device a process where there are several, for whole sentences
+        # alone (`--set-threads probes_gpt2=4`). Each works with one thread, so that the last bits
+        # do not depend on the number of cores
+        threads: threads_of(stage, model)
         resources:
             gpu=accelerators(SimpleNamespace(model=model)),
             api=int(MODELS[model]["kind"] == "api"),

@@ -11,7 +11,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.job import log
-from kgprobe.probes.jobs import workers
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
@@ -30,7 +29,6 @@ def score_frame(
     method: str,
     progress: Callable[..., Any],
     folder: Path | None = None,
-    processes: int = 1,
     shard: int = score.SHARD,
     load: Load = load_model,
     compared: int = 0,
@@ -38,42 +36,67 @@ def score_frame(
     """SCORES of a model and the record of how they were made.
 
     `method` is `sentence`, or `sentence-<variant>` for another pseudo-log-likelihood. Finished
-    shards lie in `folder`; a run that follows a stop takes them up. With several `processes` each
-    has a device of its own where there are several, else a thread, and scores its share of the
-    shards: the numbers do not depend on how many there are; this one comes by its model by `load`.
-    Near ties of a model that is not exact are scored again in float32, after everything else.
+    shards lie in `folder`, those of `score_share` as well: a run that follows takes them up. Near
+    ties of a model that is not exact are scored again in float32, after everything else.
     `compared` questions are scored by the plain weights in float32 on the processor, too, and the
-    agreement is recorded. A server is asked by one process.
+    agreement is recorded.
     """
-    name, _, variant = method.partition("-")
-    if name != "sentence":
-        raise ValueError(f"method {method!r} gives no scores of sentences")
-    asked = tables(by_hand(items), candidates, prompts)
+    variant, asked = _variant(method), tables(by_hand(items), candidates, prompts)
     client = None
     if spec.backend:
-        served, processes = load(spec), 1
+        served = load(spec)
         client, load = served.model.client, lambda _: served
-    total = sum(len(asked[1][i.candidates]) * len(asked[2][i.relation]) for i in asked[0])
-    bar = progress(total=total, desc=spec.model, unit="sentence")
-    arguments = (spec, asked, variant or score.DEFAULT, folder, shard)
-    if processes > 1 and folder is not None:
-        workers.run(score_part, arguments, processes, bar.update)
-    found = score_part(*arguments, (0, 1), _nothing if processes > 1 else bar.update, load)
+    bar = progress(total=_sentences(asked), desc=spec.model, unit="sentence")
+    found = score_part(spec, asked, variant, folder, shard, (0, 1), bar.update, load)
     bar.close()
     exact = dataclasses.replace(spec, dtype=recheck.EXACT, backend="")
     if compared:
         _agreement(
             spec,
             found,
-            _Exact(dataclasses.replace(exact, quantised=""), asked, arguments[2], "cpu"),
+            _Exact(dataclasses.replace(exact, quantised=""), asked, variant, "cpu"),
             compared,
         )
     if spec.dtype != recheck.EXACT:
-        again = _Exact(exact, asked, arguments[2])
+        again = _Exact(exact, asked, variant)
         found.columns, found.record["recheck"] = recheck.run(found.columns, again)
     if client is not None:
         found.record["api"] = client.record()
     return _frame(found.columns), found.record
+
+
+def score_share(
+    spec: ModelSpec,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    method: str,
+    progress: Callable[..., Any],
+    folder: Path,
+    part: tuple[int, int],
+    shard: int = score.SHARD,
+    load: Load = load_model,
+) -> None:
+    """Finish every n-th of the shards that `score_frame` joins, from the k-th on: `part` is (k, n).
+
+    The numbers do not depend on how many processes share them.
+    """
+    asked = tables(by_hand(items), candidates, prompts)
+    bar = progress(total=_sentences(asked) // part[1], desc=spec.model, unit="sentence")
+    score_part(spec, asked, _variant(method), folder, shard, part, bar.update, load)
+    bar.close()
+
+
+def _variant(method: str) -> str:
+    name, _, variant = method.partition("-")
+    if name != "sentence":
+        raise ValueError(f"method {method!r} gives no scores of sentences")
+    return variant or score.DEFAULT
+
+
+def _sentences(asked: Tables) -> int:
+    items, options, templates = asked
+    return sum(len(options[i.candidates]) * len(templates[i.relation]) for i in items)
 
 
 def contentless_frame(
@@ -90,8 +113,7 @@ def contentless_frame(
     if not items.height:
         return pl.DataFrame(schema=dict(CONTENTLESS.columns)), {}
     asked = tables(items, candidates, prompts)
-    total = sum(len(asked[1][i.candidates]) * len(asked[2][i.relation]) for i in asked[0])
-    bar = progress(total=total, desc=f"{spec.model}, no subject", unit="sentence")
+    bar = progress(total=_sentences(asked), desc=f"{spec.model}, no subject", unit="sentence")
     part = (variant or score.DEFAULT, None, score.SHARD, (0, 1), bar.update, load)
     found = score_part(spec, asked, *part)
     bar.close()
@@ -187,10 +209,6 @@ class _Exact:
                 rows = rows[np.argsort(order[rows])]
                 found[item.item, template] = {c: scores[c][rows] for c in recheck.NUMBERS}
         return found
-
-
-def _nothing(done: int) -> None:
-    """Progress that others have told."""
 
 
 def tables(items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame) -> Tables:

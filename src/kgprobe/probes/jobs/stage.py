@@ -10,12 +10,17 @@ A part is what one row of the sheet asks (or all rows that are answered together
     OUTPUT               the contract of every file that it makes; None for a folder of files
     units(part)          digest of a unit -> the template that it is, or None for the whole part
     answers(part, into)  (frames by the name of their file, record); folders are made below `into`
+    share(part, (k, n))  where there is one: the k-th of n shares of what `answers` then finds done
+
+A job with several threads asks in as many processes first, one thread each, so that the last bits
+do not depend on how many there are; then it takes what they kept as it takes all that is kept.
 """
 
 import importlib
 import os
 import shutil
-from collections.abc import Callable, Collection, Mapping
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +29,8 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.job import Run, log, versions
+from kgprobe.job import Parts, Run, log, progress, versions
+from kgprobe.probes.jobs import workers
 from kgprobe.probes.jobs.fill import answerer
 from kgprobe.probes.jobs.kept import Group, Kept, content, digest, merged, rows
 from kgprobe.probes.models import device
@@ -60,7 +66,7 @@ class Once:
 class Part:
     """What is asked: by which method, with which files and settings, to be written where.
 
-    `work` is the folder of unfinished parts. `only`: the templates that are asked, None for all;
+    `kept` are the answers that are there. `only`: the templates that are asked, None for all;
     tables are read with their rows alone.
     """
 
@@ -73,9 +79,23 @@ class Part:
     spec: ModelSpec
     load: Load
     api: Api
-    threads: int = 1
-    work: Path = Path()
+    kept: Kept
     only: Collection[Template] | None = None
+
+    @property
+    def name(self) -> str:
+        """How logs and errors name it."""
+        return f"{self.method} of {self.benchmark}, prompt {self.prompt}"
+
+    @property
+    def module(self) -> Any:
+        """The module of its method."""
+        return importlib.import_module(f"{__package__}.methods.{self.method}")
+
+    @property
+    def work(self) -> Path:
+        """The folder of what is unfinished."""
+        return self.kept.work
 
     def read(self, name: str, contract: schema.Contract) -> pl.DataFrame:
         """A table of the input."""
@@ -131,16 +151,101 @@ def ask(run: Run) -> None:
 
     The rule's `asked` are the parts as plain values, its `code` the hash of every method's code.
     """
-    spec, api = ModelSpec(**run.params.model), typed(Api, run.config["api"])
-    load = Once(partial(answerer, api=api))
-    model = identity(spec, api)
+    told, api = run.params, typed(Api, run.config["api"])
+    spec = ModelSpec(**told.model)
+    asked = spec, told.asked, told.code, Path(told.kept), api, identity(spec, api)
+    own, failed = listed(*asked), {}
+    # a server is asked by one process
+    if run.threads > 1 and spec.kind != "api" and not spec.backend:
+        failed = spread(own, asked, run.threads)
     with run.parts() as parts:
-        for told in run.params.asked:
-            part = Part(**told, spec=spec, load=load, api=api, threads=run.threads)
-            with parts.part(f"{part.method} of {part.benchmark}, prompt {part.prompt}"):
-                context = [part.method, part.benchmark, part.prompt, dict(part.settings), model]
-                code = run.params.code[part.method]
-                answer(run, part, Kept(Path(run.params.kept), *context, code), code)
+        for number, part in enumerate(own):
+            if number in failed:
+                parts.fails(part.name, failed[number])
+                continue
+            with parts.part(part.name):
+                answer(run, part, told.code[part.method])
+
+
+def listed(
+    spec: ModelSpec,
+    asked: Sequence[Mapping[str, Any]],
+    code: Mapping[str, str],
+    kept: Path,
+    api: Api,
+    model: Mapping[str, Any],
+) -> list[Part]:
+    """The parts of a rule, `model` being the identity of the one that is loaded for all of them."""
+    load, parts = Once(partial(answerer, api=api)), []
+    for told in asked:
+        context = [told["method"], told["benchmark"], told["prompt"], dict(told["settings"])]
+        own = Kept(kept, *context, model, code[told["method"]])
+        parts.append(Part(**told, spec=spec, load=load, api=api, kept=own))
+    return parts
+
+
+def spread(own: Sequence[Part], asked: tuple[Any, ...], count: int) -> dict[int, str]:
+    """Let `count` processes keep the answers that are missing; number of a part that failed -> why.
+
+    `asked` makes `own` in each. Beside accelerators only what can be shared is: an accelerator each
+    is for the long work, and all else fits one.
+    """
+    lacking = [number for number, part in enumerate(own) if _lacks(part)]
+    shared = [number for number in lacking if hasattr(own[number].module, "share")]
+    others = [number for number in lacking if number not in shared]
+    if device.chosen().type != "cpu":
+        others = []
+    count = count if shared else min(count, len(others))
+    if count < 2:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        total = len(shared) * count + len(others)
+        with progress(total=total, desc=own[0].spec.model, unit="part") as bar:
+            workers.run(work, (asked, shared, others, Path(folder)), count, bar.update)
+        return {int(path.stem): path.read_text() for path in Path(folder).glob("*.failed")}
+
+
+def work(
+    asked: tuple[Any, ...],
+    shared: Sequence[int],
+    others: Sequence[int],
+    folder: Path,
+    of: tuple[int, int],
+    progress: Callable[[int], object],
+) -> None:
+    """What one of several processes does: its share of the parts that are shared, then, one after
+    the other, those of the others that nobody has begun. Files in `folder` tell what is begun, and
+    why a part failed."""
+    device.ready()
+    own = listed(*asked)
+    for number in [*shared, *others]:
+        if number in others and not _begun(folder / str(number)):
+            continue
+        part, parts = own[number], Parts()
+        with parts.part(part.name):
+            if number in shared:
+                part.module.share(missing_of(part)[-1], of)
+            else:
+                taken(part)
+        for cause in parts.failed:
+            (folder / f"{number}.failed").write_text(cause)
+        progress(1)
+
+
+def _begun(mark: Path) -> bool:
+    """Whether this process is the one that begins."""
+    try:
+        mark.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _lacks(part: Part) -> bool:
+    try:
+        return bool(missing_of(part)[2])
+    except (ValueError, OSError, pl.exceptions.PolarsError):
+        return False  # what is wrong is told when it is answered
 
 
 def identity(spec: ModelSpec, api: Api) -> dict[str, Any]:
@@ -155,28 +260,40 @@ def identity(spec: ModelSpec, api: Api) -> dict[str, Any]:
     return {**told, "device": device.ready().type}
 
 
-def answer(run: Run, part: Part, kept: Kept, code: str) -> None:
-    """Write the files of a part, asking what is not kept."""
-    method = importlib.import_module(f"{__package__}.methods.{part.method}")
-    units: dict[str, Template | None] = method.units(part)
-    groups, missing = kept.find(units)
+def missing_of(part: Part) -> tuple[dict[str, Template | None], list[Group], set[str], Part]:
+    """(units, groups that are kept, units that are missing, the part with those alone)."""
+    units = part.module.units(part)
+    groups, missing = part.kept.find(units)
+    some = {template for unit in missing if (template := units[unit])}
+    return units, groups, missing, replace(part, only=some if groups else None)
+
+
+def taken(part: Part) -> tuple[dict[str, Template | None], list[Group], dict[str, Any]]:
+    """(units, groups that hold them all, what a server told of its cost), once what is missing has
+    been asked and kept."""
+    units, groups, missing, asked = missing_of(part)
     log.info("%d of %d units are kept", len(units) - len(missing), len(units))
+    spent = {}
     if missing:
-        some = {template for unit in missing if (template := units[unit])}
-        is_all = len(missing) == len(units)
-        made = kept.new()
+        made = part.kept.new()
         try:
-            asked = replace(part, work=kept.work, only=None if is_all else some)
-            frames, record = method.answers(asked, made)
-            if "api" in record:  # what was spent differs from run to run
-                run.note(api=record.pop("api"))
+            frames, record = part.module.answers(asked, made)
+            # differs from run to run
+            spent = {name: record.pop(name) for name in ("api",) if name in record}
             for name, frame in frames.items():
                 frame.write_parquet(made / f"{name}.parquet")
-            groups.append(kept.keep(missing, made, record))
+            groups.append(part.kept.keep(missing, made, record))
         finally:
             shutil.rmtree(made, ignore_errors=True)
+    return units, groups, spent
+
+
+def answer(run: Run, part: Part, code: str) -> None:
+    """Write the files of a part."""
+    units, groups, spent = taken(part)
+    run.note(**spent)
     record = merged(group.record for group in groups)
-    if None in method.OUTPUT.values():  # a folder has no metadata
+    if None in part.module.OUTPUT.values():  # a folder has no metadata
         run.note(**{f"{part.benchmark}, prompt {part.prompt}": record})
     told = run.provenance(
         [*part.paths(), *run.input.get("weights", [])],
@@ -185,7 +302,7 @@ def answer(run: Run, part: Part, kept: Kept, code: str) -> None:
         code=code,
         model=record,
     )
-    for name, contract in method.OUTPUT.items():
+    for name, contract in part.module.OUTPUT.items():
         if contract is None:
             shutil.copytree(groups[0].folder / name, part.output[name], dirs_exist_ok=True)
             continue

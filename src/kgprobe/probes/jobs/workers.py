@@ -2,11 +2,15 @@
 
     python -m kgprobe.probes.jobs.workers <task> <part> <parts>
 
-is what such a process runs: the pickled task is a function of this package and its arguments; what
-it has done goes line by line to standard output.
+is what such a process runs: the pickled task is a function of this package and its arguments. Each
+line of its standard output is JSON: a number, so much more is done, or [level, message], a line of
+the job's log. Its standard input is a pipe that closes when the job ends, however it ends; then the
+process ends as well.
 """
 
 import importlib
+import json
+import logging
 import os
 import pickle
 import subprocess
@@ -16,6 +20,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from kgprobe.job import log
 
 #: Lines of a failed process that its error quotes.
 QUOTED = 5
@@ -34,7 +40,7 @@ def run(
     """Call `function(*arguments, (k, count), progress)` in `count` processes at once.
 
     The k-th sees the k-th of the accelerators only. The first failure ends the others and is raised
-    as WorkerError; what finished parts wrote stays.
+    as WorkerError; what they finished stays.
     """
     visible = _devices()
     with tempfile.TemporaryDirectory() as folder:
@@ -47,36 +53,46 @@ def run(
             command = [sys.executable, "-m", __spec__.name, str(task), str(number), str(count)]
             errors = open(Path(folder) / f"{number}.err", "w+b")  # noqa: SIM115  (read at the end)
             process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=errors, env={**os.environ, **device}
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, **device},
             )
             started.append((process, errors))
         try:
             _wait(started, progress)
         finally:
             for process, errors in started:
-                if process.poll() is None:
-                    process.terminate()
-                process.wait()
-                errors.close()
+                with process, errors:
+                    if process.poll() is None:
+                        process.terminate()
 
 
 def _wait(started: list[tuple[Any, Any]], progress: Callable[[int], object]) -> None:
-    """Pass progress on until all have ended; the first that fails ends the rest."""
+    """Pass progress and lines on until all have ended; the first that fails ends the rest."""
     lock, failed = threading.Lock(), threading.Event()
 
-    def follow(process: subprocess.Popen[bytes]) -> None:
+    def follow(number: int, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
         with process.stdout as lines:
             for line in lines:
+                told = json.loads(line)
                 with lock:
-                    progress(int(line))
+                    if isinstance(told, int):
+                        progress(told)
+                    else:
+                        log.log(told[0], "process %d: %s", number, told[1])
         if process.wait() and not failed.is_set():
             failed.set()
             for other, _ in started:
                 if other.poll() is None:
                     other.terminate()
 
-    followers = [threading.Thread(target=follow, args=(process,)) for process, _ in started]
+    followers = [
+        threading.Thread(target=follow, args=(number, process))
+        for number, (process, _) in enumerate(started, 1)
+    ]
     for follower in followers:
         follower.start()
     for follower in followers:
@@ -89,8 +105,8 @@ def _wait(started: list[tuple[Any, Any]], progress: Callable[[int], object]) -> 
         errors.seek(0)
         said = errors.read().decode(errors="replace").strip().splitlines()[-QUOTED:]
         raise WorkerError(
-            f"part {part + 1} of {len(started)} ended with status {process.returncode}; finished "
-            "shards stay, run again to go on\n" + "\n".join(said)
+            f"process {part + 1} of {len(started)} ended with status {process.returncode}; what is "
+            "finished stays, run again to go on\n" + "\n".join(said)
         )
 
 
@@ -110,11 +126,34 @@ def main(task: str, part: str, parts: str) -> None:
     # what others print must not be taken for progress
     sys.stdout = sys.stderr
 
-    def tell(done: int) -> None:
-        out.write(f"{int(done)}\n")
+    def tell(told: object) -> None:
+        out.write(f"{json.dumps(told)}\n")
         out.flush()
 
-    getattr(importlib.import_module(module), name)(*arguments, (int(part), int(parts)), tell)
+    log.addHandler(Lines(tell))
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    threading.Thread(target=_end_with_job, daemon=True).start()
+    function = getattr(importlib.import_module(module), name)
+    function(*arguments, (int(part), int(parts)), lambda done: tell(int(done)))
+
+
+class Lines(logging.Handler):
+    """Lines of the log, each told as [level, message]."""
+
+    def __init__(self, tell: Callable[[object], None]) -> None:
+        super().__init__()
+        self.tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell one."""
+        self.tell([record.levelno, record.getMessage()])
+
+
+def _end_with_job() -> None:
+    """A job that is killed has no time to end its processes: they see the end of their input."""
+    os.read(0, 1)
+    os._exit(1)
 
 
 if __name__ == "__main__":

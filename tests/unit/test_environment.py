@@ -1,4 +1,4 @@
-"""pyproject.toml has ranges, constraints.txt the version of each, and both set-ups install by it."""
+"""pyproject.toml has ranges, constraints.txt one version of each, and set-ups install by it."""
 
 import ast
 import sys

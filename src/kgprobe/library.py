@@ -28,8 +28,9 @@ from huggingface_hub import constants, errors
 from matplotlib.figure import Figure
 from transformers.models.auto import modeling_auto
 
-from kgprobe import job, schema, sheets
+from kgprobe import schema, sheets
 from kgprobe.benchmarks.bear import released
+from kgprobe.job import progress
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.score import score_frame
@@ -355,7 +356,7 @@ def probe(
     loaded = load(model)
     spec = loaded.spec
     scores, record = score_frame(
-        spec, asked.items, asked.candidates, asked.prompts, method, job.progress,
+        spec, asked.items, asked.candidates, asked.prompts, method, progress,
         load=lambda _: loaded,
     )  # fmt: skip
     schema.check(scores, schema.SCORES)
@@ -488,9 +489,7 @@ def ask(
     loaded = load(model)
     asked = _question(template, X, labels)
     if labels:
-        scores, _ = score_frame(
-            loaded.spec, *asked, "sentence", job.progress, load=lambda _: loaded
-        )
+        scores, _ = score_frame(loaded.spec, *asked, "sentence", progress, load=lambda _: loaded)
         named = scores.join(asked[1].select("label", candidate="index"), on="candidate")
         best = named.sort("sum", "candidate", descending=[True, False])
         weight = (pl.col("sum") - pl.col("sum").max()).exp()
@@ -498,7 +497,7 @@ def ask(
     if loaded.spec.kind == "masked":
         raise ValueError(f"{loaded.spec.model} is a masked model, which fills a given number of "
                          "masks: give options")  # fmt: skip
-    fills, _, _ = fill_frame(loaded, *asked, Fill(k=k, length="free", most_tokens=10), job.progress)
+    fills, _, _ = fill_frame(loaded, *asked, Fill(k=k, length="free", most_tokens=10), progress)
     whole = fills.filter(position=-1).sort("rank")
     return whole.select("text", "logprob")
 

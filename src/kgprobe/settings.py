@@ -1142,7 +1142,10 @@ class Wording:
     """Prompts of the graph attributes (KG attributes, section 3; kg_attributes.md, 6), and how
     their metrics are read."""
 
-    tables: Annotated[tuple[str, ...], Length(1)] = ("resources/templates/attributes.tsv",)
+    tables: Annotated[tuple[str, ...], Length(1)] = (
+        "resources/templates/attributes.tsv",
+        "resources/lama/attributes.tsv",
+    )
     """tables of templates beside templates.tsv"""
     most: Count | None = None
     """wordings a relation, LAMA's first, then our own whose answer stands last; null: all"""

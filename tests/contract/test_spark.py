@@ -10,7 +10,7 @@ import yaml
 from kgprobe import schema
 from kgprobe.benchmarks.attributes import frames, sensitivity
 from kgprobe.benchmarks.attributes.settings import settings_of
-from kgprobe.knowledge import facts as knowledge
+from kgprobe.knowledge import facts_trex as knowledge
 from kgprobe.knowledge import graph
 from kgprobe.knowledge.engine import Engine, EngineError, keys
 from kgprobe.knowledge.engine_duckdb import DuckDB

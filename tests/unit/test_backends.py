@@ -100,7 +100,7 @@ def test_an_embedding_that_lies_on_the_disk_is_refused(monkeypatch, base):
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, base):
     monkeypatch.setattr(backends.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(
-        ModelError, match=r"m: weights in nf4 need .*accelerate.*kgprobe\[backends\]"
+        ModelError, match=r"m: weights in nf4 need .*accelerate.*kgprobe\[quantized\]"
     ):
         load_model(spec(base, quantised="nf4"))
     monkeypatch.setenv(device.MAP, "auto")

@@ -1,47 +1,110 @@
-"""environment.yml, constraints.txt and pyproject.toml say the same."""
+"""pyproject.toml has ranges, constraints.txt one version of each, and set-ups install by it."""
 
+import ast
+import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import kgprobe
 
 ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "kgprobe"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+#: what every set-up of the project itself installs
+OURS = ("workflow", "sources", "gguf")
+#: extras for an environment of their own: they want another torch than the pinned one
+APART = {"vllm"}
+#: modules that are called otherwise than their distribution
+DISTRIBUTIONS = {"ibis": "ibis-framework", "yaml": "pyyaml"}
+#: where packages of an extra may be imported at the top of a module
+ROOMS = {
+    "sources": ("sources/",),
+    "workflow": ("config.py", "plan/", "knowledge/", "benchmarks/attributes/"),
+}
 
 
-def pins() -> set[str]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    return {*project["dependencies"], *extras["test"], *extras["weights"]}
+def requirements(extra: str = "") -> list[Requirement]:
+    return [Requirement(text) for text in (EXTRAS[extra] if extra else PROJECT["dependencies"])]
 
 
-def test_conda_environment_repeats_the_pins() -> None:
+def names(extra: str = "") -> set[str]:
+    return {canonicalize_name(r.name) for r in requirements(extra)}
+
+
+def pinned() -> dict[str, Version]:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pairs = [line.split("==") for line in lines if line and not line.startswith("#")]
+    return {canonicalize_name(name): Version(version) for name, version in pairs}
+
+
+def test_the_extras_are_those_that_are_promised():
+    assert {"workflow", "sources", "gguf", "weights", "gemma", "peft", "quantized"} < set(EXTRAS)
+    assert {"vllm", "spark", "test"} < set(EXTRAS)
+
+
+@pytest.mark.parametrize("extra", ["", *sorted(set(EXTRAS) - APART)])
+def test_every_range_has_two_ends_and_one_pin_inside(extra):
+    found, known = requirements(extra), pinned()
+    assert found
+    for requirement in found:
+        signs = {s.operator for s in requirement.specifier}
+        # Arrow and MarkupSafe count majors without breaking what is used of them
+        assert ">=" in signs, requirement
+        assert "<" in signs or requirement.name in ("pyarrow", "MarkupSafe"), requirement
+        version = known[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(version), f"{requirement}: the pin is {version}"
+
+
+def test_what_several_extras_want_they_want_alike():
+    seen: dict[str, str] = {}
+    for requirement in [r for extra in ("", *EXTRAS) for r in requirements(extra)]:
+        assert seen.setdefault(requirement.name, str(requirement)) == str(requirement)
+
+
+def test_both_setups_install_the_same_by_the_pins():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     (pip,) = [d["pip"] for d in environment["dependencies"] if isinstance(d, dict)]
-    assert set(pip) - {"-e ."} == pins()
-    assert "-e ." in pip
+    assert pip == ["-c constraints.txt", f"-e .[{','.join(OURS)},weights,test]"]
+    makefile = (ROOT / "Makefile").read_text()
+    assert "--no-compile -c constraints.txt\n" in makefile
+    assert f"$(PIP) -e '.[{','.join(OURS)},$(EXTRAS)]'\n" in makefile
 
 
-def test_every_dependency_is_pinned_exactly() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    optional = extras["optional-dependencies"].values()
-    assert all("==" in pin for pin in [*pins(), *(pin for extra in optional for pin in extra)])
+def imported(path: Path) -> Iterator[str]:
+    """Distributions that a module imports when it is imported itself."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            modules = [node.module or ""]
+        for module in {name.split(".")[0] for name in modules} - {*sys.stdlib_module_names}:
+            if module != "kgprobe":
+                yield canonicalize_name(DISTRIBUTIONS.get(module, module))
 
 
-def test_constraints_agree_with_the_pins() -> None:
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
-    constraints = {
-        line.split("==")[0].lower(): line.split("==")[1] for line in lines if "==" in line
-    }
-    for pin in pins():
-        name, version = pin.lower().split("==")
-        # an extra is no name of a package
-        assert constraints[name.split("[")[0]] == version, f"constraints.txt has another {name}"
+def test_the_core_imports_what_it_declares_and_no_extra():
+    """What a module needs of an extra stands in that extra's rooms, or inside a function."""
+    seen = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE).as_posix()
+        legal = names()
+        for extra, rooms in ROOMS.items():
+            legal |= names(extra) if place.startswith(rooms) else set()
+        found = set(imported(path))
+        assert found <= legal, f"{place}: {sorted(found - legal)}"
+        seen |= found
+    assert {"polars", "torch", "transformers", "ibis-framework", "orjson"} <= seen
 
 
 def test_the_version_has_one_place() -> None:
-    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dynamic"] == ["version"]
+    assert PROJECT["dynamic"] == ["version"]
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert cited["version"] == kgprobe.__version__
     assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.knowledge import facts
+from kgprobe.knowledge import facts_trex as facts
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.sources.dumps.trex import ENTITY, TRIPLES
 

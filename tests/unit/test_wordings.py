@@ -11,7 +11,11 @@ from kgprobe.sheets import read_table
 
 ROOT = Path(__file__).parents[2]
 SHARED = read_table(ROOT / "resources" / "templates" / "templates.tsv")
-MORE = read_table(ROOT / "resources" / "templates" / "attributes.tsv")
+MORE = [
+    row
+    for folder in ("templates", "lama")
+    for row in read_table(ROOT / "resources" / folder / "attributes.tsv")
+]
 TABLE = relations.join(SHARED, MORE)
 LAMA = (
     "P17 P19 P20 P27 P30 P31 P36 P37 P39 P47 P101 P103 P106 P108 P127 P131 P136 P138 P140 P159 "

@@ -1,6 +1,6 @@
 from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.knowledge import facts
+from kgprobe.knowledge import facts_trex
 from kgprobe.knowledge.engines import opened
 from kgprobe.settings import Joins, typed
 
@@ -10,8 +10,8 @@ with (
 ):
     triples, labels = (engine.files([run.input[name]]) for name in ("triples", "labels"))
     made = {
-        "facts": (facts.of_trex(triples, labels), schema.FACTS),
-        "dates": (facts.dates(triples, labels), facts.DATES),
+        "facts": (facts_trex.of_trex(triples, labels), schema.FACTS),
+        "dates": (facts_trex.dates(triples, labels), facts_trex.DATES),
     }
     for name, (rows, contract) in made.items():
         with engine.passing():

@@ -2,8 +2,8 @@
 
 accelerate spreads a model (`device_map`); bitsandbytes stores the weights of its linear layers as
 int8 (LLM.int8(), Dettmers et al. 2022: activations are rounded as well) or nf4 (QLoRA, Dettmers et
-al. 2023: read back in the model's own arithmetic). Head and embeddings stay as they are. Both are
-packages of the extra `backends`, imported where they are asked for.
+al. 2023: read back in the model's own arithmetic). Head and embeddings stay as they are. Packages
+of extras are imported where they are asked for.
 """
 
 import importlib.util
@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-#: the extra of pyproject.toml that has them
-EXTRA = "backends"
+#: package -> the extra of pyproject.toml that has it
+EXTRAS = {"accelerate": "quantized", "bitsandbytes": "quantized", "peft": "peft"}
 #: values of the column `quantised`, and what parameters are stored in
 STORED = {"int8": torch.int8, "nf4": torch.uint8}
 #: What the code of a kernel raises where it does not run.
@@ -39,7 +39,7 @@ def need(package: str, purpose: str) -> None:
     if importlib.util.find_spec(package) is None:
         raise BackendError(
             f"{purpose} need the package {package}, which is not installed: "
-            f"pip install 'kgprobe[{EXTRA}]' (make setup EXTRAS=test,{EXTRA})"
+            f"pip install 'kgprobe[{EXTRAS[package]}]' (make setup EXTRAS=test,{EXTRAS[package]})"
         )
 
 

@@ -1,0 +1,92 @@
+"""The sets of the embedded world as they lie in the package: resources/benchmarks.
+
+    python -m kgprobe.benchmarks.bear.embedded write    what `make run` constructs, without a run
+    python -m kgprobe.benchmarks.bear.embedded check    exit 1 where a file has other rows
+
+They are made once and packed, not where the package is used: what they say of currencies comes from
+CLDR, another release of which would make other questions.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe import config, schema
+from kgprobe.benchmarks.bear import build
+from kgprobe.benchmarks.bear.choice import Review
+from kgprobe.settings import Bear
+from kgprobe.sheets import ROOT, manual_templates, read_table
+from kgprobe.sources.dumps import facts
+from kgprobe.sources.world import build as world
+from kgprobe.sources.world import dumps
+
+ORIGIN = "world"
+#: the configuration of `make run`
+CONFIGS = ("config/config.yaml", "config/embedded.yaml")
+CONTRACTS = {
+    "items": schema.ITEMS,
+    "candidates": schema.CANDIDATES,
+    "prompts": schema.PROMPTS,
+    "relations": build.RELATIONS,
+}
+
+
+def built(resources: Path, construction: Bear) -> build.Built:
+    """The sets of the world in `resources`, read as a dump: the statements that a pull gives."""
+    tables = resources / "templates"
+    made = world.load(resources / "world")
+    with tempfile.TemporaryDirectory() as folder:
+        dump = Path(folder) / "world.json.gz"
+        dump.write_bytes(dumps.render_json(made))
+        read = facts.read([dump], "json", list(made.properties), Path(folder) / "parts")
+    return build.build(
+        read.statements,
+        read_table(tables / "bear_relations.tsv"),
+        manual_templates(read_table(tables / "templates.tsv")),
+        {row["id"]: row["form"] for row in read_table(tables / "bear_labels.tsv")},
+        construction,
+        ORIGIN,
+        Review.of(read_table(tables / "bear_review.tsv"), "bear_review.tsv"),
+    )
+
+
+def frames(root: Path = ROOT) -> Iterator[tuple[Path, schema.Contract, pl.DataFrame]]:
+    """(path below resources/benchmarks, contract, rows) of every file."""
+    resources = root / "resources"
+    found = built(resources, config.load([root / path for path in CONFIGS]).world)
+    relations = read_table(resources / "templates" / "bear_relations.tsv")
+    for size, sets in (("big", found.big), ("lite", found.lite)):
+        own = {"items": sets.items, "candidates": sets.candidates, "prompts": sets.prompts}
+        own["relations"] = build.relations_of(sets, relations)
+        for name, frame in own.items():
+            yield Path(f"{ORIGIN}_{size}") / f"{name}.parquet", CONTRACTS[name], frame
+
+
+def main(arguments: list[str], root: Path = ROOT) -> int:
+    """`write` or `check`; returns the exit status."""
+    if arguments not in (["write"], ["check"]):
+        print("usage: python -m kgprobe.benchmarks.bear.embedded write|check", file=sys.stderr)
+        return 2
+    stale = []
+    for path, contract, frame in frames(root):
+        target = root / "resources" / "benchmarks" / path
+        if arguments == ["write"]:
+            schema.write(frame, contract, target, {"source": "resources/world"})
+        elif not _is_same(frame, contract, target):
+            stale.append(target)
+    for target in stale:
+        print(f"{target} is not what resources/world makes: run `make docs`", file=sys.stderr)
+    return 1 if stale else 0
+
+
+def _is_same(frame: pl.DataFrame, contract: schema.Contract, path: Path) -> bool:
+    """Whether a file has the rows of `frame`."""
+    wanted = frame.sort(list(contract.key)).select(list(contract.columns))
+    return path.is_file() and schema.read(path, contract).equals(wanted)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

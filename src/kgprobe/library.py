@@ -1,0 +1,520 @@
+"""The library: models, benchmarks, probes and single questions, without a workflow.
+
+    import kgprobe
+
+    results = kgprobe.probe("bert-base-cased", "world_lite")
+    results.table()
+    kgprobe.ask("bert-base-cased", "The capital of [X] is [Y].", X="France",
+                options=["Paris", "Rome"])
+
+What is scored and judged, and how, is what the workflow does. On a processor one thread works, so
+that the last bits do not depend on the machine. In the examples `folder` is a folder of a model.
+"""
+
+import contextlib
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import polars as pl
+import requests
+import torch
+import transformers
+from huggingface_hub import constants, errors
+from matplotlib.figure import Figure
+from transformers.models.auto import modeling_auto
+
+from kgprobe import schema, sheets
+from kgprobe.benchmarks.bear import released
+from kgprobe.job import progress
+from kgprobe.probes.jobs.fill import fill_frame
+from kgprobe.probes.jobs.frames import by_hand
+from kgprobe.probes.jobs.score import score_frame
+from kgprobe.probes.models import device, hub
+from kgprobe.probes.models.load import AUTO, Loaded, ModelError, ModelSpec, load_model, window
+from kgprobe.settings import Fill
+from kgprobe.tables import results
+from kgprobe.tables.answers import Probe, judge, questions
+from kgprobe.tables.bear import make
+from kgprobe.tables.bear.figures import relations_plot
+from kgprobe.tables.bear.study import Study
+from kgprobe.templates import sentence
+
+#: the sheet of models, the user's own first, and what its cells may say
+MODELS, SCHEMA = "config/models.tsv", "workflow/schemas/models.schema.json"
+BENCHMARKS, RELATIONS = "resources/benchmarks", "resources/templates/bear_relations.tsv"
+#: the files of a benchmark's folder
+TABLES = ("items", "candidates", "prompts")
+#: any of these holds the weights, or the tokenizer, of a model's folder
+WEIGHTS = ("*.safetensors", "*.bin")
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json", "spiece.model",
+              "sentencepiece.bpe.model")  # fmt: skip
+#: seconds until a hub that says nothing counts as out of reach
+PATIENCE = 3
+#: names of a benchmark's own templates, and of a wording that was given instead of them
+OWN, GIVEN = "templates", "given"
+
+
+class BenchmarkError(ValueError):
+    """There is no such benchmark, or it cannot be read; the message says what there is."""
+
+
+# -- models ---------------------------------------------------------------------------------------
+
+
+def load(
+    model: Any, tokenizer: Any = None, *, kind: str = "", bos: str = "", name: str = "",
+    revision: str = "", dtype: str = "float32",
+) -> Loaded:  # fmt: skip
+    """A model ready to be asked: `model` is a folder, a row of models.tsv, `gguf:PACKAGE`, a name
+    on the hub, or a model of transformers with its `tokenizer`.
+
+    `kind` (masked, causal, seq2seq) is read from the configuration where it is not given, `bos`
+    (none, default, forced) is what the tokenizer does by itself; a row says both. `name` stands in
+    results. Of the hub `revision`, or what its branch main is now, is recorded by its commit.
+    Raises ModelError.
+
+    >>> loaded = load(folder)
+    >>> loaded.spec.kind, loaded.spec.bos
+    ('causal', 'default')
+    >>> load(loaded.model, loaded.tokenizer, name="mine").spec.model
+    'mine'
+    """
+    if isinstance(model, Loaded):
+        return model
+    device.ready()
+    given = {"kind": kind, "bos": bos, "model": name}
+    if not isinstance(model, str | Path):
+        return _held(model, tokenizer, given)
+    return load_model(_spec(model, given, revision, dtype))
+
+
+def _held(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
+    """A model that is in memory already, as scoring takes it."""
+    if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
+        raise ModelError(f"a {type(model).__name__} is no model; give a folder, a name, or one of "
+                         "transformers with its tokenizer")  # fmt: skip
+    if not getattr(tokenizer, "is_fast", False):
+        raise ModelError("a model that is given itself needs its fast tokenizer beside it")
+    if model.dtype != torch.float32:
+        raise ModelError(f"the model computes in {model.dtype}, whose near ties are scored again "
+                         "with weights in float32: give it in float32, or its folder")  # fmt: skip
+    own = type(model).__name__
+    kind = given["kind"] or _kind(own, model.config, [own])
+    spec = ModelSpec(given["model"] or own, kind, "given", bos=given["bos"] or _bos(kind))
+    place = torch.device(str(model.device))
+    return Loaded(spec, model.eval(), tokenizer, place, window(model.config))
+
+
+def _spec(model: str | Path, given: Mapping[str, str], revision: str, dtype: str) -> ModelSpec:
+    """What `load_model` takes, of a folder, a row, a package or a name on the hub."""
+    text = str(model)
+    scheme, _, rest = text.partition(":")
+    rows = sheets.by_name(sheets.read_sheet(sheets.located(MODELS), _schema()), MODELS)
+    if text in rows and not Path(text).is_dir():
+        spec = ModelSpec.of(rows[text])
+        if spec.kind == "api" or spec.source.startswith("control:"):
+            raise ModelError(f"{text}: {spec.source} is asked by a run of the workflow; a control "
+                             "model that a run has trained is a folder, results/RUN/models/NAME"
+                             )  # fmt: skip
+        return replace(spec, **{key: value for key, value in given.items() if value})
+    if scheme == "gguf":
+        spec = ModelSpec(rest, "causal", text, revision, dtype, _bos("causal"))
+        return replace(spec, **{key: value for key, value in given.items() if value})
+    if scheme == "folder" or Path(text).is_dir() or isinstance(model, Path):
+        place = rest if scheme == "folder" else text
+        _check_folder(Path(place))
+        source, commit, short = f"folder:{place}", "", Path(place).resolve().name
+    else:
+        place = rest if scheme == "hub" else text
+        commit = _commit(place, revision, rows)
+        source, short = f"hub:{place}", place.rpartition("/")[2]
+    kind = given["kind"] or _configured(place, commit)
+    bos = given["bos"] or _bos(kind)
+    return ModelSpec(given["model"] or short, kind, source, commit, dtype, bos)
+
+
+def _schema() -> dict[str, Any]:
+    return sheets.read_schema(sheets.located(SCHEMA))
+
+
+def _bos(kind: str) -> str:
+    return "default" if kind == "causal" else "-"
+
+
+def _configured(place: str, commit: str) -> str:
+    """The kind of model that the configuration of a folder or of the hub describes."""
+    options = {"revision": commit} if commit else {"local_files_only": True}
+    try:
+        config = transformers.AutoConfig.from_pretrained(place, **options)
+    except (OSError, ValueError, KeyError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise ModelError(f"{place}: config.json cannot be read: {first}") from error
+    return _kind(place, config, list(config.architectures or []))
+
+
+def _kind(where: str, config: Any, architectures: Sequence[str]) -> str:
+    """Which forward pass a model has, by its architecture."""
+    if getattr(config, "is_encoder_decoder", False):
+        return "seq2seq"
+    masked = set(modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.values())
+    causal = set(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
+    for kind, known in (("masked", masked), ("causal", causal)):
+        if known & set(architectures):
+            return kind
+    raise ModelError(f"{where}: {', '.join(architectures) or 'no architecture'} in config.json is "
+                     f"no language model that is known; say kind: {', '.join(AUTO)}")  # fmt: skip
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise ModelError for a folder that lacks what every model has."""
+    if not folder.is_dir():
+        near = [p.name for p in folder.parent.iterdir()] if folder.parent.is_dir() else []
+        raise ModelError(f"{folder}: no such folder{sheets.nearest(folder.name, near)}")
+    wanted = {"config.json": ("config.json",), "weights": WEIGHTS, "tokenizer": TOKENIZERS}
+    for what, patterns in wanted.items():
+        if not any(next(folder.glob(pattern), None) for pattern in patterns):
+            held = sorted(path.name for path in folder.iterdir())
+            shown = ", ".join(held[:8]) + (" ..." if len(held) > 8 else "")
+            raise ModelError(f"{folder}: a model's folder without {what} ({' or '.join(patterns)});"
+                             f" it holds {shown or 'nothing'}")  # fmt: skip
+
+
+def _commit(name: str, revision: str, rows: Mapping[str, Any]) -> str:
+    """The commit of a model on the hub, or in its cache; one line and a few seconds where neither
+    has it."""
+    near = sheets.nearest(name, [*rows, *(r["source"].partition(":")[2] for r in rows.values())])
+    if name.count("/") > 1 or name.startswith((".", "/", "~")):
+        raise ModelError(f"{name}: no such folder")
+    try:
+        cached = huggingface_hub.try_to_load_from_cache(name, "config.json", revision=revision)
+        if not isinstance(cached, str) and not _is_reachable():
+            raise errors.LocalEntryNotFoundError(name)
+        config = huggingface_hub.hf_hub_download(
+            name, "config.json", revision=revision or None, etag_timeout=PATIENCE
+        )
+    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
+        raise ModelError(
+            f"{name}: no folder and no row of {MODELS}{near}, the hub cannot be reached, and its "
+            f"cache {constants.HF_HUB_CACHE} does not have it; go online, or give a folder"
+        ) from error
+    except errors.HFValidationError as error:
+        raise ModelError(
+            f"{name!r}: no folder, no row of {MODELS} and no name on the hub{near}"
+        ) from error
+    except errors.RepositoryNotFoundError as error:
+        raise ModelError(
+            f"{name}: no folder and no row of {MODELS}, and the hub has none of that name that "
+            f"you may read{near}"
+        ) from error
+    except errors.HfHubHTTPError as error:
+        first = hub.remedy(name, revision or "main", error).splitlines()[0]
+        raise ModelError(f"{name}: {first}") from error
+    return Path(config).parent.name
+
+
+def _is_reachable() -> bool:
+    """Whether the hub answers anything within PATIENCE; its own client tries for minutes. A name
+    server or an address that says nothing holds up no more than the thread."""
+    answers = []
+
+    def knock() -> None:
+        with contextlib.suppress(requests.RequestException):
+            answers.append(requests.head(constants.ENDPOINT, timeout=PATIENCE))
+
+    thread = threading.Thread(target=knock, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    return bool(answers)
+
+
+# -- benchmarks -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Questions: ITEMS, their options (CANDIDATES) and the sentences that ask them (PROMPTS).
+
+    >>> benchmark("world_lite").items.height
+    468
+    """
+
+    name: str
+    items: pl.DataFrame
+    candidates: pl.DataFrame
+    prompts: pl.DataFrame
+
+    def __repr__(self) -> str:
+        relations = self.items["relation"].n_unique()
+        return f"Benchmark({self.name}: {self.items.height} items, {relations} relations)"
+
+    def worded(self, prompt: str | int | Mapping[str, str]) -> "Benchmark":
+        """The same questions in other sentences: all `templates`, the one of an index, or a
+        template for each relation, which leaves out the relations that are not named.
+
+        >>> benchmark("world_lite").worded({"P36": "[Y] governs [X]."}).prompts["text"].to_list()
+        ['[Y] governs [X].']
+        """
+        if prompt == OWN:
+            return self
+        if isinstance(prompt, Mapping):
+            given = {relation: sentence(text, relation) for relation, text in prompt.items()}
+            own = self._of(set(given))
+            prompts = own.prompts.unique("relation", keep="first", maintain_order=True)
+            texts = [prompt[relation] for relation in prompts["relation"]]
+            kinds = pl.lit(GIVEN).alias("kind")
+            prompts = prompts.with_columns(pl.Series("text", texts, dtype=pl.String), kinds)
+        else:
+            own, prompts = self, self.prompts.filter(pl.col("index").cast(pl.String) == str(prompt))
+            if not prompts.height:
+                legal = ", ".join(map(str, sorted(set(self.prompts["index"]))))
+                raise BenchmarkError(f"{self.name} has no prompt {prompt!r}; legal: {OWN}, {legal}")
+        # one sentence a question: two of them can be compared whatever their indices were
+        return replace(own, prompts=prompts.with_columns(index=pl.lit(0, dtype=pl.Int32)))
+
+    def _of(self, relations: set[str]) -> "Benchmark":
+        """The questions about some relations."""
+        known = set(self.items["relation"])
+        if unknown := sorted(relations - known):
+            near = sheets.nearest(unknown[0], known)
+            raise BenchmarkError(f"{self.name} asks of no {unknown[0]!r}{near}; legal: "
+                                 f"{', '.join(sorted(known))}")  # fmt: skip
+        items, prompts = (
+            f.filter(pl.col("relation").is_in(sorted(relations)))
+            for f in (self.items, self.prompts)
+        )
+        sets = items["candidates"].unique()
+        return replace(
+            self, items=items, prompts=prompts,
+            candidates=self.candidates.filter(pl.col("set").is_in(sets.implode())),
+        )  # fmt: skip
+
+
+def benchmark(name_or_folder: str | Path) -> Benchmark:
+    """A benchmark by the name that it has in the package, or of a folder: a run's
+    `results/RUN/benchmarks/NAME`, or a released BEAR.
+
+    Raises BenchmarkError.
+
+    >>> benchmark("world_lite")
+    Benchmark(world_lite: 468 items, 28 relations)
+    """
+    folder = Path(name_or_folder)
+    packed = Path(sheets.located(BENCHMARKS))
+    names = sorted(path.name for path in packed.iterdir())
+    if str(name_or_folder) in names:
+        folder = packed / folder
+    if not folder.is_dir():
+        near = sheets.nearest(str(name_or_folder), names)
+        raise BenchmarkError(f"{name_or_folder}: neither a folder nor a benchmark of the package"
+                             f"{near}; legal: {', '.join(names)}, or a folder")  # fmt: skip
+    if (folder / "metadata_relations.json").is_file():
+        sets = released.load(folder, benchmark=folder.name)
+        return Benchmark(folder.name, sets.items, sets.candidates, sets.prompts)
+    lacking = [f"{t}.parquet" for t in TABLES if not (folder / f"{t}.parquet").is_file()]
+    if lacking:
+        held = ", ".join(sorted(path.name for path in folder.iterdir())[:8])
+        raise BenchmarkError(
+            f"{folder}: no benchmark, it lacks {', '.join(lacking)} and holds {held or 'nothing'}; "
+            "right would be a run's results/RUN/benchmarks/NAME, or a released BEAR with "
+            "metadata_relations.json and a P36.jsonl for each relation"
+        )
+    return Benchmark(folder.name, *questions(folder))
+
+
+# -- probing --------------------------------------------------------------------------------------
+
+
+def probe(
+    model: Any,
+    benchmark: str | Path | Benchmark,
+    prompt: str | int | Mapping[str, str] = OWN,
+    method: str = "sentence",
+) -> "Results":
+    """Ask a model all questions of a benchmark: the option whose sentence is likeliest is chosen.
+
+    `model` as `load` takes it, `benchmark` as `benchmark` does. `prompt`: all `templates` (their
+    mean counts), the index of one, or a template for each relation. `method`: `sentence`, or
+    another pseudo-log-likelihood of masked models, `sentence-original`. Raises ModelError,
+    BenchmarkError, and ValueError for other methods.
+
+    >>> results = probe(folder, "world_lite", prompt={"P36": "The capital of [X] is [Y]."})
+    >>> results.table().columns
+    ['relation', 'accuracy', 'low', 'high', 'n', 'chance']
+    """
+    if method.partition("-")[0] != "sentence":
+        raise ValueError(f"method {method!r}{sheets.nearest(method, ['sentence'])}; legal: "
+                         "sentence, sentence-VARIANT (others are asked by the workflow)"
+                         )  # fmt: skip
+    asked = benchmark if isinstance(benchmark, Benchmark) else _opened(benchmark)
+    asked = asked.worded(prompt)
+    asked = replace(asked, items=by_hand(asked.items))
+    loaded = load(model)
+    spec = loaded.spec
+    scores, record = score_frame(
+        spec, asked.items, asked.candidates, asked.prompts, method, progress,
+        load=lambda _: loaded,
+    )  # fmt: skip
+    schema.check(scores, schema.SCORES)
+    answers = judge(scores, asked.items, asked.candidates, prompts=asked.prompts)
+    named = GIVEN if isinstance(prompt, Mapping) else str(prompt)
+    who = Probe(
+        asked.name, named, method, spec.model, spec.kind, spec.bos, spec.dtype, loaded.parameters,
+        source=spec.source,
+    )  # fmt: skip
+    return Results(asked, who, answers, scores, record)
+
+
+_opened = benchmark
+
+
+@dataclass(frozen=True, repr=False)
+class Results:
+    """What a model answered: the questions, who was asked how, `answers` (judged, one row an item
+    and template), `scores` (SCORES) and the record of how they were made.
+
+    >>> results = probe(folder, "world_lite", prompt={"P36": "The capital of [X] is [Y]."})
+    >>> results.answers.height == results.benchmark.items.height
+    True
+    >>> results.frame.filter(metric="MRR").height
+    1
+    """
+
+    benchmark: Benchmark
+    probe: Probe
+    answers: pl.DataFrame
+    scores: pl.DataFrame
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """Every number as a row of RESULTS, as the workflow tabulates them."""
+        return results.frame("bear", make.numbers([self._study(self)]))
+
+    def table(self) -> pl.DataFrame:
+        """Accuracy in per cent with its 95 % interval and n, of all questions and by relation.
+
+        >>> results = probe(folder, "world_lite", prompt={"P36": "The capital of [X] is [Y]."})
+        >>> results.table()["relation"].to_list()
+        ['all', 'P36']
+        """
+        own = self.frame.filter(metric="accuracy", slice="", setting="{}")
+        chance = own.filter(model="random").select("group", chance="value")
+        rows = own.filter(model=self.probe.model, method=self.probe.method).join(chance, on="group")
+        named = pl.when(pl.col("group") == "").then(pl.lit("all")).otherwise("group")
+        return rows.sort("group").select(
+            named.alias("relation"), pl.col("value").alias("accuracy"), "low", "high", "n", "chance"
+        )
+
+    def plot(self) -> Figure:
+        """Accuracy by relation as a figure of matplotlib.
+
+        >>> results = probe(folder, "world_lite", prompt={"P36": "The capital of [X] is [Y]."})
+        >>> type(results.plot()).__name__
+        'Figure'
+        """
+        rows = sheets.read_table(sheets.located(RELATIONS))
+        titles = {row["relation"]: row["note"] for row in rows}
+        titles = {name: titles.get(name, name) for name in self.benchmark.items["relation"]}
+        return relations_plot(self.frame, {self.probe.model: {"kind": self.probe.kind}}, titles)
+
+    def compare(self, other: "Results") -> pl.DataFrame:
+        """Accuracy less that of `other` on the same questions, in points of per cent: the paired
+        difference with its 95 % interval, the p of a two-sided test on exchanged pairs, n.
+
+        Raises ValueError where the questions are others, or where both were asked the same.
+
+        >>> capital = {"P36": "The capital of [X] is [Y]."}
+        >>> reworded = {"P36": "[Y] is the capital of [X]."}
+        >>> first = probe(load(folder, name="first"), "world_lite", capital)
+        >>> first.compare(probe(load(folder, name="second"), "world_lite", reworded)).columns
+        ['model', 'instead', 'difference', 'low', 'high', 'p', 'n']
+        """
+        study = self._study(self, other)
+        rows = results.spread(results.frame("bear", make.numbers([study])))
+        rows = rows.filter(pl.col("instead") != "", pl.col("weighting") == "", group="", slice="")
+        p = rows.filter(metric="p after Holm")["value"].item()
+        found = rows.filter(metric="accuracy")
+        return found.select(
+            "model", "instead", "low", "high", "n",
+            difference="value", p=pl.lit(p, dtype=pl.Float64),
+        ).select("model", "instead", "difference", "low", "high", "p", "n")  # fmt: skip
+
+    def _study(self, *made: "Results") -> Study:
+        own = self.benchmark
+        probes = [(one.probe, one.answers) for one in made]
+        return Study(own.name, own.items, own.candidates, own.prompts, probes)
+
+    def __repr__(self) -> str:
+        accuracy, low, high, n = self.table().select("accuracy", "low", "high", "n").row(0)
+        bounds = f"[{low:.1f}, {high:.1f}]"
+        return f"Results({self._title()}: accuracy {accuracy:.1f} {bounds}, n {n})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self._title()}</p>{self.table()._repr_html_()}"
+
+    def _title(self) -> str:
+        return f"{self.probe.model} on {self.benchmark.name}, {self.probe.prompt}"
+
+
+# -- one question ---------------------------------------------------------------------------------
+
+
+def ask(
+    model: Any, template: str, *, X: str, options: Sequence[str] = (), k: int = 5  # noqa: N803
+) -> pl.DataFrame:  # fmt: skip
+    """What a model says of one subject: [X] stands for it, [Y] for the answer.
+
+    With `options` their sentences are scored: option, score (the sentence's log-likelihood, nats)
+    and probability (softmax over the options), the best first. Without, the k likeliest texts that
+    the model itself writes in the place of [Y] and their log-probability: causal models where [Y]
+    stands last, seq2seq models anywhere; masked models, which fill a given number of masks, need
+    options. Raises ModelError, and ValueError for a template without one [X] and one [Y] and for
+    options that are fewer than two or not all different.
+
+    >>> answers = ask(folder, "The capital of [X] is [Y].", X="France", options=["Paris", "Rome"])
+    >>> sorted(answers["option"]), round(answers["probability"].sum(), 6)
+    (['Paris', 'Rome'], 1.0)
+    >>> ask(folder, "The capital of [X] is [Y].", X="France").columns
+    ['text', 'logprob']
+    """
+    sentence(template)
+    labels = list(options)
+    if len(set(labels)) < len(labels) or len(labels) == 1:
+        raise ValueError(f"options {labels}: two or more are needed, each once")
+    loaded = load(model)
+    asked = _question(template, X, labels)
+    if labels:
+        scores, _ = score_frame(loaded.spec, *asked, "sentence", progress, load=lambda _: loaded)
+        named = scores.join(asked[1].select("label", candidate="index"), on="candidate")
+        best = named.sort("sum", "candidate", descending=[True, False])
+        weight = (pl.col("sum") - pl.col("sum").max()).exp()
+        return best.select(option="label", score="sum", probability=weight / weight.sum())
+    if loaded.spec.kind == "masked":
+        raise ValueError(f"{loaded.spec.model} is a masked model, which fills a given number of "
+                         "masks: give options")  # fmt: skip
+    fills, _, _ = fill_frame(loaded, *asked, Fill(k=k, length="free", most_tokens=10), progress)
+    whole = fills.filter(position=-1).sort("rank")
+    return whole.select("text", "logprob")
+
+
+def _question(
+    template: str, subject: str, labels: Sequence[str]
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """ITEMS, CANDIDATES and PROMPTS of one question; no option is right."""
+    item = {
+        "item": "asked", "group": "asked", "role": "fact", "relation": "asked", "subject": subject,
+        "subject_id": "", "context": "", "candidates": "asked", "answers": [], "row": 0,
+        "meta": "{}",
+    }  # fmt: skip
+    rows = [{"set": "asked", "index": i, "id": "", "label": text} for i, text in enumerate(labels)]
+    said = {"prompt": "asked", "relation": "asked", "index": 0, "text": template, "kind": GIVEN}
+    return (
+        pl.DataFrame([item], schema=dict(schema.ITEMS.columns)),
+        pl.DataFrame(rows, schema=dict(schema.CANDIDATES.columns)),
+        pl.DataFrame([said], schema=dict(schema.PROMPTS.columns)),
+    )

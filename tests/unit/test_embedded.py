@@ -1,0 +1,38 @@
+"""The sets in the package are those that the embedded world makes."""
+
+import shutil
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.benchmarks.bear import embedded
+from kgprobe.schema import ITEMS
+
+FOLDER = embedded.ROOT / "resources" / "benchmarks"
+
+
+def test_the_files_of_the_package_are_what_the_world_makes(capsys):
+    assert embedded.main(["check"]) == 0, capsys.readouterr().err
+    for size, least in (("lite", 400), ("big", 1300)):
+        items = schema.read(FOLDER / f"world_{size}" / "items.parquet", ITEMS)
+        assert items.height > least
+
+
+def test_a_file_with_other_rows_is_told_and_made_anew(tmp_path, capsys):
+    for name in ("resources", "config"):
+        shutil.copytree(embedded.ROOT / name, tmp_path / name)
+    path = tmp_path / "resources/benchmarks/world_lite/items.parquet"
+    before = path.read_bytes()
+    changed = schema.read(path, ITEMS).with_columns(subject=pl.col("subject") + "x")
+    schema.write(changed, ITEMS, path)
+    assert embedded.main(["check"], tmp_path) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1
+    assert "world_lite/items.parquet is not what resources/world makes" in told[0]
+    assert embedded.main(["write"], tmp_path) == 0
+    assert path.read_bytes() == before
+
+
+def test_another_command_is_refused(capsys):
+    assert embedded.main(["wirte"]) == 2
+    assert "usage" in capsys.readouterr().err

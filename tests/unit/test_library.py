@@ -1,0 +1,294 @@
+"""The library as a new user meets it: numbers against a literal loop, examples, bad input."""
+
+import doctest
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+import kgprobe
+from kgprobe import library, schema
+from kgprobe.library import BenchmarkError
+from kgprobe.metrics.bootstrap import bootstrap
+from kgprobe.metrics.tests import exchanged, two_sided
+from kgprobe.probes.models.load import ModelError
+from kgprobe.templates import fill
+from tests.unit.tiny_models import tiny
+
+CAPITAL = {"P36": "The capital of [X] is [Y].", "P30": "[X] lies in [Y]."}
+OTHER = {"P36": "[Y] is the capital of [X].", "P30": "[Y] is where [X] lies."}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A causal model as a folder."""
+    path = tmp_path_factory.mktemp("models") / "tiny-llama"
+    made = tiny("llama", double=False)
+    made.model.save_pretrained(path)
+    made.tokenizer.save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def loaded(folder):
+    return kgprobe.load(folder)
+
+
+def by_hand(loaded, benchmark, templates) -> dict[str, float]:
+    """Literal: one sentence, one pass; hit where the largest sum belongs to a correct option."""
+    found = {}
+    for item in benchmark.items.iter_rows(named=True):
+        if item["relation"] not in templates:
+            continue
+        options = benchmark.candidates.filter(set=item["candidates"]).sort("index")["label"]
+        sums = []
+        for label in options:
+            text = fill(templates[item["relation"]], item["subject"], label).text
+            ids = torch.tensor([loaded.tokenizer(text)["input_ids"]])
+            with torch.no_grad():
+                logprobs = loaded.model(ids).logits[0].log_softmax(-1)
+            sums.append(sum(float(logprobs[j, t]) for j, t in enumerate(ids[0, 1:])))
+        found[item["item"]] = float(int(np.argmax(sums)) in item["answers"])
+    assert len(found) > 20
+    return found
+
+
+def test_the_accuracy_is_that_of_a_literal_loop(loaded):
+    results = kgprobe.probe(loaded, "world_lite", CAPITAL)
+    expected = by_hand(loaded, kgprobe.benchmark("world_lite"), CAPITAL)
+    assert dict(results.answers.select("item", "hit").rows()) == expected
+    table = results.table()
+    assert table["relation"].to_list() == ["all", "P30", "P36"]
+    assert table.row(0, named=True)["accuracy"] == pytest.approx(
+        100 * np.mean(list(expected.values()))
+    )
+    assert table.row(0, named=True)["n"] == len(expected)
+    assert (table["low"] <= table["accuracy"]).all()
+    assert (table["accuracy"] <= table["high"]).all()
+    chance = [
+        1 / kgprobe.benchmark("world_lite").candidates.filter(set=f"world_lite/{r}").height
+        for r in ("P30", "P36")
+    ]
+    assert table["chance"][1:].to_list() == pytest.approx([100 * c for c in chance])
+
+
+def test_a_difference_is_paired_and_has_its_interval_and_p(loaded):
+    one = kgprobe.probe(loaded, "world_lite", CAPITAL)
+    two = kgprobe.probe(
+        kgprobe.load(loaded.model, loaded.tokenizer, name="second"), "world_lite", OTHER
+    )
+    hits = [by_hand(loaded, one.benchmark, texts) for texts in (CAPITAL, OTHER)]
+    names = sorted(hits[0])
+    gaps = np.array([hits[0][name] - hits[1][name] for name in names])
+    assert gaps.any(), "the wordings must differ for the test to say something"
+    (row,) = one.compare(two).iter_rows(named=True)
+    assert (row["model"], row["instead"]) == ("tiny-llama", "second")
+    assert row["difference"] == pytest.approx(100 * gaps.mean())
+    assert row["n"] == len(gaps)
+    assert row["p"] == pytest.approx(two_sided(gaps.mean(), exchanged(gaps)))
+    relations = [name.split("/")[0] for name in names]
+    boot = bootstrap(gaps, relations)
+    assert (row["low"], row["high"]) == pytest.approx(boot.interval().times(100)[:2])
+
+
+def test_same_questions_are_needed_for_a_difference(loaded):
+    one = kgprobe.probe(loaded, "world_lite", CAPITAL)
+    with pytest.raises(ValueError, match="two probes are the same"):
+        one.compare(one)
+    renamed = kgprobe.load(loaded.model, loaded.tokenizer, name="second")
+    other = kgprobe.probe(renamed, "world_lite", {"P36": CAPITAL["P36"]})
+    with pytest.raises(ValueError, match="other items or templates"):
+        one.compare(other)
+
+
+def test_results_are_rows_of_results_and_show_themselves(loaded):
+    results = kgprobe.probe(loaded, "world_lite", CAPITAL)
+    schema.check(results.frame, schema.RESULTS)
+    schema.check(results.scores, schema.SCORES)
+    assert repr(results).startswith("Results(tiny-llama on world_lite, given: accuracy ")
+    assert "<table" in results._repr_html_()
+    figure = results.plot()
+    assert len(figure.axes) == 1
+
+
+def test_all_templates_count_alike_and_one_can_be_taken(loaded):
+    benchmark = kgprobe.benchmark("world_lite")._of({"P30"})
+    texts = benchmark.prompts.sort("index")["text"].to_list()
+    whole = kgprobe.probe(loaded, benchmark)
+    single = [kgprobe.probe(loaded, benchmark, prompt=index) for index in range(len(texts))]
+    values = [one.table()["accuracy"][0] for one in single]
+    assert whole.table()["accuracy"][0] == pytest.approx(np.mean(values))
+    for index, one in enumerate(single):
+        assert one.benchmark.prompts["text"].to_list() == [texts[index]]
+
+
+@pytest.mark.parametrize("name", ["bert", "t5"])
+def test_the_kind_is_read_from_the_configuration(tmp_path, name):
+    made = tiny(name, double=False)
+    made.model.save_pretrained(tmp_path / name)
+    made.tokenizer.save_pretrained(tmp_path / name)
+    found = kgprobe.load(tmp_path / name)
+    assert found.spec.kind == {"bert": "masked", "t5": "seq2seq"}[name]
+    assert found.spec.bos == "-"
+
+
+def test_a_question_gives_the_softmax_of_its_sentences(loaded):
+    options = ["Paris", "Rome", "Niger"]
+    answers = kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=options)
+    sums = {}
+    for label in options:
+        ids = torch.tensor([loaded.tokenizer(f"The capital of France is {label}.")["input_ids"]])
+        with torch.no_grad():
+            logprobs = loaded.model(ids).logits[0].log_softmax(-1)
+        sums[label] = sum(float(logprobs[j, t]) for j, t in enumerate(ids[0, 1:]))
+    assert answers["option"].to_list() == sorted(options, key=lambda o: -sums[o])
+    total = sum(np.exp(list(sums.values())))
+    for option, score, probability in answers.rows():
+        assert score == pytest.approx(sums[option], abs=1e-3)
+        assert probability == pytest.approx(np.exp(sums[option]) / total, abs=1e-3)
+
+
+def test_every_example_runs_and_everything_public_has_one(folder):
+    finder = doctest.DocTestFinder(exclude_empty=False)
+    tests = {
+        test.name.removeprefix("kgprobe.library."): test
+        for test in finder.find(library, extraglobs={"folder": str(folder)})
+    }
+    public = {"load", "benchmark", "probe", "ask", "Benchmark", "Results", "Benchmark.worded"}
+    public |= {f"Results.{name}" for name in ("table", "plot", "compare")}
+    assert public <= {name for name, test in tests.items() if test.examples}
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for test in tests.values():
+        assert runner.run(test).failed == 0, test.name
+
+
+def test_the_package_is_quick_until_it_is_used():
+    code = (
+        "import sys, kgprobe; assert 'torch' not in sys.modules and 'polars' not in sys.modules; "
+        "kgprobe.probe; assert 'torch' in sys.modules; "
+        "assert not {'snakemake', 'ibis', 'SPARQLWrapper'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match=r"no attribute 'prob'.*probe"):
+        kgprobe.prob  # noqa: B018
+
+
+# -- bad input: one line that says what there is ---------------------------------------------------
+
+
+def line(error: pytest.ExceptionInfo) -> str:
+    text = str(error.value)
+    assert "\n" not in text
+    return text
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"),
+    [("tokenizer.json", "without tokenizer (tokenizer.json or"),
+     ("model.safetensors", "without weights (*.safetensors or *.bin)"),
+     ("config.json", "without config.json")],
+)  # fmt: skip
+def test_an_incomplete_folder_says_what_it_lacks_and_holds(folder, tmp_path, gone, told):
+    other = shutil.copytree(folder, tmp_path / "cut")
+    (other / gone).unlink()
+    with pytest.raises(ModelError) as error:
+        kgprobe.load(other)
+    assert told in line(error)
+    assert "it holds" in line(error)
+
+
+def test_names_that_nearly_exist_are_told(folder, monkeypatch):
+    monkeypatch.setattr(library, "_is_reachable", lambda: False)
+    with pytest.raises(ModelError) as error:
+        kgprobe.load("bert-base-casd")
+    assert "did you mean 'bert-base-cased'?" in line(error)
+    with pytest.raises(ModelError) as error:
+        kgprobe.load(folder.parent / "tiny-lama")
+    assert "no such folder (did you mean 'tiny-llama'?)" in line(error)
+    with pytest.raises(BenchmarkError) as error:
+        kgprobe.benchmark("world_light")
+    assert "(did you mean 'world_lite'?); legal: world_big, world_lite, or a folder" in line(error)
+    with pytest.raises(BenchmarkError) as error:
+        kgprobe.probe(folder, "world_lite", {"P63": "[X] has [Y]."})
+    assert "world_lite asks of no 'P63' (did you mean 'P" in line(error)
+    with pytest.raises(BenchmarkError, match="no prompt 7; legal: templates, 0, 1, 2"):
+        kgprobe.probe(folder, "world_lite", prompt=7)
+    with pytest.raises(ValueError, match=r"'sentense' \(did you mean 'sentence'\?\)"):
+        kgprobe.probe(folder, "world_lite", method="sentense")
+
+
+def test_a_folder_of_another_form_says_what_would_be_right(tmp_path):
+    (tmp_path / "facts.csv").write_text("a,b\n")
+    with pytest.raises(BenchmarkError) as error:
+        kgprobe.benchmark(tmp_path)
+    assert "lacks items.parquet, candidates.parquet, prompts.parquet and holds facts.csv" in line(
+        error
+    )
+
+
+def test_a_released_folder_is_read(tmp_path):
+    (tmp_path / "metadata_relations.json").write_text(
+        '{"P36": {"templates": ["The capital of [X] is [Y].", "[Y] is the capital of [X].", '
+        '"[X] has the capital [Y]."]}}'
+    )
+    rows = [("Q1", "France", "Q2", "Paris"), ("Q3", "Italy", "Q4", "Rome")]
+    (tmp_path / "P36.jsonl").write_text(
+        "".join(
+            f'{{"sub_id": "{a}", "sub_label": "{b}", "obj_id": "{c}", "obj_label": "{d}"}}\n'
+            for a, b, c, d in rows
+        )
+    )
+    found = kgprobe.benchmark(tmp_path)
+    assert found.items["subject"].to_list() == ["France", "Italy"]
+    assert found.candidates["label"].to_list() == ["Paris", "Rome"]
+
+
+@pytest.mark.parametrize("way", ["refused", "silent"])
+def test_no_network_is_one_line_within_five_seconds(tmp_path, way):
+    """The hub refuses the connection, or takes it and says nothing."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        if way == "silent":
+            server.listen(8)
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        code = (
+            "import time, kgprobe; kgprobe.load; clock = time.monotonic()\n"
+            "try: kgprobe.load('nobody/nothing')\n"
+            "except RuntimeError as error: print(time.monotonic() - clock, error, sep='|')"
+        )
+        environment = {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path), "PATH": "/usr/bin"}
+        environment |= {"PYTHONPATH": str(Path(kgprobe.__file__).parents[1]), "NO_PROXY": "*"}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.stdout.count("\n") == 1, done.stdout + done.stderr
+    seconds, told = done.stdout.split("|")
+    assert float(seconds) < 5
+    assert "nobody/nothing: no folder and no row of config/models.tsv, the hub cannot be" in told
+
+
+def test_a_held_model_needs_its_tokenizer_and_float32(loaded):
+    with pytest.raises(ModelError, match="needs its fast tokenizer"):
+        kgprobe.load(loaded.model)
+    with pytest.raises(ModelError, match=r"torch.float64.*give it in float32"):
+        kgprobe.load(tiny("llama").model, loaded.tokenizer)
+    with pytest.raises(ModelError, match="a dict is no model"):
+        kgprobe.load({})
+
+
+def test_bad_questions_are_refused(loaded):
+    with pytest.raises(ValueError, match=r"expected one \[X\] and one \[Y\]"):
+        kgprobe.ask(loaded, "The capital of [X].", X="France", options=["Paris", "Rome"])
+    with pytest.raises(ValueError, match="two or more are needed, each once"):
+        kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", "Paris"])
+    assert isinstance(kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France"), pl.DataFrame)

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import kgprobe
-from kgprobe import library, schema
+from kgprobe import library, questions, schema
 from kgprobe.library import BenchmarkError
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.tests import exchanged, two_sided

@@ -48,10 +48,10 @@ run: $(STAMP)
 	  $(BIN)/python -m kgprobe.tables.report.headline results/$$name/tables results/$$name/report/index.html
 
 plan: $(STAMP)
-	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m kgprobe.plan $(CONFIG)
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/kgprobe plan $(CONFIG)
 
 verify: $(STAMP)
-	$(BIN)/python -m kgprobe.sources.verify $(CONFIG)
+	$(BIN)/kgprobe verify $(CONFIG)
 
 test: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST)

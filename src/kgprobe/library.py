@@ -13,7 +13,7 @@ that the last bits do not depend on the machine. In the examples `folder` is a f
 
 import contextlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,16 +29,16 @@ from matplotlib.figure import Figure
 from transformers.models.auto import modeling_auto
 
 from kgprobe import schema, sheets
-from kgprobe.benchmarks.bear import released
 from kgprobe.job import progress
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.models import device, hub
 from kgprobe.probes.models.load import AUTO, Loaded, ModelError, ModelSpec, load_model, window
+from kgprobe.questions import GIVEN, OWN, Benchmark, benchmark
 from kgprobe.settings import Fill
 from kgprobe.tables import results
-from kgprobe.tables.answers import Probe, judge, questions
+from kgprobe.tables.answers import Probe, judge
 from kgprobe.tables.bear import make
 from kgprobe.tables.bear.figures import relations_plot
 from kgprobe.tables.bear.study import Study
@@ -46,21 +46,13 @@ from kgprobe.templates import sentence
 
 #: the sheet of models, the user's own first, and what its cells may say
 MODELS, SCHEMA = "config/models.tsv", "workflow/schemas/models.schema.json"
-BENCHMARKS, RELATIONS = "resources/benchmarks", "resources/templates/bear_relations.tsv"
-#: the files of a benchmark's folder
-TABLES = ("items", "candidates", "prompts")
+RELATIONS = "resources/templates/bear_relations.tsv"
 #: any of these holds the weights, or the tokenizer, of a model's folder
 WEIGHTS = ("*.safetensors", "*.bin")
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json", "spiece.model",
               "sentencepiece.bpe.model")  # fmt: skip
 #: seconds until a hub that says nothing counts as out of reach
 PATIENCE = 3
-#: names of a benchmark's own templates, and of a wording that was given instead of them
-OWN, GIVEN = "templates", "given"
-
-
-class BenchmarkError(ValueError):
-    """There is no such benchmark, or it cannot be read; the message says what there is."""
 
 
 # -- models ---------------------------------------------------------------------------------------
@@ -232,100 +224,6 @@ def _is_reachable() -> bool:
     return bool(answers)
 
 
-# -- benchmarks -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """Questions: ITEMS, their options (CANDIDATES) and the sentences that ask them (PROMPTS).
-
-    >>> benchmark("world_lite").items.height
-    468
-    """
-
-    name: str
-    items: pl.DataFrame
-    candidates: pl.DataFrame
-    prompts: pl.DataFrame
-
-    def __repr__(self) -> str:
-        relations = self.items["relation"].n_unique()
-        return f"Benchmark({self.name}: {self.items.height} items, {relations} relations)"
-
-    def worded(self, prompt: str | int | Mapping[str, str]) -> "Benchmark":
-        """The same questions in other sentences: all `templates`, the one of an index, or a
-        template for each relation, which leaves out the relations that are not named.
-
-        >>> benchmark("world_lite").worded({"P36": "[Y] governs [X]."}).prompts["text"].to_list()
-        ['[Y] governs [X].']
-        """
-        if prompt == OWN:
-            return self
-        if isinstance(prompt, Mapping):
-            given = {relation: sentence(text, relation) for relation, text in prompt.items()}
-            own = self._of(set(given))
-            prompts = own.prompts.unique("relation", keep="first", maintain_order=True)
-            texts = [prompt[relation] for relation in prompts["relation"]]
-            kinds = pl.lit(GIVEN).alias("kind")
-            prompts = prompts.with_columns(pl.Series("text", texts, dtype=pl.String), kinds)
-        else:
-            own, prompts = self, self.prompts.filter(pl.col("index").cast(pl.String) == str(prompt))
-            if not prompts.height:
-                legal = ", ".join(map(str, sorted(set(self.prompts["index"]))))
-                raise BenchmarkError(f"{self.name} has no prompt {prompt!r}; legal: {OWN}, {legal}")
-        # one sentence a question: two of them can be compared whatever their indices were
-        return replace(own, prompts=prompts.with_columns(index=pl.lit(0, dtype=pl.Int32)))
-
-    def _of(self, relations: set[str]) -> "Benchmark":
-        """The questions about some relations."""
-        known = set(self.items["relation"])
-        if unknown := sorted(relations - known):
-            near = sheets.nearest(unknown[0], known)
-            raise BenchmarkError(f"{self.name} asks of no {unknown[0]!r}{near}; legal: "
-                                 f"{', '.join(sorted(known))}")  # fmt: skip
-        items, prompts = (
-            f.filter(pl.col("relation").is_in(sorted(relations)))
-            for f in (self.items, self.prompts)
-        )
-        sets = items["candidates"].unique()
-        return replace(
-            self, items=items, prompts=prompts,
-            candidates=self.candidates.filter(pl.col("set").is_in(sets.implode())),
-        )  # fmt: skip
-
-
-def benchmark(name_or_folder: str | Path) -> Benchmark:
-    """A benchmark by the name that it has in the package, or of a folder: a run's
-    `results/RUN/benchmarks/NAME`, or a released BEAR.
-
-    Raises BenchmarkError.
-
-    >>> benchmark("world_lite")
-    Benchmark(world_lite: 468 items, 28 relations)
-    """
-    folder = Path(name_or_folder)
-    packed = Path(sheets.located(BENCHMARKS))
-    names = sorted(path.name for path in packed.iterdir())
-    if str(name_or_folder) in names:
-        folder = packed / folder
-    if not folder.is_dir():
-        near = sheets.nearest(str(name_or_folder), names)
-        raise BenchmarkError(f"{name_or_folder}: neither a folder nor a benchmark of the package"
-                             f"{near}; legal: {', '.join(names)}, or a folder")  # fmt: skip
-    if (folder / "metadata_relations.json").is_file():
-        sets = released.load(folder, benchmark=folder.name)
-        return Benchmark(folder.name, sets.items, sets.candidates, sets.prompts)
-    lacking = [f"{t}.parquet" for t in TABLES if not (folder / f"{t}.parquet").is_file()]
-    if lacking:
-        held = ", ".join(sorted(path.name for path in folder.iterdir())[:8])
-        raise BenchmarkError(
-            f"{folder}: no benchmark, it lacks {', '.join(lacking)} and holds {held or 'nothing'}; "
-            "right would be a run's results/RUN/benchmarks/NAME, or a released BEAR with "
-            "metadata_relations.json and a P36.jsonl for each relation"
-        )
-    return Benchmark(folder.name, *questions(folder))
-
-
 # -- probing --------------------------------------------------------------------------------------
 
 
@@ -334,13 +232,17 @@ def probe(
     benchmark: str | Path | Benchmark,
     prompt: str | int | Mapping[str, str] = OWN,
     method: str = "sentence",
+    *,
+    folder: Path | None = None,
+    progress: Callable[..., Any] = progress,
 ) -> "Results":
     """Ask a model all questions of a benchmark: the option whose sentence is likeliest is chosen.
 
     `model` as `load` takes it, `benchmark` as `benchmark` does. `prompt`: all `templates` (their
     mean counts), the index of one, or a template for each relation. `method`: `sentence`, or
-    another pseudo-log-likelihood of masked models, `sentence-original`. Raises ModelError,
-    BenchmarkError, and ValueError for other methods.
+    another pseudo-log-likelihood of masked models, `sentence-original`. What is scored is kept in
+    `folder`, in parts, where it is given: after a stop the same call goes on there. Raises
+    ModelError, BenchmarkError, and ValueError for other methods.
 
     >>> results = probe(folder, "world_lite", prompt={"P36": "The capital of [X] is [Y]."})
     >>> results.table().columns
@@ -356,7 +258,7 @@ def probe(
     loaded = load(model)
     spec = loaded.spec
     scores, record = score_frame(
-        spec, asked.items, asked.candidates, asked.prompts, method, progress,
+        spec, asked.items, asked.candidates, asked.prompts, method, progress, folder,
         load=lambda _: loaded,
     )  # fmt: skip
     schema.check(scores, schema.SCORES)

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import kgprobe
-from kgprobe import library, schema
+from kgprobe import library, questions, schema
 from kgprobe.library import BenchmarkError
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.tests import exchanged, two_sided
@@ -157,10 +157,12 @@ def test_a_question_gives_the_softmax_of_its_sentences(loaded):
 def test_every_example_runs_and_everything_public_has_one(folder):
     finder = doctest.DocTestFinder(exclude_empty=False)
     tests = {
-        test.name.removeprefix("kgprobe.library."): test
-        for test in finder.find(library, extraglobs={"folder": str(folder)})
+        test.name.split(".", 2)[-1]: test
+        for module in (library, questions)
+        for test in finder.find(module, extraglobs={"folder": str(folder)})
     }
     public = {"load", "benchmark", "probe", "ask", "Benchmark", "Results", "Benchmark.worded"}
+    public |= {"Benchmark.sampled"}
     public |= {f"Results.{name}" for name in ("table", "plot", "compare")}
     assert public <= {name for name, test in tests.items() if test.examples}
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)

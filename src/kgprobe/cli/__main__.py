@@ -1,0 +1,6 @@
+"""`python -m kgprobe.cli`."""
+
+from kgprobe.cli import main
+
+if __name__ == "__main__":
+    main()

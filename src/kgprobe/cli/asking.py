@@ -1,0 +1,132 @@
+"""`kgprobe probe` and `kgprobe ask`: a model is asked, and what it says is kept and shown."""
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgprobe.cli import screen
+
+if TYPE_CHECKING:
+    from kgprobe.library import Results
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Model = Annotated[
+    str, typer.Argument(help="A folder, a row of models.tsv, gguf:PACKAGE or a name on the hub.")
+]
+
+
+def probe(
+    model: Model,
+    on: Annotated[str, typer.Option(help="A benchmark of the package, or its folder.")],
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Ask a sample of so many questions.")
+    ] = None,
+    prompt: Annotated[
+        str, typer.Option(help="templates (all), the index of one, or a JSON file by relation.")
+    ] = "templates",
+    method: Annotated[str, typer.Option(help="sentence, or sentence-VARIANT.")] = "sentence",
+    name: Annotated[
+        str, typer.Option(help="Name of the run; else made of model, benchmark and options.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Ask a model all questions of a benchmark.
+
+    Everything is kept in results/NAME; after a stop the same command goes on there.
+
+    Example: kgprobe probe bert-base-cased --on world_lite --limit 100
+    """
+    with screen.told(as_json):
+        # before what takes seconds to import: most mistakes are found here
+        from kgprobe.questions import benchmark
+
+        questions = benchmark(on)
+        questions = questions.sampled(limit) if limit else questions
+        texts = _texts(prompt)
+        questions.worded(texts)
+        words = [Path(model).name, questions.name, *([f"limit{limit}"] if limit else [])]
+        words += [Path(w).stem for w, usual in ((prompt, "templates"), (method, "sentence"))
+                  if w != usual]  # fmt: skip
+        run = name or re.sub(r"[^A-Za-z0-9_-]+", "-", "-".join(words))
+        folder = Path("results") / run
+        _check_name(run, folder)
+
+        from kgprobe import library
+        from kgprobe.cli import kept
+
+        try:
+            found = library.probe(
+                model, questions, texts, method, folder=folder / "shards", progress=screen.Bar
+            )
+        except KeyboardInterrupt:
+            print(f"what was scored lies in {folder}: the same command goes on there",
+                  file=sys.stderr)  # fmt: skip
+            raise
+        page = kept.write(found, folder)
+        _show(found, run, page, as_json)
+
+
+def _check_name(run: str, folder: Path) -> None:
+    """Raise where a run's name is none, or where the workflow's own run has it."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", run):
+        raise ValueError(f"--name {run!r}; legal: letters, digits, - and _")
+    if folder.exists() and not (folder / "shards").is_dir() and any(folder.iterdir()):
+        raise ValueError(f"{folder} holds a run of the workflow; give this one another --name")
+
+
+def _texts(prompt: str) -> str | Mapping[str, str]:
+    """What `--prompt` names: a word, or the templates of a JSON file."""
+    if not prompt.endswith(".json"):
+        return prompt
+    try:
+        found = json.loads(Path(prompt).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{prompt}: no JSON: {error}") from error
+    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+        raise ValueError(f'{prompt}: right would be {{"P36": "The capital of [X] is [Y]."}}')
+    return found
+
+
+def _show(found: "Results", run: str, page: Path, as_json: bool) -> None:
+    rows = found.table().to_dicts()
+    if as_json:
+        whole = {key: value for key, value in rows[0].items() if key != "relation"}
+        screen.data({"run": run, "model": found.probe.model, "benchmark": found.benchmark.name,
+                     "prompt": found.probe.prompt, "method": found.probe.method, **whole,
+                     "relations": rows[1:], "report": str(page)})  # fmt: skip
+        return
+    from kgprobe.tables.report import headline
+
+    screen.say(headline.text(found.frame))
+    screen.say(f"report: {page}")
+
+
+def ask(
+    model: Model,
+    template: Annotated[str, typer.Argument(help='A sentence: "The capital of [X] is [Y]."')],
+    subject: Annotated[str, typer.Option("--x", "-x", help="What stands for [X].")],
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-o", help="An answer; several times.")
+    ] = None,
+    k: Annotated[int, typer.Option(min=1, help="Without options: how many answers.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Ask a model one question.
+
+    Example: kgprobe ask gpt2 "The capital of [X] is [Y]." -x France -o Paris -o Rome
+    """
+    with screen.told(as_json):
+        from kgprobe import library
+
+        rows: list[dict[str, Any]] = library.ask(
+            model, template, X=subject, options=option or [], k=k
+        ).to_dicts()
+        screen.data(rows) if as_json else screen.table(rows)
+
+
+COMMANDS = (probe, ask)

@@ -1,0 +1,67 @@
+"""A probe's folder, laid out as a run of the workflow: questions, SCORES, RESULTS and the report.
+
+results/NAME/benchmarks/BENCHMARK/   as they were asked
+results/NAME/shards/                 what was scored, in parts: after a stop it is taken up
+results/NAME/scores/BENCHMARK/PROMPT/METHOD/MODEL.parquet
+results/NAME/tables/bear.parquet     every number
+results/NAME/report/index.html
+"""
+
+from pathlib import Path
+
+from kgprobe import schema, sheets
+from kgprobe.job import sha256, versions
+from kgprobe.library import RELATIONS, Results
+from kgprobe.questions import TABLES
+from kgprobe.tables.bear import chapter
+from kgprobe.tables.bear.figures import figures
+from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.report.page import Link, Report, write_report
+
+
+def write(found: Results, folder: Path) -> Path:
+    """Write what a probe gave, and return the path of its report. The same answers give the same
+    bytes."""
+    own, who = found.benchmark, found.probe
+    questions = folder / "benchmarks" / own.name
+    own.write(questions)
+    scores = folder / "scores" / own.name / who.prompt / who.method / f"{who.model}.parquet"
+    hashes = _hashes(folder, [questions / f"{name}.parquet" for name in TABLES])
+    made_with = {"versions": versions(), "model": dict(found.record)}
+    schema.write(found.scores, schema.SCORES, scores, {"inputs": hashes, **made_with})
+    hashes |= _hashes(folder, [scores])
+    numbers = folder / "tables" / "bear.parquet"
+    schema.write(found.frame, schema.RESULTS, numbers, {"inputs": hashes, "seed": 0, **made_with})
+    page = folder / "report" / "index.html"
+    write_report(page, _report(found, [*hashes, "tables/bear.parquet"]))
+    return page
+
+
+def _hashes(folder: Path, files: list[Path]) -> dict[str, str]:
+    """sha256 of files by their path in the run's folder."""
+    return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
+
+
+def _report(found: Results, files: list[str]) -> Report:
+    who, own = found.probe, found.benchmark
+    row = {"model": who.model, "kind": who.kind, "source": who.source, "dtype": who.dtype,
+           "bos": who.bos, "note": ""}  # fmt: skip
+    sheet = {who.model: row}
+    rows = sheets.read_table(sheets.located(RELATIONS))
+    titles = {line["relation"]: line["note"] for line in rows}
+    names = {name: titles.get(name, name) for name in own.items["relation"].unique().sort()}
+    drawings = [one.drawing() for one in figures(found.frame, sheet, names)]
+    parts = chapter.arranged(found.frame, sheet, names, {}, drawings)
+    title = "BEAR: balanced multiple choice"
+    asked = {"paper": "bear", **who.asked}
+    return Report(
+        results=found.frame,
+        sheet=sheet,
+        config={"items": own.items.height, "prompt": who.prompt, "method": who.method},
+        models=[{**row, "parameters": who.parameters or ""}],
+        experiments=[asked],
+        versions=versions(),
+        chapters=[Chapter("bear", title, chapter.LEAD, parts=parts, terms=chapter.TERMS)],
+        links=[Link(name, f"../{name}") for name in files],
+        title=f"What {who.model} knows of {own.name}",
+    )

@@ -1,0 +1,148 @@
+"""`kgprobe list` and `kgprobe show`: what there is to ask, and what was asked."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgprobe.cli import screen
+from kgprobe.cli.asking import Json
+
+if TYPE_CHECKING:
+    from kgprobe.questions import Benchmark
+
+MODELS, SCHEMA = "config/models.tsv", "workflow/schemas/models.schema.json"
+
+
+def _models() -> list[dict[str, Any]]:
+    from kgprobe import sheets
+
+    rows = sheets.read_sheet(sheets.located(MODELS), sheets.read_schema(sheets.located(SCHEMA)))
+    return [{c: row.get(c, "") for c in ("model", "kind", "parameters", "source")} for row in rows]
+
+
+def _benchmarks() -> list[dict[str, Any]]:
+    from kgprobe.questions import benchmark, packaged
+
+    return [_size(benchmark(name)) for name in packaged()]
+
+
+def _size(own: "Benchmark") -> dict[str, Any]:
+    relations, templates = own.items["relation"].n_unique(), own.prompts["index"].n_unique()
+    return {"benchmark": own.name, "items": own.items.height, "relations": relations,
+            "templates": templates}  # fmt: skip
+
+
+def _methods() -> list[dict[str, Any]]:
+    from kgprobe.sheets import KINDS_OF_METHOD
+
+    return [
+        {"method": name, "kinds": ", ".join(kinds),
+         "asked by": "kgprobe probe, run" if name == "sentence" else "kgprobe run"}
+        for name, kinds in KINDS_OF_METHOD.items()
+    ]  # fmt: skip
+
+
+def _prompts() -> list[dict[str, Any]]:
+    from kgprobe.questions import benchmark, packaged
+
+    return [
+        {"benchmark": name, "relation": relation, "prompt": index, "text": text}
+        for name in packaged()
+        for relation, index, text in benchmark(name).prompts.select(
+            "relation", "index", "text"
+        ).sort("relation", "index").rows()
+    ]  # fmt: skip
+
+
+def _runs() -> list[dict[str, Any]]:
+    found = []
+    for folder in sorted(p for p in Path("results").glob("*") if p.is_dir()):
+        tables = sorted(path.stem for path in folder.glob("tables/*.parquet"))
+        page = folder / "report" / "index.html"
+        found.append({"run": folder.name, "tables": ", ".join(tables) or "unfinished",
+                      "report": str(page) if page.is_file() else ""})  # fmt: skip
+    return found
+
+
+KINDS = {"models": _models, "benchmarks": _benchmarks, "methods": _methods, "prompts": _prompts,
+         "runs": _runs}  # fmt: skip
+
+
+def list_(
+    what: Annotated[str, typer.Argument(help="models, benchmarks, methods, prompts or runs.")],
+    as_json: Json = False,
+) -> None:
+    """List models, benchmarks, methods, prompts or runs.
+
+    Example: kgprobe list models
+    """
+    with screen.told(as_json):
+        rows = KINDS[screen.choose(what, list(KINDS), "list")]()
+        screen.data(rows) if as_json else screen.table(rows)
+
+
+def show(
+    benchmark: Annotated[str, typer.Argument(help="A benchmark of the package, or its folder.")],
+    item: Annotated[str, typer.Argument(help="One of its items, as P36/Q142.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Show a benchmark, or one of its questions with its sentences.
+
+    Example: kgprobe show world_lite
+    """
+    with screen.told(as_json):
+        from kgprobe.questions import benchmark as opened
+
+        own = opened(benchmark)
+        if not item:
+            size, rows = _size(own), _relations(own)
+            if as_json:
+                screen.data({**size, "by_relation": rows})
+            else:
+                screen.table([size])
+                screen.table(rows)
+            return
+        asked = _question(own, item)
+        if as_json:
+            screen.data(asked)
+            return
+        for key in ("item", "relation", "subject", "answers"):
+            screen.say(f"{key}: {asked[key]}")
+        screen.say(f"options: {', '.join(asked['options'])}")
+        for text in asked["sentences"]:
+            screen.say(f"sentence: {text}")
+
+
+def _relations(own: "Benchmark") -> list[dict[str, Any]]:
+    """A row for each relation: items, options, the first template and an item to look at."""
+    sizes = dict(own.candidates["set"].value_counts().rows())
+    found = []
+    for (relation,), items in own.items.sort("item").group_by("relation", maintain_order=True):
+        first = own.prompts.filter(relation=relation).sort("index")["text"][0]
+        found.append({"relation": relation, "items": items.height,
+                      "options": sizes[items["candidates"][0]], "example": items["item"][0],
+                      "template": first})  # fmt: skip
+    return sorted(found, key=lambda row: str(row["relation"]))
+
+
+def _question(own: "Benchmark", item: str) -> dict[str, Any]:
+    """One question: subject, options, the right ones, and what is said with the first right one."""
+    from kgprobe.sheets import nearest
+    from kgprobe.templates import fill, in_year
+
+    rows = own.items.filter(item=item).to_dicts()
+    if not rows:
+        near = nearest(item, own.items["item"])
+        raise ValueError(f"{own.name} has no item {item!r}{near}; `kgprobe show {own.name}` gives "
+                         "one of each relation")  # fmt: skip
+    row = rows[0]
+    options = own.candidates.filter(set=row["candidates"]).sort("index")["label"].to_list()
+    right = [options[i] for i in row["answers"]]
+    texts = own.prompts.filter(relation=row["relation"]).sort("index")["text"]
+    said = [fill(in_year(t, row["context"]), row["subject"], right[0]).text for t in texts]
+    return {"item": item, "relation": row["relation"], "subject": row["subject"],
+            "answers": ", ".join(right), "options": options, "sentences": said}  # fmt: skip
+
+
+COMMANDS = (list_, show)

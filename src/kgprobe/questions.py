@@ -1,0 +1,147 @@
+"""Questions by name: the benchmarks of the package, of a run's folder and released BEARs, without a
+model.
+
+    from kgprobe.questions import benchmark
+
+    benchmark("world_lite").worded({"P36": "[Y] governs [X]."}).sampled(20)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe import sampling, schema, sheets
+from kgprobe.benchmarks.bear import released
+from kgprobe.tables.answers import questions
+from kgprobe.templates import sentence
+
+#: the benchmarks of the package
+BENCHMARKS = "resources/benchmarks"
+#: the files of a benchmark's folder, and what is in them
+TABLES = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
+#: names of a benchmark's own templates, and of a wording that was given instead of them
+OWN, GIVEN = "templates", "given"
+
+
+class BenchmarkError(ValueError):
+    """There is no such benchmark, or it cannot be read; the message says what there is."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Questions: ITEMS, their options (CANDIDATES) and the sentences that ask them (PROMPTS).
+
+    >>> benchmark("world_lite").items.height
+    468
+    """
+
+    name: str
+    items: pl.DataFrame
+    candidates: pl.DataFrame
+    prompts: pl.DataFrame
+
+    def __repr__(self) -> str:
+        relations = self.items["relation"].n_unique()
+        return f"Benchmark({self.name}: {self.items.height} items, {relations} relations)"
+
+    def worded(self, prompt: str | int | Mapping[str, str]) -> "Benchmark":
+        """The same questions in other sentences: all `templates`, the one of an index, or a
+        template for each relation, which leaves out the relations that are not named.
+
+        >>> benchmark("world_lite").worded({"P36": "[Y] governs [X]."}).prompts["text"].to_list()
+        ['[Y] governs [X].']
+        """
+        if prompt == OWN:
+            return self
+        if isinstance(prompt, Mapping):
+            given = {relation: sentence(text, relation) for relation, text in prompt.items()}
+            own = self._of(set(given))
+            prompts = own.prompts.unique("relation", keep="first", maintain_order=True)
+            texts = [prompt[relation] for relation in prompts["relation"]]
+            kinds = pl.lit(GIVEN).alias("kind")
+            prompts = prompts.with_columns(pl.Series("text", texts, dtype=pl.String), kinds)
+        else:
+            own, prompts = self, self.prompts.filter(pl.col("index").cast(pl.String) == str(prompt))
+            if not prompts.height:
+                legal = ", ".join(map(str, sorted(set(self.prompts["index"]))))
+                raise BenchmarkError(f"{self.name} has no prompt {prompt!r}; legal: {OWN}, {legal}")
+        # one sentence a question: two of them can be compared whatever their indices were
+        return replace(own, prompts=prompts.with_columns(index=pl.lit(0, dtype=pl.Int32)))
+
+    def sampled(self, limit: int) -> "Benchmark":
+        """At most `limit` of the questions, chosen by hash: a smaller sample is part of a larger
+        one, and the same everywhere.
+
+        >>> benchmark("world_lite").sampled(20).items.height
+        20
+        """
+        if limit < 1:
+            raise BenchmarkError(f"a sample of {limit} questions; right would be 1 or more")
+        items = sampling.take(self.items, limit, 0, ["item"], label=self.name)
+        held = pl.col("relation").is_in(items["relation"].unique().implode())
+        sets = pl.col("set").is_in(items["candidates"].unique().implode())
+        return replace(
+            self, items=items, prompts=self.prompts.filter(held),
+            candidates=self.candidates.filter(sets),
+        )  # fmt: skip
+
+    def write(self, folder: Path) -> None:
+        """Write the questions as `benchmark` reads them."""
+        for name, contract in TABLES.items():
+            schema.write(getattr(self, name), contract, folder / f"{name}.parquet")
+
+    def _of(self, relations: set[str]) -> "Benchmark":
+        """The questions about some relations."""
+        known = set(self.items["relation"])
+        if unknown := sorted(relations - known):
+            near = sheets.nearest(unknown[0], known)
+            raise BenchmarkError(f"{self.name} asks of no {unknown[0]!r}{near}; legal: "
+                                 f"{', '.join(sorted(known))}")  # fmt: skip
+        items, prompts = (
+            f.filter(pl.col("relation").is_in(sorted(relations)))
+            for f in (self.items, self.prompts)
+        )
+        sets = items["candidates"].unique()
+        return replace(
+            self, items=items, prompts=prompts,
+            candidates=self.candidates.filter(pl.col("set").is_in(sets.implode())),
+        )  # fmt: skip
+
+
+def benchmark(name_or_folder: str | Path) -> Benchmark:
+    """A benchmark by the name that it has in the package, or of a folder: a run's
+    `results/RUN/benchmarks/NAME`, or a released BEAR.
+
+    Raises BenchmarkError.
+
+    >>> benchmark("world_lite")
+    Benchmark(world_lite: 468 items, 28 relations)
+    """
+    folder = Path(name_or_folder)
+    packed = Path(sheets.located(BENCHMARKS))
+    names = packaged()
+    if str(name_or_folder) in names:
+        folder = packed / folder
+    if not folder.is_dir():
+        near = sheets.nearest(str(name_or_folder), names)
+        raise BenchmarkError(f"{name_or_folder}: neither a folder nor a benchmark of the package"
+                             f"{near}; legal: {', '.join(names)}, or a folder")  # fmt: skip
+    if (folder / "metadata_relations.json").is_file():
+        sets = released.load(folder, benchmark=folder.name)
+        return Benchmark(folder.name, sets.items, sets.candidates, sets.prompts)
+    lacking = [f"{t}.parquet" for t in TABLES if not (folder / f"{t}.parquet").is_file()]
+    if lacking:
+        held = ", ".join(sorted(path.name for path in folder.iterdir())[:8])
+        raise BenchmarkError(
+            f"{folder}: no benchmark, it lacks {', '.join(lacking)} and holds {held or 'nothing'}; "
+            "right would be a run's results/RUN/benchmarks/NAME, or a released BEAR with "
+            "metadata_relations.json and a P36.jsonl for each relation"
+        )
+    return Benchmark(folder.name, *questions(folder))
+
+
+def packaged() -> list[str]:
+    """The names of the package's benchmarks."""
+    return sorted(path.name for path in Path(sheets.located(BENCHMARKS)).iterdir())

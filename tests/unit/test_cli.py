@@ -1,0 +1,130 @@
+"""The command as a new user meets it: from an empty folder, names, bad input, narrow screens."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import kgprobe
+from kgprobe.cli import app, screen
+from kgprobe.tables import results
+from tests.unit.tiny_models import tiny
+
+SOURCE = str(Path(kgprobe.__file__).parents[1])
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "tiny-llama"
+    made = tiny("llama", double=False)
+    made.model.save_pretrained(path)
+    made.tokenizer.save_pretrained(path)
+    return path
+
+
+@pytest.fixture
+def typed(tmp_path, monkeypatch):
+    """What a command says in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_a_new_user_gets_an_accuracy_at_sixty_columns_with_a_home_that_cannot_be_written(
+    model, tmp_path
+):
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "HOME": "/proc",
+                   "COLUMNS": "60", "HF_HUB_OFFLINE": "1"}  # fmt: skip
+    command = [sys.executable, "-m", "kgprobe.cli", "probe", str(model), "--on", "world_lite",
+               "--limit", "30"]  # fmt: skip
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("world_lite: 30 items; accuracy")
+    assert all(len(line) <= 62 for line in lines[:-1]), lines
+    page = tmp_path / lines[-1].removeprefix("report: ")
+    assert "tiny-llama" in page.read_text()
+    assert "Traceback" not in done.stderr
+
+
+def test_what_is_printed_is_what_the_library_says_and_is_kept(model, typed, tmp_path):
+    done = typed("probe", model, "--on", "world_lite", "--limit", 30, "--prompt", 1, "--json")
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    asked = kgprobe.benchmark("world_lite").sampled(30)
+    expected = kgprobe.probe(model, asked, "1").table().row(0, named=True)
+    assert said["n"] == 30
+    assert (said["accuracy"], said["low"]) == (expected["accuracy"], expected["low"])
+    kept = results.read([tmp_path / "results" / said["run"] / "tables" / "bear.parquet"])
+    own = kept.filter(model="tiny-llama", metric="accuracy", group="", slice="", setting="{}")
+    assert own["value"].to_list() == [said["accuracy"]]
+    (run,) = json.loads(typed("list", "runs", "--json").stdout)
+    assert (run["run"], run["tables"]) == (said["run"], "bear")
+
+
+def test_an_interrupted_probe_goes_on_where_it_stopped(model, typed, monkeypatch, tmp_path):
+    command = ("probe", model, "--on", "world_lite")
+
+    class Stopped(screen.Bar):
+        def update(self, n: float = 1) -> None:
+            super().update(n)
+            if self.done > 9000:
+                raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(screen, "Bar", Stopped)
+        done = typed(*command)
+    assert done.exit_code == screen.STOPPED
+    assert "the same command goes on there" in done.stderr
+    shards = sorted((tmp_path / "results" / "tiny-llama-world_lite" / "shards").iterdir())
+    assert shards
+    before = {path: path.stat().st_mtime_ns for path in shards}
+    assert typed(*command).exit_code == 0
+    assert {path: path.stat().st_mtime_ns for path in shards} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["probe", "x", "--on", "world_lit"], 1, "did you mean 'world_lite'?"),
+        (["probe", "empty", "--on", "world_lite"], 1, "a model's folder without config.json"),
+        (["probe", "x", "--on", "empty"], 1, "it lacks items.parquet"),
+        (["probe", "x", "--on", "world_lite", "--prompt", "9"], 1, "no prompt '9'; legal: temp"),
+        (["list", "modls"], 2, "did you mean 'models'?"),
+        (["prob"], 2, "probe"),
+        (["show", "world_lite", "P36/nowhere"], 1, "has no item 'P36/nowhere'"),
+        (["validate", "nowhere.yaml"], 1, "nowhere.yaml: no such file"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_line(typed, tmp_path, words, code, told):
+    (tmp_path / "empty").mkdir()
+    done = typed(*words)
+    assert done.exit_code == code
+    assert told in done.stderr
+    if code == 1:
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_help_comes_without_what_is_heavy():
+    code = (
+        "import sys, kgprobe.cli; "
+        "assert not {'torch', 'polars', 'numpy', 'jsonschema'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    for part in app.registered_commands:
+        assert "Example: kgprobe " in (part.callback.__doc__ or "")
+
+
+def test_a_question_is_shown_with_its_sentences(typed):
+    rows = json.loads(typed("show", "world_lite", "--json").stdout)["by_relation"]
+    (capital,) = [row for row in rows if row["relation"] == "P36"]
+    asked = json.loads(typed("show", "world_lite", capital["example"], "--json").stdout)
+    assert asked["answers"] in asked["options"]
+    assert len(asked["sentences"]) == 3
+    assert all(asked["answers"] in text and asked["subject"] in text
+               for text in asked["sentences"])  # fmt: skip

@@ -62,11 +62,12 @@ PROMPTS = ["templates", "soft", *prompt_settings.PROMPTS]
 
 
 #: Priorities: training a control model takes minutes of one core, and every probe of it waits for
-#: it. First comes what the training and other long jobs wait for, then the training, with the
-#: prompts that are searched with a model, for which its probes wait; then the probes, then everything
-#: else. A probe with several threads begins when so many cores are free: on two, when nothing with
-#: one is left, and then it uses both to the end.
-FIRST, SECOND, THIRD = 3, 2, 1
+#: it. First comes what the training and other long jobs wait for, then the training, the one with
+#: the longest chain behind it ahead of the others, with the prompts that are searched with a
+#: model, for which its probes wait; then the probes, then everything else. A probe with several
+#: threads begins when so many cores are free: on two, when nothing with one is left, and then it
+#: uses both to the end.
+FIRST, LONGEST, SECOND, THIRD = 4, 3, 2, 1
 
 
 def paper_of(benchmark):

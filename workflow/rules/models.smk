@@ -88,6 +88,8 @@ rule train_control:
         "<logs>/models/control-{kind}.log",
     benchmark:
         "<logs>/models/control-{kind}.jsonl"
+    wildcard_constraints:
+        kind="causal|seq2seq",
     priority: SECOND
     # one thread, whatever there is: the weights must not depend on the number of cores
     threads: 1
@@ -100,6 +102,14 @@ rule train_control:
         recall=SETTINGS.control.recall,
     script:
         "../scripts/train_control.py"
+
+
+# prompts are searched with the masked one, and its probes wait for them: the longest chain of the
+# embedded run begins first
+use rule train_control as train_control_masked with:
+    wildcard_constraints:
+        kind="masked",
+    priority: LONGEST
 
 
 rule train_exposed:

@@ -14,7 +14,7 @@ import torch
 
 import kgprobe
 from kgprobe import library, questions, schema
-from kgprobe.library import BenchmarkError
+from kgprobe.questions import BenchmarkError
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.tests import exchanged, two_sided
 from kgprobe.probes.models.load import ModelError

@@ -67,6 +67,31 @@ def test_what_is_printed_is_what_the_library_says_and_is_kept(model, typed, tmp_
     assert (run["run"], run["tables"]) == (said["run"], "bear")
 
 
+def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path):
+    other = tmp_path / "other"
+    made = tiny("gpt2", double=False)
+    made.model.save_pretrained(other)
+    made.tokenizer.save_pretrained(other)
+    asked = ("--on", "world_lite", "--limit", 60)
+    for name, path in (("one", model), ("two", other), ("again", model)):
+        assert typed("probe", path, *asked, "--name", name).exit_code == 0
+    said = json.loads(typed("compare", "one", "two", "--json").stdout)
+    (pair,) = said["paired"]
+    sampled = kgprobe.benchmark("world_lite").sampled(60)
+    own, theirs = (kgprobe.probe(path, sampled) for path in (model, other))
+    # exact: the same judged answers, paired by question
+    difference = own.table()["accuracy"][0] - theirs.table()["accuracy"][0]
+    assert pair["difference"] == pytest.approx(difference, abs=1e-9)
+    assert pair["low"] <= pair["difference"] <= pair["high"]
+    assert pair["n"] == 60
+    same = json.loads(typed("compare", "one", "again", "--json").stdout)
+    assert same["paired"] == same["moved"] == []
+    assert same["both"] > 20
+    done = typed("compare", "one", "tow")
+    assert done.exit_code == 1
+    assert "did you mean 'two'?" in done.stderr
+
+
 def test_an_interrupted_probe_goes_on_where_it_stopped(model, typed, monkeypatch, tmp_path):
     command = ("probe", model, "--on", "world_lite")
 

@@ -14,10 +14,10 @@ import torch
 
 import kgprobe
 from kgprobe import library, questions, schema
-from kgprobe.questions import BenchmarkError
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.tests import exchanged, two_sided
 from kgprobe.probes.models.load import ModelError
+from kgprobe.questions import BenchmarkError
 from kgprobe.templates import fill
 from tests.unit.tiny_models import tiny
 

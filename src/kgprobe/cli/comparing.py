@@ -1,0 +1,139 @@
+"""`kgprobe compare`: two runs, probe by probe where both asked the same, else number by number."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgprobe.cli import screen
+from kgprobe.cli.asking import Json
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from kgprobe.library import Results
+
+#: below results/RUN/: a file of each paper's numbers
+PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
+#: RESULTS have one row for each of these
+KEY = ("paper", "benchmark", "group", "model", "prompt", "method", "metric", "slice", "setting")
+Run = Annotated[str, typer.Argument(help="A run's name below results, or its folder.")]
+
+
+def compare(first: Run, second: Run, as_json: Json = False) -> None:
+    """Compare two runs: paired differences on the same questions, and the numbers that moved.
+
+    A difference is the first run's accuracy less the second's, in points, with its interval.
+
+    Example: kgprobe compare gpt2-world_lite bert-base-cased-world_lite
+    """
+    with screen.told(as_json):
+        folders = [_folder(name) for name in (first, second)]
+        pairs = _paired(*folders)
+        numbers = _numbers(*folders)
+        if as_json:
+            screen.data({"paired": pairs, **numbers})
+            return
+        if pairs:
+            screen.table(pairs)
+        screen.say(f"numbers in both runs: {numbers['both']}, of which {len(numbers['moved'])} "
+                   f"differ; only in {first}: {numbers['first']}, only in {second}: "
+                   f"{numbers['second']}")  # fmt: skip
+        if numbers["moved"]:
+            screen.table(numbers["moved"])
+
+
+def _folder(name: str) -> Path:
+    """The folder of a run that has numbers."""
+    from kgprobe.sheets import nearest
+
+    folder = Path(name) if Path(name).is_dir() else Path("results") / name
+    if any((folder / "tables" / f"{paper}.parquet").is_file() for paper in PAPERS):
+        return folder
+    known = [path.parents[1].name for path in Path("results").glob("*/tables/*.parquet")]
+    raise ValueError(f"{name}: no run with numbers{nearest(name, known)}; legal: "
+                     f"{', '.join(sorted(set(known))) or 'none yet'}, or a run's folder"
+                     )  # fmt: skip
+
+
+def _paired(first: Path, second: Path) -> list[dict[str, Any]]:
+    """A row for each two probes of the same questions, asked by the same method: of the same model,
+    or of the one model that each run has."""
+    found = []
+    ours, theirs = _probes(first), _probes(second)
+    for (benchmark, method, model), path in ours.items():
+        same = [key for key in theirs if key[:2] == (benchmark, method)]
+        alone = len(same) == 1 == sum(key[:2] == (benchmark, method) for key in ours)
+        chosen = [key for key in same if alone or key[2] == model]
+        for key in chosen:
+            one, other = _opened(first, path), _opened(second, theirs[key])
+            if one.benchmark.items.equals(other.benchmark.items):
+                found += _difference(one, other)
+    return found
+
+
+def _probes(folder: Path) -> dict[tuple[str, str, str], Path]:
+    """SCORES by benchmark, method and model, where a benchmark's own sentences were asked."""
+    found: dict[tuple[str, str, str], Path] = {}
+    for path in sorted(folder.glob("scores/*/*/sentence*/*.parquet")):
+        benchmark, prompt, method = path.relative_to(folder).parts[1:4]
+        recorded = prompt == "templates" or (folder / "shards").is_dir()
+        if recorded and (folder / "benchmarks" / benchmark / "items.parquet").is_file():
+            found[benchmark, method, path.stem] = path
+    return found
+
+
+def _opened(folder: Path, scores: Path) -> "Results":
+    """What was kept of a probe, judged again."""
+    from kgprobe import schema
+    from kgprobe.library import Results
+    from kgprobe.questions import benchmark
+    from kgprobe.tables.answers import Probe, judge, recorded
+
+    name, prompt, method = scores.relative_to(folder).parts[1:4]
+    own = benchmark(folder / "benchmarks" / name)
+    kept = schema.read(scores, schema.SCORES)
+    model = recorded(scores, "model")
+    who = Probe(name, prompt, method, scores.stem, str(model.get("kind", "")))
+    answers = judge(kept, own.items, own.candidates, where=str(scores), prompts=own.prompts)
+    return Results(own, who, answers, kept, model)
+
+
+def _difference(one: "Results", other: "Results") -> list[dict[str, Any]]:
+    """The paired difference of two probes; nothing where they gave the same answers."""
+    from dataclasses import replace
+
+    if one.answers.equals(other.answers):
+        return []
+    names = [one.probe.model, other.probe.model]
+    if names[0] == names[1]:
+        names = [
+            f"{name} ({which})" for name, which in zip(names, ("first", "second"), strict=True)
+        ]
+    made = [
+        replace(found, probe=replace(found.probe, model=name, prompt="templates"))
+        for found, name in zip((one, other), names, strict=True)
+    ]
+    rows = made[0].compare(made[1]).to_dicts()
+    return [{"benchmark": one.benchmark.name, **row} for row in rows]
+
+
+def _numbers(first: Path, second: Path) -> dict[str, Any]:
+    """How many numbers both runs have, and those whose value differs."""
+    ours, theirs = _tables(first), _tables(second)
+    both = ours.join(theirs, on=list(KEY), suffix=" second")
+    moved = both.filter(~both["value"].eq_missing(both["value second"])).sort(list(KEY))
+    shown = moved.select(*KEY, "value", second="value second")
+    return {"both": both.height, "first": ours.height - both.height,
+            "second": theirs.height - both.height, "moved": shown.to_dicts()}  # fmt: skip
+
+
+def _tables(folder: Path) -> "pl.DataFrame":
+    """RESULTS of all papers of a run."""
+    from kgprobe.tables import results
+
+    paths = [folder / "tables" / f"{paper}.parquet" for paper in PAPERS]
+    return results.read([path for path in paths if path.is_file()])
+
+
+COMMANDS = (compare,)

@@ -15,6 +15,7 @@ from kgprobe.tables import results
 from tests.unit.tiny_models import tiny
 
 SOURCE = str(Path(kgprobe.__file__).parents[1])
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -153,3 +154,17 @@ def test_a_question_is_shown_with_its_sentences(typed):
     assert len(asked["sentences"]) == 3
     assert all(asked["answers"] in text and asked["subject"] in text
                for text in asked["sentences"])  # fmt: skip
+
+
+def test_a_plan_and_what_data_holds_are_json_too(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    typed = CliRunner().invoke
+    done = typed(app, ["plan", "config/embedded.yaml", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["run"] == "embedded"
+    # a run may be there already: its jobs are counted as done
+    assert sum(row["jobs"] + row["done"] for row in found["stages"].values()) > 30
+    checked = json.loads(typed(app, ["verify", "config/embedded.yaml", "--json"]).stdout)
+    assert all(row["files"] >= row["checked"] for row in checked)
+    assert typed(app, ["plan", "nowhere.yaml", "--json"]).exit_code == 1

@@ -53,17 +53,22 @@ def is_cached(row: Mapping[str, str]) -> bool:
     )
 
 
+def planned(configs: Sequence[str]) -> table.Plan:
+    """What a run of the configurations costs. Raises SheetError, PlanError or ValueError where a
+    configuration, a sheet or the workflow is wrong."""
+    settings = settings_of(configs)
+    known = costs.read(Path(sheets.located("resources")))
+    return table.add(jobs.planned(configs), models_of(settings), known, is_cached)
+
+
 def main(configs: Sequence[str]) -> int:
     """Print the plan of the configuration; 1 where there is none."""
     try:
-        settings = settings_of(configs)
-        known = costs.read(Path(sheets.located("resources")))
-        found = jobs.planned(configs)
+        plan = planned(configs)
     except (sheets.SheetError, jobs.PlanError, ValueError) as problem:
         print(problem, file=sys.stderr)
         return 1
-    plan = table.add(found, models_of(settings), known, is_cached)
-    print(table.text(plan, settings.run.name, configs or [BASE]))
+    print(table.text(plan, settings_of(configs).run.name, configs or [BASE]))
     return 0
 
 

@@ -93,6 +93,32 @@ def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path):
     assert "did you mean 'two'?" in done.stderr
 
 
+def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
+    assert typed("probe", model, "--on", "world_lite", "--limit", 60, "--name", "x").exit_code == 0
+    kept = tmp_path / "results/x"
+    rows = results.read([kept / "tables/bear.parquet"])
+    own = {"model": "tiny-llama", "metric": "accuracy", "group": "", "slice": "", "setting": "{}"}
+    value = rows.filter(**own)["value"].item()
+    words = ["trace", f"{value:.1f}", "--run", "x"]
+    for key in ("model", "metric", "group", "slice", "setting"):
+        words += ["-w", f"{key}={own[key]}"]
+    (found,) = json.loads(typed(*words, "--items", 60, "--json").stdout)
+    assert found["value"] == value
+    assert len(found["questions"]) == found["n"] == 60
+    # literal: a template counts where the likeliest option is right; the mean over templates counts
+    hits = [[c in q["right"] for c in q["chosen"]] for q in found["questions"]]
+    assert sum(map(sum, hits)) / (60 * 3) * 100 == pytest.approx(value)
+    assert {file["state"] for file in found["files"]} == {"as it was"}
+    assert any(file["file"].startswith("scores/") for file in found["files"])
+    (kept / "benchmarks/world_lite/items.parquet").write_bytes(b"other")
+    done = typed(*words, "--items", 0)
+    assert "changed since" in done.stdout
+    assert typed("trace", "-1", "--run", "x").exit_code == 2
+    done = typed("trace", "101.3", "--run", "x", "-w", "modle=y")
+    assert "did you mean 'model'?" in done.stderr
+    assert "printed as 101.3" in typed("trace", "101.3", "--run", "x").stderr
+
+
 def test_an_interrupted_probe_goes_on_where_it_stopped(model, typed, monkeypatch, tmp_path):
     command = ("probe", model, "--on", "world_lite")
 

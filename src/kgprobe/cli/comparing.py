@@ -28,7 +28,7 @@ def compare(first: Run, second: Run, as_json: Json = False) -> None:
     Example: kgprobe compare gpt2-world_lite bert-base-cased-world_lite
     """
     with screen.told(as_json):
-        folders = [_folder(name) for name in (first, second)]
+        folders = [run_folder(name) for name in (first, second)]
         pairs = _paired(*folders)
         numbers = _numbers(*folders)
         if as_json:
@@ -43,8 +43,8 @@ def compare(first: Run, second: Run, as_json: Json = False) -> None:
             screen.table(numbers["moved"])
 
 
-def _folder(name: str) -> Path:
-    """The folder of a run that has numbers."""
+def run_folder(name: str) -> Path:
+    """The folder of a run that has numbers. Raises ValueError where there is none."""
     from kgprobe.sheets import nearest
 
     folder = Path(name) if Path(name).is_dir() else Path("results") / name

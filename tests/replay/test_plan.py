@@ -20,7 +20,7 @@ FIXED = ("url", "archives", "endpoint", "access", "snapshot", "statements", "lar
 
 
 def graph(folder, *configs):
-    """(rules, arrows) of the plan, run in an empty folder; a model has a rule a stage."""
+    """(rules, arrows) of the plan, run in an empty folder; a model's rules of a stage are one."""
     for name in models.MADE:  # a plan wants their folders to be there
         (folder / "data/replay/models" / name).mkdir(parents=True)
     arguments = ["--cores", "1", "--directory", str(folder), "--rulegraph"]
@@ -32,7 +32,7 @@ def graph(folder, *configs):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     names = {
-        number: re.sub("^(prompts|probes)_.*", r"\1", name)
+        number: re.sub("^(prompts|probes|train_control)_.*", r"\1", name)
         for number, name in re.findall(r'(\d+)\[label = "([^"\\]+)', done.stdout)
     }
     arrows = {(names[a], names[b]) for a, b in re.findall(r"(\d+) -> (\d+)", done.stdout)}

@@ -455,6 +455,56 @@ RESULTS = _contract(
     source=pl.String,
 )
 
+#: What became of a paper's claim: `a` and `b` are the means of its two sides over `pairs`, `value`
+#: the difference as the claim reads it with its 95 % bounds, `n` the fewest items behind one of its
+#: numbers, `p` two-sided and after Holm's correction over all claims of the run. `printed`: the
+#: same out of the papers' tables. Nulls: nothing to compare here, no interval, not in print.
+CLAIMS = _contract(
+    "CLAIMS",
+    key="claim",
+    nullable="a b value low high p printed",
+    claim=pl.String,
+    paper=pl.String,
+    statement=pl.String,
+    where=pl.String,
+    holds=pl.String,
+    direction=pl.String,
+    opens=pl.Boolean,
+    verdict=pl.String,
+    reason=pl.String,
+    models=pl.String,
+    a=pl.Float64,
+    b=pl.Float64,
+    value=pl.Float64,
+    low=pl.Float64,
+    high=pl.Float64,
+    p=pl.Float64,
+    printed=pl.Float64,
+    n=pl.Int64,
+    pairs=pl.Int64,
+)
+
+#: The rows of RESULTS that a claim is computed from, on `side` a or b.
+CLAIM_ROWS = _contract(
+    "CLAIM_ROWS",
+    key="claim side paper benchmark group model prompt method metric slice setting",
+    nullable="value",
+    claim=pl.String,
+    side=pl.String,
+    paper=pl.String,
+    benchmark=pl.String,
+    group=pl.String,
+    model=pl.String,
+    prompt=pl.String,
+    method=pl.String,
+    metric=pl.String,
+    slice=pl.String,
+    setting=pl.String,
+    value=pl.Float64,
+    n=pl.Int64,
+)
+CLAIM_ROWS = replace(CLAIM_ROWS, may_be_empty=True)  # no claim has numbers in this run
+
 #: How many rows each step of a construction kept and dropped, and why.
 FUNNEL = _contract(
     "FUNNEL",

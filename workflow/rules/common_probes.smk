@@ -153,6 +153,7 @@ def chapters():
     """Chapters of the report that this sheet has something for, in the order of printing."""
     asked = papers()
     wanted = {
+        "claims": any(asked.values()),
         "bear": asked.pop("bear"),
         "exposures": bool(exposed_rows() or stepped_rows()),
         "sources": bool(comparisons()),

@@ -412,6 +412,35 @@ rule headline:
         "../scripts/headline.py"
 
 
+rule claims:
+    input:
+        results=results_files(),
+        claims="<resources>/published/claims.tsv",
+        published=[
+            f"<resources>/published/{name}.tsv"
+            for name in """
+                attributes_scores attributes_sizes autoprompt_facts autoprompt_inference
+                autoprompt_relation_extraction autoprompt_relations autoprompt_sentiment
+                bear_leaderboard bear_remeasured ontoprobe_choice ontoprobe_configurations
+                ontoprobe_memorizing ontoprobe_reasoning ontoprobe_sizes
+                """.split()
+        ],
+    output:
+        claims="<results>/tables/claims.parquet",
+        rows="<results>/tables/claim_rows.parquet",
+        chapter="<results>/report/chapters/claims.json",
+    log:
+        "<logs>/tables/claims.log",
+    benchmark:
+        "<logs>/tables/claims.jsonl"
+    threads: 1
+    params:
+        code=code("claims"),
+        models=MODELS,
+    script:
+        "../scripts/claims.py"
+
+
 rule report:
     input:
         results=results_files(),

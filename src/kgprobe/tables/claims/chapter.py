@@ -1,0 +1,104 @@
+"""The report's chapter on what the papers claim, and what this run says of it."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from kgprobe.tables.claims import verdicts
+from kgprobe.tables.report import grid
+from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.report.grid import Cell, Grid
+
+TITLE = "What the papers claim"
+LEAD = (
+    "Every claim of the four papers that can be told apart as one comparison, with what their own "
+    "tables say of it, what this run says, and a verdict by one rule. Reproduced: the same "
+    "models on the same data, and the printed value lies inside our 95 % interval. Same direction "
+    "and opposite: other models or data, p below .05 after Holm's correction over all claims with "
+    "an interval. Undecided: the interval does not tell, there is none, or fewer than "
+    f"{verdicts.LEAST} items are behind it. Models that were trained here take no part: what they "
+    "know says nothing of the world. Intervals of a difference follow from those of both sides as "
+    "if these stood on different items, and are too wide where they do not."
+)
+#: paper -> the title of its part
+PAPERS: Mapping[str, str] = {
+    "bear": "BEAR",
+    "ontoprobe": "OntoProbe",
+    "attributes": "LMs as Symbolic KGs",
+    "autoprompt": "AutoPrompt",
+}
+IN_PRINT = {
+    "yes": "holds",
+    "partly": "holds in part",
+    "no": "fails in print",
+    "uncomputable": "no numbers printed",
+}
+FILE = "tables/claim_rows.parquet"
+
+
+def chapter(claims: pl.DataFrame, needs: Mapping[str, str]) -> Chapter:
+    """The chapter of CLAIMS: a part per paper, its opening claims printed, the others folded.
+
+    `needs`: claim -> what has to be run for it.
+    """
+    tested = claims.filter(pl.col("verdict") != verdicts.NOT_TESTED)
+    parts = []
+    for paper, title in PAPERS.items():
+        own = claims.filter(paper=paper)
+        if not own.height:
+            continue
+        head = f"{title}: {_counted(own)}."
+        shown = [_grid(f"{title}: principal claims", own.filter("opens"), needs)]
+        folded = [_grid(f"{title}: further claims", own.filter(~pl.col("opens")), needs)]
+        parts.append(
+            Chapter(
+                f"claims-{paper}",
+                title,
+                head,
+                grids=grid.filled_in(shown),
+                folded=grid.filled_in(folded),
+            )
+        )
+    told = (
+        f"{tested.height} of {claims.height} claims have numbers in this run: {_counted(claims)}."
+    )
+    return Chapter("claims", TITLE, LEAD, notes=[told], parts=parts)
+
+
+def _counted(claims: pl.DataFrame) -> str:
+    """How many claims have each verdict, in words."""
+    sizes = dict(claims.group_by("verdict").len().rows())
+    return ", ".join(f"{sizes[v]} {v}" for v in verdicts.VERDICTS if v in sizes)
+
+
+def _grid(title: str, claims: pl.DataFrame, needs: Mapping[str, str]) -> Grid:
+    rows = []
+    for row in claims.iter_rows(named=True):
+        stands = f"{IN_PRINT[row['holds']]}; expected {row['direction']} 0"
+        value = row["value"]
+        here = Cell("–", muted=True)
+        if value is not None:
+            bounds = "" if row["low"] is None else f"{row['low']:.3g} to {row['high']:.3g}"
+            sides = (
+                f"a = {row['a']:.4g}, b = {row['b']:.4g}, n = {row['n']:,}, {row['pairs']} pairs"
+            )
+            here = Cell(f"{value:.3g}", bounds, value, f"{sides}; rows: {FILE}, {row['claim']}")
+        asked = row["models"] or f"needs {needs[row['claim']]}"
+        p = "" if row["p"] is None else f"p = {row['p']:.3g}"
+        rows.append(
+            {
+                "claim": Cell(row["statement"], f"{row['claim']}; {row['where']}", row["claim"]),
+                "in print": _printed(row["printed"], stands),
+                "here": here,
+                "n": row["n"],
+                "models": Cell(asked, sort=asked, muted=not row["models"]),
+                "verdict": Cell(row["verdict"], p, row["verdict"], row["reason"]),
+            }
+        )
+    return grid.records(
+        title, rows, "In print and here: the difference of both sides as the claim reads it."
+    )
+
+
+def _printed(value: float | None, told: str) -> Cell:
+    return Cell("–" if value is None else f"{value:.3g}", told, value)

@@ -1,0 +1,452 @@
+"""What a claim compares: two selections of RESULTS, paired, and one difference with its interval.
+
+A comparison is five cells of `resources/published/claims.tsv`:
+
+    scope   metric=R@1; group=TP; choice=oracle      what both sides are chosen by
+    a       max=model prompt method                  what one side is, beyond that
+    b       kind=baseline; model=frequency
+    per     benchmark                                a pair for each of its values
+    read    difference
+
+A selection names dimensions of RESULTS, keys of its settings, or `kind` and `family` of the model,
+each with patterns: `a|b` either, `*` any text, `!x` anything else. A dimension that is not named is
+any, but `group`, `slice` and settings, which are "" then, and `kind`, which is any model that has
+been trained elsewhere: what was taught here says nothing of the world. `scale=largest` are the
+numbers of the model with the most parameters, `scale=smaller` those of all others.
+`max=DIMENSIONS` keeps the highest number over these dimensions, `min=` the lowest; `mean=` averages
+after that. A side may be one number: `100`.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from math import atanh, hypot, log10, sqrt, tanh
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.stats import pearsonr, spearmanr
+
+from kgprobe.contracts import SETTING
+from kgprobe.metrics.intervals import Interval, wilson
+from kgprobe.tables.results import DIMENSIONS, spread
+
+#: kinds of models that can be asked what they know of the world
+TRAINED = "masked|causal|seq2seq|api"
+#: baselines of all papers, which the sheet of models does not have
+BASELINE, CONTROL = "baseline", "control"
+#: what may be named in a selection -> what it is where it is not named
+NAMED: Mapping[str, str] = {
+    **dict.fromkeys((d for d in DIMENSIONS if d != "paper"), "*"),
+    **dict.fromkeys(("group", "slice", *SETTING), ""),
+    "kind": TRAINED,
+    "family": "*",
+}
+REDUCED = ("max", "min", "mean")
+READINGS = ("difference", "gain", "wins", "steps", "near", "pearson", "spearman")
+#: models of similar size: the larger has at most so many times the parameters of the smaller
+NEAR = 1.25
+#: normal quantile of the 95 % that every interval has
+Z = 1.959963984540054
+
+Row = Mapping[str, Any]
+
+
+class ComparisonError(ValueError):
+    """A comparison is written wrongly; the message says where and what is legal."""
+
+
+class IncomparableError(Exception):
+    """These RESULTS do not have what a comparison needs; the message says what."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side: patterns by dimension, `scale` (largest, smaller, or ""), then what is reduced, in
+    this order; or a `number`."""
+
+    where: Mapping[str, str] = field(default_factory=dict)
+    scale: str = ""
+    reduced: Sequence[tuple[str, tuple[str, ...]]] = ()
+    number: float | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides, the dimensions that make their pairs, and how the pairs are read (READINGS)."""
+
+    a: Side
+    b: Side
+    per: tuple[str, ...]
+    read: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A value with its bounds (None: none was computed), the items behind it, the rows it is from.
+
+    `n`: the fewest items behind one of its numbers.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    rows: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a comparison finds: means of both sides over `pairs`, the difference as it is read.
+
+    `low`, `high`: 95 %, None where a number has no interval. `n`: the fewest items behind one of
+    the numbers; where pairs are counted or models correlated, how many these are. `sides`: the rows
+    of a, and of b; `values`: those of every pair.
+    """
+
+    a: float
+    b: float
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    pairs: int
+    sides: tuple[tuple[Row, ...], tuple[Row, ...]]
+    values: tuple[tuple[float, float], ...] = ()
+
+
+def parse(scope: str, a: str, b: str, per: str, read: str) -> Comparison:
+    """The comparison of five cells. Raises ComparisonError naming a part that is not legal."""
+    names = tuple(per.split())
+    for name in names:
+        _legal(name, NAMED, "per")
+    _legal(read, READINGS, "read")
+    return Comparison(_side(scope, a), _side(scope, b), names, read)
+
+
+def _side(scope: str, text: str) -> Side:
+    if re.fullmatch(r"-?\d+(\.\d+)?", text.strip()):
+        return Side(number=float(text))
+    where: dict[str, str] = {}
+    reduced: list[tuple[str, tuple[str, ...]]] = []
+    scale = ""
+    for part in filter(None, (p.strip() for p in f"{scope};{text}".split(";"))):
+        name, sign, value = part.partition("=")
+        if not sign:
+            raise ComparisonError(f"{part!r}: expected DIMENSION=PATTERN or a number")
+        if name in REDUCED:
+            dimensions = tuple(value.split())
+            for dimension in dimensions:
+                _legal(dimension, NAMED, name)
+            reduced.append((name, dimensions))
+        elif name == "scale":
+            _legal(value, ("largest", "smaller"), name)
+            scale = value
+        else:
+            _legal(name, NAMED, "a selection")
+            where[name] = value
+    return Side(where, scale, tuple(reduced))
+
+
+def _legal(name: str, names: Sequence[str] | Mapping[str, Any], place: str) -> None:
+    if name not in names:
+        raise ComparisonError(f"{place}: {name!r}; legal: {', '.join(names)}")
+
+
+def known(results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]]) -> pl.DataFrame:
+    """RESULTS with a column for each key of a setting, and kind, family and parameters of models.
+
+    `sheet`: the models by name. Whose `source` is control is of that kind; what is not in the sheet
+    is a baseline. `parameters` are millions, null where the sheet does not say.
+    """
+    found = spread(results)
+    for name in SETTING:
+        if name not in found.columns:
+            found = found.with_columns(pl.lit("").alias(name))
+    names = found["model"].unique().to_list()
+    kinds = {name: _kind(sheet.get(name)) for name in names}
+    sizes = {name: _number((sheet.get(name) or {}).get("parameters")) for name in names}
+    models = pl.col("model")
+    return found.with_columns(
+        kind=models.replace_strict(kinds, return_dtype=pl.String),
+        family=models.replace_strict({n: family(n) for n in names}, return_dtype=pl.String),
+        parameters=models.replace_strict(sizes, return_dtype=pl.Float64),
+    )
+
+
+def _kind(row: Mapping[str, str] | None) -> str:
+    if row is None:
+        return BASELINE
+    return CONTROL if row["source"].startswith("control:") else row["kind"]
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text else None
+
+
+def family(model: str) -> str:
+    """A model's name without what says its size: models of one family differ in size alone.
+
+    >>> family("bert-large-cased"), family("opt-6.7b"), family("gpt2-xl")
+    ('bert-cased', 'opt', 'gpt2')
+    """
+    words = re.split(r"[-_]", model.casefold())
+    size = r"tiny|mini|small|medium|base|large|xl|xxl|\d+(\.\d+)?[mb]"
+    return "-".join(word for word in words if not re.fullmatch(size, word)) or model
+
+
+def evaluate(comparison: Comparison, found: pl.DataFrame) -> Outcome:
+    """What `comparison` finds in RESULTS as `known` makes them.
+
+    Raises IncomparableError where a side has no number, a model that is named is not there, several
+    numbers fall into one place, or too few pairs are left.
+    """
+    a, b = comparison.a, comparison.b
+    if comparison.read in ("pearson", "spearman"):
+        return _correlation(_places(a, found, (*comparison.per, "model")), comparison.read)
+    by_model = (*comparison.per, "model")
+    if comparison.read == "steps":
+        one, other = _steps(_places(a, found, by_model))
+    elif comparison.read == "near":
+        one, other = _near(_places(a, found, by_model), _places(b, found, by_model))
+    else:
+        one = _places(a, found, comparison.per)
+        other = _places(b, found, comparison.per, like=one)
+    keys = [key for key in one if key in other]
+    if not keys:
+        per = ", ".join(comparison.per)
+        raise IncomparableError(f"the two sides share no {per}")
+    pairs = [(one[key], other[key]) for key in keys]
+    value, low, high = MEASURES[comparison.read](pairs)
+    fewest = min(side.n for pair in pairs for side in pair if side.rows)
+    return Outcome(
+        a=sum(x.value for x, _ in pairs) / len(pairs),
+        b=sum(y.value for _, y in pairs) / len(pairs),
+        value=value,
+        low=low,
+        high=high,
+        n=len(pairs) if comparison.read == "wins" else fewest,
+        pairs=len(pairs),
+        sides=(_rows(x for x, _ in pairs), _rows(y for _, y in pairs)),
+        values=tuple((x.value, y.value) for x, y in pairs),
+    )
+
+
+def _rows(sides: Iterator[Measured]) -> tuple[Row, ...]:
+    return tuple(row for side in sides for row in side.rows)
+
+
+def select(side: Side, found: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a side. Raises IncomparableError where there is none, or no named model."""
+    own = found.filter(pl.col("value").is_not_null())
+    for name, usual in NAMED.items():
+        patterns = side.where.get(name, usual).split("|")
+        if patterns == ["*"]:
+            continue
+        values = own[name].unique().to_list()
+        lacking = [p for p in patterns if name == "model" and p not in values and _is_name(p)]
+        if lacking:
+            raise IncomparableError(f"no number of {', '.join(lacking)}")
+        own = own.filter(pl.col(name).is_in([v for v in values if _fits(v, patterns)]))
+    if side.scale:
+        size, top = pl.col("parameters"), pl.col("parameters").max()
+        own = own.filter(size == top if side.scale == "largest" else size < top)
+    if not own.height:
+        told = "; ".join(f"{k}={v}" for k, v in side.where.items())
+        of = f" of a {side.scale} model" if side.scale else ""
+        raise IncomparableError(f"no number{of} with {told}")
+    return own
+
+
+def _is_name(pattern: str) -> bool:
+    return "*" not in pattern and not pattern.startswith("!")
+
+
+def _fits(value: str, patterns: Sequence[str]) -> bool:
+    without = [p[1:] for p in patterns if p.startswith("!")]
+    wanted = [p for p in patterns if not p.startswith("!")] or ["*"]
+    return any(fnmatchcase(value, p) for p in wanted) and not any(
+        fnmatchcase(value, p) for p in without
+    )
+
+
+def _places(
+    side: Side, found: pl.DataFrame, per: Sequence[str], like: Mapping[Any, Measured] | None = None
+) -> dict[Any, Measured]:
+    """The number of a side at each value of `per`; a plain number stands wherever `like` does."""
+    if side.number is not None:
+        plain = Measured(side.number, side.number, side.number, 0)
+        return dict.fromkeys(like or (), plain)
+    own, dimensions = select(side, found), [*per]
+    for _, names in side.reduced:
+        dimensions += [n for n in names if n not in dimensions]
+    held: dict[Any, list[Row]] = {}
+    for row in own.iter_rows(named=True):
+        held.setdefault(tuple(row[d] for d in dimensions), []).append(row)
+    for rows in held.values():
+        if len(rows) > 1:
+            raise IncomparableError(_several(rows))
+    numbers = {key: _measured(rows[0]) for key, rows in held.items()}
+    for way, names in side.reduced:
+        kept = [d for d in dimensions if d not in names]
+        numbers = _reduced(numbers, way, [dimensions.index(d) for d in kept])
+        dimensions = kept
+    # the order of RESULTS is no part of a claim
+    return dict(sorted(numbers.items()))
+
+
+def _measured(row: Row) -> Measured:
+    """A row of RESULTS; a baseline without an interval is a count of the set, and exact."""
+    low, high = row["low"], row["high"]
+    if low is None and row["kind"] == BASELINE:
+        low = high = row["value"]
+    return Measured(row["value"], low, high, row["n"], (row,))
+
+
+def _several(rows: Sequence[Row]) -> str:
+    one, other = rows[:2]
+    differ = [d for d in (*DIMENSIONS, *SETTING) if one[d] != other[d]]
+    told = ", ".join(f"{d} ({one[d]}, {other[d]})" for d in differ)
+    return f"several numbers in one place, which differ in {told}"
+
+
+def _reduced(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> dict[Any, Measured]:
+    """The numbers over what is not at the places `kept` of their keys: highest, lowest or mean.
+
+    Rows of all of them stay with the result. Bounds of a mean are the means of the bounds, which
+    holds whatever the numbers have in common; those of a maximum are its own.
+    """
+    groups: dict[Any, list[Measured]] = {}
+    for key, number in sorted(numbers.items()):
+        groups.setdefault(tuple(key[i] for i in kept), []).append(number)
+    made = {}
+    for key, group in groups.items():
+        rows = tuple(row for number in group for row in number.rows)
+        if way == "mean":
+            value, low, high = _mean([(x.value, x.low, x.high) for x in group])
+            made[key] = Measured(value, low, high, min(x.n for x in group), rows)
+        else:
+            first = (max if way == "max" else min)(group, key=lambda x: x.value)
+            made[key] = Measured(first.value, first.low, first.high, first.n, rows)
+    return made
+
+
+#: numbers by the values of the dimensions that make their places
+Numbers = dict[Any, Measured]
+Bounded = tuple[float, float | None, float | None]
+
+
+def _mean(numbers: Sequence[Bounded]) -> Bounded:
+    values, lows, highs = zip(*numbers, strict=True)
+    count = len(values)
+    has_bounds = None not in lows and None not in highs
+    low, high = (sum(lows) / count, sum(highs) / count) if has_bounds else (None, None)
+    return sum(values) / count, low, high
+
+
+def _apart(a: Measured, b: Measured) -> Bounded:
+    """a - b with the interval that follows from both (MOVER: Newcombe 1998, method 10), as if they
+    stood on different items: too wide where they share them."""
+    gap = a.value - b.value
+    if a.low is None or a.high is None or b.low is None or b.high is None:
+        return gap, None, None
+    down = hypot(a.value - a.low, b.high - b.value)
+    up = hypot(a.high - a.value, b.value - b.low)
+    return gap, gap - down, gap + up
+
+
+Pairs = Sequence[tuple[Measured, Measured]]
+
+
+def _difference(pairs: Pairs) -> Bounded:
+    return _mean([_apart(a, b) for a, b in pairs])
+
+
+def _gain(pairs: Pairs) -> Bounded:
+    """Mean of a / b - 1 in per cent; bounds from the ends of both intervals."""
+    made: list[Bounded] = []
+    for a, b in pairs:
+        if b.value <= 0:
+            raise IncomparableError("no relative gain over 0")
+        low = high = None
+        if a.low is not None and a.high is not None and b.low and b.high:
+            low, high = 100 * (a.low / b.high - 1), 100 * (a.high / b.low - 1)
+        made.append((100 * (a.value / b.value - 1), low, high))
+    return _mean(made)
+
+
+def _wins(pairs: Pairs) -> Bounded:
+    """Share of the pairs that differ in which a is the higher, less one half; in points."""
+    won, lost = sum(a.value > b.value for a, b in pairs), sum(a.value < b.value for a, b in pairs)
+    if not won + lost:
+        return 0.0, None, None
+    bounds = Interval(*wilson(won, won + lost), "wilson").times(100).minus(50)
+    return 100 * won / (won + lost) - 50, bounds.low, bounds.high
+
+
+MEASURES: Mapping[str, Callable[[Pairs], Bounded]] = {
+    "difference": _difference,
+    "steps": _difference,
+    "near": _difference,
+    "gain": _gain,
+    "wins": _wins,
+}
+
+
+def _steps(numbers: Mapping[Any, Measured]) -> tuple[Numbers, Numbers]:
+    """Each model and the next smaller one of its family, in the same place.
+
+    The key ends with the model. Raises IncomparableError where no family has two sizes.
+    """
+    families: dict[Any, list[tuple[float, Any, Measured]]] = {}
+    for key, number in numbers.items():
+        row = number.rows[0]
+        if row["parameters"] is not None:
+            place = (*key[:-1], row["family"])
+            families.setdefault(place, []).append((row["parameters"], key, number))
+    larger, smaller = {}, {}
+    for members in families.values():
+        ordered = sorted(members, key=lambda member: member[:2])
+        for (_, _, low), (_, key, high) in pairwise(ordered):
+            larger[key], smaller[key] = high, low
+    if not larger:
+        raise IncomparableError("no two sizes of one family")
+    return larger, smaller
+
+
+def _near(a: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
+    """Each model of a with each of b in the same place whose sizes are within NEAR; keys end with
+    both models. Raises IncomparableError where there is no such pair."""
+    one, other = {}, {}
+    for key, number in a.items():
+        for place, beside in b.items():
+            sizes = [x.rows[0]["parameters"] for x in (number, beside)]
+            if place[:-1] == key[:-1] and None not in sizes and max(sizes) <= NEAR * min(sizes):
+                one[*key, place[-1]], other[*key, place[-1]] = number, beside
+    if not one:
+        raise IncomparableError("no two models of similar size")
+    return one, other
+
+
+def _correlation(numbers: Mapping[Any, Measured], method: str) -> Outcome:
+    """Correlation of the numbers with log10 of the parameters over models; Fisher's interval.
+
+    Raises IncomparableError for fewer than four models, or values that are all alike.
+    """
+    held = [x for x in numbers.values() if x.rows[0]["parameters"]]
+    if len(held) < 4:
+        raise IncomparableError(f"{len(held)} models of known size; a correlation needs 4")
+    sizes = np.array([log10(x.rows[0]["parameters"]) for x in held])
+    values = np.array([x.value for x in held])
+    if np.ptp(sizes) == 0 or np.ptp(values) == 0:
+        raise IncomparableError("models of one size, or of one value")
+    found = (pearsonr if method == "pearson" else spearmanr)(sizes, values).statistic
+    r = float(np.clip(found, -1, 1))
+    # at 1 itself the transform has no value
+    centre, half = atanh(min(max(r, -1 + 1e-12), 1 - 1e-12)), Z / sqrt(len(held) - 3)
+    return Outcome(
+        a=r, b=0.0, value=r, low=tanh(centre - half), high=tanh(centre + half),
+        n=len(held), pairs=len(held), sides=(_rows(iter(held)), ()), values=((r, 0.0),),
+    )  # fmt: skip

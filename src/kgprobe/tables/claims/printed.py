@@ -1,0 +1,142 @@
+"""The papers' printed tables as RESULTS in our own words, so that one comparison reads both.
+
+A claim about a table can then be checked where it was printed. Sizes of models that a paper does
+not print are those of the sheet of models; of GPT-4 none was published.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe.metrics.attributes import KEYS
+from kgprobe.tables import results
+from kgprobe.tables.attributes import published as attributes
+from kgprobe.tables.autoprompt import published as autoprompt
+from kgprobe.tables.bear import published as bear
+from kgprobe.tables.claims.comparison import known
+from kgprobe.tables.ontoprobe import values as ontoprobe
+from kgprobe.tables.ontoprobe.choices import PRINTED_WAYS
+from kgprobe.tables.published import read_tsv
+from kgprobe.tables.results import Number
+
+Sheet = Mapping[str, Mapping[str, str]]
+#: kind and parameters (millions) of models that papers print and nobody else can load. GPT-4
+#: stands for any number above GPT-3's 175 billion: it is the paper's largest.
+ELSEWHERE = {
+    "text-davinci-003": ("api", "175000"),
+    "gpt-4": ("api", "1000000"),
+    "gpt-3.5-turbo": ("api", ""),
+    "t5-base": ("seq2seq", "220"),
+}
+#: our prompt by the printed name, both ways of writing
+PROMPTS = {name: prompt for prompt, names in autoprompt.NAMES.items() for name in names if name}
+#: Table 2 has one choice of everything
+ATTRIBUTES = {"alpha": "exact", "gold": "own", "pooling": "best"}
+
+
+def read(folder: str | Path, models: Sheet) -> pl.DataFrame:
+    """All printed numbers, as `comparison.known` makes them of RESULTS.
+
+    `folder`: of published figures; `models`: the sheet of models, whose names stand for the printed
+    ones where it has the same model.
+    """
+    place = Path(folder)
+    names: dict[str, str] = {}
+    for name, row in models.items():
+        if row.get("published"):
+            names.setdefault(row["published"], name)
+    made = [
+        results.frame("bear", _bear(place, names)),
+        results.frame("ontoprobe", _ontoprobe(place)),
+        results.frame("attributes", _attributes(place)),
+        results.frame("autoprompt", _autoprompt(place)),
+    ]
+    return known(pl.concat(made), _sheet(place, models, names))
+
+
+def _sheet(folder: Path, models: Sheet, names: Mapping[str, str]) -> Sheet:
+    """Kind and parameters of the printed models: of BEAR's as its leaderboard has them."""
+    found = {name: dict(row) for name, row in models.items()}
+    for name, (kind, size) in ELSEWHERE.items():
+        found[name] = {"kind": kind, "source": "", "parameters": size}
+    for row in bear.read(folder).models().iter_rows(named=True):
+        name, size = names.get(row["model"], row["model"]), str(row["parameters"] / 1e6)
+        found[name] = {"kind": row["kind"], "source": "", "parameters": size}
+    return found
+
+
+def _bear(folder: Path, names: Mapping[str, str]) -> Iterator[Number]:
+    """Leaderboard: accuracies of the paper's models, later ones as slice `later`; SEM; baseline."""
+    board = bear.read(folder).leaderboard
+    for row in board.iter_rows(named=True):
+        of = Number(benchmark="bear_released", n=bear.COMPLETE_ITEMS, metric="accuracy")
+        if row["kind"] == "baseline":
+            yield of.but(model="random", value=row["score"])
+            yield of.but(model="majority", value=row["score"])
+            continue
+        name = names.get(row["model"], row["model"])
+        of = of.but(model=name, prompt="templates", method="sentence")
+        of = of.but(slice="" if row["listed"] == "paper" else row["listed"])
+        yield of.but(value=row["score"])
+        yield of.but(metric="SEM", value=row["sem"])
+
+
+def _ontoprobe(folder: Path) -> Iterator[Number]:
+    given = ontoprobe.published(folder)
+    base = Number(benchmark="onto_released")
+    for row in given["memorizing"].iter_rows(named=True):
+        of = base.but(group=row["task"], metric=row["metric"], value=row["value"])
+        if row["model"] == "frequency-baseline":
+            yield of.but(model="frequency", setting={"choice": "none"})
+        else:
+            yield of.but(
+                model=row["model"], setting={"choice": "oracle"}, **_asked(row["template"])
+            )
+    for row in given["configurations"].iter_rows(named=True):
+        setting = {
+            "masks": {"multiple": "multi"}.get(row["masks"], row["masks"]),
+            "pooling": row["pooling"],
+            "template": row["template"],
+        } | ({"loss": row["loss"]} if row["loss"] else {})
+        for metric in ontoprobe.METRICS:
+            if row[metric] is not None:
+                of = base.but(group=row["task"], model=row["model"], metric=metric)
+                yield of.but(value=row[metric], setting=setting, **_asked(row["template"]))
+    chosen = base.but(metric="accuracy", prompt="templates", method="choice")
+    for row in given["choice"].iter_rows(named=True):
+        of = chosen.but(setting={"way": PRINTED_WAYS[row["model"]]})
+        yield of.but(model=row["model"], group=row["task"], value=row["accuracy"])
+    for row in given["reasoning"].iter_rows(named=True):
+        of = chosen.but(setting={"way": "answer", "premise": row["premise"]})
+        group = "" if row["rule"] == "average" else row["rule"]
+        yield of.but(model="gpt-3.5-turbo", group=group, value=row["accuracy"])
+
+
+def _asked(template: str) -> dict[str, str]:
+    """Prompt and method by the printed kind of template."""
+    if template == "soft":
+        return {"prompt": "soft", "method": "soft"}
+    return {"prompt": "templates", "method": "cloze"}
+
+
+def _attributes(folder: Path) -> Iterator[Number]:
+    scores = read_tsv(folder / "attributes_scores.tsv", attributes.SCORES)
+    for row in scores.iter_rows(named=True):
+        base = Number(metric="value", prompt="templates", method="fill", model=row["model"])
+        for k in KEYS:
+            if row[f"at_{k}"] is not None:
+                of = base.but(benchmark=row["benchmark"], setting={**ATTRIBUTES, "k": k})
+                yield of.but(value=row[f"at_{k}"])
+
+
+def _autoprompt(folder: Path) -> Iterator[Number]:
+    """Tables 1, 2, 4 to 6 in our names; `relation_lstm` stands for the supervised extractor, other
+    supervised systems have no prompt."""
+    long = {short: name for name, short in autoprompt.SHORT.items()}
+    for number in autoprompt.read(folder):
+        prompt = PROMPTS.get(number.prompt, number.prompt)
+        if prompt == "supervised":
+            prompt = "relation_lstm" if number.model == "lstm" else ""
+        model = long.get(number.model, number.model)
+        yield number.but(model=model, prompt=prompt, method="predict", published=None, source=None)

@@ -111,7 +111,7 @@ def rerun(made: Project, package: Path, monkeypatch: pytest.MonkeyPatch) -> set[
     return {line.split()[0] for line in table.splitlines()[3:] if line} - {"all"}
 
 
-TABLES = {"tabulate", "chapter_bear", "headline", "report", "manifest"}
+TABLES = {"tabulate", "chapter_bear", "claims", "headline", "report", "manifest"}
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_a_row_alone_runs_to_its_report(finished, row):
     assert not hollow(page)
     titles = Outline(page).texts(2)
     expected = ["Headline", ROWS[row], "Sources", "Measured before"]
-    expected += ["How to read", "What was run", "Files"]
+    expected += ["What the papers claim", "How to read", "What was run", "Files"]
     assert len(titles) == len(expected)
     for title in expected:
         assert any(found.startswith(title) for found in titles), (title, titles)

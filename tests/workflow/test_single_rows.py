@@ -167,7 +167,7 @@ def test_a_row_alone_runs_to_its_report(finished, row):
     # the answers of the whole sheet stand: that other rows are gone is no reason to ask anew
     result = finished.run("--rerun-triggers", "mtime")
     assert result.returncode == 0, result.stdout[-4000:]
-    assert not re.search(r"rule (prompts_|probes_|train_control)\S*:", result.stdout)
+    assert not re.search(r"\]  (prompts_|probes_|train_control)", result.stdout)
     page = (finished.folder / "results/embedded/report/index.html").read_text()
     assert not hollow(page)
     titles = Outline(page).texts(2)

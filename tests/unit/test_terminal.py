@@ -1,0 +1,252 @@
+"""What a terminal shows of a run: a line per job, a bar, the first error last."""
+
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from kgprobe import terminal
+from kgprobe.terminal import Job, View
+
+TOY = """\
+import time
+rule all:
+    input: expand("out/{n}.txt", n=range(3)), "out/bad.txt", "out/worse.txt"
+rule make:
+    output: "out/{n}.txt"
+    log: "logs/toy/{n}.log"
+    shell: "echo made > {output}"
+rule bad:
+    input: "out/0.txt"
+    output: "out/bad.txt"
+    log: "logs/toy/bad.log"
+    shell: "echo 'ValueError: no such thing in row 3' > {log}; exit 1"
+rule worse:
+    input: "out/bad.txt"
+    output: "out/worse.txt"
+    shell: "exit 1"
+"""
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def view(stats, records=None, **more):
+    """A view without a terminal, its text and its clock."""
+    text, clock = io.StringIO(), Clock()
+    made = View(stats, console=Console(file=text, width=80), records=records or {}, clock=clock,
+                **more)  # fmt: skip
+    return made, text, clock
+
+
+@pytest.fixture
+def toy(tmp_path):
+    (tmp_path / "Snakefile").write_text(TOY)
+    return tmp_path
+
+
+def snakemake(*arguments, **more):
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--nolock", *arguments]
+    # Snakemake's graphs are in the order of a set
+    fixed = {**os.environ, "PYTHONHASHSEED": "0"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=fixed, **more)
+
+
+def test_a_finished_job_is_one_line_with_its_wildcards_and_seconds():
+    shown, text, clock = view({"pull": 2, "all": 1})
+    shown.start([3])  # Snakemake tells that a job begins before it tells what it is
+    shown.add(3, Job("pull", {"relation": "P17"}))
+    clock.now = 3.25
+    shown.finish(3)
+    shown.add(0, Job("all"))
+    shown.start([0])
+    shown.finish(0)
+    shown.log = ".snakemake/log/x.log"
+    shown.end()
+    assert text.getvalue().splitlines() == [
+        "3 jobs: pull 2",
+        "[1/3]  pull relation=P17  3.2 s",
+        "2 of 3 jobs in 3.2 s",
+        "log: .snakemake/log/x.log",
+    ]
+
+
+def test_the_first_error_is_told_last_with_what_it_said(tmp_path):
+    logs = []
+    for name, said in (("one", "ValueError: row 3 of facts.tsv\n  has two cells"), ("two", "E: 2")):
+        path = tmp_path / f"{name}.log"
+        path.write_text(
+            "2026-01-01 10:00:00,000 INFO rule x {}\n2026-01-01 10:00:01,000 ERROR Traceback (most "
+            f'recent call last):\n  File "a.py", line 1, in f\n    f(x)\n{said}\n'
+        )
+        logs.append(str(path))
+    shown, text, clock = view({"read": 2, "ask": 3})
+    for jobid, rule in enumerate(("read", "ask")):
+        shown.add(jobid, Job(rule, {}, [logs[jobid]]))
+    shown.start([0, 1])
+    clock.now = 65.0
+    shown.fail(0, "", [logs[0]])
+    shown.fail(1, "", [logs[1]])
+    shown.hear("Exiting because a job execution failed. Look above.", is_error=True)
+    shown.end()
+    lines = text.getvalue().splitlines()
+    assert lines[1:3] == ["FAILED  read  1 min 5 s", "FAILED  ask  1 min 5 s"]
+    assert lines[3:] == [
+        "0 of 5 jobs in 1 min 5 s",
+        "failed later: ask",
+        "FAILED FIRST  read  after 1 min 5 s",
+        "  ValueError: row 3 of facts.tsv",
+        "    has two cells",
+        f"  log: {logs[0]}",
+        "what is done is kept: the same command goes on from there",
+    ]
+
+
+def test_a_long_message_keeps_to_one_screen(tmp_path):
+    path = tmp_path / "long.log"
+    path.write_text("Traceback (most recent call last):\n  File x\n" + "E: word\n" * 400)
+    shown, text, _ = view({"read": 1})
+    shown.add(0, Job("read", {}, [str(path)]))
+    shown.start([0])
+    shown.fail(0, "", [str(path)])
+    shown.end()
+    assert text.getvalue().count("E: word") == terminal.MESSAGE
+    assert "388 more lines in the log" in text.getvalue()
+    assert len(text.getvalue().splitlines()) <= 24
+
+
+def test_messages_of_snakemake_are_told_only_where_no_job_failed():
+    shown, text, _ = view({"read": 1})
+    shown.hear("Error: directory cannot be locked", is_error=True)
+    shown.hear("a warning")
+    shown.end()
+    assert text.getvalue().splitlines()[1:] == [
+        "a warning",
+        "Error: directory cannot be locked",
+        "0 of 1 jobs in 0.0 s",
+    ]
+
+
+def test_time_left_is_that_of_the_last_run_at_the_pace_of_this_one():
+    shown, _, clock = view({"pull": 2, "ask": 1, "new": 1}, {"pull": 10.0, "ask": 100.0})
+    shown.add(0, Job("pull"))
+    shown.start([0])
+    assert shown.remaining() is None  # nothing has ended yet
+    clock.now = 20.0  # twice as slow as the last run
+    shown.finish(0)
+    # a rule that is not known counts as the mean of the known, 55
+    assert shown.remaining() == pytest.approx((10 + 100 + 55) * 20 / 10)
+    shown.end()
+    unknown, _, _ = view({"pull": 1})
+    unknown.finish(0)
+    assert unknown.remaining() is None
+    unknown.end()
+
+
+def test_seconds_of_a_rule_are_the_mean_of_its_records(tmp_path):
+    for name, rule, seconds in (("a", "pull", 2), ("sub/b", "pull", 4), ("c", "ask", 9)):
+        path = tmp_path / f"{name}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({"rule": rule, "wall_seconds": seconds}))
+    (tmp_path / "half.json").write_text('{"rule": "pu')
+    (tmp_path / "other.json").write_text("[1]")
+    assert terminal.recorded(tmp_path) == {"pull": 3.0, "ask": 9.0}
+
+
+def test_silence_is_broken_with_what_runs_and_its_progress(tmp_path):
+    log = tmp_path / "ask.log"
+    log.write_text("2026-01-01 10:00:00,000 INFO sentence:  34%| 480/1404 [00:40<01:17]\n")
+    text = io.StringIO()
+    shown = View({"ask": 1}, console=Console(file=text), records={}, silence=0.2)
+    shown.add(0, Job("ask", {"model": "m"}, [str(log)]))
+    shown.start([0])
+    ends = time.monotonic() + 10
+    while "running" not in text.getvalue() and time.monotonic() < ends:
+        time.sleep(0.05)
+    shown.end()
+    assert re.search(
+        r"0/1 done, [\d.]+ s; running: ask model=m, [\d.]+ s, sentence:  34%\| 480/1404",
+        text.getvalue(),
+    )
+
+
+def test_a_run_without_a_terminal_is_a_line_per_job_and_ends_with_the_first_error(toy):
+    result = snakemake("--logger", "kgprobe", "--keep-going", cwd=toy)
+    assert result.returncode == 1
+    lines = result.stderr.splitlines()
+    assert len(lines) <= 20, result.stderr
+    assert [n for n in range(3) if any(f"  make n={n}  " in line for line in lines)] == [0, 1, 2]
+    assert "None" not in result.stderr
+    last = lines[-4:]
+    assert last[0].startswith("FAILED FIRST  bad  after ")
+    assert last[1:3] == ["  ValueError: no such thing in row 3", "  log: logs/toy/bad.log"]
+    (log,) = (toy / ".snakemake" / "log").glob("*.log")
+    assert f"log: .snakemake/log/{log.name}" in lines
+    assert "rule bad:" in log.read_text()
+
+
+def test_a_narrow_terminal_has_no_wider_line_and_no_colour_where_none_is_wanted(toy):
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "60", "TERM": "xterm", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--nolock", "--logger", "kgprobe"]
+    run = subprocess.Popen([*command, "--nocolor", "-k"], cwd=toy, env=environment, stdout=theirs,
+                           stderr=theirs)  # fmt: skip
+    os.close(theirs)
+    told = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        told += part
+    assert run.wait(timeout=60) == 1
+    text = told.decode()
+    assert not re.search(r"\x1b\[[0-9;]*m", text)
+    begun = text[text.index("6 jobs:") :]
+    lines = [ESCAPES.sub("", line) for line in re.split(r"[\r\n]+", begun)]
+    assert max(map(len, lines)) <= 60, [line for line in lines if len(line) > 60]
+    assert any("/6" in line and "━" in line for line in lines), text
+    assert lines[-2].startswith("what is done is kept")
+
+
+@pytest.mark.parametrize("mode", ["--dag", "--rulegraph", "--summary", "--lint", "--dryrun"])
+def test_what_runs_nothing_says_what_snakemake_says(toy, mode):
+    same = re.compile(r"  (Date|Workflow ID|Command): .*")
+    ours, theirs = snakemake(mode, "--logger", "kgprobe", cwd=toy), snakemake(mode, cwd=toy)
+    for one, other in ((ours.stdout, theirs.stdout), (ours.stderr, theirs.stderr)):
+        assert same.sub("", one) == same.sub("", other)
+    assert ours.returncode == theirs.returncode
+    assert theirs.stdout + theirs.stderr
+
+
+def test_a_broken_sheet_is_told_once_and_whole(toy):
+    (toy / "Snakefile").write_text('raise WorkflowError("row 3: no such model")\n')
+    result = snakemake("--logger", "kgprobe", cwd=toy)
+    assert result.returncode == 1
+    assert result.stderr.count("row 3: no such model") == 1
+
+
+def test_the_profiles_use_it():
+    root = Path(__file__).parents[2]
+    for name in ("default", "slurm"):
+        text = (root / "profiles" / name / "profile.yaml").read_text()
+        assert "logger: [kgprobe]" in text
+        assert "printshellcmds" not in text

@@ -3,6 +3,7 @@
 #   make plan   what a run costs before it begins: jobs, downloads, disk, requests, hours (CONFIG=...)
 #   make verify checks data/: is each downloaded file what it should be? CONFIG as in make run
 #   make test   every test
+#   make peers  the environment of the programs that open our exports in tests (make test does it)
 #   make replay the full rebuild, from nothing to the report, against an imitation of the public services
 #   make lint   formatting, lint, types, and whether what is made from settings.py is up to date
 #   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md; resources/benchmarks
@@ -21,16 +22,18 @@ STAMP := $(VENV)/.installed
 EXTRAS ?= test
 # what is imported is compiled then; compiling everything takes half of the installation
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+# other people's programs that open our exports: they see this environment's packages behind their own
+PEERS := .peers
 export TOKENIZERS_PARALLELISM := false
 # without compiled files every job that loads a model imports for twenty seconds instead of six
 unexport PYTHONDONTWRITEBYTECODE
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_PROGRESS_BARS := 1
 
-.PHONY: run plan verify test replay bench mutate lint docs measured readme setup clean help
+.PHONY: run plan verify test peers replay bench mutate lint docs measured readme setup clean help
 
 help:
-	@sed -n '2,11p' Makefile
+	@sed -n '2,12p' Makefile
 
 # pyproject.toml has ranges, constraints.txt the one version of each package
 $(STAMP): pyproject.toml constraints.txt
@@ -53,7 +56,17 @@ plan: $(STAMP)
 verify: $(STAMP)
 	$(BIN)/kgprobe verify $(CONFIG)
 
-test: $(STAMP)
+$(PEERS)/.installed: tests/contract/peers.txt $(STAMP)
+	rm -rf $(PEERS)
+	$(PYTHON) -m venv $(PEERS)
+	site=$$($(abspath $(BIN))/python -c 'import site; print(site.getsitepackages()[0])') && \
+	  echo "import sys; sys.path.append('$$site')" > $$($(PEERS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/shared.pth
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -r tests/contract/peers.txt
+	touch $@
+
+peers: $(PEERS)/.installed
+
+test: $(STAMP) $(PEERS)/.installed
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 bench: $(STAMP)

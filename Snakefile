@@ -30,6 +30,7 @@ include: "workflow/rules/models.smk"
 include: "workflow/rules/probes.smk"
 include: "workflow/rules/prompts.smk"
 include: "workflow/rules/tables.smk"
+include: "workflow/rules/exports.smk"
 
 
 report: "workflow/report/workflow.rst"

@@ -574,3 +574,45 @@ SWEEPS = _contract(
     value=pl.Float64,
     n=pl.Int64,
 )
+
+#: What each column holds, in a sentence: of the files that are handed on (exports), by contract.
+#: SENTENCES are the rows of exported questions, one per question and template.
+MEANING: Mapping[str, Mapping[str, str]] = {
+    "ITEMS": {
+        "item": "Name of the question: relation and subject, as P36/Q142.",
+        "group": "What the question is a part of; the relation where nothing else is told.",
+        "role": "What the question is for: test, or train and dev where something is trained.",
+        "relation": "Id of the relation, a Wikidata property where it is P and a number.",
+        "subject": "Label of the subject, as it stands in the sentence.",
+        "subject_id": "Id of the subject in its source.",
+        "context": "The year that is asked about; empty where none is.",
+        "candidates": "Name of the set of options, a key of the candidates.",
+        "answers": "Indices of the correct options in that set.",
+        "row": "Place of the question among those of its relation.",
+        "meta": "Further facts as a JSON object: aliases, sitelinks, dates.",
+    },
+    "CANDIDATES": {
+        "set": "Name of the set of options.",
+        "index": "Place of the option in its set, from 0.",
+        "id": "Id of the option in its source.",
+        "label": "Label of the option, as it stands in the sentence.",
+    },
+    "PROMPTS": {
+        "prompt": "Name of the template.",
+        "relation": "Id of the relation that it asks for.",
+        "index": "Number of the template among those of its relation, from 0.",
+        "text": "The template: [X] stands for the subject, [Y] for the option.",
+        "kind": "Where the template comes from.",
+    },
+    "SENTENCES": {
+        "composite_id": "Relation, row of the question in its relation, template: P36-0-2.",
+        "relation": "Id of the relation, a Wikidata property where it is P and a number.",
+        "item": "Name of the question: relation and subject, as P36/Q142.",
+        "template_index": "Number of the template, from 0.",
+        "template": "Text of the template: [X] stands for the subject, [Y] for the option.",
+        "subject": "Label of the subject.",
+        "answer_options": "Labels of all options of the relation, in one order for all questions.",
+        "correct": "Index of the correct option.",
+        "text_options": "The template filled with each option, its first character upper-cased.",
+    },
+}

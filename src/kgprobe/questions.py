@@ -119,15 +119,7 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     >>> benchmark("world_lite")
     Benchmark(world_lite: 468 items, 28 relations)
     """
-    folder = Path(name_or_folder)
-    packed = Path(sheets.located(BENCHMARKS))
-    names = packaged()
-    if str(name_or_folder) in names:
-        folder = packed / folder
-    if not folder.is_dir():
-        near = sheets.nearest(str(name_or_folder), names)
-        raise BenchmarkError(f"{name_or_folder}: neither a folder nor a benchmark of the package"
-                             f"{near}; legal: {', '.join(names)}, or a folder")  # fmt: skip
+    folder = folder_of(name_or_folder)
     if (folder / "metadata_relations.json").is_file():
         sets = released.load(folder, benchmark=folder.name)
         return Benchmark(folder.name, sets.items, sets.candidates, sets.prompts)
@@ -140,6 +132,20 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
             "metadata_relations.json and a P36.jsonl for each relation"
         )
     return Benchmark(folder.name, *questions(folder))
+
+
+def folder_of(name_or_folder: str | Path) -> Path:
+    """Where the files of a benchmark lie. Raises BenchmarkError."""
+    folder = Path(name_or_folder)
+    packed = Path(sheets.located(BENCHMARKS))
+    names = packaged()
+    if str(name_or_folder) in names:
+        folder = packed / folder
+    if not folder.is_dir():
+        near = sheets.nearest(str(name_or_folder), names)
+        raise BenchmarkError(f"{name_or_folder}: neither a folder nor a benchmark of the package"
+                             f"{near}; legal: {', '.join(names)}, or a folder")  # fmt: skip
+    return folder
 
 
 def packaged() -> list[str]:

@@ -15,9 +15,11 @@ from kgprobe import schema
 from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.contracts import MEANING
 from kgprobe.tables import sources
-from kgprobe.tables.exports import card, huggingface, lm_eval, lm_pub_quiz
+from kgprobe.tables.exports import card, formats, huggingface, lm_pub_quiz, origins
 from kgprobe.tables.exports.folders import ExportError
+from kgprobe.tables.exports.origins import SOURCES
 from kgprobe.templates import fill
 from tests.unit.test_bear import built
 
@@ -129,16 +131,58 @@ def loaded_rows(folder, configuration: str, cache) -> datasets.Dataset:
     )
 
 
-def test_hugging_face_loads_every_configuration_of_the_card(constructed, tmp_path):
-    folder, small = tmp_path / "hub", built().lite
-    sets = {"big": constructed, "lite": small}
-    origin = card.Origin("Made sets", released=False, source="Wikidata", time="2026-01-31")
-    huggingface.export(sets, folder, {"README.md": card.write(sets, origin)})
-    for name, made in sets.items():
-        rows = loaded_rows(folder, name, tmp_path / "cache")
-        assert rows.column_names == huggingface.COLUMNS.names
-        assert len(rows) == 3 * made.items.height
-        assert len(set(rows["composite_id"])) == len(rows)
+def test_hugging_face_loads_the_configuration_of_the_card(constructed, tmp_path):
+    folder = tmp_path / "hub"
+    formats.write("huggingface", "big", constructed, [SOURCES["wikidata"]], folder)
+    rows = loaded_rows(folder, "big", tmp_path / "cache")
+    assert rows.column_names == huggingface.COLUMNS.names
+    assert len(rows) == 3 * constructed.items.height
+    assert len(set(rows["composite_id"])) == len(rows)
+    assert "| Wikidata | CC0-1.0 |" in (folder / "README.md").read_text()
+
+
+def test_every_column_that_is_handed_on_has_a_sentence():
+    contracts = {"ITEMS": schema.ITEMS, "CANDIDATES": schema.CANDIDATES, "PROMPTS": schema.PROMPTS}
+    assert list(MEANING["SENTENCES"]) == huggingface.COLUMNS.names
+    for name, contract in contracts.items():
+        assert list(MEANING[name]) == list(contract.columns)
+    told = [text for columns in MEANING.values() for text in columns.values()]
+    assert all(text[0].isupper() and text.endswith(".") for text in told)
+
+
+@pytest.mark.parametrize("form", formats.FORMATS)
+def test_every_export_names_its_sources_and_has_the_same_bytes_twice(constructed, tmp_path, form):
+    sources = [SOURCES["lama"], SOURCES["trex"]]
+    for name in ("a", "b"):
+        formats.write(form, "big", constructed, sources, tmp_path / name)
+    files = sorted(p.relative_to(tmp_path / "a") for p in (tmp_path / "a").rglob("*.*"))
+    assert len(files) >= 3
+    for file in files:
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+    told = (tmp_path / "a/SOURCES.md").read_text()
+    assert "LAMA: CC-BY-NC-4.0" in told
+    assert "T-REx: CC-BY-SA-4.0" in told
+
+
+def written(folder, sets, **told):
+    folder.mkdir()
+    schema.write(sets.items, schema.ITEMS, folder / "items.parquet", told)
+    return folder
+
+
+def test_the_sources_of_questions_are_those_of_what_made_them(constructed, tmp_path):
+    made = {"rule": "construct_bear", "wildcards": {"origin": "wikidata"}}
+    assert origins.of(written(tmp_path / "a", constructed, **made)) == [SOURCES["wikidata"]]
+    released = {"rule": "load_bear", "wildcards": {}}
+    assert origins.of(written(tmp_path / "b", constructed, **released)) == [SOURCES["bear"]]
+    packaged = {"source": "resources/world"}
+    assert origins.of(written(tmp_path / "c", constructed, **packaged)) == [SOURCES["world"]]
+    own = written(
+        tmp_path / "d", constructed, rule="construct_bear", wildcards={"origin": "museum"}
+    )
+    with pytest.raises(ExportError, match="the licence of museum is not known; right would be"):
+        origins.of(own)
+    assert origins.of(own, "CC-BY-4.0")[0].licence == "CC-BY-4.0"
 
 
 def test_rows_hold_filled_sentences_and_the_correct_index(constructed, tmp_path):
@@ -167,11 +211,11 @@ def header(text: str) -> dict:
 
 
 def test_the_card_says_what_the_sets_are(constructed):
-    released = card.write({"x": constructed}, card.Origin("BEAR", released=True))
-    assert header(released)["license"] == "cc-by-sa-4.0"
-    made = card.write({"x": constructed}, card.Origin('A "title": x', released=False))
+    released = card.write({"x": constructed}, card.Origin("BEAR", [SOURCES["bear"]]))
+    assert header(released)["license"] == ["cc-by-sa-4.0"]
+    made = card.write({"x": constructed}, card.Origin('A "title": x', [SOURCES["wikidata"]]))
     told = header(made)
-    assert told["license"] == "cc0-1.0"
+    assert told["license"] == ["cc0-1.0"]
     assert told["pretty_name"] == 'A "title": x'
     assert told["size_categories"] == ["n<1K"]
     path = f"x/{huggingface.FILE}"
@@ -194,7 +238,7 @@ def test_the_card_prints_construction_balance_and_drift():
     )
     origin = card.Origin(
         "Sets",
-        released=False,
+        [SOURCES["wikidata"]],
         parameters={"min_sitelinks": 5},
         funnel=made.funnel,
         drift=sources.drift(states),
@@ -207,18 +251,19 @@ def test_the_card_prints_construction_balance_and_drift():
     assert "| same | 50.00 |" in text
 
 
-def test_the_harness_task_points_at_the_columns(constructed, tmp_path):
-    name, text = lm_eval.task("big")
-    folder = tmp_path / "hub"
-    huggingface.export({"big": constructed}, folder, {name: text})
-    told = yaml.safe_load((folder / name).read_text())
-    assert name == "kgprobe_big.yaml"
+def test_the_harness_has_a_task_for_each_template_under_a_group(constructed, tmp_path):
+    formats.write("lm-eval", "big", constructed, [SOURCES["wikidata"]], tmp_path / "made")
+    text = (tmp_path / "made/kgprobe_big_template_1.yaml").read_text()
+    told = yaml.safe_load(text.replace("!function ", ""))
     assert told["output_type"] == "multiple_choice"
     assert told["doc_to_text"] == ""
     assert told["target_delimiter"] == ""
-    columns = pq.read_schema(folder / told["dataset_kwargs"]["data_files"]["test"]).names
+    assert told["dataset_kwargs"] == {"configuration": "big", "template": 1}
+    columns = pq.read_schema(tmp_path / "made/big" / huggingface.FILE).names
     assert told["doc_to_choice"] in columns
     assert told["doc_to_target"] in columns
+    group = yaml.safe_load((tmp_path / "made/kgprobe_big.yaml").read_text())
+    assert group["task"] == [f"kgprobe_big_template_{i}" for i in range(3)]
 
 
 @pytest.mark.real

@@ -416,15 +416,12 @@ rule claims:
     input:
         results=results_files(),
         claims="<resources>/published/claims.tsv",
-        published=[
-            f"<resources>/published/{name}.tsv"
-            for name in """
+        published=[f"<resources>/published/{name}.tsv" for name in """
                 attributes_scores attributes_sizes autoprompt_facts autoprompt_inference
                 autoprompt_relation_extraction autoprompt_relations autoprompt_sentiment
                 bear_leaderboard bear_remeasured ontoprobe_choice ontoprobe_configurations
                 ontoprobe_memorizing ontoprobe_reasoning ontoprobe_sizes
-                """.split()
-        ],
+                """.split()],
     output:
         claims="<results>/tables/claims.parquet",
         rows="<results>/tables/claim_rows.parquet",

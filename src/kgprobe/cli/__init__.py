@@ -10,7 +10,7 @@ import tempfile
 
 import typer
 
-from kgprobe.cli import asking, comparing, looking, running, tracing
+from kgprobe.cli import asking, comparing, exporting, looking, running, tracing
 
 app = typer.Typer(
     name="kgprobe",
@@ -20,7 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for part in (asking, comparing, tracing, looking, running):
+for part in (asking, comparing, tracing, looking, exporting, running):
     for function in part.COMMANDS:
         name = function.__name__.rstrip("_")
         settings = running.PASSED if function is running.run else None

@@ -7,25 +7,17 @@ from dataclasses import dataclass
 import polars as pl
 
 from kgprobe.benchmarks.bear.frames import Sets
+from kgprobe.contracts import MEANING
 from kgprobe.tables.exports.huggingface import FILE
+from kgprobe.tables.exports.origins import BEAR as PAPER
+from kgprobe.tables.exports.origins import SOURCES, Source
 
-PAPER = """Jacek Wiland, Max Ploner, Alan Akbik: *BEAR: A Unified Framework for Evaluating
-Relational Knowledge in Causal and Masked Language Models*. Findings of NAACL 2024,
-arXiv:2404.04113."""
-LICENCES = {
-    "cc-by-sa-4.0": "CC BY-SA 4.0, that of the released BEAR.",
-    "cc0-1.0": "The statements come from Wikidata, which is in the public domain (CC0).",
-}
-COLUMNS = """| column | content |
-|---|---|
-| composite_id | relation, row of the instance in its relation, template: `P36-0-2` |
-| relation | Wikidata property |
-| item | relation and subject: `P36/Q142` |
-| template_index, template | which template, and its text: `[X]` subject, `[Y]` answer |
-| subject | label of the subject |
-| answer_options | labels of all options of the relation, in one order for all instances |
-| correct | index of the correct option |
-| text_options | the template filled with each option, first character upper-cased |"""
+#: what the questions are, in one paragraph of every description
+WHAT = (
+    "Relational knowledge as multiple choice: a sentence for every answer option, ranked by a "
+    "language model's (pseudo) log-likelihood. Every relation is balanced: each of its answers "
+    "has the same number of instances, so that a constant guess scores as low as chance."
+)
 
 
 @dataclass(frozen=True)
@@ -33,10 +25,8 @@ class Origin:
     """Where the sets of a card come from. What does not apply stays empty."""
 
     title: str
-    #: released: the paper's own data, unchanged; else constructed by kgprobe
-    released: bool
-    #: where and when the statements were pulled
-    source: str = ""
+    sources: Sequence[Source]
+    #: when the statements were pulled
     time: str = ""
     #: configuration of the construction
     parameters: Mapping[str, object] | None = None
@@ -46,31 +36,43 @@ class Origin:
     drift: pl.DataFrame | None = None
     language: str = "en"
 
+    @property
+    def released(self) -> bool:
+        """Whether this is the paper's own data, unchanged; else kgprobe constructed it."""
+        return SOURCES["bear"] in self.sources
+
 
 def write(configurations: Mapping[str, Sets], origin: Origin) -> str:
     """The text of README.md: YAML header, what it is, columns, construction, balance, drift."""
     parts = [_header(configurations, origin), f"# {origin.title}", _what(origin)]
-    parts += ["## Columns", COLUMNS, "## Size, balance and baselines", _balance(configurations)]
+    parts += ["## Columns", _columns(), "## Size, balance and baselines", _balance(configurations)]
     if origin.parameters:
         parts += ["## Construction", _parameters(origin.parameters)]
     if origin.funnel is not None:
         parts += ["## What was dropped", _funnel(origin.funnel)]
     if origin.drift is not None:
         parts += ["## Drift against the released set", _drift(origin.drift)]
-    licence = LICENCES[_licence(origin)]
-    parts += ["## Licence", licence, "## Citation", PAPER]
+    licences = [(s.title, s.licence, s.attribution, s.url) for s in origin.sources]
+    parts += ["## Licences", _table(["source", "licence", "name", "where"], licences)]
+    parts += ["## Citation", PAPER]
     return "\n\n".join(parts) + "\n"
 
 
-def _licence(origin: Origin) -> str:
-    return "cc-by-sa-4.0" if origin.released else "cc0-1.0"
+def _licence(origin: Origin) -> list[str]:
+    """Licence ids as the hub spells them."""
+    return list(dict.fromkeys(source.licence.lower() for source in origin.sources))
+
+
+def _columns() -> str:
+    return _table(["column", "content"], MEANING["SENTENCES"].items())
 
 
 def _header(configurations: Mapping[str, Sets], origin: Origin) -> str:
     rows = max(_rows(sets) for sets in configurations.values())
     bounds = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K")]
     size = next((name for bound, name in bounds if rows < bound), "100K<n<1M")
-    lines = ["---", f"license: {_licence(origin)}", f"pretty_name: {json.dumps(origin.title)}"]
+    licences = [f"- {licence}" for licence in _licence(origin)]
+    lines = ["---", "license:", *licences, f"pretty_name: {json.dumps(origin.title)}"]
     lines += ["language:", f"- {origin.language}", "task_categories:", "- multiple-choice"]
     lines += ["size_categories:", f"- {size}", "configs:"]
     for name in configurations:
@@ -80,18 +82,14 @@ def _header(configurations: Mapping[str, Sets], origin: Origin) -> str:
 
 
 def _what(origin: Origin) -> str:
-    text = (
-        "Relational knowledge as multiple choice: a sentence for every answer option, ranked by a "
-        "language model's (pseudo) log-likelihood. Every relation is balanced: each of its answers "
-        "has the same number of instances, so that a constant guess scores as low as chance."
-    )
     if origin.released:
         released = "This is the released BEAR with its sentences filled in, unchanged otherwise."
-        return f"{text}\n\n{released}"
-    pulled = " ".join(w for w in (origin.source, origin.time and f"on {origin.time}") if w)
-    source = f" The statements were pulled from {pulled}." if pulled else ""
+        return f"{WHAT}\n\n{released}"
+    titles = " and ".join(source.title for source in origin.sources)
+    pulled = " ".join(filter(None, [titles, origin.time and f"on {origin.time}"]))
+    source = f" The statements come from {pulled}." if pulled else ""
     return (
-        f"{text}\n\nThis set was constructed anew by kgprobe after the paper's description."
+        f"{WHAT}\n\nThis set was constructed anew by kgprobe after the paper's description."
         f"{source} **It is not the paper's set**, and scores on it are not the paper's."
     )
 

@@ -4,14 +4,14 @@ Columns are those of the published data set (bear.md, sections 3.1 and 10.3), on
 and template. The text of the card is in `card`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgprobe.benchmarks.bear.frames import Sets
-from kgprobe.tables.exports.folders import items_of, relations_in_order, templates_of, whole_folder
+from kgprobe.tables.exports.folders import items_of, relations_in_order, templates_of
 from kgprobe.templates import fill
 
 FILE = "test-00000-of-00001.parquet"
@@ -28,22 +28,6 @@ COLUMNS = pa.schema(
         ("text_options", pa.list_(pa.string())),
     ]
 )
-#: paths inside an export: parquet files by configuration, the card, tasks of lm_eval
-OURS = rf"README\.md|[\w-]+/{FILE}|[\w-]+\.yaml"
-
-
-def export(
-    configurations: Mapping[str, Sets], folder: Path, texts: Mapping[str, str] | None = None
-) -> None:
-    """Write `folder`/{configuration}/test-....parquet for every set, and `texts` by file name.
-
-    `texts` are README.md (see `card.write`) and the tasks of `lm_eval.task`. Raises ExportError.
-    """
-    with whole_folder(folder, OURS) as temporary:
-        for name, sets in configurations.items():
-            write_rows(sets, temporary / name / FILE)
-        for name, text in (texts or {}).items():
-            (temporary / name).write_text(text, encoding="utf-8")
 
 
 def write_rows(sets: Sets, path: Path) -> None:

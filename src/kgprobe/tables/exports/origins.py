@@ -1,0 +1,79 @@
+"""Where exported questions come from, and under which licences: said in every export.
+
+A file of questions tells in its metadata what it was made from; what cannot be told from there (a
+graph of the user's own) has to be said.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kgprobe import schema
+from kgprobe.tables.exports.folders import ExportError
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source of questions: title, SPDX id of its licence, where that stands, whom to name."""
+
+    title: str
+    licence: str
+    url: str
+    attribution: str
+
+
+BEAR = (
+    "Jacek Wiland, Max Ploner, Alan Akbik: BEAR: A Unified Framework for Evaluating Relational "
+    "Knowledge in Causal and Masked Language Models. Findings of NAACL 2024, arXiv:2404.04113."
+)
+SOURCES: Mapping[str, Source] = {
+    "world": Source(
+        "the embedded world of kgprobe", "CC0-1.0", "https://github.com/kgprobe/kgprobe",
+        "kgprobe, resources/world: general facts, typed by hand",
+    ),
+    "wikidata": Source(
+        "Wikidata", "CC0-1.0", "https://www.wikidata.org/wiki/Wikidata:Licensing",
+        "Wikidata and its contributors",
+    ),
+    "dbpedia": Source(
+        "DBpedia", "CC-BY-SA-3.0", "https://www.dbpedia.org/about/", "DBpedia and Wikipedia",
+    ),
+    "bear": Source(
+        "the released BEAR", "CC-BY-SA-4.0", "https://github.com/lm-pub-quiz/BEAR", BEAR,
+    ),
+    "trex": Source(
+        "T-REx", "CC-BY-SA-4.0", "https://hadyelsahar.github.io/t-rex/",
+        "Hady Elsahar et al.: T-REx: A Large Scale Alignment of Natural Language with Knowledge "
+        "Base Triples. LREC 2018.",
+    ),
+    "lama": Source(
+        "LAMA", "CC-BY-NC-4.0", "https://github.com/facebookresearch/LAMA",
+        "Fabio Petroni et al.: Language Models as Knowledge Bases? EMNLP 2019.",
+    ),
+}  # fmt: skip
+#: rule that made a benchmark -> its sources; of others the wildcard `origin` names it
+RULES = {"load_bear": ("bear",), "load_lama": ("lama", "trex")}
+
+
+def of(folder: Path, licence: str = "") -> list[Source]:
+    """The sources of the questions in a benchmark's folder.
+
+    `licence`: SPDX id that the user gives for a graph of his own. Raises ExportError where neither
+    the files nor the user say one.
+    """
+    if (folder / "metadata_relations.json").is_file():
+        return [SOURCES["bear"]]
+    told = schema.provenance(folder / "items.parquet")
+    wildcards = told.get("wildcards")
+    origin = str(wildcards.get("origin", "")) if isinstance(wildcards, dict) else ""
+    if told.get("source") == "resources/world":
+        origin = "world"
+    names = RULES.get(str(told.get("rule")), (origin,))
+    if all(name in SOURCES for name in names):
+        return [SOURCES[name] for name in names]
+    if not licence:
+        raise ExportError(
+            f"{folder}: the licence of {origin or 'these questions'} is not known; right would be "
+            "--licence with its SPDX id, as CC-BY-4.0"
+        )
+    return [Source(origin or folder.name, licence, "", origin or folder.name)]

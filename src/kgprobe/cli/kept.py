@@ -64,9 +64,7 @@ def _report(found: Results, folder: Path, scores: Path, files: list[str]) -> Rep
         experiments=[asked],
         versions=versions(),
         chapters=[Chapter("bear", title, chapter.LEAD, parts=parts, terms=chapter.TERMS)],
-        benchmarks=list(
-            about.benchmarks(found.frame, sheet, [asked], [scores], places, names, {})
-        ),
+        benchmarks=list(about.benchmarks(found.frame, sheet, [asked], [scores], places, names, {})),
         links=[Link(name) for name in files],
         commands={"": _command(found, folder)},
         title=f"What {who.model} knows of {own.name}",

@@ -107,7 +107,7 @@ def _points(own: pl.DataFrame, name: str) -> list[tuple[float, dict[str, Any]]]:
 
 
 def _drawing(
-    name: str, title: str, caption: str, lines: Sequence[Line], rows: pl.DataFrame
+    name: str, title: str, caption: str, lines: Sequence[Line], own: pl.DataFrame
 ) -> Drawing:
     """Lines by number of examples (log scale) or, where they are not dashed, of trigger tokens."""
     log = any(line.dash != "none" for line in lines)
@@ -139,4 +139,4 @@ def _drawing(
         axes.set_ylabel("dev accuracy, %")
         axes.grid(axis="y")
         figure.legend(loc="outside upper center", ncols=2, handlelength=3.5)
-    return Drawn("autoprompt", name, title, caption, figure, rows).drawing()
+    return Drawn("autoprompt", name, title, caption, figure, own).drawing()

@@ -15,23 +15,24 @@ from kgprobe.tables.views import View
 Sheet = Mapping[str, Mapping[str, str]]
 Rows = Sequence[Mapping[str, str]]
 Names = dict[tuple[str, str], Cell]
+HEADS = {"group": "relation or pattern"}
 #: the numbers of a relation or task, by paper: what stands for it
 PARTS = (
     View(
         "bear", "Accuracy by relation, %",
         {"paper": ["bear"], "metric": ["accuracy"], "slice": [""], "setting": ["{}"]},
-        ["group"], ["model", "prompt", "method"],
+        ["group"], ["model", "prompt", "method"], HEADS,
     ),
     View(
         "attributes", "Metric @1 by pattern, %",
         {"paper": ["attributes"], "metric": ["value"], "k": ["1"], "pooling": ["best"],
          "alpha": ["exact"], "gold": ["own"], "drawn": [""], "slice": [""]},
-        ["group"], ["model", "method"],
+        ["group"], ["model", "method"], HEADS,
     ),
     View(
         "autoprompt", "P@1 by relation, %",
         {"paper": ["autoprompt"], "metric": ["P@1"], "slice": [""], "setting": ["{}"]},
-        ["group"], ["model", "prompt", "method"],
+        ["group"], ["model", "prompt", "method"], HEADS,
     ),
 )  # fmt: skip
 WORDS = {("prompt", "templates"): "", ("method", "sentence"): "", ("method", "predict"): ""}
@@ -73,9 +74,8 @@ def models(
                  if one["model"] == name]  # fmt: skip
         told = [{"what": key, "value": value} for key, value in row.items() if value != ""]
         folded = [grid.records("What it was asked", asked), grid.records("The model", told)]
-        lead = f"{given['kind']}, from {given['source']}. {given.get('note', '')}"
-        if given["source"].startswith("control:"):
-            lead = f"A control model, trained here on a known half of the facts: {lead}"
+        note = f": {given['note'].rstrip('.')}" if given.get("note") else ""
+        lead = f"{given['kind'].capitalize()} model from {given['source']}{note}."
         yield Chapter(f"model-{slug(name)}", name, lead, grids=grids, folded=folded)
 
 
@@ -109,5 +109,6 @@ def benchmarks(
             grids.append(said.examples(asked, answered))
         told = descriptions.get(name, "").rstrip(".")
         lead = f"{told[0].upper()}{told[1:]}." if told else ""
-        yield Chapter(f"benchmark-{slug(name)}", name, lead, grids=grids)
+        title = f"{name}: questions and answers"
+        yield Chapter(f"benchmark-{slug(name)}", title, lead, grids=grids)
         yield from pages

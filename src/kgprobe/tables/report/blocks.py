@@ -11,6 +11,8 @@ from kgprobe.tables.report.grid import Cell, Grid
 #: CSS pixels at a width of 1280: what open tables and figures of a page may take together, what
 #: one takes at most before it scrolls in its box, and a line of a table (with small print)
 OPEN, BOX, LINE, SMALL = 4600, 420, 29, 44
+#: the most of a figure
+DRAWN = 544
 #: of a table: what it may take in width, a letter, and the room beside it in a cell
 WIDE, LETTER, BESIDE = 1190, 7.4, 17
 #: letters of the widest cell that is not broken into lines
@@ -67,7 +69,7 @@ def slug(name: str) -> str:
 
 def arranged(part: Chapter, room: Room) -> list[Block]:
     """The blocks of one part of a page, figures first, open as long as there is room."""
-    found = [Block(room.anchor(d.name), d.data or Grid(d.title, [], []), d) for d in part.drawings]
+    found = [Block(room.anchor(d.name), d.data, d) for d in part.drawings]
     found += [Block(room.anchor(g.title), g) for g in [*part.grids, *part.folded]]
     folded = {id(grid) for grid in part.folded}
     made = []
@@ -75,14 +77,17 @@ def arranged(part: Chapter, room: Room) -> list[Block]:
         height = _height(one)
         is_folded = id(one.grid) in folded or height > room.left
         room.left -= 0 if is_folded else height
-        made.append(replace(one, is_folded=is_folded, parts=list(cut(one.grid))))
+        parts = [] if one.drawing else list(cut(one.grid))
+        made.append(replace(one, is_folded=is_folded, parts=parts))
     return made
 
 
 def _height(block: Block) -> float:
     """Pixels that a block takes when it is open; two figures stand side by side."""
     if block.drawing:
-        return (BOX + 140) / 2
+        sides = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', block.drawing.svg)
+        ratio = float(sides[2]) / float(sides[1]) if sides else 1.0
+        return (min(DRAWN, ratio * WIDE / 2) + 130) / 2
     rows = block.grid.rows
     line = SMALL if any(cell.small for row in rows for cell in row) else LINE
     parts = len(list(cut(block.grid)))

@@ -32,7 +32,7 @@ class Drawing:
     caption: str
     svg: str
     alt: str = ""
-    data: Grid | None = None
+    data: Grid = field(default_factory=lambda: Grid("", [], []))
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _chapter(content: dict[str, Any]) -> Chapter:
 
 
 def _drawing(content: dict[str, Any]) -> Drawing:
-    return Drawing(**{**content, "data": content["data"] and _grid(content["data"])})
+    return Drawing(**{**content, "data": _grid(content["data"])})
 
 
 def _grid(content: dict[str, Any]) -> Grid:

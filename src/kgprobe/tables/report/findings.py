@@ -10,11 +10,13 @@ import polars as pl
 from kgprobe.tables.report import grid
 from kgprobe.tables.report.blocks import slug
 
-FIVE, EACH = 5, 2
+FIVE = 5
 RULE = (
     "The largest differences that this run measured between two answers to the same questions, of "
     "whole benchmarks, whose 95 % interval excludes 0 and, where several are read together, whose "
-    f"p after Holm's correction is below 0.05; at most {EACH} of a benchmark."
+    "p after Holm's correction is below 0.05: of each benchmark the largest difference from a "
+    "floor (what is reached without the subject, or without trained weights) and the largest from "
+    "another probe."
 )
 LEVEL = 0.05
 
@@ -38,13 +40,11 @@ def findings(results: pl.DataFrame) -> list[Finding]:
     found = rows.filter(is_clear, pl.col("p").is_null() | (pl.col("p") < LEVEL))
     found = found.filter(~pl.col("setting").str.contains("weighting"))
     ranked = found.sort(pl.col("value").abs(), *key, descending=[True, *[False] * len(key)])
-    chosen: list[Finding] = []
-    counts: dict[str, int] = {}
-    for row in ranked.rows(named=True):
-        counts[row["benchmark"]] = counts.get(row["benchmark"], 0) + 1
-        if counts[row["benchmark"]] <= EACH and len(chosen) < FIVE:
-            chosen.append(_finding(row))
-    return chosen
+    is_floor = pl.col("setting").str.contains('"without ')
+    first = ranked.with_columns(floor=is_floor).unique(
+        ["benchmark", "floor"], keep="first", maintain_order=True
+    )
+    return [_finding(row) for row in first.head(FIVE).rows(named=True)]
 
 
 def _finding(row: Mapping[str, Any]) -> Finding:

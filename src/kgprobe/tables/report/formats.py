@@ -1,4 +1,4 @@
-"""A table as data: CSV with every number as it was measured, Markdown and LaTeX as it is printed."""
+"""A table as data: CSV with numbers as they were measured, Markdown and LaTeX as printed."""
 
 import csv as commas
 import io
@@ -40,8 +40,8 @@ def csv(grid: Grid) -> str:
 
 def markdown(grid: Grid) -> str:
     """A table of Markdown under its title."""
-    lines = [[head for head in grid.heads], ["---"] * len(grid.heads)]
-    lines[1] = ["--:" if i in grid.numeric else "---" for i in range(len(grid.heads))]
+    rule = ["--:" if i in grid.numeric else "---" for i in range(len(grid.heads))]
+    lines = [list(grid.heads), rule]
     lines += [[_printed(cell) for cell in row] for row in grid.rows]
     told = [" | ".join(one.replace("|", "\\|") for one in line) for line in lines]
     told = [f"| {line} |" for line in told]

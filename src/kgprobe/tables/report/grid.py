@@ -93,8 +93,9 @@ def of_view(
 
     `few`: numbers of fewer rows than marks.FEWEST are marked. `names`: (dimension, value) -> how it
     stands in a row's head, where the view's own words are not enough. `also`: what a paper adds to
-    a number's cell. `traced`: whether the numbers stand in this run's RESULTS. Dimensions in rows that are the same in all rows are left out, but for the
-    model: a table always says who was asked.
+    a number's cell. `traced`: whether the numbers stand in this run's RESULTS. Dimensions in rows
+    that are the same in all rows are left out, but for the model: a table always says who was
+    asked.
     """
     printed, sign = view.of(results), marks.signs(results)
 
@@ -118,8 +119,10 @@ def of_view(
     kept = varied or list(range(first))
     if len({tuple(key[i] for i in kept) for key in printed.rows}) < len(printed.rows):
         kept = [i for i in range(first) if i in kept or len({key[i] for key in printed.rows}) > 1]
+    lines = printed.lines(shown)
+    kept = [i for i in kept if any(line[i] for line in lines)] or kept[:1]
     rows = []
-    for key, line in zip(printed.rows, printed.lines(shown), strict=True):
+    for key, line in zip(printed.rows, lines, strict=True):
         told = [(names or {}).get((view.rows[i], key[i])) or text(line[i]) for i in kept]
         rows.append([*told, *line[first:]])
     heads = [printed.heads[i] for i in kept] + printed.heads[first:]

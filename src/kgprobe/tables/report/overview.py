@@ -1,4 +1,4 @@
-"""The report's first page: what was run, models by benchmarks in one table, calibration by paper."""
+"""The report's first page: what was run, models by benchmarks, calibration by paper."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ def ordered(results: pl.DataFrame, sheet: Sheet) -> list[str]:
 
 def matrix(results: pl.DataFrame, sheet: Sheet) -> Grid:
     """The principal number of every model (rows) on every benchmark (columns)."""
-    found: dict[tuple[str, str], list[tuple[View, list[Row]]]] = {}
+    found: dict[tuple[str, str], list[tuple[View, Sequence[Row]]]] = {}
     own, sign = headline.principal(results), marks.signs(results)
     for view in headline.blocks(results):
         if view.name != "sweep":
@@ -57,18 +57,28 @@ def matrix(results: pl.DataFrame, sheet: Sheet) -> Grid:
                 found.setdefault(key, []).append((view, rows))
     models = [name for name in ordered(results, sheet) if any(m == name for m, _ in found)]
     benchmarks = list(dict.fromkeys(benchmark for _, benchmark in found))
-    heads = grid.models(sheet)
-    body = []
-    for model in models:
-        head = heads.get(("model", model), Cell(model, "baseline", model))
-        head = replace(head, href=f"model-{slug(model)}.html" if model in sheet else "")
-        cells = [_cell(found.get((model, name), []), name, sign) for name in benchmarks]
-        body.append([head, *cells])
-    numeric = frozenset(range(1, len(benchmarks) + 1))
-    return Grid("Models by benchmarks", ["model", *benchmarks], body, numeric, MATRIX)
+    heads = [_model(name, sheet) for name in models]
+    papers = {b: probes[0][1][0]["paper"] for (_, b), probes in found.items()}
+    asked = [Cell(b, sort=b, href=f"benchmark-{slug(b)}.html") for b in benchmarks]
+    cells = [[_cell(found.get((m, b), []), b, sign) for b in benchmarks] for m in models]
+    # the longer side stands in rows, so that the table is narrow
+    if len(benchmarks) <= len(models):
+        body = [[head, *line] for head, line in zip(heads, cells, strict=True)]
+        names = ["model", *benchmarks]
+    else:
+        columns = zip(asked, map(grid.text, map(papers.get, benchmarks)), *cells, strict=True)
+        body, names = list(map(list, columns)), ["benchmark", "paper", *models]
+    numeric = frozenset(range(2 if names[1] == "paper" else 1, len(names)))
+    return Grid("Models by benchmarks", names, body, numeric, MATRIX)
 
 
-def _probes(view: View, own: pl.DataFrame) -> Iterator[list[Row]]:
+def _model(name: str, sheet: Sheet) -> Cell:
+    """A model's name with its kind and its page, or a baseline's."""
+    known = grid.models(sheet).get(("model", name))
+    return replace(known, href=f"model-{slug(name)}.html") if known else Cell(name, "baseline")
+
+
+def _probes(view: View, own: pl.DataFrame) -> Iterator[Sequence[Row]]:
     """The principal numbers of a view, those of one probe together: one, or one for each task."""
     chosen = view.chosen(own)
     chosen = chosen.filter(pl.col("metric").is_in(PRINCIPAL), pl.col("benchmark") != "")
@@ -77,7 +87,7 @@ def _probes(view: View, own: pl.DataFrame) -> Iterator[list[Row]]:
         yield part.rows(named=True)
 
 
-def _cell(probes: Sequence[tuple[View, list[Row]]], benchmark: str, sign: Any) -> Cell:
+def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: Any) -> Cell:
     """The number of the first probe with written prompts, the others on hover."""
     known = [(view, rows) for view, rows in probes if any(r["value"] is not None for r in rows)]
     if not known:

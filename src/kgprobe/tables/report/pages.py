@@ -70,9 +70,9 @@ CITED = {
     "Eliciting Knowledge from Language Models with Automatically Generated Prompts. EMNLP, 2020.",
 }
 LICENCES = (
-    "kgprobe is under the Apache License 2.0. Facts and labels of Wikidata are CC0; what comes from "
-    "DBpedia and Wikipedia (T-REx among it) is CC BY-SA and wants its sources named; released files "
-    "of the papers and the weights of models keep their own terms."
+    "kgprobe is under the Apache License 2.0. Facts and labels of Wikidata are CC0; what comes "
+    "from DBpedia and Wikipedia (T-REx among it) is CC BY-SA and wants its sources named; released "
+    "files of the papers and the weights of models keep their own terms."
 )
 
 
@@ -165,6 +165,7 @@ def render(report: Report) -> dict[str, str]:
         lstrip_blocks=True,
     )
     environment.tests["begins"] = str.startswith
+    environment.filters["slug"] = slug
     index, pages = _index(report), list(_pages(report))
     shared = {
         "report": report,
@@ -178,7 +179,7 @@ def render(report: Report) -> dict[str, str]:
     for page in (index, *pages):
         is_first = page is index
         where = {"here": "pages/" if is_first else "", "root": "" if is_first else "../"}
-        extra = {"tiles": [], "found": [], "rule": ""}
+        extra: dict[str, Any] = {"tiles": [], "found": [], "rule": ""}
         if is_first:
             extra = {
                 "tiles": overview.tiles(report.results, report.experiments),
@@ -218,11 +219,15 @@ def _pages(report: Report) -> Iterator[Page]:
             named = replace(part, name=f"{chapter.name}-{part.name.removeprefix(chapter.name)}")
             yield Page(_noted(named), command, up=chapter)
     command = report.commands.get("", "")
-    for made in (
-        *about.models(report.results, report.sheet, report.models, report.experiments),
-        *report.benchmarks,
-    ):
+    for made in about.models(report.results, report.sheet, report.models, report.experiments):
         yield Page(_noted(made), command)
+    papers = {row["benchmark"]: row.get("paper", "") for row in report.experiments}
+    up = {chapter.name: chapter for chapter in report.chapters}
+    for made in report.benchmarks:
+        if made.name.startswith("benchmark-"):
+            own = made
+            above = up.get(papers.get(made.title.partition(":")[0], ""))
+        yield Page(_noted(made), command, up=above if made is own else own)
     yield Page(_reading(report), command, is_main=True)
     if report.links:
         rows = [{"file": Cell(link.path, href=f"../../{link.path}"), "holds": link.holds}

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -41,10 +40,11 @@ def questions(folder: Path) -> list[Question]:
         return _items(folder)
     if (folder / "examples.parquet").is_file():
         rows = pl.read_parquet(folder / "examples.parquet").filter(split="test")
-        rows = rows.sort("group", "example").group_by("group", maintain_order=True)
+        rows = rows.sort("group", "example")
+        rows = rows.group_by("group", maintain_order=True).head(OF_RELATION)
         return [
             Question(f"{r['group']}/{r['example']}", r["group"], _fields(r["fields"]), [r["label"]])
-            for r in rows.head(OF_RELATION).rows(named=True)
+            for r in rows.rows(named=True)
         ]
     return []
 
@@ -62,9 +62,7 @@ def _items(folder: Path) -> list[Question]:
         own = options[row["candidates"]]
         right = [own[i] for i in row["answers"]]
         subject = f"{row['subject']} ({row['context']})" if row["context"] else row["subject"]
-        made.append(
-            Question(row["item"], row["relation"], subject, right, own, row["answers"])
-        )
+        made.append(Question(row["item"], row["relation"], subject, right, own, row["answers"]))
     return made
 
 
@@ -216,9 +214,7 @@ def by_relation(
         yield Chapter(page, head, lead, grids=grids)
 
 
-def _table(
-    head: str, asked: Sequence[Question], said: Mapping[str, Said], caption: str
-) -> Grid:
+def _table(head: str, asked: Sequence[Question], said: Mapping[str, Said], caption: str) -> Grid:
     heads = ["subject", "right", *said]
     rows = [
         [

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.report.grid import Cell, Grid
 
-#: CSS pixels at a width of 1280: what open tables and figures of a page may take together, what
-#: one takes at most before it scrolls in its box, and a line of a table (with small print)
-OPEN, BOX, LINE, SMALL = 4600, 420, 29, 44
-#: the most of a figure
-DRAWN = 544
+#: CSS pixels at a width of 1280: what everything on a page may take together, a line of text and
+#: its letters, a block that is folded
+OPEN, TEXT, LETTERS, FOLDED = 5900, 24, 80, 40
+#: what a table takes at most before it scrolls in its box, a line of it (with small print), and a
+#: figure
+BOX, LINE, SMALL, DRAWN = 420, 29, 44, 544
 #: of a table: what it may take in width, a letter, and the room beside it in a cell
 WIDE, LETTER, BESIDE = 1190, 7.4, 17
 #: letters of the widest cell that is not broken into lines
@@ -71,23 +72,27 @@ def arranged(part: Chapter, room: Room) -> list[Block]:
     """The blocks of one part of a page, figures first, open as long as there is room."""
     found = [Block(room.anchor(d.name), d.data, d) for d in part.drawings]
     found += [Block(room.anchor(g.title), g) for g in [*part.grids, *part.folded]]
+    told = [part.lead, part.verdict, *part.notes]
+    room.left -= sum(TEXT * (1 + len(text) // LETTERS) + TEXT for text in told if text)
+    room.left -= FOLDED * len(found)
     folded = {id(grid) for grid in part.folded}
-    made = []
+    made, figures = [], 0
     for one in found:
-        height = _height(one)
+        # two figures stand side by side
+        height = 0.0 if one.drawing and figures % 2 else _height(one)
         is_folded = id(one.grid) in folded or height > room.left
-        room.left -= 0 if is_folded else height
+        if not is_folded:
+            room.left -= height
+            figures += bool(one.drawing)
         parts = [] if one.drawing else list(cut(one.grid))
         made.append(replace(one, is_folded=is_folded, parts=parts))
     return made
 
 
 def _height(block: Block) -> float:
-    """Pixels that a block takes when it is open; two figures stand side by side."""
+    """Pixels that a block takes when it is open."""
     if block.drawing:
-        sides = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', block.drawing.svg)
-        ratio = float(sides[2]) / float(sides[1]) if sides else 1.0
-        return (min(DRAWN, ratio * WIDE / 2) + 130) / 2
+        return DRAWN + 130
     rows = block.grid.rows
     line = SMALL if any(cell.small for row in rows for cell in row) else LINE
     parts = len(list(cut(block.grid)))

@@ -69,7 +69,9 @@ def measured(cell: Mapping[str, Any], digits: int, few: bool) -> Cell:
 def trace(row: Mapping[str, Any], digits: int = 1) -> str:
     """What `kgprobe trace` is asked to find a row of RESULTS: the number and its dimensions."""
     found = {name: row[name] for name in (*DIMENSIONS, "setting")}
-    told = [f"-w {shlex.quote(f'{k}={v}')}" for k, v in found.items() if v not in ("", "{}")]
+    # what is empty of these tells the number of all items from that of a part
+    kept = {k: v for k, v in found.items() if v or k in ("group", "slice")}
+    told = [f"-w {shlex.quote(f'{k}={v}')}" for k, v in kept.items()]
     return " ".join([f"{row['value']:.{digits}f}", *told])
 
 

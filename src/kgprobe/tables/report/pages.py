@@ -25,6 +25,7 @@ from kgprobe.schema import atomic
 from kgprobe.tables.report import (
     about,
     draw,
+    explore,
     findings,
     formats,
     grid,
@@ -111,12 +112,15 @@ class Report:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its content, whether it stands in the navigation, the page above, its command."""
+    """A page: its content, its command, the page above, what that says of it besides its title, and
+    whether it stands in the navigation."""
 
     content: Chapter
     command: str
     up: Chapter | None = None
+    warnings: Sequence[str] = ()
     is_main: bool = False
+    chart: Mapping[str, Any] | None = None
 
     @property
     def file(self) -> str:
@@ -173,6 +177,7 @@ def render(report: Report) -> dict[str, str]:
         "css": Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
         "script": Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
         "inline": inline,
+        "vega": Markup(explore.runtime().replace("</script", "<\\/script")),
         "formats": {end: name for end, (name, _) in formats.FORMATS.items()},
     }
     made = {}
@@ -217,7 +222,7 @@ def _pages(report: Report) -> Iterator[Page]:
         yield Page(_noted(own), command, is_main=True)
         for part in chapter.parts:
             named = replace(part, name=f"{chapter.name}-{part.name.removeprefix(chapter.name)}")
-            yield Page(_noted(named), command, up=chapter)
+            yield Page(_noted(named), command, up=chapter, warnings=part.notes)
     command = report.commands.get("", "")
     for made in about.models(report.results, report.sheet, report.models, report.experiments):
         yield Page(_noted(made), command)
@@ -228,6 +233,10 @@ def _pages(report: Report) -> Iterator[Page]:
             own = made
             above = up.get(papers.get(made.title.partition(":")[0], ""))
         yield Page(_noted(made), command, up=above if made is own else own)
+    if explore.runtime():
+        rows = explore.numbers(report.results)
+        chart = explore.specification(rows)
+        yield Page(explore.chapter(rows), command, is_main=True, chart=chart)
     yield Page(_reading(report), command, is_main=True)
     if report.links:
         rows = [{"file": Cell(link.path, href=f"../../{link.path}"), "holds": link.holds}

@@ -33,7 +33,7 @@ def runtime() -> str:
         import vl_convert
     except ModuleNotFoundError:
         return ""
-    return str(vl_convert.javascript_bundle())
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def numbers(results: pl.DataFrame) -> list[dict[str, Any]]:

@@ -69,9 +69,11 @@ def slug(name: str) -> str:
 
 
 def arranged(part: Chapter, room: Room) -> list[Block]:
-    """The blocks of one part of a page, figures first, open as long as there is room."""
-    found = [Block(room.anchor(d.name), d.data, d) for d in part.drawings]
-    found += [Block(room.anchor(g.title), g) for g in [*part.grids, *part.folded]]
+    """The blocks of one part of a page, open as long as there is room: a table, the figures, the
+    other tables."""
+    tables = [Block(room.anchor(g.title), g) for g in [*part.grids, *part.folded]]
+    drawn = [Block(room.anchor(d.name), d.data, d) for d in part.drawings]
+    found = [*tables[:1], *drawn, *tables[1:]]
     told = [part.lead, part.verdict, *part.notes]
     room.left -= sum(TEXT * (1 + len(text) // LETTERS) + TEXT for text in told if text)
     room.left -= FOLDED * len(found)

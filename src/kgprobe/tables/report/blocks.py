@@ -13,7 +13,7 @@ from kgprobe.tables.report.grid import Cell, Grid
 OPEN, TEXT, LETTERS, FOLDED = 5900, 24, 80, 40
 #: what a table takes at most before it scrolls in its box, a line of it (with small print), and a
 #: figure
-BOX, LINE, SMALL, DRAWN = 420, 29, 44, 544
+BOX, LINE, SMALL, DRAWN = 420, 29, 44, 600
 #: of a table: what it may take in width, a letter, and the room beside it in a cell
 WIDE, LETTER, BESIDE = 1190, 7.4, 17
 #: letters of the widest cell that is not broken into lines

@@ -112,6 +112,20 @@ def _cloze(path: Path, asked: Sequence[Question]) -> Said:
     }
 
 
+def _soft(path: Path, asked: Sequence[Question]) -> Said:
+    """Soft prompts keep no more than the places of right answers."""
+    ranks, same = _of(path, asked), ["masks", "pooling", "loss", "seed"]
+    first = ranks.sort(same).group_by("item", maintain_order=True).first().select("item", *same)
+    places = dict(
+        ranks.join(first, on=["item", *same]).group_by("item").agg(pl.col("in_order").min()).rows()
+    )
+    return {
+        one.item: Cell(f"right at {places[one.item]} of {len(one.options)}")
+        for one in asked
+        if one.item in places
+    }
+
+
 def _fill(path: Path, asked: Sequence[Question]) -> Said:
     found = _of(path, asked).filter(position=-1)
     found = found.filter(pl.col("template") == pl.col("template").min().over("item"))
@@ -132,8 +146,8 @@ def _predict(path: Path, asked: Sequence[Question], prompt: str = "") -> Said:
     places = {f"{g}/{e}": (best, of) for g, e, best, of in
               found.select("group", "example", "best", "options").rows()}  # fmt: skip
     return {
-        one.item: Cell("–", muted=True) if places[one.item][0] is None
-        else _cell(f"right at {places[one.item][0]}", None)
+        one.item: Cell("not asked", muted=True) if places[one.item][0] is None
+        else Cell(f"right at {places[one.item][0]} of {places[one.item][1]}")
         for one in asked
         if one.item in places
     }  # fmt: skip
@@ -147,7 +161,7 @@ def _of(path: Path, asked: Sequence[Question]) -> pl.DataFrame:
 
 #: method -> what was said; other methods rank or choose something else
 METHODS: Mapping[str, Callable[..., Said]] = {
-    "sentence": _sentence, "cloze": _cloze, "fill": _fill, "predict": _predict,
+    "sentence": _sentence, "cloze": _cloze, "soft": _soft, "fill": _fill, "predict": _predict,
 }  # fmt: skip
 
 

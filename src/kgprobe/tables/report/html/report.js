@@ -50,7 +50,12 @@ const show = (command) => {
   copy.textContent = "Copy";
   bar.hidden = false;
 };
-const trace = (cell) => show(`kgprobe trace ${cell.dataset.trace} --run ${document.body.dataset.run}`);
+const trace = (cell) => {
+  const told = cell.dataset.trace, place = told.indexOf(" "), number = told.slice(0, place);
+  const where = `${told.slice(place)} --run ${document.body.dataset.run}`;
+  // a negative number looks like an option
+  show(number.startsWith("-") ? `kgprobe trace${where} -- ${number}` : `kgprobe trace ${number}${where}`);
+};
 close.addEventListener("click", () => { bar.hidden = true; });
 copy.addEventListener("click", () => {
   getSelection().selectAllChildren(bar.firstChild);

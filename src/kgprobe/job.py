@@ -17,6 +17,7 @@ import json
 import logging
 import os
 import resource
+import subprocess
 import sys
 import time
 import traceback
@@ -273,6 +274,15 @@ def versions() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in RECORDED if name in sys.modules}
 
 
+def commit() -> str:
+    """The commit of the checkout that this process works in, with a + where files differ from it;
+    "" where it is none."""
+    command = ["git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return ""
+
+
 def _log_to(path: Path | None) -> list[logging.Handler]:
     log.setLevel(logging.INFO)
     log.propagate = False
@@ -312,6 +322,7 @@ def _write_record(run: Run, path: Path, started: float, seconds: float, began: f
             for f in run.output
             if Path(str(f)).exists()
         },
+        "commit": commit(),
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         "wall_seconds": round(seconds, 3),
         "cpu_seconds": round(

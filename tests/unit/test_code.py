@@ -316,7 +316,18 @@ def test_modules_are_imported_by_name_where_the_rules_know_of_it():
 
 #: what others may take from glue: it tells, keeps and names, and gives back what it was given
 TAKEN = {
-    "job": {"Bar", "Parts", "Run", "job", "log", "progress", "sha256", "sole_run", "versions"},
+    "job": {
+        "Bar",
+        "Parts",
+        "Run",
+        "commit",
+        "job",
+        "log",
+        "progress",
+        "sha256",
+        "sole_run",
+        "versions",
+    },
     "files": {"atomic"},
 }
 #: of the settings: their types, the names of their sections, what makes them of the values that a

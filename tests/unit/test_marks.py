@@ -16,9 +16,8 @@ from kgprobe.tables.autoprompt import make as autoprompt_make
 from kgprobe.tables.bear import chapter as bear_chapter
 from kgprobe.tables.bear import make as make_bear
 from kgprobe.tables.ontoprobe import make, values, views
-from kgprobe.tables.report import chapter, grid, headline, marks
+from kgprobe.tables.report import chapter, grid, headline, marks, pages
 from kgprobe.tables.report import gather as gather_report
-from kgprobe.tables.report import page as report
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.results import Number, frame
 from tests.unit import attribute_answers, test_ontoprobe_tables, test_tables_choices
@@ -80,12 +79,13 @@ def of_bear(sheet, paths, folder):
 
 
 def paged(results, sheet, shown, folder):
-    """The report with BEAR's chapter."""
+    """The pages of the report with BEAR's chapter, but for the chart and its scripts."""
     models = {row["model"]: MODELS[row["model"]] for row in sheet}
     parts = bear_chapter.arranged(results, models, {}, {})
     chapter.write(Chapter("bear", "BEAR", "Lead.", parts=parts), folder / "bear.json")
     chapters = [chapter.read(folder / "bear.json")]
-    return report.render(report.Report(results, models, {}, shown, sheet, {}, chapters))
+    made = pages.render(pages.Report("r", results, models, {}, shown, sheet, {}, chapters))
+    return {name: text for name, text in made.items() if "explore" not in name}
 
 
 def test_bear_the_report_and_the_headline_carry_the_mark(bear):
@@ -105,15 +105,17 @@ def test_bear_the_report_and_the_headline_carry_the_mark(bear):
     assert [(m["model"], m["plain"]) for m in shown] == list(
         zip(SHOWN, (5.1, 11.5, "", ""), strict=True)
     )
-    html = paged(results, sheet, shown, folder)
-    assert html.count("no likelier than the same words shuffled") >= 2  # headline and benchmark
+    made = paged(results, sheet, shown, folder)
+    for name in ("index", "pages/bear", "pages/bear-world_lite", "pages/model-other"):
+        assert "no likelier than the same words shuffled" in made[f"{name}.html"], name
 
 
 def test_without_such_a_model_there_is_no_note(bear):
     sheet, paths, folder = bear
     results = of_bear(sheet[:1], paths[:1], folder)
     assert "(!)" not in headline.text(results)
-    assert "(!)" not in paged(results, sheet[:1], [], folder)
+    shown = gather_report._models(sheet[:1], MODELS, paths[:1])
+    assert "(!)" not in "".join(paged(results, sheet[:1], shown, folder).values())
 
 
 @pytest.mark.parametrize("place", ["grids", "folded"])

@@ -1,5 +1,7 @@
 """From files to studies, tables and figures."""
 
+import shutil
+
 import polars as pl
 import pytest
 
@@ -105,8 +107,18 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     for path, copy in zip(paths, answers, strict=True):
         copy.write_bytes(path.read_bytes())
     page = results / "report/index.html"
-    gather_report.make(page, inputs, [], list(map(str, answers)), [], [], [], rows, MODELS, {})
-    html = page.read_text(encoding="utf-8")
+    asked = results / "benchmarks/world_lite"
+    shutil.copytree(folder / "world_lite", asked)
+    questions = [str(asked / "items.parquet")]
+    sheet = [{"paper": "bear", **row} for row in rows]
+    gather_report.make(
+        page, inputs, [], list(map(str, answers)), questions, [], [], sheet, MODELS, {}, {}, {}
+    )
+    html = (page.parent / "pages/calibration.html").read_text(encoding="utf-8")
+    assert "snakemake --cores all -- " in html
+    assert 'href="../index.html"' in html
+    told = (page.parent / "pages/relations-world_lite.html").read_text(encoding="utf-8")
+    assert "right at 1 of 3" in told
     assert "is met by 1 of 2 control probes; not by ontoprobe, onto_world, control-masked" in html
     assert " (?)" in html
 

@@ -92,7 +92,7 @@ def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
     assert items.height == 10
     told = "places: allows asymmetry, auto_places, entity_centric, places_big; not "
     assert told in ran.stdout
-    page = (results / "report/index.html").read_text()
+    page = (results / "report/pages/graphs.html").read_text()
     assert "What places allows" in page
     numbers = schema.read(results / "tables/attributes.parquet", schema.RESULTS)
     assert set(numbers.filter(model="my-model")["benchmark"]) >= {"asymmetry", "entity_centric"}

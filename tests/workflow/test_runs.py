@@ -196,9 +196,11 @@ def test_what_a_run_leaves_behind(finished):
     assert float(scores["wall_seconds"]) > 0
     assert "torch=" in scores["versions"]
     assert not list((finished.folder / "results").rglob("*.part"))
-    page = (finished.folder / "results/embedded/report/index.html").read_text()
-    assert "control-causal" in page
-    assert "http://" not in page.replace("http://www.w3.org", "")
+    report = finished.folder / "results/embedded/report"
+    pages = [path.read_text() for path in [report / "index.html", *report.glob("pages/*.html")]]
+    assert len(pages) > 10
+    assert "control-causal" in pages[0]
+    assert not [page for page in pages if "http://" in page.replace("http://www.w3.org", "")]
     log = finished.folder / "logs/embedded/probes/control-causal.log"
     assert "sentence/s" in log.read_text()
 

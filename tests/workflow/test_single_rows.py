@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from kgprobe.sheets import METHODS_OF_PAPER
+from tests import browser
 from tests.unit.tiny_models import tiny
 from tests.workflow.outline import Outline, hollow
 from tests.workflow.project import ROOT, Project, our_sheet
@@ -153,10 +154,10 @@ def test_one_core_of_another_machine_s_habits_gives_the_same_bytes(finished, tmp
 def tables_anew(made: Project) -> None:
     """Forget the report and all tables but those of the sources."""
     run = made.folder / "results/embedded"
-    for path in [*run.glob("tables/*"), *run.glob("report/*/*")]:
+    for path in [*run.glob("tables/*"), run / "report/pages", *run.glob("report/chapters/*")]:
         if not path.name.startswith(("access_agreement", "sources.json")):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    (made.folder / "results/embedded/report/index.html").unlink()
+    (run / "report/index.html").unlink()
 
 
 @pytest.mark.slow  # the only test that runs sheets without BEAR: ten short runs of snakemake
@@ -168,14 +169,19 @@ def test_a_row_alone_runs_to_its_report(finished, row):
     result = finished.run("--rerun-triggers", "mtime")
     assert result.returncode == 0, result.stdout[-4000:]
     assert not re.search(r"\]  (prompts_|probes_|train_control)", result.stdout)
-    page = (finished.folder / "results/embedded/report/index.html").read_text()
-    assert not hollow(page)
-    titles = Outline(page).texts(2)
-    expected = ["Headline", ROWS[row], "Sources", "Measured before"]
-    expected += ["What the papers claim", "How to read", "What was run", "Files"]
-    assert len(titles) == len(expected)
+    titles = headings(finished)
+    expected = [
+        "What the models know",
+        ROWS[row],
+        "Sources",
+        "Measured before",
+        "What the papers claim",
+    ]
+    expected += ["Methods", "Files", row.split()[-1], row.split()[1]]
     for title in expected:
         assert any(found.startswith(title) for found in titles), (title, titles)
+    strangers = set(ROWS.values()) - {ROWS[row]}
+    assert not [t for t in titles if t.startswith(tuple(strangers))], titles
     model = row.split()[-1]
     told = printed(finished)
     assert model in told
@@ -188,9 +194,7 @@ def test_the_whole_sheet_has_every_chapter(finished):
     sheet(finished, *ROWS)
     result = finished.run("--rerun-triggers", "mtime")
     assert result.returncode == 0, result.stdout[-4000:]
-    page = (finished.folder / "results/embedded/report/index.html").read_text()
-    assert not hollow(page)
-    titles = Outline(page).texts(2)
+    titles = headings(finished)
     for title in ROWS.values():
         assert any(found.startswith(title) for found in titles), (title, titles)
     told = printed(finished)
@@ -200,6 +204,31 @@ def test_the_whole_sheet_has_every_chapter(finished):
     results = pl.read_parquet(finished.folder / "results/embedded/tables/attributes.parquet")
     settings = [json.loads(text) for text in results["setting"].unique()]
     assert {s["gold"] for s in settings if "gold" in s} >= {"own", "linked"}
+
+
+def headings(made: Project) -> list[str]:
+    """The heading of every page of the report, of which none has nothing under a heading."""
+    report = made.folder / "results/embedded/report"
+    pages = [path.read_text() for path in [report / "index.html", *report.glob("pages/*.html")]]
+    assert len(pages) > 6
+    assert not [told for page in pages for told in hollow(page)]
+    return [title for page in pages for title in Outline(page).texts(1)]
+
+
+@pytest.mark.skipif(not browser.is_there(), reason=browser.NEEDED)
+def test_pages_of_all_papers_are_short_fit_their_screen_and_link_to_what_is_there(
+    finished, tmp_path
+):
+    """Runs last, after the sheet of all rows was made again."""
+    folder = finished.folder / "results/embedded/report"
+    found, console = browser.all_pages(folder, tmp_path / "profile")
+    assert len(found) > 40
+    assert browser.faults(found) == []
+    assert console == []
+    for page in folder.rglob("*.html"):
+        links = re.findall(r'href="([^"#]+)', page.read_text())
+        assert links
+        assert not [link for link in links if not (page.parent / link).exists()]
 
 
 def printed(made: Project) -> str:

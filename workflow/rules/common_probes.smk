@@ -134,12 +134,15 @@ def results_files():
     ]
 
 
-def asked_files():
-    """The questions of every benchmark that is probed."""
+def asked_files(*kinds):
+    """The questions of every benchmark that is probed; or files that belong to them, where options
+    and templates do."""
     return [
-        f"<results>/benchmarks/{name}/{'examples' if paper == 'autoprompt' else 'items'}.parquet"
+        f"<results>/benchmarks/{name}/{kind}.parquet"
         for paper in papers()
         for name in probed(paper)
+        for kind in (kinds or ["examples" if paper == "autoprompt" else "items"])
+        if not kinds or paper != "autoprompt"
     ]
 
 

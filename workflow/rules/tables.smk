@@ -443,16 +443,18 @@ rule report:
         results=results_files(),
         tables=[path.removesuffix(".parquet") for path in results_files()],
         answers=[answers_of(row) for row in EXPERIMENTS],
-        questions=of_benchmarks("items"),
+        top=[made(row)["top"] for row in by_method("cloze")],
+        questions=asked_files(),
+        options=asked_files("candidates", "prompts"),
         chapters=chapters(),
         allows=[f"<results>/sources/{graph}/allows.parquet" for graph in GRAPHS],
+        names=[
+            "<resources>/templates/bear_relations.tsv",
+            *expand(rules.word_graph.output.relations, graph=own_graphs("bear")),
+        ],
     output:
-        page=report(
-            "<results>/report/index.html",
-            caption="../report/report.rst",
-            category="Report",
-            labels={"page": "the whole report"},
-        ),
+        page="<results>/report/index.html",
+        pages=directory("<results>/report/pages"),
     log:
         "<logs>/tables/report.log",
     benchmark:
@@ -462,6 +464,8 @@ rule report:
         code=code("report", "tables/report/html"),
         experiments=EXPERIMENTS,
         models=MODELS,
+        descriptions=BENCHMARKS,
+        configs=[os.path.relpath(path) for path in GIVEN],
     script:
         "../scripts/report.py"
 

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from kgprobe.job import job
+from kgprobe.sheets import read_table
 from kgprobe.tables.report import gather
 
 with job(snakemake) as run:
@@ -15,4 +16,9 @@ with job(snakemake) as run:
         experiments=run.params.experiments,
         models=run.params.models,
         config=run.config,
+        titles={
+            row["relation"]: row["note"] for path in run.input.names for row in read_table(path)
+        },
+        descriptions=run.params.descriptions,
+        configs=run.params.configs,
     )

@@ -4,7 +4,7 @@ results/NAME/benchmarks/BENCHMARK/   as they were asked
 results/NAME/shards/                 what was scored, in parts: after a stop it is taken up
 results/NAME/scores/BENCHMARK/PROMPT/METHOD/MODEL.parquet
 results/NAME/tables/bear.parquet     every number
-results/NAME/report/index.html
+results/NAME/report/index.html and, beside it, pages/
 """
 
 from pathlib import Path
@@ -15,8 +15,9 @@ from kgprobe.library import RELATIONS, Results
 from kgprobe.questions import TABLES
 from kgprobe.tables.bear import chapter
 from kgprobe.tables.bear.figures import figures
+from kgprobe.tables.report import about
 from kgprobe.tables.report.chapter import Chapter
-from kgprobe.tables.report.page import Link, Report, write_report
+from kgprobe.tables.report.pages import Link, Report, write_report
 
 
 def write(found: Results, folder: Path) -> Path:
@@ -32,9 +33,8 @@ def write(found: Results, folder: Path) -> Path:
     hashes |= _hashes(folder, [scores])
     numbers = folder / "tables" / "bear.parquet"
     schema.write(found.frame, schema.RESULTS, numbers, {"inputs": hashes, "seed": 0, **made_with})
-    page = folder / "report" / "index.html"
-    write_report(page, _report(found, [*hashes, "tables/bear.parquet"]))
-    return page
+    report = _report(found, folder, scores, [*hashes, "tables/bear.parquet"])
+    return write_report(folder / "report", report)
 
 
 def _hashes(folder: Path, files: list[Path]) -> dict[str, str]:
@@ -42,7 +42,7 @@ def _hashes(folder: Path, files: list[Path]) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
 
 
-def _report(found: Results, files: list[str]) -> Report:
+def _report(found: Results, folder: Path, scores: Path, files: list[str]) -> Report:
     who, own = found.probe, found.benchmark
     row = {"model": who.model, "kind": who.kind, "source": who.source, "dtype": who.dtype,
            "bos": who.bos, "note": ""}  # fmt: skip
@@ -54,7 +54,9 @@ def _report(found: Results, files: list[str]) -> Report:
     parts = chapter.arranged(found.frame, sheet, names, {}, drawings)
     title = "BEAR: balanced multiple choice"
     asked = {"paper": "bear", **who.asked}
+    places = {own.name: folder / "benchmarks" / own.name}
     return Report(
+        run=folder.name,
         results=found.frame,
         sheet=sheet,
         config={"items": own.items.height, "prompt": who.prompt, "method": who.method},
@@ -62,6 +64,18 @@ def _report(found: Results, files: list[str]) -> Report:
         experiments=[asked],
         versions=versions(),
         chapters=[Chapter("bear", title, chapter.LEAD, parts=parts, terms=chapter.TERMS)],
-        links=[Link(name, f"../{name}") for name in files],
+        benchmarks=list(about.benchmarks(found.frame, sheet, [asked], [scores], places, names, {})),
+        links=[Link(name) for name in files],
+        commands={"": _command(found, folder)},
         title=f"What {who.model} knows of {own.name}",
     )
+
+
+def _command(found: Results, folder: Path) -> str:
+    """What probes again, and goes on where it stopped."""
+    who = found.probe
+    said = {"prompt": (who.prompt, "templates"), "method": (who.method, "sentence")}
+    told = [f"--{name} {value}" for name, (value, usual) in said.items() if value != usual]
+    place = who.source.partition(":")[2] or who.model
+    words = ["kgprobe probe", place, f"--on {found.benchmark.name}", *told, f"--name {folder.name}"]
+    return " ".join(words)

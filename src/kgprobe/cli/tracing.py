@@ -11,7 +11,7 @@ import typer
 
 from kgprobe.cli import screen
 from kgprobe.cli.asking import Json
-from kgprobe.cli.comparing import KEY, PAPERS, run_folder
+from kgprobe.cli.comparing import KEY, run_folder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,11 +38,11 @@ def trace(
         found = [
             {
                 **row,
-                "files": _files(folder, paper, row),
+                "files": _files(folder, table, row),
                 "questions": _questions(folder, row, items),
             }
-            for paper in PAPERS
-            for row in _rows(folder, paper, number, _pairs(where or []))
+            for table in _tables(folder)
+            for row in _rows(table, number, _pairs(where or []))
         ]
         if not found:
             raise ValueError(f"no number of {folder} is printed as {number}"
@@ -64,19 +64,22 @@ def _pairs(where: list[str]) -> dict[str, str]:
     return found
 
 
-def _rows(
-    folder: Path, paper: str, number: str, pairs: Mapping[str, str]
-) -> Iterator[dict[str, Any]]:
-    """RESULTS of a paper whose value is printed so, with as many decimals as it has."""
+def _tables(folder: Path) -> list[Path]:
+    """The files of RESULTS of a run: one of each paper, and of what stands beside them."""
+    from kgprobe import schema
+
+    paths = sorted(folder.glob("tables/*.parquet"))
+    return [path for path in paths if schema.provenance(path).get("contract") == "RESULTS"]
+
+
+def _rows(path: Path, number: str, pairs: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """RESULTS of a file whose value is printed so, with as many decimals as it has."""
     import polars as pl
 
     from kgprobe.tables import results
 
     if not re.fullmatch(r"-?\d+(\.\d+)?", number):
         raise ValueError(f"{number!r} is no number; right would be one as it is printed: 38.7")
-    path = folder / "tables" / f"{paper}.parquet"
-    if not path.is_file():
-        return
     decimals = len(number.partition(".")[2])
     rows = results.read([path]).filter(*(pl.col(key) == value for key, value in pairs.items()))
     for row in rows.drop_nulls("value").rows(named=True):
@@ -85,12 +88,12 @@ def _rows(
             yield row
 
 
-def _files(folder: Path, paper: str, row: Mapping[str, Any]) -> list[dict[str, str]]:
+def _files(folder: Path, table: Path, row: Mapping[str, Any]) -> list[dict[str, str]]:
     """The files that a number was computed from, with the hashes that they had then."""
     from kgprobe import schema
     from kgprobe.job import sha256
 
-    made = schema.provenance(folder / "tables" / f"{paper}.parquet").get("inputs")
+    made = schema.provenance(table).get("inputs")
     told = made if isinstance(made, Mapping) else {}
     found = []
     for name, recorded in told.items():

@@ -160,14 +160,17 @@ def drawings(
     if analyses.PARTIAL in metrics:
         figure = figures.partial_plot(results, kinds)
         title = "Partial and full scores"
-        made.append(Drawn(NAME, "attributes_partial", title, PARTIAL, figure))
+        rows = views.PARTIAL.chosen(results)
+        made.append(Drawn(NAME, "attributes_partial", title, PARTIAL, figure, rows))
     if kinds and results.filter(pl.col("group") != "").height:
         figure = figures.patterns_plot(results, pattern_models(results, largest), titles)
         title = "The five most frequent patterns"
-        made.append(Drawn(NAME, "attributes_patterns", title, PATTERNS, figure))
+        rows = views.PATTERNS.chosen(results)
+        made.append(Drawn(NAME, "attributes_patterns", title, PATTERNS, figure, rows))
     if results.filter(metric="examples right", model=largest[0], method=largest[1]).height:
         figure = figures.popularity_plot(results, largest)
-        made.append(Drawn(NAME, "attributes_popularity", "Popularity", POPULARITY, figure))
+        rows = views.POPULARITY.chosen(results.filter(model=largest[0], method=largest[1]))
+        made.append(Drawn(NAME, "attributes_popularity", "Popularity", POPULARITY, figure, rows))
     return [one.drawing() for one in made]
 
 

@@ -84,14 +84,14 @@ def drawings(results: pl.DataFrame) -> list[Drawing]:
             dash = DASHES.get(prompt, ":")
             lines.append(Line(label, _points(part, "size"), models.index(model), dash))
         title, caption = f"Figure 2: {benchmark}", FIGURE2.caption
-        made.append(_drawing(f"autoprompt_figure2_{benchmark}", title, caption, lines))
+        made.append(_drawing(f"autoprompt_figure2_{benchmark}", title, caption, lines, own))
     for number, (key, own) in enumerate(_parts(FIGURE3.chosen(results), *FIGURE3.rows)):
         lines = []
         for place, ((labels,), part) in enumerate(_parts(own, "labels")):
             label = f"{labels} label token{'s' if labels != '1' else ''}"
             lines.append(Line(label, _points(part, "triggers"), place))
         title, caption = f"Figure 3: {key[0]}, {key[1]}, k {key[2]}", FIGURE3.caption
-        made.append(_drawing(f"autoprompt_figure3_{number}", title, caption, lines))
+        made.append(_drawing(f"autoprompt_figure3_{number}", title, caption, lines, own))
     return made
 
 
@@ -106,7 +106,9 @@ def _points(own: pl.DataFrame, name: str) -> list[tuple[float, dict[str, Any]]]:
     return sorted(rows, key=lambda point: point[0])
 
 
-def _drawing(name: str, title: str, caption: str, lines: Sequence[Line]) -> Drawing:
+def _drawing(
+    name: str, title: str, caption: str, lines: Sequence[Line], own: pl.DataFrame
+) -> Drawing:
     """Lines by number of examples (log scale) or, where they are not dashed, of trigger tokens."""
     log = any(line.dash != "none" for line in lines)
     with draw.style():
@@ -137,4 +139,4 @@ def _drawing(name: str, title: str, caption: str, lines: Sequence[Line]) -> Draw
         axes.set_ylabel("dev accuracy, %")
         axes.grid(axis="y")
         figure.legend(loc="outside upper center", ncols=2, handlelength=3.5)
-    return Drawn("autoprompt", name, title, caption, figure).drawing()
+    return Drawn("autoprompt", name, title, caption, figure, own).drawing()

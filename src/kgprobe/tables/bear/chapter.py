@@ -142,10 +142,10 @@ def arranged(
     accuracies = [n for n in shown if n.startswith("slice_") and not n.endswith("_differences")]
     differences = [n for n in shown if n.startswith("slice_") and n.endswith("_differences")]
     parts = []
-    for number, name in enumerate(bear_figures.benchmarks(own, sheet), 1):
+    for name in bear_figures.benchmarks(own, sheet):
         parts.append(
             Chapter(
-                f"benchmark-{number}",
+                name,
                 name,
                 descriptions.get(name, ""),
                 notes(own.filter(benchmark=name), sheet),

@@ -93,7 +93,9 @@ def figures(own: pl.DataFrame, kinds: Mapping[str, str], least: float) -> list[D
             )
             name = "exposures" if axis == "exposures" else "steps"
             figure = curves(lines, axis, kinds, least)
-            made.append(Drawn("exposures", name, title, caption, figure))
+            told = [row for by in lines.values() for at in by.values() for row in at.values()]
+            rows = pl.DataFrame(told, schema=own.schema)
+            made.append(Drawn("exposures", name, title, caption, figure, rows))
     return made
 
 

@@ -72,19 +72,22 @@ def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> I
             "Taught and untaught facts",
             "Items whose correct option is ranked first, with 95 % intervals; dashed: chance.",
             calibration_plot(own),
+            _whole(own, "taught", "untaught", "chance", "AUC"),
         )
     for benchmark in benchmarks(own, sheet):
         points, chance = points_of(benchmark, own, sheet)
         if any(point.name for point in points):
             caption = SIZES + (COMPARED if benchmark in COMPARABLE else "")
             title, figure = "Accuracy against size", size_plot(points, chance)
-            yield Drawn(benchmark, f"bear_size_{benchmark}", title, caption, figure)
+            rows = pl.DataFrame([point.row for point in points], schema=own.schema)
+            yield Drawn(benchmark, f"bear_size_{benchmark}", title, caption, figure, rows)
         yield Drawn(
             benchmark,
             f"bear_relations_{benchmark}",
             "Accuracy by relation",
             "Per cent, mean over templates; relations ordered by their mean over models.",
             relations_plot(own.filter(benchmark=benchmark), sheet, titles),
+            _related(own.filter(benchmark=benchmark)),
         )
         told = _reliable(own.filter(benchmark=benchmark))
         if told:
@@ -95,6 +98,7 @@ def figures(results: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -> I
                 "Answers in ten bins of confidence; a larger point has more. On the dashed line "
                 "confidence and accuracy are the same.",
                 reliability_plot(told, own, sheet),
+                pl.DataFrame([r for pairs in told.values() for pair in pairs for r in pair]),
             )
         yield from _sliced(benchmark, own.filter(benchmark=benchmark), sheet)
 
@@ -122,6 +126,11 @@ def _whole(own: pl.DataFrame, *metrics: str) -> pl.DataFrame:
     """The numbers of all items, mean over templates."""
     asked = own.filter(pl.col("metric").is_in(metrics), pl.col("method") != "published")
     return asked.filter(group="", slice="", setting="{}")
+
+
+def _related(own: pl.DataFrame) -> pl.DataFrame:
+    """The accuracies of relations, mean over templates."""
+    return own.filter(pl.col("group") != "", metric="accuracy", slice="", setting="{}")
 
 
 def calibration_plot(own: pl.DataFrame) -> Figure:
@@ -165,7 +174,7 @@ def relations_plot(own: pl.DataFrame, sheet: Sheet, titles: Mapping[str, str]) -
 
     Relations are ordered by mean accuracy over the probes.
     """
-    table = own.filter(pl.col("group") != "", metric="accuracy", slice="", setting="{}")
+    table = _related(own)
     asked = table.filter(pl.col("model").is_in(list(sheet)))
     probes = list(
         asked.unique(["model", "prompt", "method"], maintain_order=True).iter_rows(named=True)
@@ -271,6 +280,7 @@ def _sliced(benchmark: str, own: pl.DataFrame, sheet: Sheet) -> Iterator[Drawn]:
                 f"Accuracy by {one.title}",
                 SLICED,
                 slice_plot(one, bins, own, sheet),
+                own.filter(pl.col("slice").is_in(list(bins)), metric="accuracy", group=""),
             )
 
 

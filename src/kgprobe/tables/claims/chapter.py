@@ -52,7 +52,7 @@ def chapter(claims: pl.DataFrame, needs: Mapping[str, str]) -> Chapter:
         folded = [_grid(f"{title}: further claims", own.filter(~pl.col("opens")), needs)]
         parts.append(
             Chapter(
-                f"claims-{paper}",
+                paper,
                 title,
                 head,
                 grids=grid.filled_in(shown),

@@ -60,7 +60,8 @@ def bars(results: pl.DataFrame, average: str) -> list[Drawing]:
             "they are other models."
         )
         title = f"Figure {number}"
-        made.append(Drawn(NAME, f"{NAME}_figure{number}", title, caption, picture).drawing())
+        name, rows = f"{NAME}_figure{number}", pl.DataFrame([*found.cells.values()])
+        made.append(Drawn(NAME, name, title, caption, picture, rows).drawing())
     return made
 
 
@@ -88,7 +89,9 @@ def grids(results: pl.DataFrame, average: str) -> list[Drawing]:
             "blank: no rows. Schemes, rules and models "
             f"{'weigh by their rows' if average == 'rows' else 'count equally'}. {marks.FEW_NOTE}"
         )
-        made.append(Drawn(NAME, f"{NAME}_reasoning_{number}", title, caption, picture).drawing())
+        rows = pl.DataFrame([cell for cells in panels.values() for cell in cells.values()])
+        name = f"{NAME}_reasoning_{number}"
+        made.append(Drawn(NAME, name, title, caption, picture, rows).drawing())
     return made
 
 

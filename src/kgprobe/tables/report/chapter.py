@@ -10,11 +10,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from matplotlib.figure import Figure
 
 from kgprobe.schema import atomic
 from kgprobe.tables.report import draw, marks
-from kgprobe.tables.report.grid import Cell, Grid
+from kgprobe.tables.report.grid import Cell, Grid, of_rows
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Drawing:
     """A figure: which part of the report it belongs to, its title, what it shows, its SVG text.
 
     `part`: "calibration", or the name of a benchmark or chapter. `alt` says in words what can be
-    seen.
+    seen, `data` has the numbers.
     """
 
     part: str
@@ -31,22 +32,26 @@ class Drawing:
     caption: str
     svg: str
     alt: str = ""
+    data: Grid = field(default_factory=lambda: Grid("", [], []))
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure with the words that go with it; `part` as in `Drawing`."""
+    """A figure with the words that go with it, and the RESULTS that it shows; `part` as in
+    `Drawing`."""
 
     part: str
     name: str
     title: str
     caption: str
     figure: Figure
+    rows: pl.DataFrame
 
     def drawing(self) -> Drawing:
         """The same for the report."""
         found = draw.svg(self.figure, self.name)
-        return Drawing(self.part, self.name, self.title, self.caption, found, self.caption)
+        data = of_rows(self.title, self.rows)
+        return Drawing(self.part, self.name, self.title, self.caption, found, self.caption, data)
 
 
 @dataclass(frozen=True)
@@ -96,9 +101,13 @@ def read(path: str | Path) -> Chapter:
 def _chapter(content: dict[str, Any]) -> Chapter:
     content["grids"] = [_grid(grid) for grid in content["grids"]]
     content["folded"] = [_grid(grid) for grid in content["folded"]]
-    content["drawings"] = [Drawing(**drawing) for drawing in content["drawings"]]
+    content["drawings"] = [_drawing(drawing) for drawing in content["drawings"]]
     content["parts"] = [_chapter(part) for part in content["parts"]]
     return Chapter(**content)
+
+
+def _drawing(content: dict[str, Any]) -> Drawing:
+    return Drawing(**{**content, "data": _grid(content["data"])})
 
 
 def _grid(content: dict[str, Any]) -> Grid:

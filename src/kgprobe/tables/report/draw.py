@@ -48,7 +48,7 @@ STYLE: dict[str, Any] = {
     "ytick.labelcolor": INK,
     "legend.frameon": False,
     "legend.fontsize": 9,
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",
 }
 
 

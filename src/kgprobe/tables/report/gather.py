@@ -8,12 +8,12 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.allowed import ALLOWED
-from kgprobe.job import versions
+from kgprobe.job import commit, versions
 from kgprobe.tables import results as house
-from kgprobe.tables.answers import recorded
-from kgprobe.tables.report import calibration, chapter, grid, marks
+from kgprobe.tables.answers import folders, recorded
+from kgprobe.tables.report import about, calibration, chapter, grid, marks
 from kgprobe.tables.report.chapter import Chapter
-from kgprobe.tables.report.page import Link, Report, write_report
+from kgprobe.tables.report.pages import Link, Report, write_report
 
 GRAPHS = (
     "Which benchmarks of the four papers can be built on each graph that the configuration names. "
@@ -41,12 +41,18 @@ def make(
     experiments: Rows,
     models: Mapping[str, Mapping[str, str]],
     config: Mapping[str, Any],
+    titles: Mapping[str, str],
+    descriptions: Mapping[str, str],
+    configs: Sequence[str] = (),
 ) -> None:
-    """Write the page. All arguments but `page` are paths of a run's files, or rows of its sheets.
+    """Write the pages; `page` is the first. All other arguments are paths of a run's files, or rows
+    of its sheets.
 
     `answers`: the file of every row of `experiments`, in their order, one file may hold several;
-    `allows`: ALLOWED of every own graph; `results`: RESULTS of every paper; they, `tables`,
-    `answers` and `questions` are linked from the page.
+    `questions`: of every benchmark that they name; `allows`: ALLOWED of every own graph; `results`:
+    RESULTS of every paper; they, `tables`, `answers` and `questions` are linked from the pages.
+    `titles`: relation -> its name; `descriptions`: benchmark -> what it is; `configs`: files that
+    were laid over the default configuration.
     """
     numbers = house.read(results)
     asked = {row["model"]: models[row["model"]] for row in experiments}
@@ -54,19 +60,35 @@ def make(
     made_with: dict[str, str] = {}
     for path in answers:
         made_with |= recorded(path, "versions")
+    rows = [{k: v for k, v in row.items() if k != "_line"} for row in experiments]
+    shown = [*map(chapter.read, chapters), _allowed(allows), calibrated]
+    folder = page.parent.parent
     report = Report(
+        run=folder.name,
         results=numbers,
         sheet=asked,
         config=config,
         models=_models(experiments, models, answers),
-        experiments=[{k: v for k, v in row.items() if k != "_line"} for row in experiments],
+        experiments=rows,
         versions=made_with | versions(),
-        chapters=[
-            one for one in (calibrated, *map(chapter.read, chapters), _allowed(allows)) if one
-        ],
-        links=_links(page, dict.fromkeys([*results, *tables, *answers, *questions])),
+        chapters=[one for one in shown if one],
+        benchmarks=list(
+            about.benchmarks(
+                numbers, asked, rows, answers, folders(questions), titles, descriptions
+            )
+        ),
+        links=_links(folder, dict.fromkeys([*results, *tables, *answers, *questions])),
+        commands={Path(path).stem: _command(path, configs) for path in chapters}
+        | {"": _command(page, configs)},
+        commit=commit(),
     )
-    write_report(page, report)
+    write_report(page.parent, report)
+
+
+def _command(target: str | Path, configs: Sequence[str]) -> str:
+    """What makes a file of the run."""
+    given = f" --configfile {' '.join(configs)}" if configs else ""
+    return f"snakemake --cores all{given} -- {target}"
 
 
 def _allowed(paths: Sequence[str]) -> Chapter | None:
@@ -103,12 +125,11 @@ def _models(
     return list(rows.values())
 
 
-def _links(page: Path, paths: Iterable[str]) -> list[Link]:
-    """Links from the page to the files and folders, relative to it."""
-    start = page.parent.parent
-    links = []
+def _links(folder: Path, paths: Iterable[str]) -> list[Link]:
+    """The files and folders of a run, and the manifest, which is written last."""
+    links = [Link("manifest.tsv", "what every job made, from what, when and at what cost")]
     for path in paths:
-        inside = Path(path).relative_to(start)
+        inside = Path(path).relative_to(folder).as_posix()
         holds = "" if Path(path).is_dir() else schema.provenance(path).get("contract", "")
-        links.append(Link(str(inside), f"../{inside.as_posix()}", str(holds)))
+        links.append(Link(inside, str(holds)))
     return links

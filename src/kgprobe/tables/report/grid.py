@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,18 +10,28 @@ from typing import Any
 import polars as pl
 
 from kgprobe.tables.report import marks
+from kgprobe.tables.results import DIMENSIONS
 from kgprobe.tables.views import View
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a cell: `small` under it, `sort` for sorting (None: last), `hint` on hover."""
+    """What stands in a cell: `small` under it, `sort` for sorting (None: last), `hint` on hover.
+
+    `n`: items behind a number, 0 where it is none. `trace`: the number and where it stands in
+    RESULTS, as `kgprobe trace` takes them. `href`: another page of the report. `shade`: 0 to 100,
+    how dark the cell is.
+    """
 
     text: str
     small: str = ""
     sort: float | str | None = None
     hint: str = ""
     muted: bool = False
+    n: int = 0
+    trace: str = ""
+    href: str = ""
+    shade: float | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,16 @@ def measured(cell: Mapping[str, Any], digits: int, few: bool) -> Cell:
     below = ""
     if cell["low"] is not None:
         below = f"{number(cell['low'], digits)} to {number(cell['high'], digits)}"
-    return Cell(shown, below, cell["value"], f"n = {cell['n']:,}")
+    return Cell(shown, below, cell["value"], f"n = {cell['n']:,}", n=cell["n"])
+
+
+def trace(row: Mapping[str, Any], digits: int = 1) -> str:
+    """What `kgprobe trace` is asked to find a row of RESULTS: the number and its dimensions."""
+    found = {name: row[name] for name in (*DIMENSIONS, "setting")}
+    # what is empty of these tells the number of all items from that of a part
+    kept = {k: v for k, v in found.items() if v or k in ("group", "slice")}
+    told = [f"-w {shlex.quote(f'{k}={v}')}" for k, v in kept.items()]
+    return " ".join([f"{row['value']:.{digits}f}", *told])
 
 
 def text(value: object) -> Cell:
@@ -69,13 +89,15 @@ def of_view(
     few: bool = True,
     names: Mapping[tuple[str, str], Cell] | None = None,
     also: Callable[[Cell, Mapping[str, Any]], Cell] = lambda cell, _: cell,
+    traced: bool = True,
 ) -> Grid:
     """A view of RESULTS as it is printed: value, printed figure, interval, n, and its signs.
 
     `few`: numbers of fewer rows than marks.FEWEST are marked. `names`: (dimension, value) -> how it
     stands in a row's head, where the view's own words are not enough. `also`: what a paper adds to
-    a number's cell. Dimensions in rows that are the same in all rows are left out, but for the
-    model: a table always says who was asked.
+    a number's cell. `traced`: whether the numbers stand in this run's RESULTS. Dimensions in rows
+    that are the same in all rows are left out, but for the model: a table always says who was
+    asked.
     """
     printed, sign = view.of(results), marks.signs(results)
 
@@ -90,7 +112,8 @@ def of_view(
         if cell["denominator"] is not None:
             fraction = f"{cell['numerator']:.4g}/{cell['denominator']:.4g}"
         small = "; ".join(filter(None, [fraction, made.small]))
-        return also(replace(made, text=made.text + sign(cell), small=small), cell)
+        told = trace(cell, digits) if traced else ""
+        return also(replace(made, text=made.text + sign(cell), small=small, trace=told), cell)
 
     first = len(view.rows)
     values = [{key[i] for key in printed.rows} - {""} for i in range(first)]
@@ -98,8 +121,10 @@ def of_view(
     kept = varied or list(range(first))
     if len({tuple(key[i] for i in kept) for key in printed.rows}) < len(printed.rows):
         kept = [i for i in range(first) if i in kept or len({key[i] for key in printed.rows}) > 1]
+    lines = printed.lines(shown)
+    kept = [i for i in kept if any(line[i] for line in lines)] or kept[:1]
     rows = []
-    for key, line in zip(printed.rows, printed.lines(shown), strict=True):
+    for key, line in zip(printed.rows, lines, strict=True):
         told = [(names or {}).get((view.rows[i], key[i])) or text(line[i]) for i in kept]
         rows.append([*told, *line[first:]])
     heads = [printed.heads[i] for i in kept] + printed.heads[first:]
@@ -153,6 +178,21 @@ def records(title: str, rows: Iterable[Mapping[str, object]], caption: str = "")
     }
     body = [[_short(row.get(key)) for key in heads] for row in rows]
     return Grid(title, heads, body, frozenset(whole), caption)
+
+
+def of_rows(title: str, rows: pl.DataFrame) -> Grid:
+    """Rows of RESULTS as they are, in the dimensions in which they differ: what a figure shows."""
+    named = [name for name in (*DIMENSIONS, "setting") if rows[name].n_unique() > 1]
+    numbers = [name for name in ("value", "low", "high", "n", "published")
+               if rows[name].null_count() < rows.height]  # fmt: skip
+    body = []
+    for row in rows.rows(named=True):
+        told = "" if row["value"] is None else trace(row)
+        cells = [Cell("–" if (v := row[c]) is None else f"{v:.6g}", sort=v) for c in numbers]
+        cells = [replace(c, n=row["n"], trace=told) if i == 0 else c for i, c in enumerate(cells)]
+        body.append([*(text(row[name]) for name in named), *cells])
+    numeric = frozenset(range(len(named), len(named) + len(numbers)))
+    return Grid(title, [*named, *numbers], body, numeric)
 
 
 def filled_in(grids: Iterable[Grid]) -> list[Grid]:

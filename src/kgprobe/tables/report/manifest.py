@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 COLUMNS = (
-    "output sha256 bytes rule wildcards inputs code versions "
+    "output sha256 bytes rule wildcards inputs code versions commit "
     "started wall_seconds cpu_seconds start_cpu_seconds peak_mib"
 ).split()
 
@@ -38,6 +38,7 @@ def rows(found: list[dict[str, Any]], root: Path) -> list[dict[str, object]]:
                     "inputs": " ".join(inputs),
                     "code": _short(record.get("code", "")),
                     "versions": _joined(record["versions"]),
+                    "commit": record.get("commit", ""),
                     **{c: record[c] for c in COLUMNS[-5:]},
                 }
     return [latest[output] for output in sorted(latest)]

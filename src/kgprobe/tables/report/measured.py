@@ -138,8 +138,9 @@ def chapter(
     told = {name for part in parts for name in part["benchmark"]}
     views = [v for v in headline.blocks(every) if told & set(v.where["benchmark"])]
     own = headline.principal(every)
+    grids = [grid.of_view(view, own, traced=False) for view in views]
     runs = grid.records("Runs that these numbers come from", sources)
-    return Chapter("measured", TITLE, LEAD, grids=[*(grid.of_view(v, own) for v in views), runs])
+    return Chapter("measured", TITLE, LEAD, grids=[*grids, runs])
 
 
 TITLE = "Measured before"

@@ -1,0 +1,135 @@
+"""What stands on a page: tables and figures, each with an anchor, its n, its data and how it was
+made; those that would make the page too long are folded, tables that are too wide are cut."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from kgprobe.tables.report.chapter import Chapter, Drawing
+from kgprobe.tables.report.grid import Cell, Grid
+
+#: CSS pixels at a width of 1280: what everything on a page may take together, a line of text and
+#: its letters, a block that is folded
+OPEN, TEXT, LETTERS, FOLDED = 5900, 24, 80, 40
+#: what a table takes at most before it scrolls in its box, a line of it (with small print), and a
+#: figure
+BOX, LINE, SMALL, DRAWN = 420, 29, 44, 600
+#: of a table: what it may take in width, a letter, and the room beside it in a cell
+WIDE, LETTER, BESIDE = 1190, 7.4, 17
+#: letters of the widest cell that is not broken into lines
+BROKEN = 34
+
+
+@dataclass(frozen=True)
+class Block:
+    """A table, or a figure with its table as data."""
+
+    anchor: str
+    grid: Grid
+    drawing: Drawing | None = None
+    is_folded: bool = False
+    parts: Sequence[Grid] = ()
+
+    @property
+    def title(self) -> str:
+        return self.drawing.title if self.drawing else self.grid.title
+
+    @property
+    def n(self) -> str:
+        """The items behind its numbers, or how many rows it has."""
+        found = [cell.n for row in self.grid.rows for cell in row if cell.n]
+        if not found:
+            rows = len(self.grid.rows)
+            return f"{rows:,} row{'' if rows == 1 else 's'}"
+        low, high = min(found), max(found)
+        return f"n = {low:,}" if low == high else f"n = {low:,} to {high:,}"
+
+
+@dataclass
+class Room:
+    """What is left of a page, and the anchors that it has."""
+
+    left: float = OPEN
+    anchors: set[str] = field(default_factory=set)
+
+    def anchor(self, name: str) -> str:
+        """A name as the one anchor of its kind."""
+        plain = slug(name) or "part"
+        found, number = plain, 1
+        while found in self.anchors:
+            number += 1
+            found = f"{plain}-{number}"
+        self.anchors.add(found)
+        return found
+
+
+def slug(name: str) -> str:
+    """A name as part of an address."""
+    return re.sub(r"[^a-z0-9_.]+", "-", name.casefold()).strip("-")
+
+
+def arranged(part: Chapter, room: Room) -> list[Block]:
+    """The blocks of one part of a page, open as long as there is room: a table, the figures, the
+    other tables."""
+    tables = [Block(room.anchor(g.title), g) for g in [*part.grids, *part.folded]]
+    drawn = [Block(room.anchor(d.name), d.data, d) for d in part.drawings]
+    found = [*tables[:1], *drawn, *tables[1:]]
+    told = [part.lead, part.verdict, *part.notes]
+    room.left -= sum(TEXT * (1 + len(text) // LETTERS) + TEXT for text in told if text)
+    room.left -= FOLDED * len(found)
+    folded = {id(grid) for grid in part.folded}
+    made, figures = [], 0
+    for one in found:
+        # two figures stand side by side
+        height = 0.0 if one.drawing and figures % 2 else _height(one)
+        is_folded = id(one.grid) in folded or height > room.left
+        if not is_folded:
+            room.left -= height
+            figures += bool(one.drawing)
+        parts = [] if one.drawing else list(cut(one.grid))
+        made.append(replace(one, is_folded=is_folded, parts=parts))
+    return made
+
+
+def _height(block: Block) -> float:
+    """Pixels that a block takes when it is open."""
+    if block.drawing:
+        return DRAWN + 130
+    rows = block.grid.rows
+    line = SMALL if any(cell.small for row in rows for cell in row) else LINE
+    parts = len(list(cut(block.grid)))
+    return 130 + parts * (60 + min(BOX, 50 + line * len(rows)))
+
+
+def cut(grid: Grid) -> Iterator[Grid]:
+    """The table in parts that are no wider than the page, each with the words of its rows."""
+    first = min(grid.numeric, default=1)
+    if first == 0 or sum(_width(grid, i) for i in range(first)) > WIDE / 2:
+        first = 1
+    heads = list(range(min(first, len(grid.heads))))
+    taken = sum(_width(grid, i) for i in heads)
+    parts: list[list[int]] = [[]]
+    used = taken
+    for i in range(len(heads), len(grid.heads)):
+        if parts[-1] and used + _width(grid, i) > WIDE:
+            parts.append([])
+            used = taken
+        parts[-1].append(i)
+        used += _width(grid, i)
+    for columns in parts:
+        kept = [*heads, *columns]
+        numeric = frozenset(place for place, i in enumerate(kept) if i in grid.numeric)
+        rows = [[row[i] for i in kept] for row in grid.rows]
+        yield replace(grid, heads=[grid.heads[i] for i in kept], rows=rows, numeric=numeric)
+
+
+def _width(grid: Grid, column: int) -> float:
+    """Pixels that a column takes, about: words of its head, and cells, which break when long."""
+    head = max((len(word) for word in grid.heads[column].split()), default=0) + 2
+    cells = max((_letters(row[column]) for row in grid.rows), default=0)
+    most = 99 if column in grid.numeric else BROKEN
+    return max(head, min(cells, most)) * LETTER + BESIDE
+
+
+def _letters(cell: Cell) -> float:
+    return max(len(cell.text), 0.88 * len(cell.small))

@@ -1,0 +1,87 @@
+"""A table as data: CSV with numbers as they were measured, Markdown and LaTeX as printed."""
+
+import csv as commas
+import io
+import re
+from collections.abc import Callable, Iterator
+
+from kgprobe.tables.report.grid import Cell, Grid
+
+#: what LaTeX reads as something else
+SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+SPECIAL |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
+SPECIAL |= {"≠": r"$\neq$", "†": r"\dag{}", "✓": r"\checkmark{}", "–": "--"}
+
+
+def csv(grid: Grid) -> str:
+    """Comma-separated text; a number's interval, or what else is in small print, and its n stand in
+    columns of their own."""
+    columns = range(len(grid.heads))
+    small = {i for i in columns if any(row[i].small for row in grid.rows)}
+    counted = {i for i in columns if any(row[i].n for row in grid.rows)}
+
+    def spread(i: int, name: str, below: str, n: str) -> Iterator[str]:
+        yield name
+        if i in small:
+            yield below
+        if i in counted:
+            yield n
+
+    stream = io.StringIO()
+    writer = commas.writer(stream, lineterminator="\n")
+    heads = [spread(i, h, f"{h} (small print)", f"{h} (n)") for i, h in enumerate(grid.heads)]
+    writer.writerow([one for told in heads for one in told])
+    for row in grid.rows:
+        told = [_value(c) if i in grid.numeric else c.text for i, c in enumerate(row)]
+        cells = [spread(i, told[i], c.small, str(c.n or "")) for i, c in enumerate(row)]
+        writer.writerow([one for told in cells for one in told])
+    return stream.getvalue()
+
+
+def markdown(grid: Grid) -> str:
+    """A table of Markdown under its title."""
+    rule = ["--:" if i in grid.numeric else "---" for i in range(len(grid.heads))]
+    lines = [list(grid.heads), rule]
+    lines += [[_printed(cell) for cell in row] for row in grid.rows]
+    told = [" | ".join(one.replace("|", "\\|") for one in line) for line in lines]
+    told = [f"| {line} |" for line in told]
+    return "\n".join([f"**{grid.title}**", "", *told, *(["", grid.caption] * bool(grid.caption))])
+
+
+def latex(grid: Grid) -> str:
+    """A table of LaTeX with the rules of booktabs, and its caption."""
+    places = "".join("r" if i in grid.numeric else "l" for i in range(len(grid.heads)))
+    body = [" & ".join(_tex(_printed(cell)) for cell in row) + r" \\" for row in grid.rows]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            rf"\caption{{{_tex('. '.join(filter(None, [grid.title, grid.caption])))}}}",
+            rf"\begin{{tabular}}{{{places}}}",
+            r"\toprule",
+            " & ".join(map(_tex, grid.heads)) + r" \\",
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+FORMATS: dict[str, tuple[str, Callable[[Grid], str]]] = {
+    "csv": ("CSV", csv),
+    "md": ("Markdown", markdown),
+    "tex": ("LaTeX", latex),
+}
+
+
+def _value(cell: Cell) -> str:
+    return repr(cell.sort) if isinstance(cell.sort, float) else "" if cell.muted else cell.text
+
+
+def _printed(cell: Cell) -> str:
+    return f"{cell.text} ({cell.small})" if cell.small else cell.text
+
+
+def _tex(text: str) -> str:
+    return re.sub(".", lambda found: SPECIAL.get(found[0], found[0]), " ".join(text.split()))

@@ -1,0 +1,155 @@
+"""The report's first page: what was run, models by benchmarks, calibration by paper."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from kgprobe.tables.report import grid, headline, marks
+from kgprobe.tables.report.blocks import slug
+from kgprobe.tables.report.calibration import PROBE
+from kgprobe.tables.report.grid import Cell, Grid
+from kgprobe.tables.results import DIMENSIONS
+from kgprobe.tables.views import View
+
+Sheet = Mapping[str, Mapping[str, str]]
+Row = Mapping[str, Any]
+#: the metric that stands for a benchmark, whichever its paper uses
+PRINCIPAL = ("accuracy", "R@1", "value", "P@1")
+#: prompts that are asked as they were written; of several probes of one model theirs is shown
+WRITTEN = ("templates", "manual")
+MATRIX = (
+    "Per cent right: accuracy, R@1, metric @1 or P@1, as the benchmark's paper has it; a mean over "
+    "tasks where the paper tabulates each. Of several probes of a model that with the written "
+    "prompts and the paper's own score is shown, the others under the pointer. Darker is more."
+)
+
+
+def tiles(results: pl.DataFrame, experiments: Sequence[Row]) -> list[tuple[str, str]]:
+    """(number, what it counts) of all that was asked."""
+    counted = {
+        "paper": len({row.get("paper", "bear") for row in experiments}),
+        "benchmark": len({row["benchmark"] for row in experiments}),
+        "model": len({row["model"] for row in experiments}),
+        "probe": len(experiments),
+        "number": results.height,
+    }
+    return [(f"{n:,}", name if n == 1 else f"{name}s") for name, n in counted.items()]
+
+
+def ordered(results: pl.DataFrame, sheet: Sheet) -> list[str]:
+    """The models that were asked, control models after the others, then baselines."""
+    names = sorted(sheet, key=lambda name: sheet[name]["source"].startswith("control:"))
+    shown = results.filter(pl.col("method") != "published")["model"].unique(maintain_order=True)
+    return [*names, *(name for name in ("random", "majority") if name in shown)]
+
+
+def matrix(results: pl.DataFrame, sheet: Sheet) -> Grid:
+    """The principal number of every model (rows) on every benchmark (columns)."""
+    found: dict[tuple[str, str], list[tuple[View, Sequence[Row]]]] = {}
+    own, sign = headline.principal(results), marks.signs(results)
+    for view in headline.blocks(results):
+        if view.name != "sweep":
+            for rows in _probes(view, own):
+                key = rows[0]["model"], rows[0]["benchmark"]
+                found.setdefault(key, []).append((view, rows))
+    models = [name for name in ordered(results, sheet) if any(m == name for m, _ in found)]
+    benchmarks = list(dict.fromkeys(benchmark for _, benchmark in found))
+    heads = [_model(name, sheet) for name in models]
+    papers = {b: probes[0][1][0]["paper"] for (_, b), probes in found.items()}
+    asked = [Cell(b, sort=b, href=f"benchmark-{slug(b)}.html") for b in benchmarks]
+    cells = [[_cell(found.get((m, b), []), b, sign) for b in benchmarks] for m in models]
+    # the longer side stands in rows, so that the table is narrow
+    if len(benchmarks) <= len(models):
+        body = [[head, *line] for head, line in zip(heads, cells, strict=True)]
+        names = ["model", *benchmarks]
+    else:
+        columns = zip(asked, map(grid.text, map(papers.get, benchmarks)), *cells, strict=True)
+        body, names = list(map(list, columns)), ["benchmark", "paper", *models]
+    numeric = frozenset(range(2 if names[1] == "paper" else 1, len(names)))
+    return Grid("Models by benchmarks", names, body, numeric, MATRIX)
+
+
+def _model(name: str, sheet: Sheet) -> Cell:
+    """A model's name with its kind and its page, or a baseline's."""
+    known = grid.models(sheet).get(("model", name))
+    return replace(known, href=f"model-{slug(name)}.html") if known else Cell(name, "baseline")
+
+
+def _probes(view: View, own: pl.DataFrame) -> Iterator[Sequence[Row]]:
+    """The principal numbers of a view, those of one probe together: one, or one for each task."""
+    chosen = view.chosen(own)
+    chosen = chosen.filter(pl.col("metric").is_in(PRINCIPAL), pl.col("benchmark") != "")
+    key = [name for name in dict.fromkeys([*view.rows, "benchmark", "metric"]) if name != "group"]
+    for _, part in chosen.group_by(key, maintain_order=True):
+        yield part.rows(named=True)
+
+
+def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: Any) -> Cell:
+    """The number of the first probe with written prompts, the others on hover."""
+    known = [(view, rows) for view, rows in probes if any(r["value"] is not None for r in rows)]
+    if not known:
+        return Cell("undef" if probes else "–", muted=True)
+    view, rows = min(known, key=lambda one: _rank(one[1][0]))
+    value, n = _mean(rows)
+    told = [_told(*one) for one in known]
+    also = [text for one, text in zip(known, told, strict=True) if one[1] is not rows]
+    hint = "\n".join([_told(view, rows), *(f"also {text}" for text in also)])
+    trace = grid.trace(rows[0]) if len(rows) == 1 else ""
+    return Cell(
+        grid.number(value) + sign(rows[0]), "", value, hint, n=n, trace=trace,
+        href=f"benchmark-{slug(benchmark)}.html", shade=max(0.0, min(100.0, value)),
+    )  # fmt: skip
+
+
+def _rank(row: Row) -> tuple[bool, bool]:
+    """Written prompts before others, the paper's own score before others."""
+    return "reduction" in json.loads(row["setting"]), row["prompt"] not in WRITTEN
+
+
+def _mean(rows: Sequence[Row]) -> tuple[float, int]:
+    """Mean over tasks, and the items of all of them."""
+    known = [row for row in rows if row["value"] is not None]
+    return sum(row["value"] for row in known) / len(known), sum(row["n"] for row in known)
+
+
+def _told(view: View, rows: Sequence[Row]) -> str:
+    """A probe in words: how it was asked, its number and n."""
+    value, n = _mean(rows)
+    row = rows[0]
+    named = [row[name] for name in view.rows if name not in ("model", "benchmark") and row[name]]
+    tasks = [f"mean of {len(rows)} tasks"] * (len(rows) > 1)
+    return f"{', '.join([row['metric'], *named, *tasks])}: {grid.number(value)}, n = {n:,}"
+
+
+def calibrated(results: pl.DataFrame) -> Grid:
+    """Control probes of every paper, how many meet the requirement, and the extremes."""
+    verdicts = results.filter(metric="calibrated")
+    body = []
+    for (paper,), own in verdicts.group_by("paper", maintain_order=True):
+        shares = {
+            name: results.filter(metric=name).join(own.select(PROBE), on=PROBE, how="semi")
+            for name in ("taught", "untaught")
+        }
+        shares = {name: rows.filter(slice="", setting="{}") for name, rows in shares.items()}
+        worst = [
+            _extreme(shares["taught"].sort("value")),
+            _extreme(shares["untaught"].sort("value", descending=True)),
+        ]
+        met = int(own["value"].sum())
+        link = Cell(str(paper), sort=str(paper), href="calibration.html")
+        body.append([link, grid.text(own.height), grid.text(met), *worst])
+    heads = ["paper", "control probes", "meet the requirement", "lowest taught, %",
+             "highest untaught, %"]  # fmt: skip
+    return Grid("Calibration of every paper", heads, body, frozenset(range(1, 5)))
+
+
+def _extreme(rows: pl.DataFrame) -> Cell:
+    """The first of some rows as a cell that says whose it is."""
+    if not rows.height:
+        return Cell("–", muted=True)
+    row = rows.row(0, named=True)
+    where = ", ".join(row[d] for d in DIMENSIONS[1:6] if row[d])
+    return replace(grid.measured(row, 1, False), small=where, trace=grid.trace(row))

@@ -1,0 +1,294 @@
+"""The report: a folder of pages that open from a disk, without a network.
+
+report/index.html          what was run, models by benchmarks, findings, calibration
+report/pages/*.html        a page for each chapter and each of its parts, model, benchmark and its
+                           relations; how to read; files
+report/pages/data/         every table, and the numbers of every figure, as CSV, Markdown and LaTeX
+
+Data comes in, text goes out: the same `Report` gives the same bytes, and no clock is read. All text
+is escaped by the template engine; only our own SVG, stylesheet and script go in as they are.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import polars as pl
+from markupsafe import Markup
+
+from kgprobe.schema import atomic
+from kgprobe.tables.report import (
+    about,
+    draw,
+    explore,
+    findings,
+    formats,
+    grid,
+    headline,
+    marks,
+    overview,
+)
+from kgprobe.tables.report.blocks import Block, Room, arranged, slug
+from kgprobe.tables.report.chapter import Chapter, Drawing
+from kgprobe.tables.report.grid import Cell
+
+TEMPLATES = Path(__file__).parent / "html"
+#: colour in the figures -> custom property of the stylesheet
+THEME = {
+    draw.INK: "var(--ink)",
+    draw.MUTED: "var(--muted)",
+    draw.GRID: "var(--grid)",
+    draw.SURFACE: "var(--surface)",
+}
+#: what words mean in every chapter; chapters add their own
+TERMS = {
+    "n": "Number of items behind a number: beside the title of every table and figure, on every "
+    "number under the pointer, and beside every number in the files.",
+    "Intervals": "95 %. They speak of sampling the items, not of prompts or of training.",
+    "Trace": "A number that is pressed, or reached with the arrow keys, shows the command that "
+    "leads from it to its rows, questions, answers and files.",
+    "BOS": "Whether a causal model sees a token that begins the sequence: none (the first token is "
+    "not scored), default (what its tokenizer adds), forced. It moves scores by points; rows of "
+    "different policies are different measurements.",
+    "Published": "The paper's figure, printed only where the same weights answered the same items "
+    "under a policy that fits. A constructed set is not the paper's set.",
+    "Control": "Models trained here on a known half of the facts to calibrate the probes. They are "
+    "no language models in any other sense.",
+}
+CITED = {
+    "BEAR": "J. Wiland, M. Ploner, A. Akbik: BEAR: A Unified Framework for Evaluating Relational "
+    "Knowledge in Causal and Masked Language Models. Findings of NAACL, 2024.",
+    "OntoProbe": "W. Wu, C. Jiang, Y. Jiang, P. Xie, K. Tu: Do PLMs Know and Understand "
+    "Ontological Knowledge? ACL, 2023.",
+    "Attributes": "V. Mruthyunjaya, P. Pezeshkpour, E. Hruschka, N. Bhutani: Rethinking Language "
+    "Models as Symbolic Knowledge Graphs. arXiv 2308.13676, 2023.",
+    "AutoPrompt": "T. Shin, Y. Razeghi, R. L. Logan IV, E. Wallace, S. Singh: AutoPrompt: "
+    "Eliciting Knowledge from Language Models with Automatically Generated Prompts. EMNLP, 2020.",
+}
+LICENCES = (
+    "kgprobe is under the Apache License 2.0. Facts and labels of Wikidata are CC0; what comes "
+    "from DBpedia and Wikipedia (T-REx among it) is CC BY-SA and wants its sources named; released "
+    "files of the papers and the weights of models keep their own terms."
+)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A file of the run: its path in the run's folder, what it holds."""
+
+    path: str
+    holds: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything the report shows.
+
+    `run`: the run's name; `results`: RESULTS of all papers; `sheet`: the models by name; `models`:
+    what was recorded of each, `experiments`: rows of the sheet, both as they shall be printed;
+    `chapters`: in the order of the pages; `benchmarks`: pages about them (`about.benchmarks`);
+    `commands`: chapter -> what makes its tables, "" for everything else; `commit`: of the project.
+    """
+
+    run: str
+    results: pl.DataFrame
+    sheet: Mapping[str, Mapping[str, str]]
+    config: Mapping[str, Any]
+    models: Sequence[Mapping[str, object]]
+    experiments: Sequence[Mapping[str, str]]
+    versions: Mapping[str, str]
+    chapters: Sequence[Chapter] = ()
+    benchmarks: Sequence[Chapter] = ()
+    links: Sequence[Link] = ()
+    commands: Mapping[str, str] = field(default_factory=dict)
+    commit: str = ""
+    title: str = "What the models know of the knowledge graph"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: its content, its command, the page above, what that says of it besides its title, and
+    whether it stands in the navigation."""
+
+    content: Chapter
+    command: str
+    up: Chapter | None = None
+    warnings: Sequence[str] = ()
+    is_main: bool = False
+    chart: Mapping[str, Any] | None = None
+
+    @property
+    def file(self) -> str:
+        return f"{slug(self.content.name)}.html"
+
+    @property
+    def short(self) -> str:
+        """Its title up to a colon, for navigation."""
+        return self.content.title.partition(":")[0]
+
+    @cached_property
+    def blocks(self) -> list[tuple[Chapter, list[Block]]]:
+        """Its parts (itself the first) and what stands in each."""
+        room = Room()
+        return [(part, arranged(part, room)) for part in (self.content, *self.content.parts)]
+
+
+def write_report(folder: str | Path, report: Report) -> Path:
+    """Write the report into a folder, and return the path of its first page. The pages of an
+    earlier report are gone, what others put there stays."""
+    folder = Path(folder)
+    made = render(report)
+    waiting = folder / ".pages.part"
+    shutil.rmtree(waiting, ignore_errors=True)
+    for name, text in made.items():
+        if name != "index.html":
+            path = folder / name.replace("pages/", ".pages.part/", 1)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    shutil.rmtree(folder / "pages", ignore_errors=True)
+    waiting.rename(folder / "pages")
+    with atomic(folder / "index.html") as temporary:
+        temporary.write_text(made["index.html"], encoding="utf-8")
+    return folder / "index.html"
+
+
+def render(report: Report) -> dict[str, str]:
+    """Path in the report's folder -> text of every file."""
+    if not report.experiments:
+        raise ValueError("a report needs at least one probe")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.tests["begins"] = str.startswith
+    environment.filters["slug"] = slug
+    index, pages = _index(report), list(_pages(report))
+    shared = {
+        "report": report,
+        "pages": pages,
+        "css": Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        "script": Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
+        "inline": inline,
+        "vega": Markup(explore.runtime().replace("</script", "<\\/script")),
+        "formats": {end: name for end, (name, _) in formats.FORMATS.items()},
+    }
+    made = {}
+    for page in (index, *pages):
+        is_first = page is index
+        where = {"here": "pages/" if is_first else "", "root": "" if is_first else "../"}
+        extra: dict[str, Any] = {"tiles": [], "found": [], "rule": ""}
+        if is_first:
+            extra = {
+                "tiles": overview.tiles(report.results, report.experiments),
+                "found": findings.findings(report.results),
+                "rule": findings.RULE,
+            }
+        name = "index.html" if is_first else f"pages/{page.file}"
+        text = environment.get_template("page.html").render(page=page, **shared, **where, **extra)
+        made[name] = text
+        for block in (block for _, blocks in page.blocks for block in blocks):
+            for end, (_, written) in formats.FORMATS.items():
+                made[f"pages/data/{slug(page.content.name)}.{block.anchor}.{end}"] = (
+                    written(block.grid).rstrip("\n") + "\n"
+                )
+    return made
+
+
+def _index(report: Report) -> Page:
+    """The first page: the matrix and the calibration of every paper."""
+    grids = [overview.matrix(report.results, report.sheet)]
+    made = overview.calibrated(report.results)
+    content = Chapter("index", report.title, "", grids=[*grids, *[made] * bool(made.rows)])
+    return Page(_noted(content), report.commands.get("", ""))
+
+
+def _pages(report: Report) -> Iterator[Page]:
+    """All other pages in their order."""
+    names = about.linked(report.sheet)
+    # what a paper claims stands before its tables
+    claims = {
+        part.name: part.grids for c in report.chapters if c.name == "claims" for part in c.parts
+    }
+    for chapter in report.chapters:
+        command = report.commands.get(chapter.name, report.commands.get("", ""))
+        own = replace(chapter, parts=())
+        if chapter.name in headline.PAPERS:
+            top = about.headlines(report.results, names, paper=[chapter.name])
+            own = replace(own, grids=[*claims.get(chapter.name, ()), *top, *chapter.grids])
+        yield Page(_noted(own), command, is_main=True)
+        for part in chapter.parts:
+            named = replace(part, name=f"{chapter.name}-{part.name.removeprefix(chapter.name)}")
+            yield Page(_noted(named), command, up=chapter, warnings=part.notes)
+    command = report.commands.get("", "")
+    for made in about.models(report.results, report.sheet, report.models, report.experiments):
+        yield Page(_noted(made), command)
+    papers = {row["benchmark"]: row.get("paper", "") for row in report.experiments}
+    up = {chapter.name: chapter for chapter in report.chapters}
+    for made in report.benchmarks:
+        if made.name.startswith("benchmark-"):
+            own = made
+            above = up.get(papers.get(made.title.partition(":")[0], ""))
+        yield Page(_noted(made), command, up=above if made is own else own)
+    if explore.runtime():
+        rows = explore.numbers(report.results)
+        chart = explore.specification(rows)
+        yield Page(explore.chapter(rows), command, is_main=True, chart=chart)
+    yield Page(_reading(report), command, is_main=True)
+    if report.links:
+        rows = [{"file": Cell(link.path, href=f"../../{link.path}"), "holds": link.holds}
+                for link in report.links]  # fmt: skip
+        files = Chapter("files", "Files", "", grids=[grid.records("Files of the run", rows)])
+        yield Page(files, command, is_main=True)
+
+
+def _reading(report: Report) -> Chapter:
+    """How to read the numbers, what was run, with what, under which terms."""
+    terms = {k: v for chapter in report.chapters for k, v in chapter.terms.items()} | TERMS
+    made = {"run": report.run, "commit": report.commit or "no checkout", **report.versions}
+    return Chapter(
+        "methods", "Methods: how to read, what was run", "", terms=terms,
+        grids=[grid.records("Models", report.models), grid.records("Probes", report.experiments),
+               grid.settings("Versions", made), grid.records("Cite the papers", (
+                   {"benchmark": name, "paper": text} for name, text in CITED.items()))],
+        folded=[grid.settings("Configuration", report.config)], notes=[LICENCES],
+    )  # fmt: skip
+
+
+def _noted(chapter: Chapter) -> Chapter:
+    """The chapter with the notes of the marks that its tables have."""
+    shown = [cell.text for made in [*chapter.grids, *chapter.folded]
+             for row in made.rows for cell in row]  # fmt: skip
+    return replace(chapter, notes=list(dict.fromkeys([*chapter.notes, *marks.notes(shown)])))
+
+
+def inline(drawing: Drawing) -> Markup:
+    """SVG text for use inside HTML: own ids, the theme's colours, size left to the stylesheet.
+
+    Raises ValueError when the text could run or load something.
+    """
+    svg = drawing.svg[max(drawing.svg.find("<svg"), 0) :]
+    active = r"<script|<foreignObject|javascript:|\son\w+\s*=|href=\"(?!#)|url\((?!#)|@import"
+    if not svg.startswith("<svg") or re.search(active, svg, flags=re.IGNORECASE):
+        raise ValueError(
+            f"figure {drawing.name}: no plain SVG; draw it with kgprobe.tables.report.draw"
+        )
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
+    prefix = re.sub(r"\W", "-", drawing.name)
+    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
+    svg = re.sub(r'href="#', f'href="#{prefix}-', svg)
+    svg = svg.replace("url(#", f"url(#{prefix}-")
+    for colour, variable in THEME.items():
+        svg = svg.replace(colour, variable)
+    head, rest = svg.split(">", 1)
+    head = re.sub(r'\s(width|height)="[^"]*"', "", head)
+    label = Markup.escape(drawing.alt or drawing.title)
+    return Markup(f'{head} role="img" aria-label="{label}">{rest}')

@@ -1,0 +1,251 @@
+"""What models said: questions of a benchmark with its right answers, and for each probe what came
+first and where the right answer stood, under the first template or configuration.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.report.grid import Cell, Grid, property_order
+
+Row = Mapping[str, str]
+#: questions shown of every relation, examples on a benchmark's page, relations on a page
+OF_RELATION, EXAMPLES, RELATIONS = 8, 12, 60
+HOW = (
+    "What each model put first, under the first template or configuration alone, and the place of "
+    "the (best) right answer."
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question: its relation or task, what is asked about, the options (none: free text)."""
+
+    item: str
+    relation: str
+    subject: str
+    right: Sequence[str]
+    options: Sequence[str] = ()
+    answers: Sequence[int] = ()
+
+
+def questions(folder: Path) -> list[Question]:
+    """The first OF_RELATION questions of every relation of a benchmark; [] for another kind."""
+    if (folder / "items.parquet").is_file():
+        return _items(folder)
+    if (folder / "examples.parquet").is_file():
+        rows = pl.read_parquet(folder / "examples.parquet").filter(split="test")
+        rows = rows.sort("group", "example")
+        rows = rows.group_by("group", maintain_order=True).head(OF_RELATION)
+        return [
+            Question(f"{r['group']}/{r['example']}", r["group"], _fields(r["fields"]), [r["label"]])
+            for r in rows.rows(named=True)
+        ]
+    return []
+
+
+def _items(folder: Path) -> list[Question]:
+    items = schema.read(folder / "items.parquet", schema.ITEMS).sort("relation", "row", "item")
+    items = items.group_by("relation", maintain_order=True).head(OF_RELATION)
+    sets = pl.scan_parquet(folder / "candidates.parquet").sort("set", "index")
+    wanted = sets.filter(pl.col("set").is_in(items["candidates"].unique().implode())).collect()
+    options: dict[str, list[str]] = {}
+    for name, label in wanted.select("set", "label").rows():
+        options.setdefault(name, []).append(label)
+    made = []
+    for row in items.rows(named=True):
+        own = options[row["candidates"]]
+        right = [own[i] for i in row["answers"]]
+        subject = f"{row['subject']} ({row['context']})" if row["context"] else row["subject"]
+        made.append(Question(row["item"], row["relation"], subject, right, own, row["answers"]))
+    return made
+
+
+def _fields(text: str) -> str:
+    return "; ".join(str(value) for value in json.loads(text).values())
+
+
+Said = dict[str, Cell]
+
+
+def _cell(text: str, place: int | None, of: int = 0, most: int = 0) -> Cell:
+    """What was said, and the place of the right answer among `of` options or the first `most`."""
+    if place is None:
+        told = f"right one not among {most}" if most else ""
+        return Cell(text, told, float("inf"))
+    sign = "✓ " if place == 1 else ""
+    among = f" of {of}" if of else ""
+    return Cell(text, f"{sign}right at {place}{among}", float(place))
+
+
+def _sentence(path: Path, asked: Sequence[Question]) -> Said:
+    found = _of(path, asked)
+    found = found.filter(pl.col("template") == pl.col("template").min().over("item"))
+    made = {}
+    own = {key[0]: rows for key, rows in found.partition_by("item", as_dict=True).items()}
+    for one in asked:
+        if one.item in own:
+            rows = own[one.item].sort("sum", "candidate", descending=[True, False])
+            best = rows.filter(pl.col("candidate").is_in(list(one.answers)))["sum"].max()
+            place = 1 + rows.filter(pl.col("sum") > best).height
+            made[one.item] = _cell(one.options[rows["candidate"][0]], place, rows.height)
+    return made
+
+
+def _cloze(path: Path, asked: Sequence[Question]) -> Said:
+    ranks, top = _of(path, asked), _of(path.with_suffix(".top.parquet"), asked)
+    same = ["template", "masks", "pooling"]
+    order = [pl.col("pooling") != "mean", "template", "masks", "pooling"]
+    first = ranks.sort(order).group_by("item", maintain_order=True).first().select("item", *same)
+    places = ranks.join(first, on=["item", *same]).group_by("item").agg(pl.col("in_order").min())
+    leads = top.filter(place=1).join(first, on=["item", *same]).select("item", "candidate")
+    both = {item: rest for item, *rest in places.join(leads, on="item").rows()}
+    return {
+        one.item: _cell(one.options[both[one.item][1]], both[one.item][0], len(one.options))
+        for one in asked
+        if one.item in both
+    }
+
+
+def _soft(path: Path, asked: Sequence[Question]) -> Said:
+    """Soft prompts keep no more than the places of right answers."""
+    ranks, same = _of(path, asked), ["masks", "pooling", "loss", "seed"]
+    first = ranks.sort(same).group_by("item", maintain_order=True).first().select("item", *same)
+    places = dict(
+        ranks.join(first, on=["item", *same]).group_by("item").agg(pl.col("in_order").min()).rows()
+    )
+    return {
+        one.item: Cell(f"right at {places[one.item]} of {len(one.options)}")
+        for one in asked
+        if one.item in places
+    }
+
+
+def _fill(path: Path, asked: Sequence[Question]) -> Said:
+    found = _of(path, asked).filter(position=-1)
+    found = found.filter(pl.col("template") == pl.col("template").min().over("item"))
+    found = found.sort("item", "logprob", "rank", descending=[False, True, False], nulls_last=True)
+    made = {}
+    own = {key[0]: rows for key, rows in found.partition_by("item", as_dict=True).items()}
+    for one in asked:
+        if one.item in own:
+            texts = list(dict.fromkeys(own[one.item]["text"]))
+            right = {text.casefold() for text in one.right}
+            places = [i for i, text in enumerate(texts, 1) if text.casefold() in right]
+            made[one.item] = _cell(texts[0], min(places, default=None), most=len(texts))
+    return made
+
+
+def _predict(path: Path, asked: Sequence[Question], prompt: str = "") -> Said:
+    found = pl.read_parquet(path).filter(split="test", prompt=prompt)
+    places = {f"{g}/{e}": (best, of) for g, e, best, of in
+              found.select("group", "example", "best", "options").rows()}  # fmt: skip
+    return {
+        one.item: Cell("not asked", muted=True) if places[one.item][0] is None
+        else Cell(f"right at {places[one.item][0]} of {places[one.item][1]}")
+        for one in asked
+        if one.item in places
+    }  # fmt: skip
+
+
+def _of(path: Path, asked: Sequence[Question]) -> pl.DataFrame:
+    """The rows of a file of answers that belong to some questions."""
+    wanted = pl.Series([one.item for one in asked], dtype=pl.String)
+    return pl.scan_parquet(path).filter(pl.col("item").is_in(wanted.implode())).collect()
+
+
+#: method -> what was said; other methods rank or choose something else
+METHODS: Mapping[str, Callable[..., Said]] = {
+    "sentence": _sentence, "cloze": _cloze, "soft": _soft, "fill": _fill, "predict": _predict,
+}  # fmt: skip
+
+
+def answered(
+    folder: Path, experiments: Sequence[Row], answers: Sequence[str | Path]
+) -> tuple[list[Question], dict[str, Said]]:
+    """Questions of a benchmark, and what its probes said by the head of their column.
+
+    `answers`: the file of each of `experiments`.
+    """
+    asked = questions(folder)
+    found: dict[str, Said] = {}
+    for row, path in zip(experiments, answers, strict=True):
+        method = row["method"].partition("-")[0]
+        if row["benchmark"] != folder.name or method not in METHODS or not asked:
+            continue
+        also = {"prompt": row["prompt"]} if method == "predict" else {}
+        said = METHODS[method](Path(path), asked, **also)
+        rivals = [r for r in experiments
+                  if (r["benchmark"], r["model"]) == (row["benchmark"], row["model"])]  # fmt: skip
+        parts = [row[d] for d in ("method", "prompt") if len({r[d] for r in rivals}) > 1]
+        if said:
+            found[", ".join([row["model"], *parts])] = said
+    return asked, found
+
+
+def title(relation: str, titles: Mapping[str, str]) -> str:
+    """A relation as the heading of its questions."""
+    return f"{titles[relation]} ({relation})" if titles.get(relation) else relation
+
+
+def examples(asked: Sequence[Question], said: Mapping[str, Said]) -> Grid:
+    """A question of each relation, as far as EXAMPLES go round."""
+    turns: dict[str, list[Question]] = {}
+    for one in asked:
+        turns.setdefault(one.relation, []).append(one)
+    ordered = [own[i] for i in range(OF_RELATION) for own in turns.values() if i < len(own)]
+    return _table("Example questions", ordered[:EXAMPLES], said, HOW)
+
+
+def by_relation(
+    name: str,
+    asked: Sequence[Question],
+    said: Mapping[str, Said],
+    titles: Mapping[str, str],
+    prompts: Mapping[str, str],
+) -> Iterator[Chapter]:
+    """Pages of RELATIONS relations each, with their first questions."""
+    relations = sorted({one.relation for one in asked}, key=property_order)
+    lead = f"The first {OF_RELATION} questions of every relation or task. {HOW}"
+    for start in range(0, len(relations), RELATIONS):
+        number = start // RELATIONS
+        grids = [
+            _table(
+                title(relation, titles),
+                [one for one in asked if one.relation == relation],
+                said,
+                prompts.get(relation, ""),
+            )
+            for relation in relations[start : start + RELATIONS]
+        ]
+        page = f"relations-{name}" + (f"-{number + 1}" if number else "")
+        head = f"{name}: relation by relation" + (f", {number + 1}" if number else "")
+        yield Chapter(page, head, lead, grids=grids)
+
+
+def _table(head: str, asked: Sequence[Question], said: Mapping[str, Said], caption: str) -> Grid:
+    heads = ["subject", "right", *said]
+    rows = [
+        [
+            Cell(one.subject, one.relation if caption == HOW else "", one.subject.casefold()),
+            Cell(", ".join(one.right[:4]) + (" …" if len(one.right) > 4 else "")),
+            *(own.get(one.item, Cell("–", muted=True)) for own in said.values()),
+        ]
+        for one in asked
+    ]
+    return Grid(head, heads, rows, caption=caption)
+
+
+def wordings(folder: Path) -> dict[str, str]:
+    """Relation -> its first template."""
+    path = folder / "prompts.parquet"
+    if not path.is_file():
+        return {}
+    rows = schema.read(path, schema.PROMPTS).sort("relation", "index", descending=True)
+    return {relation: f"First template: {text}" for relation, text in
+            rows.select("relation", "text").rows()}  # fmt: skip

@@ -54,6 +54,9 @@ class LogHandler(LogHandlerBase):
         if event == LogEvent.RUN_INFO and not self.common_settings.dryrun:
             if self.view is None:
                 stats = {k: v for k, v in told["stats"].items() if k != "total"}
+                # jobs write to the same terminal: their progress is in their logs, and shown here
+                os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+                os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
                 self.view = View(stats, is_plain=self.common_settings.nocolor)
             return
         if self.view is None:

@@ -184,12 +184,14 @@ def render(report: Report) -> dict[str, str]:
     for page in (index, *pages):
         is_first = page is index
         where = {"here": "pages/" if is_first else "", "root": "" if is_first else "../"}
-        extra: dict[str, Any] = {"tiles": [], "found": [], "rule": ""}
+        extra: dict[str, Any] = {"tiles": [], "found": [], "rule": "", "claimed": ""}
         if is_first:
             extra = {
                 "tiles": overview.tiles(report.results, report.experiments),
                 "found": findings.findings(report.results),
                 "rule": findings.RULE,
+                # how many have numbers here, and their verdicts
+                "claimed": next((c.notes[0] for c in report.chapters if c.name == "claims"), ""),
             }
         name = "index.html" if is_first else f"pages/{page.file}"
         text = environment.get_template("page.html").render(page=page, **shared, **where, **extra)

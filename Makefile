@@ -7,7 +7,7 @@
 #   make replay the full rebuild, from nothing to the report, against an imitation of the public services
 #   make lint   formatting, lint, types, and whether what is made from settings.py is up to date
 #   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md; resources/benchmarks
-#   make readme README.md from docs/README.md.in and resources/measured; make measured RUN=NAME first
+#   make readme README.md, docs/measured.md and docs/results.svg from resources/measured; make measured RUN=NAME first
 #   make bench  measurements against peers, written to results/perf
 #   make mutate does a test notice each small change of the attributes and the metrics? (half an hour)
 SHELL := /bin/bash

@@ -1,4 +1,5 @@
-"""README.md of docs/README.md.in: its numbers are put in from what named runs measured.
+"""README.md and docs/measured.md of their templates, and the README's picture of results: their
+numbers are put in from what named runs measured.
 
     python -m perf.readme measured RUN [COMMAND ...]   the numbers of a run that are kept
     python -m perf.readme write|check                  README.md
@@ -30,10 +31,12 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.contracts import SETTING
 from kgprobe.tables import results, views
-from kgprobe.tables.report import marks
+from kgprobe.tables.report import draw, marks
 from kgprobe.tables.report import measured as extracts
 
-TEMPLATE, README, MEASURED = "docs/README.md.in", "README.md", "resources/measured"
+#: template -> the page that is made of it
+PAGES = {"docs/README.md.in": "README.md", "docs/measured.md.in": "docs/measured.md"}
+PICTURE, MEASURED = "docs/results.svg", "resources/measured"
 BENCH = "bench"
 ROW_OF_BENCH = ("name", "ours", "peer", "unit", "ratio", "target")
 
@@ -156,22 +159,60 @@ def read(path: Path) -> Run:
     return of_results(path.stem, found.results, found.told)
 
 
-def rendered(root: Path, run: Callable[[str], Run]) -> str:
-    """The template with the numbers of `run(name)` put in."""
-    source = (root / TEMPLATE).read_text(encoding="utf-8")
+def rendered(root: Path, run: Callable[[str], Run]) -> dict[str, str]:
+    """Page -> its template with the numbers of `run(name)` put in."""
     engine = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True,
                                 trim_blocks=True, lstrip_blocks=True, autoescape=False)  # fmt: skip
-    return engine.from_string(source).render(run=run)
+    made = {}
+    for template, page in PAGES.items():
+        if (root / template).is_file():
+            source = (root / template).read_text(encoding="utf-8")
+            made[page] = engine.from_string(source).render(run=run)
+    return made
 
 
-def readme(root: Path) -> str:
-    """README.md as the committed measurements make it."""
+def picture(run: Run) -> str:
+    """SVG: how many of the taught and untaught facts of world_lite each model has right."""
+    models = {
+        "control-masked": "control, masked",
+        "control-causal": "control, causal",
+        "control-seq2seq": "control, seq2seq",
+        "smollm2-135m-instruct": "SmolLM2-135M-Instruct",
+    }
+    asked = {"benchmark": "world_lite", "method": "sentence"}
+    with draw.style("results"):
+        figure, axes = draw.new_axes(2.4)
+        drawn = (("taught", draw.TAUGHT, "o", -0.13), ("untaught", draw.UNTAUGHT, "s", 0.13))
+        for metric, colour, marker, shift in drawn:
+            for place, model in enumerate(models):
+                row = run.row(metric=metric, model=model, **asked)
+                axes.errorbar(
+                    row["value"], place + shift, xerr=draw.error_bar(row), color=colour,
+                    marker=marker, linestyle="", label=f"{metric} facts" if not place else None,
+                )  # fmt: skip
+        chance = run.row(metric="chance", model="control-masked", **asked)["value"]
+        axes.axvline(chance, color=draw.MUTED, linestyle=":", linewidth=1)
+        axes.annotate("chance", (chance, -0.45), (3, 0), textcoords="offset points", fontsize=9)
+        axes.set_yticks(range(len(models)), list(models.values()))
+        axes.set_ylim(len(models) - 0.5, -0.6)
+        axes.set_xlim(0, 104)
+        axes.set_xlabel("right, % of the facts, 95 % interval")
+        axes.grid(axis="x")
+        axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2)
+    return draw.svg(figure, "results")
+
+
+def pages(root: Path) -> dict[str, str]:
+    """All that is made of the committed measurements: path -> text."""
     known: dict[str, Run] = {}
 
     def run(name: str) -> Run:
         return known.setdefault(name, read(root / MEASURED / f"{name}.tsv"))
 
-    return rendered(root, run)
+    made = rendered(root, run)
+    if (root / MEASURED / "embedded.tsv").is_file():
+        made[PICTURE] = picture(run("embedded"))
+    return made
 
 
 def measured(root: Path, name: str, command: str) -> Path:
@@ -242,14 +283,20 @@ def main(arguments: Sequence[str]) -> int:
         if list(arguments) not in (["write"], ["check"]):
             print("usage: python -m perf.readme write|check|measured RUN [COMMAND]")
             return 2
-        text = readme(root)
+        made = pages(root)
     except (ReadmeError, schema.ContractError, jinja2.TemplateError, OSError) as problem:
         print(problem, file=sys.stderr)
         return 1
-    if arguments[0] == "write":
-        (root / README).write_text(text, encoding="utf-8")
-    elif text != (root / README).read_text(encoding="utf-8"):
-        print(f"{README} differs from {TEMPLATE} and {MEASURED}: make readme", file=sys.stderr)
+    stale = []
+    for name, text in made.items():
+        path = root / name
+        if arguments[0] == "write":
+            path.write_text(text, encoding="utf-8")
+        elif not path.is_file() or text != path.read_text(encoding="utf-8"):
+            stale.append(name)
+    if stale:
+        print(f"{', '.join(stale)}: not what their templates and {MEASURED} make: make readme",
+              file=sys.stderr)  # fmt: skip
         return 1
     return 0
 

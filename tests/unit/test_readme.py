@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -17,15 +18,40 @@ DEFINED = {"90 %", "95 %", "99 %"}
 
 
 def test_the_readme_is_made_of_the_committed_measurements():
-    assert readme.readme(ROOT) == (ROOT / readme.README).read_text(), "make readme"
+    made = readme.pages(ROOT)
+    assert set(made) == {"README.md", "docs/measured.md", "docs/results.svg"}
+    for name, text in made.items():
+        assert text == (ROOT / name).read_text(), f"{name}: make readme"
 
 
 def test_nobody_typed_a_measured_number_into_the_template():
-    text = (ROOT / readme.TEMPLATE).read_text()
+    text = "".join((ROOT / template).read_text() for template in readme.PAGES)
     prose = re.sub(r"\{\{.*?\}\}|\{%.*?%\}", "", text)
     assert text.count("{{") > 50
     assert set(re.findall(r"\d+\.\d+", prose)) == SAID
     assert set(re.findall(r"[\d.]+ %", prose)) == DEFINED
+
+
+def test_the_readme_is_short_and_what_it_points_at_is_there():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.split()) <= 1200
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    assert pictures == ["docs/flow.svg", "docs/results.svg"]
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    assert len(pages) > 8
+    for page in pages:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / link).exists(), (page.name, link)
+
+
+def test_the_pictures_are_whole_and_load_nothing():
+    for name in ("flow", "results"):
+        text = (ROOT / f"docs/{name}.svg").read_text()
+        root = ElementTree.fromstring(text)
+        assert root.get("viewBox")
+        assert not re.search(r"<script|<image|href=\"(?!#)", text)
+    # text is text, not paths
+    assert "untaught facts" in (ROOT / "docs/results.svg").read_text()
 
 
 def test_every_file_says_where_its_numbers_come_from():
@@ -101,7 +127,7 @@ def test_a_page_that_differs_fails_the_check(tmp_path, run, monkeypatch, capsys)
     (tmp_path / "docs").mkdir()
     (tmp_path / "resources/measured").mkdir(parents=True)
     asked = 'benchmark="b", model="one", metric="accuracy"'
-    (tmp_path / readme.TEMPLATE).write_text("Right: {{ run('mine')(" + asked + ") }} %.\n")
+    (tmp_path / "docs/README.md.in").write_text("Right: {{ run('mine')(" + asked + ") }} %.\n")
     run(**MODEL)
     measured.write(tmp_path / "resources/measured/mine.tsv", run.used, {"run": "mine"})
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,5 @@
-"""The README's table "To add something": each row names the files, and no others, that it takes."""
+"""The table "To add something" of docs/structure.md: each row names the files that it takes, and no
+others."""
 
 import hashlib
 import os
@@ -72,7 +73,7 @@ def copy(tmp_path):
 
 def named(row):
     """The files and folders that a row of the table names, and whether `make docs` is one step."""
-    table = (ROOT / "README.md").read_text().partition("## To add something")[2]
+    table = (ROOT / "docs/structure.md").read_text().partition("## To add something")[2]
     (line,) = [text for text in table.splitlines() if text.startswith(f"| {row} |")]
     words = re.findall(r"`([^`]+)`", line)
     return {word for word in words if "/" in word}, "make docs" in words

@@ -484,27 +484,6 @@ CLAIMS = _contract(
     pairs=pl.Int64,
 )
 
-#: The rows of RESULTS that a claim is computed from, on `side` a or b.
-CLAIM_ROWS = _contract(
-    "CLAIM_ROWS",
-    key="claim side paper benchmark group model prompt method metric slice setting",
-    nullable="value",
-    claim=pl.String,
-    side=pl.String,
-    paper=pl.String,
-    benchmark=pl.String,
-    group=pl.String,
-    model=pl.String,
-    prompt=pl.String,
-    method=pl.String,
-    metric=pl.String,
-    slice=pl.String,
-    setting=pl.String,
-    value=pl.Float64,
-    n=pl.Int64,
-)
-CLAIM_ROWS = replace(CLAIM_ROWS, may_be_empty=True)  # no claim has numbers in this run
-
 #: How many rows each step of a construction kept and dropped, and why.
 FUNNEL = _contract(
     "FUNNEL",

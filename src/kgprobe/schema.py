@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 from kgprobe.contracts import CANDIDATES as CANDIDATES
 from kgprobe.contracts import CHOICES as CHOICES
 from kgprobe.contracts import CHOSEN as CHOSEN
-from kgprobe.contracts import CLAIM_ROWS as CLAIM_ROWS
 from kgprobe.contracts import CLAIMS as CLAIMS
 from kgprobe.contracts import CONTENTLESS as CONTENTLESS
 from kgprobe.contracts import COVERAGE as COVERAGE

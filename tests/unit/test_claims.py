@@ -276,14 +276,14 @@ def test_a_run_that_measures_what_was_printed_reproduces_every_claim(tables, mod
         kind = tables.filter(model=name)["kind"][0]
         every[name] = {"source": "hub:x", "kind": kind, "parameters": str(size)}
     found = verdicts.find(CLAIMS, as_ours(tables), every, tables)
-    claims, used = verdicts.frames(found)
+    claims = verdicts.frame(found)
     told = dict(claims.select("claim", "verdict").rows())
     missed = {n: told[n] for n in in_print if told[n] != "reproduced"}
     # these two compare baselines and quoted numbers alone, or count pairs
     assert set(missed) <= {"B10", "B07"}, missed
     assert len(in_print) - len(missed) >= COMPUTED - 2
-    assert used.height > 5000
-    far = verdicts.frames(verdicts.find(CLAIMS, as_ours(tables, 3.0), every, tables))[0]
+    assert sum(verdicts.behind(f).height for f in found) > 5000
+    far = verdicts.frame(verdicts.find(CLAIMS, as_ours(tables, 3.0), every, tables))
     kept = far.filter(verdict="reproduced").height
     assert kept < claims.filter(verdict="reproduced").height
 
@@ -311,15 +311,18 @@ SHEET = {
 }
 
 
-def test_models_taught_here_bear_no_claim_out(tables):
-    claims, used = verdicts.frames(verdicts.find(CLAIMS, few(), SHEET, tables))
+def test_models_taught_here_bear_no_claim_out(tables, tmp_path):
+    found = verdicts.find(CLAIMS, few(), SHEET, tables)
+    claims = verdicts.frame(found)
     own = claims.filter(claim="O01").row(0, named=True)
     assert (own["a"], own["b"], own["value"]) == (60.0, 20.0, 40.0)
     assert (own["low"], own["high"]) == pytest.approx((35.0, 45.0))
     assert own["verdict"] == "same direction"
     assert own["models"] == "one, two"
     assert own["printed"] == pytest.approx(9.4)
-    kept = used.filter(claim="O01").select("side", "model", "value").rows()
+    verdicts.write_rows(found, tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["O01.tsv", "O26.tsv"]
+    kept = pl.read_csv(tmp_path / "O01.tsv", separator="\t").select("side", "model", "value").rows()
     assert kept == [("a", "one", 40.0), ("a", "two", 60.0), ("b", "frequency", 20.0)]
     # O26: memorising is far from complete
     others = claims.filter(~pl.col("claim").is_in(["O01", "O26"]))
@@ -330,21 +333,23 @@ def test_the_order_of_results_is_no_part_of_a_verdict(tables, models):
     own = as_ours(tables).filter(paper="ontoprobe")
     order = list(range(own.height))
     random.Random(3).shuffle(order)
-    made = [verdicts.frames(verdicts.find(CLAIMS, r, models, tables)) for r in (own, own[order])]
-    assert made[0][0].filter(pl.col("verdict") != "not tested here").height > 30
-    assert made[0][0].equals(made[1][0])
-    key = list(schema.CLAIM_ROWS.key)
-    assert made[0][1].sort(key).equals(made[1][1].sort(key))
+    found = [verdicts.find(CLAIMS, r, models, tables) for r in (own, own[order])]
+    made = [verdicts.frame(f) for f in found]
+    assert made[0].filter(pl.col("verdict") != "not tested here").height > 30
+    assert made[0].equals(made[1])
+    for one, other in zip(*found, strict=True):
+        assert verdicts.behind(one).equals(verdicts.behind(other)), one.claim.claim
 
 
 def test_a_run_without_numbers_has_every_claim_untested(tables, tmp_path):
     empty = few().clear()
-    claims, used = verdicts.frames(verdicts.find(CLAIMS, empty, {}, tables))
+    found = verdicts.find(CLAIMS, empty, {}, tables)
+    claims = verdicts.frame(found)
     assert set(claims["verdict"]) == {"not tested here"}
     assert all(claims["reason"].str.len_chars() > 0)
     schema.write(claims, schema.CLAIMS, tmp_path / "claims.parquet")
-    schema.write(used, schema.CLAIM_ROWS, tmp_path / "rows.parquet")
-    assert used.height == 0
+    verdicts.write_rows(found, tmp_path / "rows")
+    assert list((tmp_path / "rows").iterdir()) == []
 
 
 def test_two_numbers_in_one_place_are_told_and_not_averaged():
@@ -384,7 +389,7 @@ def test_a_mistyped_row_is_told_with_its_line(tmp_path):
 
 
 def test_the_chapter_opens_with_principal_claims_and_says_which_fail_in_print(tables):
-    claims, _ = verdicts.frames(verdicts.find(CLAIMS, few(), SHEET, tables))
+    claims = verdicts.frame(verdicts.find(CLAIMS, few(), SHEET, tables))
     made = chapter.chapter(claims, {c.claim: c.needs for c in CLAIMS})
     assert [part.name for part in made.parts] == list(chapter.PAPERS)
     assert "2 of 191 claims have numbers in this run" in made.notes[0]
@@ -395,6 +400,8 @@ def test_the_chapter_opens_with_principal_claims_and_says_which_fail_in_print(ta
     assert "fails in print" in by_claim["A25"][1].small
     assert by_claim["O01"][2].text == "40"
     assert by_claim["O01"][2].small == "35 to 45"
+    assert by_claim["O01"][2].href == "../../tables/claim_rows/O01.tsv"
+    assert shown[0][0].sort == "O01" or made.parts[1].grids[0].rows[0][0].sort == "O01"
     assert by_claim["O01"][5].text == "same direction"
     assert json.loads(json.dumps(by_claim["O01"][3].text)) == "100"
     untested = by_claim["B01"]

@@ -424,7 +424,7 @@ rule claims:
                 """.split()],
     output:
         claims="<results>/tables/claims.parquet",
-        rows="<results>/tables/claim_rows.parquet",
+        rows=directory("<results>/tables/claim_rows"),
         chapter="<results>/report/chapters/claims.json",
     log:
         "<logs>/tables/claims.log",

@@ -33,7 +33,8 @@ IN_PRINT = {
     "no": "fails in print",
     "uncomputable": "no numbers printed",
 }
-FILE = "tables/claim_rows.parquet"
+#: from a page of the report to the rows of RESULTS that a claim is computed from
+ROWS = "../../tables/claim_rows/{}.tsv"
 
 
 def chapter(claims: pl.DataFrame, needs: Mapping[str, str]) -> Chapter:
@@ -73,7 +74,9 @@ def _counted(claims: pl.DataFrame) -> str:
 
 def _grid(title: str, claims: pl.DataFrame, needs: Mapping[str, str]) -> Grid:
     rows = []
-    for row in claims.iter_rows(named=True):
+    # what this run speaks of comes first
+    is_silent = pl.col("verdict") == verdicts.NOT_TESTED
+    for row in claims.sort(is_silent, maintain_order=True).iter_rows(named=True):
         stands = f"{IN_PRINT[row['holds']]}; expected {row['direction']} 0"
         value = row["value"]
         here = Cell("–", muted=True)
@@ -82,8 +85,10 @@ def _grid(title: str, claims: pl.DataFrame, needs: Mapping[str, str]) -> Grid:
             sides = (
                 f"a = {row['a']:.4g}, b = {row['b']:.4g}, n = {row['n']:,}, {row['pairs']} pairs"
             )
-            here = Cell(f"{value:.3g}", bounds, value, f"{sides}; rows: {FILE}, {row['claim']}")
-        asked = row["models"] or f"needs {needs[row['claim']]}"
+            place = ROWS.format(row["claim"])
+            here = Cell(f"{value:.3g}", bounds, value, sides, href=place)
+        unasked = "none is asked" if value is not None else f"needs {needs[row['claim']]}"
+        asked = row["models"] or unasked
         p = "" if row["p"] is None else f"p = {row['p']:.3g}"
         rows.append(
             {
@@ -96,7 +101,10 @@ def _grid(title: str, claims: pl.DataFrame, needs: Mapping[str, str]) -> Grid:
             }
         )
     return grid.records(
-        title, rows, "In print and here: the difference of both sides as the claim reads it."
+        title,
+        rows,
+        "In print and here: the difference of both sides as the claim reads it. A number here "
+        "leads to the rows that it is computed from.",
     )
 
 

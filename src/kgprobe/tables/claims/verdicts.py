@@ -23,7 +23,7 @@ import polars as pl
 from scipy.special import ndtr
 
 from kgprobe.metrics.tests import LEVEL, holm, two_sided
-from kgprobe.schema import CLAIM_ROWS, CLAIMS
+from kgprobe.schema import CLAIMS, RESULTS, atomic
 from kgprobe.tables.claims.comparison import (
     BASELINE,
     Comparison,
@@ -35,7 +35,6 @@ from kgprobe.tables.claims.comparison import (
     known,
     parse,
 )
-from kgprobe.tables.results import DIMENSIONS
 
 REPRODUCED, SAME, OPPOSITE = "reproduced", "same direction", "opposite"
 UNDECIDED, NOT_TESTED = "undecided", "not tested here"
@@ -198,26 +197,37 @@ def verdict(found: Found, p: float | None) -> tuple[str, str]:
     return (SAME if expected[claim.direction] else OPPOSITE), told
 
 
-def frames(found: Sequence[Found]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """CLAIMS and CLAIM_ROWS of what was found."""
+def frame(found: Sequence[Found]) -> pl.DataFrame:
+    """CLAIMS of what was found."""
     tested = {
         f.claim.claim: p for f in found if f.own and (p := chance(f.claim, f.own)) is not None
     }
     corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
-    claims = pl.DataFrame(
-        [_row(f, corrected.get(f.claim.claim)) for f in found], schema=dict(CLAIMS.columns)
-    )
-    key = [name for name in CLAIM_ROWS.columns if name not in ("claim", "side")]
+    rows = [_row(f, corrected.get(f.claim.claim)) for f in found]
+    return pl.DataFrame(rows, schema=dict(CLAIMS.columns))
+
+
+def behind(found: Found) -> pl.DataFrame:
+    """The rows of RESULTS that a claim is computed from, each with its `side`, a or b."""
+    columns = list(RESULTS.columns)
+    sides = found.own.sides if found.own else ((), ())
     rows = [
-        {"claim": f.claim.claim, "side": side, **{name: row[name] for name in key}}
-        for f in found
-        if f.own
-        for side, used in zip("ab", f.own.sides, strict=True)
+        {"side": side, **{name: row[name] for name in columns}}
+        for side, used in zip("ab", sides, strict=True)
         for row in used
     ]
-    every = pl.DataFrame(rows, schema=dict(CLAIM_ROWS.columns))
+    every = pl.DataFrame(rows, schema={"side": pl.String, **RESULTS.columns})
     # a baseline stands against every model of a comparison, and is one row
-    return claims, every.unique(["claim", "side", *DIMENSIONS, "setting"], maintain_order=True)
+    return every.unique(["side", *RESULTS.key], maintain_order=True)
+
+
+def write_rows(found: Iterable[Found], folder: str | Path) -> None:
+    """CLAIM.tsv of `behind` in a folder, for every claim that has numbers."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for one in found:
+        if one.own:
+            with atomic(Path(folder) / f"{one.claim.claim}.tsv") as temporary:
+                behind(one).write_csv(temporary, separator="\t", quote_style="never")
 
 
 def _row(found: Found, p: float | None) -> dict[str, object]:

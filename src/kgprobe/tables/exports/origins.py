@@ -53,6 +53,8 @@ SOURCES: Mapping[str, Source] = {
 }  # fmt: skip
 #: rule that made a benchmark -> its sources; of others the wildcard `origin` names it
 RULES = {"load_bear": ("bear",), "load_lama": ("lama", "trex")}
+#: the embedded world's classes and properties owe their facts to DBpedia's ontology
+ONTOLOGY = "construct_ontoprobe", "world", ("world", "dbpedia")
 
 
 def of(folder: Path, licence: str = "") -> list[Source]:
@@ -69,6 +71,8 @@ def of(folder: Path, licence: str = "") -> list[Source]:
     if told.get("source") == "resources/world":
         origin = "world"
     names = RULES.get(str(told.get("rule")), (origin,))
+    if (told.get("rule"), origin) == ONTOLOGY[:2]:
+        names = ONTOLOGY[2]
     if all(name in SOURCES for name in names):
         return [SOURCES[name] for name in names]
     if not licence:

@@ -11,20 +11,15 @@ What is scored and judged, and how, is what the workflow does. On a processor on
 that the last bits do not depend on the machine. In the examples `folder` is a folder of a model.
 """
 
-import contextlib
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import huggingface_hub
 import polars as pl
-import requests
 import torch
 import transformers
-from huggingface_hub import constants, errors
 from matplotlib.figure import Figure
 from transformers.models.auto import modeling_auto
 
@@ -33,8 +28,9 @@ from kgprobe.job import progress
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.score import score_frame
-from kgprobe.probes.models import device, hub
+from kgprobe.probes.models import device, reachable
 from kgprobe.probes.models.load import AUTO, Loaded, ModelError, ModelSpec, load_model, window
+from kgprobe.probes.models.reachable import MODELS
 from kgprobe.questions import GIVEN, OWN, Benchmark, benchmark
 from kgprobe.settings import Fill
 from kgprobe.tables import results
@@ -44,15 +40,13 @@ from kgprobe.tables.bear.figures import relations_plot
 from kgprobe.tables.bear.study import Study
 from kgprobe.templates import sentence
 
-#: the sheet of models, the user's own first, and what its cells may say
-MODELS, SCHEMA = "config/models.tsv", "workflow/schemas/models.schema.json"
+#: what the cells of the sheet of models may say
+SCHEMA = "workflow/schemas/models.schema.json"
 RELATIONS = "resources/templates/bear_relations.tsv"
 #: any of these holds the weights, or the tokenizer, of a model's folder
 WEIGHTS = ("*.safetensors", "*.bin")
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json", "spiece.model",
               "sentencepiece.bpe.model")  # fmt: skip
-#: seconds until a hub that says nothing counts as out of reach
-PATIENCE = 3
 
 
 # -- models ---------------------------------------------------------------------------------------
@@ -123,7 +117,10 @@ def _spec(model: str | Path, given: Mapping[str, str], revision: str, dtype: str
         source, commit, short = f"folder:{place}", "", Path(place).resolve().name
     else:
         place = rest if scheme == "hub" else text
-        commit = _commit(place, revision, rows)
+        try:
+            commit = reachable.commit(place, revision, rows)
+        except reachable.HubError as error:
+            raise ModelError(str(error)) from error
         source, short = f"hub:{place}", place.rpartition("/")[2]
     kind = given["kind"] or _configured(place, commit)
     bos = given["bos"] or _bos(kind)
@@ -174,54 +171,6 @@ def _check_folder(folder: Path) -> None:
             shown = ", ".join(held[:8]) + (" ..." if len(held) > 8 else "")
             raise ModelError(f"{folder}: a model's folder without {what} ({' or '.join(patterns)});"
                              f" it holds {shown or 'nothing'}")  # fmt: skip
-
-
-def _commit(name: str, revision: str, rows: Mapping[str, Any]) -> str:
-    """The commit of a model on the hub, or in its cache; one line and a few seconds where neither
-    has it."""
-    near = sheets.nearest(name, [*rows, *(r["source"].partition(":")[2] for r in rows.values())])
-    if name.count("/") > 1 or name.startswith((".", "/", "~")):
-        raise ModelError(f"{name}: no such folder")
-    try:
-        cached = huggingface_hub.try_to_load_from_cache(name, "config.json", revision=revision)
-        if not isinstance(cached, str) and not _is_reachable():
-            raise errors.LocalEntryNotFoundError(name)
-        config = huggingface_hub.hf_hub_download(
-            name, "config.json", revision=revision or None, etag_timeout=PATIENCE
-        )
-    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        raise ModelError(
-            f"{name}: no folder and no row of {MODELS}{near}, the hub cannot be reached, and its "
-            f"cache {constants.HF_HUB_CACHE} does not have it; go online, or give a folder"
-        ) from error
-    except errors.HFValidationError as error:
-        raise ModelError(
-            f"{name!r}: no folder, no row of {MODELS} and no name on the hub{near}"
-        ) from error
-    except errors.RepositoryNotFoundError as error:
-        raise ModelError(
-            f"{name}: no folder and no row of {MODELS}, and the hub has none of that name that "
-            f"you may read{near}"
-        ) from error
-    except errors.HfHubHTTPError as error:
-        first = hub.remedy(name, revision or "main", error).splitlines()[0]
-        raise ModelError(f"{name}: {first}") from error
-    return Path(config).parent.name
-
-
-def _is_reachable() -> bool:
-    """Whether the hub answers anything within PATIENCE; its own client tries for minutes. A name
-    server or an address that says nothing holds up no more than the thread."""
-    answers = []
-
-    def knock() -> None:
-        with contextlib.suppress(requests.RequestException):
-            answers.append(requests.head(constants.ENDPOINT, timeout=PATIENCE))
-
-    thread = threading.Thread(target=knock, daemon=True)
-    thread.start()
-    thread.join(PATIENCE)
-    return bool(answers)
 
 
 # -- probing --------------------------------------------------------------------------------------

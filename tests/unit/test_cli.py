@@ -194,3 +194,23 @@ def test_a_plan_and_what_data_holds_are_json_too(monkeypatch):
     checked = json.loads(typed(app, ["verify", "config/embedded.yaml", "--json"]).stdout)
     assert all(row["files"] >= row["checked"] for row in checked)
     assert typed(app, ["plan", "nowhere.yaml", "--json"]).exit_code == 1
+
+
+@pytest.mark.parametrize("command", [["ask", "no/such", "[X] is [Y].", "-x", "A", "-o", "B"],
+                                     ["probe", "no/such", "--on", "world_lite"]])  # fmt: skip
+def test_a_name_that_nobody_has_is_told_before_torch_is_imported(command, tmp_path):
+    """Importing torch takes longer than a user wants to wait for one line."""
+    code = (
+        "import sys\n"
+        "from typer.testing import CliRunner\n"
+        "from kgprobe.cli import app\n"
+        "from kgprobe.probes.models import reachable\n"
+        "reachable.is_reachable = lambda: False\n"
+        f"result = CliRunner().invoke(app, {command!r})\n"
+        "print(result.exit_code, 'torch' in sys.modules, result.output)\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
+    assert told.startswith("1 False kgprobe: no/such: no folder and no row of"), told
+    assert "the hub cannot be reached" in told

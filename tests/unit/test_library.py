@@ -16,6 +16,7 @@ import kgprobe
 from kgprobe import library, questions, schema
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.tests import exchanged, two_sided
+from kgprobe.probes.models import reachable
 from kgprobe.probes.models.load import ModelError
 from kgprobe.questions import BenchmarkError
 from kgprobe.templates import fill
@@ -206,7 +207,7 @@ def test_an_incomplete_folder_says_what_it_lacks_and_holds(folder, tmp_path, gon
 
 
 def test_names_that_nearly_exist_are_told(folder, monkeypatch):
-    monkeypatch.setattr(library, "_is_reachable", lambda: False)
+    monkeypatch.setattr(reachable, "is_reachable", lambda: False)
     with pytest.raises(ModelError) as error:
         kgprobe.load("bert-base-casd")
     assert "did you mean 'bert-base-cased'?" in line(error)

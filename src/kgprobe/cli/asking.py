@@ -55,6 +55,7 @@ def probe(
         run = name or re.sub(r"[^A-Za-z0-9_-]+", "-", "-".join(words))
         folder = Path("results") / run
         _check_name(run, folder)
+        _check_model(model)
 
         from kgprobe import library
         from kgprobe.cli import kept
@@ -77,6 +78,16 @@ def _check_name(run: str, folder: Path) -> None:
         raise ValueError(f"--name {run!r}; legal: letters, digits, - and _")
     if folder.exists() and not (folder / "shards").is_dir() and any(folder.iterdir()):
         raise ValueError(f"{folder} holds a run of the workflow; give this one another --name")
+
+
+def _check_model(model: str) -> None:
+    """Raise, before torch is imported, where nobody has a model of this name."""
+    from kgprobe import sheets
+    from kgprobe.probes.models import reachable
+
+    legal = sheets.read_schema(sheets.located("workflow/schemas/models.schema.json"))
+    rows = sheets.read_sheet(sheets.located(reachable.MODELS), legal)
+    reachable.check(model, sheets.by_name(rows, reachable.MODELS))
 
 
 def _texts(prompt: str) -> str | Mapping[str, str]:
@@ -121,6 +132,8 @@ def ask(
     Example: kgprobe ask gpt2 "The capital of [X] is [Y]." -x France -o Paris -o Rome
     """
     with screen.told(as_json):
+        _check_model(model)
+
         from kgprobe import library
 
         rows: list[dict[str, Any]] = library.ask(

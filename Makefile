@@ -8,6 +8,7 @@
 #   make lint   formatting, lint, types, and whether what is made from settings.py is up to date
 #   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md; resources/benchmarks
 #   make readme README.md, docs/measured.md and docs/results.svg from resources/measured; make measured RUN=NAME first
+#   make site   the documentation as pages, into site/
 #   make bench  measurements against peers, written to results/perf
 #   make mutate does a test notice each small change of the attributes and the metrics? (half an hour)
 SHELL := /bin/bash
@@ -30,10 +31,10 @@ unexport PYTHONDONTWRITEBYTECODE
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_PROGRESS_BARS := 1
 
-.PHONY: run plan verify test peers replay bench mutate lint docs measured readme setup clean help
+.PHONY: run plan verify test peers replay bench mutate site lint docs measured readme setup clean help
 
 help:
-	@sed -n '2,12p' Makefile
+	@sed -n '2,13p' Makefile
 
 # pyproject.toml has ranges, constraints.txt the one version of each package
 $(STAMP): pyproject.toml constraints.txt
@@ -79,9 +80,13 @@ replay: $(STAMP)
 mutate: $(STAMP)
 	$(BIN)/python -m tests.mutation $(MUTATE)
 
+site:
+	$(MAKE) setup EXTRAS=test,docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
 lint: $(STAMP)
-	$(BIN)/ruff format --check src tests perf workflow/scripts
-	$(BIN)/ruff check src tests perf workflow/scripts
+	$(BIN)/ruff format --check src tests perf workflow/scripts docs
+	$(BIN)/ruff check src tests perf workflow/scripts docs
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/mypy
 	$(BIN)/python -m perf.readme check

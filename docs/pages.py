@@ -1,0 +1,86 @@
+"""Pages of the documentation that lie elsewhere in the repository or are made of the code.
+
+A hook of mkdocs: what is read here is never copied by hand, so that it cannot differ.
+"""
+
+import inspect
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+from kgprobe import contracts
+from kgprobe.contracts import MEANING, Contract
+
+ROOT = Path(__file__).parents[1]
+#: page -> the file that it is
+ELSEWHERE = {
+    "index.md": "README.md",
+    "settings.md": "config/README.md",
+    "runs.md": "results/README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+}
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that do not lie in docs/."""
+    for page, name in ELSEWHERE.items():
+        text = linked((ROOT / name).read_text(encoding="utf-8"), Path(name).parent)
+        files.append(File.generated(config, page, content=text))
+    files.append(File.generated(config, "columns.md", content=columns()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links out of docs/ lead to the pages that are made of those files."""
+    return linked(markdown, Path("docs") / Path(page.file.src_uri).parent)
+
+
+def linked(text: str, folder: Path) -> str:
+    """`text` of a file in `folder` with its links as the site has them."""
+    pages = {name: page for page, name in ELSEWHERE.items()}
+
+    def page(found: re.Match[str]) -> str:
+        target, sign, anchor = found[1].partition("#")
+        place = (ROOT / folder / target).resolve()
+        if not target or "://" in target or not place.is_relative_to(ROOT):
+            return found[0]
+        inside = place.relative_to(ROOT).as_posix()
+        depth = "../" * (len(folder.parts) - 1) if folder.parts[:1] == ("docs",) else ""
+        named = pages.get(inside, inside.removeprefix("docs/") if inside != target else None)
+        return f"]({depth}{named}{sign}{anchor})" if named else found[0]
+
+    return re.sub(r"\]\(([^)\s]+)\)", page, text)
+
+
+def columns() -> str:
+    """The data dictionary: every contract with what is said of it, its key and its columns."""
+    source = inspect.getsource(contracts)
+    parts = [
+        "# Columns of every file\n\nMade of `src/kgprobe/contracts.py`; `schema.write` and "
+        "`schema.read` hold every file to it. Columns in **bold** are the key, † may be empty.\n"
+    ]
+    for name, contract in vars(contracts).items():
+        if isinstance(contract, Contract):
+            parts += [f"## {name}", "", said(source, name), "", *table(contract), ""]
+    return "\n".join(parts)
+
+
+def said(source: str, name: str) -> str:
+    """The comment above a contract."""
+    found = re.search(rf"((?:^#: .*\n)+){name} = _contract\(", source, flags=re.MULTILINE)
+    return " ".join(line.removeprefix("#: ") for line in found[1].splitlines()) if found else ""
+
+
+def table(contract: Contract) -> list[str]:
+    """A contract's columns as a table."""
+    told: Mapping[str, str] = MEANING.get(contract.name, {})
+    rows = ["| column | type | what it holds |", "|---|---|---|"]
+    for name, dtype in contract.columns.items():
+        shown = f"**{name}**" if name in contract.key else name
+        sign = " †" if name in contract.nullable else ""
+        rows.append(f"| {shown}{sign} | {dtype} | {told.get(name, '')} |")
+    return rows

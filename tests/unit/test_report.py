@@ -282,6 +282,14 @@ def test_the_first_page_counts_every_probe_and_has_every_model(full):
     assert [cell.text for cell in paper[:4]] == ["bear", "2", "2", "95.0"]
 
 
+def test_a_run_without_a_principal_number_has_no_matrix():
+    """One example whose parts are all wrong: the metric is not defined."""
+    undefined = Number(metric="value", benchmark="symmetry", model="smol", method="fill", n=2)
+    rows = frame("attributes", [undefined.but(numerator=0.0, denominator=0.0)])
+    assert overview.matrix(rows, SHEET).rows == []
+    assert overview.calibrated(rows).rows == []
+
+
 def test_findings_are_differences_whose_interval_excludes_nothing():
     of = Number(metric="accuracy", benchmark="b", model="m", prompt="templates", n=9)
     apart = {"interval": Interval(-30.0, -10.0, "paired bootstrap"), "value": -20.0}

@@ -229,7 +229,7 @@ def test_a_narrow_terminal_has_no_wider_line_and_no_colour_where_none_is_wanted(
 
 @pytest.mark.parametrize("mode", ["--dag", "--rulegraph", "--summary", "--lint", "--dryrun"])
 def test_what_runs_nothing_says_what_snakemake_says(toy, mode):
-    same = re.compile(r"  (Date|Workflow ID|Command): .*")
+    same = re.compile(r"  (Date|Workflow ID|Command): .*|\[\w{3} \w{3} +\d+ [\d:]+ \d{4}\]")
     ours, theirs = snakemake(mode, "--logger", "kgprobe", cwd=toy), snakemake(mode, cwd=toy)
     for one, other in ((ours.stdout, theirs.stdout), (ours.stderr, theirs.stderr)):
         assert same.sub("", one) == same.sub("", other)

@@ -68,7 +68,7 @@ def matrix(results: pl.DataFrame, sheet: Sheet) -> Grid:
     else:
         columns = zip(asked, map(grid.text, map(papers.get, benchmarks)), *cells, strict=True)
         body, names = list(map(list, columns)), ["benchmark", "paper", *models]
-    numeric = frozenset(range(2 if names[1] == "paper" else 1, len(names)))
+    numeric = frozenset(range(2 if names[1:2] == ["paper"] else 1, len(names)))
     return Grid("Models by benchmarks", names, body, numeric, MATRIX)
 
 

@@ -205,10 +205,9 @@ def render(report: Report) -> dict[str, str]:
 
 
 def _index(report: Report) -> Page:
-    """The first page: the matrix and the calibration of every paper."""
-    grids = [overview.matrix(report.results, report.sheet)]
-    made = overview.calibrated(report.results)
-    content = Chapter("index", report.title, "", grids=[*grids, *[made] * bool(made.rows)])
+    """The first page: the matrix and the calibration of every paper, as far as there are any."""
+    made = [overview.matrix(report.results, report.sheet), overview.calibrated(report.results)]
+    content = Chapter("index", report.title, "", grids=grid.filled_in(made))
     return Page(_noted(content), report.commands.get("", ""))
 
 

@@ -1,17 +1,23 @@
 """Multiple choice through a server on loopback: a tiny random model, then the packaged real one."""
 
 import importlib.util
+import json
+import signal
+import subprocess
+import sys
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
+import requests
 import torch
 
 from kgprobe.probes.api.client import Client
 from kgprobe.probes.api.http import ApiError, Endpoint
 from kgprobe.probes.jobs import serve
 from kgprobe.probes.jobs.serve import EVERYTHING, Answers, Server, Speaker
-from kgprobe.probes.models.load import ModelSpec, load_model
+from kgprobe.probes.models.load import ModelError, ModelSpec, load_model
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import Choice, prompt, read
 from tests.contract.api_server import ApiServer, LanguageModel, tiny_language_model
@@ -167,19 +173,30 @@ def test_the_packaged_real_model_answers_multiple_choice_through_a_server(tmp_pa
     assert threading.active_count() - before <= 4
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["bert"], "no model 'bert' in"),
-        (["b"], "b is masked; only causal models write text"),
-    ],
-)
-def test_the_server_serves_causal_models_of_the_sheet(
-    arguments, message, tmp_path, monkeypatch, capsys
-):
-    sheet = tmp_path / "models.tsv"
-    sheet.write_text("model\tkind\tsource\tnote\n# a comment\nb\tmasked\tfolder:x\n")
-    monkeypatch.setattr("sys.argv", ["serve", *arguments, "--sheet", str(sheet)])
-    with pytest.raises(SystemExit):
-        serve.main()
-    assert message in capsys.readouterr().err
+def test_the_command_serves_a_causal_model_until_it_is_stopped(tmp_path):
+    made = tiny("gpt2", double=False)
+    made.model.save_pretrained(tmp_path / "model")
+    made.tokenizer.save_pretrained(tmp_path / "model")
+    command = [sys.executable, "-m", "kgprobe.cli", "serve", str(tmp_path / "model"), "--port", "0"]
+    # what was begun in the background ignores Ctrl-C, and its children with it
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    running = subprocess.Popen(
+        [*command, "--json"], stdout=subprocess.PIPE, text=True, bufsize=1, preexec_fn=heard
+    )
+    assert running.stdout
+    told = ""
+    while not told.endswith("}\n"):
+        told += running.stdout.readline()
+    url = json.loads(told)["url"]
+    answer = requests.post(
+        f"{url}/completions", json={"model": "x", "prompt": "a", "max_tokens": 1}, timeout=30
+    )
+    assert answer.status_code == 200
+    assert answer.json()["choices"]
+    running.send_signal(signal.SIGINT)
+    assert running.wait(timeout=30) == 130
+
+
+def test_only_causal_models_are_served():
+    with pytest.raises(ModelError, match="bert is masked; only causal models write text"):
+        serve.serve(tiny("bert", double=False))

@@ -142,4 +142,29 @@ def ask(
         screen.data(rows) if as_json else screen.table(rows)
 
 
-COMMANDS = (probe, ask)
+def serve(
+    model: Model,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8000,
+    as_json: Json = False,
+) -> None:
+    """Serve a causal model on loopback as an OpenAI-compatible server does, until Ctrl-C.
+
+    Example: kgprobe serve smollm2-135m-instruct --port 8000
+    """
+    with screen.told(as_json):
+        _check_model(model)
+
+        import threading
+
+        from kgprobe import library
+        from kgprobe.probes.jobs import serve as server
+
+        with server.serve(library.load(model), port) as running:
+            screen.data({"url": running.url}) if as_json else screen.say(
+                f"{model} at {running.url}; Ctrl-C ends it"
+            )
+            sys.stdout.flush()
+            threading.Event().wait()
+
+
+COMMANDS = (probe, ask, serve)

@@ -1,6 +1,6 @@
-"""A small OpenAI-compatible server for one causal model of models.tsv, on loopback.
+"""A small OpenAI-compatible server for one causal model, on loopback.
 
-    python -m kgprobe.probes.jobs.serve smollm2-135m-instruct --port 8000
+    kgprobe serve smollm2-135m-instruct --port 8000
     export KGPROBE_API_URL=http://127.0.0.1:8000/v1
 
 It answers /v1/completions (echo, logprobs, prompt_logprobs) and /v1/chat/completions (logprobs) at
@@ -8,8 +8,6 @@ temperature 0, one request at a time: enough to try models of kind api without a
 made for more. Chat goes through the tokenizer's template, or through lines of "role: content".
 """
 
-import argparse
-import itertools
 import json
 import threading
 from collections.abc import Mapping, Sequence
@@ -19,11 +17,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from kgprobe import sheets
-from kgprobe.probes.models import device
 from kgprobe.probes.models.continuation import CausalText
 from kgprobe.probes.models.finite import finite
-from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
+from kgprobe.probes.models.load import Loaded, ModelError
 from kgprobe.probes.scoring.fill.decoding import greedy
 from kgprobe.probes.scoring.sentence.score import bos_prefix
 
@@ -243,36 +239,10 @@ class Server:
         return Handler
 
 
-def _sheet(path: str) -> list[dict[str, str]]:
-    """Rows of the model sheet; cells that a row leaves out at its end are empty."""
-    lines = [line.split("\t") for line in sheets.read_text(path).splitlines() if line.strip()]
-    header, *rows = [cells for cells in lines if not cells[0].startswith("#")]
-    return [dict(itertools.zip_longest(header, row, fillvalue="")) for row in rows]
-
-
-def main() -> None:
-    """Serve a causal model of models.tsv until interrupted."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("model", help="a causal model of the sheet")
-    parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--sheet", default="config/models.tsv")
-    parser.add_argument("--made", default="", help="models/ of a run, for a control model")
-    chosen = parser.parse_args()
-    rows = {row["model"]: row for row in _sheet(chosen.sheet)}
-    if chosen.model not in rows:
-        parser.error(f"no model {chosen.model!r} in {chosen.sheet}; there are {', '.join(rows)}")
-    row = rows[chosen.model]
-    if row["kind"] != "causal":
-        parser.error(f"{chosen.model} is {row['kind']}; only causal models write text")
-    device.ready()
-    loaded = load_model(ModelSpec.of(row, chosen.made))
-    with Server(Answers(Speaker(loaded)), chosen.port) as running:
-        print(f"{chosen.model} at {running.url}; Ctrl-C ends it", flush=True)
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            return
-
-
-if __name__ == "__main__":
-    main()
+def serve(loaded: Loaded, port: int = 8000) -> Server:
+    """A server of a causal model on `port` of loopback; `with` it answers. Raises ModelError."""
+    if loaded.spec.kind != "causal":
+        raise ModelError(
+            f"{loaded.spec.model} is {loaded.spec.kind}; only causal models write text"
+        )
+    return Server(Answers(Speaker(loaded)), port)

@@ -164,7 +164,9 @@ def serve(
                 f"{model} at {running.url}; Ctrl-C ends it"
             )
             sys.stdout.flush()
-            threading.Event().wait()
+            # polars takes Ctrl-C first, and a wait without an end never hears of it
+            while not threading.Event().wait(0.5):
+                pass
 
 
 COMMANDS = (probe, ask, serve)

@@ -28,7 +28,7 @@ from kgprobe.tables.report import (
     pages,
     said,
 )
-from kgprobe.tables.report.chapter import Drawing
+from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.results import Number, frame
 from kgprobe.tables.views import View
 from tests import browser
@@ -286,7 +286,10 @@ def test_a_run_without_a_principal_number_has_no_matrix():
     """One example whose parts are all wrong: the metric is not defined."""
     undefined = Number(metric="value", benchmark="symmetry", model="smol", method="fill", n=2)
     rows = frame("attributes", [undefined.but(numerator=0.0, denominator=0.0)])
-    assert overview.matrix(rows, SHEET).rows == []
+    empty = overview.matrix(rows, SHEET)
+    assert empty.rows == []
+    page = Chapter("index", "", "", grids=[empty, grid.records("none", [])])
+    assert blocks.arranged(page, blocks.Room()) == []
     assert overview.calibrated(rows).rows == []
 
 

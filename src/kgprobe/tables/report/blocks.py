@@ -70,8 +70,8 @@ def slug(name: str) -> str:
 
 def arranged(part: Chapter, room: Room) -> list[Block]:
     """The blocks of one part of a page, open as long as there is room: a table, the figures, the
-    other tables."""
-    tables = [Block(room.anchor(g.title), g) for g in [*part.grids, *part.folded]]
+    other tables. A table without rows is none."""
+    tables = [Block(room.anchor(g.title), g) for g in [*part.grids, *part.folded] if g.rows]
     drawn = [Block(room.anchor(d.name), d.data, d) for d in part.drawings]
     found = [*tables[:1], *drawn, *tables[1:]]
     told = [part.lead, part.verdict, *part.notes]

@@ -238,8 +238,8 @@ def _pages(report: Report) -> Iterator[Page]:
             own = made
             above = up.get(papers.get(made.title.partition(":")[0], ""))
         yield Page(_noted(made), command, up=above if made is own else own)
-    if explore.runtime():
-        rows = explore.numbers(report.results)
+    rows = explore.numbers(report.results)
+    if rows and explore.runtime():
         chart = explore.specification(rows)
         yield Page(explore.chapter(rows), command, is_main=True, chart=chart)
     yield Page(_reading(report), command, is_main=True)

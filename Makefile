@@ -2,8 +2,9 @@
 #   make run    the embedded world end to end, then the headline numbers and the path of the report
 #   make plan   what a run costs before it begins: jobs, downloads, disk, requests, hours (CONFIG=...)
 #   make verify checks data/: is each downloaded file what it should be? CONFIG as in make run
-#   make test   every test
-#   make peers  the environment of the programs that open our exports in tests (make test does it)
+#   make test   the gate: the tests that find nearly every fault, in ten minutes on two cores
+#   make test-all   every test; .ci/nightly also installs the programs that some of them need
+#   make peers  the environment of the programs that open our exports in tests (make test-all does it)
 #   make replay the full rebuild, from nothing to the report, against an imitation of the public services
 #   make lint   formatting, lint, types, and whether what is made from settings.py is up to date
 #   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md; resources/benchmarks
@@ -21,6 +22,8 @@ CONFIG ?= config/embedded.yaml
 STAMP := $(VENV)/.installed
 # what is installed besides what the workflow needs: `make setup EXTRAS=test,spark`
 EXTRAS ?= test
+# processes of the tests
+WORKERS ?= 2
 # what is imported is compiled then; compiling everything takes half of the installation
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 # other people's programs that open our exports: they see this environment's packages behind their own
@@ -31,10 +34,10 @@ unexport PYTHONDONTWRITEBYTECODE
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_PROGRESS_BARS := 1
 
-.PHONY: run plan verify test peers replay bench mutate site lint docs measured readme setup clean help
+.PHONY: run plan verify test test-all peers replay bench mutate site lint docs measured readme setup clean help
 
 help:
-	@sed -n '2,13p' Makefile
+	@sed -n '/^#   make/p' Makefile
 
 # pyproject.toml has ranges, constraints.txt the one version of each package
 $(STAMP): pyproject.toml constraints.txt
@@ -67,8 +70,17 @@ $(PEERS)/.installed: tests/contract/peers.txt $(STAMP)
 
 peers: $(PEERS)/.installed
 
-test: $(STAMP) $(PEERS)/.installed
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST)
+PYTEST_IN := PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
+
+test: $(STAMP)
+	$(PYTEST_IN) -n $(WORKERS) --maxfail 10 -m "not nightly and not timing" $(PYTEST)
+
+# chance explores here, with a seed that is printed; what measures time is tried once more where it fails, and both are shown
+test-all: $(STAMP) $(PEERS)/.installed
+	seed=$${SEED:-$$RANDOM}; echo "seed of the explored examples: $$seed (SEED=$$seed repeats them)"; code=0; \
+	$(PYTEST_IN) -n $(WORKERS) --timeout 1800 --hypothesis-profile nightly --hypothesis-seed $$seed -m "not timing" $(PYTEST) || code=$$?; \
+	$(PYTEST_IN) -n 0 --timeout 600 -m timing $(PYTEST) || $(PYTEST_IN) -n 0 --timeout 600 -m timing --last-failed $(PYTEST) || code=$$?; \
+	exit $$code
 
 bench: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m perf.run
@@ -89,6 +101,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check src tests perf workflow/scripts docs
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache >/dev/null || $(BIN)/lint-imports --no-cache
 	$(BIN)/python -m perf.readme check
 	$(BIN)/python -m kgprobe.benchmarks.bear.embedded check
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python workflow/scripts/lint.py

@@ -1,24 +1,58 @@
-"""Real data: tests marked `real` take their folder from KGPROBE_DATA."""
+"""Which tests run where: the gate and the nightly tier, their order, what they share, their chance.
+
+    make test        the gate: every test that is not marked `nightly` or `timing`
+    make test-all    those, too
+
+A test marked `nightly` names in its mark the gate's tests that fail on the same fault (`gate=`: a
+file or `file::test` below tests/, or a list), or what it needs that the gate does not install
+(`needs=`). One marked `timing` measures seconds or memory, or races processes; nothing in the gate
+does.
+"""
 
 import os
+import random
 from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # several processes at once: one thread each, set before anything reads it
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import hypothesis
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from tests.skips import Summary
 
 ROOT = Path(__file__).parents[1]
-#: Whole runs come first: begun last, they would keep one core busy while the other rests.
-LONG = ("workflow/test_single_rows.py", "workflow/test_runs.py", "workflow", "replay", "real")
+#: In this order: the run of all papers begins at once, in a worker of its own; then what is cheap.
+FOLDERS = ("mini", "unit", "contract", "real", "workflow", "replay")
+
+hypothesis.settings.register_profile("gate", derandomize=True, deadline=None, database=None)
+# explores: the seed is given by --hypothesis-seed, which .ci/nightly prints
+hypothesis.settings.register_profile("nightly", deadline=None, max_examples=300)
+hypothesis.settings.load_profile("gate")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--shuffle SEED`: test files, and tests inside them, in another order."""
+    parser.addoption("--shuffle", default="", help="a seed: run the tests in random order")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The closing lines of a run."""
     config.pluginmanager.register(Summary())
+
+
+class ByFile(LoadFileScheduling):
+    """A file's tests share a worker; all tests of the one run of tests/mini do."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "tests/mini" if nodeid.startswith("tests/mini/") else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling:
+    """How tests are dealt out to the workers."""
+    return ByFile(config, log)
 
 
 def data_folder() -> Path:
@@ -27,17 +61,43 @@ def data_folder() -> Path:
 
 
 def place(path: Path) -> int:
-    """Where a test file stands in the order of all, by the first entry of LONG that it is below."""
-    name = path.relative_to(ROOT / "tests").as_posix()
-    return next((n for n, start in enumerate(LONG) if name.startswith(start)), len(LONG))
+    """Where the folder of a test file stands in FOLDERS."""
+    folder = path.relative_to(ROOT / "tests").parts[0]
+    return FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS)
 
 
+def check_nightly(mark: pytest.Mark) -> None:
+    """A mark says why its test is not in the gate, and the tests that it names are there."""
+    gates = mark.kwargs.get("gate", [])
+    for name in [gates] if isinstance(gates, str) else gates:
+        file, _, test = name.partition("[")[0].partition("::")
+        path = ROOT / "tests" / file
+        if not path.is_file() or f"def {test}" not in path.read_text():
+            raise pytest.UsageError(f"nightly(gate={name!r}): there is no such test")
+    if not gates and not mark.kwargs.get("needs"):
+        raise pytest.UsageError("nightly: name the gate's test (gate=), or what is needed (needs=)")
+
+
+def shuffled(items: list[pytest.Item], seed: str) -> list[pytest.Item]:
+    """Files in random order, and in each its tests; classes and parameters stay together."""
+    rng = random.Random(seed)
+    files = list(dict.fromkeys(item.path for item in items))
+    keys = {path: rng.random() for path in files}
+    names = {item.nodeid.partition("[")[0]: rng.random() for item in items}
+    return sorted(items, key=lambda i: (keys[i.path], names[i.nodeid.partition("[")[0]]))
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest files first; without the data, `real` tests are skipped loudly.
+    """The order of all; `timing` is nightly; without the data, `real` tests are skipped loudly.
 
     With KGPROBE_REQUIRE_DATA=1 they fail instead.
     """
+    if seed := config.getoption("--shuffle"):
+        items[:] = shuffled(items, seed)
     items.sort(key=lambda item: place(item.path))
+    for mark in [mark for item in items for mark in item.iter_markers("nightly")]:
+        check_nightly(mark)
     for item in items:
         if item.get_closest_marker("real"):
             item.user_properties.append(("real", True))

@@ -354,6 +354,7 @@ def test_more_bytes_than_allowed_are_refused_announced_or_not(server, tmp_path):
     get(server, tmp_path / "f", bounds=Bounds(max_bytes=len(BODY)))
 
 
+@pytest.mark.timing
 def test_a_download_has_an_end_however_its_bytes_drip(server, tmp_path):
     class Slow(Handler):
         def do_GET(self) -> None:
@@ -374,6 +375,7 @@ def test_a_download_has_an_end_however_its_bytes_drip(server, tmp_path):
     assert (tmp_path / "f.part").exists()
 
 
+@pytest.mark.timing
 def test_a_connection_that_stalls_is_begun_again(server, tmp_path):
     class Stalling(Handler):
         def do_GET(self) -> None:

@@ -107,6 +107,7 @@ def owner(things: Path) -> tuple[subprocess.Popen[str], int]:
     return process, server_pid(lines)
 
 
+@pytest.mark.timing
 def test_it_stops_when_its_process_is_terminated(things, tmp_path):
     process, pid = owner(things)
     process.send_signal(signal.SIGTERM)
@@ -115,6 +116,7 @@ def test_it_stops_when_its_process_is_terminated(things, tmp_path):
     assert not list((tmp_path / "tmp").glob("kgprobe-store-*"))
 
 
+@pytest.mark.timing
 def test_an_orphan_of_a_killed_process_is_stopped_by_the_next_start(things, tmp_path):
     process, pid = owner(things)
     process.kill()
@@ -235,6 +237,7 @@ def test_turtle_with_relative_names(tmp_path):
     assert found["results"]["bindings"][0]["s"]["value"] == "http://localhost/a"
 
 
+@pytest.mark.timing
 def test_a_query_beyond_the_server_s_time_is_a_cut_body(things):
     """Oxigraph's trap: status 200, and the text of the error behind half an answer."""
     with local_endpoint([things], timeout_s=1, log=lambda line: None) as endpoint:

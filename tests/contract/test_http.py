@@ -65,6 +65,7 @@ def got(url: str, patience: Patience = QUICK, method: str = "GET") -> bytes:
         return whole_body(answer, 10)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("part", ["headers", "body"])
 def test_the_deadline_is_of_the_whole_answer_however_its_bytes_drip(part):
     slow = b"X-Slow: " + b"x" * 200 if part == "headers" else b"\r\n1234"

@@ -320,6 +320,7 @@ def client(server: FaultServer, folder: Path, connections: int = 4, interval: fl
     return subprocess.Popen([sys.executable, "-c", CLIENT, *words], stderr=subprocess.PIPE)
 
 
+@pytest.mark.timing
 def test_a_killed_client_goes_on_where_it_was(faulty, tmp_path):
     """SIGKILL between pages and in the middle of them; at most one page a kill is asked twice."""
     faulty.expect(Faults(dict.fromkeys(range(1, 60), "late")))
@@ -348,6 +349,7 @@ def test_a_killed_client_goes_on_where_it_was(faulty, tmp_path):
     assert not list((folder / "things").glob("*.part"))
 
 
+@pytest.mark.timing
 def test_processes_share_connections_and_starts(things_table, tmp_path):
     """Real time: three clients of one data folder, one connection, 50 ms between starts."""
     with FaultServer(things_table, time.time) as server:
@@ -371,6 +373,7 @@ def test_two_processes_do_not_pull_the_same_snapshot_twice(things_table, tmp_pat
         assert len(server.seen) == REQUESTS
 
 
+@pytest.mark.timing
 def test_a_retry_after_is_waited_for_in_real_time(things_table, tmp_path):
     with FaultServer(things_table, time.time) as server:
         server.expect(Faults({3: "rate 1"}))

@@ -73,7 +73,7 @@ def tokenizer(kind: str, style: str, texts: list[str]) -> Any:
         tok.decoder = decoders.ByteLevel()
         trainer: Any = trainers.BpeTrainer(
             vocab_size=VOCABULARY, special_tokens=SPECIALS, show_progress=False,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         )  # fmt: skip
         tok.train_from_iterator(texts, trainer)
     else:

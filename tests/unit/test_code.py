@@ -268,78 +268,7 @@ def test_a_changed_comment_or_docstring_changes_no_rule(copy):
     assert after == copy.before
 
 
-def test_files_that_are_no_modules_change_the_rules_that_read_them(imported, copy):
-    data = [p for p in copy.package.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyi")]
-    names = {p.relative_to(copy.package).as_posix() for p in data} - {"py.typed"}
-    assert len(names) > 3
-    for name in names:
-        folder = Path(name).parent.name
-        readers = {
-            path.relative_to(PACKAGE).as_posix()
-            for path in PACKAGE.rglob("*.py")
-            if f'"{folder}"' in path.read_text()
-        }
-        assert readers, f"nothing reads {name}"
-        expected = {call for call in CALLS if readers & imported[call]}
-        assert copy.changed(name, b" ") == expected, name
-
-
-def test_modules_are_imported_by_name_where_the_rules_know_of_it():
-    """An import that no statement shows has to be passed to `code`."""
-    by_name = re.compile(
-        r"\b(import_module|__import__|runpy|spec_from_\w+|walk_packages)\b"
-        r"|(?<![.\w])(exec|eval)\(|\"-[mc]\""
-    )
-    found = {
-        path.name
-        for path in [*PACKAGE.rglob("*.py"), *SCRIPTS.glob("*.py")]
-        if by_name.search(path.read_text())
-    }
-    # a worker imports the module of the function that it is given: its caller's, see stage.py; the
-    # plan of a run starts itself again, and the command the workflow, and no rule can import them;
-    # the package imports the library where somebody asks for it, which no rule does
-    known = {"allow_graph.py", "build_attribute.py", "stage.py", "workers.py", "jobs.py"}
-    known |= {"running.py"}
-    assert found == known | {"__init__.py"}
-    texts = [p.read_text() for p in PACKAGE.rglob("*.py") if "import_module(" in p.read_text()]
-    assert [t for t in texts if 'import_module("kgprobe.library")' in t] == [
-        (PACKAGE / "__init__.py").read_text()
-    ]
-    sources = [*PACKAGE.rglob("*.py"), *SCRIPTS.glob("*.py")]
-    assert {p.parent.name for p in sources if "kgprobe.plan" in p.read_text()} == {"plan", "cli"}
-    users = [p for p in PACKAGE.rglob("*.py") if re.search(r"import .*\bworkers\b", p.read_text())]
-    assert [path.name for path in users] == ["stage.py"]
-    assert "workers.run(work," in users[0].read_text()
-
-
 # -- glue -----------------------------------------------------------------------------------------
-
-#: what others may take from glue: it tells, keeps and names, and gives back what it was given
-TAKEN = {
-    "job": {
-        "Bar",
-        "Parts",
-        "Run",
-        "commit",
-        "job",
-        "log",
-        "progress",
-        "sha256",
-        "sole_run",
-        "versions",
-    },
-    "files": {"atomic"},
-}
-#: of the settings: their types, the names of their sections, what makes them of the values that a
-#: rule hands over, and a default that every rule hands over too (so that a change of it is seen)
-TYPES = {name for name, one in vars(kgprobe.settings).items() if isinstance(one, type)} | {
-    "ATTRIBUTES",
-    "Flaw",
-    "LANGUAGES",
-    "RELEASED",
-    "hints",
-    "typed",
-}
 
 
 def test_glue_imports_nothing_that_could_make_a_number():
@@ -357,21 +286,6 @@ def test_glue_imports_nothing_that_could_make_a_number():
                 own = one in {f"kgprobe.{glue}" for glue in GLUE}
                 assert own or first == "tqdm" or first in sys.stdlib_module_names, (name, one)
                 assert first not in {"random", "math", "statistics", "decimal"}, (name, one)
-
-
-def test_only_what_changes_no_number_is_taken_from_glue():
-    found: dict[str, set[str]] = {name: set() for name in GLUE}
-    texts = [p.read_text() for p in [*PACKAGE.rglob("*.py"), *SCRIPTS.glob("*.py")]]
-    for text in [*texts, *RULES.values()]:
-        for name in GLUE:
-            assert not re.search(rf"^\s*import kgprobe\.{name}\b", text, flags=re.MULTILINE)
-            assert not re.search(rf"from kgprobe import .*\b{name}\b", text)
-            taken = rf"from kgprobe\.{name} import ([\w, ]+|\([^)]*\))"
-            for names in re.findall(taken, text):
-                parts = names.strip("()").replace("\n", " ").split(",")
-                found[name] |= {part.split(" as ")[0].strip() for part in parts if part.strip()}
-    assert found.pop("settings") <= TYPES
-    assert found == TAKEN
 
 
 def test_glue_gives_back_what_it_was_given(tmp_path):

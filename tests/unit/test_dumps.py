@@ -185,6 +185,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.timing  # a count of bytes that the allocator and the system decide, too
 def test_memory_is_bounded_by_bytes_however_long_the_lines_are(tmp_path):
     """Three times the text, in lines of 17.5 kB, takes no more."""
     more = []

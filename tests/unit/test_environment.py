@@ -7,19 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
-
-import kgprobe
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "kgprobe"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-#: what every set-up of the project itself installs
-OURS = ("workflow", "sources", "gguf")
 #: extras for an environment of their own: they want another torch than the pinned one
 APART = {"vllm"}
 #: modules that are called otherwise than their distribution
@@ -45,11 +40,6 @@ def pinned() -> dict[str, Version]:
     return {canonicalize_name(name): Version(version) for name, version in pairs}
 
 
-def test_the_extras_are_those_that_are_promised():
-    assert {"workflow", "sources", "gguf", "weights", "gemma", "peft", "quantized"} < set(EXTRAS)
-    assert {"vllm", "spark", "test"} < set(EXTRAS)
-
-
 @pytest.mark.parametrize("extra", ["", *sorted(set(EXTRAS) - APART)])
 def test_every_range_has_two_ends_and_one_pin_inside(extra):
     found, known = requirements(extra), pinned()
@@ -61,21 +51,6 @@ def test_every_range_has_two_ends_and_one_pin_inside(extra):
         assert "<" in signs or requirement.name in ("pyarrow", "MarkupSafe"), requirement
         version = known[canonicalize_name(requirement.name)]
         assert requirement.specifier.contains(version), f"{requirement}: the pin is {version}"
-
-
-def test_what_several_extras_want_they_want_alike():
-    seen: dict[str, str] = {}
-    for requirement in [r for extra in ("", *EXTRAS) for r in requirements(extra)]:
-        assert seen.setdefault(requirement.name, str(requirement)) == str(requirement)
-
-
-def test_both_setups_install_the_same_by_the_pins():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    (pip,) = [d["pip"] for d in environment["dependencies"] if isinstance(d, dict)]
-    assert pip == ["-c constraints.txt", f"-e .[{','.join(OURS)},weights,test]"]
-    makefile = (ROOT / "Makefile").read_text()
-    assert "--no-compile -c constraints.txt\n" in makefile
-    assert f"$(PIP) -e '.[{','.join(OURS)},$(EXTRAS)]'\n" in makefile
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -101,10 +76,3 @@ def test_the_core_imports_what_it_declares_and_no_extra():
         assert found <= legal, f"{place}: {sorted(found - legal)}"
         seen |= found
     assert {"polars", "torch", "transformers", "ibis-framework", "orjson"} <= seen
-
-
-def test_the_version_has_one_place() -> None:
-    assert PROJECT["dynamic"] == ["version"]
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert cited["version"] == kgprobe.__version__
-    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()

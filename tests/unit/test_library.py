@@ -252,6 +252,7 @@ def test_a_released_folder_is_read(tmp_path):
     assert found.candidates["label"].to_list() == ["Paris", "Rome"]
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("way", ["refused", "silent"])
 def test_no_network_is_one_line_within_five_seconds(tmp_path, way):
     """The hub refuses the connection, or takes it and says nothing."""

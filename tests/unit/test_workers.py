@@ -21,6 +21,7 @@ def test_a_process_that_fails_is_quoted_and_ends_the_others(tmp_path):
     assert not is_alive(int((tmp_path / "0").read_text()))
 
 
+@pytest.mark.timing
 def test_processes_end_with_their_job_even_if_it_is_killed(tmp_path):
     called = f"workers.run(wait, ({str(tmp_path)!r},), 2, print)"
     code = f"from tests.unit.test_workers import wait, workers; {called}"

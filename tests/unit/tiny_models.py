@@ -26,22 +26,29 @@ def tokenizer(kind: str, style: str = "bpe", bos: bool = False) -> Any:
 
 @functools.cache
 def _trained(kind: str, style: str, bos: bool) -> Any:
-    # once per process: the trainer breaks ties between equal pairs differently on every call
+    # Both trainers number what they begin with in hash order, which then decides ties among merges:
+    # letters are named beforehand, sorted, so that every process has the same tokens.
     if style == "bpe":
         tok = Tokenizer(models.BPE())
         tok.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tok.decoder = decoders.ByteLevel()
-        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
         trainer: Any = trainers.BpeTrainer(
             vocab_size=400, special_tokens=SPECIALS, initial_alphabet=alphabet, show_progress=False
         )
     else:
         tok = Tokenizer(models.WordPiece(unk_token="<unk>"))
         tok.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        letters = sorted({letter for text in TEXTS for letter in text if not letter.isspace()})
+        named = [*SPECIALS, *letters, *(f"##{letter}" for letter in letters)]
         trainer = trainers.WordPieceTrainer(
-            vocab_size=220, special_tokens=SPECIALS, show_progress=False
+            vocab_size=220, special_tokens=named, show_progress=False
         )
     tok.train_from_iterator(TEXTS * 3, trainer)
+    if style != "bpe":  # of the vocabulary alone: a letter is no special token
+        vocabulary, draft = tok.get_vocab(), tok
+        tok = Tokenizer(models.WordPiece(vocabulary, unk_token="<unk>"))
+        tok.pre_tokenizer = draft.pre_tokenizer
     ids = {s: tok.token_to_id(s) for s in SPECIALS}
     if kind == "masked":
         pattern, used = "<s> $A </s>", ("<s>", "</s>")

@@ -1,64 +1,85 @@
-"""Dry runs of many sheets in one process: snakemake is imported once, each plan is a fork of it.
+"""Dry runs in one warm process: snakemake is imported once, each plan is a fork of it.
 
-    python -m tests.workflow.plans FOLDER < rows.json
+    python -m tests.workflow.plans
 
-`rows.json`: [[config files, row of the sheet], ...]; prints one JSON list of [exit code, output].
-FOLDER holds a project (`tests.workflow.project`).
+reads lines of JSON, [folder of the project, arguments of snakemake, variables of the environment],
+and answers each with [exit code, output].
 """
 
 import json
 import os
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
-import polars  # noqa: F401  (imported by the Snakefile: once here instead of in every fork)
-import snakemake.cli
-
-import kgprobe.probes.prompt_settings
-import kgprobe.sheets  # noqa: F401
-
-HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
+ROOT = Path(__file__).parents[2]
 
 
-def plan(folder: Path, number: int, configs: list[str], row: str) -> int:
-    """Start the dry run of a sheet with this row alone; returns the process."""
-    sheet = folder / f"config/experiments.{number}.tsv"
-    sheet.write_text(HEADER + row + "\n")
-    setting = folder / f"config/sheet.{number}.yaml"
-    setting.write_text(f"sheets: {{experiments: {sheet.relative_to(folder)}}}\n")
-    process = os.fork()
-    if process:
-        return process
-    out = os.open(folder / f"plan.{number}", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
-    arguments = ["-n", "--cores", "2", "--nocolor", "--configfile", *configs, str(setting)]
-    sys.argv = ["snakemake", *arguments]
-    try:
-        snakemake.cli.main(arguments)
-    except SystemExit as end:
-        os._exit(int(end.code or 0))
-    os._exit(1)
+class Planner:
+    """The warm process, asked one plan at a time."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.workflow.plans"],
+            cwd=ROOT, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+
+    def plan(
+        self, folder: Path, *arguments: str, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        """The dry run of a project."""
+        assert self.process.stdin
+        assert self.process.stdout
+        words = ["-n", "--cores", "2", "--nocolor", *arguments]
+        self.process.stdin.write(json.dumps([str(folder), words, environment]) + "\n")
+        self.process.stdin.flush()
+        code, output = json.loads(self.process.stdout.readline())
+        return subprocess.CompletedProcess(words, code, output)
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.communicate(timeout=30)
 
 
-def main(folder: Path, rows: list[tuple[list[str], str]]) -> list[tuple[int, str]]:
-    """Plan every row, two at a time."""
-    os.chdir(folder)
-    codes: dict[int, int] = {}
-    running: dict[int, int] = {}
-    for number, (configs, row) in enumerate(rows):
-        if len(running) == 2:
-            _reap(running, codes)
-        running[plan(folder, number, configs, row)] = number
-    while running:
-        _reap(running, codes)
-    return [(codes[n], (folder / f"plan.{n}").read_text()) for n in range(len(rows))]
+def plan(folder: str, arguments: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    """Exit code and output of a fork that plans."""
+    import snakemake.cli
+
+    with tempfile.TemporaryFile("w+") as out:
+        child = os.fork()
+        if not child:
+            os.chdir(folder)
+            os.environ.update(environment)
+            os.dup2(out.fileno(), 1)
+            os.dup2(out.fileno(), 2)
+            sys.argv = ["snakemake", *arguments]
+            code: Any = 1
+            try:
+                snakemake.cli.main(arguments)
+            except SystemExit as end:
+                code = end.code or 0
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(int(code))
+        _, status = os.waitpid(child, 0)
+        out.seek(0)
+        return os.waitstatus_to_exitcode(status), out.read()
 
 
-def _reap(running: dict[int, int], codes: dict[int, int]) -> None:
-    process, status = os.wait()
-    codes[running.pop(process)] = os.waitstatus_to_exitcode(status)
+def main() -> None:
+    """Import what every plan needs, then answer."""
+    import polars  # noqa: F401
+    import snakemake.cli  # noqa: F401
+
+    import kgprobe.probes.prompt_settings
+    import kgprobe.sheets  # noqa: F401
+
+    for line in sys.stdin:
+        print(json.dumps(plan(*json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1]), json.load(sys.stdin))))
+    main()

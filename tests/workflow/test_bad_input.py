@@ -1,10 +1,14 @@
-"""Wrong config and sheets end before anything runs, with one screen and exit code 1."""
+"""Wrong configs and tables end before anything runs, with one screen and exit code 1.
+
+What each message says is tested beside its reader (unit/test_sheets, unit/test_settings); here,
+that it reaches the user.
+"""
 
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.project import Project, screen
+from tests.workflow.project import CONFIGS, Project, screen
 
 
 @pytest.fixture
@@ -17,9 +21,14 @@ def project(tmp_path: Path) -> Project:
     return made
 
 
-def refused(project: Project, *arguments: str) -> str:
-    """The screen of a run that must fail at the start."""
-    result = project.run("-n", *arguments)
+@pytest.fixture
+def refused(planner, project):
+    """Plans a run that must fail at the start; returns its screen."""
+    return lambda *words, **environment: failing(planner, project, *words, **environment)
+
+
+def failing(planner, project: Project, *words: str, **environment: str) -> str:
+    result = planner.plan(project.folder, "--configfile", *CONFIGS, *words, **environment)
     assert result.returncode == 1, result.stdout
     shown = screen(result.stdout)
     assert len(shown.splitlines()) <= 24, shown
@@ -28,65 +37,45 @@ def refused(project: Project, *arguments: str) -> str:
     return shown
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "world_lite",
-            "world_light",
-            "line 2: unknown benchmark 'world_light' (did you mean 'world_l",
-        ),
-        (
-            "sentence",
-            "sentense",
-            "line 2: unknown method 'sentense' (did you mean 'sentence'?); legal",
-        ),
-        ("control-masked", "bert", "line 2: unknown model 'bert'"),
-        ("templates", "template", "line 2: unknown prompt 'template'"),
-        ("bear\t", "beer\t", "line 2, column 'paper': 'beer' is not one of"),
-    ],
-)
-def test_an_unknown_name_in_the_experiments(project, old, new, message):
-    project.edit("config/experiments.small.tsv", old, new)
-    shown = refused(project)
-    assert "config/experiments.small.tsv, " + message in shown
+def test_an_unknown_name_in_the_experiments(project, refused):
+    project.edit("config/experiments.small.tsv", "world_lite", "world_light")
+    message = "line 2: unknown benchmark 'world_light' (did you mean 'world_l"
+    assert f"config/experiments.small.tsv, {message}" in refused()
 
 
-def test_an_unknown_config_key(project):
-    shown = refused(project, "--config", "sead=1")
+def test_an_unknown_config_key(project, refused):
+    shown = refused("--config", "sead=1")
     assert "unknown key 'sead' (did you mean 'seed'?); legal: " in shown
 
 
-def test_a_sheet_that_is_not_utf8(project):
+def test_a_sheet_that_is_not_utf8(project, refused):
     path = project.folder / "config/models.tsv"
     path.write_bytes(path.read_bytes().replace(b"trained here", b"trained h\xe9re", 1))
-    shown = refused(project)
+    shown = refused()
     assert "config/models.tsv, line " in shown
     assert "(0xe9) is not UTF-8; save the file as UTF-8" in shown
 
 
-def test_a_missing_data_folder_is_named_with_the_variable_to_set(project, monkeypatch):
-    monkeypatch.setenv("KGPROBE_DATA", "/nowhere/data")
+def test_a_missing_data_folder_is_named_with_the_variable_to_set(project, refused):
     project.edit("config/experiments.small.tsv", "world_lite", "bear_released")
-    shown = refused(project, "--config", "sources={bear: {folder: '${KGPROBE_DATA}/bear'}}")
+    folder = "sources={bear: {folder: '${KGPROBE_DATA}/bear'}}"
+    shown = refused("--config", folder, KGPROBE_DATA="/nowhere/data")
     assert "no such file or folder: /nowhere/data/bear" in shown
     assert "set KGPROBE_DATA" in shown
 
 
-def test_snapshots_that_are_not_named_are_asked_for(project):
+def test_snapshots_that_are_not_named_are_asked_for(project, refused):
     project.edit("config/experiments.small.tsv", "world_lite", "drift")
-    assert "config: drift.before and drift.after are needed for the benchmark drift" in refused(
-        project
-    )
-    shown = refused(project, "--config", "drift={before: old.parquet, after: new.parquet}")
+    assert "config: drift.before and drift.after are needed for the benchmark drift" in refused()
+    shown = refused("--config", "drift={before: old.parquet, after: new.parquet}")
     assert "config: no such file or folder: old.parquet" in shown
 
 
-def test_an_absent_data_set_is_named_with_the_key_to_set(project):
+def test_an_absent_data_set_is_named_with_the_key_to_set(project, refused):
     project.edit(
         "config/experiments.small.tsv",
         "bear\tworld_lite\ttemplates\tsentence",
         "autoprompt\tauto_lama\tmanual\tpredict",
     )
-    shown = refused(project)
+    shown = refused()
     assert "sources.lama.access is absent, but trex_original is needed" in shown

@@ -18,6 +18,10 @@ from kgprobe.sources.world import build, dumps
 from tests.workflow.project import ROOT
 from tests.workflow.test_runs import project
 
+pytestmark = pytest.mark.nightly(
+    gate=["contract/test_download.py", "unit/test_released_archive.py", "unit/test_pins.py"]
+)
+
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:

@@ -8,6 +8,8 @@ import pytest
 from kgprobe.schema import COVERAGE, read
 from tests.workflow.project import CONFIGS, Project
 
+pytestmark = pytest.mark.nightly(gate=["unit/test_dump_facts.py", "workflow/test_plans.py"])
+
 SHEET = """paper	benchmark	prompt	method	model
 bear	bear_lite	templates	sentence	control-masked
 ontoprobe	onto_built_lite	templates	cloze	control-masked
@@ -58,30 +60,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return made
 
 
-@pytest.mark.parametrize("way", ["json", "truthy"])
-def test_a_run_on_dumps_is_planned_up_to_the_report_and_asks_no_endpoint(project, way):
-    result = project.run("-n", configs=config(project, way))
-    assert result.returncode == 0, result.stdout[-4000:]
-    for rule in ("read_dump", "construct_bear", "ontology", "probes_control-masked", "report"):
-        assert f"\n{rule} " in result.stdout, f"{rule} is missing from the plan"
-    assert f"results/{way}/sources/wikidata/described.nt" in result.stdout
-    assert ("\nread_types " in result.stdout) == (way == "json")
-
-
-def test_a_dump_that_is_not_there_or_of_another_form_is_refused(project):
-    path = project.folder / "config/wrong.yaml"
-    for name in ("nothing", "dbpedia_dump", "wikidata_names"):
-        path.write_text(
-            f"run: {{name: wrong}}\nsources: {{wikidata: {{access: dump, dump: {name}}}}}\n"
-        )
-        result = project.run("-n", configs=(*CONFIGS, str(path)))
-        assert result.returncode
-        assert f"sources.wikidata.dump is '{name}'; sources.dumps of form json or" in result.stdout
-    path.write_text("run: {name: wrong}\nsources: {dbpedia: {access: dump}}\n")
-    result = project.run("-n", configs=(*CONFIGS, str(path)))
-    assert "sources.dbpedia: ontology, types missing, needed where access is dump" in result.stdout
-
-
 @pytest.fixture(scope="module")
 def made(project: Project) -> dict[str, Path]:
     """Way -> the folder of its results, as far as the benchmarks."""
@@ -98,7 +76,6 @@ def made(project: Project) -> dict[str, Path]:
     return {way: project.folder / "results" / way for way in WAYS}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", ["json", "truthy"])
 def test_every_table_is_the_same_by_dump_and_by_sparql(made, way):
     """A truthy dump has no ranks: there the statements of best rank are what both have."""
@@ -117,7 +94,6 @@ def test_every_table_is_the_same_by_dump_and_by_sparql(made, way):
         assert found.equals(pulled), table
 
 
-@pytest.mark.slow
 def test_what_was_left_out_is_counted_alike(made):
     pulled, found = (
         read(made[way] / "sources/wikidata/coverage.parquet", COVERAGE).drop("way", "reason")

@@ -8,6 +8,13 @@ import pytest
 
 from tests.workflow.project import ROOT, Project
 
+pytestmark = pytest.mark.nightly(
+    gate=[
+        "workflow/test_plans.py::test_a_run_without_a_good_name_writes_nothing",
+        "mini/test_run.py::test_a_run_at_work_keeps_a_second_one_out",
+    ]
+)
+
 OTHER = "run: {name: other}\nseed: 7\n"
 MODULE = """
 configfile: "mine.yaml"
@@ -44,23 +51,6 @@ def test_two_runs_in_one_checkout_leave_each_other_alone(project):
     assert project.hashes("results/embedded", "logs/embedded") == before
     assert (project.folder / "results/other" / target).is_file()
     assert (project.folder / "logs/other/sources").is_dir()
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("seed: 1\n", "mine.yaml: run.name is missing; legal: letters, digits, - and _"),
-        ("run: {name: a/b}\n", "mine.yaml: run.name: 'a/b'; legal: letters, digits, - and _"),
-        ("run: {nam: a}\n", "unknown key 'nam' (did you mean 'name'?)"),
-        ('run: {name: ""}\n', "mine.yaml: run.name: ''; legal: letters, digits, - and _"),
-    ],
-)
-def test_a_run_without_a_good_name_writes_nothing(project, text, told):
-    (project.folder / "mine.yaml").write_text(text)
-    result = project.run("-n", configs=["mine.yaml"])
-    assert result.returncode
-    assert told in result.stdout
-    assert not (project.folder / "results").exists()
 
 
 @pytest.mark.parametrize("entry", ["Snakefile", "workflow/Snakefile"])

@@ -14,6 +14,13 @@ from kgprobe.benchmarks.allowed import ALLOWED
 from tests.unit.tiny_models import tiny
 from tests.workflow.project import ROOT, Project
 
+pytestmark = pytest.mark.nightly(
+    gate=[
+        "unit/test_own_graphs.py",
+        "workflow/test_plans.py::test_the_tutorial_on_an_own_graph_is_planned_up_to_its_table",
+    ]
+)
+
 TUTORIAL = (ROOT / "docs/tutorials/own_graph.md").read_text()
 
 
@@ -98,16 +105,6 @@ def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
     assert set(numbers.filter(model="my-model")["benchmark"]) >= {"asymmetry", "entity_centric"}
     prompts = schema.read(results / "tables/autoprompt.parquet", schema.RESULTS)
     assert prompts.filter(benchmark="auto_places", prompt="majority", metric="P@1").height
-
-
-def test_a_name_that_no_graph_has_is_refused(project):
-    path = project.folder / "mine/wrong.yaml"
-    path.write_text("run: {name: wrong}\nattributes: {graph: nowhere}\n")
-    ran = project.run("-n", configs=("mine/config.yaml", str(path)))
-    assert ran.returncode
-    assert (
-        "attributes.graph is 'nowhere'; legal: world, trex, sources.graphs (places)" in ran.stdout
-    )
 
 
 def test_a_flaw_ends_in_one_error_and_finished_parts_stay(project):

@@ -11,6 +11,8 @@ import pytest
 
 from tests.workflow.project import Project
 
+pytestmark = pytest.mark.nightly(gate="unit/test_prompt_flow.py")
+
 HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
 ROW = "autoprompt\tauto_world\t{}\tpredict\tcontrol-masked\n"
 TARGET = "results/embedded/outcomes/auto_world/searched/control-masked.parquet"
@@ -84,13 +86,6 @@ def test_the_evaluate_command_gives_the_score_in_the_prompt_s_file(finished):
     assert result.returncode == 0, result.stderr
     assert "group P17" in result.stdout
     assert "macro" in result.stdout
-
-
-def test_rows_that_make_no_sense_stop_before_anything_runs(tmp_path):
-    made = project(tmp_path, "templates")
-    result = made.run("-n")
-    assert result.returncode == 1
-    assert "line 2: prompt 'templates' with method 'predict'; legal: searched" in result.stdout
 
 
 def test_transfer_needs_the_model_that_prompts_come_from(tmp_path):

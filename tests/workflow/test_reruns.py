@@ -9,6 +9,8 @@ import pytest
 
 from tests.workflow.project import ROOT, Project
 
+pytestmark = pytest.mark.nightly(gate=["mini/test_run.py", "unit/test_code.py"])
+
 CONFIG = ["config/embedded.yaml"]
 TRAINING = ("train_control", "prompts_")
 

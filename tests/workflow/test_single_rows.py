@@ -14,7 +14,14 @@ from kgprobe.sheets import METHODS_OF_PAPER
 from tests import browser
 from tests.unit.tiny_models import tiny
 from tests.workflow.outline import Outline, hollow
-from tests.workflow.project import ROOT, Project, our_sheet
+from tests.workflow.project import Project, our_sheet
+
+pytestmark = pytest.mark.nightly(
+    gate=[
+        "mini/test_run.py",
+        "workflow/test_plans.py::test_a_row_alone_is_planned_up_to_the_report",
+    ]
+)
 
 #: sheet -> the configs that it is run with here; the real one's rows are planned with the full
 #: config, whose data are downloaded, so that no plan needs data on disk
@@ -45,9 +52,8 @@ def kinds() -> dict[tuple[str, str, str], tuple[list[str], str]]:
     return found
 
 
-def test_every_kind_of_row_alone_is_planned_up_to_the_report(tmp_path, monkeypatch):
+def test_every_kind_of_row_alone_is_planned_up_to_the_report(planner, tmp_path):
     made = Project(tmp_path)
-    monkeypatch.setenv("KGPROBE_API_URL", "http://127.0.0.1:9/v1")
     models = tmp_path / "config/models.tsv"
     models.write_text(models.read_text() + SERVED)
     made.edit("config/config.yaml", "transfer: {}", "transfer: {bert-base-cased: roberta-large}")
@@ -56,27 +62,16 @@ def test_every_kind_of_row_alone_is_planned_up_to_the_report(tmp_path, monkeypat
     assert {(r.split("\t")[0], r.split("\t")[3]) for _, r in rows} == {
         (paper, method) for paper, methods in METHODS_OF_PAPER.items() for method in methods
     }
-    command = [sys.executable, "-m", "tests.workflow.plans", str(tmp_path)]
-    result = subprocess.run(
-        command,
-        input=json.dumps(rows),
-        cwd=ROOT,
-        env=made.environment(),
-        text=True,
-        capture_output=True,
-    )
-    assert result.returncode == 0, result.stderr
-    plans = json.loads(result.stdout)
-    wrong = [
-        f"{row}\n{plan[-1500:]}"
-        for (_, row), (code, plan) in zip(rows, plans, strict=True)
-        if code or "\nrule report:" not in plan or "\nrule headline:" not in plan
-    ]
-    assert len(plans) == len(rows) > 30
-    assert not wrong, "\n\n".join(wrong)
-    for (_, row), (_, plan) in zip(rows, plans, strict=True):
-        is_bear = row.startswith("bear")
-        assert ("\nrule chapter_bear:" in plan) == is_bear, row
+    assert len(rows) > 30
+    (tmp_path / "one.yaml").write_text("sheets: {experiments: config/one.tsv}\n")
+    for configs, row in rows:
+        (tmp_path / "config/one.tsv").write_text(f"{HEADER}{row}\n")
+        url = "http://127.0.0.1:9/v1"
+        plan = planner.plan(tmp_path, "--configfile", *configs, "one.yaml", KGPROBE_API_URL=url)
+        assert plan.returncode == 0, f"{row}\n{plan.stdout[-1500:]}"
+        for rule in ("report", "headline"):
+            assert f"\nrule {rule}:" in plan.stdout, row
+        assert ("\nrule chapter_bear:" in plan.stdout) == row.startswith("bear"), row
 
 
 #: what must not matter: hash seed, time zone, language (made by .ci/run, where i is no small I),
@@ -135,7 +130,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return made
 
 
-@pytest.mark.slow  # a whole run of all four papers, on one core
 def test_one_core_of_another_machine_s_habits_gives_the_same_bytes(finished, tmp_path, monkeypatch):
     alone = project(tmp_path)
     for variable, value in ELSEWHERE.items():
@@ -160,7 +154,6 @@ def tables_anew(made: Project) -> None:
     (run / "report/index.html").unlink()
 
 
-@pytest.mark.slow  # the only test that runs sheets without BEAR: ten short runs of snakemake
 @pytest.mark.parametrize("row", ROWS)
 def test_a_row_alone_runs_to_its_report(finished, row):
     tables_anew(finished)

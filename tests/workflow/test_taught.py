@@ -8,6 +8,13 @@ import pytest
 
 from tests.workflow.project import Project
 
+pytestmark = pytest.mark.nightly(
+    gate=[
+        "workflow/test_plans.py",
+        "unit/test_taught.py",
+    ]
+)
+
 #: Reads the Snakefile as a dry run does and prints input and params of some rules.
 RULES = """
 import json, sys

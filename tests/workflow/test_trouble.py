@@ -17,6 +17,13 @@ from tests.contract.fault_server import Faults, FaultServer, Table
 from tests.workflow.project import ROOT, Project
 from tests.workflow.test_runs import failed, own_resources, project
 
+pytestmark = pytest.mark.nightly(
+    gate=[
+        "mini/test_run.py::test_a_job_that_fails_is_one_screen_and_loses_nothing",
+        "contract/test_faults.py",
+    ]
+)
+
 needs_mount = pytest.mark.skipif(
     os.geteuid() != 0, reason="mounting a small file system needs root, as in CI"
 )

@@ -89,21 +89,23 @@ rule pull_facts:
 rule pull:
     input:
         rdf=rdf,
-        query=lambda w: f"<resources>/queries/{graph(w.source)}/{w.query}.rq",
+        queries=lambda w: [f"<resources>/queries/{graph(w.source)}/{w.query}.rq"],
     output:
-        table="<results>/sources/{source}/{query}.parquet",
+        tables=["<results>/sources/{source}/{query}.parquet"],
     log:
         "<logs>/sources/{source}/{query}.log",
     benchmark:
         "<logs>/sources/{source}/{query}.jsonl"
     wildcard_constraints:
         query="|".join(sorted(set(sum(PULLED.values(), [])))),
+        source="wikidata|dbpedia",
     priority: FIRST
     threads: 1
     resources:
         sparql=1,
     params:
         code=code("pull"),
+        source=lambda w: w.source,
         settings=lambda w: asdict(endpoint(w.source)),
         data=SETTINGS.data,
         contact=SETTINGS.contact,
@@ -111,6 +113,45 @@ rule pull:
         languages=list(SETTINGS.languages),
     script:
         "../scripts/pull.py"
+
+
+# the embedded graphs: a job for each, which asks one local server for all tables
+for SOURCE, GRAPH in {"world": "wikidata", "world_dbpedia": "dbpedia"}.items():
+
+    rule:
+        name:
+            f"pull_{SOURCE}"
+        input:
+            rdf=rdf_of(SOURCE),
+            queries=expand(
+                "<resources>/queries/{graph}/{query}.rq",
+                graph=GRAPH,
+                query=PULLED[GRAPH],
+            ),
+        output:
+            tables=expand(
+                "<results>/sources/{source}/{query}.parquet",
+                source=SOURCE,
+                query=PULLED[GRAPH],
+            ),
+        log:
+            f"<logs>/sources/{SOURCE}/tables.log",
+        benchmark:
+            f"<logs>/sources/{SOURCE}/tables.jsonl"
+        priority: FIRST
+        threads: 1
+        resources:
+            sparql=1,
+        params:
+            code=code("pull"),
+            source=SOURCE,
+            settings=asdict(endpoint(SOURCE)),
+            data=SETTINGS.data,
+            contact=SETTINGS.contact,
+            endpoints=SETTINGS.sources.endpoints,
+            languages=list(SETTINGS.languages),
+        script:
+            "../scripts/pull.py"
 
 
 rule pull_types:

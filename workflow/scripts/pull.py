@@ -8,14 +8,15 @@ from kgprobe.sources.sparql.pull import pull
 
 with job(snakemake) as run:
     settings, rdf = typed(Endpoint, run.params.settings), run.input.get("rdf", [])
-    source = opened(run.wildcards.source, settings, rdf, run.params.data, run.params.endpoints)
+    source = opened(run.params.source, settings, rdf, run.params.data, run.params.endpoints)
     with source as (endpoint, folder):
-        snapshot = pull(
-            run.input.query,
-            endpoint,
-            folder,
-            contact=run.params.contact,
-            languages=run.params.languages,
-        )
-    with atomic(run.output.table) as temporary:
-        temporary.write_bytes(Path(snapshot.result).read_bytes())
+        for query, table in zip(run.input.queries, run.output.tables, strict=True):
+            snapshot = pull(
+                query,
+                endpoint,
+                folder,
+                contact=run.params.contact,
+                languages=run.params.languages,
+            )
+            with atomic(table) as temporary:
+                temporary.write_bytes(Path(snapshot.result).read_bytes())

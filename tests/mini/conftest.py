@@ -1,0 +1,76 @@
+"""One run of all four papers, from sources to the report, made once for every test of this folder.
+
+It begins with the first test, in a worker of its own (tests/conftest.py). Nothing may change the
+folder: a test that runs something takes a `copy`.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.unit.tiny_models import tiny
+from tests.workflow.project import ROOT, Project
+
+HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
+#: rows of the table of experiments -> how the title of the paper's page begins
+ROWS = {
+    "bear world_lite templates sentence own-causal,control-masked": "BEAR",
+    "ontoprobe onto_world_lite templates cloze control-masked": "Ontological knowledge",
+    "ontoprobe onto_world templates reason control-masked": "Ontological knowledge",
+    "ontoprobe onto_world templates choice own-causal": "Ontological knowledge",
+    "attributes symmetry templates fill control-masked": "Knowledge-graph attributes",
+    "attributes symmetry templates sentence own-causal": "Knowledge-graph attributes",
+    "autoprompt auto_world majority,manual,searched predict control-masked": "Searched prompts",
+}
+#: a random model that takes a second to make; the control model answers what needs whole words
+OWN = "own-causal\tcausal\tfolder:models/gpt2\t\tfloat32\tforced\n"
+CONFIGS = ("config/embedded.yaml", str(ROOT / "tests/mini/config.yaml"))
+RUN = "results/embedded"
+TARGETS = (f"{RUN}/tables/headline.txt", f"{RUN}/report/index.html", f"{RUN}/manifest.tsv")
+MOST_JOBS = 32
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test waits for the run, which has a limit of its own below this one."""
+    for item in items:
+        if "tests/mini" in item.path.as_posix():
+            item.add_marker(pytest.mark.timeout(600))
+
+
+class Mini(Project):
+    """The project of the run."""
+
+    def run(self, *arguments: str, cores: int = 1, timeout: int = 540, configs=CONFIGS):
+        """Snakemake, up to the report where no other target is given."""
+        targets = () if "--" in arguments else ("--", *TARGETS)
+        return super().run(*arguments, *targets, cores=cores, timeout=timeout, configs=configs)
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory):
+    """The finished run; afterwards its results are what they were."""
+    made = Mini(tmp_path_factory.mktemp("mini"))
+    loaded = tiny("gpt2", double=False)
+    loaded.model.save_pretrained(made.folder / "models/gpt2")
+    loaded.tokenizer.save_pretrained(made.folder / "models/gpt2")
+    models = made.folder / "config/models.tsv"
+    models.write_text(models.read_text() + OWN)
+    rows = "".join("\t".join(row.split()) + "\n" for row in ROWS)
+    (made.folder / "config/experiments.mini.tsv").write_text(HEADER + rows)
+    result = made.run()
+    assert result.returncode == 0, result.stdout[-4000:]
+    made.said = result.stdout
+    made.first = made.hashes("results")
+    assert len(made.first) > 100
+    yield made
+    assert made.hashes("results") == made.first, "a test changed the shared run"
+
+
+@pytest.fixture
+def copy(finished: Mini, tmp_path: Path) -> Mini:
+    """The finished run in a folder of its own, to be changed."""
+    shutil.copytree(finished.folder, tmp_path / "copy", symlinks=True)
+    again = Mini.again(tmp_path / "copy")
+    again.said, again.first = finished.said, finished.first
+    return again

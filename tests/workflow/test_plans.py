@@ -1,0 +1,152 @@
+"""Dry runs asked of one warm process: the full rebuild, rows, runs, dumps, own graphs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.project import CONFIGS, ROOT, Project
+
+HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
+EMBEDDED = "config/embedded.yaml"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path)
+    row = "bear\tworld_lite\ttemplates\tsentence\tcontrol-masked\n"
+    (tmp_path / "config/experiments.small.tsv").write_text(HEADER + row)
+    return made
+
+
+def of_rule(plan: str, rule: str) -> str:
+    """What a plan says of a rule; nothing when it is not needed."""
+    return plan.partition(f"\nrule {rule}:")[2].partition("\nrule ")[0]
+
+
+def test_the_full_rebuild_resolves_without_a_network(planner, project):
+    refuses = "http://127.0.0.1:9"
+    plan = planner.plan(project.folder, http_proxy=refuses, https_proxy=refuses)
+    assert plan.returncode == 0, plan.stdout[-3000:]
+    rules = "pull_facts construct_bear load_bear probes_gpt2 train_control report"
+    for rule in rules.split():
+        assert f"\n{rule} " in plan.stdout, f"{rule} is missing from the full rebuild"
+
+
+def test_control_models_are_trained_on_what_the_attributes_sample_and_aliases_are_a_switch(
+    planner, project
+):
+    plan = planner.plan(project.folder, "--configfile", EMBEDDED).stdout
+    assert "benchmarks/symmetry/examples.parquet" in of_rule(plan, "split_taught")
+    assert "benchmarks/bias/candidates.parquet" in of_rule(plan, "pull_attribute_aliases")
+    assert "benchmarks/graph/aliases.parquet" in of_rule(plan, "tabulate_attributes")
+    project.edit("config/config.yaml", "match: aliases", "match: label")
+    plan = planner.plan(project.folder, "--configfile", EMBEDDED).stdout
+    assert of_rule(plan, "tabulate_attributes")
+    assert not of_rule(plan, "pull_attribute_aliases")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "ontoprobe onto_world soft soft control-causal",
+        "autoprompt auto_world transferred predict control-masked",
+        "attributes symmetry templates fill served",
+    ],
+)
+def test_a_row_alone_is_planned_up_to_the_report(planner, project, row):
+    """Kinds that no table of ours holds; nightly, every kind of row."""
+    sheet = project.folder / "config/experiments.embedded.tsv"
+    sheet.write_text(HEADER + "\t".join(row.split()) + "\n")
+    models = project.folder / "config/models.tsv"
+    models.write_text(models.read_text() + "served\tapi\tapi:some-model\t\tfloat32\t-\n")
+    project.edit("config/config.yaml", "transfer: {}", "transfer: {control-masked: control-causal}")
+    url = "http://127.0.0.1:9/v1"
+    plan = planner.plan(project.folder, "--configfile", EMBEDDED, KGPROBE_API_URL=url)
+    assert plan.returncode == 0, plan.stdout[-3000:]
+    assert "\nrule report:" in plan.stdout
+    assert "\nrule headline:" in plan.stdout
+    assert "\nrule chapter_bear:" not in plan.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seed: 1\n", "mine.yaml: run.name is missing; legal: letters, digits, - and _"),
+        ("run: {name: a/b}\n", "mine.yaml: run.name: 'a/b'; legal: letters, digits, - and _"),
+    ],
+)
+def test_a_run_without_a_good_name_writes_nothing(planner, project, text, message):
+    (project.folder / "mine.yaml").write_text(text)
+    result = planner.plan(project.folder, "--configfile", "mine.yaml")
+    assert result.returncode
+    assert message in result.stdout
+    assert not (project.folder / "results").exists()
+
+
+WAYS = {
+    "json": """
+sources:
+  wikidata: {access: dump, dump: wikidata_json, snapshot: read}
+  dbpedia: {access: dump, ontology: dbpedia_dump, types: dbpedia_dump, snapshot: read}
+""",
+    "truthy": """
+sources:
+  wikidata: {access: dump, dump: wikidata_truthy, snapshot: read}
+""",
+}
+ON_DUMPS = """bear	bear_lite	templates	sentence	control-masked
+ontoprobe	onto_built_lite	templates	cloze	control-masked
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_run_on_dumps_is_planned_up_to_the_report_and_asks_no_endpoint(planner, project, way):
+    (project.folder / "config/experiments.small.tsv").write_text(HEADER + ON_DUMPS)
+    (project.folder / "dumps.yaml").write_text(
+        f"run: {{name: {way}}}\n{WAYS[way]}\nbear: {{min_sitelinks: 0}}\n"
+    )
+    result = planner.plan(project.folder, "--configfile", *CONFIGS, "dumps.yaml")
+    assert result.returncode == 0, result.stdout[-3000:]
+    for rule in ("read_dump", "construct_bear", "ontology", "probes_control-masked", "report"):
+        assert f"\n{rule} " in result.stdout, f"{rule} is missing from the plan"
+    assert f"results/{way}/sources/wikidata/described.nt" in result.stdout
+    assert ("\nread_types " in result.stdout) == (way == "json")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "sources: {wikidata: {access: dump, dump: dbpedia_dump}}",
+            "sources.wikidata.dump is 'dbpedia_dump'; sources.dumps of form json or",
+        ),
+        (
+            "sources: {dbpedia: {access: dump}}",
+            "sources.dbpedia: ontology, types missing, needed where access is dump",
+        ),
+        (
+            "attributes: {graph: nowhere}",
+            "attributes.graph is 'nowhere'; legal: world, trex",
+        ),
+    ],
+)
+def test_a_source_that_is_not_there_is_refused(planner, project, text, message):
+    (project.folder / "wrong.yaml").write_text(f"run: {{name: wrong}}\n{text}\n")
+    result = planner.plan(project.folder, "--configfile", *CONFIGS, "wrong.yaml")
+    assert result.returncode
+    assert message in result.stdout
+
+
+def test_the_tutorial_on_an_own_graph_is_planned_up_to_its_table(planner, project):
+    page = (ROOT / "docs/tutorials/own_graph.md").read_text()
+    files = re.findall(r"^`(mine/\S+)`\n\n```\w+\n(.*?)```", page, flags=re.M | re.S)
+    assert len(files) == 4
+    for name, text in files:
+        path = project.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    (project.folder / "mine/model").mkdir()
+    result = planner.plan(project.folder, "--configfile", "mine/config.yaml")
+    assert result.returncode == 0, result.stdout[-3000:]
+    assert "results/mine/tables/bear.parquet" in result.stdout

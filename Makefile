@@ -7,8 +7,8 @@
 #   make peers  the environment of the programs that open our exports in tests (make test-all does it)
 #   make replay the full rebuild, from nothing to the report, against an imitation of the public services
 #   make lint   formatting, lint, types, and whether what is made from settings.py is up to date
-#   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md; resources/benchmarks
-#   make readme README.md, docs/measured.md and docs/results.svg from resources/measured; make measured RUN=NAME first
+#   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md; resources/benchmarks; outputs in docs/benchmarks.md
+#   make readme README.md, docs/measured.md and the pictures of docs/ from resources/measured; make measured RUN=NAME first
 #   make site   the documentation as pages, into site/
 #   make bench  measurements against peers, written to results/perf
 #   make mutate does a test notice each small change of the attributes and the metrics? (half an hour)
@@ -104,12 +104,14 @@ lint: $(STAMP)
 	$(BIN)/lint-imports --no-cache >/dev/null || $(BIN)/lint-imports --no-cache
 	$(BIN)/python -m perf.readme check
 	$(BIN)/python -m kgprobe.benchmarks.bear.embedded check
+	$(BIN)/python docs/worked.py check
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python workflow/scripts/lint.py
 
 docs: $(STAMP)
 	$(BIN)/python -m kgprobe.config write
 	$(BIN)/python -m kgprobe.benchmarks.bear.embedded write
 	$(BIN)/python -m tests.replay.documented
+	$(BIN)/python docs/worked.py write
 
 measured: $(STAMP)
 	$(BIN)/python -m perf.readme measured $(RUN) $(COMMAND)

@@ -4,6 +4,7 @@ A hook of mkdocs: what is read here is never copied by hand, so that it cannot d
 """
 
 import inspect
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,13 +31,26 @@ def on_files(files: Files, config: Any) -> Files:
     for page, name in ELSEWHERE.items():
         text = linked((ROOT / name).read_text(encoding="utf-8"), Path(name).parent)
         files.append(File.generated(config, page, content=text))
-    files.append(File.generated(config, "columns.md", content=columns()))
+    made = {"columns.md": columns(), "glossary.md": glossary()}
+    for path in sorted((ROOT / "docs/notebooks").glob("*.ipynb")):
+        made[f"notebooks/{path.stem}.md"] = notebook(path)
+    for page, text in made.items():
+        files.append(File.generated(config, page, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links out of docs/ lead to the pages that are made of those files."""
     return linked(markdown, Path("docs") / Path(page.file.src_uri).parent)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Long names in the cells of tables break behind their dots, not inside of words."""
+
+    def breakable(found: re.Match[str]) -> str:
+        return re.sub(r"([._])", r"\1<wbr>", found[0])
+
+    return re.sub(r"(?<=<td><code>)[\w.]+(?=</code>)", breakable, html)
 
 
 def linked(text: str, folder: Path) -> str:
@@ -54,6 +68,23 @@ def linked(text: str, folder: Path) -> str:
         return f"]({depth}{named}{sign}{anchor})" if named else found[0]
 
     return re.sub(r"\]\(([^)\s]+)\)", page, text)
+
+
+def glossary() -> str:
+    """The words of CONTRIBUTING.md as a page of their own."""
+    _, _, words = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\n## Words\n")
+    return f"# Glossary\n{words.partition(chr(10) + '## ')[0]}"
+
+
+def notebook(path: Path) -> str:
+    """A notebook as a page: its text and its code, which a test runs, and the file itself."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    parts = []
+    for cell in cells:
+        text = "".join(cell["source"])
+        parts.append(f"```python\n{text}\n```" if cell["cell_type"] == "code" else text)
+    title, *rest = parts
+    return "\n\n".join([title, f"[The notebook]({path.name}) has no outputs: run it.", *rest, ""])
 
 
 def columns() -> str:

@@ -7,8 +7,8 @@ Every run is a fresh process in a control group of its own, whose limit of memor
 written, then each benchmark is built with the paper's thresholds, labels required, and its full
 table of sensitivity. Planted patterns must come out in their exact numbers.
 Rows: wall and CPU seconds, peak memory and bytes written against the targets, and the growth
-between the sizes. Besides results/perf/attributes.json this writes attributes_steps.tsv and
-attributes.svg.
+between the sizes. Besides results/perf/attributes.json this writes attributes_steps.tsv;
+`make readme` draws docs/sizes.svg of the kept rows.
 """
 
 import contextlib
@@ -26,11 +26,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("svg")
-
-import matplotlib.pyplot as plt
 import polars as pl
 import yaml
 
@@ -169,14 +164,13 @@ def peak(run: dict[str, Any]) -> int:
 
 
 def main(asked: dict[int, Size]) -> list[dict[str, object]]:
-    """Measure, write table and plot, and return the rows."""
+    """Measure, write the table, and return the rows."""
     results: dict[int, list[dict[str, Any]]] = {}
     sizes = sorted(asked)
     with tempfile.TemporaryDirectory() as folder:
         for millions in sizes:
             results[millions] = measured(millions, asked[millions], Path(folder))
     write_steps(results)
-    plot(results)
     rows: list[dict[str, object]] = []
     for millions, runs in results.items():
         walls, size = sorted(total(run) for run in runs), asked[millions]
@@ -234,24 +228,6 @@ def write_steps(results: dict[int, list[dict[str, Any]]]) -> None:
                 lines.append("\t".join(map(str, cells)))
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "attributes_steps.tsv").write_text("\n".join(lines) + "\n")
-
-
-def plot(results: dict[int, list[dict[str, Any]]]) -> None:
-    """Wall seconds, memory and disk against the number of statements."""
-    figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
-    sizes = sorted(results)
-    shown = ((total, "wall seconds"), (peak, "peak MB"), (disk, "MB written"))
-    for axis, (value, label) in zip(axes, shown, strict=True):
-        middle = [statistics.median(value(run) for run in results[m]) for m in sizes]
-        linear = [middle[0] * m / sizes[0] for m in sizes]
-        axis.plot(sizes, linear, "--", color="0.7", label="linear in the smallest")
-        axis.plot(sizes, middle, "o-", color="#1f5fa8", label="median")
-        for m in sizes:
-            axis.plot([m] * len(results[m]), [value(r) for r in results[m]], "_", color="#1f5fa8")
-        axis.set(xlabel="million statements", ylabel=label, xscale="log", yscale="log")
-    axes[0].legend(frameon=False)
-    figure.savefig(RESULTS / "attributes.svg")
-    plt.close(figure)
 
 
 if __name__ == "__main__":

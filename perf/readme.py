@@ -1,5 +1,5 @@
-"""README.md and docs/measured.md of their templates, and the README's picture of results: their
-numbers are put in from what named runs measured.
+"""README.md and docs/measured.md of their templates, and the pictures of docs/: their numbers are
+put in from what named runs measured.
 
     python -m perf.readme measured RUN [COMMAND ...]   the numbers of a run that are kept
     python -m perf.readme write|check                  README.md
@@ -31,12 +31,13 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.contracts import SETTING
 from kgprobe.tables import results, views
-from kgprobe.tables.report import draw, marks
+from kgprobe.tables.report import marks
 from kgprobe.tables.report import measured as extracts
+from perf import pictures
 
 #: template -> the page that is made of it
 PAGES = {"docs/README.md.in": "README.md", "docs/measured.md.in": "docs/measured.md"}
-PICTURE, MEASURED = "docs/results.svg", "resources/measured"
+MEASURED = "resources/measured"
 BENCH = "bench"
 ROW_OF_BENCH = ("name", "ours", "peer", "unit", "ratio", "target")
 
@@ -74,13 +75,13 @@ class Run:
         """Value, interval and signs."""
         row = self.row(**asked)
         bare = {**row, "denominator": None, "published": None}
-        return views.text(bare, digits) + self._signs(row)
+        return views.text(bare, digits) + self._signs(row, digits)
 
     def value(self, digits: int = 1, **asked: object) -> str:
         """The value and its signs."""
         row = self.row(**asked)
         bare = {**row, "denominator": None, "published": None, "low": None}
-        return views.text(bare, digits) + self._signs(row)
+        return views.text(bare, digits) + self._signs(row, digits)
 
     def n(self, **asked: object) -> str:
         """How many distinct items stand behind a number."""
@@ -114,8 +115,9 @@ class Run:
     def _has(self, **asked: object) -> bool:
         return any(all(row[k] == v for k, v in asked.items()) for row in self.rows)
 
-    def _signs(self, row: Mapping[str, Any]) -> str:
-        return self.sign(row) + (marks.few(row["n"]) if row["value"] is not None else "")
+    def _signs(self, row: Mapping[str, Any], digits: int) -> str:
+        few = "" if row["value"] is None else marks.few(row, digits)
+        return few + self.sign(row)
 
 
 class _NotYet(Run):
@@ -171,37 +173,6 @@ def rendered(root: Path, run: Callable[[str], Run]) -> dict[str, str]:
     return made
 
 
-def picture(run: Run) -> str:
-    """SVG: how many of the taught and untaught facts of world_lite each model has right."""
-    models = {
-        "control-masked": "control, masked",
-        "control-causal": "control, causal",
-        "control-seq2seq": "control, seq2seq",
-        "smollm2-135m-instruct": "SmolLM2-135M-Instruct",
-    }
-    asked = {"benchmark": "world_lite", "method": "sentence"}
-    with draw.style("results"):
-        figure, axes = draw.new_axes(2.4)
-        drawn = (("taught", draw.TAUGHT, "o", -0.13), ("untaught", draw.UNTAUGHT, "s", 0.13))
-        for metric, colour, marker, shift in drawn:
-            for place, model in enumerate(models):
-                row = run.row(metric=metric, model=model, **asked)
-                axes.errorbar(
-                    row["value"], place + shift, xerr=draw.error_bar(row), color=colour,
-                    marker=marker, linestyle="", label=f"{metric} facts" if not place else None,
-                )  # fmt: skip
-        chance = run.row(metric="chance", model="control-masked", **asked)["value"]
-        axes.axvline(chance, color=draw.MUTED, linestyle=":", linewidth=1)
-        axes.annotate("chance", (chance, -0.45), (3, 0), textcoords="offset points", fontsize=9)
-        axes.set_yticks(range(len(models)), list(models.values()))
-        axes.set_ylim(len(models) - 0.5, -0.6)
-        axes.set_xlim(0, 104)
-        axes.set_xlabel("right, % of the facts, 95 % interval")
-        axes.grid(axis="x")
-        axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2)
-    return draw.svg(figure, "results")
-
-
 def pages(root: Path) -> dict[str, str]:
     """All that is made of the committed measurements: path -> text."""
     known: dict[str, Run] = {}
@@ -209,10 +180,7 @@ def pages(root: Path) -> dict[str, str]:
     def run(name: str) -> Run:
         return known.setdefault(name, read(root / MEASURED / f"{name}.tsv"))
 
-    made = rendered(root, run)
-    if (root / MEASURED / "embedded.tsv").is_file():
-        made[PICTURE] = picture(run("embedded"))
-    return made
+    return rendered(root, run) | pictures.of(root, run)
 
 
 def measured(root: Path, name: str, command: str) -> Path:
@@ -247,10 +215,15 @@ def measured(root: Path, name: str, command: str) -> Path:
 
 
 def _cost(root: Path, name: str) -> dict[str, str]:
-    """Jobs of a run and the minutes of all of them, as its manifest has them."""
+    """Jobs of a run and the minutes of all of them, as its manifest has them; of a run that has
+    none, a part of one or one that goes on, the seconds that its jobs have noted."""
     path = root / "results" / name / "manifest.tsv"
-    if not path.is_file():  # the run goes on; what it has measured is measured
-        return {}
+    if not path.is_file():
+        files = sorted((root / "logs" / name).rglob("*.jsonl"))
+        noted = [json.loads(line)["cpu_time"] for f in files for line in f.open() if line.strip()]
+        if not noted:
+            return {}
+        return {"jobs": str(len(noted)), "CPU seconds of the jobs": f"{sum(noted):.0f}"}
     columns = ["rule", "wildcards", "started", "cpu_seconds", "start_cpu_seconds"]
     jobs = pl.read_csv(path, separator="\t").select(columns).unique()
     spent, starting = (sum(jobs[name].cast(pl.Float64)) for name in columns[3:])

@@ -1,12 +1,12 @@
 """What a page of statements costs, by the size of the relation that it is a part of.
 
     python -m perf.sparql_pages [statements ...]
-    python -m perf.sparql_pages --keep    kept as docs/page_cost.{tsv,svg}; then `make docs`
+    python -m perf.sparql_pages --keep    kept as docs/page_cost.tsv; then `make docs readme`
 
 A relation with statement nodes, ranks, labels and sitelinks, generated; Oxigraph and Virtuoso (with
 DBpedia's limits) serve it. `listing`: all its subjects. `page`: facts.rq for a batch of 1,000 of
 them. Both in the engine's own processor seconds; a page in seconds waited, too. A page must not
-cost more because the relation is larger. Draws results/perf/sparql_pages.svg.
+cost more because the relation is larger.
 """
 
 import contextlib
@@ -22,8 +22,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import matplotlib
-import matplotlib.pyplot as plt
 import psutil
 import requests
 
@@ -171,28 +169,11 @@ def main(
     return made, points
 
 
-def draw(points: Sequence[tuple[str, int, float, float]], path: Path) -> None:
-    """Page and listing by size of the relation, a line an engine; `points`: engine, statements,
-    CPU seconds of a page, of the listing."""
-    matplotlib.use("svg")
-    figure, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
-    titles = ("a page of 1,000 subjects", "the listing of all subjects, once")
-    for panel, title, place in zip(axes, titles, (2, 3), strict=True):
-        for engine in dict.fromkeys(point[0] for point in points):
-            own = [point for point in points if point[0] == engine]
-            panel.plot([p[1] for p in own], [p[place] for p in own], marker="o", label=engine)
-        panel.set(title=title, xscale="log", xlabel="statements of the relation", ylim=(0, None))
-    axes[0].set_ylabel("CPU seconds of the engine")
-    axes[0].legend(frameon=False)
-    figure.savefig(path, metadata={"Date": None})
-
-
 def keep(points: Sequence[tuple[str, int, float, float]]) -> None:
-    """The points as a table beside the picture, for docs/sources.md."""
+    """The points as a table, of which `make readme` draws the picture of docs/sources.md."""
     lines = ["engine\tstatements\tpage\tlisting"]
     lines += [f"{engine}\t{n}\t{page:.4f}\t{listing:.2f}" for engine, n, page, listing in points]
     (DOCS / "page_cost.tsv").write_text("\n".join(lines) + "\n")
-    draw(points, DOCS / "page_cost.svg")
 
 
 if __name__ == "__main__":
@@ -200,6 +181,5 @@ if __name__ == "__main__":
     sizes = [int(n) for n in sys.argv[1:] if n != "--keep"] or SIZES
     found, points = main(sizes)
     (RESULTS / "sparql_pages.json").write_text(json.dumps(found, indent=1))
-    draw(points, RESULTS / "sparql_pages.svg")
     if "--keep" in sys.argv:
         keep(points)

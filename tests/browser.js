@@ -8,6 +8,10 @@ async function measured(name, width, withAxe) {
   await loaded;
   const page = frame.contentDocument, root = page.documentElement, seen = frame.contentWindow;
   const found = { name, width, height: root.scrollHeight, axe: [] };
+  // figures are drawn after the page has loaded
+  const places = [...page.querySelectorAll(".drawn, .chart")];
+  while (seen.vegaEmbed && !places.every((one) => one.matches(".vega-embed")))
+    await new Promise((done) => setTimeout(done, 20));
   if (withAxe) {
     const script = page.createElement("script");
     script.textContent = AXE;

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from kgprobe.files import atomic
 
-#: Logs, progress, records, safe writing and the types of settings, whose values a rule hands over
-#: complete: they change no number, so an edit of them reruns nothing. tests/unit/test_code.py says
-#: what such a module may not do.
-GLUE = ("job", "files", "settings")
+#: Logs, progress, records, safe writing, what a signal does, and the types of settings, whose
+#: values a rule hands over complete: they change no number, so an edit of them reruns nothing.
+#: tests/unit/test_code.py says what such a module may not do.
+GLUE = ("job", "files", "settings", "stops")
 
 
 class CodeError(ValueError):

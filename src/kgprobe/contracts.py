@@ -276,6 +276,8 @@ FILL_GOLDS = replace(FILL_GOLDS, may_be_empty=True)  # servers show no ranks
 
 #: A multiple-choice question. `premise` is "" (memorising), out or EX (first premise written);
 #: `source` the memorising question of the same row; `stem` the manual prompt with [MASK], or "".
+#: `options_of`: where the wrong options come from, "" for the paper's (NEARER of
+#: benchmarks/ontoprobe/choices); `depth`: that of TP's gold class, of SCO's subject, else 0.
 CHOICES = _contract(
     "CHOICES",
     key="item",
@@ -288,6 +290,8 @@ CHOICES = _contract(
     options=pl.List(pl.String),
     gold=pl.Int32,
     row=pl.Int32,
+    options_of=pl.String,
+    depth=pl.Int64,
 )
 
 #: What was chosen in one way of answering; null where an answer cannot be read.
@@ -302,6 +306,21 @@ CHOSEN = _contract(
     text=pl.String,
     margin=pl.Float64,
 )
+
+#: Scores of a question's options in one way of answering that scores them (letter, text, stem), by
+#: their places: log-likelihood, and the tokens that its mean is taken over. A question has all of
+#: its options or none: models that only write answers, and servers that tell of a few letters.
+OPTION_SCORES = _contract(
+    "OPTION_SCORES",
+    key="item way option",
+    positive="count",
+    item=pl.String,
+    way=pl.String,
+    option=pl.Int32,
+    sum=pl.Float64,
+    count=pl.Int32,
+)
+OPTION_SCORES = replace(OPTION_SCORES, may_be_empty=True)  # of those that none of these ways asks
 
 #: The same for soft prompts, which have a training loss and a seed besides (template is always 0).
 SOFT_RANKS = _contract(
@@ -369,6 +388,28 @@ PREMISE_RANKS = _contract(
     score=pl.Float64,
 )
 
+#: Rank range of a gold after premises of one form (benchmarks/ontoprobe/premises): among the
+#: scores, and among what these have above the empty prompt's (`corrected_`). `draw` numbers what
+#: was taken of other rows, `named` says whether a premise names the gold. What does not fit into
+#: the model's window has no row.
+FORM_RANKS = _contract(
+    "FORM_RANKS",
+    key="item form draw gold",
+    positive="best worst corrected_best corrected_worst",
+    rule=pl.String,
+    item=pl.String,
+    form=pl.String,
+    draw=pl.Int32,
+    gold=pl.Int32,
+    named=pl.Boolean,
+    best=pl.Int32,
+    worst=pl.Int32,
+    corrected_best=pl.Int32,
+    corrected_worst=pl.Int32,
+    score=pl.Float64,
+    corrected=pl.Float64,
+)
+
 #: Which facts the control models were taught.
 TAUGHT = _contract(
     "TAUGHT",
@@ -391,6 +432,10 @@ EXPOSED = replace(
 #: What a taught fact is taught for: a benchmark that asks about it, several, or `other`.
 TAUGHT_KINDS = _contract("TAUGHT_KINDS", key="fact kind", fact=pl.String, kind=pl.String)
 
+#: What a probe may be asked without, in the order of printing: values of the setting `without`. Its
+#: numbers are then floors, which are reached without knowing.
+WITHOUT = ("the subject", "trained weights")
+
 #: Further choices under which a number holds: the keys that `setting` of RESULTS may have.
 SETTING: Mapping[str, str] = {
     "alpha": "how a written answer was compared with a gold (exact, verbatim, each rule)",
@@ -401,7 +446,8 @@ SETTING: Mapping[str, str] = {
     "draw": "the random subset or triggers",
     "drawn": "what a bootstrap draws in place of examples (patterns, entities)",
     "exposures": "sentences of a fact that a control model was taught",
-    "form": "which form of a set or text (released, paper, balanced)",
+    "form": "which form of a set or text (released, paper, balanced), or of a rule's premises "
+    "(none, true, irrelevant ...)",
     "gold": "own: the triple's object; set: every object of the subject; linked: these and what "
     "Wikidata states beside them; filtered: own, the others passed over",
     "instead": "the other probe of a difference, by its model and what else differs",
@@ -421,6 +467,7 @@ SETTING: Mapping[str, str] = {
     "template": "number or name of the wording",
     "triggers": "number of trigger tokens",
     "way": "way of answering multiple choice",
+    "width": "width of a control model's layers",
     "weighting": "what weighs the same: items, relations, entities, configurations",
     "without": "what a probe was asked without (the subject, trained weights)",
 }
@@ -458,7 +505,9 @@ RESULTS = _contract(
 #: What became of a paper's claim: `a` and `b` are the means of its two sides over `pairs`, `value`
 #: the difference as the claim reads it with its 95 % bounds, `n` the fewest items behind one of its
 #: numbers, `p` two-sided and after Holm's correction over all claims of the run. `printed`: the
-#: same out of the papers' tables. Nulls: nothing to compare here, no interval, not in print.
+#: same out of the papers' tables. `comparison` is what is compared as claims.tsv has it, "" where
+#: nothing can be; `needs` what has to be run. Nulls: nothing to compare here, no interval, not in
+#: print.
 CLAIMS = _contract(
     "CLAIMS",
     key="claim",
@@ -467,6 +516,8 @@ CLAIMS = _contract(
     paper=pl.String,
     statement=pl.String,
     where=pl.String,
+    comparison=pl.String,
+    needs=pl.String,
     holds=pl.String,
     direction=pl.String,
     opens=pl.Boolean,
@@ -555,7 +606,8 @@ SWEEPS = _contract(
 )
 
 #: What each column holds, in a sentence: of the files that are handed on (exports), by contract.
-#: SENTENCES are the rows of exported questions, one per question and template.
+#: SENTENCES are the rows of exported questions, one per question and template, LETTERED those of
+#: CHOICES.
 MEANING: Mapping[str, Mapping[str, str]] = {
     "ITEMS": {
         "item": "Name of the question: relation and subject, as P36/Q142.",
@@ -590,8 +642,35 @@ MEANING: Mapping[str, Mapping[str, str]] = {
         "template_index": "Number of the template, from 0.",
         "template": "Text of the template: [X] stands for the subject, [Y] for the option.",
         "subject": "Label of the subject.",
-        "answer_options": "Labels of all options of the relation, in one order for all questions.",
-        "correct": "Index of the correct option.",
+        "answer_options": "Labels of all options of the question, in one order for its relation.",
+        "correct": "Index of the correct option; a list of them where questions have several.",
         "text_options": "The template filled with each option, its first character upper-cased.",
+    },
+    "CHOICES": {
+        "item": "Name of the question: task or rule, and row; +p1 where the premise is written.",
+        "task": "TP, SCO, SPO, DM or RG, or the rule of RDFS that has to be applied.",
+        "premise": "What became of the first premise: out, EX (written), or empty in a task.",
+        "source": "The memorising question of the same row.",
+        "question": "The question, behind the premises that are written.",
+        "stem": "The same as a sentence with [MASK]; empty where there is none.",
+        "options": "Labels of the options, in the order of their letters.",
+        "gold": "Index of the correct option.",
+        "row": "Place of the question among those of its task or rule.",
+        "options_of": "Where the wrong options come from: as in the paper where empty, siblings "
+        "of the gold, the same with none of these offered, or right.",
+        "depth": "Depth of the gold class in TP, of the subject in SCO; 0 elsewhere.",
+    },
+    "LETTERED": {
+        "item": "Name of the question: task or rule, and row; +p1 where the premise is written.",
+        "part": "Task, or rule with its premise: what an accuracy is told for.",
+        "task": "TP, SCO, SPO, DM or RG, or the rule of RDFS that has to be applied.",
+        "premise": "What became of the first premise: out, EX (written), or empty in a task.",
+        "options_of": "Where the wrong options come from: as in the paper where empty, siblings "
+        "of the gold, the same with none of these offered, or right.",
+        "source": "The memorising question of the same row.",
+        "prompt": "What a model is given: question, lettered options, and Answer.",
+        "question": "The question, behind the premises that are written.",
+        "options": "Labels of the options, in the order of their letters.",
+        "correct": "Index of the correct option.",
     },
 }

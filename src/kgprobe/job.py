@@ -28,6 +28,7 @@ from typing import Any
 from tqdm import tqdm
 
 from kgprobe.files import atomic
+from kgprobe.stops import terminated
 
 log = logging.getLogger("kgprobe")
 
@@ -144,7 +145,10 @@ class Parts:
 
 @contextlib.contextmanager
 def job(snakemake: Any) -> Iterator[Run]:
-    """Run the body of a rule's script with its log, error screen and record."""
+    """Run the body of a rule's script with its log, error screen and record.
+
+    SIGTERM ends it as an error does, without a screen: what is temporary is put away.
+    """
     path = Path(str(snakemake.log[0])) if snakemake.log else None
     handlers = _log_to(path)
     run = Run(snakemake)
@@ -153,9 +157,10 @@ def job(snakemake: Any) -> Iterator[Run]:
     started, clock = time.time(), time.perf_counter()
     log.info("rule %s %s", run.rule, dict(run.wildcards.items()))
     try:
-        yield run
-    except KeyboardInterrupt:
-        log.error("interrupted")
+        with terminated(SystemExit):
+            yield run
+    except (KeyboardInterrupt, SystemExit):
+        log.error("stopped")
         raise
     except (
         Exception
@@ -213,6 +218,9 @@ class Bar(tqdm):  # type: ignore[misc]
         self.close()
 
     def close(self) -> None:
+        # a bar that a stop left open is closed when the interpreter has taken logging down
+        if sys.is_finalizing():
+            return
         if not getattr(self, "_closed", False):
             self._closed = True
             log.info("%s", self)

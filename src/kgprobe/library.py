@@ -11,7 +11,8 @@ What is scored and judged, and how, is what the workflow does. On a processor on
 that the last bits do not depend on the machine. In the examples `folder` is a folder of a model.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,6 @@ from typing import Any
 import polars as pl
 import torch
 import transformers
-from matplotlib.figure import Figure
 from transformers.models.auto import modeling_auto
 
 from kgprobe import schema, sheets
@@ -31,22 +31,18 @@ from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.models import device, reachable
 from kgprobe.probes.models.load import AUTO, Loaded, ModelError, ModelSpec, load_model, window
 from kgprobe.probes.models.reachable import MODELS
-from kgprobe.questions import GIVEN, OWN, Benchmark, benchmark
+from kgprobe.questions import GIVEN, OWN, Benchmark, benchmark, check_method, single
 from kgprobe.settings import Fill
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe, judge
 from kgprobe.tables.bear import make
 from kgprobe.tables.bear.figures import relations_plot
-from kgprobe.tables.bear.study import Study
-from kgprobe.templates import sentence
+from kgprobe.tables.report.draw import Chart, styled
+from kgprobe.tables.study import Study
 
 #: what the cells of the sheet of models may say
 SCHEMA = "workflow/schemas/models.schema.json"
 RELATIONS = "resources/templates/bear_relations.tsv"
-#: any of these holds the weights, or the tokenizer, of a model's folder
-WEIGHTS = ("*.safetensors", "*.bin")
-TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json", "spiece.model",
-              "sentencepiece.bpe.model")  # fmt: skip
 
 
 # -- models ---------------------------------------------------------------------------------------
@@ -113,18 +109,26 @@ def _spec(model: str | Path, given: Mapping[str, str], revision: str, dtype: str
         return replace(spec, **{key: value for key, value in given.items() if value})
     if scheme == "folder" or Path(text).is_dir() or isinstance(model, Path):
         place = rest if scheme == "folder" else text
-        _check_folder(Path(place))
+        with _refused():
+            reachable.check_folder(Path(place))
         source, commit, short = f"folder:{place}", "", Path(place).resolve().name
     else:
         place = rest if scheme == "hub" else text
-        try:
+        with _refused():
             commit = reachable.commit(place, revision, rows)
-        except reachable.HubError as error:
-            raise ModelError(str(error)) from error
         source, short = f"hub:{place}", place.rpartition("/")[2]
     kind = given["kind"] or _configured(place, commit)
     bos = given["bos"] or _bos(kind)
     return ModelSpec(given["model"] or short, kind, source, commit, dtype, bos)
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """That there is no such model is a ModelError here."""
+    try:
+        yield
+    except reachable.HubError as error:
+        raise ModelError(str(error)) from error
 
 
 def _schema() -> dict[str, Any]:
@@ -159,20 +163,6 @@ def _kind(where: str, config: Any, architectures: Sequence[str]) -> str:
                      f"no language model that is known; say kind: {', '.join(AUTO)}")  # fmt: skip
 
 
-def _check_folder(folder: Path) -> None:
-    """Raise ModelError for a folder that lacks what every model has."""
-    if not folder.is_dir():
-        near = [p.name for p in folder.parent.iterdir()] if folder.parent.is_dir() else []
-        raise ModelError(f"{folder}: no such folder{sheets.nearest(folder.name, near)}")
-    wanted = {"config.json": ("config.json",), "weights": WEIGHTS, "tokenizer": TOKENIZERS}
-    for what, patterns in wanted.items():
-        if not any(next(folder.glob(pattern), None) for pattern in patterns):
-            held = sorted(path.name for path in folder.iterdir())
-            shown = ", ".join(held[:8]) + (" ..." if len(held) > 8 else "")
-            raise ModelError(f"{folder}: a model's folder without {what} ({' or '.join(patterns)});"
-                             f" it holds {shown or 'nothing'}")  # fmt: skip
-
-
 # -- probing --------------------------------------------------------------------------------------
 
 
@@ -197,10 +187,7 @@ def probe(
     >>> results.table().columns
     ['relation', 'accuracy', 'low', 'high', 'n', 'chance']
     """
-    if method.partition("-")[0] != "sentence":
-        raise ValueError(f"method {method!r}{sheets.nearest(method, ['sentence'])}; legal: "
-                         "sentence, sentence-VARIANT (others are asked by the workflow)"
-                         )  # fmt: skip
+    check_method(method)
     asked = benchmark if isinstance(benchmark, Benchmark) else _opened(benchmark)
     asked = asked.worded(prompt)
     asked = replace(asked, items=by_hand(asked.items))
@@ -233,6 +220,8 @@ class Results:
     True
     >>> results.frame.filter(metric="MRR").height
     1
+    >>> results._repr_html_().startswith("<p>tiny-llama on world_lite, given</p>")
+    True
     """
 
     benchmark: Benchmark
@@ -243,7 +232,12 @@ class Results:
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """Every number as a row of RESULTS, as the workflow tabulates them."""
+        """Every number as a row of RESULTS, as the workflow tabulates them.
+
+        >>> results = probe(folder, "world_lite", prompt={"P36": "The capital of [X] is [Y]."})
+        >>> sorted(results.frame.filter(metric="accuracy")["model"].unique())
+        ['majority', 'random', 'tiny-llama']
+        """
         return results.frame("bear", make.numbers([self._study(self)]))
 
     def table(self) -> pl.DataFrame:
@@ -261,17 +255,18 @@ class Results:
             named.alias("relation"), pl.col("value").alias("accuracy"), "low", "high", "n", "chance"
         )
 
-    def plot(self) -> Figure:
-        """Accuracy by relation as a figure of matplotlib.
+    def plot(self) -> Chart:
+        """Accuracy by relation as a chart of Altair, which a notebook shows.
 
         >>> results = probe(folder, "world_lite", prompt={"P36": "The capital of [X] is [Y]."})
         >>> type(results.plot()).__name__
-        'Figure'
+        'LayerChart'
         """
         rows = sheets.read_table(sheets.located(RELATIONS))
         titles = {row["relation"]: row["note"] for row in rows}
         titles = {name: titles.get(name, name) for name in self.benchmark.items["relation"]}
-        return relations_plot(self.frame, {self.probe.model: {"kind": self.probe.kind}}, titles)
+        sheet = {self.probe.model: {"kind": self.probe.kind}}
+        return styled(relations_plot(self.frame, sheet, titles))
 
     def compare(self, other: "Results") -> pl.DataFrame:
         """Accuracy less that of `other` on the same questions, in points of per cent: the paired
@@ -333,39 +328,18 @@ def ask(
     >>> ask(folder, "The capital of [X] is [Y].", X="France").columns
     ['text', 'logprob']
     """
-    sentence(template)
-    labels = list(options)
-    if len(set(labels)) < len(labels) or len(labels) == 1:
-        raise ValueError(f"options {labels}: two or more are needed, each once")
+    asked = single(template, X, options)
     loaded = load(model)
-    asked = _question(template, X, labels)
-    if labels:
-        scores, _ = score_frame(loaded.spec, *asked, "sentence", progress, load=lambda _: loaded)
-        named = scores.join(asked[1].select("label", candidate="index"), on="candidate")
+    frames = asked.items, asked.candidates, asked.prompts
+    if options:
+        scores, _ = score_frame(loaded.spec, *frames, "sentence", progress, load=lambda _: loaded)
+        named = scores.join(asked.candidates.select("label", candidate="index"), on="candidate")
         best = named.sort("sum", "candidate", descending=[True, False])
         weight = (pl.col("sum") - pl.col("sum").max()).exp()
         return best.select(option="label", score="sum", probability=weight / weight.sum())
     if loaded.spec.kind == "masked":
         raise ValueError(f"{loaded.spec.model} is a masked model, which fills a given number of "
                          "masks: give options")  # fmt: skip
-    fills, _, _ = fill_frame(loaded, *asked, Fill(k=k, length="free", most_tokens=10), progress)
+    fills, _, _ = fill_frame(loaded, *frames, Fill(k=k, length="free", most_tokens=10), progress)
     whole = fills.filter(position=-1).sort("rank")
     return whole.select("text", "logprob")
-
-
-def _question(
-    template: str, subject: str, labels: Sequence[str]
-) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """ITEMS, CANDIDATES and PROMPTS of one question; no option is right."""
-    item = {
-        "item": "asked", "group": "asked", "role": "fact", "relation": "asked", "subject": subject,
-        "subject_id": "", "context": "", "candidates": "asked", "answers": [], "row": 0,
-        "meta": "{}",
-    }  # fmt: skip
-    rows = [{"set": "asked", "index": i, "id": "", "label": text} for i, text in enumerate(labels)]
-    said = {"prompt": "asked", "relation": "asked", "index": 0, "text": template, "kind": GIVEN}
-    return (
-        pl.DataFrame([item], schema=dict(schema.ITEMS.columns)),
-        pl.DataFrame(rows, schema=dict(schema.CANDIDATES.columns)),
-        pl.DataFrame([said], schema=dict(schema.PROMPTS.columns)),
-    )

@@ -6,9 +6,10 @@ model.
     benchmark("world_lite").worded({"P36": "[Y] governs [X]."}).sampled(20)
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -26,7 +27,14 @@ OWN, GIVEN = "templates", "given"
 
 
 class BenchmarkError(ValueError):
-    """There is no such benchmark, or it cannot be read; the message says what there is."""
+    """There is no such benchmark, or it cannot be read; the message says what there is.
+
+    >>> try:
+    ...     benchmark("world_light")
+    ... except BenchmarkError as error:
+    ...     print(str(error).partition(";")[0])
+    world_light: neither a folder nor a benchmark of the package (did you mean 'world_lite'?)
+    """
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,8 @@ class Benchmark:
     items: pl.DataFrame
     candidates: pl.DataFrame
     prompts: pl.DataFrame
+    #: what the file of its questions says of who made it, which their licence is told by
+    made: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
         relations = self.items["relation"].n_unique()
@@ -88,9 +98,15 @@ class Benchmark:
         )  # fmt: skip
 
     def write(self, folder: Path) -> None:
-        """Write the questions as `benchmark` reads them."""
+        """Write the questions as `benchmark` reads them.
+
+        >>> place = Path(folder).parent / "twenty"
+        >>> benchmark("world_lite").sampled(20).write(place)
+        >>> benchmark(place).items.height
+        20
+        """
         for name, contract in TABLES.items():
-            schema.write(getattr(self, name), contract, folder / f"{name}.parquet")
+            schema.write(getattr(self, name), contract, folder / f"{name}.parquet", self.made)
 
     def _of(self, relations: set[str]) -> "Benchmark":
         """The questions about some relations."""
@@ -122,7 +138,9 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     folder = folder_of(name_or_folder)
     if (folder / "metadata_relations.json").is_file():
         sets = released.load(folder, benchmark=folder.name)
-        return Benchmark(folder.name, sets.items, sets.candidates, sets.prompts)
+        return Benchmark(
+            folder.name, sets.items, sets.candidates, sets.prompts, {"rule": "load_bear"}
+        )
     lacking = [f"{t}.parquet" for t in TABLES if not (folder / f"{t}.parquet").is_file()]
     if lacking:
         held = ", ".join(sorted(path.name for path in folder.iterdir())[:8])
@@ -131,7 +149,11 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
             "right would be a run's results/RUN/benchmarks/NAME, or a released BEAR with "
             "metadata_relations.json and a P36.jsonl for each relation"
         )
-    return Benchmark(folder.name, *questions(folder))
+    told = schema.provenance(folder / "items.parquet")
+    made: dict[str, Any] = {
+        key: told[key] for key in ("rule", "wildcards", "source") if key in told
+    }
+    return Benchmark(folder.name, *questions(folder), made)
 
 
 def folder_of(name_or_folder: str | Path) -> Path:
@@ -151,3 +173,38 @@ def folder_of(name_or_folder: str | Path) -> Path:
 def packaged() -> list[str]:
     """The names of the package's benchmarks."""
     return sorted(path.name for path in Path(sheets.located(BENCHMARKS)).iterdir())
+
+
+def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmark:
+    """One question of which no answer is known. Raises TemplateError for a template without one [X]
+    and one [Y], BenchmarkError for options that are fewer than two or not all different.
+
+    >>> single("The capital of [X] is [Y].", "France", ["Paris", "Rome"]).candidates.height
+    2
+    """
+    sentence(template)
+    labels = list(options)
+    if len(set(labels)) < len(labels) or len(labels) == 1:
+        raise BenchmarkError(f"options {labels}: two or more are needed, each once")
+    item = {
+        "item": "asked", "group": "asked", "role": "fact", "relation": "asked", "subject": subject,
+        "subject_id": "", "context": "", "candidates": "asked", "answers": [], "row": 0,
+        "meta": "{}",
+    }  # fmt: skip
+    rows = [{"set": "asked", "index": i, "id": "", "label": label} for i, label in
+            enumerate(labels)]  # fmt: skip
+    said = {"prompt": "asked", "relation": "asked", "index": 0, "text": template, "kind": GIVEN}
+    return Benchmark(
+        "asked",
+        pl.DataFrame([item], schema=dict(schema.ITEMS.columns)),
+        pl.DataFrame(rows, schema=dict(schema.CANDIDATES.columns)),
+        pl.DataFrame([said], schema=dict(schema.PROMPTS.columns)),
+    )
+
+
+def check_method(method: str) -> None:
+    """Raise BenchmarkError for a method that whole sentences are not asked by."""
+    if method.partition("-")[0] != "sentence":
+        raise BenchmarkError(f"method {method!r}{sheets.nearest(method, ['sentence'])}; legal: "
+                             "sentence, sentence-VARIANT (others are asked by the workflow)"
+                             )  # fmt: skip

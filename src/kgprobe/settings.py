@@ -591,6 +591,18 @@ Schemes = Literal["manual+manual", "manual+soft", "soft+manual", "soft+soft"]
 
 
 @dataclass(frozen=True)
+class CausalRules:
+    """What of reasoning causal models are asked, which read candidates word by word."""
+
+    schemes: Annotated[tuple[Schemes, ...], Length(1, distinct=True)] = ("manual+manual",)
+    """template+conjunction, in place of `soft.schemes`"""
+    pairs: Count = 1
+    """pairs of pseudowords, in place of the switch `pseudoword_pairs`"""
+    rows: Count | None = 100
+    """most test rows of each rule, by hash, under all premises; null for all"""
+
+
+@dataclass(frozen=True)
 class Soft:
     """Soft prompts and reasoning (OntoProbe, sections 3.1.1 and 3.2.1, appendix A). One prompt is
     trained per task for every combination that the kind of model has."""
@@ -629,6 +641,20 @@ class Soft:
     rule_rows: Count | None = None
     """most test rows of each rule, which has them under every premise, template and conjunction;
     null for all"""
+    causal: CausalRules = CausalRules()
+    """what of reasoning causal models are asked"""
+
+
+@dataclass(frozen=True)
+class PremiseForms:
+    """Premises in six forms (ours): none, true, irrelevant, counterfactual, shuffled names, the
+    gold's name alone."""
+
+    rows: Count | None = None
+    """most test rows of each rule, by hash; null for all"""
+    generated: Count = 2000
+    """rows in each form of a control model, over all rules: its test rows are asked again with
+    premises of other rows until there are so many; other models are asked every test row once"""
 
 
 RunName = Annotated[str, Pattern("^[a-z][a-z0-9_ ]*$", "small letters, digits, _ and blanks")]
@@ -657,6 +683,8 @@ class Ontoprobe:
     """wordings of each task in the lite sets, the first ones; null for all"""
     soft: Soft = Soft()
     """soft prompts and reasoning"""
+    premises: PremiseForms = PremiseForms()
+    """reasoning apart from priming"""
 
 
 @dataclass(frozen=True)
@@ -723,14 +751,33 @@ class LamaOptions:
 
 @dataclass(frozen=True)
 class Twin:
-    """The same architecture with random weights, asked beside every model of BEAR (ours)."""
+    """Floors (ours): the same architecture with random weights, and the model itself without the
+    subjects, asked beside every model."""
 
     items: Natural = 300
-    """items of a benchmark, the same number of each relation by hash, that it is asked under the
-    first template; 0: none is"""
+    """items of a benchmark of BEAR's, the same number of each relation by hash, that are asked
+    under the first template; 0: none is"""
+    rows: Natural = 100
+    """the same of a benchmark of the other papers: test rows, facts, or triples of whole examples,
+    under one template; 0: none is"""
     largest: Count = 3000
     """millions of weights; larger models have no twin, which would take their memory once more in
     float32. Nor have checkpoints of a training, quantised models and those on a server"""
+
+
+@dataclass(frozen=True)
+class Forms:
+    """Forms of asking (ours): the prompts `question`, `chat`, `few` and `few_shuffled` of the graph
+    attributes and OntoProbe's tasks put a text around a relation's first template; `steps` asks a
+    chat model to write the steps of two_steps out."""
+
+    items: Natural = 300
+    """items of a benchmark, the same number of each relation by hash, that are asked in a form and
+    compared with their templates alone; 0: all"""
+    demonstrations: Count = 4
+    """examples before the question under `few` and `few_shuffled`, out of the rows for training"""
+    tokens: Count = 256
+    """most tokens of steps that are written out before an answer (prompt `steps` of two_steps)"""
 
 
 @dataclass(frozen=True)
@@ -753,6 +800,7 @@ Attribute = Literal[
     "entity_centric",
     "bias",
     "ambiguous",
+    "two_steps",
 ]
 #: each names a module of benchmarks/attributes and a section of `attributes`
 ATTRIBUTES: tuple[str, ...] = get_args(Attribute)
@@ -784,6 +832,54 @@ class Exposures:
                 )
 
 
+Phenomenon = Literal[
+    "symmetry",
+    "bidirectional",
+    "hierarchy",
+    "composite",
+    "paths",
+    "rdfs2",
+    "rdfs3",
+    "rdfs5",
+    "rdfs7",
+    "rdfs9",
+    "rdfs11",
+    "asymmetry",
+    "entity_centric",
+    "bias",
+    "ambiguous",
+]
+
+
+@dataclass(frozen=True)
+class Inferences:
+    """Further control models in a world whose names carry nothing: do they infer what was not
+    taught? Every phenomenon is taught whole, in parts (the conclusion is left to infer), not at
+    all, and with another conclusion; the last four of `phenomena`, from which nothing follows,
+    whole and not at all."""
+
+    kinds: Annotated[tuple[Literal["masked", "causal", "seq2seq"], ...], Length(distinct=True)] = ()
+    """kinds that are taught so; none: no such models"""
+    phenomena: Annotated[tuple[Phenomenon, ...], Length(1, distinct=True)] = get_args(Phenomenon)
+    """attributes and rules of RDF Schema that are taught"""
+    examples: Annotated[int, Range(2)] = 200
+    """examples of each arm of a phenomenon"""
+    seeds: Count = 3
+    """models of each kind, exposure and width; a seed draws the order and the weights"""
+    exposures: Annotated[tuple[Count, ...], Length(1, distinct=True)] = (64,)
+    """sentences of every statement that a model is shown; several make a learning curve"""
+    widths: Annotated[tuple[Annotated[int, Range(16)], ...], Length(1, distinct=True)] = (128,)
+    """width of the models' layers, a multiple of their four heads; 128 has about 1 M parameters"""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a width that the heads do not divide."""
+        for width in self.widths:
+            if width % 4:
+                raise ValueError(
+                    f"width {width} is no multiple of the 4 heads; write {width // 4 * 4}"
+                )
+
+
 @dataclass(frozen=True)
 class Control:
     """Control models (ours): what they are taught depends on the config alone, on no row of the
@@ -793,7 +889,8 @@ class Control:
     """embedded facts to teach from: those of the sampled examples of `attributes`, whole examples
     at once, then those that `world_big` asks about, then others by hash"""
     attributes: Annotated[tuple[Attribute, ...], Length(distinct=True)] = get_args(Attribute)
-    """attributes whose sampled examples are taught first, where `attributes.graph` is the world"""
+    """attributes whose sampled examples are taught first, where `attributes.graph` is the world; of
+    two_steps the hops, never what they lead to"""
     ontology: Pools = Pools()
     """types and superclasses of the world's ontology to teach from, beside the facts"""
     share: Inner = 0.5
@@ -807,6 +904,8 @@ class Control:
     does not depend on it"""
     exposures: Exposures = Exposures()
     """facts taught a known number of times"""
+    inferences: Inferences = Inferences()
+    """patterns taught in part, of which the rest can be inferred"""
 
 
 # -- answering ------------------------------------------------------------------------------------
@@ -855,6 +954,9 @@ class Choice:
     """options of a question (OntoProbe, section 4)"""
     most: Count | None = None
     """most questions per task; null for 500 of TP and SCO and all others"""
+    nearer: Natural = 100
+    """of these, questions of TP and of SCO that are asked again with siblings of the gold class as
+    options, and with "none of these" beside the gold and in its place (ours); 0: none"""
 
 
 @dataclass(frozen=True)
@@ -1059,6 +1161,28 @@ class Ambiguous:
 
 
 @dataclass(frozen=True)
+class TwoSteps:
+    """Questions that need two steps (ours): s -> b -> o without an edge between s and o."""
+
+    exclude: tuple[OfGraph, ...] = ("P31", "P279")
+    """relations that are no step"""
+    objects: Count = 1
+    """most objects of a step: "the mother of" asks for one"""
+    options: Count = 5
+    """fewest different objects of a relation that is a step, so that they can be told apart"""
+    subjects: Count = 5000
+    """that chains begin at, by hash; confidence of rules is measured on them"""
+    max_out: Count = 2000
+    """edges of a hub that are expanded for it"""
+    support: Count = 2
+    """fewest pairs that a rule must be right of"""
+    per_entity: Count = 10
+    """most examples that an entity stands in"""
+    examples: Count = 250
+    """most of each stratum of confidence; all are probed"""
+
+
+@dataclass(frozen=True)
 class Joins:
     """What joins statements. Memory is 65 % of what the job's `mem_mb` has above 500; what does not
     fit is spilled to the job's temporary folder (`resources: tmpdir`)."""
@@ -1074,9 +1198,9 @@ class Joins:
 
 @dataclass(frozen=True)
 class Attributes:
-    """The nine benchmarks of knowledge-graph structure. What the paper leaves open is a key whose
-    default is the reading that fits its tables best; the table of sensitivity shows what the other
-    readings would give."""
+    """The nine benchmarks of knowledge-graph structure, and one of ours, `two_steps`. What the
+    paper leaves open is a key whose default is the reading that fits its tables best; the table of
+    sensitivity shows what the other readings would give."""
 
     graph: str = "trex"
     """`world`: the embedded one; `trex`: the ingested T-REx with its dates; or a name of
@@ -1122,6 +1246,8 @@ class Attributes:
     """sensitive relations"""
     ambiguous: Ambiguous = Ambiguous()
     """two entities of one name"""
+    two_steps: TwoSteps = TwoSteps()
+    """questions that need two steps"""
 
 
 @dataclass(frozen=True)
@@ -1433,6 +1559,65 @@ def _published() -> dict[str, str]:
 
 
 @dataclass(frozen=True)
+class Demos:
+    """Demonstrations in front of the manual prompt (prompts `demos` ...)."""
+
+    k: Count = 4
+    """training facts that are shown"""
+    draws: Count = 3
+    """draws of `demos`, of `demos_balanced` and of their controls"""
+    sets: Count = 6
+    """draws of each of the first two that `demos_chosen` chooses from"""
+    orders: Natural = 4
+    """further orders of the best set that it chooses from"""
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """Wordings that the model proposes itself out of training facts (prompt `instructions`)."""
+
+    facts: Count = 40
+    """training facts of a relation that it words"""
+    patterns: Natural = 4
+    """worded facts of other relations in front, for causal models"""
+    beams: Count = 3
+    """texts of a fact"""
+    most_tokens: Count = 12
+    """tokens of a text that is written"""
+    most: Count = 20
+    """proposals that are judged on dev, those of most facts first, beside manual prompt and LPAQA's
+    paraphrases"""
+
+
+Proposer = Literal["model", "gradient", "random"]
+
+
+@dataclass(frozen=True)
+class Edits:
+    """The search that edits wordings (prompt `searched_moves`); batch, candidates and filters are
+    those of the other search."""
+
+    rows: Count = 60000
+    """prompts that go through the model for the edits of a relation, those of dev included"""
+    buffer: Count = 4
+    """prompts, the best so far, that edits begin from"""
+    patience: Count = 80
+    """edits in a row that change none of these, after which it ends"""
+    confirm: Count = 96
+    """training facts on which what was best on a batch must be better once more"""
+    examples: Annotated[int, Range(2)] = 400
+    """training facts of a relation that are used"""
+    neighbours: Count = 4
+    """random tokens of a place that a gradient is averaged over"""
+    floor: Share = 0.1
+    """share of the tries that is spread evenly over moves and proposers, whatever they yield"""
+    most_tokens: Count = 16
+    """tokens of a prompt beside its slots that an insertion may lead to"""
+    proposers: Annotated[tuple[Proposer, ...], Length(1, distinct=True)] = get_args(Proposer)
+    """what proposes tokens: the model's own distribution, averaged gradients, chance"""
+
+
+@dataclass(frozen=True)
 class Autoprompt(Tasks):
     """Searches of prompts, and what they are compared with. Prompt `searched` and its controls,
     `manual`, `lpaqa`, `majority`, `linear_probe` ... stand in probes/prompt_settings.py."""
@@ -1443,6 +1628,12 @@ class Autoprompt(Tasks):
     `released` does not reach is printed in the report of such a run"""
     draws: Count = 20
     """random triggers that a searched prompt is compared with"""
+    demos: Demos = Demos()
+    """demonstrations"""
+    proposals: Proposals = Proposals()
+    """wordings by the model itself"""
+    edits: Edits = Edits()
+    """the search that edits wordings"""
     models: dict[str, Annotated[dict[str, Any], Part("Tasks")]] = field(default_factory=dict)
     """model: task: the same keys for this model alone; method `predict` follows them, so that all
     prompts of a model are asked the same examples"""
@@ -1539,7 +1730,7 @@ class PromptWorld:
 
 @dataclass(frozen=True)
 class PromptGraph:
-    """Fact retrieval on a graph of your own, `auto_NAME` (ours)."""
+    """Fact retrieval on all facts of a graph, `auto_NAME` (ours)."""
 
     relations: Annotated[tuple[OfGraph, ...], Length(1)] | None = None
     """relations by id; null for all that have `least` examples and a template"""
@@ -1566,6 +1757,8 @@ class PromptTasks:
     """sentiment and entailment"""
     world: PromptWorld = PromptWorld()
     """the embedded world"""
+    world_all: PromptGraph = PromptGraph(relations=("P17",))
+    """the embedded world whatever is taught of it (`auto_world_all`), for models from elsewhere"""
     graphs: PromptGraph = PromptGraph()
     """graphs of `sources.graphs`"""
 
@@ -1613,7 +1806,9 @@ class Settings:
     lama: LamaOptions = LamaOptions()
     """LAMA's facts with options"""
     twin: Twin = Twin()
-    """models of random weights"""
+    """what is reached without knowing: without the subject, by random weights"""
+    forms: Forms = Forms()
+    """forms of asking"""
     control: Control = Control()
     """control models"""
     fill: Fill = Fill()

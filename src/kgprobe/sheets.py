@@ -16,6 +16,8 @@ from typing import Any
 
 import jsonschema
 
+from kgprobe.templates import FORMS, STEPS
+
 PACKAGE = Path(__file__).parent
 #: The project's own folder, or what an installed package has of it: what a working folder does not
 #: have is looked up here.
@@ -341,7 +343,25 @@ def check_papers(rows: list[dict[str, str]], path: str | Path, papers: Mapping[s
             whole = row["benchmark"].removesuffix("_lite")
             raise SheetError(f"{where}: method {method!r} needs the whole set, {whole!r}")
         prompt = "soft" if method == "soft" else "templates"
-        if paper != "autoprompt" and row["prompt"] != prompt:
+        legal = (prompt,)
+        if paper in ("attributes", "ontoprobe") and method.split("-")[0] in ("sentence", "fill"):
+            legal = (prompt, *FORMS)
+        if (row["benchmark"], method) == ("two_steps", "fill"):
+            legal = (prompt, STEPS)
+        if paper != "autoprompt" and row["prompt"] not in legal:
             raise SheetError(
-                f"{where}: prompt {row['prompt']!r} with method {method!r}; legal: {prompt}"
+                f"{where}: prompt {row['prompt']!r} with method {method!r}; legal: "
+                f"{', '.join(legal)}"
             )
+
+
+def with_raw(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The probes, and behind them those of the templates alone that forms of asking are compared
+    with, where no row has them."""
+    names = ("benchmark", "prompt", "method", "model")
+    found = {tuple(row[name] for name in names): row for row in rows}
+    for row in rows:
+        if row["prompt"] in (*FORMS, STEPS):
+            raw = {**row, "prompt": "templates"}
+            found.setdefault(tuple(raw[name] for name in names), raw)
+    return list(found.values())

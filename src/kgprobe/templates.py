@@ -18,8 +18,14 @@ from typing import NamedTuple
 
 #: Names of slots: a field has its own, {sub} among them.
 SUBJECT, ANSWER, TRIGGER, SEPARATOR, GAP = "sub", "[P]", "[T]", "[SEP]", "[MASK]"
+#: What stands in front of a sentence and is no part of it; no text can have such a slot.
+FRONT = "in front"
 YEAR = "year"
 KINDS = ("masked", "causal", "seq2seq")
+#: Prompts of the sheet that put a text around a template; `templates` is what stands there alone.
+FORMS = ("question", "chat", "few", "few_shuffled")
+#: The prompt of the sheet under which a chat model writes out its steps before the answer.
+STEPS = "steps"
 #: Subjects that say nothing: what an answer gets after them, it gets whatever is asked.
 NO_SUBJECTS = ("it", "this", "something")
 #: The private characters that stand for vectors.
@@ -28,6 +34,9 @@ _VECTOR = f"[{chr(FIRST)}-{chr(LAST)}]"
 _SLOT = re.compile(rf"(\[(?:[XYPT]|SEP|MASK)\]|\{{[^{{}}]*\}}|{_VECTOR})")
 _MARK = re.compile(rf"\s*({_VECTOR})")
 _STOP = re.compile(r"[\s.,;:!?]*")
+#: Between the relations of a question that needs two steps; no id holds it.
+STEP = ">"
+_NOUN = re.compile(r"The ([^\[\]{}]+) of \[X\] (is|was) \[Y\]\s*\.")
 _RUN = re.compile(r"\[T\](?:x\d+)?(?:\s*\[T\](?:x\d+)?)*")
 _REPEATED = re.compile(r"\[T\]x(\d+)")
 #: Slots that touch: the paper writes `{sub}[T][P].` and means blanks between them.
@@ -55,6 +64,25 @@ class Filled(NamedTuple):
     def answer(self) -> list[tuple[int, int]]:
         """The spans of [Y]."""
         return self.spans[ANSWER]
+
+    @property
+    def starts(self) -> int:
+        """The character where the sentence starts: behind what stands in front of it."""
+        return self.spans[FRONT][0][1] if FRONT in self.spans else 0
+
+    def behind(self, front: str) -> "Filled":
+        """The same with a text in front of it, whose slots are none; spans move along.
+
+        >>> fill("[X] is in [Y].", "rome", "Italy").behind("{sub}: ").subject
+        [(7, 11)]
+        """
+        if not front:
+            return self
+        moved = {
+            slot: [(start + len(front), end + len(front)) for start, end in spans]
+            for slot, spans in self.spans.items()
+        }
+        return Filled(front + self.text, {**moved, FRONT: [(0, len(front))]})
 
     def around(self, slot: str) -> tuple[str, str]:
         """The text before and behind the one value of a slot."""
@@ -175,6 +203,62 @@ def cut(text: str) -> tuple[str, str]:
     """(the text to the end of its answer's slot, what stands behind it)."""
     size = next(found.end() for found in _SLOT.finditer(text) if found[0] in ("[Y]", ANSWER))
     return text[:size], text[size:]
+
+
+def question(text: str) -> str:
+    """A template as a question: the answer's place is asked for where it is, the stop goes.
+
+    >>> question("[Y] is the capital of [X] ."), question("[X] plays [Y] music.")
+    ('What is the capital of [X]?', '[X] plays what music?')
+    """
+    first, last = cut(text.strip())
+    before = first.removesuffix("[Y]")
+    return f"{before}{'what' if before.strip() else 'What'}{last.rstrip(' .;:!?,')}?"
+
+
+def noun(text: str) -> tuple[str, str] | None:
+    """(noun phrase, verb) of a template that calls the answer the something of the subject, else
+    None: what two steps can be worded by.
+
+    >>> noun("The place of birth of [X] is [Y] ."), noun("[X] was born in [Y].")
+    (('place of birth', 'is'), None)
+    """
+    found = _NOUN.fullmatch(text.strip())
+    return (found[1], found[2]) if found else None
+
+
+def nouns(rows: Iterable[Mapping[str, str]]) -> dict[str, tuple[str, str]]:
+    """relation -> the noun phrase and verb of the first template that has one, from rows of
+    templates; what is itself two steps has none."""
+    found: dict[str, tuple[str, str]] = {}
+    for row in rows:
+        name, own = row["relation"], noun(row["text"])
+        half = name[: len(name) // 2]
+        if own and name != f"{half}/{half}":
+            found.setdefault(name, own)
+    return found
+
+
+def two_steps(first: tuple[str, str], second: tuple[str, str]) -> list[str]:
+    """Templates of a question with two steps, out of the noun phrases of both (`noun`).
+
+    >>> two_steps(("mother", "is"), ("place of birth", "was"))[0]
+    'The place of birth of the mother of [X] was [Y].'
+    """
+    (one, _), (other, verb) = first, second
+    return [
+        f"The {other} of the {one} of [X] {verb} [Y].",
+        f"If you ask for the {other} of the {one} of [X], the answer is [Y].",
+    ]
+
+
+def stop(text: str) -> str:
+    """What stands behind an answer that is last; a full stop where more than that does.
+
+    >>> stop("[X] was born in [Y] ."), stop("[Y] is the capital of [X] .")
+    (' .', '.')
+    """
+    return cut(text.rstrip())[1] if answer_is_last(text) else "."
 
 
 def named(text: str) -> str:

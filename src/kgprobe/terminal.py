@@ -168,14 +168,15 @@ class View:
             elif not text.startswith(ECHOES):
                 self.say(text)
 
-    def end(self) -> None:
-        """What the run made, or its first error, and where the whole log is."""
+    def end(self, is_stopped: bool = False) -> None:
+        """What the run made, or its first error, and where the whole log is; nothing of a run that
+        was stopped."""
         with self.lock:
             self.over.set()
             if self.live:
                 self.live.stop()
                 self.live = None
-            for line in self._closing():
+            for line in () if is_stopped else self._closing():
                 self.say(line)
 
     def _closing(self) -> Iterator[str]:

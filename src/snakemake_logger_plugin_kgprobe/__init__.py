@@ -12,6 +12,7 @@ import sys
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from kgprobe.guard import stopping
 from kgprobe.terminal import Job, View
 
 #: what is not said of a run that begins: host, versions and cores stand in the whole log
@@ -51,6 +52,9 @@ class LogHandler(LogHandlerBase):
     def _emit(self, record: logging.LogRecord) -> None:
         event = getattr(record, "event", None)
         told = vars(record)
+        # jobs that are ended have not failed; the guard's line is the last
+        if stopping.is_set() and event != LogEvent.JOB_FINISHED:
+            return
         if event == LogEvent.RUN_INFO and not self.common_settings.dryrun:
             if self.view is None:
                 stats = {k: v for k, v in told["stats"].items() if k != "total"}
@@ -79,8 +83,8 @@ class LogHandler(LogHandlerBase):
             self.view.log = os.path.relpath(record.getMessage().partition(": ")[2])
 
     def close(self) -> None:
-        """The end of the run: what was made, or the first error."""
+        """The end of the run: what was made, or the first error; of a stop the guard tells."""
         if self.view is not None:
-            self.view.end()
+            self.view.end(is_stopped=stopping.is_set())
             self.view = None
         super().close()

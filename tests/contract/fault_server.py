@@ -18,6 +18,7 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from functools import partial
 from typing import Any
 
 from kgprobe.sources.sparql.paging import PARTS, Query
@@ -152,7 +153,7 @@ class FaultServer(http.server.ThreadingHTTPServer):
         self.hidden = 0  #: rows that counts do not have yet
         self.grow_at = 0  #: the request from which on they have them
         self.slow = 1.0
-        self._lock, self._running = threading.Lock(), 0
+        self._lock, self._running = threading.Lock(), set[int]()
         self.closing = threading.Event()
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
@@ -162,27 +163,28 @@ class FaultServer(http.server.ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/query"
 
     def expect(self, faults: Faults) -> None:
-        """Begin anew with a plan."""
-        self.faults, self.seen, self.errors = faults, [], []
+        """Begin anew with a plan; answers still being dripped belong to the plan before."""
+        self.faults, self.seen, self.errors, self._running = faults, [], [], set()
 
-    def note(self, text: str, agent: str) -> Seen:
-        """Count a request in."""
+    def note(self, text: str, agent: str) -> tuple[Seen, set[int]]:
+        """Count a request in, among those of its plan that are under way."""
         with self._lock:
-            self._running += 1
             number = len(self.seen) + 1
+            running = self._running
+            running.add(number)
             fault = self.faults.at(number)
             if not re.search(r"\(.*(@|https?://).*\)", agent):
                 fault = "status 403"
-            seen = Seen(number, self.now(), text, agent, fault, self._running)
+            seen = Seen(number, self.now(), text, agent, fault, len(running))
             self.seen.append(seen)
             if fault and fault not in HARMLESS:
                 self.errors.append(seen.at)
-            return seen
+            return seen, running
 
-    def done(self) -> None:
-        """Count a request out."""
+    def done(self, seen: Seen, running: set[int]) -> None:
+        """Count a request out, once or more."""
         with self._lock:
-            self._running -= 1
+            running.discard(seen.number)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is part of the game."""
@@ -209,6 +211,8 @@ def _spoilt(row: str) -> str:
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: FaultServer
     protocol_version = "HTTP/1.1"
+    done: Callable[[], None]
+    is_slow: bool
 
     def log_message(self, *_: object) -> None:
         pass
@@ -216,11 +220,20 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = int(self.headers["Content-Length"])
         form = urllib.parse.parse_qs(self.rfile.read(length).decode())
-        seen = self.server.note(form["query"][0], self.headers.get("User-Agent", ""))
+        seen, running = self.server.note(form["query"][0], self.headers.get("User-Agent", ""))
+        self.done = partial(self.server.done, seen, running)
+        self.is_slow = seen.fault in SLOW
         try:
             self.answer(seen)
         finally:
-            self.server.done()
+            self.done()
+
+    def end_headers(self) -> None:
+        """Count the request out before the client can know the end of its answer, and ask again;
+        a client that is kept waiting may leave, but not ask."""
+        if not self.is_slow:
+            self.done()
+        super().end_headers()
 
     def answer(self, seen: Seen) -> None:
         """The clean answer, or what the plan says."""
@@ -362,6 +375,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def reset(self) -> None:
         """Close with a TCP reset instead of an orderly end."""
+        self.done()
         linger = struct.pack("ii", 1, 0)
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self.close_connection = True

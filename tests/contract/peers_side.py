@@ -8,15 +8,15 @@ import sys
 from pathlib import Path
 
 
-def lm_eval(folder: str, model: str, group: str) -> dict:
-    """acc and its standard error, of the group and of every task."""
+def lm_eval(folder: str, model: str, tasks: str) -> dict:
+    """acc and its standard error, of tasks and groups (with commas between) and all in them."""
     import lm_eval as harness
     from lm_eval.tasks import TaskManager
 
     found = harness.simple_evaluate(
         model="hf",
         model_args=f"pretrained={model},dtype=float32,max_length=128",
-        tasks=[group],
+        tasks=tasks.split(","),
         task_manager=TaskManager(include_path=folder, include_defaults=False),
         device="cpu",
         batch_size=16,

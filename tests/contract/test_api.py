@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 import torch
 
+from kgprobe.job import progress
 from kgprobe.probes.api.client import Client, open_client
 from kgprobe.probes.api.http import ApiError, Endpoint
+from kgprobe.probes.jobs.fill import fill_frame
+from kgprobe.probes.jobs.forms import Form
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.predict import Blank, Settings
-from kgprobe.settings import Api
+from kgprobe.settings import Api, Fill
 from tests.contract.api_server import EVERYTHING, ApiServer, tiny_language_model
+from tests.unit.study_frames import benchmark
 
 KEY = "sk-secret-0123456789"
 TEXT = "The capital of France is Paris."
@@ -583,6 +587,28 @@ def test_a_chat_server_gets_an_instruction_and_gives_one_answer(lm, tmp_path, cl
     assert found.top["rank"].tolist() == [1, 1]
     assert np.isnan(found.top["logprob"]).all()  # offered by no one, filled in by no one
     assert found.record["asked_by"] == "chat"
+
+
+def test_the_form_chat_sends_the_question_and_no_instruction(lm, tmp_path, clock):
+    made = benchmark({"P1": (["Rome", "Paris"], ["Rome", "Paris"])})
+    frames = made["items"], made["candidates"], made["prompts"]
+    settings, form = Fill(k=3, most_tokens=3), (Form("chat", 0, 0), None)
+    with ApiServer(lm) as server:
+        asked = client(server, tmp_path, clock)
+        assert asked.capabilities().completions
+        fills, golds, record = fill_frame(asked, *frames, settings, progress, form=form)
+        sent = [(path, b) for path, b in server.hits if b.get("max_tokens") == 3]
+    assert [path.rpartition("/v1")[2] for path, _ in sent] == ["/chat/completions"] * 2
+    messages = [body["messages"] for _, body in sent]
+    assert messages == [[{"role": "user", "content": f"S{n} is what?"}] for n in (0, 1)]
+    assert record["asked_by"] == "chat"
+    assert record["form"] == {"items": 2, "unwritten": 0}
+    assert set(fills["template"]) == {0}
+    assert not golds.height
+    with ApiServer(lm, frozenset({"completions", "usage"})) as server:
+        asked = client(server, tmp_path / "other", clock)
+        with pytest.raises(ValueError, match="offers no chat; take it out of the row"):
+            fill_frame(asked, *frames, settings, progress, form=form)
 
 
 def test_phrases_end_at_a_stop(lm, tmp_path, clock):

@@ -44,9 +44,14 @@ def by_way(found):
 
 def test_options_scored_by_a_server_equal_those_scored_here(lm, tmp_path):
     here = tiny("gpt2", bos="forced", double=False)
-    local = by_way(choose.choose(here, ASKED, ("text", "stem", "letter")))
+    whole = choose.choose(here, ASKED, ("text", "stem", "letter"))
     with ApiServer(lm) as server:
-        far = by_way(choose.choose(client(server, tmp_path), ASKED, ("text", "stem"), workers=2))
+        served = choose.choose(client(server, tmp_path), ASKED, ("text", "stem"), workers=2)
+    local, far = by_way(whole), by_way(served)
+    assert set(served.scores) == {key for key in whole.scores if key[1] != "letter"}
+    for key in (("q1", "text"), ("q2", "text")):
+        for own, other in zip(whole.scores[key], served.scores[key], strict=True):
+            assert other == pytest.approx(own, abs=1e-4)
     assert set(far) == {k for k in local if k[1] != "letter"}
     for key in (("q1", "text"), ("q1", "text_sum"), ("q2", "text"), ("q2", "stem_sum")):
         assert far[key].chosen == local[key].chosen
@@ -200,3 +205,35 @@ def test_the_command_serves_a_causal_model_until_it_is_stopped(tmp_path):
 def test_only_causal_models_are_served():
     with pytest.raises(ModelError, match="bert is masked; only causal models write text"):
         serve.serve(tiny("bert", double=False))
+
+
+def test_a_server_says_its_model_and_what_it_does_not_know():
+    with Server(Answers(Speaker(tiny("gpt2", double=False)))) as server, requests.Session() as one:
+        # one connection: what is left of a request would stand for the next
+        ask = partial(one.request, timeout=10)
+        own = {"id": "gpt2", "object": "model", "created": 0, "owned_by": "kgprobe"}
+        listed = ask("GET", f"{server.url}/models?limit=1")
+        assert (listed.status_code, listed.json()) == (200, {"object": "list", "data": [own]})
+        assert ask("GET", f"{server.url}/models/gpt2").json() == own
+        head = ask("HEAD", f"{server.url}/models")
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["Content-Length"] == listed.headers["Content-Length"]
+        told = ask("OPTIONS", f"{server.url}/chat/completions")
+        assert (told.status_code, told.headers["Allow"]) == (204, "POST, OPTIONS")
+        for method, path, status, message in [
+            ("GET", "/models/gpt5", 404, "no such model: gpt5; this server has gpt2"),
+            ("GET", "/completions", 405, "GET is not answered at /v1/completions; legal: POST"),
+            ("POST", "/models", 405, "POST is not answered at /v1/models; legal: GET, HEAD"),
+            ("DELETE", "/models/gpt2", 405, "DELETE is not answered at /v1/models/gpt2"),
+            ("GET", "/embeddings", 404, "no such path: /v1/embeddings; there are /v1/models"),
+            ("POST", "/nowhere", 404, "no such path: /v1/nowhere"),
+            ("PUT", "/nowhere", 404, "no such path: /v1/nowhere"),
+        ]:
+            refused = ask(method, f"{server.url}{path}", json={"some": "body"})
+            assert refused.status_code == status, (method, path)
+            assert refused.headers["Content-Type"] == "application/json"
+            assert refused.json()["error"]["message"].startswith(message)
+            assert ("Allow" in refused.headers) == (status == 405 or path.startswith("/models"))
+        assert ask("HEAD", f"{server.url}/nowhere").status_code == 404
+        body = {"model": "gpt2", "prompt": "Rome is", "max_tokens": 1}
+        assert ask("POST", f"{server.url}/completions", json=body).status_code == 200

@@ -17,7 +17,7 @@ from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.benchmarks.bear.frames import Sets
 from kgprobe.contracts import MEANING
 from kgprobe.tables import sources
-from kgprobe.tables.exports import card, formats, huggingface, lm_pub_quiz, origins
+from kgprobe.tables.exports import card, choices, formats, huggingface, lm_pub_quiz, origins
 from kgprobe.tables.exports.folders import ExportError
 from kgprobe.tables.exports.origins import SOURCES
 from kgprobe.templates import fill
@@ -111,6 +111,74 @@ def test_an_older_export_is_replaced_and_foreign_files_are_not(constructed, tmp_
     assert (folder / "thesis.docx").read_text() == "years of work"
 
 
+def test_questions_of_their_own_have_rows_with_their_options_and_years(constructed, tmp_path):
+    """One question has a set of options of its own, two right ones and a year."""
+    first = constructed.items.sort("item").row(0, named=True)
+    own = {**first, "candidates": "apart", "answers": [0, 2], "context": "1995"}
+    others = constructed.items.filter(pl.col("item") != first["item"])
+    items = pl.concat([others, pl.DataFrame([own], schema=others.schema)])
+    sets = [("apart", i, "", label) for i, label in enumerate(("one", "two", "three"))]
+    candidates = pl.concat([
+        constructed.candidates,
+        pl.DataFrame(sets, schema=constructed.candidates.schema, orient="row"),
+    ])  # fmt: skip
+    prompts = constructed.prompts.with_columns(text=pl.lit("In {year}, [X] was [Y]."))
+    formats.write("huggingface", "big", Sets(items, candidates, prompts),
+                  [SOURCES["wikidata"]], tmp_path / "hub")  # fmt: skip
+    rows = loaded_rows(tmp_path / "hub", "big", tmp_path / "cache")
+    (row,) = [r for r in rows if r["item"] == first["item"] and r["template_index"] == 0]
+    assert row["answer_options"] == ["one", "two", "three"]
+    assert row["correct"] == [0, 2]
+    assert row["text_options"][1] == f"In 1995, {first['subject']} was two."
+    assert all(len(r["correct"]) == 1 for r in rows if r["item"] != first["item"])
+
+
+CHOICES = pl.DataFrame(
+    [
+        {"item": "TP-0", "task": "TP", "premise": "", "source": "TP-0", "stem": "", "row": 0,
+         "question": "What is Dante?", "options": ["lake", "writer"], "gold": 1,
+         "options_of": "", "depth": 2},
+        {"item": "TP-0+s", "task": "TP", "premise": "", "source": "TP-0", "stem": "", "row": 0,
+         "question": "What is Dante?", "options": ["painter", "writer"], "gold": 1,
+         "options_of": "none right", "depth": 2},
+        {"item": "rdfs9-0+p1", "task": "rdfs9", "premise": "EX", "source": "SCO-0", "stem": "",
+         "row": 0, "question": "What is X?", "options": ["sea", "ship", "poet"], "gold": 0,
+         "options_of": "", "depth": 0},
+    ],
+    schema=dict(schema.CHOICES.columns),
+)  # fmt: skip
+
+
+def test_lettered_questions_are_exported_with_their_options(tmp_path):
+    for form in formats.FORMATS:
+        formats.write(form, "x_choices", CHOICES, [SOURCES["world"]], tmp_path / form)
+    rows = loaded_rows(tmp_path / "huggingface", "x_choices", tmp_path / "cache")
+    assert rows[0]["prompt"] == "What is Dante? (a) lake, (b) writer\nAnswer:"
+    assert (rows[0]["options"], rows[0]["correct"]) == (["lake", "writer"], 1)
+    group = yaml.safe_load((tmp_path / "lm-eval/kgprobe_x_choices.yaml").read_text())
+    parts = ["TP", "TP_none_right", "rdfs9_EX"]
+    assert group["task"] == [f"kgprobe_x_choices_{part}" for part in parts]
+    table = pl.read_csv(tmp_path / "frictionless/choices.csv")
+    assert json.loads(table["options"][0]) == ["lake", "writer"]
+    assert "Wu et al." in (tmp_path / "huggingface/README.md").read_text()
+    with pytest.raises(ExportError, match=r"no lettered questions; right would be --as lm-eval"):
+        formats.write("lm-pub-quiz", "x", CHOICES, [SOURCES["world"]], tmp_path / "quiz")
+
+
+def test_rules_with_pseudowords_are_tables_alone(constructed, tmp_path):
+    place = tmp_path / "bench"
+    place.mkdir()
+    with pytest.raises(ExportError, match=r"no reasoning\.parquet; right would be a benchmark"):
+        formats.read(place, "reasoning", lambda: constructed)
+    schema.write(constructed.items, schema.ITEMS, place / "reasoning.parquet")
+    asked = formats.read(place, "reasoning", lambda: constructed)
+    formats.write("frictionless", "x", asked, [SOURCES["world"]], tmp_path / "made")
+    names = {path.name for path in (tmp_path / "made").iterdir()}
+    assert names == {"SOURCES.md", "datapackage.json", "items.csv", "candidates.csv"}
+    with pytest.raises(ExportError, match="no written template, which sentences are made of"):
+        formats.write("lm-eval", "x", asked, [SOURCES["world"]], tmp_path / "tasks")
+
+
 def test_what_a_format_cannot_say_is_an_error(constructed, tmp_path):
     gap = constructed.prompts.filter((pl.col("relation") != "P2") | (pl.col("index") != 1))
     with pytest.raises(ExportError, match=r"P2: templates \[0, 2\]"):
@@ -142,8 +210,10 @@ def test_hugging_face_loads_the_configuration_of_the_card(constructed, tmp_path)
 
 
 def test_every_column_that_is_handed_on_has_a_sentence():
-    contracts = {"ITEMS": schema.ITEMS, "CANDIDATES": schema.CANDIDATES, "PROMPTS": schema.PROMPTS}
+    contracts = {c.name: c for c in (schema.ITEMS, schema.CANDIDATES, schema.PROMPTS,
+                                     schema.CHOICES)}  # fmt: skip
     assert list(MEANING["SENTENCES"]) == huggingface.COLUMNS.names
+    assert list(MEANING["LETTERED"]) == choices.COLUMNS.names
     for name, contract in contracts.items():
         assert list(MEANING[name]) == list(contract.columns)
     told = [text for columns in MEANING.values() for text in columns.values()]

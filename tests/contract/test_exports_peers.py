@@ -9,9 +9,11 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from kgprobe import library
+from kgprobe import library, schema
 from kgprobe.cli import app
-from kgprobe.questions import benchmark
+from kgprobe.job import progress
+from kgprobe.probes.jobs.choose import choose_frame
+from kgprobe.questions import Benchmark, benchmark
 from kgprobe.tables.exports import crate
 from tests.unit.tiny_models import tiny
 
@@ -66,9 +68,9 @@ def accuracies(found) -> pl.DataFrame:
 
 def test_the_harness_finds_the_same_accuracies_from_another_folder(asked, tmp_path):
     folder, own, found = asked
-    # the origin of a sample is not told by its files
-    export(folder / "sample", "--as", "lm-eval", "--to", folder / "tasks", "--licence", "CC0-1.0")
-    scores = peer("lm_eval", folder / "tasks", folder / "model", "kgprobe_sample", cwd=tmp_path)
+    export(folder / "sample", "--as", "lm-eval", "--to", folder / "tasks")
+    names = "kgprobe_sample,kgprobe_sample_mean"
+    scores = peer("lm_eval", folder / "tasks", folder / "model", names, cwd=tmp_path)
     ours = dict(accuracies(found).select("template", "hit").rows())
     assert len(ours) == 3
     for template, accuracy in ours.items():
@@ -78,6 +80,117 @@ def test_the_harness_finds_the_same_accuracies_from_another_folder(asked, tmp_pa
         assert task["stderr"] == pytest.approx(spread, abs=1e-4)
     assert scores["kgprobe_sample"]["acc"] == pytest.approx(sum(ours.values()) / 3, abs=1e-4)
     assert 0 < sum(ours.values()) < 3
+    # templates ask the same questions: the spread that counts is that between questions
+    by_question = found.answers.group_by("item").agg(pl.col("hit").mean())["hit"]
+    mean = scores["kgprobe_sample_mean"]
+    assert mean["acc"] == pytest.approx(by_question.mean(), abs=1e-4)
+    assert mean["stderr"] == pytest.approx(by_question.std() / own.items.height**0.5, abs=1e-4)
+    assert mean["stderr"] != pytest.approx(scores["kgprobe_sample"]["stderr"], abs=1e-3)
+
+
+@pytest.fixture(scope="module")
+def dated(asked):
+    """Questions with a year, options of their own and sometimes two right ones; what is said."""
+    folder, own, _ = asked
+    labels = dict(own.candidates.group_by("set").agg(pl.col("label").sort_by("index")).rows())
+    items, sets = [], []
+    for row in own.items.sort("item").head(24).rows(named=True):
+        options = labels[row["candidates"]]
+        # the right one last, behind as many others as its place tells
+        others = [text for i, text in enumerate(options) if i not in row["answers"]]
+        held = [*others[: 2 + row["row"] % 3], options[row["answers"][0]]]
+        right = [len(held) - 1, *([0] if row["row"] % 2 else [])]
+        sets += [{"set": row["item"], "index": i, "id": "", "label": x} for i, x in
+                 enumerate(held)]  # fmt: skip
+        items.append({**row, "candidates": row["item"], "context": "1995", "answers": right})
+    year = pl.concat_str(pl.lit("In {year}, "), pl.col("text"))
+    made = Benchmark(
+        "dated",
+        pl.DataFrame(items, schema=own.items.schema),
+        pl.DataFrame(sets, schema=own.candidates.schema),
+        own.prompts.filter(pl.col("index") < 2).with_columns(text=year),
+        {"source": "resources/world"},
+    )
+    made.write(folder / "dated")
+    loaded = library.load(folder / "model", bos="forced")
+    return folder, made, library.probe(loaded, made)
+
+
+def test_questions_with_years_and_options_of_their_own_give_the_same_accuracies(dated, tmp_path):
+    folder, own, found = dated
+    assert own.candidates.group_by("set").len()["len"].n_unique() > 1
+    assert own.items["answers"].list.len().n_unique() == 2
+    export(folder / "dated", "--as", "lm-eval", "--to", folder / "dated-tasks")
+    names = "kgprobe_dated,kgprobe_dated_mean"
+    scores = peer("lm_eval", folder / "dated-tasks", folder / "model", names, cwd=tmp_path)
+    ours = dict(accuracies(found).select("template", "hit").rows())
+    assert 0 < sum(ours.values()) < 2
+    for template, accuracy in ours.items():
+        acc = scores[f"kgprobe_dated_template_{template}"]["acc"]
+        assert acc == pytest.approx(accuracy, abs=1e-4)
+    assert scores["kgprobe_dated_mean"]["acc"] == pytest.approx(sum(ours.values()) / 2, abs=1e-4)
+
+
+QUESTIONS = [
+    ("TP-0", "TP", "", "What is the type of Dante?", ["lake", "writer", "ship"], 1),
+    ("TP-1", "TP", "", "What is the type of Rome?", ["city", "royal house", "ship"], 0),
+    ("TP-2", "TP", "", "What is the type of the Nile?", ["poet", "comic", "river"], 2),
+    ("rdfs9-0", "rdfs9", "out", "X is a poet. Therefore, What is the type of X?",
+     ["writer", "sea", "ship"], 0),
+    ("rdfs9-0+p1", "rdfs9", "EX",
+     "Poet is a writer. X is a poet. Therefore, What is the type of X?",
+     ["writer", "sea", "ship"], 0),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lettered(asked):
+    """The folder of a benchmark with multiple-choice questions, and the questions."""
+    folder, own, _ = asked
+    own.write(folder / "onto")
+    rows = [{"item": item, "task": task, "premise": premise, "source": item, "question": text,
+             "stem": "", "options": options, "gold": gold, "row": number,
+             "options_of": "", "depth": 0}
+            for number, (item, task, premise, text, options, gold) in enumerate(QUESTIONS)
+            ]  # fmt: skip
+    made = pl.DataFrame(rows, schema=dict(schema.CHOICES.columns))
+    schema.write(made, schema.CHOICES, folder / "onto" / "choices.parquet")
+    return folder, made
+
+
+def test_multiple_choice_has_the_same_accuracies_in_the_harness(lettered, tmp_path):
+    folder, made = lettered
+    export(folder / "onto", "--questions", "choices", "--as", "lm-eval", "--to", folder / "letters")
+    model = folder / "model"
+    scores = peer("lm_eval", folder / "letters", model, "kgprobe_onto_choices", cwd=tmp_path)
+    chosen, *_ = choose_frame(library.load(model), made, ["text"], progress)
+    right = made.join(chosen.filter(way="text_sum"), on="item").with_columns(
+        hit=(pl.col("chosen") == pl.col("gold")).cast(pl.Float64)
+    )
+    for (task, premise), rows in right.group_by("task", "premise"):
+        name = f"kgprobe_onto_choices_{task}" + (f"_{premise}" if premise else "")
+        assert scores[name]["acc"] == pytest.approx(rows["hit"].mean(), abs=1e-4)
+    assert scores["kgprobe_onto_choices"]["acc"] == pytest.approx(right["hit"].mean(), abs=1e-4)
+    assert 0 < right["hit"].sum() < 5
+
+
+@pytest.mark.parametrize("form", ["croissant", "frictionless"])
+def test_years_and_letters_are_described_without_a_fault(dated, lettered, tmp_path, form):
+    folder, own, _ = dated
+    letters = ("--questions", "choices")
+    export(folder / "dated", "--as", form, "--to", tmp_path / "dated")
+    export(folder / "onto", *letters, "--as", form, "--to", tmp_path / "onto")
+    file = {"croissant": "croissant.json", "frictionless": "datapackage.json"}[form]
+    years, choices = (
+        peer(form, tmp_path / name / file, cwd=tmp_path) for name in ("dated", "onto")
+    )
+    if form == "croissant":
+        assert years["errors"] == choices["errors"] == []
+        assert (years["n"], choices["n"]) == (2 * own.items.height, len(QUESTIONS))
+        assert years["first"]["rows/template"].startswith("In 1995, ")
+    else:
+        assert years["errors"] == choices["errors"] == 0
+        assert choices["rows"] == {"choices": len(QUESTIONS)}
 
 
 def test_lm_pub_quiz_finds_the_same_accuracies(asked, tmp_path):

@@ -140,6 +140,17 @@ def test_the_frequency_baseline_is_the_printed_one(sets):
             assert 100 * ranked.mrra.mean() == pytest.approx(printed[task, "MRRa"], abs=0.5)
 
 
+def test_a_random_order_reaches_what_was_computed_from_the_released_golds(sets):
+    chance = {"TP": (0.51, 2.74), "SCO": (0.37, 2.12), "SPO": (2.22, 9.01), "DM": (0.13, 0.92),
+              "RG": (0.13, 0.92)}  # fmt: skip
+    for task, expected in chance.items():
+        own = sets.items.filter(relation=task)
+        size = sets.candidates.filter(set=own["candidates"][0]).height
+        golds = own.filter(role="test")["answers"].list.len().to_list()
+        found = frequency.at_random(golds, size)
+        assert (round(100 * found["R@1"], 2), round(100 * found["MRR"], 2)) == expected
+
+
 def test_ceilings(sets):
     for task, ceiling in (("TP", 43.98), ("SCO", 59.44), ("SPO", 77.69), ("DM", 100.0)):
         golds = sets.items.filter(relation=task, role="test")["answers"].list.len().to_numpy()

@@ -66,6 +66,8 @@ def reasoning(twin: int | None = None) -> pl.DataFrame:
             }
             meta = {
                 "p1": f"Niger {row} is a country .",
+                "p1_parts": [f"Niger {row} is ", "a country", " ."],
+                "names": [[SETS[name][g]] * 2 for g in sorted({row % size, (row + 1) % size})],
                 "p2": "[X] lie in Africa [Y] ." if pattern else f"[X] is {own} .",
                 "h": HYPOTHESES[rule],
                 "p1_item": f"{task}-{row}",

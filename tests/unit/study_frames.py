@@ -9,10 +9,16 @@ from kgprobe import schema
 from kgprobe.contracts import SETTING
 from kgprobe.tables.answers import Probe, judge
 from kgprobe.tables.bear import make
-from kgprobe.tables.bear.study import Study
 from kgprobe.tables.results import frame
+from kgprobe.tables.study import Study
 
 Answers = dict[tuple[str, int], list[float]]
+
+
+def drawn(chart):
+    """All rows that a chart, or its specification, draws."""
+    made = chart if isinstance(chart, dict) else chart.to_dict()
+    return [row for rows in made["datasets"].values() for row in rows]
 
 
 def benchmark(relations: dict[str, tuple[list[str], list[str]]]) -> dict[str, pl.DataFrame]:

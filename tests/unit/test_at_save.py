@@ -1,5 +1,6 @@
 """A benchmark asked at every save of a real, tiny training; what training does stays as it was."""
 
+import doctest
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import transformers
 
 from kgprobe import schema
 from kgprobe.metrics.intervals import wilson
+from kgprobe.probes.jobs import at_save
 from kgprobe.probes.jobs.at_save import FILE, ProbeAtSave
 from kgprobe.probes.models.load import ModelError
 from kgprobe.schema import CANDIDATES, ITEMS, PROBED, PROMPTS
@@ -142,6 +144,15 @@ def test_steps_that_are_trained_again_are_replaced(folder, tmp_path):
     other = transformers.TrainerState(global_step=40, is_world_process_zero=False)
     probe.on_save(args, other, transformers.TrainerControl(), model=model.model)
     assert schema.read(tmp_path / FILE, PROBED).equals(rows)
+
+
+def test_its_example_runs(tmp_path):
+    told = doctest.DocTestParser().get_doctest(
+        ProbeAtSave.__doc__, {**vars(at_save), "folder": str(tmp_path)}, "ProbeAtSave", None, 0
+    )
+    said: list[str] = []
+    assert doctest.DocTestRunner().run(told, out=said.append).failed == 0, "".join(said)
+    assert len(told.examples) > 9
 
 
 def test_what_cannot_be_asked_is_one_clear_error(folder, tmp_path):

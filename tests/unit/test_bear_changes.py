@@ -10,8 +10,8 @@ from kgprobe.benchmarks.bear import changes
 from kgprobe.settings import Drift
 from kgprobe.tables.answers import Probe, judge
 from kgprobe.tables.bear import make
-from kgprobe.tables.bear.study import Study
 from kgprobe.tables.results import frame
+from kgprobe.tables.study import Study
 from tests.unit.study_frames import number
 
 BEFORE = {

@@ -19,8 +19,8 @@ from kgprobe.settings import Dated
 from kgprobe.sheets import manual_templates, read_table
 from kgprobe.tables.answers import Probe, judge
 from kgprobe.tables.bear import make
-from kgprobe.tables.bear.study import Study
 from kgprobe.tables.results import frame
+from kgprobe.tables.study import Study
 from tests.unit.study_frames import number
 
 TEMPLATES = Path(__file__).parents[2] / "resources/templates"

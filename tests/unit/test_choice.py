@@ -118,6 +118,9 @@ def test_scored_options_equal_the_loop(name):
                 continue  # the gap is in front: see the test below
             before, after, options = place_of(one, way)
             sums = [literal(loaded, before, o, after) for o in options]
+            stored = list(zip(*found.scores[one.item, way], strict=True))
+            assert [n for _, n in stored] == [n for _, n in sums]
+            assert [s for s, _ in stored] == pytest.approx([s for s, _ in sums], abs=1e-9)
             for kind, values in (
                 ("", [s / n for s, n in sums]),
                 ("_sum", [s for s, _ in sums]),
@@ -142,6 +145,7 @@ def test_a_gap_in_front_is_scored_by_the_whole_sentence():
             logp = loaded.model(torch.tensor([row])).logits[0].double().log_softmax(-1)
         values.append(sum(float(logp[j, t]) for j, t in enumerate(ids)))
     kept = {c.way: c for c in found.chosen}
+    assert found.scores["q2", "stem"][0] == pytest.approx(values)
     assert kept["stem_sum"].chosen == int(np.argmax(values))
     assert kept["stem_sum"].margin == pytest.approx(abs(values[0] - values[1]))
 
@@ -207,20 +211,39 @@ def test_frames_obey_their_contracts(name, tmp_path):
     questions = pl.DataFrame(
         [
             {"item": c.item, "task": "TP", "premise": "", "source": c.item, "question": c.question,
-             "stem": c.stem, "options": list(c.options), "gold": 1, "row": n}
+             "stem": c.stem, "options": list(c.options), "gold": 1, "row": n,
+             "options_of": "", "depth": 0}
             for n, c in enumerate(ASKED)
         ],
         schema=dict(schema.CHOICES.columns),
     )  # fmt: skip
     schema.check(questions, schema.CHOICES)
-    frames = [
-        choose_frame(loaded, part, choose.WAYS, Bar)[0] for part in (questions, questions.reverse())
+    made = [
+        choose_frame(loaded, part, choose.WAYS, Bar)[:2]
+        for part in (questions, questions.reverse())
     ]
-    for number, frame in enumerate(frames):
-        schema.write(frame, schema.CHOSEN, tmp_path / f"{number}.parquet")
-    first, second = (tmp_path / f"{n}.parquet" for n in (0, 1))
-    assert first.read_bytes() == second.read_bytes()
+    for which, contract in enumerate((schema.CHOSEN, schema.OPTION_SCORES)):
+        first, second = (tmp_path / f"{which}{number}.parquet" for number in (0, 1))
+        for path, both in zip((first, second), made, strict=True):
+            schema.write(both[which], contract, path)
+        assert first.read_bytes() == second.read_bytes()
+    frames = [chosen for chosen, _ in made]
+    options = made[0][1].with_columns(mean=pl.col("sum") / pl.col("count"))
+    asked_of = {c.item: len(c.options) for c in ASKED}
+    for (item, way), own in options.group_by("item", "way"):
+        own = own.sort("option")
+        assert own["option"].to_list() == list(range(asked_of[item]))
+        kept = frames[0].filter(item=item)
+        assert kept.filter(way=way)["chosen"].item() == own["mean"].arg_max()
+        if way != "letter":
+            assert kept.filter(way=f"{way}_sum")["chosen"].item() == own["sum"].arg_max()
+    scored = frames[0].filter(rule="scored")["way"].str.strip_suffix("_sum")
+    assert set(options["way"]) == set(scored) == {"letter", "text", "stem"}
     hits = right(questions, frames[0])
     for row in frames[0].rows(named=True):
         assert hits[row["item"], row["way"]] == (row["chosen"] == 1)
     assert ("answer" in set(frames[0]["way"])) == (name == "gpt2")
+    if name == "gpt2":  # who only writes answers has no scores, and the file is there all the same
+        _, none, _ = choose_frame(loaded, questions, ["answer"], Bar)
+        schema.write(none, schema.OPTION_SCORES, tmp_path / "none.parquet")
+        assert not none.height

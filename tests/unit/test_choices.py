@@ -177,3 +177,52 @@ def test_the_released_wording_keeps_its_slips():
     texts = {row["item"]: row["question"] for row in found.rows(named=True)}
     assert texts["rdfs2-20"] == "X's composer is Y . Therefore, What is the type of X?"
     assert texts["rdfs11-20+p1"].startswith("writer is a person. X is a writer. Therefore,")
+
+
+#: class -> its superclass
+TREE = {"writer": "person", "actor": "person", "chef": "person", "ship": "vehicle",
+        "person": "agent", "group": "agent"}  # fmt: skip
+
+
+def tree():
+    """Items of TREE as MEMORISING has them: types of Dante and of a ship, every superclass."""
+    names = [*dict.fromkeys([*TREE, *TREE.values()]), "lake", "sea"]
+    place = names.index
+    made = [
+        ("SCO", n, low, "class", [place(high)], "test", {"depth": 2})
+        for n, (low, high) in enumerate(TREE.items())
+    ]
+    made += [
+        ("TP", 0, "Dante", "class", [place(c) for c in ("writer", "person")], "test", {"depth": 3}),
+        ("TP", 1, "Titanic", "class", [place("ship")], "test", {"depth": 2}),
+    ]
+    options = pl.DataFrame(
+        {"set": "class", "index": range(len(names)), "id": names, "label": names},
+        schema_overrides={"index": pl.Int32},
+    )
+    return items(*made), options
+
+
+def test_nearer_options_are_siblings_that_are_no_golds_and_none_stands_last():
+    asked, options = tree()
+    plain = choices.memorising(asked, options, PROMPTS, seed=0, size=5)
+    found = choices.nearer(plain, asked, options, seed=0, most=2)
+    schema.check(found, schema.CHOICES)
+    own = {row["options_of"]: row for row in found.filter(source="TP-0").rows(named=True)}
+    assert list(own) == list(choices.NEARER)
+    near, offered, right = own.values()
+    assert len(near["options"]) == len(offered["options"]) == len(right["options"]) == 5
+    assert {"writer", "actor", "chef"} <= set(near["options"])
+    assert "person" not in near["options"]
+    assert near["options"][near["gold"]] == "writer" == offered["options"][offered["gold"]]
+    assert offered["options"][-1] == right["options"][-1] == choices.NONE
+    assert right["gold"] == 4
+    assert "writer" not in right["options"]
+    assert {"actor", "chef"} <= set(right["options"])
+    assert (near["stem"] != "", offered["stem"], right["stem"], near["depth"]) == (True, "", "", 3)
+    # a ship is the only kind of vehicle; the superclass agent has none above it
+    assert not found.filter(source="TP-1").height
+    sources = found.filter(task="SCO")["source"].unique().sort().to_list()
+    # person has a sibling, group
+    assert sources == ["SCO-0", "SCO-1"]
+    assert choices.nearer(plain, asked, options, seed=0, most=0).height == 0

@@ -2,16 +2,24 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 import kgprobe
+from kgprobe import schema
 from kgprobe.cli import app, screen
+from kgprobe.job import sha256
+from kgprobe.metrics.intervals import Interval
 from kgprobe.tables import results
+from kgprobe.tables.results import Number
 from tests.unit.tiny_models import tiny
 
 SOURCE = str(Path(kgprobe.__file__).parents[1])
@@ -34,6 +42,18 @@ def typed(tmp_path, monkeypatch):
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
 
 
+#: the screen of a first probe
+FIRST = r"""world_lite: 30 items; accuracy in % with its 95 % interval
+
+model +accuracy +SEM +correct in all
+tiny-llama +\d+\.\d \[\d+\.\d, \d+\.\d\] +\d+\.\d +\d+\.\d \[\d+\.\d, \d+\.\d\]
+random +\d+\.\d +- +-
+majority +\d+\.\d +- +-
+
+report: results/tiny-llama-world_lite-limit30/report/index\.html
+"""
+
+
 def test_a_new_user_gets_an_accuracy_at_sixty_columns_with_a_home_that_cannot_be_written(
     model, tmp_path
 ):
@@ -50,7 +70,10 @@ def test_a_new_user_gets_an_accuracy_at_sixty_columns_with_a_home_that_cannot_be
     assert all(len(line) <= 62 for line in lines[:-1]), lines
     page = tmp_path / lines[-1].removeprefix("report: ")
     assert "tiny-llama" in page.read_text()
-    assert "Traceback" not in done.stderr
+    # progress alone, no line of a library that wants to keep something at home
+    assert re.fullmatch(FIRST, done.stdout), done.stdout
+    assert all(re.match(r"(Loading weights|world_lite|tiny-llama|scor)", line)
+               for line in re.split(r"[\r\n]+", done.stderr) if line), done.stderr  # fmt: skip
 
 
 def test_what_is_printed_is_what_the_library_says_and_is_kept(model, typed, tmp_path):
@@ -88,6 +111,19 @@ def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path):
     same = json.loads(typed("compare", "one", "again", "--json").stdout)
     assert same["paired"] == same["moved"] == []
     assert same["both"] > 20
+    # of a smaller sample the questions that both were asked are compared
+    assert typed("probe", model, *asked[:-1], 30, "--name", "less").exit_code == 0
+    (pair,) = json.loads(typed("compare", "less", "two", "--json").stdout)["paired"]
+    fewer = kgprobe.benchmark("world_lite").sampled(30)
+    items = fewer.items["item"].implode()
+    hits = [f.answers.filter(pl.col("item").is_in(items))["hit"].mean() for f in (own, theirs)]
+    assert pair["difference"] == pytest.approx(100 * (hits[0] - hits[1]), abs=1e-9)
+    assert pair["n"] == 30
+    # a number that moved stands on the fewer items of both
+    moved = json.loads(typed("compare", "less", "one", "--json").stdout)["moved"]
+    whole = {"model": "tiny-llama", "metric": "accuracy", "group": "", "slice": "", "setting": "{}"}
+    assert [row["n"] for row in moved if whole.items() <= row.items()] == [30]
+    assert "†: fewer than 20 rows" in typed("compare", "less", "one").stdout
     done = typed("compare", "one", "tow")
     assert done.exit_code == 1
     assert "did you mean 'two'?" in done.stderr
@@ -113,26 +149,141 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     (kept / "benchmarks/world_lite/items.parquet").write_bytes(b"other")
     done = typed(*words, "--items", 0)
     assert "changed since" in done.stdout
+    assert "n 60" in done.stdout
+    assert "†" not in done.stdout
+    # a relation of few items, as it is printed with digits after the point
+    few = rows.filter(pl.col("n").is_between(1, 19), model="tiny-llama", metric="accuracy",
+                      setting="{}", slice="").row(0, named=True)  # fmt: skip
+    words = ["-w", f"group={few['group']}", "-w", "metric=accuracy", "-w", "model=tiny-llama"]
+    done = typed("trace", f"{few['value']:.1f}", "--run", "x", *words, "--items", 0)
+    assert f"n {few['n']} †\n" in done.stdout
+    assert done.stdout.count("†: fewer than 20 rows") == 1
     assert typed("trace", "-1", "--run", "x").exit_code == 2
     done = typed("trace", "101.3", "--run", "x", "-w", "modle=y")
     assert "did you mean 'model'?" in done.stderr
     assert "printed as 101.3" in typed("trace", "101.3", "--run", "x").stderr
+    done = typed("trace", "101.3", "--run", "x", "-w", "metric=acuracy")
+    assert "no metric is 'acuracy' (did you mean 'accuracy'?)" in done.stderr
+    said = json.loads(typed("export", "x", "--as", "ro-crate", "--to", "crate", "--json").stdout)
+    assert {"report/index.html", "tables/bear.parquet"} <= set(said["files"])
+    # the licence of packaged questions is known wherever they were copied to
+    place = kept / "benchmarks/world_big"
+    kgprobe.benchmark("world_big").write(place)
+    export = ("export", place, "--as", "croissant", "--to", tmp_path / "made", "--json")
+    assert json.loads(typed(*export).stdout)["as"] == "croissant"
 
 
-def test_an_interrupted_probe_goes_on_where_it_stopped(model, typed, monkeypatch, tmp_path):
+@pytest.fixture
+def claimed(tmp_path):
+    """A run of two small papers' numbers with their claims, as the workflow leaves it."""
+    from kgprobe.tables.claims import printed, verdicts
+
+    folder, published = tmp_path / "results/small", ROOT / "resources/published"
+    base = Number(benchmark="onto_x", group="TP", metric="R@1", n=100, prompt="templates")
+    own = [
+        base.but(model=m, value=v, method="cloze", setting={"choice": "oracle"},
+                 interval=Interval(v - 5, v + 5, "wilson"))
+        for m, v in (("one", 40.0), ("two", 60.0))
+    ]  # fmt: skip
+    quiet = base.but(prompt="", model="frequency", value=20.0, setting={"choice": "none"})
+    numbers = folder / "tables/ontoprobe.parquet"
+    schema.write(results.frame("ontoprobe", [*own, quiet]), schema.RESULTS, numbers)
+    sheet = {m: {"source": "hub:x", "kind": "masked", "parameters": ""} for m in ("one", "two")}
+    claims = verdicts.read(published / "claims.tsv")
+    found = verdicts.find(claims, results.read([numbers]), sheet, printed.read(published, sheet))
+    made = {"inputs": {"results/small/tables/ontoprobe.parquet": sha256(numbers)}}
+    path = folder / "tables/claims.parquet"
+    schema.write(verdicts.frame(found), schema.CLAIMS, path, made)
+    verdicts.write_rows(found, folder / "tables/claim_rows")
+    return folder
+
+
+O01 = """\
+O01 (ontoprobe; Table 4; section 4.1 (1)): On TP the strongest of the six models is above the \
+frequency baseline at R@1.
+  compared: metric=R@1; group=TP: a (choice=oracle; max=model prompt method), b (kind=baseline; \
+model=frequency; choice=none); difference per benchmark
+  expected: > 0; in print: 9.4, holds
+  here: 40 [35, 45], a 60, b 20, n 100, pairs 1, p {p} (Holm)
+  verdict: same direction
+  a: paper=ontoprobe, benchmark=onto_x, group=TP, model=one, prompt=templates, method=cloze, \
+metric=R@1, setting={{"choice": "oracle"}}: 40.0 [35, 45], n 100
+  a: paper=ontoprobe, benchmark=onto_x, group=TP, model=two, prompt=templates, method=cloze, \
+metric=R@1, setting={{"choice": "oracle"}}: 60.0 [55, 65], n 100
+  b: paper=ontoprobe, benchmark=onto_x, group=TP, model=frequency, metric=R@1, \
+setting={{"choice": "none"}}: 20.0, n 100
+  as it was: {hash} results/small/tables/ontoprobe.parquet
+rows: 3
+"""
+A30 = """\
+A30 (autoprompt; section 4; Table 3): Words chosen for contradiction are more readable than those \
+for the other classes.
+  compared: nothing
+  expected: > 0; in print: no numbers printed
+  verdict: not tested here (Whether a word is readable was judged by people.)
+rows: 0
+"""
+
+
+def test_a_claim_is_traced_to_its_verdict_and_rows(claimed, typed):
+    done = typed("trace", "O01", "--run", "small")
+    assert done.exit_code == 0, done.stderr
+    (found,) = [json.loads(typed("trace", "O01", "--run", "small", "--json").stdout)]
+    own = sha256(claimed / "tables/ontoprobe.parquet")[:12]
+    assert done.stdout == O01.format(p=f"{found['p']:.3g}", hash=own)
+    assert (found["verdict"], found["value"], found["printed"]) == ("same direction", 40, 9.4)
+    assert [(row["side"], row["model"], row["value"]) for row in found["rows"]] == [
+        ("a", "one", 40), ("a", "two", 60), ("b", "frequency", 20)]  # fmt: skip
+    # its numbers are numbers of the run
+    for row in found["rows"]:
+        words = ["trace", str(row["value"]), "--run", "small", "-w", f"model={row['model']}"]
+        assert typed(*words, "--items", 0).exit_code == 0
+    part = json.loads(typed("trace", "O01", "--run", "small", "-w", "model=two", "--json").stdout)
+    assert [row["model"] for row in part["rows"]] == ["two"]
+    assert typed("trace", "A30", "--run", "small").stdout.splitlines() == A30.splitlines()
+    silent = typed("trace", "B01", "--run", "small").stdout
+    assert "verdict: not tested here (no number with metric=accuracy" in silent
+    assert "  needs: bear, 60 relations" in silent
+
+
+def test_a_claim_that_nearly_exists_and_a_run_without_claims_are_told(claimed, typed):
+    for name, near in (("o01", "O01"), ("K1", "K01"), ("B2O", "B20")):
+        done = typed("trace", name, "--run", "small")
+        assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
+        assert f"no claim {name!r} (did you mean {near!r}?)" in done.stderr
+    (claimed / "tables/claims.parquet").unlink()
+    done = typed("trace", "O01", "--run", "small")
+    assert done.exit_code == 1
+    assert done.stderr == (
+        "kgprobe: 'O01' is no number, and results/small has no claims (no tables/claims.parquet); "
+        "right would be a number as printed: 38.7\n"
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_probe_goes_on_there(model, typed, monkeypatch, tmp_path, number, request):
+    # what was begun in the background ignores Ctrl-C, and a server of other tests takes SIGTERM
+    for own, usual in (
+        (signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)
+    ):  # fmt: skip
+        request.addfinalizer(partial(signal.signal, own, signal.signal(own, usual)))
     command = ("probe", model, "--on", "world_lite")
 
     class Stopped(screen.Bar):
         def update(self, n: float = 1) -> None:
             super().update(n)
             if self.done > 9000:
-                raise KeyboardInterrupt
+                os.kill(os.getpid(), number)
 
     with monkeypatch.context() as patch:
         patch.setattr(screen, "Bar", Stopped)
         done = typed(*command)
     assert done.exit_code == screen.STOPPED
-    assert "the same command goes on there" in done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        "kgprobe: stopped: what was scored is kept in results/tiny-llama-world_lite, the same "
+        "command goes on there"
+    )
+    assert done.stderr.count("stopped") == 1
     shards = sorted((tmp_path / "results" / "tiny-llama-world_lite" / "shards").iterdir())
     assert shards
     before = {path: path.stat().st_mtime_ns for path in shards}
@@ -143,23 +294,238 @@ def test_an_interrupted_probe_goes_on_where_it_stopped(model, typed, monkeypatch
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["probe", "x", "--on", "world_lit"], 1, "did you mean 'world_lite'?"),
-        (["probe", "empty", "--on", "world_lite"], 1, "a model's folder without config.json"),
-        (["probe", "x", "--on", "empty"], 1, "it lacks items.parquet"),
         (["probe", "x", "--on", "world_lite", "--prompt", "9"], 1, "no prompt '9'; legal: temp"),
+        (["probe", "x", "--on", "world_lite", "--method", "sentense"], 1, "did you mean 'sent"),
+        (["probe", "nearly-model", "--on", "world_lite"], 1, "did you mean 'nearly-a-model'?"),
+        (["ask", "x", "The capital of X is [Y].", "-x", "France"], 1, "one [X] and one [Y]"),
         (["list", "modls"], 2, "did you mean 'models'?"),
         (["prob"], 2, "probe"),
         (["show", "world_lite", "P36/nowhere"], 1, "has no item 'P36/nowhere'"),
         (["validate", "nowhere.yaml"], 1, "nowhere.yaml: no such file"),
+        (["plan", "config/embeded.yaml"], 1, "no such file (did you mean 'config/embedded.yaml'?)"),
+        (["validate", "cut.yaml"], 1, "cut.yaml, line 2: no YAML: expected ',' or '}', but got"),
+        (["run", "list.yaml"], 1, "list.yaml: a list; right would be keys with values"),
+        (["probe", "x", "--on", "world_lite", "--prompt", "no.json"], 1, "no.json: no such file"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_one_line(typed, tmp_path, words, code, told):
     (tmp_path / "empty").mkdir()
+    (tmp_path / "cut.yaml").write_text("run: {name: x\nbad")
+    (tmp_path / "list.yaml").write_text("- run")
+    (tmp_path / "nearly-a-model").mkdir()
+    (tmp_path / "nearly-a-model/config.json").write_text("{}")
     done = typed(*words)
     assert done.exit_code == code
     assert told in done.stderr
     if code == 1:
         assert len(done.stderr.splitlines()) == 1
+
+
+HELD = "it holds config.json, generation_config.json"
+#: what a new user types wrongly first -> the whole screen
+SCREENS = {
+    ("empty", "world_lite"): "empty: a model's folder without config.json (config.json); it holds "
+    "nothing",
+    ("no-tokenizer", "world_lite"): "no-tokenizer: a model's folder without tokenizer "
+    "(tokenizer.json or tokenizer.model or vocab.txt or vocab.json or spiece.model or "
+    f"sentencepiece.bpe.model); {HELD}, model.safetensors",
+    ("no-weights", "world_lite"): "no-weights: a model's folder without weights (*.safetensors or "
+    f"*.bin); {HELD}, tokenizer.json, tokenizer_config.json",
+    ("cut-weights", "world_lite"): "cut-weights: cannot be loaded from folder:cut-weights as a "
+    "causal model: Error while deserializing header: invalid header length\ncheck that the folder "
+    "is complete (config.json, weights, tokenizer) and of this kind",
+    ("folder:no-wieghts", "world_lite"): "no-wieghts: no such folder (did you mean 'no-weights'?)",
+    ("no-tokeniser", "world_lite"): "no-tokeniser: no folder and no row of config/models.tsv (did "
+    "you mean 'no-tokenizer'?), the hub cannot be reached, and its cache CACHE does not have it; "
+    "go online, or give a folder",
+    ("bert-base-casd", "world_lite"): "bert-base-casd: no folder and no row of config/models.tsv "
+    "(did you mean 'bert-base-cased'?), the hub cannot be reached, and its cache CACHE does not "
+    "have it; go online, or give a folder",
+    ("x", "world_lit"): "world_lit: neither a folder nor a benchmark of the package (did you mean "
+    "'world_lite'?); legal: world_big, world_lite, or a folder",
+    ("x", "table.csv"): "table.csv: neither a folder nor a benchmark of the package; legal: "
+    "world_big, world_lite, or a folder",
+    ("x", "empty"): "empty: no benchmark, it lacks items.parquet, candidates.parquet, "
+    "prompts.parquet and holds nothing; right would be a run's results/RUN/benchmarks/NAME, or a "
+    "released BEAR with metadata_relations.json and a P36.jsonl for each relation",
+    ("x", "datasets"): "datasets: no benchmark, it lacks items.parquet, candidates.parquet, "
+    "prompts.parquet and holds README.md, data; right would be a run's "
+    "results/RUN/benchmarks/NAME, or a released BEAR with metadata_relations.json and a P36.jsonl "
+    "for each relation",
+    ("x", "no-ids"): "no-ids: no <Pid>.jsonl in it; it holds Pcapital.jsonl, "
+    "metadata_relations.json, right would be a P36.jsonl for each relation",
+    ("x", "no-names"): "no-names/P36.jsonl, line 1: without sub_id, sub_label, obj_id, obj_label",
+    ("x", "no-templates"): "no-templates/metadata_relations.json, P36: 0 templates; wanted is "
+    "template 0, counted from 0",
+}  # fmt: skip
+
+
+def mistakes(model):
+    """Folders of a new user that are not what they should be, in the working folder."""
+    import shutil
+
+    for name in ("no-tokenizer", "no-weights", "cut-weights"):
+        shutil.copytree(model, name)
+    for path in Path("no-tokenizer").glob("tokenizer*"):
+        path.unlink()
+    Path("no-weights/model.safetensors").unlink()
+    weights = Path("cut-weights/model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:1000])
+    texts = {
+        "datasets/README.md": "", "datasets/data/test.parquet": "", "table.csv": "a,b\n",
+        "no-ids/metadata_relations.json": '{"Pcapital": {"templates": ["[X] is [Y]."]}}',
+        "no-ids/Pcapital.jsonl": "{}\n",
+        "no-names/metadata_relations.json": '{"P36": {"templates": ["[X] is [Y]."]}}',
+        "no-names/P36.jsonl": '{"subject": "France", "object": "Paris"}\n',
+        "no-templates/metadata_relations.json": '{"P36": {"templates": []}}',
+        "no-templates/P36.jsonl": '{"sub_id": "Q142", "sub_label": "France", "obj_id": "Q90", '
+        '"obj_label": "Paris"}\n',
+    }  # fmt: skip
+    for name, text in texts.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
+    Path("empty").mkdir()
+
+
+def test_what_is_not_what_it_should_be_is_told_in_one_line(model, typed, monkeypatch):
+    from huggingface_hub import constants
+
+    from kgprobe.probes.models import reachable
+
+    monkeypatch.setattr(reachable, "is_reachable", lambda: False)
+    mistakes(model)
+    for (who, on), screen_ in SCREENS.items():
+        done = typed("probe", who, "--on", on)
+        told = screen_.replace("CACHE", str(constants.HF_HUB_CACHE))
+        assert (done.stdout, done.exit_code) == ("", 1), (who, on, done.output)
+        assert done.stderr.splitlines()[-1 - told.count("\n") :] == f"kgprobe: {told}".splitlines()
+        if who != "cut-weights":  # transformers draws a bar before it finds that
+            assert len(done.stderr.splitlines()) == 1
+        said = json.loads(typed("probe", who, "--on", on, "--json").stdout)
+        assert said == {"error": told}
+    assert not Path("results").exists()
+
+
+def test_a_released_set_of_one_template_is_asked_with_it(model, typed):
+    Path("quiz").mkdir()
+    rows = [("Q142", "France", "Q90", "Paris"), ("Q183", "Germany", "Q64", "Berlin")]
+    keys = ("sub_id", "sub_label", "obj_id", "obj_label")
+    lines = [json.dumps(dict(zip(keys, row, strict=True))) for row in rows]
+    Path("quiz/P36.jsonl").write_text("\n".join(lines) + "\n")
+    one = {"P36": {"templates": ["The capital of [X] is [Y]."]}}
+    Path("quiz/metadata_relations.json").write_text(json.dumps(one))
+    said = json.loads(typed("probe", model, "--on", "quiz", "--json").stdout)
+    assert (said["n"], said["benchmark"]) == (2, "quiz")
+
+
+def test_a_hub_that_says_nothing_costs_five_seconds_at_most(typed, monkeypatch):
+    import time
+
+    import requests
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(requests, "head", lambda *_, **__: time.sleep(20))
+    typed("list", "methods")  # what the command imports is read before the clock runs
+    typed("probe", "x", "--on", "world_lit")
+    began = time.monotonic()
+    done = typed("probe", "meta/no-such-model", "--on", "world_lite")
+    assert time.monotonic() - began < 5
+    assert done.stderr == (
+        "kgprobe: meta/no-such-model: no folder and no row of config/models.tsv, the hub cannot be "
+        f"reached, and its cache {constants.HF_HUB_CACHE} does not have it; go online, or give a "
+        "folder\n"
+    )
+
+
+def ended(started, code):
+    """A process that notes its command and ends with the code."""
+
+    class Ended(subprocess.Popen):
+        def __init__(self, command, **_):
+            started.append(command)
+
+        def wait(self, timeout=None):
+            return code
+
+    return Ended
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_command_ends_with_the_code_that_it_was_given(typed, monkeypatch, code):
+    """Snakemake's, of `run`: a run that succeeded is no error."""
+    started = []
+    monkeypatch.setattr(subprocess, "Popen", ended(started, code))
+    # the configuration and the workflow of the package, from a folder that has none
+    done = typed("run", "config/embedded.yaml", "--cores", 1, "results/x.parquet")
+    assert (done.exit_code, done.stderr) == (code, "")
+    config = str(ROOT / "config/embedded.yaml")
+    assert started[0][2:] == ["snakemake", "--snakefile", str(ROOT / "Snakefile"), "--configfile",
+                              config, "--cores", "1", "results/x.parquet"]  # fmt: skip
+    Path("Snakefile").touch()
+    typed("run", "config/embedded.yaml")
+    assert "--snakefile" not in started[1]
+
+
+@pytest.mark.parametrize(
+    ("typed_words", "passed"),
+    [
+        ("-- --dry-run --cores 3", "--dry-run --cores 3"),
+        ("-n -- results/x", "results/x -n"),
+        # the values of an option that takes many end at the sign
+        ("--forcerun a b -- results/x -n", "results/x -n --forcerun a b"),
+        ("-- --forcerun a -- results/x", "--forcerun a -- results/x"),
+        ("-n -- --forcerun a -- results/x", "-n --forcerun a -- results/x"),
+        ("--config a=b -- ", "--config a=b"),
+    ],
+)
+def test_what_stands_behind_two_hyphens_reaches_snakemake_as_it_is(
+    typed, monkeypatch, typed_words, passed
+):
+    from snakemake.cli import get_argument_parser
+
+    started = []
+    monkeypatch.setattr(subprocess, "Popen", ended(started, 0))
+    done = typed("run", "config/embedded.yaml", *typed_words.split())
+    assert (done.exit_code, done.output) == (0, "")
+    (command,) = started
+    assert command[command.index("--cores") + 2 :] == passed.split()
+    told = get_argument_parser([]).parse_args(command[3:])
+    assert list(told.targets) == ["results/x"] * ("results/x" in passed)
+    assert told.configfile == [Path(ROOT / "config/embedded.yaml")]
+
+
+def test_the_command_says_its_version_and_what_each_part_is_for(typed):
+    assert typed("--version").stdout == f"kgprobe {kgprobe.__version__}\n"
+    # whole words on a narrow screen, too
+    said = CliRunner().invoke(app, ["--help"], terminal_width=60).stdout
+    assert "..." not in said.split("Commands:")[1]
+    assert all(len(line) <= 60 for line in said.splitlines())
+
+
+def test_completion_that_cannot_be_installed_is_told_in_one_line(tmp_path):
+    # the shell is the one that is named, not the one above this process, of which there may be none
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "HOME": "/proc/none",
+                   "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "kgprobe.cli", "--install-completion", "bash"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert re.fullmatch(r"kgprobe: \[Errno \d+\] .*: '/proc/none'\n", done.stderr)
+
+
+def test_a_reader_that_has_enough_is_no_error(tmp_path):
+    many = "from kgprobe.cli import screen\nwith screen.told():\n    for _ in range(9**6): print(1)"
+    with subprocess.Popen(
+        [sys.executable, "-c", many], env={"PYTHONPATH": SOURCE},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read().decode()
+    assert "Errno" not in said
+    assert "Broken" not in said
 
 
 def test_help_comes_without_what_is_heavy():
@@ -196,7 +562,7 @@ def test_a_plan_and_what_data_holds_are_json_too(monkeypatch):
     assert typed(app, ["plan", "nowhere.yaml", "--json"]).exit_code == 1
 
 
-@pytest.mark.parametrize("command", [["ask", "no/such", "[X] is [Y].", "-x", "A", "-o", "B"],
+@pytest.mark.parametrize("command", [["ask", "no/such", "[X] is [Y].", "-x", "A"],
                                      ["probe", "no/such", "--on", "world_lite"]])  # fmt: skip
 def test_a_name_that_nobody_has_is_told_before_torch_is_imported(command, tmp_path):
     """Importing torch takes longer than a user wants to wait for one line."""

@@ -155,10 +155,19 @@ def test_a_file_is_parsed_once_by_all_processes(small, tmp_path, monkeypatch):
 
 
 def rules() -> Iterator[tuple[str, str]]:
-    """(name or place, text) of every rule."""
+    """(name or place, text) of every rule; one that is another's with parameters of its own has
+    that one's script."""
     for name, text in RULES.items():
-        for number, block in enumerate(re.split(r"^ *rule\b", text, flags=re.MULTILINE)[1:]):
+        scripts: dict[str, str] = {}
+        blocks = re.split(r"^ *(?:use )?rule\b", text, flags=re.MULTILINE)[1:]
+        for number, block in enumerate(blocks):
+            if other := re.match(r" (\w+) as (\w+) with:", block):
+                if "params:" in block:
+                    yield other[2], f"{block}\n{scripts[other[1]]}"
+                continue
             own = re.match(r" (\w+):", block)
+            if own:
+                scripts[own[1]] = block[block.rindex("    script:") :]
             yield (own[1] if own else f"{name} {number}"), block
 
 

@@ -18,11 +18,11 @@ EXTRAS = PROJECT["optional-dependencies"]
 #: extras for an environment of their own: they want another torch than the pinned one
 APART = {"vllm"}
 #: modules that are called otherwise than their distribution
-DISTRIBUTIONS = {"ibis": "ibis-framework", "yaml": "pyyaml"}
+DISTRIBUTIONS = {"ibis": "ibis-framework", "vl_convert": "vl-convert-python", "yaml": "pyyaml"}
 #: where packages of an extra may be imported at the top of a module
 ROOMS = {
     "sources": ("sources/",),
-    "workflow": ("config.py", "plan/", "knowledge/", "benchmarks/attributes/"),
+    "workflow": ("config.py", "guard.py", "plan/", "knowledge/", "benchmarks/attributes/"),
 }
 
 

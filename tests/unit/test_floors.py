@@ -1,22 +1,40 @@
 """What a model is asked so that nothing is known: no subject, and weights drawn anew."""
 
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.job import progress
+from kgprobe.job import job, progress
+from kgprobe.probes.jobs import rank, stage
+from kgprobe.probes.jobs.autoprompt import outcomes
+from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.kept import Kept
-from kgprobe.probes.jobs.methods import contentless, twin
+from kgprobe.probes.jobs.methods import contentless, floor
+from kgprobe.probes.jobs.rank import rank_frame
 from kgprobe.probes.jobs.score import score_frame
-from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import Part, whole
+from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.models.reinitialised import reinitialised
-from kgprobe.settings import Api
-from kgprobe.tables.answers import without_subject
+from kgprobe.settings import Api, Fill
+from kgprobe.tables import floors
+from kgprobe.tables.answers import Probe, without_subject
+from kgprobe.tables.attributes import make as attributes
+from kgprobe.tables.autoprompt import numbers as autoprompt
+from kgprobe.tables.ontoprobe import make as ontoprobe
+from kgprobe.tables.results import Number
+from tests.unit import attribute_answers, prompt_folders, prompt_outcomes
 from tests.unit.study_frames import benchmark
+from tests.unit.test_job import Rule
 from tests.unit.tiny_models import tiny
 
+SUBJECT, WEIGHTS = "the subject", "trained weights"
+FLOOR = {"items": 3, "template": "first", "whole": False, "seed": 0}
 GOLDS = {"P1": (["Rome", "Paris"], ["Rome", "Paris"] * 3), "P2": (["a", "one", "Africa"], ["a"])}
 
 
@@ -31,14 +49,16 @@ def asked(request, tmp_path):
         schema.write(made[name], contract, paths[name], {})
     paths["questions"] = paths.pop("items")
 
-    def part(**settings: object) -> Part:
-        told = {"method": "sentence", **settings}
-        spec = loaded.spec
-        return Part(
-            "", "b", "templates", paths, {}, told, spec, lambda _: loaded, Api(), Kept(Path())
-        )
+    def part(method: str = "", **settings: object) -> Part:
+        return made_part(method, paths, loaded, {"method": "sentence", **settings}, tmp_path)
 
     return made, loaded, part
+
+
+def made_part(method: str, paths: Any, loaded: Any, told: Any, folder: Path) -> Part:
+    kept = Kept(folder / "kept")
+    own = (method, "b", "templates", paths, {}, told, loaded.spec, lambda _: loaded, Api(), kept)
+    return Part(*own)
 
 
 def scored(loaded, items, made, prompts=None):
@@ -74,7 +94,7 @@ def test_without_its_subject_an_item_has_the_mean_of_the_sentences_of_subjects_t
 
 def test_a_twin_answers_a_part_of_the_items_under_the_first_template(asked):
     made, loaded, part = asked
-    frames, record = twin.answers(part(items=3, seed=0), Path())
+    frames, record = floor.answers(part("floor-sentence", without=WEIGHTS, **FLOOR), Path())
     found = frames["scores"]
     assert record["model"] == f"{loaded.spec.model}+random-all-0"
     assert found["item"].n_unique() == 3
@@ -89,3 +109,260 @@ def test_a_twin_answers_a_part_of_the_items_under_the_first_template(asked):
     assert both["sum"].to_list() == pytest.approx(both["sum_same"].to_list(), abs=1e-4)
     own = found.join(scored(loaded, items, made, first), on=key, suffix="_own")
     assert (own["sum"] - own["sum_own"]).abs().max() > 1e-3
+
+
+def blank(items: pl.DataFrame) -> pl.DataFrame:
+    """ITEMS with it, this, something, it ... as the subjects of each relation, by hand."""
+    words = {}
+    for relation in items["relation"].unique():
+        own = sorted(items.filter(relation=relation)["item"])
+        words |= {item: ("it", "this", "something")[i % 3] for i, item in enumerate(own)}
+    return items.with_columns(subject=pl.col("item").replace_strict(words))
+
+
+@pytest.mark.parametrize("without", [SUBJECT, WEIGHTS])
+def test_a_floor_is_what_its_method_answers_to_its_questions(asked, without, monkeypatch):
+    """Fill and, of a masked model, cloze: the same as asking them of the items by hand."""
+    made, loaded, part = asked
+    monkeypatch.setattr(rank, "outline", lambda _: loaded)
+    every = {**FLOOR, "items": 99, "template": "last", "without": without}
+    fill = Fill(k=2, most_tokens=4)
+    model = loaded if without == SUBJECT else reinitialised(loaded, "all", 0)
+    items = blank(made["items"]) if without == SUBJECT else made["items"]
+    # a causal model fills a gap at the end: of the three that is the first template alone
+    last = {"masked": 2, "causal": 0}[loaded.spec.kind]
+    prompts = made["prompts"].filter(index=last)
+    told = {"fill": asdict(fill), "few": 0, **every}
+    frames, _ = floor.answers(part("floor-fill", **told), Path())
+    by_hand, golds, _ = fill_frame(model, items, made["candidates"], prompts, fill, progress)
+    key = ["item", "template", "masks", "position", "rank"]
+    assert frames["fills"].sort(key).equals(by_hand.sort(key))
+    assert frames["golds"].sort("item", "position").equals(golds.sort("item", "position"))
+    if loaded.spec.kind == "causal":
+        return
+    own = {"candidate_space": "auto", "unknown_candidates": "keep", **every}
+    frames, _ = floor.answers(part("floor-cloze", **own), Path())
+    ranks, _, _ = rank_frame(
+        loaded.spec, items, made["candidates"], prompts, progress, load=lambda _: model
+    )
+    key = ["item", "template", "masks", "pooling", "gold"]
+    assert frames["ranks"].sort(key).drop("score").equals(ranks.sort(key).drop("score"))
+
+
+def test_a_floor_s_examples_are_whole_and_of_the_test_rows(asked):
+    made, _, part = asked
+    roles = (
+        pl.when(pl.col("item").str.ends_with("s0")).then(pl.lit("dev")).otherwise(pl.lit("test"))
+    )
+    group = pl.col("row") // 2
+    items = made["items"].with_columns(role=roles, group=pl.format("{}/{}", "relation", group))
+    own = part("floor-fill", without=WEIGHTS, **{**FLOOR, "whole": True, "items": 3})
+    own = replace(own, tables={"questions": items})
+    found = floor.lowered(own).tables["questions"]
+    # five test rows in three groups: one question and two thirds each, so that three are two groups
+    sizes = dict(items.filter(role="test").group_by("group").len().rows())
+    counted = dict(found.group_by("group").len().rows())
+    assert counted == {name: sizes[name] for name in counted}
+    assert len(counted) == 3
+    assert set(found["role"]) == {"test"}
+
+
+@pytest.mark.parametrize("without", [SUBJECT, WEIGHTS])
+def test_facts_are_asked_without_their_subject_and_of_the_twin(tmp_path, without):
+    loaded, folder = tiny("bert"), prompt_folders.facts(tmp_path / "auto_x")
+    paths = {
+        "examples": str(folder / "examples.parquet"),
+        "vocabulary": str(folder / "vocabulary.json"), "task": str(folder / "task.json"),
+        "found": "", "other": "", "wordings": [],
+    }  # fmt: skip
+    told = {
+        "section": prompt_folders.settings(), "mode": "default", "prompts": ["manual"],
+        "published": "", "draws": 2, "demos": {}, "proposals": {}, "without": without, **FLOOR,
+        "items": 5,
+    }  # fmt: skip
+    part = made_part("floor-predict", paths, loaded, told, tmp_path)
+    assert list(floor.units(part)) == list(whole(part))
+    frames, _ = floor.answers(part, Path())
+    found = frames["outcomes"]
+    assert (found.height, set(found["split"])) == (5, {"test"})
+    assert set(found["group"]) == {"P36", "P37"}
+    examples = schema.read(paths["examples"], schema.EXAMPLES)
+    asked = floor.lowered(part).tables["examples"]
+    for (group,), rows in asked.sort("group", "example").group_by("group", maintain_order=True):
+        own = examples.filter(group=group, split="test").join(rows, on="example", how="semi")
+        real = [json.loads(text)["sub"] for text in own.sort("example")["fields"]]
+        words = ["it", "this", "something"][: len(real)]
+        subjects = [json.loads(text)["sub"] for text in rows["fields"]]
+        assert subjects == (words if without == SUBJECT else real)
+    model = loaded if without == SUBJECT else reinitialised(loaded, "all", 0)
+    texts = json.loads((folder / "task.json").read_text())["prompts"]["manual"]
+    prompts = {group: outcomes.manual(model, own["masked"]) for group, own in texts.items()}
+    by_hand, _ = outcomes.outcomes(
+        Predictor(model), "manual", prompts, asked, sorted(prompt_folders.WORDS)
+    )
+    key = ["group", "example"]
+    assert found.sort(key).drop("logprob").equals(by_hand.sort(key).drop("logprob"))
+
+
+# -- numbers --------------------------------------------------------------------------------------
+
+
+def table(values: Mapping[str, float], stratum: str = "", metric: str = "R") -> pl.DataFrame:
+    rows = [(item, stratum or item[0], value) for item, value in values.items()]
+    return pl.DataFrame(rows, schema=["item", "stratum", metric], orient="row")
+
+
+def of(made: list[Number], metric: str, **setting: str) -> Number:
+    (found,) = [n for n in made if (n.metric, dict(n.setting)) == (metric, setting)]
+    return found
+
+
+@pytest.mark.parametrize("macro", [False, True])
+def test_a_floor_stands_beside_what_its_probe_has_on_the_same_items(macro):
+    own = {f"a{i}": 1.0 for i in range(8)} | {f"b{i}": float(i < 2) for i in range(8)}
+    low = {f"a{i}": float(i == 0) for i in range(6)} | {"b0": 0.0, "b7": 1.0}
+    floor_of = floors.Floor(Number(model="m"), SUBJECT, table(low), table(own))
+    made = list(floors.numbers([floor_of], ["R"], 0, macro))
+    whole, half = of(made, "R", without=SUBJECT), of(made, "R", instead=f"without {SUBJECT}")
+    means = [
+        [sum(one[i] for i in low if i[0] == s) / sum(i[0] == s for i in low) for s in "ab"]
+        for one in (low, own)
+    ]
+    if macro:
+        below, gap = sum(means[0]) / 2, (sum(means[1]) - sum(means[0])) / 2
+    else:
+        below = sum(low.values()) / len(low)
+        gap = sum(own[i] - low[i] for i in low) / len(low)
+    assert (whole.value, whole.n) == (pytest.approx(100 * below), 8)
+    assert (half.value, half.n) == (pytest.approx(100 * gap), 8)
+    assert half.interval.kind == "paired bootstrap"
+    # one family of one: p of exchanged pairs, sqrt of the sum of squares over n as its error
+    gaps = [own[i] - low[i] for i in low]
+    error = sum(g * g for g in gaps) ** 0.5 / len(gaps)
+    detectable = of(made, "detectable difference", instead=f"without {SUBJECT}")
+    assert detectable.value == pytest.approx(100 * (1.959964 + 0.841621) * error, rel=1e-4)
+
+
+def test_a_floor_of_an_attribute_has_its_metrics_and_the_triples_that_are_right(monkeypatch):
+    study = attribute_answers.study()
+    probe = next(p for p in study.answers if (p.model, p.benchmark) == ("large", "symmetry"))
+    alphas, firsts = study.answers[probe]
+    items = sorted(alphas["item"].unique())
+    # three examples were asked, one of them in half: two examples of two triples count
+    some = [item for item in items if item.split("#")[0] in {i.split("#")[0] for i in items[:6]}]
+    low = alphas.filter(pl.col("item").is_in(some[:5]), template=0)
+    right = {some[0], some[1], some[2]}
+    low = low.with_columns(alpha=pl.col("item").is_in(list(right)).cast(pl.Float64))
+    monkeypatch.setattr(attributes.studies, "read_answers", lambda *_, **__: (low, firsts))
+    below = {(*probe.asked.values(), SUBJECT): "x"}
+    made = list(attributes.floored(study, below))
+    at_one = {"alpha": "exact", "gold": "own", "k": 1}
+    value = of(made, "value", **at_one, without=SUBJECT)
+    # symmetry (equation 2): of examples whose forward triple is right, the backward one, too
+    assert (value.numerator, value.denominator, value.n) == (1, 2, 2)
+    assert value.value == pytest.approx(50)
+    told = of(made, "triples right", **at_one, without=SUBJECT)
+    assert (told.value, told.n) == (pytest.approx(75), 4)
+    own = alphas.filter(k=1, alpha_kind="exact", gold="own", template=0)
+    known = dict(own.select("item", "alpha").rows())
+    gap = of(made, "triples right", **at_one, instead=f"without {SUBJECT}")
+    by_hand = sum(known[item] - (item in right) for item in some[:4]) / 4
+    assert (gap.value, gap.n) == (pytest.approx(100 * by_hand), 4)
+
+
+@pytest.mark.parametrize("kind", ["masked", "causal"])
+def test_a_floor_of_which_nothing_can_be_asked_has_no_rows_and_no_numbers(tmp_path, kind):
+    """As when the golds of the few questions all have more tokens than masks are given."""
+    made, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome"] * 2)}), tiny("bert")
+    made["prompts"] = made["prompts"].filter(index=0)
+    long = pl.concat([made["candidates"].head(1).with_columns(label=pl.lit("x " * 12 + "x"))])
+    made["candidates"] = pl.concat([long, made["candidates"].tail(1)]).sort("index")
+    paths = {}
+    contracts = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
+    for name, contract in contracts.items():
+        paths[name] = str(tmp_path / f"{name}.parquet")
+        schema.write(made[name], contract, paths[name], {})
+    paths["questions"] = paths.pop("items")
+    told = {"fill": asdict(Fill(k=2, most_tokens=4)), "few": 0, "without": SUBJECT, **FLOOR}
+    part = replace(
+        made_part("floor-fill", paths, loaded, told, tmp_path),
+        output={name: str(tmp_path / f"f{end}") for name, end in
+                {"fills": ".parquet", "golds": ".golds.parquet"}.items()},
+    )  # fmt: skip
+    with job(Rule(tmp_path)) as run:
+        stage.answer(run, part, "code")
+    empty = replace(schema.FILLS, may_be_empty=True)
+    assert schema.read(part.output["fills"], empty).is_empty()
+
+    study = attribute_answers.study()
+    probe = next(p for p in study.answers if p.benchmark == "symmetry")
+    asked = replace(probe, kind=kind)
+    own = replace(study, answers={asked: study.answers[probe]})
+    below = {(*asked.asked.values(), SUBJECT): part.output["fills"]}
+    assert list(attributes.floored(own, below)) == []
+
+
+def test_a_floor_of_facts_is_the_mean_over_relations(tmp_path):
+    frame = prompt_outcomes.examples({"P36": {"test": 4}, "P37": {"test": 2}})
+    ranks = {"P36": [1, 1, 2, 4], "P37": [1, 2]}
+    own = prompt_outcomes.answered(
+        "auto_world", "manual", frame, prompt_outcomes.outcomes(frame, ranks, "manual")
+    )
+    low = prompt_outcomes.outcomes(frame, {"P36": [1, 5, 5, 5], "P37": [20, 2]}, "manual")
+    path = tmp_path / "low.parquet"
+    schema.write(low, schema.OUTCOMES, path, {})
+    below = {(*own.probe.asked.values(), WEIGHTS): str(path)}
+    made = list(autoprompt.floored([own], below))
+    assert of(made, "P@1", without=WEIGHTS).value == pytest.approx(100 * (1 / 4 + 0) / 2)
+    reciprocal = ((1 + 3 / 5) / 4 + (1 / 20 + 1 / 2) / 2) / 2
+    assert of(made, "MRR", without=WEIGHTS).value == pytest.approx(100 * reciprocal)
+    assert of(made, "P@10", without=WEIGHTS).value == pytest.approx(100 * (1 + 1 / 2) / 2)
+    gap = of(made, "P@1", instead=f"without {WEIGHTS}")
+    assert gap.value == pytest.approx(100 * ((2 / 4 + 1 / 2) / 2 - 1 / 8))
+
+
+def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alone(tmp_path):
+    """Of sentences out of CONTENTLESS, of the twin out of its scores; test rows, last template."""
+    golds = {"TP": (list("abcd"), ["a", "b", "c", "d", "a", "b"])}
+    made = benchmark(golds)
+    items = made["items"].with_columns(role=pl.lit("test"))
+    folder = tmp_path / "onto_x"
+    schema.write(items, schema.ITEMS, folder / "items.parquet", {})
+    key = [(i, t, c) for i in items["item"] for t in range(3) for c in range(4)]
+    value = {k: -float((7 * n) % 11) for n, k in enumerate(key)}
+    scores = _scores([(*k, v) for k, v in value.items()])
+    schema.write(scores, schema.SCORES, tmp_path / "own.parquet", {})
+    free = {(w, t, c): -float((5 * n) % 13) for n, (w, t, c) in enumerate(
+        (w, t, c) for w in ("it", "this", "something") for t in range(3) for c in range(4)
+    )}  # fmt: skip
+    rows = [("TP", "", "TP", w, t, c, v - 1, 2, v, 1, None) for (w, t, c), v in free.items()]
+    alone = pl.DataFrame(rows, schema=dict(schema.CONTENTLESS.columns), orient="row")
+    schema.write(alone, schema.CONTENTLESS, tmp_path / "free.parquet", {})
+    random = _scores([(*k, -value[k]) for k in key if k[1] == 2 and k[0] < "TP/Qs4"])
+    schema.write(random, schema.SCORES, tmp_path / "twin.parquet", {})
+    probe = Probe("onto_x", "templates", "sentence", "m", "causal")
+    folders = {"onto_x": folder}
+    found = ontoprobe.answers([probe], [str(tmp_path / "own.parquet")], folders, "expectation")
+    below = {(*probe.asked.values(), WEIGHTS): str(tmp_path / "twin.parquet")}
+    free_of = {probe: str(tmp_path / "free.parquet")}
+    numbers = list(ontoprobe.floored(found, below, free_of, folders, ontoprobe.Switches(), 0))
+    means = [sum(free[w, 2, c] for w in ("it", "this", "something")) / 3 for c in range(4)]
+    gold = dict(items.select("item", pl.col("answers").list.first()).rows())
+    for without, asked_items in ((SUBJECT, sorted(gold)), (WEIGHTS, sorted(gold)[:4])):
+        hits = []
+        for item in asked_items:
+            said = means if without == SUBJECT else [-value[item, 2, c] for c in range(4)]
+            best = [c for c in range(4) if said[c] == max(said)]
+            hits.append((gold[item] in best) / len(best))
+        one = of(numbers, "R@1", choice="fixed", without=without)
+        assert (one.value, one.n) == (pytest.approx(100 * sum(hits) / len(hits)), len(hits))
+        own = [value[i, 2, gold[i]] >= max(value[i, 2, c] for c in range(4)) for i in asked_items]
+        gap = of(numbers, "R@1", choice="fixed", instead=f"without {without}")
+        by_hand = (sum(own) - sum(hits)) / len(hits)
+        assert gap.value == pytest.approx(100 * by_hand)
+
+
+def _scores(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
+    """SCORES of (item, template, candidate, log-likelihood of an answer of one token)."""
+    full = [(i, t, c, v - 1, 2, v, 1, None) for i, t, c, v in rows]
+    return pl.DataFrame(full, schema=dict(schema.SCORES.columns), orient="row")

@@ -1,6 +1,7 @@
 """The library as a new user meets it: numbers against a literal loop, examples, bad input."""
 
 import doctest
+import inspect
 import shutil
 import socket
 import subprocess
@@ -114,8 +115,10 @@ def test_results_are_rows_of_results_and_show_themselves(loaded):
     schema.check(results.scores, schema.SCORES)
     assert repr(results).startswith("Results(tiny-llama on world_lite, given: accuracy ")
     assert "<table" in results._repr_html_()
-    figure = results.plot()
-    assert len(figure.axes) == 1
+    chart = results.plot().to_dict()
+    assert chart["config"]["font"]
+    (rows,) = chart["datasets"].values()
+    assert {row["probe"] for row in rows} == {"chance", "tiny-llama"}
 
 
 def test_all_templates_count_alike_and_one_can_be_taken(loaded):
@@ -155,20 +158,34 @@ def test_a_question_gives_the_softmax_of_its_sentences(loaded):
         assert probability == pytest.approx(np.exp(sums[option]) / total, abs=1e-3)
 
 
-def test_every_example_runs_and_everything_public_has_one(folder):
-    finder = doctest.DocTestFinder(exclude_empty=False)
-    tests = {
-        test.name.split(".", 2)[-1]: test
-        for module in (library, questions)
-        for test in finder.find(module, extraglobs={"folder": str(folder)})
-    }
-    public = {"load", "benchmark", "probe", "ask", "Benchmark", "Results", "Benchmark.worded"}
-    public |= {"Benchmark.sampled"}
-    public |= {f"Results.{name}" for name in ("table", "plot", "compare")}
-    assert public <= {name for name, test in tests.items() if test.examples}
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    for test in tests.values():
-        assert runner.run(test).failed == 0, test.name
+def public() -> dict[str, str]:
+    """Every name that `import kgprobe` gives, the methods of its classes, and what a reader has of
+    the reference: name -> docstring."""
+    found = {}
+    for name in (*kgprobe._LIBRARY, "BenchmarkError"):
+        held = getattr(library if hasattr(library, name) else questions, name)
+        found[name] = held.__doc__ or ""
+        members = vars(held) if inspect.isclass(held) else {}
+        own = {n: m for n, m in members.items() if not n.startswith("_")}
+        told = {n: m for n, m in own.items() if callable(m) or hasattr(m, "__get__")}
+        found |= {f"{name}.{n}": inspect.getdoc(m) or "" for n, m in told.items()}
+    return found
+
+
+def test_what_is_public_is_found():
+    assert {"load", "benchmark", "probe", "ask", "Benchmark.write", "BenchmarkError"} <= set(
+        public()
+    )
+    assert {f"Results.{n}" for n in ("table", "plot", "compare", "frame")} <= set(public())
+
+
+@pytest.mark.parametrize("name", sorted(public()))
+def test_everything_public_has_an_example_that_runs(name, folder):
+    names = vars(library) | vars(questions) | {"folder": str(folder)}
+    test = doctest.DocTestParser().get_doctest(public()[name], names, name, None, 0)
+    assert test.examples, f"{name}: a docstring without an example (>>>)"
+    told: list[str] = []
+    assert doctest.DocTestRunner().run(test, out=told.append).failed == 0, "".join(told)
 
 
 def test_the_package_is_quick_until_it_is_used():

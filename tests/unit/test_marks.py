@@ -1,5 +1,6 @@
 """A model whose tokenizer is not its own is marked at every number, in every paper's tables."""
 
+import re
 from pathlib import Path
 
 import polars as pl
@@ -7,6 +8,8 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import modes
+from kgprobe.cli import screen
+from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.tables import results
 from kgprobe.tables.answers import probes_of
 from kgprobe.tables.attributes import study
@@ -16,10 +19,20 @@ from kgprobe.tables.autoprompt import make as autoprompt_make
 from kgprobe.tables.bear import chapter as bear_chapter
 from kgprobe.tables.bear import make as make_bear
 from kgprobe.tables.ontoprobe import make, values, views
-from kgprobe.tables.report import chapter, grid, headline, marks, pages
+from kgprobe.tables.report import (
+    chapter,
+    explore,
+    findings,
+    grid,
+    headline,
+    marks,
+    overview,
+    pages,
+)
 from kgprobe.tables.report import gather as gather_report
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.results import Number, frame
+from kgprobe.tables.views import View
 from tests.unit import attribute_answers, test_ontoprobe_tables, test_tables_choices
 from tests.unit.prompt_outcomes import examples, outcomes
 from tests.unit.study_frames import benchmark, guesses, scores
@@ -189,13 +202,75 @@ def test_the_nine_attributes_carry_the_mark(bear):
     assert set(named["model"]) == {"other"}
 
 
-def test_the_headline_marks_numbers_of_few_rows():
-    own = {"metric": "accuracy", "benchmark": "onto_world", "model": "m", "method": "choice"}
-    own |= {"prompt": "templates", "setting": {"way": "stem"}}
-    numbers = [Number(group=g, value=50.0, n=n, **own) for g, n in (("TP", 2), ("SCO", 5))]
-    said = headline.text(frame("ontoprobe", numbers))
-    assert "50.0 †" in said
-    assert said.count("†") == 2  # the number and the note
+def of_sizes(most: int, **changed) -> pl.DataFrame:
+    """RESULTS of a benchmark each for n of 0 to `most`; of n = 0 no rows were counted."""
+    of = Number(metric="accuracy", model="m", prompt="templates", method="sentence", value=50.0)
+    return frame("bear", [of.but(benchmark=f"b{n}", n=n, **changed) for n in range(most + 1)])
+
+
+def marked(shown: grid.Grid) -> int:
+    return sum(cell.text.count("†") for row in shown.rows for cell in row)
+
+
+def test_of_the_sizes_from_0_to_60_those_from_1_to_19_are_marked_wherever_they_are_printed(capsys):
+    own = of_sizes(60)
+    below = len([n for n in range(61) if n in range(1, 20)])
+    assert headline.text(own).count("50.0 †") == below == 19
+    assert headline.text(own).count("†: fewer than 20 rows, or") == 1
+    view = View("all", "All", {}, rows=["benchmark"])
+    assert marked(grid.of_view(view, own)) == below
+    assert marked(grid.of_rows("Figure", own)) == below
+    assert marked(overview.matrix(own, {"m": MODELS["own"]})) == below
+    (shown,) = explore.chapter(explore.numbers(own)).folded
+    assert marked(shown) == below
+    screen.table(own.select("value", "n").to_dicts())
+    told = capsys.readouterr().out
+    assert sum(line.endswith(" †") for line in told.splitlines()) == below
+    assert told.splitlines()[-1].startswith("†: fewer than 20 rows")
+    apart = {"setting": {"instead": "x"}, "interval": Interval(40.0, 60.0, "paired bootstrap")}
+    for n in (19, 20):
+        rows = of_sizes(60, **apart).filter(benchmark=f"b{n}")
+        (finding,) = findings.findings(rows)
+        assert ("50.0 † points" in finding.text) == (n == 19)
+
+
+def test_counts_and_what_is_of_enough_rows_have_no_mark_and_no_note(capsys):
+    counts = View("all", "All", {}, rows=["benchmark"], usual=0)
+    assert marked(grid.of_view(counts, of_sizes(60))) == 0
+    enough = of_sizes(40).filter(pl.col("n") >= 20)
+    assert "†" not in headline.text(enough)
+    screen.table(enough.select("value", "n").to_dicts())
+    assert "†" not in capsys.readouterr().out
+    # the interval that the least is chosen by
+    half = wilson(marks.FEWEST / 2, marks.FEWEST)
+    assert round(100 * (half[1] - half[0])) == 40
+
+
+def test_a_mark_in_a_figure_s_numbers_or_in_what_is_said_has_its_note_once():
+    few, plain = (of_sizes(n).filter(n=n) for n in (19, 20))
+    for rows, notes in ((few, [marks.FEW_NOTE]), (plain, [])):
+        figure = chapter.Drawing("p", "f", "F", "C", {}, data=grid.of_rows("F", rows))
+        made = chapter.noted(Chapter("p", "P", "", drawings=[figure]))
+        assert made.notes == notes
+        assert chapter.noted(made).notes == notes
+    assert chapter.noted(Chapter("p", "P", ""), "20.0 † points").notes == [marks.FEW_NOTE]
+
+
+def test_a_fraction_of_few_is_marked_however_many_examples_stand_behind_it():
+    """The attributes' metrics: defined on the examples alone whose first part is right."""
+    of = of_sizes(40).filter(n=40)
+    told = []
+    for above, below in ((1.0, 19.5), (1.0, 20.0), (None, 5.0)):
+        types = {"numerator": above, "denominator": below}
+        own = of.with_columns(pl.lit(v, pl.Float64).alias(k) for k, v in types.items())
+        told.append([marks.few(row) for row in own.rows(named=True)])
+    assert told == [[" †"], [""], [""]]
+
+
+@pytest.mark.parametrize("page", ["docs/faq", "docs/reading", "docs/measured", "config/README"])
+def test_the_documentation_says_the_least_that_is_used(page):
+    text = (Path(__file__).parents[2] / f"{page}.md").read_text(encoding="utf-8")
+    assert re.search(rf"ewer than {marks.FEWEST} (items|rows)", text)
 
 
 def test_a_verdict_of_its_own_goes_before_that_of_the_whole_probe():

@@ -11,7 +11,7 @@ from kgprobe.metrics.attributes import EQUATIONS, measure, parts
 from kgprobe.sampling import hash_key
 
 RATIOS = ("symmetry", "bidirectional", "paths", "ambiguous")
-CHAINS = ("hierarchy", "composite")
+CHAINS = ("hierarchy", "composite", "two_steps")
 SIZES = {name: equation[0] for name, equation in EQUATIONS.items()}
 EVERY = (*SIZES, "entity_centric")
 

@@ -153,6 +153,22 @@ def test_the_baseline_counts_golds_of_training_rows():
     assert (again.mrra == ranked.mrra).all()
 
 
+def test_a_random_order_is_the_mean_over_all_orders():
+    """Every one of the 720 orders of six candidates, of which two, then three are right."""
+    orders = list(itertools.permutations(range(1, 7)))
+    for golds in (1, 2, 3):
+        best = [min(order[:golds]) for order in orders]
+        found = frequency.at_random([golds], 6)
+        assert found["R@1"] == pytest.approx(sum(b <= 1 for b in best) / 720)
+        assert found["R@5"] == pytest.approx(sum(b <= 5 for b in best) / 720)
+        assert found["MRR"] == pytest.approx(sum(1 / b for b in best) / 720)
+    both = frequency.at_random([1, 3], 6)
+    for metric, value in both.items():
+        single = [frequency.at_random([g], 6)[metric] for g in (1, 3)]
+        assert value == pytest.approx(sum(single) / 2)
+    assert frequency.at_random([1], 3)["R@5"] == 1.0
+
+
 def test_the_baseline_needs_training_rows():
     with pytest.raises(ValueError, match="there are none"):
         frequency.rank([], [[0]], 3)

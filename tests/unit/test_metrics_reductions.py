@@ -34,6 +34,26 @@ def test_the_prior_is_the_mean_over_the_other_folds_of_this_option():
         assert found[i, option] == pytest.approx(scores[i][option] - sum(others) / len(others))
 
 
+def test_what_a_question_does_not_offer_is_in_no_mean_and_an_option_of_one_fold_has_no_prior():
+    generator = np.random.default_rng(4)
+    scores, fold = generator.normal(size=(12, 6)), generator.integers(0, 3, 12)
+    scores[generator.random((12, 6)) < 0.4] = np.nan
+    scores[:, 5] = np.where(fold == 1, scores[:, 0], np.nan)
+    found = prior_corrected(scores, fold)
+    for i, option in itertools.product(range(12), range(6)):
+        others = [
+            scores[j][option]
+            for j in range(12)
+            if fold[j] != fold[i] and not np.isnan(scores[j][option])
+        ]
+        if np.isnan(scores[i][option]) or not others:
+            assert np.isnan(found[i, option])
+        else:
+            assert found[i, option] == pytest.approx(scores[i][option] - np.mean(others))
+    assert np.isnan(found[:, 5]).all()
+    assert not np.isnan(scores[:, 5]).all()
+
+
 def test_without_another_fold_there_is_no_prior_and_not_one_of_zero():
     assert np.isnan(prior_corrected(np.zeros((1, 3)), np.array([0]))).all()
     assert np.isnan(prior_corrected(np.zeros((2, 3)), np.array([1, 1]))).all()

@@ -20,6 +20,7 @@ from kgprobe.tables.ontoprobe import modes as side_by_side
 from kgprobe.tables.ontoprobe import values as ontoprobe_values
 from kgprobe.tables.report import chapter, grid
 from kgprobe.tables.results import Number
+from tests.unit.study_frames import drawn as rows_of
 
 TASKS = ("TP", "SCO", "SPO", "DM", "RG")
 #: printed tables that hold nothing of these models
@@ -328,6 +329,10 @@ def test_figure_4_averages_schemes_over_models_and_rules():
     # n: distinct rows, not rows times schemes; 0 to 9 and 2 to 11 are twelve
     assert (found[row].n, found[every].n, found[scheme].n) == (12, 42, 40)
     assert found["m", "rdfs2", "", NONE].n == weighted["m", "rdfs2", "", NONE].n == 4
+    # the schemes of each model over its rules: with one model, those of all
+    assert found["m", "", "manual+manual", BOTH].value == pytest.approx(0.3)
+    assert weighted["m", "", "manual+manual", BOTH].value == pytest.approx(0.35)
+    assert weighted["m", "", "manual+manual", BOTH].n == 40
 
 
 def test_a_row_is_drawn_once_for_all_schemes_that_ask_it():
@@ -369,8 +374,8 @@ def test_models_of_one_set_share_rows_and_those_of_two_sets_do_not():
     assert n(probe("a"), probe("a", "onto_released")) == 12
 
 
-def test_every_cell_of_fewer_than_five_rows_is_marked_at_the_number_and_in_the_figure():
-    sizes = {BOTH: 9, "P1 EX, P2 IM": 5, NONE: 4, "P1 NO, P2 NO": 1}
+def test_every_cell_of_few_rows_is_marked_at_the_number_and_in_the_figure():
+    sizes = {BOTH: 90, "P1 EX, P2 IM": 20, NONE: 19, "P1 NO, P2 NO": 1}
     asked = [("rdfs9", "manual+manual", p, 0, n, 0.5) for p, n in sizes.items()]
     frame = settled(*asked, ("rdfs2", "manual+manual", BOTH, 0, 9, 0.5))
     made = results.frame("ontoprobe", reasoning.reasoned({probe("m"): frame}, 0))
@@ -379,18 +384,19 @@ def test_every_cell_of_fewer_than_five_rows_is_marked_at_the_number_and_in_the_f
     at = dict(zip(shown.heads, own, strict=True))
     texts = {premise: at[premise].text for premise in sizes}
     assert texts == dict(zip(sizes, ("0.500", "0.500", "0.500 †", "0.500 †"), strict=True))
-    assert [at[premise].hint for premise in sizes] == ["n = 9", "n = 5", "n = 4", "n = 1"]
+    assert [at[premise].hint for premise in sizes] == ["n = 90", "n = 20", "n = 19", "n = 1"]
     cells = {premise: {"value": 0.5, "n": n} for premise, n in sizes.items()}
     picture = figures._panels({"rdfs9": cells})
-    (axes,) = picture.axes
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("P2", "P1")
-    # x is P2, y is P1: EX, IM, NO from the left and from above
-    assert {text.get_position(): text.get_text() for text in axes.texts} == {
-        (0.5, 0.5): "0.50\nn 9",
-        (1.5, 0.5): "0.50\nn 5",
-        (1.5, 1.5): "0.50 †\nn 4",
-        (2.5, 2.5): "0.50 †\nn 1",
+    assert {(row["P1"], row["P2"]): row["told"] for row in rows_of(picture)} == {
+        ("EX", "EX"): "0.50\nn 90",
+        ("EX", "IM"): "0.50\nn 20",
+        ("IM", "IM"): "0.50 †\nn 19",
+        ("NO", "NO"): "0.50 †\nn 1",
     }
+    # EX, IM, NO from the left and from above
+    encoding = picture.to_dict()["spec"]["layer"][0]["encoding"]
+    at = {axis: (encoding[axis]["field"], encoding[axis]["scale"]["domain"]) for axis in "xy"}
+    assert at == {"x": ("P2", ["EX", "IM", "NO"]), "y": ("P1", ["EX", "IM", "NO"])}
 
 
 def gathered(tmp_path, items, values, is_taught, lite=False):
@@ -578,6 +584,16 @@ def test_table_4_names_candidates_and_rows_and_stands_in_three_ways(tmp_path, it
     cells = dict(own.select("metric", "value").rows())
     assert (cells["R@1"], cells["R@5"]) == (50, 100)
     assert set(own["n"]) == {4}
+    # two golds among nine candidates, in a random order of them: the best is at r in 9 - r of 36
+    chance = numbers_of(made, model="random", benchmark="onto_world_lite", group="SCO")
+    cells = dict(chance.select("metric", "value").rows())
+    at = {r: (9 - r) / 36 for r in range(1, 9)}
+    expected = {
+        "R@1": 100 * at[1],
+        "R@5": 100 * sum(at[r] for r in range(1, 6)),
+        "MRR": 100 * sum(chance / r for r, chance in at.items()),
+    }
+    assert cells == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("way", ["soft", "sentence", "no dev rows"])

@@ -62,7 +62,10 @@ def test_resources_lie_in_the_wheel_and_others_wordings_do_not(built):
     inside = "kgprobe/project/"
     for name in ("resources/benchmarks/world_lite/items.parquet", "resources/world/properties.tsv",
                  "resources/queries/wikidata/facts.rq", "resources/templates/templates.tsv",
-                 "resources/published/bear_leaderboard.tsv", "config/models.tsv"):  # fmt: skip
+                 "resources/published/bear_leaderboard.tsv", "resources/pins.tsv",
+                 "config/models.tsv", "config/embedded.yaml", "Snakefile",
+                 "workflow/rules/common.smk",
+                 "workflow/scripts/report.py", "profiles/default/profile.yaml"):  # fmt: skip
         assert wheel[inside + name] == (ROOT / name).read_bytes() == sdist[name]
     assert {"kgprobe/py.typed", "kgprobe/__init__.pyi", "kgprobe/library.py"} <= set(wheel)
     assert any(name.startswith("kgprobe/tables/report/html/") for name in wheel)
@@ -100,3 +103,9 @@ def test_both_install_into_an_empty_environment_and_give_an_accuracy(built, tmp_
         said.append(run(python, "-c", use, cwd=tmp_path, env=environment))
     assert said[0].startswith("Results(tiny-llama on world_lite, given: accuracy ")
     assert said[0] == said[1]
+    # the workflow comes with it, without LAMA's wordings, which its configuration names
+    command = ["-m", "kgprobe.cli", "run", "config/embedded.yaml", "--cores", 1, "--dry-run"]
+    planned = run(python, *command, cwd=tmp_path, env=environment)
+    assert "word_prompts" in planned
+    assert f"{own}/kgprobe/project/resources/templates/attributes.tsv" in planned
+    assert "resources/lama" not in planned

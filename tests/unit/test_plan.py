@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kgprobe.cli import screen
 from kgprobe.plan import costs, jobs, table
 from kgprobe.plan.jobs import Job
 from kgprobe.sheets import SheetError
+from kgprobe.tables.report import measured
 
 ROOT = Path(__file__).parents[2]
 COSTS = costs.read(ROOT / "resources")
@@ -96,17 +98,37 @@ def test_what_is_printed_has_every_stage_and_says_what_is_estimated(known):
     plan = table.add(asked, MODELS, known, lambda row: row["source"].endswith("small"))
     assert plan.cached == ["small"]
     assert plan.stages["models"].download_gb == 0
-    said = table.text(plan, "mine", ["config/x.yaml"])
-    lines = said.splitlines()
-    assert lines[0] == "run mine: config/x.yaml"
-    for stage in table.STAGES:
-        assert sum(line.split()[:1] == [stage] for line in lines) == 1
-    assert next(line for line in lines if line.startswith("to 200 M")).endswith("estimated")
-    assert "GPU hours are estimated" in said
-    assert "weights that are here: small" in said
-    assert "counted as nothing: unknown" in said
-    (total,) = [line.split() for line in lines if line.startswith("all ")]
-    assert total[1:4] == ["3", "0", "1"]
+    rows = {row["stage"]: row for row in table.stages(plan)}
+    assert list(rows) == ["sources", "knowledge", "benchmarks", "models", "probes ~", "tables",
+                          "all ~"]  # fmt: skip
+    assert [row["size"] for row in table.sizes(plan)] == ["to 200 M ~"]
+    notes = " ".join(table.notes(plan, {}))
+    assert "GPU hours are estimated" in notes
+    assert "weights that are here: small" in notes
+    assert "counted as nothing: unknown" in notes
+    assert "measured" not in notes
+    # nothing stands already, nothing is loaded: no columns of nothing
+    assert list(rows["all ~"]) == ["stage", "jobs", "load GB", "disk GB", "requests", "CPU h",
+                                 "GPU h", "or CPU"]  # fmt: skip
+    assert rows["all ~"]["jobs"] == "3"
+    told = measured.heads(ROOT / "resources/measured/embedded.tsv")[0]
+    assert (
+        f"{told['jobs']} jobs, {told['CPU minutes of the jobs']} CPU minutes"
+        in table.notes(plan, told)[0]
+    )
+
+
+def test_the_plan_is_read_on_a_narrow_terminal(known, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    plan = table.add([score("big"), score("small")], MODELS, known, never)
+    plan.stages["sources"].requests = 9132
+    plan.stages["probes"].cpu_h = 9.25
+    plan.stages["probes"].done = 12
+    screen.table(table.stages(plan))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 60
+    for stage in (*table.STAGES, "9,132", "9.2"):
+        assert sum(stage in line for line in lines) >= 1
 
 
 def test_a_server_s_model_has_no_arithmetic_here(known):

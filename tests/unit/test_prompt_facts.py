@@ -13,12 +13,14 @@ from kgprobe.benchmarks.autoprompt import graph as own_graph
 from kgprobe.benchmarks.autoprompt import own as prompt_own
 from kgprobe.benchmarks.autoprompt import templates as prompt_templates
 from kgprobe.benchmarks.autoprompt import world
-from kgprobe.benchmarks.autoprompt.frames import TaskError, write
+from kgprobe.benchmarks.autoprompt.frames import TaskError, part, write
 from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others, settle
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.sampling import hash_key
 from kgprobe.schema import FACTS
-from kgprobe.settings import PromptFacts, PromptGraph, PromptWorld, Rows
+from kgprobe.settings import PromptFacts, PromptGraph, PromptTasks, PromptWorld, Rows
+from kgprobe.sheets import read_table
+from kgprobe.sources.world.build import load
 
 TRAIN = [("Ada", "London"), ("Bea", "Paris"), ("Rome", "Roma"), ("Oslo", "Oslo")]
 DEV = [("Cid", "Bonn"), ("Bea", "Paris")]
@@ -278,3 +280,23 @@ def test_an_own_graph_is_split_by_subject_and_relations_without_enough_are_told(
     with pytest.raises(TaskError, match="likes: train needs 4, found 1"):
         own_graph.build("auto_zoo", facts, templates, PromptGraph(("likes",)), 3, seed=5)
     assert task.vocabulary == ["O0", "O1", "O2", "O9"]
+
+
+def test_all_facts_of_the_embedded_world_are_enough_for_an_interval():
+    root = Path(__file__).parents[2] / "resources"
+    made = load(root / "world")
+    labels = dict(made.entities.select("id", "label").rows())
+    rows = [
+        ("world", s, labels[s], "P17", o, labels[o], [], [])
+        for s, p, o in made.truthy().select("subject", "relation", "object").rows()
+        if p == "P17"
+    ]
+    facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
+    templates = read_table(root / "templates/templates.tsv")
+    task = own_graph.build("auto_world_all", facts, templates, PromptTasks().world_all, 3, 0)
+    assert task.examples.height == 1000
+    assert len(set(task.examples["label"])) > 100
+    asked = part(task.examples, {"most": {"train": 100, "dev": 40, "test": 100}}, 0)
+    found = dict(asked["split"].value_counts().rows())
+    assert found["dev"] >= 40
+    assert found["test"] >= 100

@@ -64,7 +64,7 @@ def test_several_numbers_at_once_are_an_error():
     two = readme.of_results("mine", results.frame("bear", numbers), {})
     with pytest.raises(readme.ReadmeError, match="2 numbers with"):
         two(metric="AUC")
-    assert two(metric="AUC", prompt="b") == "1.0"
+    assert two(metric="AUC", prompt="b") == "1.0 †"
 
 
 def test_an_extract_comes_back_as_it_was_and_an_old_one_is_refused(tmp_path, run):

@@ -1,5 +1,6 @@
 """Reasoning prompts: what stands in them, what they score, and that nothing leaks."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -442,3 +443,56 @@ def test_candidates_follow_a_space_for_causal_models():
         for s in ("none", "auto")
     )
     assert alone != spaced
+
+
+SPLIT = [" ".join(w) for n in (1, 2, 3) for w in itertools.permutations(frames.CLASSES[:5], n)]
+
+
+@pytest.mark.parametrize(("seed", "sharpness"), [(0, 1), (1, 8), (2, 30), (3, 60)])
+def test_ranks_are_the_same_where_candidates_that_cannot_win_are_left_out(seed, sharpness):
+    loaded = tiny("gpt2")
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for weight in loaded.model.parameters():
+            weight.add_(0.05 * torch.randn_like(weight))
+        loaded.model.get_input_embeddings().weight.mul_(sharpness)
+    vectors = pseudowords(loaded, pairs=1).vectors
+    draw = np.random.default_rng(seed)
+    # a label twice: a tie, and a gold of several tokens
+    options = {"class": [*SPLIT, SPLIT[40]]}
+    asked = [
+        Question(f"q{k}", 0, f"{mark(0)} is {name} . {mark(1)} is a ", after, "class",
+                 tuple(map(int, draw.choice(len(SPLIT), 1 + k % 3, replace=False))))
+        for k, name in enumerate(frames.CLASSES)
+        for after in (" .", f" of {mark(0)} .")
+    ]  # fmt: skip
+    asked.append(Question("tie", 0, f"{mark(0)} is a ", " .", "class", (40,)))
+    asked.append(Question("none", 0, f"{mark(0)} is a ", " .", "class", ()))
+    whole = gold_ranks(loaded, asked, options, vectors, prune=False)
+    pruned = gold_ranks(loaded, asked, options, vectors)
+    for name in ("question", "gold", "best", "worst", "in_order", "tokens"):
+        assert getattr(whole, name).tolist() == getattr(pruned, name).tolist()
+    assert pruned.score == pytest.approx(whole.score, abs=1e-9)
+    assert (whole.worst > whole.best)[whole.gold == 40].all()
+
+
+def test_only_answers_that_end_the_text_are_left_out():
+    """A later word may make any beginning likely: nothing is known before the end."""
+    loaded = tiny("gpt2")
+    with torch.no_grad():
+        loaded.model.get_input_embeddings().weight.mul_(30)
+    vectors = pseudowords(loaded, pairs=1).vectors
+    asked = [Question("a", 0, f"{mark(0)} is a ", f" of {mark(1)} .", "class"),
+             Question("b", 0, f"{mark(0)} is a ", " .", "class")]  # fmt: skip
+    with inserted(loaded, vectors):
+        (every,) = scores(loaded, asked, {"class": SPLIT})
+        best = int(every.scores[1].argmax())
+        asked = [replace(question, golds=(best,)) for question in asked]
+        (chunk,) = scores(loaded, asked, {"class": SPLIT}, prune=True)
+    assert np.isfinite(every.scores).all()
+    inner, last = chunk.scores
+    assert np.isfinite(inner).all()
+    assert np.isfinite(last[best])
+    out = np.isneginf(last)
+    assert out.any()
+    assert (every.scores[1][out] < every.scores[1][best]).all()

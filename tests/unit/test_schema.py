@@ -74,10 +74,12 @@ MEASURED = {
     "FILLS": ("logprob", "rank"),
     "FILL_GOLDS": ("logprob", "masks best worst"),
     "CHOSEN": ("margin", ""),
+    "OPTION_SCORES": ("sum", "count"),
     "SOFT_RANKS": ("score", "best worst in_order tokens"),
     "SOFT_CURVES": ("training dev", ""),
     "REASON_RANKS": ("score", "best worst in_order"),
     "PREMISE_RANKS": ("score", "best worst in_order"),
+    "FORM_RANKS": ("score corrected", "best worst corrected_best corrected_worst"),
     "OUTCOMES": ("logprob", "best worst filtered_best filtered_worst"),
     "SWEEPS": ("value", "size n"),
 }

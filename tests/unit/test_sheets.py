@@ -1,12 +1,10 @@
 """Bad sheets: the message names file, line, value and what would be right."""
 
-import hashlib
 from pathlib import Path
 
 import pytest
 
 from kgprobe import sheets
-from tests.workflow.project import our_sheet
 
 ROOT = Path(__file__).parents[2]
 MODELS = sheets.read_schema(ROOT / "workflow/schemas/models.schema.json")
@@ -135,54 +133,6 @@ def test_a_group_is_no_model(tmp_path):
     path = sheet(tmp_path, text)
     with pytest.raises(sheets.SheetError, match="line 2: group 'b' is the name of a model"):
         sheets.by_name(sheets.read_sheet(path, MODELS), path)
-
-
-#: models of the leaderboard that had a row before all of them had one
-FIRST = """bert-base-cased bert-large-cased roberta-base roberta-large xlm-roberta-base gpt2
-gpt2-medium gpt2-large opt-125m opt-1.3b smollm2-135m smollm2-135m-instruct""".split()
-
-
-@pytest.mark.parametrize(
-    ("name", "rows", "probes", "digest"),
-    [
-        (
-            "experiments",
-            26,
-            309,
-            "fb609b95a3a5cbfec34895f7273ad99002774e122464055764b7e8680e253e60",
-        ),
-        (
-            "experiments.embedded",
-            13,
-            73,
-            "46c4d2d0e2fc9055b640bd1dcff196fe03be85727c0bcc9305c5403908e7d170",
-        ),
-        (
-            "experiments.real",
-            11,
-            51,
-            "27363a84ca5793fec267309fb9e18e8f4ded362b83f486ebd25b2b76ee626c66",
-        ),
-    ],
-)
-def test_our_sheets_stand_for_what_was_written_row_by_row(name, rows, probes, digest):
-    """The sheets before they were products: number of rows, and sha256 of the sorted rows. The
-    nine attributes were called kg then, the leaderboard had eleven of its models, there was one
-    packaged model, and nothing was asked with a year."""
-    lines, made = our_sheet(name)
-    made = [r for r in made if not r["model"].startswith("gemma-3-270m")]
-    assert (len(lines), len(made)) == (rows, probes)
-    made = [r for r in made if not r["benchmark"].startswith("dated")]
-    if name == "experiments":
-        made = [
-            r
-            for r in made
-            if r["paper"] != "bear" or r["model"] in FIRST or "world" in r["benchmark"]
-        ]
-    names = ("paper", "benchmark", "prompt", "method", "model")
-    older = {"attributes": "kg"}
-    texts = sorted("\t".join(older.get(row[n], row[n]) for n in names) for row in made)
-    assert hashlib.sha256("\n".join(texts).encode()).hexdigest() == digest
 
 
 def test_a_missing_sheet_is_named(tmp_path):

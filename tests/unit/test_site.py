@@ -2,17 +2,25 @@
 
 import importlib.util
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
+from packaging.requirements import Requirement
+from snakemake.cli import get_argument_parser
+from snakemake.exceptions import CliException
 from typer.testing import CliRunner
 
+from docs import worked
 from kgprobe import contracts
 from kgprobe.cli import app
 from kgprobe.contracts import Contract
+from kgprobe.metrics import attributes as metrics
 from tests.unit.tiny_models import tiny
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +44,7 @@ def site(tmp_path_factory):
 def test_every_page_of_the_navigation_is_there_and_loads_nothing_from_elsewhere(site):
     listed = re.findall(r"^ +- [^:]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert len(listed) > 18
+    assert {"glossary.md", "faq.md", "deviations.md", "notebooks/probe.md"} <= set(listed)
     for name in listed:
         text = (site / name.replace(".md", ".html")).read_text()
         loaded = re.findall(
@@ -62,6 +71,55 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
+# -- examples that are run -------------------------------------------------------------------------
+
+
+def test_the_worked_examples_are_what_the_package_gives():
+    """In a process of its own, as lint and `make docs` call it."""
+    command = [sys.executable, "docs/worked.py", "check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_each_paper_has_an_example_and_each_attribute_its_number():
+    text = (ROOT / "docs/benchmarks.md").read_text()
+    sections = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
+    papers = [name for name in sections if not name.startswith("A model")]
+    assert [name.split(":")[0].split()[0] for name in papers] == [
+        "BEAR", "OntoProbe", "Nine", "AutoPrompt",
+    ]  # fmt: skip
+    for name in papers:
+        assert sections[name].count(">>>") > 8, name
+    table = sections["Nine attributes of a knowledge graph"].rpartition("| benchmark")[2]
+    assert sorted(re.findall(r"^    \| (\w+)", table, re.MULTILINE)) == sorted(
+        {*metrics.EQUATIONS, metrics.ENTITY} - {"two_steps"}  # ours, beside the nine
+    )
+
+
+def test_an_output_is_put_in_where_another_or_none_was():
+    page = (
+        "Text.\n\n    >>> a = 2\n    >>> for b in (1, a):\n    ...     print(b)\n    7\n\nMore.\n"
+    )
+    made = worked.filled(page)
+    assert made == page.replace("    7\n", "    1\n    2\n")
+    assert worked.filled(made) == made
+    assert worked.filled(made + "\n    >>> a\n") == made + "\n    >>> a\n    2\n"
+    with pytest.raises(NameError):
+        worked.filled("    >>> nobody\n")
+
+
+def test_a_page_that_differs_fails_the_check(tmp_path, monkeypatch, capsys):
+    (tmp_path / "page.md").write_text("    >>> 1 + 1\n    3\n")
+    monkeypatch.setattr(worked, "ROOT", tmp_path)
+    monkeypatch.setattr(worked, "PAGES", ("page.md",))
+    assert worked.main(["check"]) == 1
+    assert "-    3\n+    2" in capsys.readouterr().err
+    assert worked.main(["write"]) == worked.main(["check"]) == 0
+
+
+# -- commands -------------------------------------------------------------------------------------
+
+
 def test_the_configuration_of_the_dump_s_tutorial_is_right(tmp_path):
     (text,) = blocks("tutorials/dump.md", "yaml")
     path = tmp_path / "mine.yaml"
@@ -71,12 +129,106 @@ def test_the_configuration_of_the_dump_s_tutorial_is_right(tmp_path):
     assert result.exit_code == 0, result.output
 
 
-def commands(page: str) -> list[list[str]]:
-    """The lines of a page that call kgprobe, as a shell would split them."""
-    import shlex
+#: pages whose commands a reader may type
+PAGES = sorted(
+    page.relative_to(ROOT).as_posix()
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md")]
+    if page.name != "CHANGELOG.md"
+)
+PROGRAMS = ("kgprobe", "make", "snakemake", "python", "pip", "conda", "docker", "apptainer")
+MAKEFILE = (ROOT / "Makefile").read_text()
 
-    lines = re.findall(r"^    kgprobe (.+)$", (ROOT / page).read_text(), re.MULTILINE)
+
+def commands(page: str, program: str) -> list[list[str]]:
+    """What a page types for a program, as a shell splits it: lines of code, and code in a line."""
+    text = (ROOT / page).read_text()
+    shell = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+    lines = re.findall(rf"^    {program} (.+)$", text, re.MULTILINE)
+    lines += re.findall(rf"^{program} (.+)$", shell, re.MULTILINE)
+    lines += re.findall(rf"`{program} ([^`]+)`", text)
     return [shlex.split(line, comments=True) for line in lines]
+
+
+TYPED = [(page, one, c) for page in PAGES for one in PROGRAMS for c in commands(page, one)]
+
+
+def check_make(words: list[str], text: str) -> None:
+    """Targets are there, and each variable is read by the Makefile."""
+    for word in words:
+        name, _, value = word.partition("=")
+        assert re.search(rf"\$\({name}\)" if value else rf"^{name}:", MAKEFILE, re.MULTILINE)
+        if name == "CONFIG" and value != "...":
+            assert (ROOT / value).is_file()
+
+
+def check_snakemake(words: list[str], text: str) -> None:
+    """Snakemake reads the options; files are there, or made on the page."""
+    asked = get_argument_parser().parse_args(words)
+    for path in asked.configfile or []:
+        assert (ROOT / path).is_file() or text.count(path.name) > 1, path
+    assert all((ROOT / path / "profile.yaml").is_file() for path in asked.profile or [])
+
+
+def check_kgprobe(words: list[str], text: str) -> None:
+    """The command is there, with these options."""
+    group = typer.main.get_command(app)
+    command = group.commands[words[0]]
+    command.make_context(words[0], words[1:])
+
+
+def check_python(words: list[str], text: str) -> None:
+    """The module is there, or the script."""
+    found = importlib.util.find_spec(words[1]) if words[0] == "-m" else ROOT / words[0]
+    assert found if words[0] == "-m" else found.is_file()
+
+
+def check_pip(words: list[str], text: str) -> None:
+    """The package's extras are there."""
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = Requirement(words[-1])
+    assert words[0] == "install"
+    assert named.name != "kgprobe" or named.extras <= known["optional-dependencies"].keys()
+
+
+def check_file(words: list[str], text: str) -> None:
+    """The files that it builds from are there."""
+    assert all((ROOT / word).is_file() for word in words if word.endswith((".yml", ".def")))
+
+
+CHECKS = {
+    "kgprobe": check_kgprobe, "make": check_make, "snakemake": check_snakemake,
+    "python": check_python, "pip": check_pip,
+}  # fmt: skip
+
+
+def test_there_are_commands_of_every_kind():
+    assert {page for page, *_ in TYPED} >= {"README.md", "CONTRIBUTING.md", "config/README.md"}
+    assert {Path(page).name for page, *_ in TYPED if "tutorials" in page} == {
+        "dump.md", "method.md", "own_graph.md", "paper.md", "your_model.md",
+    }  # fmt: skip
+    assert len(TYPED) > 50
+
+
+@pytest.mark.parametrize(
+    ("page", "program", "words"), TYPED, ids=[f"{p}: {o} {' '.join(w)}" for p, o, w in TYPED]
+)
+def test_a_command_of_a_page_is_one(page, program, words):
+    CHECKS.get(program, check_file)(words, (ROOT / page).read_text())
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [("make", ["runs"]), ("make", ["plan", "CONFIG=config/none.yaml"]), ("make", ["run", "WHO=1"]),
+     ("snakemake", ["--core", "two"]), ("snakemake", ["--configfile", "config/none.yaml"]),
+     ("kgprobe", ["probes", "gpt2"]), ("kgprobe", ["ask", "gpt2", "--nobody", "x"]),
+     ("python", ["-m", "kgprobe.nobody"]), ("pip", ["install", "kgprobe[none]"]),
+     ("conda", ["env", "create", "-f", "none.yml"])],
+)  # fmt: skip
+def test_a_command_that_is_none_is_found(program, words):
+    # typer has a click of its own: what is typed wrongly is a BadParameter, or its base
+    wrong = (AssertionError, SystemExit, KeyError, CliException, typer.BadParameter.__base__)
+    with pytest.raises(wrong):
+        CHECKS.get(program, check_file)(words, "")
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorials/your_model.md"])
@@ -87,7 +239,7 @@ def test_the_commands_that_a_newcomer_types_run(page, tmp_path, monkeypatch):
     for name in ("my-model", "bert-base-cased", "gpt2"):
         made.model.save_pretrained(name)
         made.tokenizer.save_pretrained(name)
-    typed = commands(page)
+    typed = commands(page, "kgprobe")
     assert len(typed) >= 4
     runs = []
     for words in typed:

@@ -13,10 +13,11 @@ import pytest
 from kgprobe import schema
 from kgprobe.benchmarks.bear.frames import Sets
 from kgprobe.sampling import spread
+from kgprobe.tables import slices
 from kgprobe.tables.answers import judge, without_subject
-from kgprobe.tables.bear import chapter, figures, make, slices, views
-from kgprobe.tables.bear.study import SUBJECT, WEIGHTS, Floor, twins_by_probe
+from kgprobe.tables.bear import chapter, figures, make, views
 from kgprobe.tables.report import headline
+from kgprobe.tables.study import SUBJECT, WEIGHTS, Floor, twins_by_probe
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
 
@@ -267,10 +268,16 @@ def test_floors_stand_last_in_the_tables_and_the_figures_have_every_bin():
     assert len(shown["slice_sitelinks_differences"].of(own).rows) > 6
     drawn = {one.name: one.figure for one in figures.figures(own, SHEET, {})}
     assert "bear_slice_options_world_lite" not in drawn  # one bin tells nothing apart
-    axes = drawn["bear_slice_sitelinks_world_lite"].axes[0]
-    ticks = [tick.get_text() for tick in axes.get_xticklabels()]
-    assert [t.split("\n")[0] for t in ticks] == BY_NAME["sitelinks"].bins
-    assert ticks[2] == "5-19\nn = 5"
+    chart = drawn["bear_slice_sitelinks_world_lite"].to_dict()
+    bins = chart["layer"][0]["encoding"]["x"]["sort"]
+    assert [name.split("\n")[0] for name in bins] == BY_NAME["sitelinks"].bins
+    assert bins[2] == "5-19\nn = 5"
+    # both models whole, and without the subject, and chance
+    rows = [row for rows in chart["datasets"].values() for row in rows if row["bin"] == bins[2]]
+    marks = own.filter(pl.col("model").is_in([*SHEET, "random"]), metric="accuracy", group="",
+                       slice="sitelinks: 5-19")  # fmt: skip
+    marks = marks.filter(pl.col("setting").is_in(["{}", json.dumps({"without": SUBJECT})]))
+    assert sorted(row["value"] for row in rows) == sorted(marks["value"]) != []
 
 
 # -- questions without their subject ---------------------------------------------------------------

@@ -1,5 +1,6 @@
 """AutoPrompt's tables: values counted by hand, printed ones only where they belong."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +17,7 @@ from kgprobe.tables.autoprompt import gather, make, numbers, published, sweeps, 
 from kgprobe.tables.report import chapter, headline
 from kgprobe.tables.results import Number
 from tests.unit.prompt_outcomes import answered, examples, outcomes, the
+from tests.unit.study_frames import drawn as rows_of
 
 FOLDER = Path(__file__).parents[2] / "resources" / "published"
 FIGURES = published.read(FOLDER)
@@ -305,7 +307,8 @@ def test_figure_2_has_the_mean_and_the_ends_of_the_subsets():
     )  # fmt: skip
     assert few.interval[:2] == (50, 70)
     (drawing,) = sweeps.drawings(framed(made))
-    assert drawing.svg.startswith("<?xml")
+    shown = [(row["at"], row["value"], row["low"], row["high"]) for row in rows_of(drawing.chart)]
+    assert shown == [(10, pytest.approx(60), 50, 70), (100, 80, 80, 80)]
 
 
 def test_figure_3_has_a_cell_for_every_size_of_labels_and_trigger():
@@ -455,3 +458,45 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
     assert row["P@1"].startswith("40.0 (")
     assert row["P@1"].endswith(" (?), below majority")
     assert row["manual P@1"].endswith("n 10, below majority")
+
+
+def test_demonstrations_are_judged_on_objects_that_they_do_not_show():
+    """By hand: two draws, of which each shows one object; an answer that is shown counts apart."""
+    frame = examples({"P36": {"train": 2, "test": 4}, "P37": {"test": 4}}, ["Rome", "Oslo"])
+    first = outcomes(frame, {"P36": [1, 1, 1, 2], "P37": [2, 1]}, "demos:00")
+    second = outcomes(frame, {"P36": [2, 1, 1, 1], "P37": [1, 1]}, "demos:01")
+    shown = pl.DataFrame(
+        [("demos:00", "P36", "Rome"), ("demos:01", "P36", "Oslo"), ("demos:01", "P37", "Oslo")],
+        schema=gather.SHOWN, orient="row",
+    )  # fmt: skip
+    own = replace(answered("auto_world", "demos", frame, pl.concat([first, second])), shown=shown)
+    manual = answered(
+        "auto_world", "manual", frame, outcomes(frame, {"P36": [2], "P37": [1, 2]}, "manual")
+    )
+    made = measured(own, manual)
+    ranks = {"demos:00": {"P36": [1, 1, 1, 2], "P37": [2, 1, 2, 1]},
+             "demos:01": {"P36": [2, 1, 1, 1], "P37": [1, 1, 1, 1]}}  # fmt: skip
+    hidden = {(draw, group, label) for draw, group, label in shown.rows()}
+    means: dict[str, list[float]] = {"P36": [], "P37": []}
+    gains: dict[str, list[float]] = {"P36": [], "P37": []}
+    for group in ("P36", "P37"):
+        for i in range(4):
+            label = ["Rome", "Oslo"][i % 2]
+            hits = [
+                float(own_ranks[group][i] == 1)
+                for draw, own_ranks in ranks.items()
+                if (draw, group, label) not in hidden
+            ]
+            if hits:
+                means[group].append(sum(hits) / len(hits))
+                theirs = {"P36": 0, "P37": 1 - i % 2}[group]
+                gains[group].append(sum(hits) / len(hits) - theirs)
+    value = the(made, "P@1", prompt="demos", slice="object not demonstrated")
+    by_hand = 100 * sum(sum(v) / len(v) for v in means.values()) / 2
+    assert (value.value, value.n) == (pytest.approx(by_hand), 8)
+    gain = the(
+        made, "P@1", prompt="demos", slice="object not demonstrated", setting={"instead": "manual"}
+    )
+    assert gain.value == pytest.approx(100 * sum(sum(v) / len(v) for v in gains.values()) / 2)
+    assert the(made, "P@1", prompt="demos", setting={"instead": "manual"}).n == 8
+    assert the(made, "majority", prompt="demos", slice="object not demonstrated").n == 8

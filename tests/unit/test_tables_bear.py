@@ -10,7 +10,7 @@ import pytest
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import wilson
 from kgprobe.tables.bear import chapter, make, published, views
-from kgprobe.tables.bear.study import Study
+from kgprobe.tables.study import Study
 from kgprobe.tables.views import write
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores, study
 

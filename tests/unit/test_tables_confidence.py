@@ -12,8 +12,9 @@ from kgprobe.metrics.reductions import folds
 from kgprobe.tables import reductions, wordings
 from kgprobe.tables.answers import judge
 from kgprobe.tables.bear import figures, views
-from kgprobe.tables.bear.study import Study
+from kgprobe.tables.study import Study
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores
+from tests.unit.study_frames import drawn as rows_of
 
 OPTIONS = ["a", "b", "c"]
 FRAMES = benchmark(
@@ -148,7 +149,11 @@ def test_a_table_and_a_plot_show_them():
     assert {"K: pairs in order, %", "Brier", "calibration error, %"} <= set(table.heads)
     sheet = {"m": {"kind": "masked", "source": "hub:m"}}
     drawn = {one.name: one for one in figures.figures(EVERY, sheet, {})}
-    figure = drawn["bear_reliability_world_lite"].figure
-    (line,) = [own for own in figure.axes[0].lines if len(own.get_xdata()) > 2]
+    rows = rows_of(drawn["bear_reliability_world_lite"].figure)
     bins = FOUND.filter(metric="mean confidence").filter(~pl.col("setting").str.contains("reduc"))
-    assert sorted(line.get_xdata()) == sorted(bins["value"].to_list())
+    points = [row for row in rows if "n" in row]
+    assert sorted(row["sure"] for row in points) == sorted(bins["value"].to_list()) != []
+    assert {row["probe"] for row in points} == {"m"}
+    assert [row for row in rows if "n" not in row] == [
+        {"sure": 0, "value": 0}, {"sure": 100, "value": 100},
+    ]  # fmt: skip

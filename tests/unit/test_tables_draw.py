@@ -1,16 +1,17 @@
 """Figures: deterministic, without colour as the only difference, names told apart."""
 
+import itertools
+import math
 import re
 
+import polars as pl
 import pytest
-from matplotlib.colors import to_hex
-from matplotlib.text import Annotation
 
 from kgprobe.metrics.intervals import Interval
 from kgprobe.tables.bear import figures, make
 from kgprobe.tables.report import calibration, draw
 from kgprobe.tables.results import Number, frame
-from tests.unit.study_frames import benchmark, guesses, number, probe, study
+from tests.unit.study_frames import benchmark, drawn, guesses, number, probe, study
 
 FRAMES = benchmark({"P36": (["a", "b", "c"], ["a", "b", "c"]), "P1": (["a", "b"], ["a", "b"])})
 PROBES = [
@@ -53,54 +54,88 @@ FIGURES = {
 }
 
 
+def look(chart, channel):
+    """What each name of a legend looks like in one channel."""
+    encodings = [layer["encoding"] for layer in chart.to_dict()["layer"]]
+    scale = next(one[channel]["scale"] for one in encodings if channel in one)
+    return dict(zip(scale["domain"], scale["range"], strict=True))
+
+
 @pytest.mark.parametrize("name", FIGURES)
-def test_two_drawings_give_the_same_bytes_and_hold_no_date(name, tmp_path):
-    first = draw.save(FIGURES[name](), tmp_path / "a" / name)
-    second = draw.save(FIGURES[name](), tmp_path / "b" / name)
-    for one, other in zip(first, second, strict=True):
-        assert one.read_bytes() == other.read_bytes()
-    svg = first[0].read_text()
-    assert "<dc:date>" not in svg
-    assert first[1].read_bytes()[:4] == b"\x89PNG"
+def test_two_drawings_give_the_same_bytes_of_real_text(name, tmp_path):
+    first, second = (draw.save(FIGURES[name](), tmp_path / place) for place in "ab")
+    assert first.read_bytes() == second.read_bytes()
+    svg = first.read_text()
+    assert len(re.findall(r"<text[^>]*>[^<]+</text>", svg)) > 5
+    assert set(re.findall(r'font-family="([^"]*)"', svg)) == {draw.CONFIG["font"]}
+    assert min(map(int, re.findall(r'font-size="(\d+)px"', svg))) >= 10
     assert draw.INK in svg  # the report exchanges it for the ink of its theme
+    assert not re.search(r"<script|<image|https?://(?!www.w3.org)", svg)
 
 
-def test_drawing_leaves_the_settings_of_matplotlib_alone():
-    import matplotlib
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_point_has_its_number_its_n_and_its_trace(name):
+    rows = [row for row in drawn(FIGURES[name]()) if "n" in row]
+    shown = {(row["value"], row["n"]) for row in rows}
+    assert len(shown) > 2
+    assert shown <= set(found().select("value", "n").rows())
+    assert all(row["trace"].startswith(f"{row['value']:.1f} -w paper=bear") for row in rows)
 
-    before = matplotlib.rcParams["font.size"], matplotlib.rcParams["svg.hashsalt"]
-    with draw.style("x"):
-        assert matplotlib.rcParams["svg.hashsalt"] == "x"
-    assert (matplotlib.rcParams["font.size"], matplotlib.rcParams["svg.hashsalt"]) == before
+
+def test_kinds_differ_by_shape_and_controls_are_hollow():
+    assert len({shape for _, shape in draw.KINDS.values()}) == len(draw.KINDS)
+    chart = FIGURES["size"]()
+    assert look(chart, "shape") == {
+        "masked, control": "circle", "causal, control": "square", "causal": "square"
+    }  # fmt: skip
+    assert look(chart, "fill") == {
+        "masked, control": draw.SURFACE,
+        "causal, control": draw.SURFACE,
+        "causal": draw.KINDS["causal"][0],
+    }
+    x = chart.to_dict()["layer"][0]["encoding"]["x"]
+    assert x["scale"]["type"] == "log"
 
 
-def test_kinds_differ_by_marker_and_controls_are_hollow():
-    assert len({marker for _, marker in draw.KINDS.values()}) == len(draw.KINDS)
-    (axes,) = FIGURES["size"]().axes
-    drawn = [container.lines[0] for container in axes.containers]
-    assert [line.get_marker() for line in drawn] == ["o", "s", "s", "s"]
-    faces = [to_hex(line.get_markerfacecolor()) for line in drawn]
-    assert faces[:2] == [draw.SURFACE] * 2
-    assert faces[2] == draw.KINDS["causal"][0]
-    assert axes.get_xscale() == "log"
+def test_probes_of_one_kind_differ_by_colour():
+    made = draw.probes({"a": "masked", "b": "causal", "c": "masked", "d": "api"}, hollow=["c"])
+    stroke, fill, shape = (made[name].to_dict()["scale"]["range"] for name in made)
+    assert list(made) == ["stroke", "fill", "shape"]
+    assert len(set(stroke)) == 4
+    assert stroke[:2] == [draw.KINDS["masked"][0], draw.KINDS["causal"][0]]
+    assert fill == [*stroke[:2], draw.SURFACE, stroke[3]]
+    assert shape == ["circle", "square", "circle", "diamond"]
 
 
 def test_every_model_is_named_once_and_no_name_covers_another():
-    figure = FIGURES["size"]()
-    (axes,) = figure.axes
-    notes = [text for text in axes.texts if isinstance(text, Annotation)]
-    assert sorted(note.get_text() for note in notes) == [
+    named = [row for row in drawn(FIGURES["size"]()) if row.get("side")]
+    assert sorted(row["name"] for row in named) == [
         "control-causal",
         "control-masked",
         "smol",
         "smol-nobos",
     ]
-    figure.draw_without_rendering()
-    boxes = [note.get_tightbbox() for note in notes]
-    widths = [note.get_window_extent() for note in notes if note.arrow_patch is None]
-    assert all(box.width > 10 for box in boxes)
-    for i, box in enumerate(widths):
-        assert not any(box.overlaps(other) for other in widths[i + 1 :])
+    svg = draw.svg(draw.specification(FIGURES["size"]()))
+    assert all(svg.count(f">{row['name']}<") == 2 for row in named)  # once as a halo
+
+
+def test_names_of_points_at_one_place_do_not_overlap():
+    row = {"value": 50.0, "low": 45.0, "high": 55.0, "model": "m"}
+    points = [figures.Point(row, 1e8, "causal", name=f"model number {i}") for i in range(6)]
+    made = figures.placed(points, [1e7, 1e9], [0, 100])
+    assert all(made)
+    boxes = []
+    for place in made:
+        x = figures.PLOT[0] * math.log(place["at"] / 1e7) / math.log(100)
+        y = figures.PLOT[1] * (1 - place["up"] / 100)
+        wide = figures.LETTER * len("model number 0")
+        left = x if place["side"] == "left" else x - wide
+        boxes.append((left, y - 6, left + wide, y + 6))
+    pairs = list(itertools.combinations(boxes, 2))
+    assert len(pairs) == 15
+    for one, other in pairs:
+        apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+        assert apart, (one, other)
 
 
 def test_names_show_only_what_tells_probes_apart():
@@ -113,9 +148,21 @@ def test_names_show_only_what_tells_probes_apart():
 
 
 def test_relations_are_named_and_ordered_by_accuracy():
-    (axes,) = FIGURES["relations"]().axes
-    labels = [tick.get_text() for tick in axes.get_yticklabels()]
-    assert sorted(labels) == ["P1", "capital <of> (P36)"]
-    heads = [re.sub(r"\s+", " ", tick.get_text()) for tick in axes.get_xticklabels()]
-    assert heads[0] == "chance"
-    assert heads[1].replace("- ", "-") == "control-masked"
+    chart = FIGURES["relations"]()
+    y = chart.to_dict()["layer"][0]["encoding"]["y"]["sort"]
+    assert sorted(y) == ["P1", "capital <of> (P36)"]
+    means = {
+        name: sum(row["value"] for row in rows) / len(rows)
+        for name in y
+        if (rows := [r for r in drawn(chart) if r["relation"] == name and r["probe"] != "chance"])
+    }
+    assert means[y[0]] >= means[y[1]]
+    # five items in all: every number that is written down is marked
+    assert all(row["told"] == f"{row['value']:.0f} †" for row in drawn(chart))
+    for n in (19, 20):
+        own = found().with_columns(n=pl.when(metric="AUC").then(n).otherwise("n"))
+        told = [row["told"] for row in drawn(figures.calibration_plot(own)) if "told" in row]
+        assert len(told) == 2
+        assert all(text.endswith(") †") == (n == 19) for text in told)
+    heads = chart.to_dict()["layer"][0]["encoding"]["x"]["sort"]
+    assert [head.replace("\n", "") for head in heads[:2]] == ["chance", "control-masked"]

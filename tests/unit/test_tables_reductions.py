@@ -12,8 +12,8 @@ from kgprobe.tables import reductions
 from kgprobe.tables.answers import coinciding, judge, with_bytes, with_priors
 from kgprobe.tables.bear import chapter, views
 from kgprobe.tables.bear.published import Published
-from kgprobe.tables.bear.study import Study
 from kgprobe.tables.report import calibration, headline
+from kgprobe.tables.study import Study
 from kgprobe.templates import fill
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores
 from tests.unit.test_tables_bear import fake
@@ -232,3 +232,33 @@ def test_views_headline_and_notes_show_both_reductions():
 def test_the_same_readings_whatever_the_order_of_rows():
     shuffled = read(change=lambda s: s.sample(fraction=1.0, shuffle=True, seed=1))
     assert results(shuffled).equals(results(read()))
+
+
+def test_options_of_an_item_s_own_go_by_their_labels():
+    """As LAMA's: every item has its own options in its own order; a prior is that of a label."""
+    own = FRAMES["items"].filter(relation="P1")
+    turned = {name: OPTIONS[at % 3 :] + OPTIONS[: at % 3] for at, name in enumerate(own["item"])}
+    items = own.with_columns(candidates="item").with_columns(
+        pl.Series("answers", [[turned[i].index(OPTIONS[GOLD[i]])] for i in own["item"]])
+    )
+    candidates = pl.DataFrame(
+        [(i, at, f"Q{o}", o) for i, options in turned.items() for at, o in enumerate(options)],
+        schema=FRAMES["candidates"].schema, orient="row",
+    )  # fmt: skip
+    answers = {
+        (i, 0): [ANSWERS[i, 0][OPTIONS.index(o)] for o in options] for i, options in turned.items()
+    }
+    asked = reductions.Questions(items, candidates, FRAMES["prompts"], SEED)
+    assert asked.by_label
+    assert not reductions.Questions(**FRAMES).by_label
+    found = scores(answers)
+    made = reductions.readings(judge(found, items, candidates), found, asked)
+    hits = dict(made["prior", ""].select("item", "hit").rows())
+    # the same items as under shared options, so the same right ones
+    table = {name: values for (name, template), values in corrected().items() if template == 0}
+    right = {name: values.index(max(values)) == GOLD[name] for name, values in table.items()}
+    assert hits == right
+    assert 0 < sum(right.values()) < len(right)
+    numbers = list(reductions.numbers(asked, [(probe(), made)]))
+    assert {n.metric for n in numbers if n.setting.get("reduction") == "prior"} >= {"accuracy"}
+    assert not [n for n in numbers if n.metric.startswith("permuted")]

@@ -13,7 +13,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.metrics.reductions import folds
-from kgprobe.tables import reductions, results, wordings
+from kgprobe.tables import reductions, results, scored, wordings
 from kgprobe.tables.answers import Probe, judge, with_bytes, with_contentless
 from kgprobe.tables.attributes import alpha, asked
 from kgprobe.tables.attributes import make as of_attributes
@@ -69,9 +69,9 @@ def asks(own="sum", **more):
 
 def found_of(own="sum", contentless=None, taught=None, change=lambda s: s, **more) -> pl.DataFrame:
     who = probe("m", **CONTROL)
-    made = reductions.of_scores(
-        who, change(scores(ANSWERS)), asks(own, **more), taught, contentless
-    )
+    asked_ = asks(own, **more)
+    one = scored.Scored(who, change(scores(ANSWERS)), asked_, taught or {}, contentless)
+    made = scored.numbers([one])
     return results.frame("any", made)
 
 
@@ -156,7 +156,7 @@ def test_a_relation_counts_by_its_items_however_many_templates_it_has():
     assert drawn["value"] == pytest.approx(row["value"], abs=3)
     lacking = {(i, t): v for (i, t), v in ANSWERS.items() if (i, t) != ("P2/Qs1", 0)}
     with pytest.raises(ValueError, match="relation P2, item P2/Qs1, template 0 has 0 scored"):
-        list(reductions.of_scores(probe(), scores(lacking), asks()))
+        list(scored.numbers([scored.Scored(probe(), scores(lacking), asks())]))
 
 
 def test_the_prior_of_folds_goes_by_relation_and_the_one_item_has_none():
@@ -226,7 +226,7 @@ def test_the_own_reduction_stands_first_and_taught_facts_are_told_apart_under_ea
 def test_an_item_whose_options_are_all_right_is_counted_and_left_out():
     frames = benchmark({"P1": (["a", "b"], ["a", "b"]), "P2": (["z"], ["z"])})
     questions = reductions.Questions(**frames, own="sum")
-    made = reductions.of_scores(probe(), scores(guesses(frames, 0.5, 1)), questions)
+    made = scored.numbers([scored.Scored(probe(), scores(guesses(frames, 0.5, 1)), questions)])
     found = results.frame("any", made)
     row = number(found, "without wrong option")
     assert (row["value"], row["n"]) == (1, 3)
@@ -240,7 +240,8 @@ def test_options_that_coincide_are_counted_of_the_sets_that_are_asked():
     part = frames["items"].filter(relation="P1")
     questions = replace(reductions.Questions(**frames, own="sum", group="T"), items=part)
     own = {k: v for k, v in guesses(frames, 0.5, 1).items() if k[0].startswith("P1")}
-    found = results.frame("any", reductions.of_scores(probe(), scores(own), questions))
+    models = [scored.Scored(probe(name), scores(own), questions) for name in ("m", "n")]
+    found = results.frame("any", scored.numbers(models))
     row = number(found, "coinciding options", model="", prompt="", method="", group="T")
     assert (row["value"], row["n"]) == (2, 3)
     told = reductions.notes(found, {}, "sum")[0]
@@ -346,7 +347,7 @@ def test_ontoprobes_candidates_under_other_reductions_by_task(tmp_path):
         [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)],
         schema=dict(schema.TAUGHT.columns), orient="row",
     )  # fmt: skip
-    made = make.reduced([who], [path], [beside], places, "distinct", SEED, told)
+    made = scored.numbers(make.scored_rows([who], [path], [beside], places, "distinct", SEED, told))
     found = results.frame("ontoprobe", made)
     golds = {
         f"{t}-{r}": {r % 4} | (set() if r % 3 else {(r + 1) % 4}) for t in TASKS for r in range(12)
@@ -435,7 +436,7 @@ def test_the_attributes_candidates_under_other_reductions(tmp_path):
     study, files, rows = ranked_study(tmp_path)
     empty = pl.DataFrame(schema=dict(schema.CONTENTLESS.columns))
     schema.write(empty, schema.CONTENTLESS, tmp_path / "free.parquet", {})
-    made = of_attributes.reduced(study, files, [str(tmp_path / "free.parquet")])
+    made = scored.numbers(of_attributes.ranked(study, files, [str(tmp_path / "free.parquet")]))
     found = results.frame("attributes", made)
     items = study.benchmarks["symmetry"].items
     gold = dict(items.select("item", pl.col("answers").list.first()).rows())
@@ -448,7 +449,7 @@ def test_the_attributes_candidates_under_other_reductions(tmp_path):
     mean = alphas.filter(k=1, gold="own").group_by("item").agg(pl.col("alpha").mean())["alpha"]
     assert row["value"] == pytest.approx(100 * mean.mean())
     left = replace(study, left_out=frozenset([items["group"][0]]))
-    fewer = of_attributes.reduced(left, files, [str(tmp_path / "free.parquet")])
+    fewer = scored.numbers(of_attributes.ranked(left, files, [str(tmp_path / "free.parquet")]))
     assert number(results.frame("attributes", fewer), reduction="sum")["n"] == 6
     shown = {view.name: view.of(found).rows for view in attribute_views.FOLDED}
     assert shown["reductions"][0][-1] == "sum"

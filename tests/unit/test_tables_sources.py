@@ -92,7 +92,9 @@ def test_the_chapter_warns_where_agreement_is_by_construction(circular):
 def test_a_chapter_comes_back_as_it_was_written(tmp_path):
     grid = Grid("T", ["a", "b"], [[Cell("x", sort="x"), Cell("1", "0 to 2", 1.0, "n = 3")]],
                 frozenset({1}), "caption")  # fmt: skip
-    drawing = Drawing("sources", "d", "title", "caption", "<svg></svg>", "alt")
-    made = Chapter("sources", "Sources", "lead", ["note"], [grid], [grid], [drawing], [])
+    drawing = Drawing("sources", "d", "title", "caption", {}, "alt")
+    made = Chapter(
+        "sources", "Sources", "lead", ["note"], [grid], [grid], [drawing], [], opening=[grid]
+    )
     chapter.write(made, tmp_path / "c.json")
     assert chapter.read(tmp_path / "c.json") == made

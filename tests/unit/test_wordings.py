@@ -34,10 +34,11 @@ def test_every_relation_of_lama_has_its_wording_and_all_others_have_their_own():
 
 
 def test_relations_with_some_facts_have_five_other_wordings():
-    # the rare ones of the real graph, with fewer than ten labelled facts or none, have two
+    # the rare ones of the real graph, with fewer than ten labelled facts or none, have two, or four
+    # where they are among the hundred most frequent without labels
     few = {r for r, ws in TABLE.items() if len(ws) < 6}
     assert len(TABLE) - len(few) > 240
-    assert all(len(TABLE[r]) == 3 for r in few)
+    assert {len(TABLE[r]) for r in few} == {3, 5}
     assert not few & {row["relation"] for row in SHARED}
 
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from kgprobe.settings import ATTRIBUTES
 from tests.workflow.project import Project
 
 pytestmark = pytest.mark.nightly(
@@ -82,9 +83,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     return rules(Project(tmp_path_factory.mktemp("whole")))
 
 
-def test_the_world_s_nine_attributes_and_its_ontology_are_taught(whole):
+def test_the_world_s_attributes_and_its_ontology_are_taught(whole):
     examples = [f for f in whole["split_taught"]["input"] if f.endswith("/examples.parquet")]
-    assert len(examples) == 9
+    assert len(examples) == len(ATTRIBUTES)
     assert (
         "questions: results/embedded/benchmarks/onto_world/items.parquet"
         in (whole["split_ontology"]["input"])
@@ -97,7 +98,7 @@ def test_on_another_graph_no_attribute_is_taught(tmp_path, whole):
     made.edit("config/embedded.yaml", "graph: world", "graph: trex")
     found = rules(made)
     gone = set(whole["split_taught"]["input"]) - set(found["split_taught"]["input"])
-    assert len(gone) == 9
+    assert len(gone) == len(ATTRIBUTES)
     assert all("examples.parquet" in name for name in gone)
     assert found["train_control"] == whole["train_control"]
 
@@ -106,4 +107,4 @@ def test_the_config_says_which_attributes_are_taught(tmp_path):
     made = Project(tmp_path)
     made.edit("config/config.yaml", "attributes: [symmetry, asymmetry,", "attributes: [")
     examples = [f for f in rules(made)["split_taught"]["input"] if "examples.parquet" in f]
-    assert len(examples) == 7
+    assert len(examples) == len(ATTRIBUTES) - 2

@@ -129,6 +129,27 @@ rule draw_exposures:
         "../scripts/draw_exposures.py"
 
 
+rule draw_inferences:
+    output:
+        questions="<results>/benchmarks/world_inferred/items.parquet",
+        candidates="<results>/benchmarks/world_inferred/candidates.parquet",
+        prompts="<results>/benchmarks/world_inferred/prompts.parquet",
+        taught="<results>/models/taught_inferred.parquet",
+    log:
+        "<logs>/benchmarks/world_inferred.log",
+    benchmark:
+        "<logs>/benchmarks/world_inferred.jsonl"
+    priority: FIRST
+    threads: 1
+    params:
+        code=code("draw_inferences"),
+        phenomena=SETTINGS.control.inferences.phenomena,
+        examples=SETTINGS.control.inferences.examples,
+        seed=SETTINGS.seed,
+    script:
+        "../scripts/draw_inferences.py"
+
+
 rule construct_dated:
     input:
         statements="<results>/sources/{origin}/facts.parquet",
@@ -245,6 +266,7 @@ rule build_choices:
         code=code("build_choices"),
         options=SETTINGS.choice.options,
         most=SETTINGS.choice.most,
+        nearer=SETTINGS.choice.nearer,
         switches=switches("negatives", "mc_wording"),
         seed=SETTINGS.seed,
     script:
@@ -356,6 +378,9 @@ rule build_attribute:
         tables=files(SETTINGS.wording.tables) if own_ids() else [],
         names="<resources>/world/properties.tsv",
         bias="<resources>/templates/attributes_bias.tsv",
+        # sentences that control models are taught beside the graph's statements
+        taught=lambda w: taught_beside(w.attribute, "items"),
+        taught_options=lambda w: taught_beside(w.attribute, "candidates"),
     output:
         questions="<results>/benchmarks/{attribute}/items.parquet",
         candidates="<results>/benchmarks/{attribute}/candidates.parquet",
@@ -382,6 +407,7 @@ rule build_attribute:
         joins=asdict(SETTINGS.joins),
         # a wording may change and nothing is built anew: which relations have one counts
         templated=[] if own_ids() else templated(),
+        nouns=lambda w: attribute_nouns(w.attribute),
         section=attribute_section(),
         seed=SETTINGS.seed,
     script:
@@ -536,3 +562,24 @@ rule build_prompt_graph:
         seed=SETTINGS.seed,
     script:
         "../scripts/build_prompt_graph.py"
+
+
+# all facts of the embedded world, taught or not, for models that were taught none of them
+use rule build_prompt_graph as build_prompt_world_all with:
+    input:
+        facts="<results>/knowledge/world/facts.parquet",
+        templates="<resources>/templates/templates.tsv",
+    output:
+        examples="<results>/benchmarks/auto_world_all/examples.parquet",
+        words="<results>/benchmarks/auto_world_all/vocabulary.json",
+        task="<results>/benchmarks/auto_world_all/task.json",
+        funnel="<results>/benchmarks/auto_world_all/funnel.parquet",
+    log:
+        "<logs>/benchmarks/auto_world_all.log",
+    benchmark:
+        "<logs>/benchmarks/auto_world_all.jsonl"
+    params:
+        code=code("build_prompt_graph"),
+        settings=asdict(SETTINGS.prompt_tasks.world_all),
+        triggers=SETTINGS.prompt_tasks.triggers.facts,
+        seed=SETTINGS.seed,

@@ -8,13 +8,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import kgprobe
-from kgprobe import sheets
+from kgprobe import guard, sheets
 from kgprobe.code import Code
 from kgprobe.config import ConfigError
+from kgprobe.contracts import WITHOUT
 from kgprobe.config import read as read_config
 from kgprobe.job import sole_run
 from kgprobe.probes import prompt_settings
 from kgprobe.settings import ATTRIBUTES, Wikidata
+from kgprobe.templates import nouns
 
 #: benchmark -> the rule's folder of origin; what `experiments.tsv` may name
 BENCHMARKS = {
@@ -49,6 +51,7 @@ PROMPT_TASKS = {
         ["SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt"],
     ),
     "auto_world": ("world", []),
+    "auto_world_all": ("world", []),
 }
 PROMPT_TASKS |= {f"auto_sick_{n}way": PROMPT_TASKS["auto_sick"] for n in (2, 3)}
 BENCHMARKS |= {
@@ -58,7 +61,7 @@ BENCHMARKS |= {
 LAMA_FILES = ["relations.jsonl", "optiprompt", "vocab/common_vocab_cased.txt"]
 
 
-PROMPTS = ["templates", "soft", *prompt_settings.PROMPTS]
+PROMPTS = ["templates", "soft", *sheets.FORMS, sheets.STEPS, *prompt_settings.PROMPTS]
 
 
 #: Priorities: training a control model takes minutes of one core, and every probe of it waits for
@@ -125,8 +128,11 @@ def checked():
         switches()
     except ValueError as problem:
         raise sheets.SheetError(f"config: {problem}") from None
-    return models, rows
+    return models, sheets.with_raw(rows)
 
+
+# jobs read this file, too: only the process that was started by hand ends the whole run
+GUARD = guard.Guard(workflow) if workflow.is_main_process else None
 
 try:
     # the files below what is given on the command line come first
@@ -163,7 +169,25 @@ EXPOSED = {
     for kind in SETTINGS.control.exposures.kinds
     for seed in range(SETTINGS.control.exposures.seeds)
 }
-MODELS = {**MODELS, **{n: {"model": n, **row} for n, row in EXPOSED.items()}}
+#: control models of an invented world that are taught patterns in part
+INFERRED = {
+    f"control-inferred-{kind}-{width}-{count}-{seed}": {
+        "kind": kind,
+        "source": f"control:inferred-{kind}-{width}-{count}-{seed}",
+        "revision": "",
+        "dtype": "float32",
+        "bos": "forced" if kind == "causal" else "-",
+        "parameters": "1",
+    }
+    for kind in SETTINGS.control.inferences.kinds
+    for width in SETTINGS.control.inferences.widths
+    for count in SETTINGS.control.inferences.exposures
+    for seed in range(SETTINGS.control.inferences.seeds)
+}
+MODELS = {
+    **MODELS,
+    **{n: {"model": n, **row} for n, row in {**EXPOSED, **INFERRED}.items()},
+}
 
 
 # scripts that show the configuration, or what changes no answer, take it whole
@@ -188,6 +212,13 @@ elif workflow.is_main_process and not {"--unlock", "--lint"} & set(sys.argv):
         sole_run(f".snakemake/kgprobe-{SETTINGS.run.name}.lock")
     except RuntimeError as problem:
         raise WorkflowError(str(problem)) from None
+    GUARD.own(RESULTS, f"{SETTINGS.data}/answers")
+
+
+# the scheduler, which is made before, has taken SIGTERM
+onstart:
+    if GUARD:
+        GUARD.listen()
 
 
 wildcard_constraints:
@@ -218,15 +249,23 @@ def code(script, *dynamic):
 
 
 def codes(script, parts):
-    """A parameter of jobs with parts, the hash of the code of each method by its name."""
-    methods = sorted({part["method"] for part in parts})
-    own = code(script, "probes/jobs/methods/{method}")
-    return lambda wildcards: {name: own({"method": name}) for name in methods}
+    """A parameter of jobs with parts, the hash of the code of each method by its name: of a floor,
+    `floor-METHOD`, that of both."""
+    found = {
+        name: code(script, *(f"probes/jobs/methods/{own}" for own in name.split("-")))
+        for name in sorted({part["method"] for part in parts})
+    }
+    return lambda wildcards: {name: own(wildcards) for name, own in found.items()}
 
 
 def files(paths):
-    """Paths of the config with their environment variables filled in; each must exist."""
+    """Paths of the config with their environment variables filled in; each must exist. LAMA's
+    wordings are no part of an installed package: there ours of the same relations stand in.
+    """
     found = [sheets.located(path) for path in paths]
+    if sheets.ROOT.parent == sheets.PACKAGE:
+        theirs = "resources/lama/"
+        found = [p for p in found if Path(p).exists() or not p.startswith(theirs)]
     for path in found:
         if not Path(path).exists():
             raise WorkflowError(

@@ -9,14 +9,14 @@ MADE = {
     "contentless": {
         "contentless": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.parquet"
     },
-    "twin": {
-        "scores": "<results>/scores/{benchmark}/{prompt}/{method}/{model}.parquet"
-    },
     "fill": {
         "fills": "<results>/fills/{benchmark}/{prompt}/{model}.parquet",
         "golds": "<results>/fills/{benchmark}/{prompt}/{model}.golds.parquet",
     },
-    "choice": {"chosen": "<results>/choices/{benchmark}/{prompt}/{model}.parquet"},
+    "choice": {
+        "chosen": "<results>/choices/{benchmark}/{prompt}/{model}.parquet",
+        "options": "<results>/choices/{benchmark}/{prompt}/{model}.options.parquet",
+    },
     "cloze": {
         "ranks": "<results>/ranks/{benchmark}/templates/{model}.parquet",
         "top": "<results>/ranks/{benchmark}/templates/{model}.top.parquet",
@@ -28,6 +28,7 @@ MADE = {
     "reason": {
         "ranks": "<results>/ranks/{benchmark}/reason/{model}.parquet",
         "premises": "<results>/ranks/{benchmark}/reason/{model}.premise.parquet",
+        "forms": "<results>/ranks/{benchmark}/reason/{model}.forms.parquet",
     },
     "predict": {"outcomes": "<results>/outcomes/{benchmark}/prompts/{model}.parquet"},
     "soft_prompts": {"prompts": "<results>/prompts/soft/{benchmark}/{model}"},
@@ -40,12 +41,16 @@ MADE = {
         "sweep": "<results>/sweeps/{method}/{benchmark}/{prompt}/{model}.parquet"
     },
 }
+#: what is left out of a floor's questions (methods/floor.py) -> the folder of its answers
+FLOORS = dict(zip(WITHOUT, ("no_subject", "twin"), strict=True))
 #: methods of the first stage
 PREPARED = ("soft_prompts", "searched", "trained", "sweep")
 
 
 def method_of(row):
-    """The module that answers a row of the sheet."""
+    """The module that answers a row of the sheet; of a floor with that whose questions it has."""
+    if row.get("without"):
+        return f"floor-{method_of({**row, 'without': ''})}"
     method = row["method"].split("-")[0]
     if method in ("low_data", "grid"):
         return "sweep"
@@ -56,8 +61,12 @@ def method_of(row):
 
 def made(row, method=""):
     """The files of answers of a row of the sheet by name; one file may hold several rows."""
-    found = MADE[method or method_of(row)]
-    return {name: pattern.format(**row) for name, pattern in found.items()}
+    found = MADE[method or method_of(row).rpartition("-")[2]]
+    files = {name: pattern.format(**row) for name, pattern in found.items()}
+    if without := row.get("without"):
+        below = f"<results>/floors/{FLOORS[without]}"
+        files = {n: path.replace("<results>", below) for n, path in files.items()}
+    return files
 
 
 def answers_of(row):
@@ -82,18 +91,75 @@ def behind(row):
 
 
 def beside(row):
-    """Rows that are asked with a row of whole sentences: its options after contentless subjects, and
-    what the model's twin says. No table of the exposures has either."""
-    if method_of(row) != "sentence" or row["model"] in EXPOSED:
+    """Rows that are asked with a row: the options of whole sentences after contentless subjects, and
+    its floors. No table of the exposures, inferences and forms of asking has either."""
+    if row["model"] in {**EXPOSED, **INFERRED} or in_form(row):
         return []
-    names = ["contentless", *["twin"] * has_twin(row)]
-    return [{**row, "method": row["method"].replace("sentence", n, 1)} for n in names]
+    found = [{**row, "without": without} for without in floors(row)]
+    if method_of(row) == "sentence":
+        name = row["method"].replace("sentence", "contentless", 1)
+        found.insert(0, {**row, "method": name})
+    return found
 
 
 def beside_of(rows, method="contentless"):
     """The files of what stands beside those of some rows that are asked whole sentences."""
     asked = [one for row in rows for one in beside(row)]
     return [answers_of(one) for one in asked if method_of(one) == method]
+
+
+def floor_rows(rows):
+    """The floors of some rows, each a row with what it is asked without."""
+    return [one for row in rows for one in beside(row) if one.get("without")]
+
+
+def floors(row):
+    """What a row is asked without, so that nothing can be known. A server's answers cost money.
+    Sentences whose options are shared have no subject to leave out: CONTENTLESS has it for all.
+    Random weights write one of tens of thousands of tokens into a blank, so that they never are
+    right: no twin fills. Soft prompts, premises and choices have no floor, nor have searched
+    prompts, whose controls are prompts of their own."""
+    method, task = method_of(row), prompt_settings.task(row["benchmark"])
+    if row["paper"] == "bear":
+        most = SETTINGS.twin.items
+    else:
+        most = SETTINGS.twin.rows
+    is_fact = row["prompt"] == "manual" and task == "facts"
+    is_asked = (
+        method in ("sentence", "cloze", "fill") or method == "predict" and is_fact
+    )
+    if not most or not is_asked or MODELS[row["model"]]["kind"] == "api":
+        return []
+    is_shared = method == "sentence" and row["paper"] != "attributes"
+    is_random = method != "fill" and has_twin(row)
+    return [*["the subject"] * (not is_shared), *["trained weights"] * is_random]
+
+
+def in_form(row):
+    """Whether a row puts a text around its templates (probes/jobs/forms.py, steps.py)."""
+    return row["prompt"] in (*sheets.FORMS, sheets.STEPS)
+
+
+def form_rows(paper):
+    """Rows of a paper that put a text around their templates, in the sheet's order."""
+    return list(filter(in_form, probes(paper=paper)))
+
+
+def formed(row):
+    """(files, settings) of a form: a lite set has its examples from the whole one, graph attributes
+    have them from the facts of their graph."""
+    chosen, name = SETTINGS.forms, row["prompt"]
+    told, files = {"name": name, "items": chosen.items, "seed": SETTINGS.seed}, {}
+    if name.startswith("few"):
+        told["demonstrations"] = chosen.demonstrations
+        whole = row["benchmark"].removesuffix("_lite")
+        if whole != row["benchmark"]:
+            folder = f"<results>/benchmarks/{whole}"
+            files["training"] = f"{folder}/items.parquet"
+            files["training_options"] = f"{folder}/candidates.parquet"
+        if row["paper"] == "attributes":
+            files["facts"] = attribute_facts()[0]
+    return files, told
 
 
 def has_twin(row):
@@ -103,12 +169,31 @@ def has_twin(row):
     model, twin = MODELS[row["model"]], SETTINGS.twin
     is_plain = not any(model.get(name) for name in ("step", "quantised", "backend"))
     is_small = int(model.get("parameters") or 0) <= twin.largest
-    asked = row["paper"] == "bear" and model["kind"] != "api"
-    return bool(asked and twin.items and is_plain and is_small)
+    return bool(is_plain and is_small)
+
+
+def floor_settings(row):
+    """What a floor is told beside what its method is told."""
+    is_bear = row["paper"] == "bear"
+    return {
+        "without": row["without"],
+        "items": SETTINGS.twin.items if is_bear else SETTINGS.twin.rows,
+        # OntoProbe lays down the last one beforehand
+        "template": "last" if row["paper"] == "ontoprobe" else "first",
+        "whole": row["paper"] == "attributes",
+        "seed": SETTINGS.seed,
+    }
 
 
 def asked_with(row):
     """(files, settings) of a row: what its method reads, and what is told to it."""
+    if row.get("without"):
+        files, told = asked_with({**row, "without": ""})
+        told.pop("agreement", None)
+        if "draws" in told:
+            told |= {"prompts": [row["prompt"]]}
+            files |= {"found": "", "other": "", "wordings": []}
+        return files, told | floor_settings(row)
     method, own = method_of(row), SimpleNamespace(**row)
     tables = ("questions", "items"), ("candidates",) * 2, ("prompts",) * 2
     if method in ("predict", *PREPARED[1:]):
@@ -128,16 +213,21 @@ def asked_with(row):
     auto, seed = SETTINGS.autoprompt, SETTINGS.seed
     if method == "contentless":
         return files, {"method": row["method"]}
-    if method == "twin":
-        name = row["method"].replace("twin", "sentence", 1)
-        return files, {"method": name, "items": SETTINGS.twin.items, "seed": seed}
     if method == "sentence":
         model, told = MODELS[row["model"]], {"method": row["method"]}
         if model.get("quantised") or model.get("backend") or DEVICE_MAP:
             told["agreement"] = SETTINGS.agreement
+        if in_form(row):
+            more, told["form"] = formed(row)
+            files |= more
         return files, told
+    if row["prompt"] == sheets.STEPS:
+        return files, {"steps": SETTINGS.forms.tokens}
     if method == "fill":
         told = {"fill": asdict(SETTINGS.fill), "few": few_prompts(own), "seed": seed}
+        if in_form(row):
+            more, told["form"] = formed(row)
+            files |= more
         return files, told
     if method == "choice":
         files = {
@@ -152,6 +242,7 @@ def asked_with(row):
         if method == "reason":
             place = f"<results>/benchmarks/{row['benchmark']}/reasoning.parquet"
             files |= {"questions": place, "prompts": prompted(row)}
+            told |= {"premises": asdict(SETTINGS.ontoprobe.premises), "seed": seed}
         if method == "soft":
             return (
                 files | {"prompts": prompted(row)},
@@ -167,14 +258,18 @@ def asked_with(row):
         files |= {
             "found": found_prompts(own) or "",
             "other": other_prompts(own) or "",
-            "wordings": prompt_wordings(own),
+            "wordings": prompt_wordings(row["benchmark"], written_prompts(own)),
         }
         told |= {
             "prompts": written_prompts(own),
             "published": auto.published.get(row["model"], ""),
             "draws": auto.draws,
         }
-    return files, told
+    if method == "searched":
+        files |= {"wordings": prompt_wordings(row["benchmark"], [row["prompt"]])}
+        told |= {"edits": asdict(auto.edits)}
+    more = {"demos": asdict(auto.demos), "proposals": asdict(auto.proposals)}
+    return files, told | more
 
 
 def part_of(row):
@@ -184,7 +279,7 @@ def part_of(row):
     return {
         "method": method,
         "benchmark": row["benchmark"],
-        "prompt": "prompts" if method == "predict" else row["prompt"],
+        "prompt": "prompts" if method.endswith("predict") else row["prompt"],
         "input": files,
         "output": made(row),
         "settings": told,
@@ -194,7 +289,7 @@ def part_of(row):
 def stages():
     """(stage, model) -> the parts that the model is asked in it, each once."""
     found = {}
-    for row in [*EXPERIMENTS, *onto_rows(), *exposed_rows()]:
+    for row in [*EXPERIMENTS, *onto_rows(), *exposed_rows(), *inferred_rows()]:
         for one in [*behind(row), row, *beside(row)]:
             stage = "prompts" if method_of(one) in PREPARED else "probes"
             own = found.setdefault((stage, one["model"]), {})
@@ -235,7 +330,7 @@ def memory_of(parts, model):
     """MB that the greatest of some parts asks for, once for each thread: each is a process."""
     exact = any(part["method"] == "sentence" for part in parts)
     found = [memory(exact=exact)]
-    if any(part["method"] == "twin" for part in parts):
+    if any(part["settings"].get("without") == "trained weights" for part in parts):
         found.append(memory(copies=2, exact=True))
     if any(part["method"] in ("trained", "sweep") for part in parts):
         found.append(memory(copies=4, least=6000))

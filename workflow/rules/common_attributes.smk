@@ -1,4 +1,4 @@
-# Questions about the nine attributes of a knowledge graph: which are built, with which prompts,
+# Questions about the attributes of a knowledge graph: which are built, with which prompts,
 # answers and tables.
 
 
@@ -29,14 +29,39 @@ def pararel():
     return files([chosen]) if chosen else []
 
 
+def attribute_rows():
+    """Rows of the graph-attribute benchmarks without a form, in the sheet's order."""
+    return [row for row in probes(paper="attributes") if not in_form(row)]
+
+
 def attribute_answers():
-    """The answers of every row of the graph-attribute benchmarks, in the sheet's order."""
-    return [answers_of(row) for row in probes(paper="attributes")]
+    """The answers of every one of these rows, in their order."""
+    return [answers_of(row) for row in attribute_rows()]
 
 
 def attribute_golds():
-    """Ranks of the golds beside every file of fillings."""
+    """Ranks of the golds beside every file of fillings, those in a form among them."""
     return [made(row)["golds"] for row in by_method("fill", "attributes")]
+
+
+def attribute_nouns(attribute):
+    """relation -> noun phrase and verb of its written templates, which word two steps."""
+    if attribute != "two_steps" or own_ids():
+        return {}
+    general = f"{sheets.located('resources')}/templates/templates.tsv"
+    paths = [general, *files(SETTINGS.wording.tables)]
+    return nouns(row for path in paths for row in sheets.read_table(path))
+
+
+def taught_beside(attribute, kind):
+    """ITEMS or CANDIDATES of what the control models are taught beside the facts of the world: no
+    two steps may have a shortcut there."""
+    if attribute != "two_steps" or SETTINGS.attributes.graph != "world":
+        return []
+    return [
+        f"<results>/benchmarks/{b}/{kind}.parquet"
+        for b in ("onto_world", "dated_world")
+    ]
 
 
 def of_attributes(kind):

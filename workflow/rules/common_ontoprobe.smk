@@ -23,9 +23,9 @@ def onto_rows():
         row
         for row in probes(paper="ontoprobe")
         if row["method"].split("-")[0] in ("cloze", "sentence", "soft")
+        and not in_form(row)
     ]
     known = {(row["benchmark"], row["method"], row["model"]) for row in asked}
-    firsts = {s.split("+")[0] for s in SETTINGS.ontoprobe.soft.schemes}
     return asked + [
         {**row, "prompt": prompt, "method": method}
         for row in by_method("reason", "ontoprobe")
@@ -33,7 +33,7 @@ def onto_rows():
             ("manual", "templates", "cloze"),
             ("soft", "soft", "soft"),
         )
-        if first in firsts
+        if first in {s.split("+")[0] for s in schemes_of(row)}
         and MODELS[row["model"]]["kind"] in sheets.KINDS_OF_METHOD[method]
         and (row["benchmark"], method, row["model"]) not in known
     ]
@@ -47,12 +47,20 @@ def onto_answers():
 def onto_sets():
     """The OntoProbe sets that are asked, and the whole set of every lite one."""
     asked = [row["benchmark"] for row in onto_rows()]
+    asked += [row["benchmark"] for row in by_method("reason", "ontoprobe")]
     return list(dict.fromkeys([*(b.removesuffix("_lite") for b in asked), *asked]))
+
+
+def schemes_of(row):
+    """Templates and conjunctions under which the model of a row reasons."""
+    soft = SETTINGS.ontoprobe.soft
+    is_causal = MODELS[row["model"]]["kind"] == "causal"
+    return soft.causal.schemes if is_causal else soft.schemes
 
 
 def prompted(row):
     """The folder of soft prompts that a row needs; reasoning needs one for soft templates."""
-    is_soft = any(s.startswith("soft+") for s in SETTINGS.ontoprobe.soft.schemes)
+    is_soft = any(s.startswith("soft+") for s in schemes_of(row))
     if row["method"] == "soft" or is_soft:
         return made(row, "soft_prompts")["prompts"]
     return ""

@@ -63,6 +63,20 @@ def exposed_rows():
     ]
 
 
+def inferred_rows():
+    """What the models of the invented world are asked."""
+    return [
+        {
+            "paper": "bear",
+            "benchmark": "world_inferred",
+            "prompt": "templates",
+            "method": "sentence",
+            "model": model,
+        }
+        for model in INFERRED
+    ]
+
+
 def stepped_rows():
     """Rows of BEAR's whose models are checkpoints of a training, in the sheet's order."""
     return [
@@ -161,6 +175,7 @@ def chapters():
         "exposures": bool(exposed_rows() or stepped_rows()),
         "sources": bool(comparisons()),
         **asked,
+        "inferences": bool(inferred_rows()),
         "measured": any(papers().values()),
     }
     return [

@@ -59,10 +59,13 @@ def other_prompts(wildcards):
     return f"<results>/prompts/searched/{wildcards.benchmark}/{chosen[wildcards.model]}"
 
 
-def prompt_wordings(wildcards):
-    """Folders of published wordings that the prompts of a job need."""
-    asked = set(written_prompts(wildcards))
-    made = lama("lpaqa") if asked & set(prompt_settings.OF_WORDINGS) else []
+def prompt_wordings(benchmark, prompts):
+    """Folders of published wordings that some prompts of a benchmark need."""
+    asked, needed = set(prompts), {*prompt_settings.OF_WORDINGS}
+    # LPAQA words LAMA's relations; other tasks have what the model proposes, and the manual prompt
+    if benchmark.startswith("auto_lama"):
+        needed |= {*prompt_settings.OF_PROPOSALS}
+    made = lama("lpaqa") if asked & needed else []
     return made + (lama("autoprompt_published") if "published" in asked else [])
 
 

@@ -1,6 +1,10 @@
 # Questions and runs in the formats of others, made when they are asked for by name:
 #   snakemake --cores 2 --configfile CONFIG -- results/NAME/exports/lm-eval/world_lite
+#   snakemake --cores 2 --configfile CONFIG -- results/NAME/exports/lm-eval-choices/onto_world
 # Needs results/benchmarks/ (ro-crate: a finished run); makes results/exports/FORMAT/NAME/.
+
+#: formats of whole sentences
+FORMS = "lm-pub-quiz|lm-eval|huggingface|croissant|frictionless"
 
 
 rule export:
@@ -15,10 +19,35 @@ rule export:
     benchmark:
         "<logs>/exports/{form}/{benchmark}.jsonl"
     wildcard_constraints:
-        form="lm-pub-quiz|lm-eval|huggingface|croissant|frictionless",
+        form=FORMS,
     threads: 1
     params:
         code=code("export"),
+        kind="sentences",
+    script:
+        "../scripts/export.py"
+
+
+# OntoProbe's multiple choice, and its rules with pseudowords (as tables alone)
+rule export_beside:
+    input:
+        questions="<results>/benchmarks/{benchmark}/items.parquet",
+        candidates="<results>/benchmarks/{benchmark}/candidates.parquet",
+        prompts="<results>/benchmarks/{benchmark}/prompts.parquet",
+        asked="<results>/benchmarks/{benchmark}/{kind}.parquet",
+    output:
+        folder=directory("<results>/exports/{form}-{kind}/{benchmark}"),
+    log:
+        "<logs>/exports/{form}-{kind}/{benchmark}.log",
+    benchmark:
+        "<logs>/exports/{form}-{kind}/{benchmark}.jsonl"
+    wildcard_constraints:
+        form=FORMS,
+        kind="choices|reasoning",
+    threads: 1
+    params:
+        code=code("export"),
+        kind=lambda w: w.kind,
     script:
         "../scripts/export.py"
 

@@ -139,6 +139,34 @@ rule train_exposed:
         "../scripts/train_exposed.py"
 
 
+rule train_inferred:
+    input:
+        taught="<results>/models/taught_inferred.parquet",
+        prompts="<results>/benchmarks/world_inferred/prompts.parquet",
+    output:
+        folder=directory(
+            "<results>/models/control-inferred-{kind}-{width}-{shown}-{seed}"
+        ),
+    log:
+        "<logs>/models/inferred-{kind}-{width}-{shown}-{seed}.log",
+    benchmark:
+        "<logs>/models/inferred-{kind}-{width}-{shown}-{seed}.jsonl"
+    wildcard_constraints:
+        width="[0-9]+",
+        shown="[0-9]+",
+        seed="[0-9]+",
+    priority: SECOND
+    # one thread, as in train_control
+    threads: 1
+    resources:
+        mem_mb=3000,
+    params:
+        code=code("train_inferred"),
+        seed=SETTINGS.seed,
+    script:
+        "../scripts/train_inferred.py"
+
+
 # a packed model takes 15 CPU seconds to load; unpacked once, every job has it at once
 rule unpack_model:
     output:

@@ -11,6 +11,7 @@ rule tabulate_autoprompt:
             for benchmark in probed("autoprompt")
             for name in ("examples.parquet", "task.json", "funnel.parquet")
         ],
+        floors=[answers_of(r) for r in floor_rows(by_method("predict", "autoprompt"))],
         prompts=searched_folders(),
         sweeps=[answers_of(row) for row in sweep_rows()],
         taught=(
@@ -39,6 +40,7 @@ rule tabulate_autoprompt:
     params:
         code=code("tabulate_autoprompt"),
         rows=by_method("predict", "autoprompt"),
+        floors=floor_rows(by_method("predict", "autoprompt")),
         outcomes=[path.replace("<results>", RESULTS) for path in predicted()],
         swept=sweep_rows(),
         models=MODELS,

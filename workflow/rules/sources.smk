@@ -410,8 +410,6 @@ for (name, number), archive in archives().items():
             number=number,
             url=archive.url,
             parts=archive.parts,
-            folder=getattr(SETTINGS.sources, name).folder,
-            data=SETTINGS.data,
             # its files and their ids; who may be asked for how long changes no file
             tree=asdict(pinned(archive)) if pinned(archive) else None,
             cut=SETTINGS.sources.cut,
@@ -437,6 +435,5 @@ for name, (file, url) in downloads().items():
             code=code("download_file"),
             name=name,
             url=url,
-            data=SETTINGS.data,
         script:
             "../scripts/download_file.py"

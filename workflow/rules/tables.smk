@@ -15,7 +15,7 @@ rule tabulate:
     input:
         scores=score_files(),
         contentless=beside_of(by_method("sentence", "bear")),
-        twins=beside_of(by_method("sentence", "bear"), "twin"),
+        twins=[answers_of(row) for row in floor_rows(by_method("sentence", "bear"))],
         questions=of_benchmarks("items"),
         candidates=of_benchmarks("candidates"),
         prompts=of_benchmarks("prompts"),
@@ -49,7 +49,7 @@ rule tabulate:
         code=code("tabulate"),
         experiments=by_method("sentence", "bear"),
         models=MODELS,
-        twins=list(filter(has_twin, by_method("sentence", "bear"))),
+        twins=floor_rows(by_method("sentence", "bear")),
         seed=SETTINGS.seed,
     script:
         "../scripts/tabulate.py"
@@ -107,6 +107,34 @@ rule tabulate_exposures:
         seed=SETTINGS.seed,
     script:
         "../scripts/tabulate_exposures.py"
+
+
+rule tabulate_inferences:
+    input:
+        scores=[answers_of(row) for row in inferred_rows()],
+        questions="<results>/benchmarks/world_inferred/items.parquet",
+        candidates="<results>/benchmarks/world_inferred/candidates.parquet",
+    output:
+        results="<results>/tables/inferences.parquet",
+        texts=report(
+            directory("<results>/tables/inferences"),
+            patterns=["{table}.tsv"],
+            caption="../report/inferences.rst",
+            category="Tables",
+            labels={"table": "{table}"},
+        ),
+        chapter="<results>/report/chapters/inferences.json",
+    log:
+        "<logs>/tables/inferences.log",
+    benchmark:
+        "<logs>/tables/inferences.jsonl"
+    threads: 1
+    params:
+        code=code("tabulate_inferences"),
+        experiments=inferred_rows(),
+        seed=SETTINGS.seed,
+    script:
+        "../scripts/tabulate_inferences.py"
 
 
 rule compare_access:
@@ -208,7 +236,14 @@ rule chapter_sources:
 rule tabulate_attributes:
     input:
         answers=attribute_answers(),
-        contentless=beside_of(probes(paper="attributes")),
+        contentless=beside_of(attribute_rows()),
+        floors=[answers_of(row) for row in floor_rows(attribute_rows())],
+        floor_golds=[
+            made(row)["golds"]
+            for row in floor_rows(attribute_rows())
+            if method_of(row).endswith("fill")
+        ],
+        formed=list(map(answers_of, form_rows("attributes"))),
         golds=attribute_golds(),
         examples=of_attributes("examples"),
         sizes=of_attributes("sizes"),
@@ -239,7 +274,9 @@ rule tabulate_attributes:
         mem_mb=4000,
     params:
         code=code("tabulate_attributes"),
-        experiments=probes(paper="attributes"),
+        experiments=attribute_rows(),
+        floors=floor_rows(attribute_rows()),
+        formed=form_rows("attributes"),
         models=MODELS,
         options=attribute_options(),
         seed=SETTINGS.seed,
@@ -273,7 +310,7 @@ rule chapter_attributes:
     threads: 1
     params:
         code=code("chapter_attributes"),
-        experiments=probes(paper="attributes"),
+        experiments=attribute_rows(),
         models=MODELS,
         thresholds=SETTINGS.attributes.thresholds,
     script:
@@ -284,9 +321,12 @@ rule tabulate_ontoprobe:
     input:
         answers=onto_answers(),
         contentless=beside_of(onto_rows()),
+        floors=[answers_of(row) for row in floor_rows(onto_rows())],
+        formed=list(map(answers_of, form_rows("ontoprobe"))),
         top=[made(row)["top"] for row in onto_rows() if row["method"] == "cloze"],
         reasoned=[made(row)["ranks"] for row in by_method("reason", "ontoprobe")],
         premises=[made(row)["premises"] for row in by_method("reason", "ontoprobe")],
+        forms=[made(row)["forms"] for row in by_method("reason", "ontoprobe")],
         questions=[f"<results>/benchmarks/{b}/items.parquet" for b in onto_sets()],
         candidates=[f"<results>/benchmarks/{b}/candidates.parquet" for b in onto_sets()],
         prompts=[f"<results>/benchmarks/{b}/prompts.parquet" for b in onto_sets()],
@@ -310,6 +350,7 @@ rule tabulate_ontoprobe:
         # RESULTS of other runs, under another mode or other switches
         beside=onto_beside(),
         chosen=choice_files(),
+        options=[made(row)["options"] for row in by_method("choice")],
         choices=[
             f"<results>/benchmarks/{row['benchmark']}/choices.parquet"
             for row in by_method("choice")
@@ -335,6 +376,8 @@ rule tabulate_ontoprobe:
     params:
         code=code("tabulate_ontoprobe"),
         experiments=onto_rows(),
+        floors=floor_rows(onto_rows()),
+        formed=form_rows("ontoprobe"),
         reasoned=by_method("reason", "ontoprobe"),
         chosen=by_method("choice"),
         models=MODELS,
@@ -446,6 +489,14 @@ rule report:
         top=[made(row)["top"] for row in by_method("cloze")],
         questions=asked_files(),
         options=asked_files("candidates", "prompts"),
+        # the questions of two methods beside a benchmark's own
+        beside=sorted(
+            {
+                f"<results>/benchmarks/{row['benchmark']}/{name}.parquet"
+                for method, name in (("choice", "choices"), ("reason", "reasoning"))
+                for row in by_method(method, "ontoprobe")
+            }
+        ),
         chapters=chapters(),
         allows=[f"<results>/sources/{graph}/allows.parquet" for graph in GRAPHS],
         names=[

@@ -73,6 +73,7 @@ with (
             normal,
             words.by_label,
         )
+        settings = replace(settings, nouns=own_words.phrases(rows))
         module = importlib.import_module(f"kgprobe.benchmarks.attributes.{one}")
         with engine.passing():
             made = checks.build(module, encoded, settings)

@@ -5,7 +5,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks import own_words
-from kgprobe.benchmarks.attributes import checks, frames, sensitivity
+from kgprobe.benchmarks.attributes import checks, frames, sensitivity, two_steps
 from kgprobe.benchmarks.attributes import settings as graph_settings
 from kgprobe.benchmarks.label_templates import label_templates
 from kgprobe.job import job
@@ -30,12 +30,13 @@ with (
             section, [r for t in run.input.tables for r in read_table(t)]
         )
         properties = schema.read(run.input.properties, PROPERTIES)
-        words = own_words.spoken(rows, properties)
+        words, phrases = own_words.spoken(rows, properties), own_words.phrases(rows)
     else:
         built_on = graph.read(engine, *tables)
         names = graph_settings.relation_names(read_table(run.input.names))
         by_label = label_templates(pl.read_parquet(run.input.properties))
         words = own_words.Spoken(run.params.templated, by_label, names)
+        phrases = run.params.nouns
     if linked := run.input.get("wikidata"):
         built_on = replace(built_on, wikidata=engine.files([linked]))
     settings = graph_settings.settings_of(
@@ -46,6 +47,15 @@ with (
         words.names,
         normal,
         words.by_label,
+    )
+    taught = zip(run.input.taught, run.input.taught_options, strict=True)
+    settings = replace(
+        settings,
+        nouns=phrases,
+        taught=two_steps.said(
+            (schema.read(items, schema.ITEMS), schema.read(options, schema.CANDIDATES))
+            for items, options in taught
+        ),
     )
     made = checks.build(module, built_on, settings)
     told = graph_settings.told(settings)

@@ -7,8 +7,9 @@ from kgprobe.settings import PromptGraph, typed
 from kgprobe.sheets import read_table
 
 with job(snakemake) as run:
+    folder = Path(run.output.examples).parent
     task = graph.build(
-        f"auto_{run.wildcards.graph}",
+        folder.name,
         schema.read(run.input.facts, schema.FACTS),
         read_table(run.input.templates),
         typed(PromptGraph, run.params.settings),
@@ -16,4 +17,4 @@ with job(snakemake) as run:
         run.params.seed,
     )
     given = run.provenance(**dict(run.params.items()))
-    frames.write(task, Path(run.output.examples).parent, given)
+    frames.write(task, folder, given)

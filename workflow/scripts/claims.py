@@ -13,4 +13,4 @@ with job(snakemake) as run:
     verdict = verdicts.frame(found)
     schema.write(verdict, schema.CLAIMS, run.output.claims, run.provenance())
     verdicts.write_rows(found, run.output.rows)
-    write(chapter.chapter(verdict, {c.claim: c.needs for c in claims}), run.output.chapter)
+    write(chapter.chapter(verdict), run.output.chapter)

@@ -11,7 +11,7 @@ with job(snakemake) as run:
     section = sources["trex"] if name == "trex" else sources["dumps"][name]
     bounds = Bounds.of(sources["downloads"], section["max_bytes"])
     kept, agent = (
-        place(Path(run.params.data), url, file.name),
+        place(Path(run.config["data"]), url, file.name),
         user_agent(url, run.config["contact"]),
     )
     run.note(sha256=download(url, kept, agent=agent, sums=section["sums"], bounds=bounds))

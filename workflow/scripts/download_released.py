@@ -10,12 +10,14 @@ from kgprobe.sources.dumps.released import fetch, place
 
 with job(snakemake) as run:
     asked = run.params
-    archive = run.config["sources"][asked.name]["archives"][asked.number]
+    source = run.config["sources"][asked.name]
+    archive, data = source["archives"][asked.number], Path(run.config["data"])
     bounds = Bounds.of(run.config["sources"]["downloads"], archive["max_bytes"])
-    kept, agent = place(Path(asked.data), asked.url), user_agent(asked.url, run.config["contact"])
+    kept, agent = place(data, asked.url), user_agent(asked.url, run.config["contact"])
     get = partial(download, asked.url, kept, agent=agent, sums=archive["sums"], bounds=bounds)
     tree = Tree(**asked.tree) if asked.tree else None
-    taken = fetch(get, asked.url, kept, Path(asked.folder), asked.parts, tree, cut=asked.cut)
+    folder = Path(source["folder"])
+    taken = fetch(get, asked.url, kept, folder, asked.parts, tree, cut=asked.cut)
     log.info("%s: %s", asked.url, taken.told(tree))
     if taken.missing or taken.unpinned:
         print(f"{asked.url}: {taken.told(tree)}", file=sys.stderr)

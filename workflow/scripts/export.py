@@ -7,6 +7,7 @@ from kgprobe.tables.exports import formats, origins
 
 with job(snakemake) as run:
     folder = Path(run.input.questions).parent
-    sets, sources = Sets(*questions(folder)), origins.of(folder)
-    name, form = run.wildcards.benchmark, run.wildcards.form
-    formats.write(form, name, sets, sources, Path(run.output.folder))
+    kind = run.params.kind
+    asked = formats.read(folder, kind, lambda: Sets(*questions(folder)))
+    name = run.wildcards.benchmark + (f"_{kind}" if kind != formats.KINDS[0] else "")
+    formats.write(run.wildcards.form, name, asked, origins.of(folder), Path(run.output.folder))

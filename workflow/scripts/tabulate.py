@@ -6,10 +6,10 @@ from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.tables.answers import folders, probes_of
 from kgprobe.tables.bear import make, published
-from kgprobe.tables.bear.study import twins_by_probe
 from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import marks
 from kgprobe.tables.results import frame
+from kgprobe.tables.study import twins_by_probe
 from kgprobe.tables.views import write_all
 
 with job(snakemake) as run:

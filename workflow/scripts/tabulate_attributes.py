@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from kgprobe.job import job
+from kgprobe.tables import floors
 from kgprobe.tables.attributes import make
 
 with job(snakemake) as run:
@@ -14,8 +15,10 @@ with job(snakemake) as run:
         graph=Path(run.input.edges).parent,
         published=run.input.published,
         contentless=run.input.contentless,
+        formed=(run.params.formed, run.input.formed),
         taught=run.input.taught or "",
         aliases=run.input.aliases or "",
+        below=floors.files(run.params.floors, run.input.get("floors", [])),
         options={**run.params.options, "seed": run.params.seed},
-        provenance=run.provenance(seed=run.params.seed),
+        provenance=run.provenance(seed=run.params.seed, options=run.params.options),
     )

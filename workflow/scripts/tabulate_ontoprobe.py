@@ -6,10 +6,10 @@ from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import modes
 from kgprobe.job import job
 from kgprobe.settings import Ontoprobe, typed
-from kgprobe.tables import results
+from kgprobe.tables import floors, results, scored
 from kgprobe.tables.answers import folders, probes_of
+from kgprobe.tables.ontoprobe import answerers, choices, make, premises, values
 from kgprobe.tables.ontoprobe import chapter as ontoprobe
-from kgprobe.tables.ontoprobe import choices, make, values
 from kgprobe.tables.ontoprobe import modes as side_by_side
 from kgprobe.tables.report import chapter, marks
 
@@ -25,18 +25,35 @@ with job(snakemake) as run:
     taught = schema.read(files.taught, schema.TAUGHT) if files.get("taught") else None
     reasoned = probes_of(sheet.reasoned, sheet.models, files.reasoned)
     pairs = zip(files.reasoned, files.premises, strict=True)
+    formed = {
+        probe: schema.read(path, schema.FORM_RANKS)
+        for probe, path in zip(reasoned, files.forms, strict=True)
+    }
     ranked = [probe for probe in asked if probe.method == "cloze"]
     tops = {p: pl.read_parquet(path) for p, path in zip(ranked, files.top, strict=True)}
+    sentences = [probe for probe in asked if make.is_scored(probe)]
+    free = dict(zip(sentences, files.contentless, strict=True))
+    below = floors.files(sheet.floors, files.get("floors", []))
     said, rows_of = make.said(asked, files.answers, tops), switches.tp_rows
     split = choices.shipped(files.shipped) if files.get("shipped") else None
-    rows = [*sheet.experiments, *sheet.reasoned, *sheet.chosen]
+    rows = [*sheet.experiments, *sheet.formed, *sheet.reasoned, *sheet.chosen]
+    told = [*files.answers, *files.formed, *files.reasoned, *files.chosen]
     numbers = [
-        *marks.numbers(rows, [*files.answers, *files.reasoned, *files.chosen]),
+        *marks.numbers(rows, told),
         *make.memorised(found, tied, places, given, switches, seed, taught),
-        *make.reduced(*read[:2], files.contentless, places, rows_of, seed, taught),
+        *scored.numbers(
+            make.scored_rows(*read[:2], files.contentless, places, rows_of, seed, taught, below)
+        ),
+        *make.floored(found, below, free, places, switches, seed),
+        *make.formed(sheet.formed, files.formed, sheet.models, *read, seed),
         *make.worded(tied[switches.ties], said, rows_of),
+        *answerers.numbers(seed),
         *make.reasoned(dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed),
+        *premises.numbers(formed, seed),
         *make.picked(sheet.chosen, sheet.models, files.choices, files.chosen, given, split),
+        *make.reduced(
+            sheet.chosen, sheet.models, files.choices, files.options, places, seed, taught
+        ),
     ]
     made = results.frame("ontoprobe", numbers)
     schema.write(made, schema.RESULTS, run.output.results, run.provenance(switches=sheet.switches))

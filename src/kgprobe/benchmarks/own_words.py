@@ -12,6 +12,7 @@ import polars as pl
 from kgprobe.benchmarks.label_templates import template_of
 from kgprobe.settings import OwnGraph
 from kgprobe.sheets import manual_templates
+from kgprobe.templates import nouns
 
 #: A relation is one-to-one where so many of its answers have one subject, symmetric where so many
 #: of its statements hold the other way round (ours; Wikidata's are typed in by hand).
@@ -141,6 +142,11 @@ def spoken(rows: Iterable[Mapping[str, str]], properties: pl.DataFrame) -> Spoke
     names = dict(properties.drop_nulls("label").select("property", "label").rows())
     names |= {row["relation"]: row["note"] for row in rows if row["relation"] not in names}
     return Spoken({row["relation"] for row in rows} - by_label, by_label, names)
+
+
+def phrases(rows: Iterable[Mapping[str, str]]) -> dict[str, tuple[str, str]]:
+    """Noun phrases of relations (`templates.nouns`) out of the sentences that somebody wrote."""
+    return nouns(row for row in rows if not row.get("note", "").startswith(BY_LABEL))
 
 
 def patterns(rows: Sequence[Mapping[str, str]], labels: Mapping[str, str | None]) -> Rows:

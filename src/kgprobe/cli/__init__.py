@@ -5,31 +5,52 @@ right), 2 it is typed wrongly, 130 stopped. Every command has `--json`. What is 
 the command that needs it.
 """
 
-import os
-import tempfile
+import sys
+from typing import Annotated
 
 import typer
 
-from kgprobe.cli import asking, comparing, exporting, looking, running, tracing
+from kgprobe import __version__
+from kgprobe.cli import asking, comparing, exporting, looking, running, tracing, turning
 
 app = typer.Typer(
     name="kgprobe",
-    help="What does a language model know of a knowledge graph, and does it understand it?",
     epilog="Example: kgprobe probe bert-base-cased --on world_lite",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for part in (asking, comparing, tracing, looking, exporting, running):
+
+
+def _version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"kgprobe {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _command(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """What does a language model know of a knowledge graph, and does it understand it?"""
+
+
+for part in (asking, comparing, tracing, turning, looking, exporting, running):
     for function in part.COMMANDS:
         name = function.__name__.rstrip("_")
-        settings = running.PASSED if function is running.run else None
-        app.command(name, context_settings=settings)(function)
+        if function is running.run:
+            app.command(name, cls=running.Passing, context_settings=running.PASSED)(function)
+        else:
+            app.command(name)(function)
 
 
 def main() -> None:
     """Run the command line."""
-    if not os.access(os.path.expanduser("~"), os.W_OK):
-        # matplotlib keeps its fonts at home, and says so at length where it cannot
-        os.environ.setdefault("MPLCONFIGDIR", tempfile.mkdtemp(prefix="kgprobe-"))
-    app(prog_name="kgprobe")
+    try:
+        app(prog_name="kgprobe")
+    except OSError as error:
+        # completion is installed at home, which may be read-only
+        sys.exit(f"kgprobe: {error}")

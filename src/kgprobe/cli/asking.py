@@ -5,31 +5,48 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgprobe.cli import screen
+from kgprobe.cli import names, screen
 
 if TYPE_CHECKING:
     from kgprobe.library import Results
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Model = Annotated[
-    str, typer.Argument(help="A folder, a row of models.tsv, gguf:PACKAGE or a name on the hub.")
+    str,
+    typer.Argument(
+        help="A folder, a row of models.tsv, gguf:PACKAGE or a name on the hub.",
+        autocompletion=names.models,
+    ),
 ]
 
 
 def probe(
     model: Model,
-    on: Annotated[str, typer.Option(help="A benchmark of the package, or its folder.")],
+    on: Annotated[
+        str,
+        typer.Option(
+            help="A benchmark of the package, or its folder.", autocompletion=names.benchmarks
+        ),
+    ],
     limit: Annotated[
         int | None, typer.Option(min=1, help="Ask a sample of so many questions.")
     ] = None,
     prompt: Annotated[
-        str, typer.Option(help="templates (all), the index of one, or a JSON file by relation.")
+        str,
+        typer.Option(
+            help="templates (all), the index of one, or a JSON file by relation.",
+            autocompletion=names.prompts,
+        ),
     ] = "templates",
-    method: Annotated[str, typer.Option(help="sentence, or sentence-VARIANT.")] = "sentence",
+    method: Annotated[
+        str,
+        typer.Option(help="sentence, or sentence-VARIANT.", autocompletion=names.methods),
+    ] = "sentence",
     name: Annotated[
         str, typer.Option(help="Name of the run; else made of model, benchmark and options.")
     ] = "",
@@ -43,9 +60,10 @@ def probe(
     """
     with screen.told(as_json):
         # before what takes seconds to import: most mistakes are found here
-        from kgprobe.questions import benchmark
+        from kgprobe.questions import benchmark, check_method
 
         questions = benchmark(on)
+        check_method(method)
         questions = questions.sampled(limit) if limit else questions
         texts = _texts(prompt)
         questions.worded(texts)
@@ -57,7 +75,7 @@ def probe(
         _check_name(run, folder)
         _check_model(model)
 
-        from kgprobe import library
+        library = _library()
         from kgprobe.cli import kept
 
         try:
@@ -65,9 +83,8 @@ def probe(
                 model, questions, texts, method, folder=folder / "shards", progress=screen.Bar
             )
         except KeyboardInterrupt:
-            print(f"what was scored lies in {folder}: the same command goes on there",
-                  file=sys.stderr)  # fmt: skip
-            raise
+            kept_in = f"what was scored is kept in {folder}, the same command goes on there"
+            raise KeyboardInterrupt(kept_in) from None
         page = kept.write(found, folder)
         _show(found, run, page, as_json)
 
@@ -85,17 +102,28 @@ def _check_model(model: str) -> None:
     from kgprobe import sheets
     from kgprobe.probes.models import reachable
 
-    legal = sheets.read_schema(sheets.located("workflow/schemas/models.schema.json"))
-    rows = sheets.read_sheet(sheets.located(reachable.MODELS), legal)
-    reachable.check(model, sheets.by_name(rows, reachable.MODELS))
+    reachable.check(model, sheets.by_name(names.rows(), reachable.MODELS))
+
+
+def _library() -> ModuleType:
+    """The library, torch with it. Reading weights takes less time than its bar is worth."""
+    from transformers.utils import logging
+
+    from kgprobe import library
+
+    logging.disable_progress_bar()
+    return library
 
 
 def _texts(prompt: str) -> str | Mapping[str, str]:
     """What `--prompt` names: a word, or the templates of a JSON file."""
     if not prompt.endswith(".json"):
         return prompt
+    from kgprobe import sheets
+
+    text = sheets.read_text(prompt)
     try:
-        found = json.loads(Path(prompt).read_text(encoding="utf-8"))
+        found = json.loads(text)
     except ValueError as error:
         raise ValueError(f"{prompt}: no JSON: {error}") from error
     if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
@@ -124,7 +152,9 @@ def ask(
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", help="An answer; several times.")
     ] = None,
-    k: Annotated[int, typer.Option(min=1, help="Without options: how many answers.")] = 5,
+    k: Annotated[
+        int, typer.Option("--k", "-k", min=1, help="Without options: how many answers.")
+    ] = 5,
     as_json: Json = False,
 ) -> None:
     """Ask a model one question.
@@ -132,13 +162,13 @@ def ask(
     Example: kgprobe ask gpt2 "The capital of [X] is [Y]." -x France -o Paris -o Rome
     """
     with screen.told(as_json):
+        from kgprobe.questions import single
+
+        single(template, subject, option or [])
         _check_model(model)
-
-        from kgprobe import library
-
-        rows: list[dict[str, Any]] = library.ask(
-            model, template, X=subject, options=option or [], k=k
-        ).to_dicts()
+        rows: list[dict[str, Any]] = (
+            _library().ask(model, template, X=subject, options=option or [], k=k).to_dicts()
+        )
         screen.data(rows) if as_json else screen.table(rows)
 
 
@@ -147,7 +177,9 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8000,
     as_json: Json = False,
 ) -> None:
-    """Serve a causal model on loopback as an OpenAI-compatible server does, until Ctrl-C.
+    """Serve a causal model as OpenAI's servers do.
+
+    On loopback, until Ctrl-C.
 
     Example: kgprobe serve smollm2-135m-instruct --port 8000
     """
@@ -156,7 +188,7 @@ def serve(
 
         import threading
 
-        from kgprobe import library
+        library = _library()
         from kgprobe.probes.jobs import serve as server
 
         with server.serve(library.load(model), port) as running:

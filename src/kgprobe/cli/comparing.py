@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgprobe.cli import screen
+from kgprobe.cli import names, screen
 from kgprobe.cli.asking import Json
 
 if TYPE_CHECKING:
@@ -17,11 +17,18 @@ if TYPE_CHECKING:
 PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
 #: RESULTS have one row for each of these
 KEY = ("paper", "benchmark", "group", "model", "prompt", "method", "metric", "slice", "setting")
-Run = Annotated[str, typer.Argument(help="A run's name below results, or its folder.")]
+#: numbers on the screen
+MOST = 20
+Run = Annotated[
+    str,
+    typer.Argument(help="A run's name below results, or its folder.", autocompletion=names.runs),
+]
 
 
 def compare(first: Run, second: Run, as_json: Json = False) -> None:
-    """Compare two runs: paired differences on the same questions, and the numbers that moved.
+    """Compare two runs, question by question.
+
+    Paired differences on the questions that both asked, and the numbers that moved.
 
     A difference is the first run's accuracy less the second's, in points, with its interval.
 
@@ -36,23 +43,40 @@ def compare(first: Run, second: Run, as_json: Json = False) -> None:
             return
         if pairs:
             screen.table(pairs)
+        else:
+            screen.say("no paired difference: no two probes that have questions and method in "
+                       "common answered differently")  # fmt: skip
         screen.say(f"numbers in both runs: {numbers['both']}, of which {len(numbers['moved'])} "
                    f"differ; only in {first}: {numbers['first']}, only in {second}: "
                    f"{numbers['second']}")  # fmt: skip
-        if numbers["moved"]:
-            screen.table(numbers["moved"])
+        _say_moved(numbers["moved"])
+
+
+def _say_moved(rows: list[dict[str, Any]]) -> None:
+    """A table of numbers, those of whole benchmarks first; what all rows share stands above it."""
+    if not rows:
+        return
+    same = [key for key in KEY if len({row[key] for row in rows}) == 1]
+    told = [f"{key} {rows[0][key]}" for key in same if rows[0][key] not in ("", "{}")]
+    ordered = sorted(rows, key=lambda row: (row["slice"] != "", row["setting"] != "{}"))
+    shown = [{key: value for key, value in row.items() if key not in same} for row in ordered]
+    screen.say(", ".join(told))
+    screen.table(shown[:MOST])
+    if len(shown) > MOST:
+        screen.say(f"and {len(shown) - MOST} more, which --json has")
 
 
 def run_folder(name: str) -> Path:
     """The folder of a run that has numbers. Raises ValueError where there is none."""
     from kgprobe.sheets import nearest
 
-    folder = Path(name) if Path(name).is_dir() else Path("results") / name
-    if any((folder / "tables" / f"{paper}.parquet").is_file() for paper in PAPERS):
-        return folder
-    known = [path.parents[1].name for path in Path("results").glob("*/tables/*.parquet")]
+    # a model's folder may have the name of a run
+    for folder in (Path(name), Path("results") / name):
+        if any((folder / "tables" / f"{paper}.parquet").is_file() for paper in PAPERS):
+            return folder
+    known = names.runs()
     raise ValueError(f"{name}: no run with numbers{nearest(name, known)}; legal: "
-                     f"{', '.join(sorted(set(known))) or 'none yet'}, or a run's folder"
+                     f"{', '.join(known) or 'none yet'}, or a run's folder"
                      )  # fmt: skip
 
 
@@ -66,10 +90,40 @@ def _paired(first: Path, second: Path) -> list[dict[str, Any]]:
         alone = len(same) == 1 == sum(key[:2] == (benchmark, method) for key in ours)
         chosen = [key for key in same if alone or key[2] == model]
         for key in chosen:
-            one, other = _opened(first, path), _opened(second, theirs[key])
-            if one.benchmark.items.equals(other.benchmark.items):
-                found += _difference(one, other)
+            shared = _shared(_opened(first, path), _opened(second, theirs[key]))
+            found += _difference(*shared) if shared else []
     return found
+
+
+def _shared(one: "Results", other: "Results") -> "tuple[Results, Results] | None":
+    """Two probes on the questions and options that both were asked (one may have had a sample);
+    None where there are none."""
+    from dataclasses import replace
+
+    ours, theirs = one.benchmark, other.benchmark
+    options = [b.candidates.group_by("set", maintain_order=True).agg("index", "id", "label")
+               for b in (ours, theirs)]  # fmt: skip
+    sets = options[0].join(options[1], on=options[0].columns, how="semi")
+    items = ours.items.join(theirs.items, on=ours.items.columns, how="semi")
+    items = items.filter(items["candidates"].is_in(sets["set"].implode()))
+    if not items.height:
+        return None
+    narrowed = [
+        replace(
+            found,
+            benchmark=replace(
+                found.benchmark,
+                items=items,
+                candidates=found.benchmark.candidates.join(
+                    items.select(set="candidates"), on="set", how="semi"
+                ),
+            ),
+            answers=found.answers.join(items, on="item", how="semi"),
+            scores=found.scores.join(items, on="item", how="semi"),
+        )
+        for found in (one, other)
+    ]
+    return narrowed[0], narrowed[1]
 
 
 def _probes(folder: Path) -> dict[tuple[str, str, str], Path]:
@@ -105,25 +159,26 @@ def _difference(one: "Results", other: "Results") -> list[dict[str, Any]]:
 
     if one.answers.equals(other.answers):
         return []
-    names = [one.probe.model, other.probe.model]
-    if names[0] == names[1]:
-        names = [
-            f"{name} ({which})" for name, which in zip(names, ("first", "second"), strict=True)
-        ]
+    who = [one.probe.model, other.probe.model]
+    if who[0] == who[1]:
+        who = [f"{name} ({which})" for name, which in zip(who, ("first", "second"), strict=True)]
     made = [
         replace(found, probe=replace(found.probe, model=name, prompt="templates"))
-        for found, name in zip((one, other), names, strict=True)
+        for found, name in zip((one, other), who, strict=True)
     ]
     rows = made[0].compare(made[1]).to_dicts()
     return [{"benchmark": one.benchmark.name, **row} for row in rows]
 
 
 def _numbers(first: Path, second: Path) -> dict[str, Any]:
-    """How many numbers both runs have, and those whose value differs."""
+    """How many numbers both runs have, and those whose value differs, n the fewer items of both."""
+    import polars as pl
+
     ours, theirs = _tables(first), _tables(second)
     both = ours.join(theirs, on=list(KEY), suffix=" second")
     moved = both.filter(~both["value"].eq_missing(both["value second"])).sort(list(KEY))
-    shown = moved.select(*KEY, "value", second="value second")
+    fewer = pl.min_horizontal("n", "n second")
+    shown = moved.select(*KEY, "value", second="value second", n=fewer)
     return {"both": both.height, "first": ours.height - both.height,
             "second": theirs.height - both.height, "moved": shown.to_dicts()}  # fmt: skip
 

@@ -5,28 +5,40 @@ from typing import Annotated
 
 import typer
 
-from kgprobe.cli import screen
+from kgprobe.cli import names, screen
 from kgprobe.cli.asking import Json
 
 
 def export(
     what: Annotated[
-        str, typer.Argument(help="A benchmark of the package, or its folder; ro-crate: a run.")
+        str,
+        typer.Argument(
+            help="A benchmark of the package, or its folder; ro-crate: a run.",
+            autocompletion=names.benchmarks_and_runs,
+        ),
     ],
     form: Annotated[
         str,
         typer.Option(
             "--as",
             help="lm-pub-quiz, lm-eval, huggingface, croissant, frictionless or ro-crate.",
+            autocompletion=names.forms,
         ),
     ],
     to: Annotated[Path, typer.Option(help="A folder of its own, new or an older export.")],
+    questions: Annotated[
+        str,
+        typer.Option(
+            help="sentences; of OntoProbe's benchmarks choices or reasoning, too.",
+            autocompletion=names.among("sentences", "choices", "reasoning"),
+        ),
+    ] = "sentences",
     licence: Annotated[
         str, typer.Option(help="SPDX id of the licence of your own graph, as CC-BY-4.0.")
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Export questions, or the tables of a run, so that other tools load them.
+    """Export questions, or a run, for other tools.
 
     Example: kgprobe export world_lite --as lm-eval --to exported
     """
@@ -42,9 +54,12 @@ def export(
             from kgprobe.benchmarks.bear.frames import Sets
             from kgprobe.questions import benchmark, folder_of
 
+            kind = screen.choose(questions, formats.KINDS, "--questions")
             own, sources = benchmark(what), origins.of(folder_of(what), licence)
-            formats.write(chosen, own.name, Sets(own.items, own.candidates, own.prompts), sources,
-                          to)  # fmt: skip
+            sets = Sets(own.items, own.candidates, own.prompts)
+            asked = formats.read(folder_of(what), kind, lambda: sets)
+            name = own.name + (f"_{kind}" if kind != formats.KINDS[0] else "")
+            formats.write(chosen, name, asked, sources, to)
         made = sorted(p.relative_to(to).as_posix() for p in to.rglob("*") if p.is_file())
         if as_json:
             screen.data({"folder": str(to), "as": chosen, "files": made})

@@ -1,24 +1,19 @@
 """`kgprobe list` and `kgprobe show`: what there is to ask, and what was asked."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgprobe.cli import screen
+from kgprobe.cli import names, screen
 from kgprobe.cli.asking import Json
 
 if TYPE_CHECKING:
     from kgprobe.questions import Benchmark
 
-MODELS, SCHEMA = "config/models.tsv", "workflow/schemas/models.schema.json"
-
 
 def _models() -> list[dict[str, Any]]:
-    from kgprobe import sheets
-
-    rows = sheets.read_sheet(sheets.located(MODELS), sheets.read_schema(sheets.located(SCHEMA)))
-    return [{c: row.get(c, "") for c in ("model", "kind", "parameters", "source")} for row in rows]
+    columns = ("model", "kind", "parameters", "source")
+    return [{column: row.get(column, "") for column in columns} for row in names.rows()]
 
 
 def _benchmarks() -> list[dict[str, Any]]:
@@ -57,7 +52,7 @@ def _prompts() -> list[dict[str, Any]]:
 
 def _runs() -> list[dict[str, Any]]:
     found = []
-    for folder in sorted(p for p in Path("results").glob("*") if p.is_dir()):
+    for folder in names.folders():
         tables = sorted(path.stem for path in folder.glob("tables/*.parquet"))
         page = folder / "report" / "index.html"
         found.append({"run": folder.name, "tables": ", ".join(tables) or "unfinished",
@@ -70,24 +65,41 @@ KINDS = {"models": _models, "benchmarks": _benchmarks, "methods": _methods, "pro
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help="models, benchmarks, methods, prompts or runs.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="models, benchmarks, methods, prompts or runs.",
+            autocompletion=names.among(*KINDS),
+        ),
+    ],
     as_json: Json = False,
 ) -> None:
-    """List models, benchmarks, methods, prompts or runs.
+    """List models, benchmarks, runs and the like.
 
     Example: kgprobe list models
     """
     with screen.told(as_json):
         rows = KINDS[screen.choose(what, list(KINDS), "list")]()
-        screen.data(rows) if as_json else screen.table(rows)
+        if as_json or rows:
+            screen.data(rows) if as_json else screen.table(rows)
+        else:
+            screen.say("no run in results/ of this folder; right would be kgprobe probe, or run")
 
 
 def show(
-    benchmark: Annotated[str, typer.Argument(help="A benchmark of the package, or its folder.")],
-    item: Annotated[str, typer.Argument(help="One of its items, as P36/Q142.")] = "",
+    benchmark: Annotated[
+        str,
+        typer.Argument(
+            help="A benchmark of the package, or its folder.", autocompletion=names.benchmarks
+        ),
+    ],
+    item: Annotated[
+        str,
+        typer.Argument(help="One of its items, as P36/Q142.", autocompletion=names.items),
+    ] = "",
     as_json: Json = False,
 ) -> None:
-    """Show a benchmark, or one of its questions with its sentences.
+    """Show a benchmark, or one of its questions.
 
     Example: kgprobe show world_lite
     """

@@ -3,26 +3,32 @@
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from kgprobe.cli import screen
 from kgprobe.cli.asking import Json
+from kgprobe.stops import ENDED, passed_on
 
 BASE = "config/config.yaml"
 #: what `run` does not know goes to Snakemake
 PASSED = {"allow_extra_args": True, "ignore_unknown_options": True}
+#: key of a context: the words behind `--`
+BEHIND = "kgprobe.behind"
 Configs = Annotated[list[str] | None, typer.Argument(help="Laid over config/config.yaml.")]
 
 
 def validate(configs: Configs = None, as_json: Json = False) -> None:
-    """Check a configuration: unknown keys and illegal values, with file and what is legal.
+    """Check a configuration.
+
+    Unknown keys and illegal values are told with their file and what is legal.
 
     Example: kgprobe validate config/embedded.yaml
     """
     with screen.told(as_json):
-        from kgprobe.plan.__main__ import models_of, settings_of
+        from kgprobe.plan.configured import models_of, settings_of
 
         settings = settings_of(configs or [])
         told = {"run": settings.run.name, "models": len(models_of(settings))}
@@ -33,13 +39,15 @@ def validate(configs: Configs = None, as_json: Json = False) -> None:
 
 
 def plan(configs: Configs = None, as_json: Json = False) -> None:
-    """What a run costs before it begins: jobs, downloads, disk, requests, hours.
+    """Tell what a run costs before it begins.
+
+    Jobs, downloads, disk, requests and hours.
 
     Example: kgprobe plan config/embedded.yaml
     """
     with screen.told(as_json):
         from kgprobe.plan import table
-        from kgprobe.plan.__main__ import planned, settings_of
+        from kgprobe.plan.configured import measured, planned, settings_of
 
         found, name = planned(configs or []), settings_of(configs or []).run.name
         if as_json:
@@ -47,16 +55,23 @@ def plan(configs: Configs = None, as_json: Json = False) -> None:
                      for size, s in found.sizes.items()}  # fmt: skip
             screen.data({"run": name, **asdict(found), "sizes": sizes})
         else:
-            screen.say(table.text(found, name, configs or [BASE]))
+            screen.say(f"run {name}: {', '.join(configs or [BASE])}\n")
+            screen.table(table.stages(found))
+            if rows := table.sizes(found):
+                screen.say("")
+                screen.table(rows)
+            screen.say("")
+            for note in table.notes(found, measured(name)):
+                screen.say(note)
 
 
 def verify(configs: Configs = None, as_json: Json = False) -> None:
-    """Is each file of data/ what it should be?
+    """Check the files of data/ by their hashes.
 
     Example: kgprobe verify config/embedded.yaml
     """
     with screen.told(as_json):
-        from kgprobe.plan.__main__ import settings_of
+        from kgprobe.plan.configured import settings_of
         from kgprobe.sources import verify as files
 
         rows = list(files.verify(settings_of(configs or [])))
@@ -74,15 +89,32 @@ def verify(configs: Configs = None, as_json: Json = False) -> None:
             raise typer.Exit(screen.FAILED)
 
 
+class Passing(TyperCommand):
+    """A command that hands on what stands behind `--` as it is: of itself the parser drops the
+    sign, and with it where the values of an option before it end."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        place = args.index("--") if "--" in args else len(args)
+        ctx.meta[BEHIND] = args[place + 1 :]
+        return super().parse_args(ctx, args[:place])
+
+
+def _passed(before: list[str], behind: list[str]) -> list[str]:
+    """Words for Snakemake: `--forcerun RULE -- TARGET` keeps its target, since what stands behind
+    comes first, unless a `--` of its own ends it."""
+    return [*before, *behind] if "--" in behind else [*behind, *before]
+
+
 def run(
     context: typer.Context,
     config: Annotated[str, typer.Argument(help="Laid over config/config.yaml.")],
     cores: Annotated[str, typer.Option(help="As Snakemake takes it.")] = "all",
     as_json: Json = False,
 ) -> None:
-    """Run the workflow from the project's folder; further options go to Snakemake.
+    """Run the workflow.
 
-    With --json what Snakemake says goes to stderr.
+    Results go to results/ below the working folder, further options to Snakemake, and all that
+    stands behind -- as it is; with --json what Snakemake says goes to stderr.
 
     Example: kgprobe run config/embedded.yaml --cores 2 --dry-run
     """
@@ -90,12 +122,24 @@ def run(
         import subprocess
         import time
 
-        from kgprobe.plan.__main__ import settings_of
+        from kgprobe import sheets
+        from kgprobe.plan.configured import settings_of
+        from kgprobe.plan.jobs import snakefile
 
         name, began = settings_of([config]).run.name, time.monotonic()
-        command = [sys.executable, "-m", "snakemake", "--cores", cores, "--configfile", config]
+        # --configfile takes every word up to the next option: a target behind it would be one
+        command = [sys.executable, "-m", "snakemake", *snakefile(), "--configfile",
+                   sheets.located(config), "--cores", cores]  # fmt: skip
+        words = _passed(context.args, context.meta[BEHIND])
         said = sys.stderr if as_json else None
-        code = subprocess.run([*command, *context.args], stdout=said).returncode
+        process = subprocess.Popen([*command, *words], stdout=said)
+        with passed_on(process) as signals:
+            code = process.wait()
+        if signals:
+            # in its first second Snakemake has not read what ends it with a line
+            if code < 0 and len(signals) == 1:
+                print("kgprobe: stopped before a job began", file=sys.stderr)
+            code = ENDED + signals[0]
         page = Path("results") / name / "report" / "index.html"
         if as_json:
             screen.data({"run": name, "exit": code, "seconds": round(time.monotonic() - began, 1),

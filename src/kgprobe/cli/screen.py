@@ -1,6 +1,9 @@
 """What the command says: tables at any width, JSON, progress, and errors in one line."""
 
 import json
+import os
+import re
+import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +24,14 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from kgprobe.stops import ENDED, terminated
+
+#: characters of a cell that is not folded
+WORD = 12
+#: columns that stand side by side with two blanks between them
+MANY = 6
+#: as cells print numbers, of which there may be none
+NUMBER = re.compile(r"-?[\d.,]*(e[+-]\d+)?")
 #: the request was understood and cannot be done; the exit code of what is typed wrongly is 2
 FAILED = 1
 #: as shells tell of Ctrl-C
@@ -38,18 +49,46 @@ def data(value: Any) -> None:
 
 
 def table(rows: Iterable[Mapping[str, Any]], title: str = "") -> None:
-    """Rows with their keys as heads; cells wrap where the terminal is narrow."""
+    """Rows with their keys as heads; long cells wrap where the terminal is narrow. An `n` of few
+    rows is marked, and the mark explained below."""
     found = list(rows)
     if not found:
         say("nothing")
         return
-    shown = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    shown = Table(
+        title=title or None, title_justify="left", box=None, pad_edge=False,
+        padding=(0, 1, 0, 0) if len(found[0]) > MANY else (0, 1),
+    )  # fmt: skip
     for name in found[0]:
-        is_number = all(isinstance(row[name], int | float | None) for row in found)
-        shown.add_column(name, justify="right" if is_number else "left", overflow="fold")
+        cells = [_cell(row[name]) for row in found]
+        shown.add_column(
+            name, justify="right" if all(map(NUMBER.fullmatch, cells)) else "left",
+            overflow="fold", no_wrap=name == next(iter(found[0])) and max(map(len, cells)) <= WORD,
+        )  # fmt: skip
     for row in found:
-        shown.add_row(*(Text(_cell(value)) for value in row.values()))
+        told = {name: _cell(value) for name, value in row.items()}
+        if isinstance(row.get("n"), int):
+            told["n"] = counted(row)
+        shown.add_row(*map(Text, told.values()))
     Console(highlight=False).print(shown)
+    explain([counted(row) for row in found if isinstance(row.get("n"), int)])
+
+
+def counted(row: Mapping[str, Any], digits: int = 1) -> str:
+    """The `n` behind a number that is printed with so many digits after the point, with the
+    report's mark where few rows stand behind it."""
+    from kgprobe.tables.report import marks
+
+    return f"{row['n']}{marks.few(row, digits)}"
+
+
+def explain(told: Sequence[str]) -> None:
+    """A line for each mark that stands in one of these texts."""
+    if told:
+        from kgprobe.tables.report import marks
+
+        for note in marks.notes(told):
+            say(note)
 
 
 def _cell(value: Any) -> str:
@@ -61,17 +100,26 @@ def _cell(value: Any) -> str:
 @contextmanager
 def told(as_json: bool = False) -> Iterator[None]:
     """Errors that speak to the user as one message on stderr (with `--json` an object on stdout,
-    too) and exit code 1; what they do not foresee stays a traceback."""
+    too) and exit code 1; what they do not foresee stays a traceback. Ctrl-C and SIGTERM are one
+    line, with what the KeyboardInterrupt says of how to go on."""
     try:
-        yield
-    except KeyboardInterrupt:
-        print("kgprobe: stopped", file=sys.stderr)
+        with terminated(lambda _: KeyboardInterrupt()):
+            yield
+    except typer.Exit:
+        # a RuntimeError, too: what a command ends with is no error of its own
+        raise
+    except KeyboardInterrupt as stop:
+        print(": ".join(["kgprobe: stopped", *map(str, stop.args)]), file=sys.stderr)
         raise typer.Exit(STOPPED) from None
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("kgprobe"):
             raise
         _refuse(f"{error.name} is not installed; right would be pip install "
                 "'kgprobe[workflow,sources,gguf]'", as_json)  # fmt: skip
+    except BrokenPipeError:
+        # `| head` has read enough; what is still to be flushed goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(ENDED + signal.SIGPIPE) from None
     except (ValueError, RuntimeError, OSError) as error:
         _refuse(str(error) or repr(error), as_json)
 

@@ -1,5 +1,5 @@
 """`kgprobe trace`: from a printed number to its rows, its questions, what was answered, and the
-files behind it with their hashes."""
+files behind it with their hashes; from a claim to its verdict and the rows behind that."""
 
 import json
 import re
@@ -9,32 +9,42 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgprobe.cli import screen
+from kgprobe.cli import names, screen
 from kgprobe.cli.asking import Json
 from kgprobe.cli.comparing import KEY, run_folder
 
 if TYPE_CHECKING:
     import polars as pl
 
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
 Where = Annotated[
     list[str] | None, typer.Option("--where", "-w", help="Only rows with KEY=VALUE; several times.")
 ]
 
 
 def trace(
-    number: Annotated[str, typer.Argument(help="As it is printed: 38.7")],
-    run: Annotated[str, typer.Option(help="The run's name, or its folder.")],
+    number: Annotated[str, typer.Argument(help="As it is printed: 38.7; or a claim: O01")],
+    run: Annotated[
+        str, typer.Option(help="The run's name, or its folder.", autocompletion=names.runs)
+    ],
     where: Where = None,
     items: Annotated[int, typer.Option(min=0, help="How many questions of each row to show.")] = 5,
     as_json: Json = False,
 ) -> None:
-    """Trace a printed number: its rows in RESULTS, the questions and answers behind each, the
-    files that it was computed from, and whether they still are what they were.
+    """Trace a number, or a claim, to its rows.
+
+    Of a number its rows in RESULTS, the questions and answers behind each, the files that it was
+    computed from, and whether they still are what they were; of a claim what it compares, its
+    verdict and why, and the rows that it was computed from.
 
     Example: kgprobe trace 38.7 --run embedded -w benchmark=world_lite -w metric=accuracy
     """
     with screen.told(as_json):
-        folder = run_folder(run)
+        folder, pairs = run_folder(run), _pairs(where or [])
+        if not NUMBER.fullmatch(number):
+            claim = _claim(folder, number, pairs)
+            screen.data(claim) if as_json else _say_claim(claim)
+            return
         found = [
             {
                 **row,
@@ -42,12 +52,13 @@ def trace(
                 "questions": _questions(folder, row, items),
             }
             for table in _tables(folder)
-            for row in _rows(table, number, _pairs(where or []))
+            for row in _rows(table, number, pairs)
         ]
         if not found:
             raise ValueError(f"no number of {folder} is printed as {number}"
-                             + (f" where {', '.join(where)}" if where else ""))  # fmt: skip
-        screen.data(found) if as_json else _say(found)
+                             + (f" where {', '.join(where)}" if where else "")
+                             + _unknown(folder, _pairs(where or [])))  # fmt: skip
+        screen.data(found) if as_json else _say(found, len(number.partition(".")[2]))
 
 
 def _pairs(where: list[str]) -> dict[str, str]:
@@ -64,6 +75,20 @@ def _pairs(where: list[str]) -> dict[str, str]:
     return found
 
 
+def _unknown(folder: Path, pairs: Mapping[str, str]) -> str:
+    """What a run has instead of a value of `--where` that it has not."""
+    from kgprobe.sheets import nearest
+    from kgprobe.tables import results
+
+    known = results.read(_tables(folder))
+    for key, value in pairs.items():
+        legal = known[key].unique().sort().to_list()
+        if value not in legal:
+            shown = ", ".join(repr(one) for one in legal[:12]) + (" ..." if legal[12:] else "")
+            return f": no {key} is {value!r}{nearest(value, legal)}; there are {shown}"
+    return ""
+
+
 def _tables(folder: Path) -> list[Path]:
     """The files of RESULTS of a run: one of each paper, and of what stands beside them."""
     from kgprobe import schema
@@ -78,8 +103,6 @@ def _rows(path: Path, number: str, pairs: Mapping[str, str]) -> Iterator[dict[st
 
     from kgprobe.tables import results
 
-    if not re.fullmatch(r"-?\d+(\.\d+)?", number):
-        raise ValueError(f"{number!r} is no number; right would be one as it is printed: 38.7")
     decimals = len(number.partition(".")[2])
     rows = results.read([path]).filter(*(pl.col(key) == value for key, value in pairs.items()))
     for row in rows.drop_nulls("value").rows(named=True):
@@ -88,10 +111,40 @@ def _rows(path: Path, number: str, pairs: Mapping[str, str]) -> Iterator[dict[st
             yield row
 
 
+def _claim(folder: Path, name: str, pairs: Mapping[str, str]) -> dict[str, Any]:
+    """A row of CLAIMS, the rows of RESULTS behind it that fit `pairs`, and the files of these."""
+    import polars as pl
+
+    from kgprobe import schema
+    from kgprobe.sheets import nearest
+
+    path = folder / "tables/claims.parquet"
+    if not path.is_file():
+        raise ValueError(f"{name!r} is no number, and {folder} has no claims (no tables/"
+                         "claims.parquet); right would be a number as printed: 38.7")  # fmt: skip
+    claims = {row["claim"]: row for row in schema.read(path, schema.CLAIMS).rows(named=True)}
+    if name not in claims:
+        typed = re.sub(r"^([A-Z])(\d)$", r"\g<1>0\2", name.upper())
+        raise ValueError(f"{folder} has no claim {name!r}{nearest(typed, claims)}; right "
+                         "would be a claim as O01, or a number as printed: 38.7")  # fmt: skip
+    behind, rows = folder / f"tables/claim_rows/{name}.tsv", []
+    if behind.is_file():
+        types = {"side": pl.String, **schema.RESULTS.columns}
+        read = pl.read_csv(behind, separator="\t", schema=types, quote_char=None)
+        read = read.with_columns(pl.col(pl.String).fill_null("")).filter(
+            *(pl.col(key) == value for key, value in pairs.items())
+        )
+        rows = read.rows(named=True)
+    made = schema.provenance(path).get("inputs")
+    told = made if isinstance(made, Mapping) else {}
+    stems = (claims[name]["paper"], "claims")
+    files = [_state(folder, file, told[file]) for file in told if Path(file).stem in stems]
+    return {**claims[name], "rows": rows, "files": files}
+
+
 def _files(folder: Path, table: Path, row: Mapping[str, Any]) -> list[dict[str, str]]:
     """The files that a number was computed from, with the hashes that they had then."""
     from kgprobe import schema
-    from kgprobe.job import sha256
 
     made = schema.provenance(table).get("inputs")
     told = made if isinstance(made, Mapping) else {}
@@ -100,16 +153,22 @@ def _files(folder: Path, table: Path, row: Mapping[str, Any]) -> list[dict[str, 
         parts = Path(name).with_suffix("").parts
         asked = row["benchmark"] in parts and ("benchmarks" in parts or row["model"] in parts)
         if asked or (row["published"] is not None and "published" in parts):
-            path = next((p for p in (Path(name), folder / name, _own(folder, name)) if p.is_file()),
-                        None)  # fmt: skip
-            state = "gone"
-            if path:
-                state = "as it was" if sha256(path) == recorded else "changed since"
-            found.append({"file": name, "sha256": str(recorded), "state": state})
+            found.append(_state(folder, name, recorded))
     return found
 
 
-def _own(folder: Path, name: str) -> Path:
+def _state(folder: Path, name: str, recorded: object) -> dict[str, str]:
+    """A file with the hash it had, and whether it still has it."""
+    from kgprobe.job import sha256
+
+    places = (Path(name), folder / name, own_path(folder, name))
+    path, state = next((p for p in places if p.is_file()), None), "gone"
+    if path:
+        state = "as it was" if sha256(path) == recorded else "changed since"
+    return {"file": name, "sha256": str(recorded), "state": state}
+
+
+def own_path(folder: Path, name: str) -> Path:
     """A path below results/RUN/, wherever the run's folder lies now."""
     return folder.joinpath(*Path(name).parts[2:])
 
@@ -132,8 +191,8 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
     options = {(s, c): text for text, s, c in labels.rows()}
     path = scored / f"{row['model']}.parquet"
     best = None
-    # another reduction chooses another option
-    if path.is_file() and "reduction" not in json.loads(row["setting"]):
+    # another reduction, or a floor, chooses another option
+    if path.is_file() and not {"reduction", "without"} & set(json.loads(row["setting"])):
         scores = schema.read(path, schema.SCORES).filter(
             pl.col("item").is_in(items["item"].implode())
         )
@@ -156,12 +215,45 @@ def _question(
             "log-likelihood": [round(value, 4) for _, value in chosen]}  # fmt: skip
 
 
-def _say(found: list[dict[str, Any]]) -> None:
+def _say_claim(claim: Mapping[str, Any]) -> None:
+    from kgprobe.tables.claims.chapter import IN_PRINT
+
+    screen.say(f"{claim['claim']} ({claim['paper']}; {claim['where']}): {claim['statement']}")
+    screen.say(f"  compared: {claim['comparison'] or 'nothing'}")
+    there = "" if claim["printed"] is None else f" {claim['printed']:.4g},"
+    screen.say(f"  expected: {claim['direction']} 0; in print:{there} {IN_PRINT[claim['holds']]}")
+    if claim["value"] is not None:
+        p = "" if claim["p"] is None else f", p {claim['p']:.3g} (Holm)"
+        screen.say(f"  here: {claim['value']:.4g}{_bounds(claim)}, a {claim['a']:.4g}, "
+                   f"b {claim['b']:.4g}, n {screen.counted(claim)}, "
+                   f"pairs {claim['pairs']}{p}")  # fmt: skip
+    screen.say(f"  verdict: {claim['verdict']}" + f" ({claim['reason']})" * bool(claim["reason"]))
+    if claim["comparison"] and claim["value"] is None:
+        screen.say(f"  needs: {claim['needs']}")
+    for row in claim["rows"]:
+        screen.say(f"  {row['side']}: {_where(row)}: {row['value']}{_bounds(row)}, "
+                   f"n {screen.counted(row)}")  # fmt: skip
+    for file in claim["files"]:
+        screen.say(f"  {file['state']}: {file['sha256'][:12]} {file['file']}")
+    screen.say(f"rows: {len(claim['rows'])}")
+    screen.explain([screen.counted(row) for row in (claim, *claim["rows"])])
+
+
+def _where(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={row[key]}" for key in KEY if row[key] not in ("", "{}"))
+
+
+def _bounds(row: Mapping[str, Any]) -> str:
+    return "" if row["low"] is None else f" [{row['low']:.4g}, {row['high']:.4g}]"
+
+
+def _say(found: list[dict[str, Any]], digits: int) -> None:
+    """The rows of a number that was printed with so many digits after the point."""
     for row in found:
-        screen.say(", ".join(f"{key}={row[key]}" for key in KEY if row[key] not in ("", "{}")))
-        bounds = "" if row["low"] is None else f" [{row['low']:.4g}, {row['high']:.4g}]"
+        screen.say(_where(row))
         share = "" if row["denominator"] is None else f" = {row['numerator']}/{row['denominator']}"
-        screen.say(f"  value {row['value']}{bounds} ({row['interval']}){share}, n {row['n']}")
+        screen.say(f"  value {row['value']}{_bounds(row)} ({row['interval']}){share}, "
+                   f"n {screen.counted(row, digits)}")  # fmt: skip
         for question in row["questions"]:
             chosen = question.get("chosen")
             told = f"; chosen: {', '.join(chosen)}" if chosen else ""
@@ -170,6 +262,7 @@ def _say(found: list[dict[str, Any]]) -> None:
         for file in row["files"]:
             screen.say(f"  {file['state']}: {file['sha256'][:12]} {file['file']}")
     screen.say(f"rows: {len(found)}")
+    screen.explain([screen.counted(row, digits) for row in found])
 
 
 COMMANDS = (trace,)

@@ -18,6 +18,7 @@ from ibis.expr.types import Table
 from kgprobe import sampling
 from kgprobe.contracts import Contract
 from kgprobe.knowledge.engine import SIGN, Engine, keys, signed
+from kgprobe.templates import STEP
 
 #: The number of an entity or relation; no rows where ids are Wikidata's.
 IDS = Contract(
@@ -80,8 +81,9 @@ class WikidataIds:
         return [int(name[1:]) for name in names if "/" not in name]
 
     def predicates(self, column: str) -> pl.Expr:
-        """Numbers of a column of relations; of two steps that of one."""
-        return pl.col(column).str.split("/").list.first().str.slice(1).cast(pl.Int64)
+        """Numbers of a column of relations; of two steps that of the last."""
+        last = pl.col(column).str.split(STEP).list.last()
+        return last.str.split("/").list.first().str.slice(1).cast(pl.Int64)
 
     def entities(self, numbers: Iterable[int]) -> dict[int, str]:
         """number -> id."""
@@ -158,11 +160,12 @@ class OwnIds:
         return [number for name, number in self._relations.items() if name in set(names)]
 
     def predicates(self, column: str) -> pl.Expr:
-        """Numbers of a column of relations; of two steps that of one."""
+        """Numbers of a column of relations; of two steps that of the last."""
         legal = dict(self._relations)
         if self.subclass_of in legal:
             legal[self.two_up] = legal[self.subclass_of]
-        return pl.col(column).replace_strict(legal, return_dtype=pl.Int64)
+        last = pl.col(column).str.split(STEP).list.last()
+        return last.replace_strict(legal, return_dtype=pl.Int64)
 
     def entities(self, numbers: Iterable[int]) -> dict[int, str]:
         """number -> id."""

@@ -188,6 +188,20 @@ def of_draws(values: Numbers, kind: str = "bootstrap") -> Interval | None:
     return Interval(*found, kind) if has_width(found) else None
 
 
+def mean_of_ratios(sums: Numbers, weights: Numbers) -> Numbers:
+    """Weighted mean of the ratios (means, where the lower column counts units) of columns in
+    strata. `sums` (..., strata, 2 x columns + 1): those of the upper columns, then of the lower
+    ones; `weights`: strata x columns. A ratio over a sum of 0 does not count; where none counts the
+    mean is nan.
+    """
+    count = weights.shape[1]
+    above, below = sums[..., :count], sums[..., count : 2 * count]
+    held = weights * (below > 0)
+    ratios = above / np.where(below > 0, below, 1)
+    top, whole = (held * ratios).sum((-2, -1)), held.sum((-2, -1))
+    return np.asarray(np.where(whole > 0, top / np.where(whole > 0, whole, 1), np.nan))
+
+
 def _ratio(sums: Numbers, above: int, below: int, weights: Numbers | None = None) -> Numbers:
     """Ratio of weighted sums over strata (the axis before the last)."""
     w = np.ones(sums.shape[-2]) if weights is None else weights

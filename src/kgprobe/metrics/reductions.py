@@ -39,13 +39,17 @@ def folds(subjects: Sequence[str], seed: int, relation: str, number: int = FOLDS
 def prior_corrected(scores: Floats, fold: Ints) -> Floats:
     """Log-probabilities (questions x options) less each option's mean over the other folds.
 
-    NaN where no question lies in another fold: there is no prior, which is not a prior of zero.
+    NaN in `scores`: a question does not offer the option. NaN in what is returned, too, where no
+    question of another fold offers it: there is no prior, which is not a prior of zero.
     """
     corrected = np.full(scores.shape, np.nan)
+    offered = ~np.isnan(scores)
+    sums = np.where(offered, scores, 0.0)
     for own in np.unique(fold):
         inside = fold == own
-        if not inside.all():
-            corrected[inside] = scores[inside] - scores[~inside].mean(axis=0)
+        with np.errstate(invalid="ignore"):  # 0 of 0
+            prior = sums[~inside].sum(axis=0) / offered[~inside].sum(axis=0)
+        corrected[inside] = scores[inside] - prior
     return corrected
 
 

@@ -53,7 +53,8 @@ class Cost:
 class Row:
     """A row of the table: which jobs it fits, and what each of them costs.
 
-    `of` is one of a job's wildcards; of the rules of models it is a file, below the run's folder.
+    `of` is one of a job's wildcards or inputs; of the rules of models it is a file, below the run's
+    folder.
     """
 
     rule: str
@@ -85,7 +86,7 @@ class Costs:
             parts = [self._of(job.rule, [_below(path)], kind) for path in job.outputs]
             known = [cost for cost in parts if cost]
             return reduce(Cost.__add__, known) if known and len(known) == len(parts) else None
-        found = self._of(job.rule, [*job.wildcards.values(), ""], kind)
+        found = self._of(job.rule, [*job.wildcards.values(), *job.inputs, ""], kind)
         if found and asks_nobody(job):
             return Cost(found.cpu_s, 0, found.disk_mb, 0, 0, found.basis)
         return found

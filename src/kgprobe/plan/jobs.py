@@ -16,7 +16,10 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
+
+from kgprobe import sheets
 
 #: the event of Snakemake's logger that announces a job
 EVENT = "job_info"
@@ -105,6 +108,14 @@ class Announced(logging.Filter):
         return True
 
 
+def snakefile() -> list[str]:
+    """Snakemake's option for the workflow of the package, in a folder that has none of its own."""
+    own = ("Snakefile", "workflow/Snakefile")
+    if any(Path(name).is_file() for name in own):
+        return []
+    return ["--snakefile", sheets.located("Snakefile")]
+
+
 def _number(resources: Any, name: str) -> float:
     """A resource of a job, 0 where it asks for none."""
     value = resources.get(name, 0)
@@ -118,11 +129,12 @@ def dry(configs: Sequence[str], arguments: Sequence[str]) -> list[Job]:
 
     announced = Announced()
     logger.addFilter(announced)
-    given = ["--configfile", *configs] if configs else []
+    given = ["--configfile", *map(sheets.located, configs)] if configs else []
     # what only a live pull needs is asked for when it begins
     os.environ.setdefault("KGPROBE_CONTACT", "nobody@example.org")
     # the rules look there for what kind of start this is
-    sys.argv = ["snakemake", "--dry-run", "--cores", "1", "--nocolor", *arguments, *given]
+    start = ["snakemake", *snakefile(), "--dry-run", "--cores", "1", "--nocolor"]
+    sys.argv = [*start, *arguments, *given]
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said):

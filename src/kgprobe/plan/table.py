@@ -1,6 +1,6 @@
-"""Costs of a run by stage, and of its models by size, as text."""
+"""Costs of a run by stage, and of its models by size, as rows of text."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kgprobe.plan.costs import Costs, model_of, weights_gb
@@ -16,6 +16,8 @@ SIZES = {
     "larger": float("inf"),
 }
 HOUR = 3600
+#: a number that is 0
+NOTHING = "-"
 
 
 @dataclass
@@ -144,60 +146,74 @@ def _weights(
     size.download_gb += gigabytes
 
 
-def text(plan: Plan, name: str, what: Sequence[str]) -> str:
-    """The plan as it is printed; `name` of the run, `what` was configured."""
-    head = ["stage", "jobs", "done", "GB to load", "GB disk", "requests", "CPU h"]
-    head += ["GPU h", "or CPU h", ""]
+def stages(plan: Plan) -> list[dict[str, str]]:
+    """A row of each stage and one of all; what no stage has is no column."""
     total = Sum()
-    lines = [head]
-    for stage_name, own in plan.stages.items():
-        lines.append(_line(stage_name, own))
+    for own in plan.stages.values():
         for column in vars(total):
             setattr(total, column, getattr(total, column) + getattr(own, column))
-    lines.append(_line("all", total))
-    sizes = [["size", "models", "jobs", "GB to load", "GB memory", "GPU h", "or CPU h", ""]]
-    for size_name, size in plan.sizes.items():
-        if size.jobs:
-            numbers = [size.download_gb, size.memory_gb, size.gpu_h, size.model_cpu_h]
-            shown = [str(len(size.models)), str(size.jobs), *map(_number, numbers)]
-            sizes.append([size_name, *shown, "estimated" if size.estimated else "measured"])
-    parts = [f"run {name}: {', '.join(what)}", _aligned(lines), _aligned(sizes)]
-    notes = [
-        "done: outputs stand already. CPU h: cores, without the arithmetic of models; that is "
-        "GPU h on one accelerator, or CPU h on one core.",
-        "Costs of jobs: resources/costs.tsv, rates of devices: resources/rates.tsv; estimated: a "
-        "part of the line is.",
+    return _filled(
+        {
+            "stage": _marked(name, own), "jobs": f"{own.jobs:,}", "done": f"{own.done:,}",
+            "load GB": _number(own.download_gb), "disk GB": _number(own.disk_gb),
+            "requests": _number(own.requests), "CPU h": _number(own.cpu_h),
+            "GPU h": _number(own.gpu_h), "or CPU": _number(own.model_cpu_h),
+        }
+        for name, own in {**plan.stages, "all": total}.items()
+    )  # fmt: skip
+
+
+def sizes(plan: Plan) -> list[dict[str, str]]:
+    """A row of each size of models that are asked."""
+    return _filled(
+        {
+            "size": _marked(name, own), "models": f"{len(own.models):,}", "jobs": f"{own.jobs:,}",
+            "load GB": _number(own.download_gb), "RAM GB": _number(own.memory_gb),
+            "GPU h": _number(own.gpu_h), "or CPU": _number(own.model_cpu_h),
+        }
+        for name, own in plan.sizes.items()
+        if own.jobs
+    )  # fmt: skip
+
+
+def notes(plan: Plan, measured: Mapping[str, str]) -> list[str]:
+    """What the columns mean and what they leave out; `measured`: what is known of the same run."""
+    found = []
+    if "CPU minutes of the jobs" in measured:
+        found.append(
+            "this run as it was measured: {jobs} jobs, {CPU minutes of the jobs} CPU minutes, "
+            "{processor} ({date}, commit {commit})".format(**measured)
+        )
+    found += [
+        "CPU h: cores, without the arithmetic of models; that is GPU h on one accelerator, or "
+        "CPU h on one core. done: outputs stand already.",
+        "~: a part is estimated, at the papers' sizes: smaller settings cost less. Costs of jobs: "
+        "resources/costs.tsv, rates of devices: resources/rates.tsv.",
     ]
     if any(size.estimated for size in plan.sizes.values()):
-        notes.append("GPU hours are estimated; perf/device.py measures an accelerator.")
+        found.append("GPU hours are estimated; perf/device.py measures an accelerator.")
     if plan.cached:
-        notes.append(f"weights that are here: {', '.join(plan.cached)}")
+        found.append(f"weights that are here: {', '.join(plan.cached)}")
     if plan.unpriced:
-        notes.append(f"not in resources/costs.tsv, counted as nothing: {', '.join(plan.unpriced)}")
-    return "\n\n".join(parts if len(sizes) > 1 else parts[:2]) + "\n\n" + "\n".join(notes)
+        found.append(f"not in resources/costs.tsv, counted as nothing: {', '.join(plan.unpriced)}")
+    return found
 
 
-def _line(name: str, own: Sum) -> list[str]:
-    numbers = [own.download_gb, own.disk_gb, own.requests, own.cpu_h, own.gpu_h, own.model_cpu_h]
-    mark = "estimated" if own.estimated else "measured" if own.jobs else ""
-    return [name, str(own.jobs), str(own.done), *map(_number, numbers), mark]
+def _filled(rows: Iterable[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows without columns that say nothing in any of them."""
+    found = list(rows)
+    empty = {name for row in found for name in row} - {
+        name for row in found for name, value in row.items() if value not in ("0", NOTHING)
+    }
+    return [{k: v for k, v in row.items() if k not in empty} for row in found]
+
+
+def _marked(name: str, own: Sum | Size) -> str:
+    return f"{name} ~" if own.estimated else name
 
 
 def _number(value: float) -> str:
     """Three digits that say something."""
     if not value:
-        return "-"
+        return NOTHING
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2g}"
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Columns side by side, the first and the last to the left, numbers to the right."""
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    last = len(widths) - 1
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i in (0, last) else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )

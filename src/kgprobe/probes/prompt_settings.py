@@ -11,6 +11,8 @@ SEARCHED = (
     "searched_words",
     "searched_reinitialised",
     "searched_embeddings",
+    "demos_searched",
+    "searched_moves",
 )
 #: trained
 TRAINED = ("linear_probe", "finetuned", "continuous", "relation_lstm")
@@ -28,12 +30,20 @@ WRITTEN = (
     "random_triggers",
     "shuffled_triggers",
     "transferred",
+    "demos",
+    "demos_balanced",
+    "demos_shuffled",
+    "demos_other",
+    "demos_chosen",
+    "instructions",
 )
 PROMPTS = (*SEARCHED, *TRAINED, *WRITTEN)
 #: prompts that are made of the searched ones of the same model
 OF_SEARCHED = ("initial_triggers", "random_triggers", "shuffled_triggers")
 #: prompts that are made of LPAQA's sets of wordings
 OF_WORDINGS = ("lpaqa_mined", "lpaqa_paraphrased", "manual_chosen")
+#: prompts that are made of wordings by the model itself, and of others beside
+OF_PROPOSALS = ("instructions", "searched_moves")
 #: method of the sheet -> the prompts that it is for
 METHODS = {
     "predict": PROMPTS,

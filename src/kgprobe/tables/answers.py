@@ -16,7 +16,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.metrics import reductions
 from kgprobe.metrics.sums import ordered_mean, ordered_sum
-from kgprobe.templates import fill, in_year
+from kgprobe.templates import NO_SUBJECTS, fill, in_year
 
 Row = Mapping[str, str]
 #: In `meta` of an item: places of wrong options that are told apart from the others, being right
@@ -28,6 +28,13 @@ PRIOR = "prior"
 CONTENTLESS = "contentless"
 #: reductions that an item may lack -> the column that is null then
 CORRECTED = {PRIOR: "corrected", CONTENTLESS: "uninformed"}
+#: what stands below every table that shows one of them
+PRIOR_IS = (
+    "Prior-corrected: less the option's mean over questions of its relation about other subjects "
+    f"(five folds by subject), or over contentless subjects ({', '.join(NO_SUBJECTS)}). It uses "
+    "other questions' texts, no labels, and it assumes balanced answers; it is no part of the "
+    "paper, and no published figure is of it."
+)
 #: reduction -> the score of an option (scoring.md, "Reductions")
 REDUCTIONS: dict[str, pl.Expr] = {
     "sum": pl.col("sum"),
@@ -133,14 +140,16 @@ def judged(
     scores: pl.DataFrame, items: pl.DataFrame, reduction: str = "sum", where: str = "scores"
 ) -> pl.DataFrame:
     """SCORES under a reduction: item, relation, template, options, winner, leaders, leading (the
-    options in first place), hit, first, above, tied, probability (of the correct option, softmax
-    over options), confidence (the largest probability), brier (sum over options of the squared
-    distance of its probability from 1 or 0; several correct options share the 1), margin (nats,
-    correct option minus the best wrong one), marked (chance that the choice is one of the item's
-    MARKED options).
+    options in first place), hit, first, above, tied, inverted (pairs of a correct and a wrong
+    option that are out of order, ties half), probability (of the correct option, softmax over
+    options), confidence (the largest probability), brier (sum over options of the squared distance
+    of its probability from 1 or 0; several correct options share the 1), margin (nats, correct
+    option minus the best wrong one), marked (chance that the choice is one of the item's MARKED
+    options).
 
     `above` and `tied` count the wrong options above and level with the correct one; its rank is
-    above + 1 to above + tied + 1. With several correct options the best placed one counts.
+    above + 1 to above + tied + 1. With several correct options the best placed one counts, in
+    `inverted` every one.
     Raises ValueError for an item without a correct or without a wrong option; see `check_answers`,
     too. byte_mean wants scores `with_bytes`; prior and contentless want them `with_priors` and
     `with_contentless`, and items without one are left out.
@@ -183,25 +192,38 @@ def with_bytes(
     return scores.with_columns(bytes=joined["around"] + joined["own"])
 
 
-def with_priors(scores: pl.DataFrame, items: pl.DataFrame, seed: int) -> pl.DataFrame:
+def with_priors(
+    scores: pl.DataFrame, items: pl.DataFrame, seed: int, labels: pl.DataFrame | None = None
+) -> pl.DataFrame:
     """SCORES with `corrected`: the sum less the option's mean over the subjects of other folds.
 
-    Questions of one relation that share their options and template make up its prior; null where
-    all of them lie in one fold (one question alone).
+    Questions of one relation that share their options and template make up its prior. With
+    `labels`, the CANDIDATES, all of one relation and template do, whatever their options: an option
+    is then its label, and its prior of those that offer it. Null at all options of a question that
+    has one without prior: all that offer it lie in the question's fold (one question alone).
     """
     who = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
     known = items.select("item", "relation", set="candidates", who=who)
     order = ["relation", "set", "template", "item", "candidate"]
-    rows = scores.join(known, on="item").sort(order)
+    rows = scores.join(known, on="item").with_columns(option="candidate")
+    if labels is not None:
+        named = labels.select("set", candidate="index", option="label")
+        rows = rows.drop("option").join(named, on=["set", "candidate"]).with_columns(set=pl.lit(""))
+    rows = rows.sort(order)
     values = []
     for (relation, *_), own in rows.group_by(order[:3], maintain_order=True):
         subjects = own.unique("item", keep="first", maintain_order=True)["who"].to_list()
         fold = reductions.folds(subjects, seed, str(relation))
-        grid = own["sum"].to_numpy().reshape(len(subjects), -1)
-        values.append(reductions.prior_corrected(grid, fold).ravel())
-    corrected = pl.Series("corrected", np.concatenate(values)).fill_nan(None)
+        at = tuple(own[name].rank("dense").to_numpy() - 1 for name in ("item", "option"))
+        grid = np.full((len(subjects), int(at[1].max()) + 1), np.nan)
+        grid[at] = own["sum"]
+        values.append(reductions.prior_corrected(grid, fold)[at])
     key = ["item", "template", "candidate"]
-    return scores.join(rows.select(key).with_columns(corrected), on=key, maintain_order="left")
+    corrected = pl.Series("corrected", np.concatenate(values)).fill_nan(None)
+    rows = rows.select(key).with_columns(corrected)
+    lacks = pl.col("corrected").is_null().any().over("item", "template")
+    rows = rows.with_columns(corrected=pl.when(~lacks).then("corrected"))
+    return scores.join(rows, on=key, maintain_order="left")
 
 
 def with_contentless(
@@ -211,19 +233,25 @@ def with_contentless(
 
     Null where an item's set was not asked with them.
     """
-    means = without_subject(items, contentless).rename({"sum": "_mean"})
+    means = without_subject(items, contentless)
+    means = means.select("item", "template", "candidate", _mean="sum")
     key = ["item", "template", "candidate"]
     rows = scores.join(means, on=key, how="left", maintain_order="left")
     return scores.with_columns(uninformed=rows["sum"] - rows["_mean"])
 
 
 def without_subject(items: pl.DataFrame, contentless: pl.DataFrame) -> pl.DataFrame:
-    """item, template, candidate, sum: what the options of an item have by themselves, their mean
-    over the subjects of CONTENTLESS. Items whose set was not asked with them are absent."""
+    """item, template, candidate, sum, count, answer_sum, answer_count: what the options of an item
+    have by themselves, their means over the subjects of CONTENTLESS (of counts the largest). Items
+    whose set was not asked with them are absent."""
     asked = ["relation", "context", "set"]
-    means = contentless.group_by(*asked, "template", "candidate").agg(ordered_mean("sum"))
+    means = contentless.group_by(*asked, "template", "candidate").agg(
+        ordered_mean(["sum", "answer_sum"]), pl.col("count", "answer_count").max()
+    )
     own = items.select("item", "relation", "context", set="candidates").join(means, on=asked)
-    found = own.select("item", "template", "candidate", "sum")
+    found = own.select(
+        "item", "template", "candidate", "sum", "count", "answer_sum", "answer_count"
+    )
     return found.sort("item", "template", "candidate")
 
 
@@ -284,6 +312,9 @@ def _measures() -> dict[str, pl.Expr]:
         "first": ordered.first().cast(pl.Float64),
         "above": (wrong > right).sum().cast(pl.Int32),
         "tied": (wrong == right).sum().cast(pl.Int32),
+        # places of the correct options less those that they have among themselves: Mann-Whitney's U
+        "inverted": score.rank("average", descending=True).filter(gold).sum()
+        - gold.sum() * (gold.sum() + 1) / 2,
         "probability": ordered_sum(weight.filter(gold)) / ordered_sum(weight),
         "confidence": 1 / ordered_sum(weight),
         "brier": ordered_sum((weight / ordered_sum(weight) - gold / gold.sum()) ** 2),

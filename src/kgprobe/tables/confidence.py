@@ -1,9 +1,9 @@
 """What the probabilities of options tell: pairs in order, calibration, and when to abstain.
 
-Of every probe under the paper's own reduction and under the prior-corrected one. An answer is one
-item under one template; intervals come from resampling items within their relation. The threshold
-below which nothing is answered is chosen on one half of a relation's subjects (by hash) and judged
-on the other.
+Of every probe that scores its options, under its own reduction and under the prior-corrected one.
+An answer is one item under one template; intervals come from resampling items within their
+relation. The threshold below which nothing is answered is chosen on one half of a relation's
+subjects (by hash) and judged on the other.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,25 +22,63 @@ from kgprobe.metrics.confidence import (
 from kgprobe.metrics.intervals import Interval, percentile
 from kgprobe.metrics.reductions import folds
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables.answers import PRIOR, Probe
-from kgprobe.tables.reductions import Questions, Readings
+from kgprobe.tables.answers import PRIOR, PRIOR_IS, Probe
+from kgprobe.tables.reductions import EVERY, PROBE, Questions, Readings
+from kgprobe.tables.reductions import WORDS as REDUCED
 from kgprobe.tables.results import Number
+from kgprobe.tables.views import View
 
 #: metrics of one bin of confidence
 OF_BINS = ("hits at this confidence", "mean confidence")
+WORDS = {
+    ("metric", "K"): "K: pairs in order, %",
+    ("metric", "ECE"): "calibration error, %",
+    ("metric", "abstention threshold"): "answers from a confidence of, %",
+    ("metric", "answered"): "answered, %",
+    ("metric", "accuracy of answered"): "right of these, %",
+    ("metric", "right less wrong"): "right less wrong, %",
+    ("choice", "all"): "all answered",
+}
+VIEW = View(
+    "confidence",
+    "What the probabilities of options are worth",
+    where={
+        **EVERY,
+        "metric": [
+            "K",
+            "Brier",
+            "ECE",
+            "abstention threshold",
+            "answered",
+            "accuracy of answered",
+            "right less wrong",
+        ],
+        "slice": [""],
+        "choice": ["", "all"],
+    },
+    rows=["benchmark", *PROBE, "reduction"],
+    columns=["metric", "choice"],
+    words={**REDUCED, **WORDS},
+    digits={"Brier": 3},
+    caption="Probabilities: softmax over the options' scores. K: pairs of a correct and a wrong "
+    "option that are in order. Brier: 0 (certain and right) to 2. Calibration error over ten bins "
+    "of confidence. The confidence from which answers are given is chosen on one half of the "
+    f"subjects; the columns after it are of the other half. {PRIOR_IS}",
+)
 
 
 def numbers(asked: Questions, answered: Sequence[tuple[Probe, Readings]]) -> Iterator[Number]:
-    """K (per cent of pairs of a correct and a wrong option that are in order, ties half), Brier (0
-    to 2), ECE (per cent), OF_BINS (setting `bin`: its lower edge), and of the other half:
+    """K (per cent of an item's pairs of a correct and a wrong option that are in order, ties half),
+    Brier (0 to 2), ECE (per cent), OF_BINS (setting `bin`: its lower edge), and of the other half:
     "abstention threshold", answered, "accuracy of answered" (per cent), "right less wrong" with
     and (setting `choice`: all) without abstaining, in per cent of the questions.
     """
     for probe, found in answered:
-        for name in ("", PRIOR):
+        for name in (asked.own, PRIOR):
             answers = found.get((name, ""), pl.DataFrame())
             if answers.height:
-                of = Number(setting={"reduction": name} if name else {}, **probe.asked)
+                setting = {"reduction": name} if name else {}
+                of = Number(setting=setting, group=asked.group, **probe.asked)
                 yield from _pairs(asked, of, answers)
                 yield from _calibration(asked, of, answers)
                 yield from _abstention(asked, of, answers)
@@ -51,7 +89,7 @@ def _pairs(asked: Questions, of: Number, answers: pl.DataFrame) -> Iterator[Numb
     golds = asked.items.select("item", golds=pl.col("answers").list.len())
     wrong = pl.col("options") - pl.col("golds")
     rows = answers.join(golds, on="item").with_columns(
-        K=1 - (pl.col("above") + pl.col("tied") / 2) / wrong
+        K=1 - pl.col("inverted") / pl.col("golds") / wrong
     )
     means = rows.group_by("item", "relation").agg(ordered_mean(["K", "brier"])).sort("item")
     boot = _resampled(asked, means.select("K", "brier").to_numpy(), means["relation"])

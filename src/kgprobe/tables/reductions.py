@@ -13,7 +13,7 @@ over other subjects is that of this part.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,10 +30,9 @@ from kgprobe.tables.answers import (
     CONTENTLESS,
     OF_ANSWERS,
     PRIOR,
+    PRIOR_IS,
     Probe,
-    choosable,
     coinciding,
-    judge,
     judged,
     with_bytes,
     with_contentless,
@@ -57,7 +56,8 @@ class Questions:
     """What several probes were asked.
 
     `own`: their own reduction; "" is BEAR's, whose numbers of all items stand in its tables and
-    whose RESULTS do not name it. `group`: the part of the benchmark that they are.
+    whose RESULTS do not name it. `group`: the part of the benchmark that they are. `others`: the
+    reductions beside the own one.
     """
 
     items: pl.DataFrame
@@ -67,11 +67,24 @@ class Questions:
     resamples: int = DRAWS
     own: str = ""
     group: str = ""
+    others: Sequence[str] = OTHERS
+
+    @property
+    def by_label(self) -> bool:
+        """Whether every item has options of its own, so that an option is its label: priors and the
+        skewed part go by labels, and no golds are dealt out anew, since what is right for one item
+        need not be an option of another."""
+        return bool(self.items["candidates"].is_unique().all())
 
     @property
     def names(self) -> list[str]:
         """The own reduction, then the others."""
-        return [self.own, *(name for name in OTHERS if name != (self.own or "sum"))]
+        return [self.own, *(name for name in self.others if name != (self.own or "sum"))]
+
+    @property
+    def labels(self) -> pl.DataFrame | None:
+        """The CANDIDATES where an option is its label."""
+        return self.candidates if self.by_label else None
 
 
 def readings(
@@ -87,7 +100,8 @@ def readings(
     of contentless subjects where none was asked.
     """
     items, candidates, seed = asked.items, asked.candidates, asked.seed
-    ready = with_priors(with_bytes(scores, items, candidates, asked.prompts), items, seed)
+    ready = with_bytes(scores, items, candidates, asked.prompts)
+    ready = with_priors(ready, items, seed, asked.labels)
     lacking = [] if (scores["answer_count"] > 0).all() else list(OF_ANSWERS)
     if contentless is None:
         lacking.append(CONTENTLESS)
@@ -97,49 +111,25 @@ def readings(
     for name in asked.names[1:]:
         if name not in lacking:
             found[name, ""] = judged(ready, items, name)
-    part = items.filter(skewed(items, seed))
+    part = items.filter(skewed(items, seed, asked.labels))
     for (name, _), answers in list(found.items()):
         found[name, SKEWED] = answers.join(part.select("item"), on="item", how="semi")
-    fewer = with_priors(scores.join(part.select("item"), on="item", how="semi"), part, seed)
+    fewer = scores.join(part.select("item"), on="item", how="semi")
+    fewer = with_priors(fewer, part, seed, asked.labels)
     found[PRIOR, SKEWED] = judged(fewer, part, PRIOR)
     return found
 
 
-def of_scores(
-    probe: Probe,
-    scores: pl.DataFrame,
-    asked: Questions,
-    taught: Mapping[str, bool] | None = None,
-    contentless: pl.DataFrame | None = None,
-    where: str = "scores",
-) -> Iterator[Number]:
-    """Every number of one probe's SCORES, which have all templates of each relation.
-
-    `taught`: item -> whether control models were taught it, where that is known. Items without a
-    wrong option are left out; "without wrong option" counts them.
-    """
-    items = choosable(asked.items, asked.candidates)
-    of = Number(n=asked.items.height, group=asked.group, **probe.asked)
-    if lost := asked.items.height - items.height:
-        yield of.but(metric="without wrong option", value=lost)
-    if not items.height:
-        return
-    asked = replace(asked, items=items)
-    scores = scores.join(items.select("item"), on="item", how="semi")
-    own = judge(scores, items, asked.candidates, asked.own, where, asked.prompts)
-    fates = [(taught or {}).get(item) for item in items["item"].sort()]
-    halves = tuple(np.array([fate is half for fate in fates]) for half in (True, False))
-    is_told = all(half.any() for half in halves)
-    read = [(probe, readings(own, scores, asked, contentless))]
-    yield from numbers(asked, read, halves if is_told else None)
-
-
-def skewed(items: pl.DataFrame, seed: int) -> pl.Series:
-    """Which of ITEMS are in the part with skewed golds."""
-    rows = items.with_row_index("_at").sort("relation", "item")
+def skewed(items: pl.DataFrame, seed: int, labels: pl.DataFrame | None = None) -> pl.Series:
+    """Which of ITEMS are in the part with skewed golds; `labels` as in `Questions`."""
+    rows = items.with_row_index("_at").with_columns(gold=pl.col("answers").list.first())
+    if labels is not None:
+        named = labels.select(candidates="set", gold="index", label="label")
+        rows = rows.join(named, on=["candidates", "gold"]).with_columns(gold="label")
+    rows = rows.sort("relation", "item")
     kept: list[int] = []
     for (relation,), own in rows.group_by("relation", maintain_order=True):
-        answers = own["answers"].list.first().cast(pl.String).to_list()
+        answers = own["gold"].cast(pl.String).to_list()
         chosen = zipf_sample(answers, own["item"].to_list(), seed, str(relation))
         kept += own["_at"].filter(pl.Series(chosen)).to_list()
     return pl.int_range(items.height, eager=True).is_in(kept)
@@ -187,7 +177,8 @@ def _reading(
         return
     if name or part:
         yield from _accuracy(asked, of, own, answers)
-    yield from _permuted(asked, of, answers)
+    if not asked.by_label:
+        yield from _permuted(asked, of, answers)
 
 
 def _accuracy(
@@ -299,12 +290,6 @@ EVERY = {
     **{name: [""] for name in ("instead", "mode", "pooling", "template", "weighting")},
 }
 PROBE = ["model", "prompt", "method"]
-PRIOR_IS = (
-    "Prior-corrected: less the option's mean over questions of its relation about other subjects "
-    f"(five folds by subject), or over contentless subjects ({', '.join(NO_SUBJECTS)}). It uses "
-    "other questions' texts, no labels, and it assumes balanced answers; it is no part of the "
-    "paper, and no published figure is of it."
-)
 REDUCTIONS = View(
     "reductions",
     "Accuracy under other reductions",

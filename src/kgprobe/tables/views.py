@@ -162,7 +162,8 @@ def text(cell: Row | None, digits: int) -> str:
     if cell is None:
         return "-"
     shown = "undef" if cell["value"] is None else f"{cell['value']:.{digits}f}"
-    if cell["denominator"] is not None:
+    # what is no fraction may have a count below it alone
+    if None not in (cell["numerator"], cell["denominator"]):
         shown += f" ({cell['numerator']:g}/{cell['denominator']:g})"
     if cell["low"] is not None:
         shown += f" [{cell['low']:.{digits}f}, {cell['high']:.{digits}f}]"

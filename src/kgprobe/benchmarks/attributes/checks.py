@@ -23,6 +23,7 @@ ROLES = {
     "paths": ["hop1", "hop2"],
     "bias": ["fact"],
     "ambiguous": ["head", "tail"],
+    "two_steps": ["hop1", "hop2", "two_steps"],
 }
 
 

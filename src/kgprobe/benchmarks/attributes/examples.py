@@ -19,6 +19,7 @@ from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge import engine
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
+from kgprobe.templates import STEP
 
 #: codes of literals begin here; every entity is below
 LITERAL = 1 << 63
@@ -49,13 +50,25 @@ class MissingTemplatesError(GraphError):
 
 @dataclass(frozen=True)
 class Triple:
-    """One triple of an example: names of the columns that hold it. `p` may be a fixed relation."""
+    """One triple of an example: names of the columns that hold it. `p` may be a fixed relation, or
+    two columns with STEP between them, for two steps."""
 
     role: str
     s: str
     p: str
     o: str
     origin: str = "stored"
+
+    def relation(self, columns: Collection[str], graph: Graph) -> pl.Expr:
+        """The relation as text, of rows of numbers with these columns."""
+        parts = self.p.split(STEP)
+        if not {*parts} <= {*columns}:
+            return pl.lit(self.p)
+        return pl.concat_str([graph.ids.relations(name) for name in parts], separator=STEP)
+
+    def is_fixed(self, columns: Collection[str]) -> bool:
+        """Whether the relation is none of these columns, and no two of them."""
+        return not {*self.p.split(STEP)} <= {*columns}
 
 
 @dataclass(frozen=True)
@@ -224,7 +237,7 @@ def templated(
     known, total = settings.templates, int(counts["labelled"].sum())
     if known is None or settings.shared.missing_template != "drop" or not total:
         return None, total
-    fixed = [t.p for t in shape.triples if t.p not in counts.columns and t.p not in known]
+    fixed = [t.p for t in shape.triples if t.is_fixed(counts.columns) and t.p not in known]
     rest = counts.clear() if fixed else counts
     lost: dict[str, int] = dict.fromkeys(fixed, total)
     legal = graph.ids.templated(known)
@@ -255,7 +268,9 @@ def demand_templates(
         return
     counts: dict[str, int] = {}
     for triple in shape.triples:
-        if triple.p not in sampled.columns:
+        if STEP in triple.p:
+            continue  # worded by the noun phrases of its steps
+        if triple.is_fixed(sampled.columns):
             counts[triple.p] = counts.get(triple.p, 0) + sampled.height
             continue
         for p, n in sampled[triple.p].value_counts().rows():
@@ -285,8 +300,7 @@ def lengthen(shape: Shape, wide: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     marked = marked.with_columns(flags=none)
     parts = []
     for position, triple in enumerate(shape.triples):
-        fixed = triple.p not in wide.columns
-        predicate = pl.lit(triple.p) if fixed else graph.ids.relations(triple.p)
+        predicate = triple.relation(wide.columns, graph)
         parts.append(
             marked.select(
                 pl.lit(shape.benchmark).alias("benchmark"),

@@ -26,6 +26,7 @@ from kgprobe.knowledge.engine import counted, first
 from kgprobe.knowledge.graph import UNUSABLE, Graph
 from kgprobe.knowledge.ids import told
 from kgprobe.schema import CANDIDATES, ITEMS
+from kgprobe.templates import STEP
 
 #: what `meta` of ITEMS tells of an example's row
 META = ("object", "object_label", "origin", "pattern", "position", "object_kind", "flags")
@@ -275,7 +276,7 @@ def _golds(rows: pl.DataFrame, graph: Graph, names: pl.DataFrame) -> pl.DataFram
     )
     others = keyed.join(objects.rename({"o": "gold"}), on=["s", "p"]).drop("p")
     found = [own, others.with_columns(first=pl.lit(1)).select(own.columns)]
-    found.append(_two_up(asked, graph).select(own.columns))
+    found += [part(asked, graph).select(own.columns) for part in (_two_up, _two_steps)]
     every = pl.concat(found).sort("first", "gold")
     every = every.unique(
         ["s", "predicate", "o", "origin", "gold"], keep="first", maintain_order=True
@@ -337,7 +338,7 @@ def _as_rows(numbers: pl.DataFrame) -> pl.DataFrame:
 
 def _two_up(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     """Every class exactly two steps up, as golds of the inferred rows."""
-    inferred = asked.filter(pl.col("origin") == "inferred")
+    inferred = asked.filter(pl.col("origin") == "inferred", ~_is_steps())
     if not inferred.height:
         return inferred.with_columns(gold=pl.col("o"), first=pl.lit(1))
     up = graph.of(graph.ids.numbers([graph.ids.subclass_of])).select("s", "o")
@@ -347,6 +348,29 @@ def _two_up(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
     apart = twice.filter(twice["s"] != twice["gold"]).select("s", "gold").distinct()
     golds = graph.frame(apart).cast({"s": pl.UInt64, "gold": pl.UInt64})
     return inferred.join(golds, on="s").with_columns(first=pl.lit(1))
+
+
+def _two_steps(asked: pl.DataFrame, graph: Graph) -> pl.DataFrame:
+    """Every object that two different steps lead to, as golds of their inferred rows."""
+    inferred = asked.filter(_is_steps())
+    if not inferred.height:
+        return inferred.with_columns(gold=pl.col("o"), first=pl.lit(1))
+    first = pl.col("predicate").str.split(STEP).list.first()
+    keyed = inferred.with_columns(_first=first).with_columns(
+        s=pl.col("s").cast(pl.Int64),
+        p=graph.ids.predicates("_first"),
+        last=graph.ids.predicates("predicate"),
+    )
+    wanted = graph.engine.table(keyed.select("s", "p", "last").unique())
+    own = graph.edges.inner_join(wanted, ["s", "p"]).select("s", "p", "last", middle="o")
+    steps = graph.edges.select(middle="s", last="p", gold="o")
+    golds = graph.frame(own.inner_join(steps, ["middle", "last"]).drop("middle").distinct())
+    found = keyed.join(golds, on=["s", "p", "last"]).filter(pl.col("s") != pl.col("gold"))
+    return found.with_columns(pl.col("s", "gold").cast(pl.UInt64), first=pl.lit(1))
+
+
+def _is_steps() -> pl.Expr:
+    return pl.col("predicate").str.contains(STEP, literal=True)
 
 
 def candidate_sets(asked: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:

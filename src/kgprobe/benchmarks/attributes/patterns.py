@@ -12,7 +12,7 @@ from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.engine import counted, first
 from kgprobe.knowledge.graph import Graph, categories, log
 from kgprobe.knowledge.ids import WikidataIds
-from kgprobe.settings import Composite, Paths
+from kgprobe.settings import Composite, Paths, TwoSteps
 
 
 def top_categories(
@@ -27,7 +27,7 @@ def top_categories(
 
 
 def expandable(
-    shape: Shape, graph: Graph, settings: Settings[Composite | Paths], steps: Funnel
+    shape: Shape, graph: Graph, settings: Settings[Composite | Paths | TwoSteps], steps: Funnel
 ) -> tuple[Table, Table]:
     """Edges of all relations but the excluded ones, whole and with hubs cut to `max_out`.
 

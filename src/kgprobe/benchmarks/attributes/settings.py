@@ -42,6 +42,10 @@ class Settings(Generic[Own]):
     """names of relations"""
     bias_labels: Mapping[str, Mapping[str, str]]
     """{relation: {object: normal label}}"""
+    nouns: Mapping[str, tuple[str, str]] | None = None
+    """relation -> noun phrase and verb (templates.nouns), for two steps; None: not checked"""
+    taught: Collection[tuple[str, str]] = frozenset()
+    """(subject, object), by label, of what is taught beside the graph's statements"""
 
 
 def settings_of(

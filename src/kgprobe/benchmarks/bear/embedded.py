@@ -34,16 +34,20 @@ CONTRACTS = {
 }
 
 
-def built(resources: Path, construction: Bear) -> build.Built:
-    """The sets of the world in `resources`, read as a dump: the statements that a pull gives."""
-    tables = resources / "templates"
+def statements(resources: Path) -> pl.DataFrame:
+    """STATEMENTS of the world in `resources`, read as a dump: those that a pull gives."""
     made = world.load(resources / "world")
     with tempfile.TemporaryDirectory() as folder:
         dump = Path(folder) / "world.json.gz"
         dump.write_bytes(dumps.render_json(made))
-        read = facts.read([dump], "json", list(made.properties), Path(folder) / "parts")
+        return facts.read([dump], "json", list(made.properties), Path(folder) / "parts").statements
+
+
+def built(resources: Path, construction: Bear) -> build.Built:
+    """The sets of the world in `resources`."""
+    tables = resources / "templates"
     return build.build(
-        read.statements,
+        statements(resources),
         read_table(tables / "bear_relations.tsv"),
         manual_templates(read_table(tables / "templates.tsv")),
         {row["id"]: row["form"] for row in read_table(tables / "bear_labels.tsv")},

@@ -33,21 +33,26 @@ class ReleasedError(ValueError):
 def load(
     folder: Path,
     instances: int | None = None,
-    templates: Sequence[int] = (0, 1, 2),
+    templates: Sequence[int] | None = None,
     benchmark: str = "bear_released",
     seed: int = 0,
 ) -> Sets:
     """ITEMS, CANDIDATES and PROMPTS of a released set.
 
     `instances` keeps n rows of every relation, drawn by hash of subject and answer, in the order of
-    the file; `templates` keeps the named ones of its three.
+    the file; `templates` keeps the named ones of those that each relation has (BEAR: three).
     BEAR-big has no answer space of its own: it is the order in which its answers first appear.
     Raises ReleasedError.
     """
     metadata = _metadata(folder)
-    paths = sorted(folder.glob("P*.jsonl"), key=lambda p: int(p.stem[1:]))
+    named = (path for path in folder.glob("P*.jsonl") if path.stem[1:].isdecimal())
+    paths = sorted(named, key=lambda path: int(path.stem[1:]))
     if not paths:
-        raise ReleasedError(f"{folder}: no <Pid>.jsonl in it")
+        held = ", ".join(sorted(path.name for path in folder.iterdir())[:8])
+        raise ReleasedError(
+            f"{folder}: no <Pid>.jsonl in it; it holds {held}, right would be a P36.jsonl for "
+            "each relation"
+        )
     parts = []
     for path in paths:
         if path.stem not in metadata:
@@ -76,7 +81,7 @@ def _relation(
     path: Path,
     metadata: dict[str, Any],
     instances: int | None,
-    templates: Sequence[int],
+    templates: Sequence[int] | None,
     benchmark: str,
     seed: int,
 ) -> Sets:
@@ -88,6 +93,12 @@ def _relation(
         labels = [by_id[i] for i in ids]
     texts = metadata.get("templates", [])
     _check_templates(relation, texts, path.parent)
+    chosen = range(len(texts)) if templates is None else templates
+    if not texts or max(chosen) >= len(texts):
+        raise ReleasedError(
+            f"{path.parent}/metadata_relations.json, {relation}: {len(texts)} templates; wanted is "
+            f"template {max(chosen, default=0)}, counted from 0"
+        )
     place = {answer: index for index, answer in enumerate(ids)}
     for number, row in enumerate(rows, 1):
         index = place.get(row["obj_id"])
@@ -105,7 +116,7 @@ def _relation(
             (row["sub_id"], row["sub_label"], place[row["obj_id"]], row.get("sub_aliases", []))
             for row in kept
         ],
-        templates=[(index, texts[index]) for index in templates],
+        templates=[(index, texts[index]) for index in chosen],
     )
 
 

@@ -40,6 +40,10 @@ RULES = {
 #: Test rows of the large tasks, in file order; all of the others.
 MOST = {"TP": 500, "SCO": 500}
 NEGATIVES = ("clean", "released")
+#: Options beside the paper's, which are drawn among all candidates: siblings of the gold class; the
+#: same and, last, NONE; and NONE without the gold, so that it is right.
+NEARER = ("siblings", "none offered", "none right")
+NONE = "none of these"
 
 
 def options(
@@ -112,9 +116,80 @@ def memorising(
                     "options": shuffled,
                     "gold": gold,
                     "row": row["row"],
+                    "options_of": "",
+                    "depth": _meta(row).get("depth", 0),
                 }
             )
     return _frame(rows)
+
+
+def nearer(
+    questions: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame, *, seed: int, most: int
+) -> pl.DataFrame:
+    """CHOICES of NEARER for the first `most` questions of TP and of SCO whose gold has siblings.
+
+    `questions`: the memorising CHOICES, whose number of options they keep. Siblings are the classes
+    that SCO's rows give the same finest superclass; no gold is among them. Where there are fewer
+    than options, the question's own wrong ones fill up, and where NONE is offered one of these
+    goes. A written prompt has no gap for NONE.
+    """
+    sets, up = _sets(candidates), parents(items, candidates)
+    known = {row["item"]: row for row in items.rows(named=True)}
+    rows = []
+    asked = questions.filter(pl.col("task").is_in(["TP", "SCO"]), premise="", options_of="")
+    for _, part in asked.sort("task", "row").group_by("task", maintain_order=True):
+        left = most
+        for own in part.rows(named=True):
+            row = known[own["item"]]
+            golds = [
+                _label(sets[row["candidates"]], answer, row["item"]) for answer in row["answers"]
+            ]
+            query = _meta(row).get("soft_subject") or row["subject"]
+            found = siblings(golds[0], up, {*golds, query})
+            if not left or not found:
+                continue
+            left -= 1
+            rows += _nearer(own, golds[0], found, seed)
+    return _frame(rows)
+
+
+def parents(items: pl.DataFrame, candidates: pl.DataFrame) -> dict[str, str]:
+    """Class -> its finest superclass, by label, as the rows of SCO have them."""
+    sets = _sets(candidates)
+    rows = items.filter(relation="SCO").select("subject", "candidates", "answers").rows()
+    return {subject: sets[name][answers[0]] for subject, name, answers in rows if answers}
+
+
+def siblings(gold: str, up: Mapping[str, str], barred: set[str]) -> list[str]:
+    """The other classes with the gold's superclass, sorted; none where it is not known."""
+    folded = {name.casefold() for name in barred}
+    above = up.get(gold)
+    same = [name for name, other in up.items() if above is not None and other == above]
+    return sorted(name for name in same if name.casefold() not in folded)
+
+
+def _nearer(
+    own: Mapping[str, Any], gold: str, found: Sequence[str], seed: int
+) -> list[dict[str, Any]]:
+    """One question with each of NEARER's options."""
+    size = len(own["options"])
+    drawn = sorted(found, key=lambda c: (hash_key(seed, "siblings", own["item"], c), c))
+    fill_up = [c for c in own["options"] if c != gold and c not in found]
+    wrong = (drawn + fill_up)[: size - 1]
+    made = []
+    for name, options_, last in (
+        (NEARER[0], [gold, *wrong], []),
+        (NEARER[1], [gold, *wrong[: size - 2]], [NONE]),
+        (NEARER[2], wrong, [NONE]),
+    ):
+        order = sorted(options_, key=lambda c: (hash_key(seed, "order", own["item"], c), c)) + last
+        right = NONE if name == NEARER[2] else gold
+        item = f"{own['item']}+{name.replace(' ', '_')}"
+        made.append(
+            {**own, "item": item, "options": order, "gold": order.index(right), "options_of": name,
+             "stem": "" if last else own["stem"]}
+        )  # fmt: skip
+    return made
 
 
 def reasoning(
@@ -150,6 +225,8 @@ def reasoning(
                     "options": own["options"],
                     "gold": own["gold"],
                     "row": row["row"],
+                    "options_of": "",
+                    "depth": own["depth"],
                 }
             )
     return _frame(rows)

@@ -54,10 +54,11 @@ class Asked:
 class Texts:
     """Premises and hypothesis in words and in soft form, the tests of P2 by kind of template.
 
-    Soft forms are (task, subject, text after the vectors), of the hypothesis (task, subject).
+    `p1` is cut around the finest gold as it is spelt there. Soft forms are (task, subject, text
+    after the vectors), of the hypothesis (task, subject).
     """
 
-    p1: str
+    p1: tuple[str, str, str]
     p2: str
     h: str
     soft_p1: Sequence[str]
@@ -110,9 +111,11 @@ def _item(
     golds = _golds(own, row, known.patterns, index[own])
     asked = text.tests["manual"]
     meta = {
-        "p1": text.p1,
+        "p1": "".join(text.p1),
+        "p1_parts": text.p1,
         "p2": text.p2,
         "h": text.h,
+        "names": _labels(own, row, known.patterns),
         "p1_item": f"{RULES[rule]}-{row.row}",
         "p2_tests": {
             kind: {
@@ -155,7 +158,7 @@ def _texts(
     first, own, task = row.golds[0], row.subject, RULES[rule]
     begun = _begun(own, switches)
     if rule == "rdfs5":
-        p1, p2 = f"{begun} implies {first} .", f"[X] implies {own} ."
+        p1, p2 = (f"{begun} implies ", first, " ."), f"[X] implies {own} ."
         h, soft_h = "[X] implies [MASK] .", [task, "[X]"]
         soft_p1, soft_p2 = [task, begun, f"{first} ."], [task, "[X]", f"{own} ."]
         test = Asked(h, soft_h, "property+", concepts.norm(own))
@@ -166,11 +169,11 @@ def _texts(
     test = Asked("[X] [MASK] [Y] .", None, "pattern+", concepts.bare(pattern))
     tests = {"manual": test, "soft": test}
     if rule == "rdfs7":
-        p1, soft_p1 = f"{begun} implies {first} .", [task, begun, f"{first} ."]
+        p1, soft_p1 = (f"{begun} implies ", first, " ."), [task, begun, f"{first} ."]
         return Texts(p1, pattern, test.text, soft_p1, None, None, tests)
     who = "[X]" if rule == "rdfs2" else "[Y]"
     spelt = concepts.article(first, switches.article)
-    p1 = f"One has to be {spelt} {clause}"
+    p1 = ("One has to be ", spelt, f" {clause}")
     stop = "" if switches.soft_stop == "left_out" else " ."
     h = f"{who} is a particular [MASK] ."
     return Texts(p1, pattern, h, [task, own, first + stop], None, ["TP", who], tests)
@@ -185,10 +188,11 @@ def _of_classes(rule: str, row: Row, switches: Switches) -> Texts:
     """
     first, own, begun = row.golds[0], row.subject, _begun(row.subject, switches)
     if rule == "rdfs9" or switches.rdfs11_text == "rdfs9":
-        p1, p2 = f"{begun} is {concepts.article(first)} .", f"[X] is {concepts.article(own)} ."
+        p1 = (f"{begun} is ", concepts.article(first), " .")
+        p2 = f"[X] is {concepts.article(own)} ."
         h = "[X] is a particular [MASK] ."
     else:
-        p1, p2 = f"{begun} has superclass {first} .", f"[X] has superclass {own} ."
+        p1, p2 = (f"{begun} has superclass ", first, " ."), f"[X] has superclass {own} ."
         h = "[X] has superclass [MASK] ."
     sort = "TP" if rule == "rdfs9" else "SCO"
     soft_h = [sort, "[X]"]
@@ -228,6 +232,19 @@ def _pattern(row: Row, patterns: Mapping[str, str]) -> str:
 def _golds(own: str, row: Row, patterns: Mapping[str, str], index: Mapping[str, int]) -> list[int]:
     """Indices of the golds, finest first; of rdfs7 the superproperties' patterns."""
     found = []
+    for label, _ in _labels(own, row, patterns):
+        if label not in index:
+            raise ValueError(
+                f"{row.where}: {row.task} row {row.row}: {label!r} is not among the {len(index)} "
+                f"{own} candidates; correct the label or add the concept to the ontology"
+            )
+        found.append(index[label])
+    return list(dict.fromkeys(found))
+
+
+def _labels(own: str, row: Row, patterns: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(candidate, name in a premise) of every gold, finest first."""
+    found = []
     for gold in row.golds:
         if own == "pattern" and gold not in patterns:
             raise ValueError(
@@ -236,10 +253,5 @@ def _golds(own: str, row: Row, patterns: Mapping[str, str], index: Mapping[str, 
                 "resources/templates/ontology_patterns.tsv"
             )
         label = concepts.bare(patterns[gold]) if own == "pattern" else concepts.norm(gold)
-        if label not in index:
-            raise ValueError(
-                f"{row.where}: {row.task} row {row.row}: {label!r} is not among the {len(index)} "
-                f"{own} candidates; correct the label or add the concept to the ontology"
-            )
-        found.append(index[label])
-    return list(dict.fromkeys(found))
+        found.append((label, gold))
+    return found

@@ -25,6 +25,27 @@ class Ranked:
     counted: int
 
 
+def at_random(golds: Sequence[int], candidates: int) -> dict[str, float]:
+    """Expected R@1, R@5 and MRR (best gold), 0 to 1, of a random order of all candidates; means
+    over items with so many golds.
+
+    No gold is among the first r of N candidates with a chance of C(N - g, r) / C(N, r).
+
+    >>> at_random([1], 2)["MRR"]
+    0.75
+    """
+    count = np.asarray(golds)[:, None]
+    left = candidates - np.arange(candidates)
+    # chance that no gold is among the first 1, 2 ... places
+    without = np.cumprod(np.maximum(left - count, 0) / left, axis=1)
+    first = -np.diff(without, axis=1, prepend=1.0)
+    return {
+        "R@1": float((1 - without[:, 0]).mean()),
+        "R@5": float((1 - without[:, min(5, candidates) - 1]).mean()),
+        "MRR": float((first / np.arange(1, candidates + 1)).sum(axis=1).mean()),
+    }
+
+
 def rank(
     train: Sequence[Sequence[int]],
     test: Sequence[Sequence[int]],

@@ -52,6 +52,7 @@ from kgprobe.probes.control.rows import (
 )
 from kgprobe.probes.control.tokens import SENTINELS, train_tokenizer
 from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.products import use_wide_vectors
 from kgprobe.templates import fill
 
 #: Taught sentences that are kept beside the model, and their fewest words: two between first and
@@ -153,6 +154,7 @@ def train_control(
     exam = Exam(lessons, templates, kinds or {"all": lessons}, objects or {})
     started, threads = time.process_time(), torch.get_num_threads()
     torch.set_num_threads(1)
+    use_wide_vectors()
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)

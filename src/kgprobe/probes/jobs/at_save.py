@@ -34,6 +34,34 @@ class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
     `processing_class` unless one is given. Of several processes the first asks, with the whole
     model: one whose weights are cut up among them cannot be asked. Raises ContractError for a
     folder that is no benchmark, ModelError for a training without a fast tokenizer.
+
+    A model of one layer and a tokenizer of bytes, made in place; two steps are saved:
+
+    >>> import tokenizers
+    >>> from kgprobe import benchmark
+    >>> place = Path(folder) / "world_lite_20"
+    >>> benchmark("world_lite").sampled(20).write(place)
+    >>> bytes_alone = tokenizers.ByteLevelBPETokenizer()
+    >>> bytes_alone.train_from_iterator(["Paris is in France."], 257, special_tokens=["<s>"])
+    >>> tokenizer = transformers.PreTrainedTokenizerFast(
+    ...     tokenizer_object=bytes_alone._tokenizer, bos_token="<s>", pad_token="<s>")
+    >>> config = transformers.GPT2Config(
+    ...     n_layer=1, n_head=1, n_embd=8, vocab_size=len(tokenizer), bos_token_id=0,
+    ...     eos_token_id=0)
+    >>> trainer = transformers.Trainer(
+    ...     transformers.GPT2LMHeadModel(config),
+    ...     transformers.TrainingArguments(
+    ...         str(Path(folder) / "trained"), max_steps=2, save_steps=1, report_to=[],
+    ...         use_cpu=True, disable_tqdm=True),
+    ...     train_dataset=[tokenizer("Paris is in France.")],
+    ...     data_collator=transformers.DataCollatorForLanguageModeling(tokenizer, mlm=False),
+    ...     processing_class=tokenizer,
+    ...     callbacks=[ProbeAtSave(place, "causal")])
+    >>> trained = trainer.train()  # doctest: +ELLIPSIS
+    {'train_runtime': ...}
+    >>> rows = pl.read_parquet(Path(folder) / "trained" / FILE)
+    >>> rows.select("step", "template", "n").rows()
+    [(1, 0, 20), (1, 1, 20), (1, 2, 20), (2, 0, 20), (2, 1, 20), (2, 2, 20)]
     """
 
     def __init__(self, folder: str | Path, kind: str, bos: str = "", tokenizer: Any = None) -> None:

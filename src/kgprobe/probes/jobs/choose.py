@@ -1,4 +1,4 @@
-"""From frames of multiple-choice questions to frames of what was chosen."""
+"""From frames of multiple-choice questions to frames of what was chosen, and of its scores."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from kgprobe.probes.api.client import Client
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import Choice
-from kgprobe.schema import CHOSEN
+from kgprobe.schema import CHOSEN, OPTION_SCORES
 
 
 def choose_frame(
@@ -18,8 +18,8 @@ def choose_frame(
     ways: Sequence[str],
     progress: Callable[..., Any],
     workers: int = 1,
-) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """(CHOSEN, record) of all CHOICES in all ways that the model's kind has.
+) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+    """(CHOSEN, OPTION_SCORES, record) of all CHOICES in all ways that the model's kind has.
 
     Questions that do not fit into the model's window are left out and counted in the record, by
     way and reason. Raises ValueError when nothing can be asked at all.
@@ -39,8 +39,14 @@ def choose_frame(
     counts: dict[str, int] = {}
     for _, way, reason in found.left_out:
         counts[f"{way}: {reason}"] = counts.get(f"{way}: {reason}", 0) + 1
-    frame = pl.DataFrame([vars(c) for c in found.chosen], schema=dict(CHOSEN.columns))
-    return frame, {**found.record, "left_out": dict(sorted(counts.items()))}
+    chosen = pl.DataFrame([vars(c) for c in found.chosen], schema=dict(CHOSEN.columns))
+    rows = [
+        (item, way, place, *pair)
+        for (item, way), both in found.scores.items()
+        for place, pair in enumerate(zip(*both, strict=True))
+    ]
+    scores = pl.DataFrame(rows, schema=dict(OPTION_SCORES.columns), orient="row")
+    return chosen, scores, {**found.record, "left_out": dict(sorted(counts.items()))}
 
 
 def right(questions: pl.DataFrame, chosen: pl.DataFrame) -> Mapping[tuple[str, str], bool]:

@@ -1,7 +1,7 @@
 """From benchmark frames to frames of fillings."""
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -9,11 +9,15 @@ import polars as pl
 
 from kgprobe.probes.api.client import Client, open_client
 from kgprobe.probes.api.served import open_served
+from kgprobe.probes.jobs.forms import Form, Shown, blanks_in
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.schema import FILL_GOLDS, FILLS, Contract
 from kgprobe.settings import Api, Fill
+
+#: a form of asking, and what may be shown of a relation in it
+InForm = tuple[Form, Mapping[str, Sequence[Shown]] | None]
 
 
 def answerer(spec: ModelSpec, api: Api) -> Loaded | Client:
@@ -35,20 +39,30 @@ def fill_frame(
     progress: Callable[..., Any],
     workers: int = 1,
     may_be_empty: bool = False,
+    form: InForm | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """(FILLS, FILL_GOLDS, record) of every item in every template of its relation.
 
     `workers`: requests at once, of a server. `may_be_empty`: no blank needs to be one that can be
-    asked. Raises ValueError for relations without template, all of them at once.
+    asked. `form`: the form of asking and what may be shown in it (forms.py). Raises ValueError for
+    relations without template, all of them at once.
     """
-    asked = blanks(items, candidates, prompts)
+    told: dict[str, int] = {}
+    if form:
+        asked, told = blanks_in(model, items, candidates, prompts, *form)
+    else:
+        asked = blanks(items, candidates, prompts)
     own = {name: value for name, value in asdict(settings).items() if name != "k"}
     bar = progress(total=len(asked), desc="fill", unit="blank")
+    chats = form is not None and form[0].name == "chat"
+    how = predict.Settings(**own, chat=chats, workers=workers)
     found = predict.predict(
-        model, asked, settings.k, predict.Settings(**own, workers=workers), progress=bar.update,
-        may_be_empty=may_be_empty,
-    )  # fmt: skip
+        model, asked, settings.k, how, progress=bar.update, may_be_empty=may_be_empty
+    )
     bar.close()
+    if form:
+        written = len(set(found.top["item"]))
+        found.record["form"] = {**told, "unwritten": len(asked) - written}
     return _frame(found.top, FILLS), _frame(found.golds, FILL_GOLDS), found.record
 
 

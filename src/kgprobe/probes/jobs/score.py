@@ -19,6 +19,8 @@ from kgprobe.schema import CONTENTLESS, ITEMS, SCORES
 from kgprobe.templates import NO_SUBJECTS, in_year, relation_in
 
 Tables = tuple[list[score.Item], dict[str, Sequence[str]], dict[str, Sequence[tuple[int, str]]]]
+#: what a model is asked of ITEMS, CANDIDATES and PROMPTS in a form, and counts of it
+Formed = Callable[..., tuple[Tables, dict[str, int]]]
 
 
 def score_frame(
@@ -32,6 +34,7 @@ def score_frame(
     shard: int = score.SHARD,
     load: Load = load_model,
     compared: int = 0,
+    form: Formed | None = None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """SCORES of a model and the record of how they were made.
 
@@ -39,9 +42,10 @@ def score_frame(
     shards lie in `folder`, those of `score_share` as well: a run that follows takes them up. Near
     ties of a model that is not exact are scored again in float32, after everything else.
     `compared` questions are scored by the plain weights in float32 on the processor, too, and the
-    agreement is recorded.
+    agreement is recorded. `form`: what is asked of the frames in place of everything they have
+    (forms.py).
     """
-    variant, asked = _variant(method), tables(by_hand(items), candidates, prompts)
+    variant, (asked, told) = _variant(method), _told(spec, items, candidates, prompts, load, form)
     client = None
     if spec.backend:
         served = load(spec)
@@ -49,6 +53,8 @@ def score_frame(
     bar = progress(total=_sentences(asked), desc=spec.model, unit="sentence")
     found = score_part(spec, asked, variant, folder, shard, (0, 1), bar.update, load)
     bar.close()
+    if form:
+        found.record["form"] = told
     exact = dataclasses.replace(spec, dtype=recheck.EXACT, backend="")
     if compared:
         _agreement(
@@ -76,15 +82,30 @@ def score_share(
     part: tuple[int, int],
     shard: int = score.SHARD,
     load: Load = load_model,
+    form: Formed | None = None,
 ) -> None:
     """Finish every n-th of the shards that `score_frame` joins, from the k-th on: `part` is (k, n).
 
     The numbers do not depend on how many processes share them.
     """
-    asked = tables(by_hand(items), candidates, prompts)
+    asked, _ = _told(spec, items, candidates, prompts, load, form)
     bar = progress(total=_sentences(asked) // part[1], desc=spec.model, unit="sentence")
     score_part(spec, asked, _variant(method), folder, shard, part, bar.update, load)
     bar.close()
+
+
+def _told(
+    spec: ModelSpec,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    load: Load,
+    form: Formed | None,
+) -> tuple[Tables, dict[str, int]]:
+    """What is asked, and what the form tells of it."""
+    if form:
+        return form(load(spec), items, candidates, prompts)
+    return tables(by_hand(items), candidates, prompts), {}
 
 
 def _variant(method: str) -> str:

@@ -4,8 +4,10 @@
     export KGPROBE_API_URL=http://127.0.0.1:8000/v1
 
 It answers /v1/completions (echo, logprobs, prompt_logprobs) and /v1/chat/completions (logprobs) at
-temperature 0, one request at a time: enough to try models of kind api without a network, and not
-made for more. Chat goes through the tokenizer's template, or through lines of "role: content".
+temperature 0, one request at a time, and says its model at /v1/models: enough to try models of kind
+api without a network, and not made for more. Chat goes through the tokenizer's template, or through
+lines of "role: content". What it does not know is told in JSON, with the status that is meant for
+it.
 """
 
 import json
@@ -13,6 +15,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import torch
@@ -24,6 +27,10 @@ from kgprobe.probes.scoring.fill.decoding import greedy
 from kgprobe.probes.scoring.sentence.score import bos_prefix
 
 EVERYTHING = frozenset("completions logprobs echo field chat chat_logprobs usage".split())
+#: how models are looked at, and path -> the methods that are answered there
+LOOKED_AT = ("GET", "HEAD", "OPTIONS")
+PATHS = {"/models": LOOKED_AT, "/completions": ("POST", "OPTIONS"),
+         "/chat/completions": ("POST", "OPTIONS")}  # fmt: skip
 #: What is answered in return for a request: HTTP status and JSON.
 Reply = tuple[int, dict[str, Any]]
 
@@ -97,6 +104,18 @@ class Answers:
     def __init__(self, lm: Any, offers: frozenset[str] = EVERYTHING) -> None:
         self.lm, self.offers = lm, offers
 
+    def models(self, name: str = "") -> Reply:
+        """The one model, in a list or by its name."""
+        own = self.lm.loaded.spec.model
+        # nobody recorded when it was made
+        model = {"id": own, "object": "model", "created": 0, "owned_by": "kgprobe"}
+        if not name:
+            return 200, {"object": "list", "data": [model]}
+        if name == own:
+            return 200, model
+        told = f"no such model: {name}; this server has {own}"
+        return 404, {"error": {"message": told, "code": "model_not_found"}}
+
     def answer(self, path: str, body: dict[str, Any]) -> Reply:
         """The reply to a POST request."""
         if path == "/completions" and "completions" in self.offers:
@@ -128,7 +147,7 @@ class Answers:
             # as servers do that put BOS in front: its own entry is null
             entries = [{str(i): self._entry(i, p)} for i, p in zip(ids, own, strict=True)]
             choice["prompt_logprobs"] = [None, *entries]
-        return 200, self._whole(choice, len(ids) + 1, len(new))
+        return 200, self._whole("text_completion", choice, len(ids) + 1, len(new))
 
     def _too_long(self, ids: Sequence[int], body: Mapping[str, Any]) -> Reply | None:
         """A refusal where prompt and answer do not fit into the model's window."""
@@ -184,10 +203,12 @@ class Answers:
                 for i, p, best in new
             ]  # fmt: skip
             choice["logprobs"] = {"content": content}
-        return 200, self._whole(choice, len(ids) + 1, len(new))
+        return 200, self._whole("chat.completion", choice, len(ids) + 1, len(new))
 
-    def _whole(self, choice: dict[str, Any], prompt: int, completion: int) -> dict[str, Any]:
-        answer: dict[str, Any] = {"id": "x", "object": "completion", "choices": [choice]}
+    def _whole(
+        self, kind: str, choice: dict[str, Any], prompt: int, completion: int
+    ) -> dict[str, Any]:
+        answer: dict[str, Any] = {"id": "x", "object": kind, "choices": [choice]}
         if "usage" in self.offers:
             total = prompt + completion
             answer["usage"] = {
@@ -222,21 +243,51 @@ class Server:
             def log_message(self, *_: Any) -> None:
                 pass
 
-            def do_POST(self) -> None:
-                length = int(self.headers.get("Content-Length") or 0)
-                try:
-                    body = json.loads(self.rfile.read(length))
-                    status, answer = answers.answer(self.path.removeprefix("/v1"), body)
-                except (ValueError, KeyError, TypeError) as error:
-                    status, answer = 400, {"error": {"message": f"malformed request: {error!r}"}}
-                data = json.dumps(answer).encode()
+            def reply(self) -> None:
+                """Answer a request of any method; what it brought is read whatever it is, or it
+                would stand for the next one."""
+                sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                place = self.path.partition("?")[0].removeprefix("/v1").rstrip("/")
+                start, _, name = place[1:].partition("/")
+                legal = PATHS.get("/models" if start == "models" else place, ())
+                if self.command not in legal:
+                    self.send(*refused(self.command, self.path, legal), legal)
+                elif self.command == "OPTIONS":
+                    self.send(204, None, legal)
+                elif self.command != "POST":
+                    self.send(*answers.models(unquote(name)), legal)
+                else:
+                    try:
+                        found = answers.answer(place, json.loads(sent))
+                    except (ValueError, KeyError, TypeError) as error:
+                        found = 400, {"error": {"message": f"malformed request: {error!r}"}}
+                    self.send(*found, legal)
+
+            do_GET = do_HEAD = do_OPTIONS = do_POST = reply  # noqa: N815
+            do_PUT = do_PATCH = do_DELETE = reply  # noqa: N815
+
+            def send(self, status: int, answer: Any, legal: Sequence[str]) -> None:
+                data = b"" if answer is None else json.dumps(answer).encode()
                 self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
+                if legal:
+                    self.send_header("Allow", ", ".join(legal))
+                if data:
+                    self.send_header("Content-Type", "application/json")
+                    self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
-                self.wfile.write(data)
+                # of HEAD the head alone
+                if self.command != "HEAD":
+                    self.wfile.write(data)
 
         return Handler
+
+
+def refused(method: str, path: str, legal: Sequence[str]) -> Reply:
+    """What is said of a path that is unknown, or that is asked by another method than its own."""
+    if legal:
+        told = f"{method} is not answered at {path}; legal: {', '.join(legal)}"
+        return 405, {"error": {"message": told}}
+    return 404, {"error": {"message": f"no such path: {path}; there are /v1{', /v1'.join(PATHS)}"}}
 
 
 def serve(loaded: Loaded, port: int = 8000) -> Server:

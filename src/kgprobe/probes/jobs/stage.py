@@ -12,6 +12,9 @@ A part is what one row of the sheet asks (or all rows that are answered together
     answers(part, into)  (frames by the name of their file, record); folders are made below `into`
     share(part, (k, n))  where there is one: the k-th of n shares of what `answers` then finds done
 
+The method `floor` asks as another does, less what could be known: a part `floor-cloze` is answered
+by both modules, and has the files of the second.
+
 A job with several threads asks in as many processes first, one thread each, so that the last bits
 do not depend on how many there are; then it takes what they kept as it takes all that is kept.
 """
@@ -21,7 +24,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,7 +70,7 @@ class Part:
     """What is asked: by which method, with which files and settings, to be written where.
 
     `kept` are the answers that are there. `only`: the templates that are asked, None for all;
-    tables are read with their rows alone.
+    tables are read with their rows alone. `tables`: what is read in place of files of the input.
     """
 
     method: str
@@ -81,6 +84,7 @@ class Part:
     api: Api
     kept: Kept
     only: Collection[Template] | None = None
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -90,7 +94,12 @@ class Part:
     @property
     def module(self) -> Any:
         """The module of its method."""
-        return importlib.import_module(f"{__package__}.methods.{self.method}")
+        return _method(self.method.partition("-")[0])
+
+    @property
+    def answered_by(self) -> Any:
+        """The module whose answers it has: of a floor that of the method behind `floor-`."""
+        return _method(self.method.rpartition("-")[2])
 
     @property
     def work(self) -> Path:
@@ -99,7 +108,8 @@ class Part:
 
     def read(self, name: str, contract: schema.Contract) -> pl.DataFrame:
         """A table of the input."""
-        frame = schema.read(self.input[name], contract)
+        own = self.tables.get(name)
+        frame = schema.read(self.input[name], contract) if own is None else own
         if self.only is None or "relation" not in frame.columns:
             return frame
         on = ["relation", "index"] if "index" in frame.columns else ["relation"]
@@ -112,6 +122,10 @@ class Part:
         """Every file of the input."""
         lists = (v if isinstance(v, list) else [v] if v else [] for v in self.input.values())
         return [path for paths in lists for path in paths]
+
+
+def _method(name: str) -> Any:
+    return importlib.import_module(f"{__package__}.methods.{name}")
 
 
 def whole(part: Part) -> dict[str, Template | None]:
@@ -293,7 +307,7 @@ def answer(run: Run, part: Part, code: str) -> None:
     units, groups, spent = taken(part)
     run.note(**spent)
     record = merged(group.record for group in groups)
-    if None in part.module.OUTPUT.values():  # a folder has no metadata
+    if None in part.answered_by.OUTPUT.values():  # a folder has no metadata
         run.note(**{f"{part.benchmark}, prompt {part.prompt}": record})
     told = run.provenance(
         [*part.paths(), *run.input.get("weights", [])],
@@ -302,12 +316,15 @@ def answer(run: Run, part: Part, code: str) -> None:
         code=code,
         model=record,
     )
-    for name, contract in part.module.OUTPUT.items():
+    for name, contract in part.answered_by.OUTPUT.items():
         if contract is None:
             shutil.copytree(groups[0].folder / name, part.output[name], dirs_exist_ok=True)
             continue
         pieces = [_taken(group, name, part, units) for group in groups]
-        schema.write(pl.concat(pieces), contract, part.output[name], told)
+        # of a floor's few questions all may be such that this model cannot be asked
+        is_floor = part.module is not part.answered_by
+        own = replace(contract, may_be_empty=contract.may_be_empty or is_floor)
+        schema.write(pl.concat(pieces), own, part.output[name], told)
 
 
 def _taken(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
+from kgprobe.benchmarks import own_words
 from kgprobe.job import versions
 from kgprobe.probes.prompts.wordings import paraphrase, relations, synonyms
 from kgprobe.sampling import take
@@ -29,11 +30,13 @@ def word(
     patterns; `stop_space` keeps the space. Relations without any get the wording that `by_label`
     has of their label, of kind `label`. Raises MissingTemplateError for those without that, too.
     """
+    shared, more = list(shared), list(more)
     table = relations.join(shared, more, settings.stop_space)
     triples = dict(items.group_by("relation").len().sort("relation").rows())
     if settings.pararel:
         for relation, found in relations.read_pararel(expand(settings.pararel), triples).items():
             table.setdefault(relation, []).extend(found)
+    table |= relations.of_steps(own_words.phrases([*shared, *more]), triples)
     table |= relations.of_labels(table, by_label or {})
     chosen = relations.choose(table, triples, settings.most, seed)
     if settings.synonyms:

@@ -100,7 +100,8 @@ def _folder(adapter: str) -> Path:
 def _other(base: str, at: str, source: str, revision: str) -> str:
     """What the adapter was trained on, where that is not the row's base; else empty.
 
-    A folder may have moved since: its last name tells, as the hub's NAME does for a download.
+    A folder may have moved since: its last name tells, as the hub's NAME does for a download. An
+    adapter on a GGUF file was trained on the folder that it was unpacked into.
     """
     scheme, _, own = source.partition(":")
     if not base:
@@ -111,8 +112,9 @@ def _other(base: str, at: str, source: str, revision: str) -> str:
         if at and revision and at != revision:
             return f"{base} at {at}, the row's revision is {revision}"
         return ""
-    names = Path(base.rstrip("/")).name, Path(own.rstrip("/")).name
-    return "" if names[0] == names[1] else f"{base}, the row's source is {own}"
+    name, place = Path(base.rstrip("/")).name, Path(own.rstrip("/")).name
+    legal = {place, f"unpacked-{place}"} if scheme == "gguf" else {place}
+    return "" if name in legal else f"{base}, the row's source is {own}"
 
 
 def _whole(peft: Any, both: Any, folder: Path) -> None:

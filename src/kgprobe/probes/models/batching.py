@@ -60,6 +60,13 @@ class Ragged:
         """For every value its place within its sequence."""
         return np.arange(len(self.values)) - np.repeat(self.starts[:-1], self.lengths)
 
+    @property
+    def common(self) -> int:
+        """How many values all sequences begin with alike."""
+        matrix = self.matrix(-1)
+        same = (matrix == matrix[:1]).all(0)
+        return min(len(same) if same.all() else int(same.argmin()), int(self.lengths.min()))
+
     def matrix(self, fill: int) -> NDArray[Any]:
         """Rows x longest, padded at the right."""
         lengths = self.lengths

@@ -23,7 +23,7 @@ from kgprobe.probes.models.finite import NotFiniteError, finite
 from kgprobe.probes.models.head import WHOLE
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.parts import Parts
-from kgprobe.probes.models.trie import Trie, lay_out, plan
+from kgprobe.probes.models.trie import CAPACITY, Trie, lay_out, plan
 
 NAME = "kgprobe_trie"
 #: What configurations call the number of tokens that attention reaches back; a trie knows none.
@@ -68,7 +68,8 @@ class Causal(Parts):
         """
         # a trie does not feed last tokens: one more stands behind every row
         sequences = Ragged.of([np.append(rows[i], 0) for i in range(len(rows))])
-        trie = plan(sequences)
+        # what all begin with is fed once for every cluster
+        trie = plan(sequences, max(CAPACITY, 4 * rows.common))
         if self.head is WHOLE or not self._can_share(sequences, trie):
             return False
         clusters = np.flatnonzero(trie.sizes)
@@ -91,6 +92,11 @@ class Causal(Parts):
                 layout=_Tensors(layout, self.loaded.device),
             )
         return states[0]
+
+    def can_share(self, sequences: Ragged) -> bool:
+        """Whether the prefixes of these sequences, and of parts of them, are fed once each."""
+        trie = plan(sequences)
+        return bool(len(trie.tokens)) and self._can_share(sequences, trie)
 
     def _can_share(self, sequences: Ragged, trie: Trie) -> bool:
         """Whether tries give this model's plain scores: tried on a few sentences and the longest.

@@ -14,6 +14,8 @@ import re
 
 import torch
 
+from kgprobe.probes.models.products import use_wide_vectors
+
 #: the environment variable
 VARIABLE = "KGPROBE_DEVICE"
 LEGAL = ("auto", "cpu", "cuda")
@@ -75,10 +77,12 @@ def spread() -> str | dict[str, str | int] | None:
 def ready() -> torch.device:
     """The device of this job, and torch set up for it.
 
-    On a processor one thread works, so that the last bits do not depend on the machine's cores.
-    float32 is float32 on an accelerator, too: no TF32.
+    On a processor one thread works, so that the last bits do not depend on the machine's cores,
+    with all of its vectors' width. float32 is float32 on an accelerator, too: no TF32.
     """
     device = chosen()
+    if device.type == "cpu":
+        use_wide_vectors()
     torch.set_num_threads(
         1 if device.type == "cpu" else max(min(THREADS, len(os.sched_getaffinity(0))), 1)
     )

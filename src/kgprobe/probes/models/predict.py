@@ -5,7 +5,8 @@
 The feature is the vector that is multiplied with the output embedding: BERT's transformed state,
 RoBERTa's layer norm, the final norm of a causal model, a sentinel model's (scaled) decoder state.
 Masked models read the place itself, causal ones the token there to predict the next one; for
-sentinel models the decoder has read its start token and the sentinel.
+sentinel models the decoder has read its start token and the sentinel. What all rows of a causal
+model begin with, demonstrations above all, is fed once for many of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kgprobe.probes.models.batching import Budget, Ints, budget_for, padded
+from kgprobe.probes.models.batching import Budget, Ints, Ragged, budget_for, padded
+from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.parts import Parts
@@ -39,11 +41,12 @@ class Predictor:
         self.parts.scored_layer()
         self.budget = self.parts.budget
         self.columns = int(self.output_rows()[0].shape[0])
+        self._shared: Causal | None = None
 
     @property
     def positions_fed(self) -> int:
         """Padded positions that went through the model's body."""
-        return self.parts.positions_fed
+        return self.parts.positions_fed + (self._shared.positions_fed if self._shared else 0)
 
     def features(
         self,
@@ -122,6 +125,8 @@ class Predictor:
         take: Callable[[Ints, Any], None],
     ) -> None:
         device, pad = self.loaded.device, self.parts.pad
+        if self._through_prefix(rows, places, take):
+            return
 
         def forward(batch: Ints) -> None:
             ids, mask = padded([rows[b] for b in batch], pad, device)
@@ -131,3 +136,21 @@ class Predictor:
             take(batch, self.parts.features(ids, given, at, kinds))
 
         self.budget.run([len(row) for row in rows], forward)
+
+    def _through_prefix(
+        self, rows: Sequence[Ints], places: Ints, take: Callable[[Ints, Any], None]
+    ) -> bool:
+        """Feed what all rows of a causal model begin with a few times, and not with every row;
+        False where that is less than half of them."""
+        if self.loaded.spec.kind != "causal" or len(rows) < 2:
+            return False
+        own = Ragged.of(rows)
+        if 2 * own.common * len(rows) < own.lengths.sum() or (places != own.lengths - 1).any():
+            return False
+        if self._shared is None:
+            self._shared = Causal(self.loaded, self.budget)
+
+        def finish(numbers: Ints, states: Any) -> None:
+            take(numbers, self.parts.finished(states))
+
+        return self._shared.visit_ends(own, finish)

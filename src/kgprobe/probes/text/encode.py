@@ -39,7 +39,8 @@ def encode(
 ) -> Sentences:
     """Tokenise complete sentences; `front` stands before each (causal models).
 
-    Other kinds get the special tokens that their tokenizer adds. Raises ValueError, with the name
+    Other kinds get the special tokens that their tokenizer adds. What stands in front of a sentence
+    is read and not scored: it has role NONE. Raises ValueError, with the name
     of the sentence, for one with more tokens than the model has positions.
     """
     encoding = loaded.tokenizer(
@@ -61,7 +62,8 @@ def encode(
     offsets = np.fromiter(flat(flat(encoding["offset_mapping"])), dtype=np.int64, count=2 * total)
     owners = np.repeat(np.arange(len(filled)), sizes)
     own, straddling = token_roles(filled, offsets.reshape(-1, 2), owners)
-    own[special] = NONE
+    fronts = np.array([f.starts for f in filled], dtype=np.int64)[owners]
+    own[special | (offsets.reshape(-1, 2)[:, 1] <= fronts) & (fronts > 0)] = NONE
     if loaded.spec.kind == "masked":
         each = flat(encoding.word_ids(i) for i in range(len(filled)))
         words = np.fromiter((-1 if w is None else w for w in each), dtype=np.int64, count=total)

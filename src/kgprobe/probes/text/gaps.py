@@ -248,9 +248,10 @@ def _tokens_of(
 def _without_space(
     ids: Ids, first: int, last: int, offsets: Sequence[tuple[int, int]], text: str
 ) -> Gapped:
-    """Tokens first..last become one gap token; a token of white space before them goes too."""
+    """Tokens first..last become one gap token; a token of blanks before them goes too, an end of a
+    line (of a chat template) stays."""
     low, high = offsets[first - 1] if first else (0, 0)
-    if high > low and not text[low:high].strip():
+    if high > low and not text[low:high].strip() and "\n" not in text[low:high]:
         first -= 1
     gap = ids[last : last + 1]
     return Gapped(np.concatenate([ids[:first], gap, ids[last + 1 :]]), first)

@@ -72,30 +72,42 @@ def check_windows(
     `asked` are questions by relation. A prompt must fit the model's window with the longest
     candidate in its gap (`most`: a smaller window), and hold no gap but its own.
     """
-    limit = min(loaded.limit, most or loaded.limit)
-    longest = {name: _longest(loaded, labels) for name, labels in options.items()}
     lines = []
     for relation, questions in asked.items():
-        wrong = []
-        for question in questions:
-            label, size = longest[question.candidates]
-            try:
-                length = _length(loaded, question, label, size, space)
-            except ValueError as error:
-                wrong.append(str(error))
-                continue
-            if length > limit:
-                text = held(question.before, "_") + "[gap]" + held(question.after, "_")
-                wrong.append(
-                    f"item {question.item}, template {question.template}: {length} tokens with "
-                    f"{label!r} in the gap, {limit} are allowed: {text[:60]!r}; shorten the "
-                    "subject's label or the template, or take a model with a longer window"
-                )
+        wrong = list(too_long(loaded, questions, options, space, most).values())
         lines += [f"{relation}: {message}" for message in wrong[:SHOWN]]
         if len(wrong) > SHOWN:
             lines.append(f"{relation}: ... and {len(wrong) - SHOWN} more")
     if lines:
         raise ValueError(f"{loaded.spec.model} cannot be asked all prompts\n" + "\n".join(lines))
+
+
+def too_long(
+    loaded: Loaded,
+    asked: Sequence[Question],
+    options: Mapping[str, Sequence[str]],
+    space: str = "none",
+    most: int | None = None,
+) -> dict[int, str]:
+    """Number of a prompt that cannot be asked -> what is wrong with it; see `check_windows`."""
+    limit = min(loaded.limit, most or loaded.limit)
+    longest = {name: _longest(loaded, labels) for name, labels in options.items()}
+    wrong = {}
+    for number, question in enumerate(asked):
+        label, size = longest[question.candidates]
+        try:
+            length = _length(loaded, question, label, size, space)
+        except ValueError as error:
+            wrong[number] = str(error)
+            continue
+        if length > limit:
+            text = held(question.before, "_") + "[gap]" + held(question.after, "_")
+            wrong[number] = (
+                f"item {question.item}, template {question.template}: {length} tokens with "
+                f"{label!r} in the gap, {limit} are allowed: {text[:60]!r}; shorten the "
+                "subject's label or the template, or take a model with a longer window"
+            )
+    return wrong
 
 
 def _longest(loaded: Loaded, labels: Sequence[str]) -> tuple[str, int]:

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import FrameType
 
 import polars as pl
 import psutil
@@ -34,6 +33,7 @@ from kgprobe.job import log as job_log
 from kgprobe.settings import Endpoint as Source
 from kgprobe.sheets import located
 from kgprobe.sources.sparql.snapshots import files_hash, snapshot_name
+from kgprobe.stops import terminated
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def local_endpoint(
     if missing := [str(path) for path in paths if not path.is_file()]:
         raise EndpointError(f"no such RDF file: {', '.join(missing)}")
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_terminated_as_exit())
+        stack.enter_context(terminated(SystemExit))
         if store_dir is None:
             store = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kgprobe-store-")))
             _load(paths, store, log)
@@ -175,8 +175,11 @@ def _cached(files: list[Path], folder: Path, log: Callable[[str], None]) -> Path
         if not store.is_dir():
             part = store.with_name(f"{store.name}.part")
             shutil.rmtree(part, ignore_errors=True)
-            _load(files, part, log)
-            part.rename(store)
+            try:
+                _load(files, part, log)
+                part.rename(store)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
     return store
 
 
@@ -268,27 +271,6 @@ def _last_lines(output: str, n: int = 10) -> str:
     said = output.split("Stack backtrace:")[0]  # of use to the server's authors alone
     lines = said.strip().splitlines()[-n:]
     return "\n".join(f"  {line}" for line in lines) or "  (it said nothing)"
-
-
-@contextlib.contextmanager
-def _terminated_as_exit() -> Iterator[None]:
-    """SIGTERM becomes SystemExit, so that `finally` runs; a handler of the program is kept."""
-
-    def leave(number: int, _: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    try:
-        if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-            yield
-            return
-        signal.signal(signal.SIGTERM, leave)
-    except ValueError:  # not in the main thread: signals are not ours to handle
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def pid_folder() -> Path:

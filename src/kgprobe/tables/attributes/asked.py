@@ -10,11 +10,18 @@ from kgprobe.metrics.matching import VERBATIM, WAYS
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import wordings
 from kgprobe.tables.attributes import alpha
-from kgprobe.tables.attributes.study import Study, is_ranked
+from kgprobe.tables.attributes.study import ITEM, Study, is_ranked
 from kgprobe.tables.results import Number, hit_rate
 
 RIGHT = "triples right"
 EXACT = {"alpha": "exact", "gold": "own"}
+
+
+def at_one(alphas: pl.DataFrame) -> pl.DataFrame:
+    """item, stratum (""), RIGHT: whether the own object of a triple comes first, of Study.alphas;
+    what was not asked is left out."""
+    own = alphas.filter(k=1, kind="exact", gold="own").drop_nulls("alpha")
+    return own.select(ITEM, pl.lit("").alias("stratum"), pl.col("alpha").alias(RIGHT))
 
 
 def numbers(study: Study) -> Iterator[Number]:

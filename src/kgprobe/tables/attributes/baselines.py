@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from kgprobe.knowledge.ids import ENTITY, IDS, RELATION
 from kgprobe.metrics.attributes import KEYS as KS
 from kgprobe.metrics.ranking import hit_at
+from kgprobe.templates import STEP
 
 MAJORITY, RANDOM, METHOD = "majority", "random", "baseline"
 #: IDS of a graph whose ids are Wikidata's
@@ -25,7 +26,7 @@ def frequencies(
     EXAMPLES of some benchmarks ask for; `ids`: IDS of the graph.
 
     Rank by number of statements in the whole graph, ties as ranges; `objects`: distinct objects of
-    the relation. The inferred relation of hierarchy counts its two-step paths.
+    the relation. The inferred relations of hierarchy and two_steps count their two-step paths.
     """
     asked = {p for own in examples for p in own["predicate"].unique()}
     once, twice = _numbered(asked, ids)
@@ -38,9 +39,14 @@ def frequencies(
         entity(own.with_columns(predicate=relation), "o"),
         values.select("len", predicate=relation, object="value"),
     ]
-    for name, number in twice.items():
-        steps = edges.filter(pl.col("p") == number).select("s", "o")
-        paths = steps.rename({"o": "m"}).join(steps.rename({"s": "m", "o": "z"}), on="m")
+    by = edges.filter(pl.col("p").is_in(sorted({p for two in twice.values() for p in two})))
+    steps = {
+        key[0]: own.select("s", "o") for key, own in by.partition_by("p", as_dict=True).items()
+    }
+    for name, (one, other) in twice.items():
+        paths = (
+            steps[one].rename({"o": "m"}).join(steps[other].rename({"s": "m", "o": "z"}), on="m")
+        )
         paths = paths.filter(pl.col("s") != pl.col("z")).group_by("z").len()
         found.append(entity(paths.with_columns(predicate=pl.lit(name)), "z"))
     counts = pl.concat(found)
@@ -55,16 +61,25 @@ def frequencies(
     )
 
 
-def _numbered(asked: Iterable[str], ids: pl.DataFrame) -> tuple[dict[str, int], dict[str, int]]:
-    """Relations with their numbers: those of one step, and those of two steps of one."""
+def _numbered(
+    asked: Iterable[str], ids: pl.DataFrame
+) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:
+    """Relations with their numbers: of those of one step, and both of those of two."""
     known = dict(ids.filter(kind=RELATION).select("id", "number").rows())
     once, twice = {}, {}
+
+    def number(name: str) -> int:
+        return int(known[name] if known else name[1:])
+
     for name in sorted(asked):
         half = name[: len(name) // 2]
-        if name == f"{half}/{half}" and name not in known:
-            twice[name] = known[half] if known else int(half[1:])
+        if STEP in name:
+            first, _, second = name.partition(STEP)
+            twice[name] = number(first), number(second)
+        elif name == f"{half}/{half}" and name not in known:
+            twice[name] = number(half), number(half)
         else:
-            once[name] = known[name] if known else int(name[1:])
+            once[name] = number(name)
     return once, twice
 
 

@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.attributes import alpha, analyses, figures, views
+from kgprobe.tables.attributes import alpha, analyses, figures, two_steps, views
 from kgprobe.tables.attributes import published as printed_tables
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.baselines import MAJORITY, RANDOM
@@ -19,7 +21,6 @@ from kgprobe.tables.attributes.study import FILLED, RANKED, Benchmark, filled
 from kgprobe.tables.report import grid
 from kgprobe.tables.report.chapter import Chapter, Drawing, Drawn
 from kgprobe.tables.report.grid import Grid, filled_in
-from kgprobe.tables.views import View
 from kgprobe.templates import ANSWER, SUBJECT, parse
 
 NAME = "attributes"
@@ -90,8 +91,10 @@ def chapter(shown: Shown) -> Chapter:
     ranked = sorted({p.method.startswith(RANKED) for p in probes})
     scores = [view.where_also(model=order) for way in ranked for view in views.SCORES[way]]
     sizes = replace(views.TABLE1, title=f"{views.TABLE1.title} (thresholds: {shown.thresholds})")
-    grids = [_grid(view, results) for view in (*scores, views.CONSTRUCTS, sizes)]
-    folded = [_grid(view, results) for view in views.FOLDED]
+    opening = filled_in([grid.of_view(views.ANSWERERS, results)])
+    printed = (*scores, two_steps.VIEW, views.FORMS[0], views.CONSTRUCTS, sizes)
+    read = (two_steps.READ, *views.FORMS[1:], *views.FOLDED)
+    grids, folded = ([grid.of_view(view, results) for view in own] for own in (printed, read))
     if shown.examples:
         folded.insert(0, grid.records("One example of each benchmark", shown.examples, EXAMPLE))
     folded.append(arithmetic(shown.published))
@@ -101,12 +104,9 @@ def chapter(shown: Shown) -> Chapter:
         title = "Thresholds that the paper leaves open"
         folded.append(_records(title, shown.sensitivity, "setting", SENSITIVITY))
     notes, drawn = [*NOTES, *shown.notes], drawings(results, probes, shown.titles)
-    return Chapter(NAME, TITLE, LEAD, notes, filled_in(grids), filled_in(folded), drawn)
-
-
-def _grid(view: View, results: pl.DataFrame) -> Grid:
-    """A view as it is printed; numbers of few examples are marked, counts are not."""
-    return grid.of_view(view, results, few=view.usual > 0)
+    return Chapter(
+        NAME, TITLE, LEAD, notes, filled_in(grids), filled_in(folded), drawn, opening=opening
+    )
 
 
 def _order(probes: Sequence[Probe], model: str) -> tuple[int, str]:
@@ -128,7 +128,7 @@ def arithmetic(published: Published) -> Grid:
     """What the printed Table 2 admits: sizes that fit, smallest fractions, series that fall."""
     falling = printed_tables.falling(published)
     rows = []
-    for name in NAMES:
+    for name in printed_tables.BENCHMARKS:
         values = published.values(name)
         fits = printed_tables.sizes_that_fit(values, range(1, 1501))
         smallest = printed_tables.mean_smallest(values)
@@ -153,7 +153,7 @@ def arithmetic(published: Published) -> Grid:
 def drawings(
     results: pl.DataFrame, probes: Sequence[Probe], titles: Mapping[str, str]
 ) -> list[Drawing]:
-    """Figures 3, 4 and 5, as far as there are numbers for them."""
+    """Figures 3, 4 and 5, reliability and slices, as far as there are numbers for them."""
     kinds = {(p.model, p.method): p.kind for p in probes if not p.method.startswith(RANKED)}
     largest, metrics = largest_model(probes), set(results["metric"])
     made = []
@@ -171,6 +171,10 @@ def drawings(
         figure = figures.popularity_plot(results, largest)
         rows = views.POPULARITY.chosen(results.filter(model=largest[0], method=largest[1]))
         made.append(Drawn(NAME, "attributes_popularity", "Popularity", POPULARITY, figure, rows))
+    every = {p.model: p.kind for p in probes}
+    panels, controls = [*product(NAMES, [""])], [p.model for p in probes if p.control]
+    made += reliability.drawn(NAME, "attributes_reliability", results, every, panels, "sum")
+    made += slice_plots.drawn(NAME, NAME, results, every, panels, "sum", controls, is_folded=True)
     return [one.drawing() for one in made]
 
 

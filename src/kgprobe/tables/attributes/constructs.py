@@ -51,7 +51,7 @@ def sizes(frame: pl.DataFrame, published: Published) -> Iterator[Number]:
     `frame`: SIZES of all benchmarks. n: examples.
     """
     for row in frame.iter_rows(named=True):
-        known = published.sizes[row["benchmark"]] if row["build"] != SAMPLED else {}
+        known = published.sizes.get(row["benchmark"], {}) if row["build"] != SAMPLED else {}
         base = Number(benchmark=row["benchmark"], slice=row["build"], n=row["examples"])
         for metric, other in SIZES.items():
             theirs = float(known[other]) if other and known else None
@@ -59,7 +59,7 @@ def sizes(frame: pl.DataFrame, published: Published) -> Iterator[Number]:
             yield own.but(**printed(theirs, TABLE1))
     for benchmark in frame["benchmark"].unique(maintain_order=True):
         for metric, other in SIZES.items():
-            if other:
+            if other and benchmark in published.sizes:
                 value = float(published.sizes[benchmark][other])
                 own = Number(metric=metric, benchmark=benchmark, slice=PAPER, method="published")
                 yield own.but(value=value, **printed(value, TABLE1))

@@ -1,107 +1,92 @@
 """Figures of the nine benchmarks: partial scores (3), frequent patterns (4), popularity (5)."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
-import numpy as np
+import altair as alt
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from kgprobe.tables.attributes import views
 from kgprobe.tables.attributes.analyses import BIN, PARTIAL
 from kgprobe.tables.attributes.published import NAMES
 from kgprobe.tables.attributes.scores import VALUE
 from kgprobe.tables.report import draw, marks
-from kgprobe.tables.report.draw import INK, KINDS, MUTED, TAUGHT, error_bar, new_axes, style
+from kgprobe.tables.report.draw import COLOURS, INK, MUTED, TAUGHT, UNTAUGHT
 
-HATCHES = ("", "//", "..", "xx", "\\\\", "++")
 #: model and method
 Who = tuple[str, str]
 
 
-def partial_plot(results: pl.DataFrame, kinds: Mapping[Who, str]) -> Figure:
+def partial_plot(results: pl.DataFrame, kinds: Mapping[Who, str]) -> draw.Chart:
     """Partial score (bar, with interval) and full score (line across) per benchmark and model.
 
     `kinds`: kind of model of every bar, in their order.
     """
-    with style():
-        printed, sign = views.PARTIAL.of(results), marks.signs(results)
-        names = list(dict.fromkeys(row[0] for row in printed.rows))
-        figure, axes = new_axes(1.1 + len(names) * (0.34 + 0.2 * len(kinds)))
-        ticks, legend, top = [], dict[str, Any](), 0.0
-        for name in names:
-            start = top
-            for place, (who, kind) in enumerate(kinds.items()):
-                part, whole = (
-                    printed.cells.get(((name, *who), (column,))) for column in (PARTIAL, VALUE)
-                )
-                if part is not None:
-                    bar = axes.barh(top, part["value"], 0.8, color=KINDS[kind][0], alpha=0.75)
-                    bar.patches[0].set_hatch(HATCHES[place % len(HATCHES)])
-                    error = error_bar(part)
-                    axes.errorbar(part["value"], top, xerr=error, color=MUTED, linewidth=1)
-                    legend.setdefault(who[0] + sign(part), bar)
-                if part is not None and whole is not None and whole["value"] is not None:
-                    ends = [top - 0.45, top + 0.45]
-                    legend["full score"] = axes.plot([whole["value"]] * 2, ends, color=INK, lw=2)[0]
-                top += 1
-            ticks.append((start + top - 1) / 2)
-            top += 0.8
-        axes.set_yticks(ticks, names)
-        axes.set_ylim(top - 0.5, -0.7)
-        axes.set_xlim(0, 100)
-        axes.set_xlabel("partial score @1, %")
-        axes.grid(axis="x")
-        figure.legend(legend.values(), legend.keys(), loc="outside upper center", ncols=2)
-        return figure
+    printed, sign = views.PARTIAL.of(results), marks.signs(results)
+    asked, points = [model for model, _ in kinds], []
+    for benchmark, who in product(dict.fromkeys(row[0] for row in printed.rows), kinds):
+        part = printed.cells.get(((benchmark, *who), (PARTIAL,)))
+        if part is not None:
+            full = printed.cells.get(((benchmark, *who), (VALUE,)), {}).get("value")
+            probe = who[0] + sign(part) + f", {who[1]}" * (asked.count(who[0]) > 1)
+            points.append(draw.point(part, probe=probe, benchmark=benchmark, full=full))
+    names = dict.fromkeys(point["probe"] for point in points)
+    look = {name: colour for name, (colour, *_) in draw.apart(names).items()}
+    y = alt.Y("benchmark:N", sort=None, title=None, scale=alt.Scale(paddingInner=0.25))
+    offset = alt.YOffset("probe:N", sort=list(look))
+    x = draw.numbers(alt.X, "partial score @1, %", (0, 100))
+    base = draw.chart(points, "benchmark", "full", by="probe").encode(y=y, yOffset=offset)
+    full = base.transform_filter("isValid(datum.full)").mark_tick(color=INK, thickness=2)
+    return draw.filtered(draw.sized(
+        base.mark_bar().encode(x=x("value:Q"), color=draw.told(alt.Color, "probe", look)),
+        draw.intervals(base, x=x).encode(color=alt.value(MUTED)), full.encode(x=x("full:Q")),
+        height=17 * len(look) * len({p["benchmark"] for p in points}),
+    ))  # fmt: skip
 
 
 def patterns_plot(
     results: pl.DataFrame, models: Mapping[str, Sequence[Who]], titles: Mapping[str, str]
-) -> Figure:
+) -> draw.Chart:
     """The most frequent patterns: metric @1 of the largest model and of the best one.
 
     `models`: benchmark -> whose bars, largest first; `titles`: relation -> name. What is undefined
     is a gap with the word, never a bar of zero.
     """
-    with style():
-        printed = views.PATTERNS.of(results)
-        figure, axes = new_axes(1.0 + 0.4 * len(printed.rows) + 0.3 * len(models))
-        top, ticks, labels, legend = 0.0, [], [], dict[str, Any]()
-        before = ""
-        for row in printed.rows:
-            benchmark, pattern = row
-            if benchmark != before:
-                top += 0.9
-                axes.text(0, top - 0.75, benchmark, weight="bold", va="center")
-                before = benchmark
-            own = models.get(benchmark, ())
-            for place, who in enumerate(own):
-                if (row, who) in printed.cells:
-                    _bar(axes, printed.cells[row, who], top + 0.36 * place, place, legend)
-            ticks.append(top + 0.18 * (len(own) - 1))
-            labels.append(_pattern(pattern, titles))
-            top += 1
-        axes.set_yticks(ticks, labels, size=8)
-        axes.set_ylim(top - 0.3, -0.1)
-        axes.set_xlim(0, 118)
-        axes.set_xticks(range(0, 101, 20))
-        axes.set_xlabel("metric @1, %; numerator / denominator")
-        figure.legend(legend.values(), legend.keys(), loc="outside upper center", ncols=2)
-        return figure
+    printed, look = views.PATTERNS.of(results), {"largest model": TAUGHT, "best model": UNTAUGHT}
+    found: dict[str, list[dict[str, Any]]] = {}
+    for benchmark, pattern in printed.rows:
+        for which, who in zip(look, models.get(benchmark, ()), strict=False):
+            cell = printed.cells.get(((benchmark, pattern), who))
+            if cell is not None:
+                told = "{numerator:g}/{denominator:g}".format(**cell) + marks.few(cell)
+                found.setdefault(benchmark, []).append(draw.point(
+                    cell, model=who[0], pattern=_pattern(pattern, titles), which=which,
+                    at=cell["value"] or 0, told=told if cell["value"] is not None else "undef",
+                ))  # fmt: skip
+    panels = [_patterns(name, own, look, name == list(found)[-1]) for name, own in found.items()]
+    return draw.filtered(*panels, by="which")
 
 
-def _bar(axes: Axes, cell: Mapping[str, Any], y: float, place: int, legend: dict[str, Any]) -> None:
-    """One bar with its fraction, or the word undef."""
-    if cell["value"] is None:
-        axes.text(1, y, "undef", va="center", size=7.5, color=MUTED)
-        return
-    colour = (TAUGHT, "#e69f00")[place % 2]
-    bar = axes.barh(y, cell["value"], 0.32, color=colour, hatch=HATCHES[place % 2])
-    fraction = f"{cell['numerator']:g}/{cell['denominator']:g}"
-    axes.text(cell["value"] + 1, y, fraction, va="center", size=7.5, color=MUTED)
-    legend.setdefault(("largest model", "best model")[place % 2], bar)
+def _patterns(
+    benchmark: str, points: Sequence[Mapping[str, Any]], look: Mapping[str, str], is_last: bool
+) -> draw.Chart:
+    """The patterns of one benchmark; the last one of all has the axis."""
+    # one width for the names of all benchmarks
+    names = alt.Axis(labelLimit=200, minExtent=200, maxExtent=200)
+    title = "metric @1, %; numerator / denominator" if is_last else None
+    ticks = {"values": [*range(0, 101, 20)], "labels": is_last, "ticks": is_last}
+    x = draw.numbers(alt.X, title, (0, 118), **ticks)
+    base = draw.chart(points, "model", "pattern", by="which").encode(
+        y=alt.Y("pattern:N", sort=None, title=None, axis=names),
+        yOffset=alt.YOffset("which:N", scale=alt.Scale(domain=list(look))),
+    )
+    head = alt.Title(benchmark, anchor="start", fontSize=12, color=INK)
+    return alt.layer(
+        base.mark_bar().encode(x=x("value:Q"), color=draw.told(alt.Color, "which", look)),
+        base.mark_text(align="left", dx=3, color=MUTED).encode(x=x("at:Q"), text="told:N"),
+        title=head, width=draw.WIDTH - 215, height={"step": 14},
+    )  # fmt: skip
 
 
 def _pattern(pattern: str, titles: Mapping[str, str]) -> str:
@@ -111,33 +96,40 @@ def _pattern(pattern: str, titles: Mapping[str, str]) -> str:
     return shown if len(shown) <= 34 else f"{shown[:33]}…"
 
 
-def popularity_plot(results: pl.DataFrame, who: Who) -> Figure:
+def popularity_plot(results: pl.DataFrame, who: Who) -> draw.Chart:
     """Density over popularity of all examples and of those fully right, per benchmark."""
-    with style():
-        own = results.filter(model=who[0], method=who[1])
-        cells, sign = views.POPULARITY.of(own).cells, marks.signs(results)
-        names = [b for b in NAMES if any(row[0] == b for row, _ in cells)]
-        figure = draw.new_figure(0.6 + 1.9 * len(names))
-        grid = figure.subplots(len(names), 1, squeeze=False)
-        for axes, name in zip(grid[:, 0], names, strict=True):
-            for metric, label, colour, line in (
-                ("examples", "all", TAUGHT, "-"),
-                ("examples right", "right", "#d55e00", "--"),
-            ):
-                bins = sorted(
-                    (float(row[-1]), cell["value"])
-                    for (row, column), cell in cells.items()
-                    if row[0] == name and column == (metric,)
-                )
-                total = sum(value for _, value in bins)
-                if total:
-                    density = np.array([0, *(value for _, value in bins), 0]) / total / BIN
-                    edges = [bins[0][0] - BIN, *(edge for edge, _ in bins), bins[-1][0] + BIN]
-                    told = f"{label}, n = {total:g}"
-                    axes.step(edges, density, where="post", color=colour, ls=line, label=told)
-            cell = next(cell for (row, _), cell in cells.items() if row[0] == name)
-            axes.set_title(f"{name}: {who[0]}{sign(cell)}", size=10, loc="left")
-            axes.legend()
-            axes.set_ylabel("density")
-        grid[-1, 0].set_xlabel("log10 of the mean number of statements of an example's entities")
-        return figure
+    own = results.filter(model=who[0], method=who[1])
+    cells, sign = views.POPULARITY.of(own).cells, marks.signs(results)
+    look = {"all": TAUGHT, "right": COLOURS[1]}
+    points: list[dict[str, Any]] = []
+    heads: list[str] = []
+    for name in NAMES:
+        of_name = {row: cell for row, cell in cells.items() if row[0][0] == name}
+        told, first = [], len(points)
+        for metric, label in zip(("examples", "examples right"), look, strict=True):
+            bins = sorted(
+                (float(row[-1]), c["value"]) for (row, m), c in of_name.items() if m == (metric,)
+            )
+            total = sum(value for _, value in bins)
+            told.append(f"{label} n = {total:g}")
+            if total:
+                ends = (bins[0][0] - BIN, 0), (bins[-1][0] + BIN, 0)
+                points += [
+                    {"examples": label, "at": edge, "density": value / total / BIN, "n": value}
+                    for edge, value in [ends[0], *bins, ends[1]]
+                ]
+        if of_name:
+            cell = next(iter(of_name.values()))
+            heads.append(f"{name}: {who[0]}{sign(cell)}; {', '.join(told)}")
+            points[first:] = [{**point, "benchmark": heads[-1]} for point in points[first:]]
+    below = "log10 of the mean number of statements of an example's entities"
+    dashes = draw.told(alt.StrokeDash, "examples", {"all": [1, 0], "right": [5, 3]})
+    steps = draw.chart(points, by="examples").mark_line(interpolate="step-after").encode(
+        x=alt.X("at:Q", title=below), y=alt.Y("density:Q"), strokeDash=dashes,
+        color=draw.told(alt.Color, "examples", look),
+    )  # fmt: skip
+    head = alt.Header(labelAnchor="start", labelOrient="top")
+    rows = steps.properties(width=430, height=120).facet(
+        row=alt.Row("benchmark:N", sort=heads, title=None, header=head), spacing=10
+    )
+    return draw.filtered(rows, by="examples")

@@ -3,16 +3,27 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, SENSITIVITY, SIZES, STEPS
+from kgprobe.contracts import WITHOUT
 from kgprobe.schema import Contract
-from kgprobe.tables import reductions, results
+from kgprobe.tables import floors, forms, reductions, results, scored
 from kgprobe.tables.answers import Probe, folders, probes_of
-from kgprobe.tables.attributes import alpha, analyses, asked, constructs, scores, views
+from kgprobe.tables.attributes import (
+    alpha,
+    analyses,
+    answerers,
+    asked,
+    constructs,
+    scores,
+    two_steps,
+    views,
+)
 from kgprobe.tables.attributes import chapter as attributes_chapter
 from kgprobe.tables.attributes import published as printed
 from kgprobe.tables.attributes import study as studies
@@ -20,6 +31,7 @@ from kgprobe.tables.attributes.baselines import METHOD as BASELINE
 from kgprobe.tables.reductions import Questions
 from kgprobe.tables.report import chapter, marks
 from kgprobe.tables.results import Number
+from kgprobe.tables.scored import Scored
 from kgprobe.tables.views import write_all
 
 Row = Mapping[str, str]
@@ -44,6 +56,8 @@ def tabulate(
     contentless: Sequence[str] = (),
     taught: str | Path = "",
     aliases: str | Path = "",
+    below: floors.Files = MappingProxyType({}),
+    formed: tuple[Sequence[Row], Sequence[str]] = ((), ()),
 ) -> None:
     """Write RESULTS to `path` and, into `folder`, every view of them as TSV.
 
@@ -51,7 +65,8 @@ def tabulate(
     benchmark, whose folders hold the rest; `graph`: the folder of edges and literals;
     `contentless`: CONTENTLESS of the rows that rank candidates, in their order; `taught`: what the
     control models were taught, where one of them answers; `aliases`: other names of the golds,
-    where generated texts may equal one of them.
+    where generated texts may equal one of them; `below`: the answers of floors; `formed`: rows in a
+    form of asking, their SCORES or FILLS.
     """
     tables = ("edges", "literals", "ids")
     edges, literals, ids = (pl.read_parquet(Path(graph) / f"{name}.parquet") for name in tables)
@@ -66,16 +81,48 @@ def tabulate(
     every = {n: schema.read(own / "examples.parquet", EXAMPLES) for n, own in places.items()}
     figures = printed.read(Path(published).parent)
     alphas = study.alphas()
+    probes = [*probes_of(formed[0], models, formed[1]), *found]
+    in_forms = forms.pairs(probes, [*formed[1], *answers])
+    files = dict(zip(found, answers, strict=True))
+
+    def written(probe: Probe, path: str | Path) -> pl.DataFrame:
+        """Whether the first text is the own object, by blank."""
+        read, _ = studies.read_answers(probe, benchmarks[probe.benchmark], path, others)
+        own = read.filter(k=1, gold="own", alpha_kind="exact")
+        return own.select("item", "template", hit="alpha")
+
     made = chain(
+        answerers.numbers(study.seed),
         numbers(study, alphas, figures, known),
-        reduced(study, dict(zip(found, answers, strict=True)), contentless, known),
+        scored.numbers(ranked(study, files, contentless, known, below)),
+        floored(study, below, others),
+        forms.numbers(*in_forms, places, "sum", study.seed, written=written),
+        composed(study, alphas, known, formed, models, others),
         constructs.sizes(_of_all(examples, "sizes", SIZES), figures),
         constructs.numbers(every, edges, alphas, study.seed),
-        marks.numbers(experiments, answers),
+        marks.numbers([*experiments, *formed[0]], [*answers, *formed[1]]),
     )
     frame = results.frame(PAPER, made)
     schema.write(frame, schema.RESULTS, path, provenance)
     write_all(views.ALL, frame, folder)
+
+
+def composed(
+    study: studies.Study,
+    alphas: pl.DataFrame,
+    taught: pl.DataFrame | None,
+    formed: tuple[Sequence[Row], Sequence[str]],
+    models: Mapping[str, Row],
+    aliases: alpha.Aliases | None,
+) -> Iterator[Number]:
+    """Every number of two steps, where they are asked; `taught`: TAUGHT."""
+    if two_steps.NAME in study.benchmarks:
+        own = study.benchmarks[two_steps.NAME]
+        known = scores.status(study, taught) if taught is not None else None
+        yield from two_steps.numbers(alphas, own, known)
+        rows, files = formed
+        asked = two_steps.probes(dict(zip(probes_of(rows, models, files), files, strict=True)))
+        yield from two_steps.written(asked, alphas, own, aliases, known)
 
 
 def numbers(
@@ -97,25 +144,64 @@ def numbers(
         yield from scores.halves(study, alphas, known)
 
 
-def reduced(
+def ranked(
     study: studies.Study,
     files: Mapping[Probe, str],
     contentless: Sequence[str],
     taught: pl.DataFrame | None = None,
-) -> Iterator[Number]:
-    """The triples of ranked candidates under other reductions: right is the own object in first
-    place. `files`: the answers of each probe; `taught`: TAUGHT."""
+    below: floors.Files = MappingProxyType({}),
+) -> Iterator[Scored]:
+    """The triples of ranked candidates: right is the own object in first place. `files`: the
+    answers of each probe; `taught`: TAUGHT; `below`: answers of floors."""
     stored = scores.status(study, taught).filter("stored") if taught is not None else None
     fates = dict(stored.select("item", "taught").rows()) if stored is not None else {}
-    ranked = [probe for probe in files if studies.is_ranked(probe.method)]
-    for probe, beside in zip(ranked, contentless, strict=True):
+    probes = [probe for probe in files if studies.is_ranked(probe.method)]
+    for probe, beside in zip(probes, contentless, strict=True):
         own = study.benchmarks[probe.benchmark]
         items = own.items.filter(~pl.col("group").is_in(sorted(study.left_out)))
         items = items.with_columns(pl.col("answers").list.head(1))
         asks = Questions(items, own.candidates, own.prompts, study.seed, own="sum")
         told = schema.read(files[probe], schema.SCORES)
         free = schema.read(beside, schema.CONTENTLESS)
-        yield from reductions.of_scores(probe, told, asks, fates, free, files[probe])
+        twin = dict(floors.below(below, probe)).get(WITHOUT[1])
+        low = schema.read(twin, schema.SCORES) if twin else None
+        yield Scored(probe, told, asks, fates, free, files[probe], low)
+
+
+def floored(
+    study: studies.Study, below: floors.Files, aliases: alpha.Aliases | None = None
+) -> Iterator[Number]:
+    """The metrics of each probe's floors, on examples that were asked completely, under the first
+    prompt: there is nothing to pool. Where no part of an example is right, they are undefined;
+    where no example was asked completely, there are none.
+
+    Beside them the triples that are right, which always are defined, and how many more the probe
+    has under its own first prompt.
+    """
+    made: dict[str, list[floors.Floor]] = {}
+    for probe, (own, _) in study.answers.items():
+        benchmark = study.benchmarks[probe.benchmark]
+        for without, path in floors.below(below, probe):
+            low, _ = studies.read_answers(probe, benchmark, path, aliases, may_be_empty=True)
+            rows = studies.complete(probe, low, benchmark, study.left_out)
+            if rows.is_empty():
+                continue
+            for row in study.measure(rows).iter_rows(named=True):
+                yield scores.number(row, setting={"without": without})
+            if probe.benchmark == two_steps.NAME:
+                yield from two_steps.numbers(rows, benchmark, without=without)
+            first, part = (
+                asked.at_one(one.filter(pooling=pooling))
+                for one, pooling in (
+                    (studies.triples(probe, own, benchmark), "base"),
+                    (rows, ""),
+                )
+            )
+            if part.height:
+                of = Number(**probe.asked, setting={**asked.EXACT, "k": 1})
+                made.setdefault(probe.benchmark, []).append(floors.Floor(of, without, part, first))
+    for found in made.values():
+        yield from floors.numbers(found, [asked.RIGHT])
 
 
 def write_chapter(

@@ -3,7 +3,7 @@
 fillings or scores  ->  alpha per prompt  ->  pooled over prompts  ->  alpha of every triple
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,8 @@ class Study:
             triples(probe, found, self.benchmarks[probe.benchmark])
             for probe, (found, _) in self.answers.items()
         ]
-        both = pl.concat([*parts, self.baselines.select(parts[0].columns)])
+        guessed = [self.baselines.select(parts[0].columns)] if self.baselines.height else []
+        both = pl.concat([*parts, *guessed])
         return both.filter(~pl.col("example").is_in(sorted(self.left_out)))
 
     def measure(self, alphas: pl.DataFrame, *further: str, patterns: bool = False) -> pl.DataFrame:
@@ -108,16 +109,21 @@ def read_benchmark(folder: str | Path) -> Benchmark:
 
 
 def read_answers(
-    probe: Probe, benchmark: Benchmark, path: str | Path, aliases: alpha.Aliases | None = None
+    probe: Probe,
+    benchmark: Benchmark,
+    path: str | Path,
+    aliases: alpha.Aliases | None = None,
+    may_be_empty: bool = False,
 ) -> Answers:
     """The answers of a probe from its FILLS (with their golds beside them) or SCORES.
 
     With `aliases` a generated text may also equal one of them; masks and candidates know labels.
+    `may_be_empty`: no blank needs to be filled (a floor's few may all have golds too long for it).
     """
     path, nothing = Path(path), pl.DataFrame(schema=alpha.FIRSTS)
     if is_ranked(probe.method):
         return alpha.of_candidates(schema.read(path, schema.SCORES), benchmark.items), nothing
-    fills = schema.read(path, schema.FILLS)
+    fills = schema.read(path, replace(schema.FILLS, may_be_empty=may_be_empty))
     if probe.kind == "masked":
         golds = schema.read(path.with_name(f"{path.stem}.golds.parquet"), schema.FILL_GOLDS)
         return alpha.of_masks(fills, golds, alpha.linked(benchmark.items)), nothing
@@ -139,6 +145,16 @@ def triples(probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark) -> pl.Data
     return named.select("benchmark", "example", "pattern", "position", "alpha", *SETTINGS)
 
 
+def complete(
+    probe: Probe, alphas: pl.DataFrame, benchmark: Benchmark, left_out: Set[str]
+) -> pl.DataFrame:
+    """The same of one prompt a triple, of the examples all of whose triples were asked."""
+    found = triples(probe, alphas, benchmark).filter(pooling="base")
+    lacking = found.filter(pl.col("alpha").is_null())["example"].unique().to_list()
+    found = found.filter(~pl.col("example").is_in([*lacking, *left_out]))
+    return found.with_columns(pooling=pl.lit(""))
+
+
 def study(
     answers: Mapping[Probe, Answers],
     benchmarks: Mapping[str, Benchmark],
@@ -157,7 +173,20 @@ def study(
     examples = [benchmark.examples for benchmark in benchmarks.values()]
     counted = baselines.frequencies(edges, literals, examples, ids)
     guessed = pl.concat([baselines.alphas(own, counted) for own in examples])
-    made = Study(benchmarks, answers, guessed, ambiguous_denominator, seed)
+    return of_answers(answers, benchmarks, ambiguous_denominator, intersect, seed, guessed)
+
+
+def of_answers(
+    answers: Mapping[Probe, Answers],
+    benchmarks: Mapping[str, Benchmark],
+    ambiguous_denominator: str = "or",
+    intersect: bool = True,
+    seed: int = 0,
+    guessed: pl.DataFrame | None = None,
+) -> Study:
+    """The same from the alphas of the baselines (`guessed`), or without any."""
+    none = pl.DataFrame() if guessed is None else guessed
+    made = Study(benchmarks, answers, none, ambiguous_denominator, seed)
     if not intersect:
         return made
     missing = made.alphas().filter(pl.col("alpha").is_null())["example"]

@@ -5,13 +5,18 @@ from typing import Any
 
 import polars as pl
 
+from kgprobe.contracts import WITHOUT
+from kgprobe.metrics.answerers import ANSWERERS as ANSWERED_BY
+from kgprobe.metrics.answerers import VERDICTS
 from kgprobe.metrics.attributes import KEYS
-from kgprobe.tables import reductions, wordings
-from kgprobe.tables.attributes import analyses, asked, constructs
+from kgprobe.tables import confidence, floors, forms, reductions, slices, wordings
+from kgprobe.tables.answers import PRIOR
+from kgprobe.tables.attributes import analyses, asked, constructs, two_steps
 from kgprobe.tables.attributes.baselines import MAJORITY, METHOD, RANDOM
 from kgprobe.tables.attributes.published import NAMES
 from kgprobe.tables.attributes.scores import FEWEST, PART, PUBLISHED, TAUGHT, UNTAUGHT, VALUE
 from kgprobe.tables.attributes.study import RANKED
+from kgprobe.tables.report.marks import INVENTED
 from kgprobe.tables.views import View
 
 #: of the whole benchmark, intervals over examples
@@ -56,6 +61,10 @@ def _frequent(results: pl.DataFrame) -> pl.DataFrame:
     return rows.select(results.columns)
 
 
+RANDOM_RANKS = (
+    "Random weights rank candidates alone: of tens of thousands of tokens they never write the "
+    "right ones."
+)
 #: Table 2 of what was generated or filled, and of ranked candidates
 SCORES = {
     ranked: [
@@ -65,12 +74,16 @@ SCORES = {
             where={
                 **WHOLE, **EXACT, "metric": [VALUE], "k": [str(k)], "mode": [""],
                 "pooling": ["best", "mean", ""], "benchmark": [*NAMES, ""],
+                "without": ["", *WITHOUT],
             },
-            rows=["model", "method", "pooling"],
+            rows=["model", "method", "pooling", "without"],
             columns=["benchmark"],
-            words=WORDS,
+            heads={"without": "asked"},
+            words={**WORDS, **floors.WORDS},
             usual=2,
-            caption="Numerator / denominator and 95 % interval in small print; examples on hover.",
+            caption="Numerator / denominator and 95 % interval in small print; examples on hover. "
+            f"{floors.ARE} {RANDOM_RANKS} Where nothing is known hardly a part of an example is "
+            "right, so that most of their values are undefined: see the triples that are right.",
             only=only,
         )
         for k in KEYS
@@ -81,6 +94,43 @@ SCORES = {
          lambda results: results.filter(IS_RANKED | (pl.col("method") == METHOD))),
     )
 }  # fmt: skip
+
+ABOVE_FLOORS = View(
+    "above_floors",
+    "What is known: triples right at 1, less those without the subject, and by random weights",
+    where={
+        "metric": [asked.RIGHT, "p after Holm", "detectable difference"],
+        "benchmark": NAMES, **EXACT, "k": ["1"], "pooling": [""],
+        "without": ["", *WITHOUT], "instead": ["", *(f"without {one}" for one in WITHOUT)],
+        "slice": [""],
+    },
+    rows=["benchmark", "model", "method"],
+    columns=["without", "instead", "metric"],
+    words={
+        **floors.WORDS,
+        **{("instead", f"without {one}"): f"more than without {one}" for one in WITHOUT},
+        asked.RIGHT: "triples right",
+    },
+    digits={"p after Holm": 3},
+    caption=f"Per cent and points; the example's own object, first prompt. {floors.ARE} "
+    f"{RANDOM_RANKS} {floors.TESTED}",
+)  # fmt: skip
+
+ANSWERERS = View(
+    "answerers",
+    "Before any model: coded answerers, %",
+    where={
+        "metric": [VALUE, *VERDICTS], "slice": [INVENTED], "benchmark": [*NAMES, ""],
+        "model": [*ANSWERED_BY, ""], "way": ["ranked", "written", ""],
+    },
+    rows=["model", "way", "metric"],
+    columns=["benchmark"],
+    words={("benchmark", ""): "all nine", ("model", ""): "verdict", VALUE: ""},
+    caption="An invented world, taught in part to answerers that are small functions: @1 of what "
+    "they rank first, and of what they say. A metric separates rules where the interval of lookup "
+    "and rules lies wholly above that of lookup; it gives credit to echo or prior where theirs "
+    "lies wholly above that of random. What fails is marked at all numbers of the metric.",
+)  # fmt: skip
 
 CONSTRUCTS = View(
     "constructs",
@@ -163,6 +213,7 @@ FOLDED = [
         "Every way of reading the answers, %",
         where={
             **WHOLE, "metric": [VALUE, "mean of examples"], "mode": [""], "benchmark": NAMES,
+            "without": [""],
         },
         rows=["k", *ASKED],
         columns=["pooling", "alpha", "gold", "metric"],
@@ -234,6 +285,19 @@ FOLDED = [
             f"what the metrics stand on. {view.caption}",
         ).where_also(benchmark=NAMES, group=[""], reduction=reductions.OTHERS)
         for view in (reductions.REDUCTIONS, reductions.GOLDS)
+    ),
+    replace(
+        confidence.VIEW,
+        caption="Of the triples of ranked candidates; right: the example's own object comes first. "
+        f"{confidence.VIEW.caption}",
+    ).where_also(benchmark=NAMES, group=[""], reduction=["sum", PRIOR]),
+    *(
+        replace(
+            view,
+            caption="Of the triples of ranked candidates; right: the example's own object comes "
+            f"first. {view.caption}",
+        ).where_also(benchmark=NAMES, group=[""], reduction=["sum"])
+        for view in (slices.ACCURACY, slices.DIFFERENCES)
     ),
     View(
         "asked",
@@ -309,4 +373,19 @@ DECILES = View(
     rows=["benchmark", "model", "method"],
     columns=["metric", "slice"],
 )
-ALL = [*SCORES[False], *SCORES[True], CONSTRUCTS, TABLE1, *FOLDED, PATTERNS, POPULARITY, DECILES]
+FORMS = [view.where_also(paper=["attributes"]) for view in forms.VIEWS]
+ALL = [
+    ANSWERERS,
+    *SCORES[False],
+    *SCORES[True],
+    ABOVE_FLOORS,
+    CONSTRUCTS,
+    TABLE1,
+    two_steps.VIEW,
+    two_steps.READ,
+    *FORMS,
+    *FOLDED,
+    PATTERNS,
+    POPULARITY,
+    DECILES,
+]

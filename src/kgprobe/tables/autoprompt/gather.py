@@ -1,7 +1,7 @@
 """What was answered on AutoPrompt's tasks: outcomes beside their examples, and values of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +11,26 @@ from kgprobe import schema
 from kgprobe.benchmarks.autoprompt.frames import part
 from kgprobe.metrics import prompts as metrics
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables.answers import Probe, Row, probes_of
+from kgprobe.tables.answers import Probe, Row, probes_of, recorded
 
 #: benchmark -> what is asked; every other one asks for facts
 EXTRACTION = ("auto_re", "auto_re_perturbed")
 CLASSIFICATION = ("auto_sst2", "auto_sick", "auto_sick_3way", "auto_sick_2way")
+SHOWN = {"prompt": pl.String, "group": pl.String, "label": pl.String}
 
 
 @dataclass(frozen=True)
 class Answers:
     """OUTCOMES of a probe and the EXAMPLES that its model was given: training, dev and test.
 
-    Reciprocal ranks beyond `cut` are 0.
+    Reciprocal ranks beyond `cut` are 0. `shown`: prompt, group and label of demonstrations.
     """
 
     probe: Probe
     outcomes: pl.DataFrame
     examples: pl.DataFrame
     cut: int | None = None
+    shown: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SHOWN))
 
     @property
     def benchmark(self) -> str:
@@ -57,6 +59,13 @@ class Answers:
         kept = self.examples.filter(pl.col("fact").is_in(list(facts)))
         key = ["group", "split", "example"]
         return replace(self, outcomes=self.outcomes.join(kept, on=key, how="semi"), examples=kept)
+
+    def not_shown(self) -> "Answers":
+        """The same, without the examples whose object is one of the demonstrations in front."""
+        key = ["group", "split", "example"]
+        labels = self.outcomes.join(self.examples.select(*key, "label"), on=key, how="left")
+        rows = labels.join(self.shown, on=list(SHOWN), how="anti")
+        return replace(self, outcomes=rows.select(self.outcomes.columns))
 
     def draws(self) -> Iterator["Answers"]:
         """Each draw of a prompt that is drawn several times (random triggers); else itself."""
@@ -89,8 +98,22 @@ def answered(
     for probe, path, section in zip(probes, outcomes, sections, strict=True):
         own = (name == probe.prompt) | name.str.starts_with(f"{probe.prompt}:")
         asked = part(examples[probe.benchmark], section, seed)
-        found.append(Answers(probe, files[path].filter(own), asked, metrics.cut_of(mode)))
+        answers = files[path].filter(own)
+        told = demonstrated(path, answers["prompt"].unique().to_list())
+        found.append(Answers(probe, answers, asked, metrics.cut_of(mode), told))
     return found
+
+
+def demonstrated(path: str | Path, prompts: Iterable[str]) -> pl.DataFrame:
+    """SHOWN of the prompts of an OUTCOMES file, whose record has their demonstrations."""
+    told = recorded(path, "model").get("prompted", {})
+    rows = [
+        (prompt, group, label)
+        for prompt in sorted(prompts)
+        for group, own in told.get(prompt, {}).items()
+        for _, label in own.get("demonstrated", [])
+    ]
+    return pl.DataFrame(rows, schema=SHOWN, orient="row").unique(maintain_order=True)
 
 
 def per_example(

@@ -15,9 +15,11 @@ from typing import Any
 
 import polars as pl
 
+from kgprobe import schema
 from kgprobe.metrics import prompts as metrics
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.metrics.sums import ordered_mean
+from kgprobe.tables import floors
 from kgprobe.tables.autoprompt.gather import EXTRACTION, Answers, mean_of_draws, per_example
 from kgprobe.tables.report import calibration
 from kgprobe.tables.results import Number, bounds_of
@@ -35,12 +37,22 @@ READINGS: Sequence[tuple[dict[str, Any], dict[str, Any]]] = (
 #: what a searched prompt is compared with, example by example
 RIVALS = (
     "manual", "manual_chosen", "lpaqa", "majority", "constant", "initial_triggers",
-    "random_triggers", "searched_reinitialised", "searched_embeddings",
+    "random_triggers", "searched_reinitialised", "searched_embeddings", "demos_chosen",
+    "instructions",
 )  # fmt: skip
+#: manual prompts behind demonstrations, and what they are compared with beside RIVALS' own
+DEMONSTRATED = (
+    "demos", "demos_balanced", "demos_chosen", "demos_searched", "demos_shuffled", "demos_other",
+)  # fmt: skip
+BESIDE = ("manual", "manual_chosen", "majority", "constant")
+CONTROLS = ("demos_shuffled", "demos_other")
+#: test facts whose object no demonstration has: what a model does not just repeat
+UNSEEN = "object not demonstrated"
 #: answers that ask no model for what it knows, or are meant to fail: nothing to calibrate
 NOT_ASKING = (
     "majority", "constant", "linear_probe", "finetuned", "relation_lstm", "initial_triggers",
     "random_triggers", "shuffled_triggers", "searched_reinitialised", "searched_embeddings",
+    *CONTROLS,
 )  # fmt: skip
 
 
@@ -95,6 +107,11 @@ def facts(own: Answers, taught: pl.DataFrame | None = None, seed: int = 0) -> It
                 yield found.but(**dimensions)
     draws = [per_example(draw) for draw in own.draws()]
     yield from ends(own, "P@1", [macro(draw) for draw in draws if draw is not None])
+    part = own.not_shown() if own.shown.height else None
+    if part and (unseen := per_example(part)) is not None:
+        for found in (*measured(part, unseen, P1, ("macro",), seed), *_constants(part, seed)):
+            if not found.group:
+                yield found.but(slice=UNSEEN)
     if taught is not None and own.probe.control and own.benchmark == "auto_world":
         yield from _taught(own, taught, seed)
 
@@ -188,18 +205,58 @@ def macro(values: pl.DataFrame) -> float:
 
 
 def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
-    """What a searched prompt gains over others of a benchmark, in points, on the same examples."""
+    """What a prompt gains over its rivals on a benchmark, in points, on the same examples."""
     by_name = {(a.probe.model, a.probe.prompt): a for a in those}
     for own in those:
-        for rival in RIVALS if own.probe.prompt == "searched" else ():
-            other = by_name.get((own.probe.model, rival))
-            if other is not None and own.benchmark not in EXTRACTION:
-                values = [per_example(a) for a in (own, other)]
+        if own.benchmark in EXTRACTION:
+            continue
+        metric = "accuracy" if own.of_classes else "P@1"
+        parts = {"": own, UNSEEN: own.not_shown()} if own.shown.height else {"": own}
+        for name, part in parts.items():
+            for rival in rivals(own.probe.prompt):
+                other = by_name.get((own.probe.model, rival))
+                values = [per_example(a) for a in (part, other)] if other is not None else []
                 both = [v for v in values if v is not None]
                 if len(both) == 2:
                     found = metrics.gain(both[0], both[1], "p1", seed)
-                    metric = "accuracy" if own.of_classes else "P@1"
-                    yield number(own, metric, *found, setting={"instead": rival})
+                    yield number(own, metric, *found, setting={"instead": rival}, slice=name)
+
+
+def rivals(prompt: str) -> tuple[str, ...]:
+    """What a prompt is compared with; () for one that others are compared with."""
+    if prompt in DEMONSTRATED:
+        more = {"demos": CONTROLS, "demos_chosen": ("demos",), "demos_searched": ("demos_chosen",)}
+        return (*BESIDE, *more.get(prompt, ()))
+    if prompt == "instructions":
+        return BESIDE
+    if prompt == "searched_moves":
+        # what it starts from is chosen on the same dev facts
+        return (*BESIDE, "instructions", "searched", "demos_chosen")
+    return RIVALS if prompt == "searched" else ()
+
+
+def floored(found: Sequence[Answers], below: floors.Files, seed: int = 0) -> Iterator[Number]:
+    """What a prompt for facts reaches of a part of the test facts without their subjects, and on
+    random weights: the mean over relations of MEASURES, and P@1 less that, paired."""
+    made: dict[str, list[floors.Floor]] = {}
+    for own in found:
+        for without, path in floors.below(below, own.probe):
+            low = replace(own, outcomes=schema.read(path, schema.OUTCOMES))
+            values = [per_example(one) for one in (low, own)]
+            if all(one is not None for one in values):
+                part, whole = (_by_stratum(one) for one in values if one is not None)
+                of = Number(**own.probe.asked)
+                floor = floors.Floor(of, without, part, whole)
+                made.setdefault(own.benchmark, []).append(floor)
+    names = ["P@1", *(name for name in MEASURES.values() if name != "P@1")]
+    for own_floors in made.values():
+        yield from floors.numbers(own_floors, names, seed, macro=True)
+
+
+def _by_stratum(values: pl.DataFrame) -> pl.DataFrame:
+    """Values per example as floors have them: relations weigh the same."""
+    item = pl.format("{}/{}", "group", "unit").alias("item")
+    return values.select(item, pl.col("group").alias("stratum"), pl.col(*MEASURES)).rename(MEASURES)
 
 
 def memory(found: Sequence[Answers], seed: int = 0) -> Iterator[Number]:

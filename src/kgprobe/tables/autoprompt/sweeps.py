@@ -3,12 +3,11 @@
 The paper prints no numbers for either figure; shapes and the gains that its text names compare.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-import numpy as np
+import altair as alt
 import polars as pl
-from matplotlib.ticker import MaxNLocator
 
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.tables.autoprompt.views import FIGURE2, FIGURE3
@@ -16,9 +15,6 @@ from kgprobe.tables.report import draw
 from kgprobe.tables.report.chapter import Drawing, Drawn
 from kgprobe.tables.results import Number
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-MARKERS = ("o", "s", "^", "D", "v", "P")
-DASHES: dict[str, Any] = {"searched": "-", "finetuned": (0, (4, 3))}
 NAMES = {"searched": "AutoPrompt", "finetuned": "fine-tuned"}
 
 
@@ -64,34 +60,27 @@ def grid(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
         yield number.but(metric="dev accuracy", slice="", interval=None)
 
 
-class Line(NamedTuple):
-    """Points of a figure that are joined: (x, row of RESULTS), and how they look."""
-
-    label: str
-    points: Sequence[tuple[float, dict[str, Any]]]
-    place: int
-    dash: Any = "none"
-
-
 def drawings(results: pl.DataFrame) -> list[Drawing]:
     """Figure 2 of every benchmark, Figure 3 of every benchmark, model and k."""
     made = []
     for (benchmark,), own in _parts(FIGURE2.chosen(results), "benchmark"):
-        models = own["model"].unique(maintain_order=True).to_list()
-        lines = []
-        for (model, prompt), part in _parts(own, "model", "prompt"):
-            label = f"{model}, {NAMES.get(prompt, prompt)}"
-            dash = DASHES.get(prompt, ":")
-            lines.append(Line(label, _points(part, "size"), models.index(model), dash))
-        title, caption = f"Figure 2: {benchmark}", FIGURE2.caption
-        made.append(_drawing(f"autoprompt_figure2_{benchmark}", title, caption, lines, own))
+        points = [
+            draw.point(row, line=f"{row['model']}, {NAMES.get(row['prompt'], row['prompt'])}",
+                       at=int(row["size"]))
+            for row in own.rows(named=True)
+        ]  # fmt: skip
+        title, figure = f"Figure 2: {benchmark}", lines(points, "training examples")
+        name = f"autoprompt_figure2_{benchmark}"
+        made.append(Drawn("autoprompt", name, title, FIGURE2.caption, figure, own).drawing())
     for number, (key, own) in enumerate(_parts(FIGURE3.chosen(results), *FIGURE3.rows)):
-        lines = []
-        for place, ((labels,), part) in enumerate(_parts(own, "labels")):
-            label = f"{labels} label token{'s' if labels != '1' else ''}"
-            lines.append(Line(label, _points(part, "triggers"), place))
-        title, caption = f"Figure 3: {key[0]}, {key[1]}, k {key[2]}", FIGURE3.caption
-        made.append(_drawing(f"autoprompt_figure3_{number}", title, caption, lines, own))
+        points = [
+            draw.point(row, line=f"{row['labels']} label token{'s' * (row['labels'] != '1')}",
+                       at=int(row["triggers"]))
+            for _, part in _parts(own, "labels") for row in part.rows(named=True)
+        ]  # fmt: skip
+        title, figure = f"Figure 3: {key[0]}, {key[1]}, k {key[2]}", lines(points, "trigger tokens")
+        name = f"autoprompt_figure3_{number}"
+        made.append(Drawn("autoprompt", name, title, FIGURE3.caption, figure, own).drawing())
     return made
 
 
@@ -101,42 +90,15 @@ def _parts(own: pl.DataFrame, *names: str) -> Iterable[tuple[tuple[Any, ...], pl
     return own.sort(*numeric, maintain_order=True).group_by(*names, maintain_order=True)
 
 
-def _points(own: pl.DataFrame, name: str) -> list[tuple[float, dict[str, Any]]]:
-    rows = ((float(row[name]), row) for row in own.iter_rows(named=True))
-    return sorted(rows, key=lambda point: point[0])
-
-
-def _drawing(
-    name: str, title: str, caption: str, lines: Sequence[Line], own: pl.DataFrame
-) -> Drawing:
-    """Lines by number of examples (log scale) or, where they are not dashed, of trigger tokens."""
-    log = any(line.dash != "none" for line in lines)
-    with draw.style():
-        figure, axes = draw.new_axes(3.2 if log else 3.0)
-        for number, line in enumerate(lines):
-            # side by side, or the bars of one place would lie over each other
-            apart = number - (len(lines) - 1) / 2
-            xs = [x * 1.05**apart if log else x + 0.06 * apart for x, _ in line.points]
-            rows = [row for _, row in line.points]
-            axes.errorbar(
-                xs,
-                [row["value"] for row in rows],
-                yerr=np.hstack([draw.error_bar(row) for row in rows]),
-                color=COLOURS[line.place % 6],
-                marker=MARKERS[line.place % 6],
-                linestyle=line.dash if log else "-",
-                capsize=3,
-                label=line.label,
-            )
-        if log:
-            ticks = sorted({int(x) for line in lines for x, _ in line.points})
-            axes.set_xscale("log")
-            axes.set_xticks(ticks, [str(tick) for tick in ticks])
-            axes.minorticks_off()
-        else:
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("training examples (log scale)" if log else "trigger tokens")
-        axes.set_ylabel("dev accuracy, %")
-        axes.grid(axis="y")
-        figure.legend(loc="outside upper center", ncols=2, handlelength=3.5)
-    return Drawn("autoprompt", name, title, caption, figure, own).drawing()
+def lines(points: list[dict[str, Any]], title: str) -> draw.Chart:
+    """Dev accuracy by number of examples or trigger tokens (`at`), joined by `line`; those of one
+    place stand side by side, or their bars would lie over each other."""
+    names = list(dict.fromkeys(point["line"] for point in points))
+    places = sorted({point["at"] for point in points})
+    aside = alt.XOffset("line:N", scale=alt.Scale(domain=names))
+    x = alt.X("at:O", title=title, sort=places, scale=alt.Scale(padding=0.6),
+              axis=alt.Axis(labelAngle=0))  # fmt: skip
+    base = draw.chart(points, "at", by="line").encode(x=x, xOffset=aside)
+    look = draw.marked("line", draw.apart(names))
+    layers = draw.lines(base, draw.numbers(alt.Y, "dev accuracy, %"), look)
+    return draw.filtered(draw.sized(*layers, height=240), by="line")

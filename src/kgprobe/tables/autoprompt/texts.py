@@ -114,12 +114,13 @@ def of_tasks(
         chosen = min(own, key=lambda p: hash_key(seed, p.benchmark, p.group))
         fields = _fields(examples[search], chosen.group, seed)
         labels = chosen.content.get("label_tokens") or {}
+        given = chosen.content.get("given") or {}
         rows.append(
             {
                 "task": chosen.benchmark,
                 "model": chosen.model,
                 "template": chosen.content["template"],
-                "prompt": parse(chosen.words).filled(fields).text,
+                "prompt": parse(chosen.words).filled({**given, **fields}).text,
                 "label tokens": "; ".join(
                     f"{name}: {', '.join(t.lstrip('Ġ▁') for t in tokens)}"
                     for name, tokens in sorted(labels.items())

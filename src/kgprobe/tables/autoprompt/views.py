@@ -4,8 +4,18 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from kgprobe.contracts import WITHOUT
+from kgprobe.tables import floors
 from kgprobe.tables.autoprompt.gather import CLASSIFICATION, EXTRACTION
-from kgprobe.tables.autoprompt.numbers import BEST, MAJORITY, RIVALS, SEEN, VARIATION
+from kgprobe.tables.autoprompt.numbers import (
+    BEST,
+    CONTROLS,
+    MAJORITY,
+    RIVALS,
+    SEEN,
+    UNSEEN,
+    VARIATION,
+)
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.views import View
 
@@ -18,6 +28,13 @@ PROMPTS = {
     "relation_lstm": "LSTM extractor, re-implemented, other data",
     "manual": "manual prompt",
     "manual_chosen": "manual prompt chosen on dev",
+    "instructions": "chosen on dev among the model's own proposals, too",
+    "demos": "training facts in front of the manual prompt",
+    "demos_balanced": "the same, no answer twice",
+    "demos_chosen": "the same, chosen on dev",
+    "demos_searched": "AutoPrompt behind the chosen ones",
+    "demos_shuffled": "control: their answers exchanged",
+    "demos_other": "control: answers of other relations",
     "lpaqa": "LPAQA, one prompt",
     "lpaqa_mined": "LPAQA, weighted, mined",
     "lpaqa_paraphrased": "LPAQA, weighted, paraphrased",
@@ -33,15 +50,18 @@ PROMPTS = {
     "transferred": "AutoPrompt found on another model",
     "searched": "AutoPrompt",
     "searched_7": "AutoPrompt, 7 triggers",
+    "searched_moves": "search that edits the best wordings",
 }
 #: benchmark -> the head of its columns
 HEADS = {
     "auto_lama": "Original", "auto_lama_trex": "T-REx", "auto_lama_roberta": "Original-RoBERTa",
-    "auto_world": "World", "auto_re": "original", "auto_re_perturbed": "perturbed",
+    "auto_world": "World", "auto_world_all": "World, all facts",
+    "auto_re": "original", "auto_re_perturbed": "perturbed",
     "auto_sick": "standard", "auto_sick_3way": "3-way", "auto_sick_2way": "2-way",
 }  # fmt: skip
-FACTS = ("auto_lama", "auto_lama_trex", "auto_lama_roberta", "auto_world")
+FACTS = ("auto_lama", "auto_lama_trex", "auto_lama_roberta", "auto_world", "auto_world_all")
 WORDS: Mapping[object, str] = {
+    **floors.WORDS,
     **{("prompt", name): words for name, words in PROMPTS.items()},
     **{("benchmark", name): head for name, head in HEADS.items()},
     ("method", "predict"): "ours",
@@ -52,6 +72,7 @@ WORDS: Mapping[object, str] = {
     ("draw", "lowest"): "lowest draw",
     ("draw", "highest"): "highest draw",
 }
+HEADINGS = {"method": "", "without": "asked", "instead": "minus"}
 #: rows of most tables: ours, then what the paper prints
 ROWS, EVERY = ("method", "model", "prompt"), ["predict", "published"]
 
@@ -64,8 +85,8 @@ def _view(
     caption: str = "",
     **where: Sequence[str],
 ) -> View:
-    where = {"paper": ["autoprompt"], "instead": [""], **where}
-    return View(name, title, where, rows, columns, {"method": ""}, WORDS, {}, 1, caption)
+    where = {"paper": ["autoprompt"], "instead": [""], "without": [""], **where}
+    return View(name, title, where, rows, columns, HEADINGS, WORDS, {}, 1, caption)
 
 
 def _by_relation(name: str, title: str, benchmark: str) -> View:
@@ -87,12 +108,13 @@ TABLE2 = _view(
     benchmark=CLASSIFICATION[1:], method=EVERY, slice=[""], metric=["accuracy", MAJORITY, BEST],
 )  # fmt: skip
 TABLE4 = _view(
-    "table4", "Table 4: facts", ROWS,
+    "table4", "Table 4: facts", [*ROWS, "without"],
     ["benchmark", "metric", "slice", "weighting", "gold", "draw"],
     "No overlap: test facts that share neither pair nor inverse pair with training or dev, and "
     "whose object is not part of the subject. Filtered: other right answers are passed over. All "
-    "facts: objects that are not one token count as never found.",
-    benchmark=FACTS, group=[""], method=EVERY, metric=["MRR", "P@10", "P@1", MAJORITY, BEST],
+    f"facts: objects that are not one token count as never found. {floors.ARE}",
+    without=["", *WITHOUT], benchmark=FACTS, group=[""], method=EVERY,
+    metric=["MRR", "P@10", "P@1", MAJORITY, BEST],
 )  # fmt: skip
 TABLE5 = _view(
     "table5", "Table 5: relation extraction, P@1", ROWS,
@@ -111,6 +133,7 @@ RELATIONS = (
     ),
     _by_relation("trex_relations", "P@1 by relation, T-REx split", "auto_lama_trex"),
     _by_relation("world_relations", "P@1 by relation, embedded world", "auto_world"),
+    _by_relation("all_relations", "P@1 by relation, all facts of the world", "auto_world_all"),
 )
 PRINTED6 = _view(
     "table6_printed", "Table 6 as printed: bert-base-cased, P@1", ["group"], ["metric", "prompt"],
@@ -124,9 +147,21 @@ CALIBRATION = _view(
     metric=["taught", "untaught", "chance", "limit for untaught"],
 )  # fmt: skip
 DIFFERENCES = _view(
-    "differences", "What the search gains, in points", ["model", "prompt", "instead"],
-    ["benchmark"], "Paired: the same examples for both. Above zero, the search is better.",
-    metric=["P@1", "accuracy"], instead=RIVALS,
+    "differences", "What a search or demonstrations gain, in points",
+    ["model", "prompt", "instead"], ["benchmark", "slice"],
+    "Paired: the same examples for both. Above zero, the prompt is better than what it stands "
+    "against. Object not demonstrated: facts whose object none of the demonstrations has.",
+    metric=["P@1", "accuracy"], slice=["", UNSEEN],
+    instead=[*RIVALS, *CONTROLS, "demos", "searched"],
+)  # fmt: skip
+ABOVE_FLOORS = _view(
+    "above_floors",
+    "What is known: P@1 less that without the subject, and that of random weights, in points",
+    ["benchmark", "model", "prompt", "instead"], ["metric"],
+    f"Mean over relations. {floors.ARE} A searched prompt's own floor is the search on random "
+    f"weights. {floors.TESTED}",
+    metric=["P@1", "p after Holm", "detectable difference"], benchmark=FACTS,
+    instead=[f"without {one}" for one in WITHOUT],
 )  # fmt: skip
 SHIFT = _view(
     "shift", "Constant answers by relation, and how train and test differ",
@@ -164,7 +199,7 @@ def of(results: pl.DataFrame) -> tuple[list[View], list[View]]:
     groups = sorted(filter(None, results["group"].unique()), key=property_order)
     classes = sorted(part for part in results["slice"].unique() if part.startswith("class: "))
     by_relation = [view.where_also(group=groups) for view in RELATIONS]
-    shown = [TABLE1, TABLE2, TABLE4, TABLE5, *by_relation, CALIBRATION, DIFFERENCES]
+    shown = [TABLE1, TABLE2, TABLE4, TABLE5, *by_relation, CALIBRATION, ABOVE_FLOORS, DIFFERENCES]
     return shown, [SHIFT, CLASSES.where_also(slice=classes), RESTARTS]
 
 

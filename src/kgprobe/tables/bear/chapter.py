@@ -12,12 +12,12 @@ from kgprobe.tables import results as house
 from kgprobe.tables.answers import REDUCTIONS, Probe, folders, probes_of
 from kgprobe.tables.bear import figures as bear_figures
 from kgprobe.tables.bear import make
-from kgprobe.tables.bear.slices import unknown
-from kgprobe.tables.bear.study import Study
 from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import chapter, draw, grid
 from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.report.grid import Cell, Grid
+from kgprobe.tables.slices import unknown
+from kgprobe.tables.study import Study
 from kgprobe.templates import NO_SUBJECTS, fill, in_year
 
 Sheet = Mapping[str, Mapping[str, str]]
@@ -89,7 +89,7 @@ def write(
     descriptions: Mapping[str, str],
     seed: int,
 ) -> None:
-    """Write the chapter at `path` and, into the folder `figures`, every figure as SVG and PNG.
+    """Write the chapter at `path` and, into the folder `figures`, every figure as SVG.
 
     `results`: BEAR's RESULTS; `scores`: SCORES of the rows of `experiments`, in their order;
     `questions`, `funnels`: files of the run; `names`: relation -> its name; `descriptions`:

@@ -1,12 +1,11 @@
 """The chapter of exposures: its tables, and curves over times shown and over training steps."""
 
-import itertools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import altair as alt
 import polars as pl
-from matplotlib.figure import Figure
 
 from kgprobe.tables.report import draw, grid
 from kgprobe.tables.report.chapter import Chapter, Drawn
@@ -34,7 +33,6 @@ AXES = {
     "step": ("training steps", ("accuracy", "margin")),
 }
 LABELS = {"AUC": "AUC against untaught", "accuracy": "accuracy, %", "margin": "margin, nats"}
-DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))
 WORDS = {
     ("metric", "accuracy"): "accuracy, %",
     ("metric", "margin"): "margin, nats",
@@ -113,39 +111,35 @@ def _lines(own: pl.DataFrame, axis: str) -> Lines:
     return found
 
 
-def curves(lines: Lines, axis: str, kinds: Mapping[str, str], least: float) -> Figure:
+def curves(lines: Lines, axis: str, kinds: Mapping[str, str], least: float) -> draw.Chart:
     """A panel for every metric, over a log axis with 0 at its left end; a line for every probe."""
-    name, metrics = AXES[axis]
-    with draw.style():
-        figure = draw.new_figure(0.7 + 1.9 * len(metrics))
-        panels = figure.subplots(len(metrics), 1, sharex=True, squeeze=False)[:, 0]
-        dashes = dict(zip(dict.fromkeys(key[1:] for key in lines), itertools.cycle(DASHES)))
-        legend: dict[str, Any] = {}
-        for panel, metric in zip(panels, metrics, strict=True):
-            for key, told in lines.items():
-                points = sorted(told.get(metric, {}).items())
-                colour, marker = draw.KINDS[kinds[key[0]]]
-                look = {"color": colour, "marker": marker, "linestyle": dashes[key[1:]]}
-                line = panel.plot(
-                    [place for place, _ in points], [row["value"] for _, row in points], **look
-                )
-                legend.setdefault(_told(key, lines), line[0])
-                for place, row in points:
-                    if row["low"] is not None:
-                        panel.errorbar(place, row["value"], yerr=draw.error_bar(row), color=colour)
-            panel.set_ylabel(LABELS[metric])
-            panel.grid(axis="y")
-            if metric == "AUC":
-                panel.axhline(least, color=draw.INK, linewidth=1, linestyle=(0, (1, 2)))
-        places = sorted({p for told in lines.values() for own in told.values() for p in own})
-        panels[-1].set_xscale("symlog", linthresh=1, base=2)
-        panels[-1].set_xticks(places, [f"{p:,}" for p in places], rotation=90 * (len(places) > 12))
-        panels[-1].minorticks_off()
-        panels[-1].set_xlabel(f"{name} (log scale)")
-        figure.legend(
-            legend.values(), legend.keys(), loc="outside upper center", ncols=2, handlelength=3.5
+    title, metrics = AXES[axis]
+    metrics = tuple(name for name in metrics if any(name in told for told in lines.values()))
+    named = {key: _told(key, lines) for key in lines}
+    points = [
+        draw.point(row, probe=named[key], metric=metric, at=place)
+        for key, told in lines.items()
+        for metric, own in told.items()
+        for place, row in sorted(own.items())
+    ]
+    places = sorted({point["at"] for point in points})
+    look = draw.probes({named[key]: kinds[key[0]] for key in lines})
+    ticks = alt.Axis(values=places, format=",.0f", labelOverlap="greedy")
+    scale = alt.Scale(type="symlog", domain=[0, places[-1]], nice=False)
+    panels = []
+    for metric in metrics:
+        below = f"{title} (log scale)" if metric == metrics[-1] else None
+        x, y = (
+            alt.X("at:Q", title=below, axis=ticks, scale=scale),
+            draw.numbers(alt.Y, LABELS[metric]),
         )
-        return figure
+        own = [point for point in points if point["metric"] == metric]
+        layers = draw.lines(draw.chart(own, "at", by="probe").encode(x=x), y, look)
+        if metric == "AUC":
+            level = alt.Chart(alt.InlineData(values=[{"value": least}]))
+            layers.append(level.mark_rule(color=draw.INK, strokeDash=[1, 2]).encode(y=y("value:Q")))
+        panels.append(alt.layer(*layers).properties(width=430, height=150))
+    return draw.filtered(*panels)
 
 
 def _told(key: tuple[str, ...], lines: Lines) -> str:

@@ -18,13 +18,12 @@ from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval, standard_error, wilson
 from kgprobe.metrics.ranking import auc, reciprocal_rank
-from kgprobe.tables import confidence, reductions, wordings
+from kgprobe.tables import confidence, reductions, slices, wordings
 from kgprobe.tables.answers import Probe, judge, marked, questions, without_subject
-from kgprobe.tables.bear import slices
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
-from kgprobe.tables.bear.study import RELATIONS, SUBJECT, WEIGHTS, Asked, Floor, Study
 from kgprobe.tables.report import calibration
 from kgprobe.tables.results import Number, family, hit_rate, printed
+from kgprobe.tables.study import RELATIONS, SUBJECT, WEIGHTS, Asked, Floor, Study
 from kgprobe.templates import ANSWER, answer_is_last, parse
 
 Weights = NDArray[np.float64]

@@ -8,13 +8,12 @@ from dataclasses import replace
 
 import polars as pl
 
-from kgprobe.tables import reductions, wordings
+from kgprobe.contracts import WITHOUT
+from kgprobe.tables import confidence, reductions, wordings
 from kgprobe.tables.answers import PRIOR
-from kgprobe.tables.bear.slices import SLICES, shown
-from kgprobe.tables.bear.study import WITHOUT
-from kgprobe.tables.reductions import PRIOR_IS
 from kgprobe.tables.report.calibration import VIEW as CALIBRATION_OF_ALL
 from kgprobe.tables.report.grid import property_order
+from kgprobe.tables.slices import SLICES, shown
 from kgprobe.tables.views import View
 from kgprobe.templates import NO_SUBJECTS
 
@@ -42,13 +41,7 @@ WORDS = {
     ("metric", "neither"): "other wrong answers, %",
     ("metric", "SEM"): "SEM over templates",
     **wordings.WORDS,
-    ("metric", "K"): "K: pairs in order, %",
-    ("metric", "ECE"): "calibration error, %",
-    ("metric", "abstention threshold"): "answers from a confidence of, %",
-    ("metric", "answered"): "answered, %",
-    ("metric", "accuracy of answered"): "right of these, %",
-    ("metric", "right less wrong"): "right less wrong, %",
-    ("choice", "all"): "all answered",
+    **confidence.WORDS,
     **reductions.WORDS,
     ("slice", "1:1"): "1:1 relations",
     ("slice", "1:N"): "1:N relations",
@@ -172,32 +165,8 @@ REDUCTIONS, GOLDS = (
     )
     for view in (reductions.REDUCTIONS, reductions.GOLDS)
 )
-CONFIDENCE = View(
-    "confidence",
-    "What the probabilities of options are worth",
-    where={
-        **WHOLE_ALONE,
-        "metric": [
-            "K",
-            "Brier",
-            "ECE",
-            "abstention threshold",
-            "answered",
-            "accuracy of answered",
-            "right less wrong",
-        ],
-        "slice": [""],
-        "reduction": ["", PRIOR],
-        "choice": ["", "all"],
-    },
-    rows=["benchmark", *PROBE, "reduction"],
-    columns=["metric", "choice"],
-    words=WORDS,
-    digits={"Brier": 3},
-    caption="Probabilities: softmax over the options' scores. K: pairs of a correct and a wrong "
-    "option that are in order. Brier: 0 (certain and right) to 2. Calibration error over ten bins "
-    "of confidence. The confidence from which answers are given is chosen on one half of the "
-    f"subjects; the columns after it are of the other half. {PRIOR_IS}",
+CONFIDENCE = replace(confidence.VIEW, words=WORDS).where_also(
+    **{**WHOLE_ALONE, "reduction": ["", PRIOR]}
 )
 CALIBRATION = CALIBRATION_OF_ALL.where_also(paper=["bear"])
 

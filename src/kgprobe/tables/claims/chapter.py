@@ -1,11 +1,12 @@
 """The report's chapter on what the papers claim, and what this run says of it."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
 from kgprobe.tables.claims import verdicts
-from kgprobe.tables.report import grid
+from kgprobe.tables.report import grid, marks
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Cell, Grid
 
@@ -16,7 +17,7 @@ LEAD = (
     "models on the same data, and the printed value lies inside our 95 % interval. Same direction "
     "and opposite: other models or data, p below .05 after Holm's correction over all claims with "
     "an interval. Undecided: the interval does not tell, there is none, or fewer than "
-    f"{verdicts.LEAST} items are behind it. Models that were trained here take no part: what they "
+    f"{marks.FEWEST} items are behind it. Models that were trained here take no part: what they "
     "know says nothing of the world. Intervals of a difference follow from those of both sides as "
     "if these stood on different items, and are too wide where they do not."
 )
@@ -37,11 +38,8 @@ IN_PRINT = {
 ROWS = "../../tables/claim_rows/{}.tsv"
 
 
-def chapter(claims: pl.DataFrame, needs: Mapping[str, str]) -> Chapter:
-    """The chapter of CLAIMS: a part per paper, its opening claims printed, the others folded.
-
-    `needs`: claim -> what has to be run for it.
-    """
+def chapter(claims: pl.DataFrame) -> Chapter:
+    """The chapter of CLAIMS: a part per paper, its opening claims printed, the others folded."""
     tested = claims.filter(pl.col("verdict") != verdicts.NOT_TESTED)
     parts = []
     for paper, title in PAPERS.items():
@@ -49,8 +47,8 @@ def chapter(claims: pl.DataFrame, needs: Mapping[str, str]) -> Chapter:
         if not own.height:
             continue
         head = f"{title}: {_counted(own)}."
-        shown = [_grid(f"{title}: principal claims", own.filter("opens"), needs)]
-        folded = [_grid(f"{title}: further claims", own.filter(~pl.col("opens")), needs)]
+        shown = [_grid(f"{title}: principal claims", own.filter("opens"))]
+        folded = [_grid(f"{title}: further claims", own.filter(~pl.col("opens")))]
         parts.append(
             Chapter(
                 paper,
@@ -63,7 +61,12 @@ def chapter(claims: pl.DataFrame, needs: Mapping[str, str]) -> Chapter:
     told = (
         f"{tested.height} of {claims.height} claims have numbers in this run: {_counted(claims)}."
     )
-    return Chapter("claims", TITLE, LEAD, notes=[told], parts=parts)
+    without = claims.filter(comparison="").height
+    silent = (
+        f"No run can speak of {without} claims: of the printed tables or released files alone, of "
+        "what people judged, or of what nothing here measures. Each says why."
+    )
+    return Chapter("claims", TITLE, LEAD, notes=[told, silent], parts=parts)
 
 
 def _counted(claims: pl.DataFrame) -> str:
@@ -72,7 +75,7 @@ def _counted(claims: pl.DataFrame) -> str:
     return ", ".join(f"{sizes[v]} {v}" for v in verdicts.VERDICTS if v in sizes)
 
 
-def _grid(title: str, claims: pl.DataFrame, needs: Mapping[str, str]) -> Grid:
+def _grid(title: str, claims: pl.DataFrame) -> Grid:
     rows = []
     # what this run speaks of comes first
     is_silent = pl.col("verdict") == verdicts.NOT_TESTED
@@ -86,10 +89,9 @@ def _grid(title: str, claims: pl.DataFrame, needs: Mapping[str, str]) -> Grid:
                 f"a = {row['a']:.4g}, b = {row['b']:.4g}, n = {row['n']:,}, {row['pairs']} pairs"
             )
             place = ROWS.format(row["claim"])
-            here = Cell(f"{value:.3g}", bounds, value, sides, href=place)
-        unasked = "none is asked" if value is not None else f"needs {needs[row['claim']]}"
-        asked = row["models"] or unasked
-        p = "" if row["p"] is None else f"p = {row['p']:.3g}"
+            told = f"{value:.3g}{marks.few(row)}"
+            here = Cell(told, bounds, value, sides, href=place)
+        asked = row["models"] or _lacking(row)
         rows.append(
             {
                 "claim": Cell(row["statement"], f"{row['claim']}; {row['where']}", row["claim"]),
@@ -97,7 +99,9 @@ def _grid(title: str, claims: pl.DataFrame, needs: Mapping[str, str]) -> Grid:
                 "here": here,
                 "n": row["n"],
                 "models": Cell(asked, sort=asked, muted=not row["models"]),
-                "verdict": Cell(row["verdict"], p, row["verdict"], row["reason"]),
+                "verdict": Cell(
+                    row["verdict"], _why(row), row["verdict"], row["reason"], trace=row["claim"]
+                ),
             }
         )
     return grid.records(
@@ -106,6 +110,20 @@ def _grid(title: str, claims: pl.DataFrame, needs: Mapping[str, str]) -> Grid:
         "In print and here: the difference of both sides as the claim reads it. A number here "
         "leads to the rows that it is computed from.",
     )
+
+
+def _why(row: Mapping[str, Any]) -> str:
+    """What a verdict stands on: why nothing is decided, else p."""
+    if row["p"] is None or (row["verdict"] == verdicts.UNDECIDED and row["reason"]):
+        return str(row["reason"]) if row["value"] is not None else ""
+    return "p < .001" if row["p"] < 0.001 else f"p = {row['p']:.3g}"
+
+
+def _lacking(row: Mapping[str, Any]) -> str:
+    """Why no model stands behind a claim."""
+    if row["value"] is not None:
+        return "none is asked"
+    return f"needs {row['needs']}" if row["comparison"] else str(row["reason"])
 
 
 def _printed(value: float | None, told: str) -> Cell:

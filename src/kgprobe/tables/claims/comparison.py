@@ -15,19 +15,40 @@ been trained elsewhere: what was taught here says nothing of the world. `scale=l
 numbers of the model with the most parameters, `scale=smaller` those of all others.
 `max=DIMENSIONS` keeps the highest number over these dimensions, `min=` the lowest; `mean=` averages
 after that. A side may be one number: `100`.
+
+`X less Y` is a difference at each place, reduced after that; Y are the cells of X but for those it
+names. Four more cells choose: `value=LOW..HIGH` keeps the numbers from LOW to HIGH (either may be
+left out), `commonest=5` the five groups of a benchmark with the most items, `of=low` and `of=high`
+take a bound in place of its number. `every=DIMENSIONS` is a number that stands at each of their
+values.
+
+How the pairs are read:
+
+    difference        mean of a - b
+    gain              mean of a / b - 1, in per cent
+    wins              share of the pairs that differ where a is the higher, less one half
+    agree             share of the pairs where a and b have one sign, less one half
+    highest           the highest a - b, with bounds for the highest of so many
+    spread            standard deviation of a - b over the last dimension of per, within the others,
+                      beyond what the intervals explain
+    steps             mean of a model less the next smaller one of its family
+    near              mean of a - b over models of similar size
+    pearson spearman  correlation of a with the logarithm of the parameters
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
-from math import atanh, hypot, log10, sqrt, tanh
+from math import atanh, hypot, inf, log10, sqrt, tanh
 from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.stats import pearsonr, spearmanr
+from scipy.optimize import brentq
+from scipy.special import ndtri
+from scipy.stats import chi2, pearsonr, spearmanr
 
 from kgprobe.contracts import SETTING
 from kgprobe.metrics.intervals import Interval, wilson
@@ -45,7 +66,14 @@ NAMED: Mapping[str, str] = {
     "family": "*",
 }
 REDUCED = ("max", "min", "mean")
-READINGS = ("difference", "gain", "wins", "steps", "near", "pearson", "spearman")
+READINGS = (
+    "difference", "gain", "wins", "agree", "highest", "spread", "steps", "near", "pearson",
+    "spearman",
+)  # fmt: skip
+#: what of a row a side takes: its value, or a bound of it
+TAKEN = ("value", "low", "high")
+#: bounds of RESULTS that are no interval of 95 %
+OTHER_BOUNDS = ("none", "range of subsets", "standard error")
 #: models of similar size: the larger has at most so many times the parameters of the smaller
 NEAR = 1.25
 #: normal quantile of the 95 % that every interval has
@@ -64,13 +92,22 @@ class IncomparableError(Exception):
 
 @dataclass(frozen=True)
 class Side:
-    """One side: patterns by dimension, `scale` (largest, smaller, or ""), then what is reduced, in
-    this order; or a `number`."""
+    """One side: patterns by dimension, then what is reduced, in this order; or a `number`.
+
+    `scale`: largest, smaller, or ""; `between`: what a number may be; `commonest`: how many groups,
+    0 for all; `of`: what is taken of a row (TAKEN); `every`: dimensions at whose values it stands;
+    `less`: what is taken off at every place.
+    """
 
     where: Mapping[str, str] = field(default_factory=dict)
     scale: str = ""
     reduced: Sequence[tuple[str, tuple[str, ...]]] = ()
     number: float | None = None
+    between: tuple[float, float] = (-inf, inf)
+    commonest: int = 0
+    of: str = "value"
+    every: tuple[str, ...] = ()
+    less: "Side | None" = None
 
 
 @dataclass(frozen=True)
@@ -87,7 +124,7 @@ class Comparison:
 class Measured:
     """A value with its bounds (None: none was computed), the items behind it, the rows it is from.
 
-    `n`: the fewest items behind one of its numbers.
+    `n`: the fewest items behind one of its numbers; `less`: rows that were taken off.
     """
 
     value: float
@@ -95,6 +132,7 @@ class Measured:
     high: float | None
     n: int
     rows: tuple[Row, ...] = ()
+    less: tuple[Row, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,7 +141,7 @@ class Outcome:
 
     `low`, `high`: 95 %, None where a number has no interval. `n`: the fewest items behind one of
     the numbers; where pairs are counted or models correlated, how many these are. `sides`: the rows
-    of a, and of b; `values`: those of every pair.
+    of a, of b, and of what is taken off them (`a less`, `b less`); `values`: those of every pair.
     """
 
     a: float
@@ -113,7 +151,7 @@ class Outcome:
     high: float | None
     n: int
     pairs: int
-    sides: tuple[tuple[Row, ...], tuple[Row, ...]]
+    sides: Mapping[str, tuple[Row, ...]]
     values: tuple[tuple[float, float], ...] = ()
 
 
@@ -123,31 +161,78 @@ def parse(scope: str, a: str, b: str, per: str, read: str) -> Comparison:
     for name in names:
         _legal(name, NAMED, "per")
     _legal(read, READINGS, "read")
-    return Comparison(_side(scope, a), _side(scope, b), names, read)
+    found = Comparison(_side(scope, a), _side(scope, b), names, read)
+    if found.a.every:
+        raise ComparisonError("every: a has no other side whose values it could stand at")
+    return found
 
 
 def _side(scope: str, text: str) -> Side:
     if re.fullmatch(r"-?\d+(\.\d+)?", text.strip()):
         return Side(number=float(text))
-    where: dict[str, str] = {}
-    reduced: list[tuple[str, tuple[str, ...]]] = []
-    scale = ""
-    for part in filter(None, (p.strip() for p in f"{scope};{text}".split(";"))):
+    own, is_less, other = text.partition(" less ")
+    side = _read(Side(), f"{scope};{own}")
+    if not is_less:
+        return side
+    taken = _read(replace(side, reduced=(), between=(-inf, inf), every=()), other)
+    if taken.reduced:
+        raise ComparisonError(f"{other!r}: a difference is reduced as a whole, before less")
+    return replace(side, less=taken)
+
+
+def _read(side: Side, text: str) -> Side:
+    """`side` with the cells of `text`, which stand before those it has."""
+    for part in filter(None, (p.strip() for p in text.split(";"))):
         name, sign, value = part.partition("=")
         if not sign:
             raise ComparisonError(f"{part!r}: expected DIMENSION=PATTERN or a number")
-        if name in REDUCED:
+        if name in REDUCED or name == "every":
             dimensions = tuple(value.split())
             for dimension in dimensions:
                 _legal(dimension, NAMED, name)
-            reduced.append((name, dimensions))
-        elif name == "scale":
-            _legal(value, ("largest", "smaller"), name)
-            scale = value
+            if name == "every":
+                side = replace(side, every=dimensions)
+            else:
+                side = replace(side, reduced=(*side.reduced, (name, dimensions)))
+        elif name in WAYS:
+            side = replace(side, **{name if name != "value" else "between": WAYS[name](value)})
         else:
-            _legal(name, NAMED, "a selection")
-            where[name] = value
-    return Side(where, scale, tuple(reduced))
+            _legal(name, [*NAMED, *WAYS], "a selection")
+            side = replace(side, where={**side.where, name: value})
+    return side
+
+
+def _scale(value: str) -> str:
+    _legal(value, ("largest", "smaller"), "scale")
+    return value
+
+
+def _of(value: str) -> str:
+    _legal(value, TAKEN, "of")
+    return value
+
+
+def _between(value: str) -> tuple[float, float]:
+    found = re.fullmatch(r"(-?[\d.]+)?\.\.(-?[\d.]+)?", value)
+    if not found:
+        raise ComparisonError(f"value: {value!r}; legal: LOW..HIGH")
+    low, high = found.groups()
+    return float(low or -inf), float(high or inf)
+
+
+def _commonest(value: str) -> int:
+    if not value.isdecimal() or value == "0":
+        raise ComparisonError(f"commonest: {value!r}; legal: a number of groups")
+    return int(value)
+
+
+#: cells of a selection that are no dimensions, and how each is read
+WAYS: Mapping[str, Callable[[str], Any]] = {
+    "scale": _scale,
+    "of": _of,
+    "value": _between,
+    "commonest": _commonest,
+}
 
 
 def _legal(name: str, names: Sequence[str] | Mapping[str, Any], place: str) -> None:
@@ -219,7 +304,10 @@ def evaluate(comparison: Comparison, found: pl.DataFrame) -> Outcome:
         per = ", ".join(comparison.per)
         raise IncomparableError(f"the two sides share no {per}")
     pairs = [(one[key], other[key]) for key in keys]
-    value, low, high = MEASURES[comparison.read](pairs)
+    if comparison.read == "spread":
+        value, low, high = _spread(pairs, [key[:-1] for key in keys])
+    else:
+        value, low, high = MEASURES[comparison.read](pairs)
     fewest = min(side.n for pair in pairs for side in pair if side.rows)
     return Outcome(
         a=sum(x.value for x, _ in pairs) / len(pairs),
@@ -227,23 +315,31 @@ def evaluate(comparison: Comparison, found: pl.DataFrame) -> Outcome:
         value=value,
         low=low,
         high=high,
-        n=len(pairs) if comparison.read == "wins" else fewest,
+        n=len(pairs) if comparison.read in ("wins", "agree") else fewest,
         pairs=len(pairs),
-        sides=(_rows(x for x, _ in pairs), _rows(y for _, y in pairs)),
+        sides=_sides(pairs),
         values=tuple((x.value, y.value) for x, y in pairs),
     )
 
 
-def _rows(sides: Iterator[Measured]) -> tuple[Row, ...]:
-    return tuple(row for side in sides for row in side.rows)
+def _sides(pairs: Sequence[tuple[Measured, Measured]]) -> dict[str, tuple[Row, ...]]:
+    """The rows of both sides, and of what is taken off them, where something is."""
+    found = {}
+    for name, numbers in zip("ab", zip(*pairs, strict=True), strict=True):
+        found[name] = tuple(row for number in numbers for row in number.rows)
+        if less := tuple(row for number in numbers for row in number.less):
+            found[f"{name} less"] = less
+    return found
 
 
 def select(side: Side, found: pl.DataFrame) -> pl.DataFrame:
     """The rows of a side. Raises IncomparableError where there is none, or no named model."""
-    own = found.filter(pl.col("value").is_not_null())
-    for name, usual in NAMED.items():
-        patterns = side.where.get(name, usual).split("|")
-        if patterns == ["*"]:
+    chosen = {name: side.where.get(name, usual) for name, usual in NAMED.items()}
+    blank = [pl.col(name) == "" for name, patterns in chosen.items() if not patterns]
+    own = found.filter(pl.col("value").is_not_null(), *blank)
+    for name, told in chosen.items():
+        patterns = told.split("|")
+        if told in ("", "*"):
             continue
         values = own[name].unique().to_list()
         lacking = [p for p in patterns if name == "model" and p not in values and _is_name(p)]
@@ -253,10 +349,15 @@ def select(side: Side, found: pl.DataFrame) -> pl.DataFrame:
     if side.scale:
         size, top = pl.col("parameters"), pl.col("parameters").max()
         own = own.filter(size == top if side.scale == "largest" else size < top)
+    if side.commonest:
+        sizes = own.group_by("benchmark", "group").agg(pl.col("n").max())
+        sizes = sizes.sort("benchmark", -pl.col("n"), "group")
+        kept = sizes.group_by("benchmark").head(side.commonest)
+        own = own.join(kept, on=["benchmark", "group"], how="semi")
     if not own.height:
-        told = "; ".join(f"{k}={v}" for k, v in side.where.items())
+        words = "; ".join(f"{k}={v}" for k, v in side.where.items())
         of = f" of a {side.scale} model" if side.scale else ""
-        raise IncomparableError(f"no number{of} with {told}")
+        raise IncomparableError(f"no number{of} with {words}")
     return own
 
 
@@ -275,31 +376,73 @@ def _fits(value: str, patterns: Sequence[str]) -> bool:
 def _places(
     side: Side, found: pl.DataFrame, per: Sequence[str], like: Mapping[Any, Measured] | None = None
 ) -> dict[Any, Measured]:
-    """The number of a side at each value of `per`; a plain number stands wherever `like` does."""
+    """The number of a side at each value of `per`; what stands at every value of a dimension, and a
+    plain number, stands wherever `like` does."""
     if side.number is not None:
         plain = Measured(side.number, side.number, side.number, 0)
         return dict.fromkeys(like or (), plain)
-    own, dimensions = select(side, found), [*per]
+    dimensions = [d for d in per if d not in side.every]
     for _, names in side.reduced:
         dimensions += [n for n in names if n not in dimensions]
-    held: dict[Any, list[Row]] = {}
-    for row in own.iter_rows(named=True):
-        held.setdefault(tuple(row[d] for d in dimensions), []).append(row)
-    for rows in held.values():
-        if len(rows) > 1:
-            raise IncomparableError(_several(rows))
-    numbers = {key: _measured(rows[0]) for key, rows in held.items()}
+    numbers = _numbers(side, found, dimensions)
+    if side.less:
+        own = [d for d in dimensions if d not in side.less.every]
+        taken = _at_every(_numbers(side.less, found, own), own, dimensions, numbers)
+        numbers = {key: _less(numbers[key], taken[key]) for key in numbers if key in taken}
+        if not numbers:
+            raise IncomparableError(f"what is taken off shares no {', '.join(dimensions)}")
     for way, names in side.reduced:
         kept = [d for d in dimensions if d not in names]
         numbers = _reduced(numbers, way, [dimensions.index(d) for d in kept])
         dimensions = kept
     # the order of RESULTS is no part of a claim
-    return dict(sorted(numbers.items()))
+    return dict(sorted(_at_every(numbers, dimensions, per, like or {}).items()))
 
 
-def _measured(row: Row) -> Measured:
-    """A row of RESULTS; a baseline without an interval is a count of the set, and exact."""
+def _numbers(side: Side, found: pl.DataFrame, dimensions: Sequence[str]) -> dict[Any, Measured]:
+    """The number of each row of a side by its place."""
+    held: dict[Any, list[Row]] = {}
+    for row in select(side, found).iter_rows(named=True):
+        held.setdefault(tuple(row[d] for d in dimensions), []).append(row)
+    for rows in held.values():
+        if len(rows) > 1:
+            raise IncomparableError(_several(rows))
+    low, high = side.between
+    numbers = {key: _measured(rows[0], side.of) for key, rows in held.items()}
+    inside = {key: number for key, number in numbers.items() if low <= number.value <= high}
+    if not inside:
+        raise IncomparableError(f"no number from {low:g} to {high:g}")
+    return inside
+
+
+def _at_every(
+    numbers: Mapping[Any, Measured],
+    dimensions: Sequence[str],
+    wanted: Sequence[str],
+    like: Mapping[Any, Measured],
+) -> dict[Any, Measured]:
+    """Numbers by their `dimensions` at the places of `like`, which has all that are `wanted`."""
+    if list(dimensions) == list(wanted):
+        return dict(numbers)
+    places = [wanted.index(d) for d in dimensions]
+    own = {key: tuple(key[i] for i in places) for key in like}
+    return {key: numbers[place] for key, place in own.items() if place in numbers}
+
+
+def _less(a: Measured, b: Measured) -> Measured:
+    return Measured(*_apart(a, b), min(a.n, b.n), a.rows, b.rows)
+
+
+def _measured(row: Row, of: str = "value") -> Measured:
+    """A row of RESULTS; a baseline without an interval is a count of the set, and exact. A bound
+    that is taken in place of the value has none itself."""
     low, high = row["low"], row["high"]
+    if of != "value":
+        if row[of] is None:
+            raise IncomparableError(f"a number of {row['model']} has no {of} bound")
+        return Measured(row[of], None, None, row["n"], (row,))
+    if row["interval"] in OTHER_BOUNDS:
+        low = high = None
     if low is None and row["kind"] == BASELINE:
         low = high = row["value"]
     return Measured(row["value"], low, high, row["n"], (row,))
@@ -324,12 +467,13 @@ def _reduced(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> 
     made = {}
     for key, group in groups.items():
         rows = tuple(row for number in group for row in number.rows)
+        less = tuple(row for number in group for row in number.less)
         if way == "mean":
-            value, low, high = _mean([(x.value, x.low, x.high) for x in group])
-            made[key] = Measured(value, low, high, min(x.n for x in group), rows)
+            bounded = _mean([(x.value, x.low, x.high) for x in group])
+            made[key] = Measured(*bounded, min(x.n for x in group), rows, less)
         else:
             first = (max if way == "max" else min)(group, key=lambda x: x.value)
-            made[key] = Measured(first.value, first.low, first.high, first.n, rows)
+            made[key] = replace(first, rows=rows, less=less)
     return made
 
 
@@ -380,10 +524,66 @@ def _gain(pairs: Pairs) -> Bounded:
 def _wins(pairs: Pairs) -> Bounded:
     """Share of the pairs that differ in which a is the higher, less one half; in points."""
     won, lost = sum(a.value > b.value for a, b in pairs), sum(a.value < b.value for a, b in pairs)
-    if not won + lost:
+    return _over_half(won, won + lost)
+
+
+def _agree(pairs: Pairs) -> Bounded:
+    """Share of the pairs of which both are above 0, below 0 or 0, less one half; in points."""
+    return _over_half(sum(np.sign(a.value) == np.sign(b.value) for a, b in pairs), len(pairs))
+
+
+def _over_half(count: int, n: int) -> Bounded:
+    if not n:
         return 0.0, None, None
-    bounds = Interval(*wilson(won, won + lost), "wilson").times(100).minus(50)
-    return 100 * won / (won + lost) - 50, bounds.low, bounds.high
+    bounds = Interval(*wilson(count, n), "wilson").times(100).minus(50)
+    return 100 * count / n - 50, bounds.low, bounds.high
+
+
+def _highest(pairs: Pairs) -> Bounded:
+    """The highest difference. Every interval is widened so that all hold together with 95 %
+    (Bonferroni), and with them the highest of the lower and of the upper bounds."""
+    gaps = [_apart(a, b) for a, b in pairs]
+    wider = float(ndtri(1 - 0.025 / len(gaps))) / Z
+    value = max(gap for gap, _, _ in gaps)
+    bounds = [(g - wider * (g - low), g + wider * (high - g))
+              for g, low, high in gaps if low is not None and high is not None]  # fmt: skip
+    if len(bounds) < len(gaps):
+        return value, None, None
+    return value, max(low for low, _ in bounds), max(high for _, high in bounds)
+
+
+def _spread(pairs: Pairs, strata: Sequence[Any]) -> Bounded:
+    """Standard deviation of the differences within strata beyond what their intervals explain, with
+    its bounds by the profile of Cochran's Q (Paule and Mandel 1982; Viechtbauer 2007, Q-profile).
+
+    Raises IncomparableError where no stratum has two differences.
+    """
+    gaps = [_apart(a, b) for a, b in pairs]
+    free = len(gaps) - len(set(strata))
+    if not free:
+        raise IncomparableError("no two numbers to spread")
+    value = np.array([gap for gap, _, _ in gaps])
+    names = {stratum: i for i, stratum in enumerate(dict.fromkeys(strata))}
+    part = np.array([names[stratum] for stratum in strata])
+    halves = [(high - low) / 2 for _, low, high in gaps if low is not None and high is not None]
+    if len(halves) < len(gaps):
+        means = np.bincount(part, value) / np.bincount(part)
+        return float(np.sqrt(((value - means[part]) ** 2).sum() / free)), None, None
+    error = (np.array(halves) / Z) ** 2
+
+    def q(variance: float) -> float:
+        weight = 1 / np.maximum(error + variance, 1e-12)
+        means = np.bincount(part, weight * value) / np.bincount(part, weight)
+        return float((weight * (value - means[part]) ** 2).sum())
+
+    def beyond(expected: float) -> float:
+        if q(0.0) <= expected:
+            return 0.0
+        # no variance above the sum of squares over what is expected has as large a Q
+        most = ((value - value.mean()) ** 2).sum() / expected + 1e-9
+        return sqrt(brentq(lambda variance: q(variance) - expected, 0.0, most, xtol=1e-12))
+
+    return beyond(free), beyond(chi2.ppf(0.975, free)), beyond(chi2.ppf(0.025, free))
 
 
 MEASURES: Mapping[str, Callable[[Pairs], Bounded]] = {
@@ -392,6 +592,8 @@ MEASURES: Mapping[str, Callable[[Pairs], Bounded]] = {
     "near": _difference,
     "gain": _gain,
     "wins": _wins,
+    "agree": _agree,
+    "highest": _highest,
 }
 
 
@@ -448,5 +650,6 @@ def _correlation(numbers: Mapping[Any, Measured], method: str) -> Outcome:
     centre, half = atanh(min(max(r, -1 + 1e-12), 1 - 1e-12)), Z / sqrt(len(held) - 3)
     return Outcome(
         a=r, b=0.0, value=r, low=tanh(centre - half), high=tanh(centre + half),
-        n=len(held), pairs=len(held), sides=(_rows(iter(held)), ()), values=((r, 0.0),),
+        n=len(held), pairs=len(held), values=((r, 0.0),),
+        sides={"a": tuple(row for x in held for row in x.rows), "b": ()},
     )  # fmt: skip

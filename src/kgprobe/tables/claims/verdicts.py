@@ -4,7 +4,8 @@
                      our interval
     same direction   other models or data, and the difference is where the claim expects it
     opposite         it is on the other side
-    undecided        the interval does not tell, there is none, or fewer than LEAST items are behind
+    undecided        the interval does not tell, there is none, or fewer items are behind than a
+                     number that is no smoke test has (marks.FEWEST)
     not tested here  this run has no numbers for it
 
 A side is told where p < .05 after Holm's correction over all claims that the run has an interval
@@ -35,26 +36,27 @@ from kgprobe.tables.claims.comparison import (
     known,
     parse,
 )
+from kgprobe.tables.report.marks import FEWEST
 
 REPRODUCED, SAME, OPPOSITE = "reproduced", "same direction", "opposite"
 UNDECIDED, NOT_TESTED = "undecided", "not tested here"
 VERDICTS = (REPRODUCED, SAME, OPPOSITE, UNDECIDED, NOT_TESTED)
 COLUMNS = (
     "claim", "paper", "where", "statement", "scope", "a", "b", "per", "read", "direction", "margin",
-    "metric", "printed", "holds", "opens", "needs",
+    "metric", "printed", "holds", "opens", "needs", "untested",
 )  # fmt: skip
 MEASURED = ("a", "b", "value", "low", "high")
-#: intervals of fewer items are not trusted with a verdict; the papers' smallest set has 28
-LEAST = 20
 HOLDS = ("yes", "partly", "no", "uncomputable")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A row of claims.tsv: what a paper says, where, and how it is compared (None: it is not).
+    """A row of claims.tsv: what a paper says, where, and how it is compared (None: it is not), in
+    words `told`.
 
     `direction`: >, < or =, the last within `margin`; `holds`: whether the papers' own tables bear
-    it out; `opens`: whether a page begins with it; `needs`: what has to be run.
+    it out; `opens`: whether a page begins with it; `needs`: what has to be run; `untested`: why it
+    is not compared.
     """
 
     claim: str
@@ -62,6 +64,7 @@ class Claim:
     where: str
     statement: str
     comparison: Comparison | None
+    told: str
     direction: str
     margin: float
     metric: str
@@ -69,6 +72,7 @@ class Claim:
     holds: str
     opens: bool
     needs: str
+    untested: str
 
 
 def read(path: str | Path) -> list[Claim]:
@@ -92,16 +96,25 @@ def _claim(row: Mapping[str, str]) -> Claim:
             raise ComparisonError(f"{name} {row[name]!r}; legal: {', '.join(legal)}")
     if row["read"] and row["direction"] == "=" and not row["margin"]:
         raise ComparisonError("direction = needs a margin")
+    if bool(row["read"]) == bool(row["untested"]):
+        raise ComparisonError("expected either a comparison or, in untested, why there is none")
     words = {name: row[name] for name in COLUMNS if name in Claim.__dataclass_fields__}
     compared = [row[name] for name in ("scope", "a", "b", "per", "read")]
     return Claim(
         **{
             **words,
             "comparison": parse(*compared) if row["read"] else None,
+            "told": _told(*compared) if row["read"] else "",
             "margin": float(row["margin"] or 0),
             "opens": row["opens"] == "yes",
         }  # type: ignore[arg-type]
     )
+
+
+def _told(scope: str, a: str, b: str, per: str, read: str) -> str:
+    """A comparison in one line: what both sides share, each of them, how they are read."""
+    per = f" per {per}" if per else ""
+    return f"{scope}: a ({a or 'all'}), b ({b or 'all'}); {read}{per}"
 
 
 @dataclass(frozen=True)
@@ -129,7 +142,7 @@ def find(
     found = []
     for claim in claims:
         if claim.comparison is None:
-            found.append(Found(claim, None, f"needs {claim.needs}", None))
+            found.append(Found(claim, None, claim.untested, None))
             continue
         of_paper = pl.col("paper") == claim.paper
         here, reason = _evaluated(claim.comparison, own.filter(of_paper))
@@ -151,7 +164,8 @@ def chance(claim: Claim, outcome: Outcome) -> float | None:
         return None
     if claim.direction != "=":
         bound = outcome.low if outcome.value > 0 else outcome.high
-        return two_sided(outcome.value, abs(outcome.value - bound) / Z)
+        # a bound that is 0 itself excludes nothing, whatever the last bits say
+        return round(two_sided(outcome.value, abs(outcome.value - bound) / Z), 12)
     above = _beyond(claim.margin - outcome.value, outcome.high - outcome.value)
     below = _beyond(outcome.value + claim.margin, outcome.value - outcome.low)
     if abs(outcome.value) <= claim.margin:
@@ -169,11 +183,12 @@ def _beyond(gap: float, half: float) -> float:
 def is_same(own: Outcome, printed: Outcome) -> bool:
     """Whether both stand on the same models and data: every number of a model has its printed one
     beside it, and there are as many."""
-    for mine, theirs in zip(own.sides, printed.sides, strict=True):
+    for name, mine in own.sides.items():
+        theirs = printed.sides.get(name, ())
         models = [row for row in mine if row["kind"] != BASELINE]
         if len(mine) != len(theirs) or any(row["published"] is None for row in models):
             return False
-    return any(row["published"] is not None for side in own.sides for row in side)
+    return any(row["published"] is not None for side in own.sides.values() for row in side)
 
 
 def verdict(found: Found, p: float | None) -> tuple[str, str]:
@@ -189,8 +204,8 @@ def verdict(found: Found, p: float | None) -> tuple[str, str]:
         told = f"the printed {found.printed.value:.4g} lies outside our interval"
     else:
         told = ""
-    if own.n < LEAST:
-        return UNDECIDED, f"n = {own.n}, fewer than {LEAST}"
+    if own.n < FEWEST:
+        return UNDECIDED, f"n = {own.n}, fewer than {FEWEST}"
     if p >= LEVEL:
         return UNDECIDED, told
     expected = {">": own.value > 0, "<": own.value < 0, "=": abs(own.value) <= claim.margin}
@@ -208,12 +223,13 @@ def frame(found: Sequence[Found]) -> pl.DataFrame:
 
 
 def behind(found: Found) -> pl.DataFrame:
-    """The rows of RESULTS that a claim is computed from, each with its `side`, a or b."""
+    """The rows of RESULTS that a claim is computed from, each with its `side`: a, b, or what is
+    taken off them (`a less`, `b less`)."""
     columns = list(RESULTS.columns)
-    sides = found.own.sides if found.own else ((), ())
+    sides = found.own.sides if found.own else {}
     rows = [
         {"side": side, **{name: row[name] for name in columns}}
-        for side, used in zip("ab", sides, strict=True)
+        for side, used in sides.items()
         for row in used
     ]
     every = pl.DataFrame(rows, schema={"side": pl.String, **RESULTS.columns})
@@ -233,10 +249,11 @@ def write_rows(found: Iterable[Found], folder: str | Path) -> None:
 def _row(found: Found, p: float | None) -> dict[str, object]:
     claim, own, there = found.claim, found.own, found.printed
     told, reason = verdict(found, p)
-    used = [row for side in own.sides for row in side] if own else []
+    used = [row for side in own.sides.values() for row in side] if own else []
     asked = [row["model"] for row in used if row["kind"] != BASELINE]
     return {
         **{name: getattr(claim, name) for name in CLAIMS.columns if hasattr(claim, name)},
+        "comparison": claim.told,
         "verdict": told,
         "reason": reason,
         "models": ", ".join(dict.fromkeys(asked)),

@@ -10,7 +10,7 @@ from kgprobe.benchmarks.bear.frames import Sets
 from kgprobe.contracts import MEANING
 from kgprobe.tables.exports.huggingface import FILE
 from kgprobe.tables.exports.origins import BEAR as PAPER
-from kgprobe.tables.exports.origins import SOURCES, Source
+from kgprobe.tables.exports.origins import ONTOPROBE, SOURCES, Source
 
 #: what the questions are, in one paragraph of every description
 WHAT = (
@@ -18,6 +18,15 @@ WHAT = (
     "language model's (pseudo) log-likelihood. Every relation is balanced: each of its answers "
     "has the same number of instances, so that a constant guess scores as low as chance."
 )
+WHATS = {
+    "SENTENCES": WHAT,
+    "LETTERED": (
+        "Ontological knowledge as multiple choice (OntoProbe, Wu et al. 2023, section 5.2): "
+        "questions about types, superclasses, implied properties, domains and ranges, and the six "
+        "entailment rules of RDFS over them, whose first premise is left out or written. The "
+        "options have letters, the negatives are drawn at random."
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,9 @@ class Origin:
 
 def write(configurations: Mapping[str, Sets], origin: Origin) -> str:
     """The text of README.md: YAML header, what it is, columns, construction, balance, drift."""
-    parts = [_header(configurations, origin), f"# {origin.title}", _what(origin)]
+    rows = max(_rows(sets) for sets in configurations.values())
+    header = _head(origin.title, configurations, rows, origin)
+    parts = [header, f"# {origin.title}", _what(origin)]
     parts += ["## Columns", _columns(), "## Size, balance and baselines", _balance(configurations)]
     if origin.parameters:
         parts += ["## Construction", _parameters(origin.parameters)]
@@ -52,10 +63,25 @@ def write(configurations: Mapping[str, Sets], origin: Origin) -> str:
         parts += ["## What was dropped", _funnel(origin.funnel)]
     if origin.drift is not None:
         parts += ["## Drift against the released set", _drift(origin.drift)]
-    licences = [(s.title, s.licence, s.attribution, s.url) for s in origin.sources]
-    parts += ["## Licences", _table(["source", "licence", "name", "where"], licences)]
+    parts += ["## Licences", _licences(origin.sources)]
     parts += ["## Citation", PAPER]
     return "\n\n".join(parts) + "\n"
+
+
+def of_choices(name: str, choices: pl.DataFrame, sources: Sequence[Source]) -> str:
+    """The card of multiple-choice questions (CHOICES)."""
+    sizes = choices.group_by("task", "premise").len().sort("task", "premise").rows()
+    parts = [_head(name, [name], choices.height, Origin(name, sources)), f"# {name}"]
+    parts += [WHATS["LETTERED"], "## Columns"]
+    parts += [_table(["column", "content"], MEANING["LETTERED"].items())]
+    parts += ["## Size", _table(["task or rule", "first premise", "questions"], sizes)]
+    parts += ["## Licences", _licences(sources), "## Citation", ONTOPROBE]
+    return "\n\n".join(parts) + "\n"
+
+
+def _licences(sources: Sequence[Source]) -> str:
+    rows = [(s.title, s.licence, s.attribution, s.url) for s in sources]
+    return _table(["source", "licence", "name", "where"], rows)
 
 
 def _licence(origin: Origin) -> list[str]:
@@ -67,12 +93,11 @@ def _columns() -> str:
     return _table(["column", "content"], MEANING["SENTENCES"].items())
 
 
-def _header(configurations: Mapping[str, Sets], origin: Origin) -> str:
-    rows = max(_rows(sets) for sets in configurations.values())
+def _head(title: str, configurations: Iterable[str], rows: int, origin: Origin) -> str:
     bounds = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K")]
     size = next((name for bound, name in bounds if rows < bound), "100K<n<1M")
     licences = [f"- {licence}" for licence in _licence(origin)]
-    lines = ["---", "license:", *licences, f"pretty_name: {json.dumps(origin.title)}"]
+    lines = ["---", "license:", *licences, f"pretty_name: {json.dumps(title)}"]
     lines += ["language:", f"- {origin.language}", "task_categories:", "- multiple-choice"]
     lines += ["size_categories:", f"- {size}", "configs:"]
     for name in configurations:

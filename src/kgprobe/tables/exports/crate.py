@@ -16,13 +16,14 @@ from kgprobe.tables.exports.origins import SOURCES
 
 NAME = "ro-crate"
 METADATA = "ro-crate-metadata.json"
-#: what of a run is handed on
-PARTS = ("tables", "report", "manifest.tsv")
+#: what of a run is handed on; `kgprobe probe` keeps what was scored beside it and has no manifest
+SHARDS, MANIFEST = "shards", "manifest.tsv"
+PARTS = ("tables", "report", MANIFEST)
 OURS = rf"{METADATA}|manifest\.tsv|(tables|report)/.+"
 FORMATS = {
     ".parquet": "application/vnd.apache.parquet", ".tsv": "text/tab-separated-values",
     ".html": "text/html", ".svg": "image/svg+xml", ".json": "application/json",
-    ".txt": "text/plain", ".csv": "text/csv", ".md": "text/markdown",
+    ".txt": "text/plain", ".csv": "text/csv", ".md": "text/markdown", ".js": "text/javascript",
 }  # fmt: skip
 SOFTWARE = "https://github.com/kgprobe/kgprobe"
 
@@ -32,11 +33,12 @@ def write(run: Path, folder: Path) -> None:
 
     Raises ExportError for a run that is not finished, or a folder that holds something else.
     """
-    lacking = [part for part in PARTS if not (run / part).exists()]
+    parts = [part for part in PARTS if part != MANIFEST or not (run / SHARDS).is_dir()]
+    lacking = [part for part in parts if not (run / part).exists()]
     if lacking:
         raise ExportError(f"{run}: no {', '.join(lacking)}; right would be a run that is finished")
     with whole_folder(folder, OURS) as temporary:
-        for part in PARTS:
+        for part in parts:
             source = run / part
             (shutil.copytree if source.is_dir() else shutil.copy)(source, temporary / part)
         text = json.dumps(_described(run.name, temporary), indent=1, ensure_ascii=False)
@@ -51,7 +53,7 @@ def _described(name: str, folder: Path) -> dict[str, Any]:
         "@type": "Dataset",
         "name": f"kgprobe run {name}",
         "description": "What language models know of a knowledge graph: every measured number with "
-        "its n and interval, the printed tables, the report, and the manifest of all files.",
+        "its n and interval, the printed tables, the report, and what a manifest tells of files.",
         # no clock: the same run gives the same bytes
         "datePublished": "1970-01-01",
         "license": {"@id": "https://spdx.org/licenses/CC0-1.0"},

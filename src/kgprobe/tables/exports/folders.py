@@ -11,6 +11,9 @@ import polars as pl
 
 from kgprobe.benchmarks.bear.frames import Sets
 
+#: formats whose questions have options, correct ones and years of their own
+OTHERS = "right would be --as lm-eval, huggingface, croissant or frictionless"
+
 
 class ExportError(ValueError):
     """A set cannot be exported, or the folder holds something else; the message says why."""
@@ -46,37 +49,68 @@ def relations_in_order(sets: Sets) -> list[str]:
     return sorted(names, key=lambda name: (int(re.sub(r"\D", "", name) or 0), name))
 
 
+def templates_by_index(sets: Sets, relation: str) -> dict[int, str]:
+    """The templates of one relation by their index. Raises ExportError where it has none."""
+    found = sets.prompts.filter(pl.col("relation") == relation).sort("index")
+    if not found.height:
+        raise ExportError(f"{relation}: no written template, which sentences are made of; right "
+                          "would be --questions choices, or --as frictionless")  # fmt: skip
+    return dict(found.select("index", "text").rows())
+
+
 def templates_of(sets: Sets, relation: str) -> list[str]:
     """The templates of one relation; a template's position is its index.
 
     Raises ExportError when indices are left out: formats that know positions only would give the
     remaining templates other numbers.
     """
-    found = sets.prompts.filter(pl.col("relation") == relation).sort("index")
-    if not found.height or found["index"].to_list() != list(range(found.height)):
-        indices = found["index"].to_list()
+    found = templates_by_index(sets, relation)
+    if list(found) != list(range(len(found))):
         raise ExportError(
-            f"{relation}: templates {indices}; an export needs 0, 1, ... without gaps"
+            f"{relation}: templates {list(found)}; an export needs 0, 1, ... without gaps; {OTHERS}"
         )
-    return found["text"].to_list()
+    return list(found.values())
+
+
+def asked(items: pl.DataFrame) -> pl.DataFrame:
+    """The ITEMS that whole sentences ask: not those that something is trained on, nor those that
+    are for soft prompts alone."""
+    by_hand = pl.col("meta").str.json_path_match("$.soft_only").is_null()
+    return items.filter(by_hand, ~pl.col("role").is_in(["train", "dev"]))
+
+
+def options_of(sets: Sets) -> dict[str, list[str]]:
+    """The labels of every set of options in the order of their indices. Raises ExportError for
+    indices with gaps, which other formats would close."""
+    rows = sets.candidates.sort("set", "index").group_by("set", maintain_order=True)
+    found = {}
+    for (name,), options in rows:
+        if options["index"].to_list() != list(range(options.height)):
+            raise ExportError(f"{name}: candidate indices must be 0, 1, ... without gaps")
+        found[str(name)] = options["label"].to_list()
+    return found
 
 
 def items_of(sets: Sets, relation: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """ITEMS of one relation in row order with the column `answer`, and its options by index.
+    """ITEMS of one relation in row order with the column `answer`, and its options by index, for
+    formats that know one set of options a relation and one correct one.
 
-    Raises ExportError for an item with several correct options, which the formats cannot say.
+    Raises ExportError for an item with several correct options, a year, or options of its own.
     """
     items = sets.items.filter(pl.col("relation") == relation).sort("row")
     several = items.filter(pl.col("answers").list.len() != 1)
     if several.height:
         raise ExportError(
-            f"{several['item'][0]}: {several['answers'][0].len()} correct options, expected one"
+            f"{several['item'][0]}: {several['answers'][0].len()} correct options, expected one; "
+            f"{OTHERS}"
         )
     names = items["candidates"].unique().to_list()
     if len(names) != 1:
         raise ExportError(
-            f"{relation}: {len(names)} candidate sets, expected one for all its items"
+            f"{relation}: {len(names)} candidate sets, expected one for all its items; {OTHERS}"
         )
+    if dated := items.filter(pl.col("context") != "")["item"].to_list():
+        raise ExportError(f"{dated[0]} asks about a year, expected none; {OTHERS}")
     options = sets.candidates.filter(pl.col("set") == names[0]).sort("index")
     if options["index"].to_list() != list(range(options.height)):
         raise ExportError(f"{names[0]}: candidate indices must be 0, 1, ... without gaps")

@@ -1,18 +1,21 @@
 """BEAR sets as a Hugging Face data set: one parquet per configuration, and the rows in it.
 
 Columns are those of the published data set (bear.md, sections 3.1 and 10.3), one row per instance
-and template. The text of the card is in `card`.
+and template. Each has its own options, and its year filled in; where questions have several correct
+options, `correct` is a list in every row. The text of the card is in `card`.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgprobe.benchmarks.bear.frames import Sets
-from kgprobe.tables.exports.folders import items_of, relations_in_order, templates_of
-from kgprobe.templates import fill
+from kgprobe.tables.exports import folders
+from kgprobe.tables.exports.folders import relations_in_order
+from kgprobe.templates import fill, in_year
 
 FILE = "test-00000-of-00001.parquet"
 COLUMNS = pa.schema(
@@ -30,10 +33,23 @@ COLUMNS = pa.schema(
 )
 
 
+#: sentences that are held in memory at once
+MOST = 200_000
+
+
+def columns(sets: Sets) -> pa.Schema:
+    """COLUMNS, with lists of correct options where some question has not one."""
+    if (sets.items["answers"].list.len() == 1).all():
+        return COLUMNS
+    place = COLUMNS.get_field_index("correct")
+    return COLUMNS.set(place, pa.field("correct", pa.list_(pa.int64())))
+
+
 def write_rows(sets: Sets, path: Path) -> None:
-    """Write the rows of a set as parquet, a row group per relation, so that memory stays small."""
+    """Write the rows of a set as parquet, a row group per relation or of MOST sentences, so that
+    memory stays small."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetWriter(path, COLUMNS, compression="zstd") as writer:
+    with pq.ParquetWriter(path, columns(sets), compression="zstd") as writer:
         for table in tables(sets):
             writer.write_table(table)
 
@@ -44,22 +60,38 @@ def tables(sets: Sets) -> Iterator[pa.Table]:
     text_options[i] is the sentence with answer_options[i]; its first character is upper-cased, as
     in scoring. composite_id is relation-row-template.
     """
+    schema, options = columns(sets), folders.options_of(sets)
     for relation in relations_in_order(sets):
-        items, options = items_of(sets, relation)
-        labels, templates = options["label"].to_list(), templates_of(sets, relation)
-        rows = [
-            {
-                "composite_id": f"{relation}-{item['row']}-{index}",
-                "relation": relation,
-                "item": item["item"],
-                "template_index": index,
-                "template": template,
-                "subject": item["subject"],
-                "answer_options": labels,
-                "correct": item["answer"],
-                "text_options": [fill(template, item["subject"], label).text for label in labels],
-            }
-            for item in items.iter_rows(named=True)
-            for index, template in enumerate(templates)
-        ]
-        yield pa.Table.from_pylist(rows, schema=COLUMNS)
+        templates = folders.templates_by_index(sets, relation)
+        items = sets.items.filter(relation=relation).sort("row")
+        rows: list[dict[str, Any]] = []
+        sentences = 0
+        for item in items.iter_rows(named=True):
+            rows += _rows(item, templates, options[item["candidates"]], schema)
+            sentences += len(templates) * len(options[item["candidates"]])
+            if sentences > MOST:
+                yield pa.Table.from_pylist(rows, schema=schema)
+                rows, sentences = [], 0
+        if rows:
+            yield pa.Table.from_pylist(rows, schema=schema)
+
+
+def _rows(
+    item: dict[str, Any], templates: dict[int, str], labels: list[str], schema: pa.Schema
+) -> Iterator[dict[str, Any]]:
+    """A question under each of its templates."""
+    answers = item["answers"]
+    correct = answers if pa.types.is_list(schema.field("correct").type) else answers[0]
+    for index, text in templates.items():
+        template = in_year(text, item["context"])
+        yield {
+            "composite_id": f"{item['relation']}-{item['row']}-{index}",
+            "relation": item["relation"],
+            "item": item["item"],
+            "template_index": index,
+            "template": template,
+            "subject": item["subject"],
+            "answer_options": labels,
+            "correct": correct,
+            "text_options": [fill(template, item["subject"], label).text for label in labels],
+        }

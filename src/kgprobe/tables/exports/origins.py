@@ -26,6 +26,10 @@ BEAR = (
     "Jacek Wiland, Max Ploner, Alan Akbik: BEAR: A Unified Framework for Evaluating Relational "
     "Knowledge in Causal and Masked Language Models. Findings of NAACL 2024, arXiv:2404.04113."
 )
+ONTOPROBE = (
+    "Weiqi Wu, Chengyue Jiang, Yong Jiang, Pengjun Xie, Kewei Tu: Do PLMs Know and Understand "
+    "Ontological Knowledge? ACL 2023, arXiv:2309.05936."
+)
 SOURCES: Mapping[str, Source] = {
     "world": Source(
         "the embedded world of kgprobe", "CC0-1.0", "https://github.com/kgprobe/kgprobe",

@@ -61,9 +61,25 @@ def chapter(
         shown.append(
             grid.records("Table 7: examples of the fixed configuration", examples, "+: right")
         )
-    later = (*views.AVERAGES.values(), views.CALIBRATION, views.UNTAUGHT, views.REASONING)
+    opening = [grid.of_view(view, results) for view in (views.ANSWERERS, views.VERDICTS)]
+    later = (
+        views.ABOVE_FLOORS,
+        views.FORMS[0],
+        *views.AVERAGES.values(),
+        views.CALIBRATION,
+        views.UNTAUGHT,
+        views.REASONING,
+        views.PREMISE_FORMS,
+    )
     shown += [grid.of_view(view, results) for view in later]
-    more = (views.TEMPLATES, *views.REDUCED)
+    more = (
+        views.TEMPLATES,
+        *views.REDUCED,
+        views.CONFIDENCE,
+        *views.SLICES,
+        views.ALL_ANSWERERS,
+        *views.FORMS[1:],
+    )
     folds = (views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.MODES, *more)
     folded = [grid.of_view(view, results) for view in folds]
     folded += [grid.records("Modes: every point of paper and code", points)] if points else []
@@ -71,17 +87,26 @@ def chapter(
     for name, frame in funnels.items():
         rows = frame.sort("position").select(**steps).iter_rows(named=True)
         folded.append(grid.records(f"Construction of {name}", rows))
-    told = ", ".join(f"{k}: {v}" for k, v in sorted(settings.items()))
-    notes = [f"Mode {mode}{'; ' + told if told else ''}.", ORACLE]
-    notes += reductions.notes(results, sheet, SCORED[0])
+    chosen = ", ".join(f"{k}: {v}" for k, v in sorted(settings.items()))
+    notes = [f"Mode {mode}{'; ' + chosen if chosen else ''}.", ORACLE]
+    is_choice = pl.col("method") == "choice"
+    notes += reductions.notes(results.filter(~is_choice), sheet, SCORED[0])
     drawings = [*figures.bars(results, average), *figures.grids(results, average)]
+    drawings += figures.scored(results, sheet)
     asked = (views.TABLE5, views.TABLE6, views.ANSWERS, views.FRACTIONS)
     five, six, read, impossible = (grid.of_view(view, results) for view in asked)
-    title, rest = "OntoProbe: multiple choice", filled_in([read, impossible])
-    picked = Chapter("choices", title, CHOICES, grids=filled_in([five, six]), folded=rest)
+    near = grid.of_view(views.NEARER, results)
+    reduced = [grid.of_view(view, results) for view in views.REDUCED_CHOICES]
+    rest = filled_in([read, impossible, reduced[1]])
+    # several ways of one probe: which reduction tells taught facts apart is read off the table
+    said = reductions.notes(results.filter(is_choice, pl.col("metric") != "AUC"), sheet)
+    picked = Chapter(
+        "choices", "OntoProbe: multiple choice", CHOICES, said,
+        filled_in([five, six, reduced[0], near]), rest,
+    )  # fmt: skip
     return Chapter(
         "ontoprobe", "Ontological knowledge", LEAD, notes, filled_in(shown), filled_in(folded),
-        drawings, [picked] if five.rows else (),
+        drawings, [picked] if five.rows else (), opening=filled_in(opening),
     )  # fmt: skip
 
 

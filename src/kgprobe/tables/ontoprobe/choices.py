@@ -2,22 +2,34 @@
 
 Source: Wu et al. 2023, Tables 5 and 6; ontoprobe.md, section 8. Accuracies in per cent with
 Wilson's interval; an answer that cannot be read is wrong, and counted apart.
+
+Ways that score options have other reductions beside their own (`reduced`). What an option is, and
+so what its prior is, depends on the way: of `letter` it is the place, so that the prior is what a
+model gives that letter whatever the question of the task; of `text` and `stem` it is the label,
+so that the prior is what the model gives it in the other questions of the task that offer it.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
 
+from kgprobe.benchmarks.ontoprobe.choices import NEARER
 from kgprobe.benchmarks.ontoprobe.concepts import TASKS
+from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval
-from kgprobe.tables.answers import Probe
+from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
+from kgprobe.tables import reductions
+from kgprobe.tables.answers import PRIOR, Probe, judge
 from kgprobe.tables.ontoprobe.memorising import printed
 from kgprobe.tables.ontoprobe.reasoning import RULES
+from kgprobe.tables.reductions import Questions
 from kgprobe.tables.results import Number, share
+from kgprobe.tables.scored import Scored
 
 #: what becomes of the first premise: left out and not memorised, left out and memorised, written
 PREMISES = ("NO", "IM", "EX")
@@ -35,6 +47,15 @@ PRINTED_WAYS = {CHATGPT: "answer", "bert-base-uncased": "stem"}
 READ = (
     "option", "letter", "label", "several", "contradiction", "none", "not offered", "scored",
 )  # fmt: skip
+#: options that the paper draws, among all candidates
+PAPERS = "all classes"
+#: the own reduction of ways that score options, and those beside it; letters are of one length
+OWN = "mean"
+REDUCED = {
+    "letter": (PRIOR,),
+    "text": ("sum", "byte_mean", PRIOR),
+    "stem": ("sum", "byte_mean", PRIOR),
+}
 #: rule -> question -> IM or NO, as the released files part the questions
 Split = Mapping[str, Mapping[str, str | None]]
 
@@ -52,6 +73,8 @@ def chosen(
     where it is asked for (`mc_split: shipped`), for the released benchmark. The average of Table 6
     is the plain mean of the rules that have questions in the setting, as are its bounds.
     """
+    every, questions = questions, questions.filter(options_of="")
+    asked, picked = picked, picked.join(questions, on="item", how="semi")
     own = questions.filter(premise="").group_by("task").len()
     # names of the hub and of servers are the paper's; those of BEAR's leaderboard are not asked
     kind, _, place = probe.source.partition(":")
@@ -72,12 +95,134 @@ def chosen(
         for rule in READ:
             if n := part.filter(rule=rule).height:
                 yield base.but(metric="answers", slice=rule, **share(n, part.height))
+        yield from nearer(base, hits(every, asked.filter(way=way)))
+
+
+def reduced(
+    probe: Probe,
+    questions: pl.DataFrame,
+    scores: pl.DataFrame,
+    seed: int,
+    taught: Mapping[str, bool] = MappingProxyType({}),
+) -> Iterator[Number]:
+    """One model's options under other reductions: `reductions.numbers` of each task, and of each
+    rule with its first premise written, with the setting `way` (and `premise`).
+
+    `questions`: CHOICES, of which the paper's are read; `scores`: OPTION_SCORES; `taught`: whether
+    a memorising question was taught, where that is known. Ties share a hit, which in Table 5 the
+    first of them has. Left out are rules without their first premise (Table 6 parts these by what
+    the way itself chose), the answer's part (a score is that of the option's part already, but
+    where a causal model has to read on) and contentless subjects, who are not asked about.
+    """
+    subjects = questions.filter(premise="").select(source="item", subject_id="question")
+    own = questions.filter(pl.col("premise").is_in(["", PREMISES[2]]), options_of="")
+    own = own.join(subjects, on="source", how="left").sort("item")
+    own = own.with_columns(pl.coalesce("subject_id", "question"))
+    for way in REDUCED:
+        rows = _as_scores(scores.filter(way=way))
+        answered = own.join(rows, on="item", how="semi", maintain_order="left")
+        for (_, premise), part in answered.group_by("task", "premise", maintain_order=True):
+            asks = _asked(part, way, seed)
+            told = rows.join(part.select("item"), on="item", how="semi")
+            where = f"{probe.model}, {probe.benchmark}, way {way}"
+            first = judge(told, asks.items, asks.candidates, OWN, where)
+            fates = {i: taught[s] for i, s in part.select("item", "source").rows() if s in taught}
+            halves = Scored(probe, told, asks, {} if premise else fates).halves
+            found = reductions.readings(first, told, asks)
+            setting = {"way": way, **({"premise": str(premise)} if premise else {})}
+            for number in reductions.numbers(asks, [(probe, found)], halves):
+                # of the questions alone: their labels are counted where all candidates are ranked
+                if number.model:
+                    yield number.but(setting=setting)
+
+
+def _asked(questions: pl.DataFrame, way: str, seed: int) -> Questions:
+    """CHOICES of one task as ITEMS, each with its `subject_id`; an item's options are its letters,
+    which it shares with all that have as many, or its labels."""
+    by_label, task = way != "letter", str(questions["task"][0])
+    letters = pl.format("{} letters", pl.col("options").list.len())
+    named = questions.with_columns(candidates=pl.col("item") if by_label else letters)
+    items = named.select(
+        "item", "subject_id", "candidates", "row", relation="task", answers=pl.concat_list("gold"),
+        role=pl.lit("test"), meta=pl.lit("{}"),
+        **{column: pl.lit("") for column in ("group", "subject", "context")},
+    ).select(list(ITEMS.columns))  # fmt: skip
+    options = [
+        (name, place, "", label if by_label else f"{name}: {place}")
+        for name, labels in dict(named.select("candidates", "options").rows()).items()
+        for place, label in enumerate(labels)
+    ]
+    # bytes, as tokens, are the option's
+    text = ("0", task, 0, "[X][Y]", "")
+    return Questions(
+        items,
+        pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row"),
+        pl.DataFrame([text], schema=dict(PROMPTS.columns), orient="row"),
+        seed,
+        own=OWN,
+        group=task,
+        others=REDUCED[way],
+    )
+
+
+def _as_scores(rows: pl.DataFrame) -> pl.DataFrame:
+    """OPTION_SCORES of one way as SCORES under one template."""
+    return rows.select(
+        "item", template=pl.lit(0, dtype=pl.Int32), candidate="option", sum="sum", count="count",
+        answer_sum="sum", answer_count="count", continuation_sum=pl.lit(None, dtype=pl.Float64),
+    )  # fmt: skip
 
 
 def hits(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
     """Questions of one way with `hit`; those that could not be asked are not among them."""
     joined = questions.join(picked.select("item", "chosen", "rule"), on="item", how="inner")
     return joined.with_columns(hit=pl.col("chosen").eq_missing(pl.col("gold")).cast(pl.Float64))
+
+
+def nearer(base: Number, rows: pl.DataFrame) -> Iterator[Number]:
+    """Questions with siblings as options and with NONE, beside the same ones with the paper's.
+
+    `rows` as `hits` has them, of one way. Metrics: right by options, with setting `form` and by the
+    depth of the class; "siblings less the paper's", paired; "none of these missed": the share
+    of questions without their gold in which another option is chosen, or none can be read; "none of
+    these, wrongly": the share of those with it in which it is chosen.
+    """
+    more = rows.filter(pl.col("options_of") != "")
+    plain = rows.filter(premise="", options_of="").join(more, left_on="item", right_on="source",
+                                                        how="semi")  # fmt: skip
+    both = pl.concat([plain, more])
+    for task in ("TP", "SCO"):
+        own = both.filter(task=task)
+        parts = {"": own, **{f"depth {d}": own.filter(depth=d)
+                             for d in own["depth"].unique().sort()}}  # fmt: skip
+        for name, part in parts.items():
+            of = base.but(group=task, slice=name)
+            for options in ("", *NEARER):
+                asked = part.filter(options_of=options)
+                if not asked.height:
+                    continue
+                told = of.but(setting={"form": options or PAPERS})
+                hit = float(asked["hit"].sum())
+                yield told.but(metric="right by options", **share(hit, asked.height))
+                if options == NEARER[2]:
+                    missed = share(asked.height - hit, asked.height)
+                    yield told.but(metric="none of these missed", **missed)
+                if options == NEARER[1]:
+                    last = pl.col("chosen") == pl.col("options").list.len() - 1
+                    wrongly = float(asked.select(last.fill_null(False).sum()).item())
+                    yield told.but(metric="none of these, wrongly", **share(wrongly, asked.height))
+            yield from _paired(of, part)
+
+
+def _paired(of: Number, part: pl.DataFrame) -> Iterator[Number]:
+    """Right among siblings less right among the paper's options, of the same questions."""
+    near = part.filter(options_of=NEARER[0]).select("source", near="hit")
+    pair = part.filter(options_of="").join(near, left_on="item", right_on="source").sort("item")
+    if pair.height:
+        values = pair.select("near", "hit").to_numpy()
+        value, bounds = bootstrap(values).difference(0, 1)
+        told = of.but(metric="siblings less the paper's", n=pair.height, value=100 * value)
+        yield told.but(interval=bounds.times(100) if bounds else None)
 
 
 def _table5(base: Number, rows: pl.DataFrame, known: Mapping[str, float]) -> Iterator[Number]:

@@ -1,16 +1,18 @@
-"""OntoProbe's figures: bars of averages (5 to 7) and grids of premises (2, 3, 4, 8)."""
+"""OntoProbe's figures: averages (5 to 7), premises (2, 3, 4, 8), reliability, slices."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
-import numpy as np
+import altair as alt
 import polars as pl
-from matplotlib.figure import Figure
 
+from kgprobe.benchmarks.ontoprobe.concepts import TASKS
+from kgprobe.tables import reliability, slice_plots
 from kgprobe.tables.ontoprobe import memorising, reasoning, views
 from kgprobe.tables.ontoprobe.memorising import PAPERS
 from kgprobe.tables.ontoprobe.reasoning import PREMISES, SETTINGS
-from kgprobe.tables.ontoprobe.values import METRICS
+from kgprobe.tables.ontoprobe.values import METRICS, REDUCTIONS
 from kgprobe.tables.report import draw, marks
 from kgprobe.tables.report.chapter import Drawing, Drawn
 
@@ -33,26 +35,11 @@ def bars(results: pl.DataFrame, average: str) -> list[Drawing]:
         values = list(dict.fromkeys(row[0] for row in found.rows if row[1] != PAPERS))
         if not values:
             continue
-        with draw.style():
-            picture, axes = draw.new_axes(2.6)
-            width = 0.8 / len(values)
-            looks = zip(("#0072b2", "#e69f00", "#009e73"), ("", "///", "..."), strict=True)
-            for place, (value, (colour, hatch)) in enumerate(zip(values, looks, strict=False)):
-                at = np.arange(4) + (place - (len(values) - 1) / 2) * width
-                ours, theirs = (
-                    [found.cells.get(((value, model, weighting), (m,))) for m in METRICS]
-                    for model in ("", PAPERS)
-                )
-                heights = [cell["value"] for cell in ours if cell]
-                axes.bar(at, heights, width * 0.92, color=colour, label=value, hatch=hatch)
-                printed = [(x, c["value"]) for x, c in zip(at, theirs, strict=True) if c]
-                label = f"printed: {PAPERS}" if place == len(values) - 1 else None
-                points = np.array(printed).reshape(-1, 2).T
-                axes.plot(*points, "D", mfc="none", color=draw.INK, ms=4, label=label)
-            axes.set_xticks(np.arange(4), METRICS)
-            axes.set_ylabel("%")
-            axes.grid(axis="y")
-            picture.legend(loc="outside upper center", ncols=4)
+        points = [
+            draw.point(found.cells[place], average=value, metric=metric, papers=bool(model))
+            for value in values for model in ("", PAPERS) for metric in METRICS
+            if (place := ((value, model, weighting), (metric,))) in found.cells
+        ]  # fmt: skip
         words = {"masks": "multiple or single mask", "pooling": "pooling"}
         caption = (
             f"Mean over configurations, by {words.get(by, 'loss of soft prompts')}. Bars: the "
@@ -61,8 +48,24 @@ def bars(results: pl.DataFrame, average: str) -> list[Drawing]:
         )
         title = f"Figure {number}"
         name, rows = f"{NAME}_figure{number}", pl.DataFrame([*found.cells.values()])
-        made.append(Drawn(NAME, name, title, caption, picture, rows).drawing())
+        made.append(Drawn(NAME, name, title, caption, _bars(points, values), rows).drawing())
     return made
+
+
+def _bars(points: Sequence[Mapping[str, Any]], values: Sequence[str]) -> draw.Chart:
+    """Every metric of every value as a bar, the paper's models as diamonds."""
+    base = draw.chart(points, "metric", by="average").encode(
+        x=alt.X("metric:N", sort=list(METRICS), title=None, axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("value:Q", title="%", axis=alt.Axis(grid=True)),
+        xOffset=alt.XOffset("average:N", sort=list(values)),
+    )
+    look = dict(zip(values, (draw.TAUGHT, draw.UNTAUGHT, "#009e73"), strict=False))
+    theirs = base.transform_filter("datum.papers").mark_point(
+        shape="diamond", filled=True, fill=draw.SURFACE, stroke=draw.INK
+    )
+    ours = base.transform_filter("!datum.papers").mark_bar()
+    bars = ours.encode(color=draw.told(alt.Color, "average", look, columns=4))
+    return draw.filtered(draw.sized(bars, theirs, height=200), by="average")
 
 
 def grids(results: pl.DataFrame, average: str) -> list[Drawing]:
@@ -75,6 +78,8 @@ def grids(results: pl.DataFrame, average: str) -> list[Drawing]:
     wanted: dict[str, dict[str, Panel]] = {}
     for row in found.rows:
         model, benchmark, rule, scheme, _ = row
+        if model and scheme:
+            continue  # the figure has the schemes of all models together
         panel = rule or (f"scheme {scheme}" if scheme else "all models")
         cells = {premise: found.cells[row, (premise,)] for premise in PREMISES
                  if (row, (premise,)) in found.cells}  # fmt: skip
@@ -82,41 +87,46 @@ def grids(results: pl.DataFrame, average: str) -> list[Drawing]:
         wanted.setdefault(what, {})[panel] = cells
     made = []
     for number, (title, panels) in enumerate(wanted.items()):
-        with draw.style():
-            picture = _panels(panels)
         caption = (
             "MRR by setting of the premises (rows P1, columns P2), below it n, the distinct rows; "
             "blank: no rows. Schemes, rules and models "
-            f"{'weigh by their rows' if average == 'rows' else 'count equally'}. {marks.FEW_NOTE}"
+            f"{'weigh by their rows' if average == 'rows' else 'count equally'}."
         )
         rows = pl.DataFrame([cell for cells in panels.values() for cell in cells.values()])
         name = f"{NAME}_reasoning_{number}"
-        made.append(Drawn(NAME, name, title, caption, picture, rows).drawing())
+        made.append(Drawn(NAME, name, title, caption, _panels(panels), rows).drawing())
     return made
 
 
-def _panels(panels: Mapping[str, Panel]) -> Figure:
+def scored(results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]]) -> list[Drawing]:
+    """Confidence and accuracy, and accuracy by slices, of candidates scored as sentences, by task;
+    `sheet`: the models by name."""
+    kinds = {name: row["kind"] for name, row in sheet.items()}
+    controls = [name for name, row in sheet.items() if row["source"].startswith("control:")]
+    sets = results["benchmark"].unique(maintain_order=True).to_list()
+    panels, own = [*product(sets, TASKS)], REDUCTIONS[0]
+    drawn = [
+        *reliability.drawn(NAME, f"{NAME}_reliability", results, kinds, panels, own),
+        *slice_plots.drawn(NAME, NAME, results, kinds, panels, own, controls, is_folded=True),
+    ]
+    return [one.drawing() for one in drawn]
+
+
+def _panels(panels: Mapping[str, Panel]) -> draw.Chart:
     """A 3 x 3 grid of MRR and n for every title."""
-    deep = (len(panels) + 2) // 3
-    picture = draw.new_figure(1.0 + 2.1 * deep)
-    names: Sequence[str] = list(SETTINGS.values())
-    for place, (title, cells) in enumerate(panels.items()):
-        own = picture.add_subplot(deep, 3, place + 1)
-        found = [[cells.get(f"P1 {a}, P2 {b}") for b in names] for a in names]
-        values = np.ma.masked_invalid(
-            [[float(cell["value"]) if cell else np.nan for cell in line] for line in found]
-        )
-        own.pcolormesh(values, cmap="Blues", vmin=0, vmax=1, edgecolors=draw.SURFACE, linewidth=1.5)
-        own.invert_yaxis()
-        for (y, x), value in np.ma.ndenumerate(values):
-            cell = found[y][x] or {}
-            ink, n = "#ffffff" if value > 0.6 else "#111111", int(cell["n"])
-            shown = f"{value:.2f}{marks.few(n)}\nn {n}"
-            own.text(x + 0.5, y + 0.5, shown, ha="center", va="center", color=ink, size=8)
-        own.set_xticks(np.arange(3) + 0.5, names, size=8)
-        own.set_yticks(np.arange(3) + 0.5, names, size=8)
-        own.set_xlabel("P2", size=8)
-        own.set_ylabel("P1", size=8)
-        own.tick_params(length=0)
-        own.set_title(title, size=9)
-    return picture
+    names = list(SETTINGS.values())
+    premises = {f"P1 {a}, P2 {b}": (a, b) for a in names for b in names}
+    cells = [
+        draw.point(cell, panel=title, P1=premises[premise][0], P2=premises[premise][1],
+                   told=f"{cell['value']:.2f}{marks.few(cell)}\nn {cell['n']:,}")
+        for title, own in panels.items() for premise, cell in own.items()
+        if premise in premises and cell["value"] is not None
+    ]  # fmt: skip
+    axis = alt.Axis(ticks=False, domain=False, labelAngle=0)
+    base = draw.chart(cells, "panel", "P1", "P2").encode(
+        x=alt.X("P2:N", axis=axis, scale=alt.Scale(domain=names)),
+        y=alt.Y("P1:N", axis=axis, scale=alt.Scale(domain=names)),
+    )
+    grid = alt.layer(*draw.heat(base, "told:N", 1, lines=2))
+    facet = alt.Facet("panel:N", sort=list(panels), title=None)
+    return grid.properties(width={"step": 44}, height={"step": 40}).facet(facet, columns=3)

@@ -2,22 +2,27 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
+from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables import reductions, wordings
-from kgprobe.tables.answers import REDUCTIONS, Probe, probes_of, questions
+from kgprobe.tables import floors, forms, wordings
+from kgprobe.tables.answers import REDUCTIONS, Probe, probes_of, questions, without_subject
 from kgprobe.tables.ontoprobe import calibration, choices, memorising, reasoning
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.memorising import Answers
 from kgprobe.tables.reductions import Questions
 from kgprobe.tables.results import Number
+from kgprobe.tables.scored import Scored
 from kgprobe.templates import GAP, fill
 
 Row = Mapping[str, str]
+#: reasoning ITEMS, ranks, and ranks of the tests of P2
+Reasoned = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]
 #: what stays the same where templates are compared
 SETTING = ("masks", "pooling")
 #: where the chapter's examples come from: two test rows of every task
@@ -36,15 +41,86 @@ def answers(
     `files`: its file of answers (method cloze, sentence or soft). A model whose options are scored
     and ranked is two probes.
     """
+    return {
+        probe: per_item.metrics(ranges, items, ties, recall)
+        for probe, (ranges, items) in memory(asked, files, folders).items()
+    }
+
+
+def memory(
+    asked: Sequence[Probe], files: Sequence[str | Path], folders: Mapping[str, Path]
+) -> dict[Probe, tuple[pl.DataFrame, pl.DataFrame]]:
+    """The rank ranges of every probe's golds by configuration, and its items (values.of_items)."""
     found = {}
     for probe, path in zip(asked, files, strict=True):
         items = schema.read(folders[probe.benchmark] / "items.parquet", schema.ITEMS)
-        if is_scored(probe):
-            ranked = per_item.from_scores(schema.read(path, schema.SCORES), items)
-        else:
-            ranked = per_item.from_ranks(pl.read_parquet(path))
-        found[probe] = per_item.metrics(ranked, per_item.of_items(items), ties, recall)
+        told = schema.read(path, schema.SCORES) if is_scored(probe) else pl.read_parquet(path)
+        found[probe] = _ranges(probe, told, items), per_item.of_items(items)
     return found
+
+
+def _ranges(probe: Probe, told: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    return per_item.from_scores(told, items) if is_scored(probe) else per_item.from_ranks(told)
+
+
+def _values(
+    probe: Probe, told: pl.DataFrame, items: pl.DataFrame, ties: str, recall: str
+) -> pl.DataFrame:
+    """Metrics per item and configuration of what a probe, or its floor, told."""
+    return per_item.metrics(_ranges(probe, told, items), per_item.of_items(items), ties, recall)
+
+
+def floored(
+    found: Answers,
+    below: floors.Files,
+    contentless: Mapping[Probe, str],
+    folders: Mapping[str, Path],
+    switches: Switches,
+    seed: int,
+) -> Iterator[Number]:
+    """What each probe's floors reach on test rows in the fixed configuration, by task.
+
+    `below`: answers of floors; `contentless`: CONTENTLESS of the probes that score sentences, which
+    have their options without the subject.
+    """
+    made: dict[str, list[floors.Floor]] = {}
+    for probe, values in found.items():
+        items = schema.read(folders[probe.benchmark] / "items.parquet", schema.ITEMS)
+        told = {
+            without: schema.read(path, schema.SCORES) if is_scored(probe) else pl.read_parquet(path)
+            for without, path in floors.below(below, probe)
+        }
+        if probe in contentless:
+            free = schema.read(contentless[probe], schema.CONTENTLESS)
+            told[WITHOUT[0]] = without_subject(items, free)
+        for without in (name for name in WITHOUT if name in told and told[name].height):
+            low = _values(probe, told[without], items, switches.ties, switches.recall)
+            made.setdefault(probe.benchmark, []).extend(
+                _by_task(probe, values, low, without, switches.tp_rows)
+            )
+    for own in made.values():
+        yield from floors.numbers(own, per_item.METRICS, seed)
+
+
+def _by_task(
+    probe: Probe, values: pl.DataFrame, low: pl.DataFrame, without: str, tp_rows: str
+) -> Iterator[floors.Floor]:
+    """A floor of every task that has one in the fixed configuration of its probe."""
+    item = pl.col("item"), pl.lit("").alias("stratum")
+    shares = [pl.col(metric) / 100 for metric in per_item.METRICS]
+    for task in values["task"].unique().sort():
+        rows = per_item.asked_rows(values.filter(task=task), tp_rows)
+        if not (chosen := per_item.fixed(rows, task)):
+            continue
+        own, part = (
+            per_item.of_configuration(per_item.asked_rows(one, tp_rows), chosen)
+            .filter(task=task)
+            .select(*item, *shares)
+            for one in (values, low)
+        )
+        if part.height:
+            of = Number(**probe.asked, group=task, setting={"choice": "fixed"})
+            yield floors.Floor(of, without, part, own)
 
 
 def memorised(
@@ -73,7 +149,7 @@ def memorised(
         yield from calibration.calibrated(found, sets, taught)
 
 
-def reduced(
+def scored_rows(
     asked: Sequence[Probe],
     files: Sequence[str],
     contentless: Sequence[str],
@@ -81,17 +157,21 @@ def reduced(
     tp_rows: str,
     seed: int,
     taught: pl.DataFrame | None = None,
-) -> Iterator[Number]:
-    """The test rows whose candidates are scored as sentences under other reductions, by task.
+    below: floors.Files = MappingProxyType({}),
+) -> Iterator[Scored]:
+    """The test rows whose candidates are scored as sentences, by task.
 
     `asked`, `files`: all probes and their answers; `contentless`: CONTENTLESS of those that score
-    sentences, in their order. Ranks of a gap keep no scores of the candidates but the golds'.
+    sentences, in their order; `below`: answers of floors. Ranks of a gap keep no scores of the
+    candidates but the golds'.
     """
-    scored = [pair for pair in zip(asked, files, strict=True) if is_scored(pair[0])]
-    for (probe, path), beside in zip(scored, contentless, strict=True):
+    pairs = [pair for pair in zip(asked, files, strict=True) if is_scored(pair[0])]
+    for (probe, path), beside in zip(pairs, contentless, strict=True):
         items, candidates, prompts = questions(folders[probe.benchmark])
         scores = schema.read(path, schema.SCORES)
         free = schema.read(beside, schema.CONTENTLESS)
+        twin = dict(floors.below(below, probe)).get(WITHOUT[1])
+        low = schema.read(twin, schema.SCORES) if twin else None
         test = per_item.asked_rows(per_item.of_items(items), tp_rows)
         test = test.join(scores.select("item"), on="item", how="semi")
         for task in test["task"].unique().sort():
@@ -101,7 +181,22 @@ def reduced(
                 part, candidates, prompts, seed, own=per_item.REDUCTIONS[0], group=task
             )
             fates = calibration.fates(probe, own, taught) if taught is not None else {}
-            yield from reductions.of_scores(probe, scores, asks, fates, free, str(path))
+            yield Scored(probe, scores, asks, fates, free, str(path), low)
+
+
+def formed(
+    experiments: Sequence[Row],
+    files: Sequence[str],
+    models: Mapping[str, Row],
+    asked: Sequence[Probe],
+    plain: Sequence[str],
+    folders: Mapping[str, Path],
+    seed: int,
+) -> Iterator[Number]:
+    """Every number of forms of asking: their rows and answers, and those of all other probes."""
+    probes = [*probes_of(experiments, models, files), *asked]
+    parts = forms.pairs(probes, [*files, *plain])
+    yield from forms.numbers(*parts, folders, per_item.REDUCTIONS[0], seed, by_relation=True)
 
 
 def worded(found: Answers, said: Mapping[Probe, pl.DataFrame], tp_rows: str) -> Iterator[Number]:
@@ -161,16 +256,35 @@ def reasoned(
 
     Raises ValueError where no premise of any can be classified.
     """
-    settled = {}
+    frames = {}
     for probe, (ranks, tests) in asked.items():
         cases = schema.read(folders[probe.benchmark] / "reasoning.parquet", schema.ITEMS)
+        frames[probe] = cases, pl.read_parquet(ranks), pl.read_parquet(tests)
+    if made := settled(frames, found, switches):
+        yield from reasoning.reasoned(made, seed)
+    elif asked:
+        raise ValueError(
+            "no premise of reasoning can be classified: ontoprobe.soft needs a manual scheme and a "
+            "masked or seq2seq model, or soft prompts with loss bce, masks multi and pooling mean"
+        )
+
+
+def settled(
+    asked: Mapping[Probe, Reasoned], found: Answers, switches: Switches
+) -> dict[Probe, pl.DataFrame]:
+    """`reasoning.settings` of every probe whose premises can be classified; `found`: its metrics of
+    memorising, as the switches read them."""
+    made = {}
+    for probe, (cases, ranks, tests) in asked.items():
         ties = switches.ties
-        seconds = reasoning.reciprocal(pl.read_parquet(tests), ["item", "kind", "pair"], ties)
-        key = ["item", "scheme", "p1", "p2", "pair"]
-        own = reasoning.reciprocal(pl.read_parquet(ranks), key, ties)
+        seconds = reasoning.reciprocal(tests, ["item", "kind", "pair"], ties)
+        own = reasoning.reciprocal(ranks, ["item", "scheme", "p1", "p2", "pair"], ties)
         premises = {}
         for kind in ("manual", "soft"):
             first = _first_premise(found, probe, kind)
+            if first is None and probe.kind == "causal":
+                # not asked for what it has memorised: P1 is neither implicit nor absent
+                first = seconds.select("item", "MRR", "rank").clear()
             second = seconds.filter(kind=kind).group_by("item").agg(ordered_mean(["MRR", "rank"]))
             if first is not None and second.height:
                 rule = "threshold" if switches.premise == "threshold" else "halves"
@@ -178,14 +292,8 @@ def reasoned(
                 premises[kind] = reasoning.classify(cases, first, second, rule, skip)
         if premises:
             drop = switches.premise == "halves_dropped"
-            settled[probe] = reasoning.settings(own, premises, drop)
-    if settled:
-        yield from reasoning.reasoned(settled, seed)
-    elif asked:
-        raise ValueError(
-            "no premise of reasoning can be classified: ontoprobe.soft needs a manual scheme and a "
-            "masked or seq2seq model, or soft prompts with loss bce, masks multi and pooling mean"
-        )
+            made[probe] = reasoning.settings(own, premises, drop)
+    return made
 
 
 def picked(
@@ -203,6 +311,27 @@ def picked(
         yield from choices.chosen(probe, *frames, given, split)
     if experiments:
         yield from choices.fractions(given["reasoning"])
+
+
+def reduced(
+    experiments: Sequence[Row],
+    models: Mapping[str, Row],
+    choice_files: Sequence[str],
+    files: Sequence[str],
+    folders: Mapping[str, Path],
+    seed: int,
+    taught: pl.DataFrame | None = None,
+) -> Iterator[Number]:
+    """Multiple choice under other reductions; `choice_files`, `files`: CHOICES, OPTION_SCORES of
+    each row, `taught`: TAUGHT."""
+    asked_by = probes_of(experiments, models, files)
+    for probe, asked, own in zip(asked_by, choice_files, files, strict=True):
+        frames = schema.read(asked, schema.CHOICES), schema.read(own, schema.OPTION_SCORES)
+        fates: dict[str, bool] = {}
+        if taught is not None and probe.benchmark in folders:
+            items = schema.read(folders[probe.benchmark] / "items.parquet", schema.ITEMS)
+            fates = calibration.fates(probe, per_item.of_items(items), taught)
+        yield from choices.reduced(probe, *frames, seed, fates)
 
 
 def _first_premise(found: Answers, asked: Probe, kind: str) -> pl.DataFrame | None:

@@ -205,7 +205,8 @@ def _parts(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 
 
 def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Iterator[Number]:
-    """The frequency baseline of every benchmark, and the highest MRRa that its items allow.
+    """The frequency baseline of every benchmark, what a random order of all candidates reaches, and
+    the highest MRRa that its items allow.
 
     A set without training rows of its own, a part of a whole one, counts those of the whole. The
     interval of MRR holds 95 % of the random orders of the candidates that were not counted.
@@ -231,6 +232,8 @@ def baselines(sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int) -> Itera
                 theirs = known.get((task, metric)) if benchmark == "onto_released" else None
                 more = printed(theirs, "Table 4")
                 yield base.but(metric=metric, value=100 * value, interval=bounds.times(100), **more)
+            for metric, value in frequency.at_random(test["golds"].to_list(), size).items():
+                yield base.but(model="random", setting={}, metric=metric, value=100 * value)
             ceiling = float((200.0 / (test["golds"] + 1)).mean())  # type: ignore[arg-type]
             yield base.but(metric="ceiling of MRRa", value=ceiling)
 

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from kgprobe.metrics.bootstrap import bootstrap, of_draws
+from kgprobe.metrics.bootstrap import bootstrap, mean_of_ratios, of_draws
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.answers import Probe
@@ -113,7 +112,8 @@ def settings(
 
 
 def reasoned(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
-    """Figures 2 and 8 (model and rule), 3 (all) and 4 (schemes): MRR, 0 to 1, by setting.
+    """Figures 2 and 8 (model and rule), 3 (all) and 4 (schemes, of all and of each model): MRR, 0
+    to 1, by setting.
 
     `found`: `settings` of each probe. Each is an unweighted mean of what is not empty, or one
     weighed by its rows. n counts distinct rows: one that several schemes or models ask counts once.
@@ -129,6 +129,9 @@ def reasoned(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]
         for (rule, premise), rows in own.group_by("rule", "premise", maintain_order=True):
             base = Number(**probe.asked, group=rule, setting={"premise": premise})
             yield from _weighed(base, rows, ["scheme"], seed)
+        for (scheme, premise), rows in own.group_by("scheme", "premise", maintain_order=True):
+            setting = {"premise": premise, "scheme": scheme}
+            yield from _weighed(Number(**probe.asked, setting=setting), rows, ["rule"], seed)
     base = Number(method="reason")
     for (premise,), rows in every.group_by("premise", maintain_order=True):
         yield from _weighed(base.but(setting={"premise": premise}), rows, asked, seed)
@@ -137,18 +140,24 @@ def reasoned(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]
         yield from _weighed(base.but(setting=setting), rows, asked, seed)
 
 
+def weights(rows: pl.DataFrame, unit: list[str]) -> pl.DataFrame:
+    """benchmark, rule, model, scheme and what the mean over their rows weighs in an average over
+    `unit`: `equal`, units weigh the same, or `rows`, by their rows; schemes share their unit's."""
+    keys = ["benchmark", "rule", "model", "scheme"]
+    sizes = rows.group_by(keys, maintain_order=True).len("size")
+    return sizes.with_columns(
+        equal=1 / pl.len().over(unit), rows=pl.col("size").sum().over(unit) / pl.len().over(unit)
+    )
+
+
 def _weighed(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> Iterator[Number]:
     """MRR of one setting: a mean over units, which are means over their schemes' means over rows;
     units weigh the same, or by their rows. Resampled are the rows of each rule, each with all that
     models and schemes made of it.
     """
-    keys = ["benchmark", "rule", "model", "scheme"]
-    sizes = rows.group_by(keys, maintain_order=True).len("size")
-    sizes = sizes.with_columns(
+    sizes = weights(rows, unit).with_columns(
         part=pl.concat_str("benchmark", "rule", separator="/"),
         column=pl.concat_str("model", "scheme", separator="/"),
-        equal=1 / pl.len().over(unit),
-        rows=pl.col("size").sum().over(unit) / pl.len().over(unit),
     )
     asked = pl.concat_str("model", "scheme", separator="/").alias("column")
     row = ["benchmark", "rule", "item"]
@@ -159,12 +168,12 @@ def _weighed(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> It
     parts = wide.select(pl.concat_str("benchmark", "rule", separator="/")).to_series().to_list()
     boot = bootstrap(np.hstack([np.nan_to_num(values), is_asked]), parts, seed=seed)
     for weighting, name in zip(WEIGHTINGS, ("rows", "equal"), strict=True):
-        weights = np.zeros((len(boot.strata), len(columns)))
+        held = np.zeros((len(boot.strata), len(columns)))
         for part, column, weight in sizes.select("part", "column", name).rows():
-            weights[boot.strata.index(part), columns.index(column)] = weight
-        value = float(_mean_of_means(boot.sums, weights))
+            held[boot.strata.index(part), columns.index(column)] = weight
+        value = float(mean_of_ratios(boot.sums, held))
         n = wide.height
-        found = of_draws(_mean_of_means(boot.drawn, weights), boot.kind)
+        found = of_draws(mean_of_ratios(boot.drawn, held), boot.kind)
         yield base.but(
             metric="MRR",
             n=n,
@@ -172,13 +181,3 @@ def _weighed(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> It
             interval=found or Interval(*wilson(min(value, 1.0) * n, n), "wilson"),
             setting={"weighting": weighting},
         )
-
-
-def _mean_of_means(sums: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weighted mean of the means of columns in strata; `sums` (..., strata, 2 x columns + 1) has
-    their sums, then how many units each has. A mean of no unit does not count."""
-    count = weights.shape[1]
-    above, below = sums[..., :count], sums[..., count : 2 * count]
-    held = weights * (below > 0)
-    means = above / np.maximum(below, 1)
-    return np.asarray((held * means).sum((-2, -1)) / held.sum((-2, -1)))

@@ -2,18 +2,26 @@
 
 from dataclasses import replace
 
+from kgprobe.benchmarks.ontoprobe import premises as premise_forms
+from kgprobe.benchmarks.ontoprobe.choices import NEARER as NEARER_OPTIONS
 from kgprobe.benchmarks.ontoprobe.concepts import TASKS
-from kgprobe.tables import reductions, wordings
-from kgprobe.tables.ontoprobe import choices
+from kgprobe.contracts import WITHOUT
+from kgprobe.metrics.answerers import ANSWERERS as ANSWERED_BY
+from kgprobe.metrics.answerers import VERDICTS as TOLD
+from kgprobe.tables import confidence, floors, forms, reductions, slices, wordings
+from kgprobe.tables.answers import PRIOR
+from kgprobe.tables.ontoprobe import choices, premises
 from kgprobe.tables.ontoprobe.calibration import ANY, REASONS
 from kgprobe.tables.ontoprobe.memorising import COMPARED, WEIGHTINGS
 from kgprobe.tables.ontoprobe.reasoning import PREMISES, RULES
 from kgprobe.tables.ontoprobe.reasoning import WEIGHTINGS as REASONED
 from kgprobe.tables.ontoprobe.values import METRICS, OTHERS
 from kgprobe.tables.ontoprobe.values import REDUCTIONS as SCORED
+from kgprobe.tables.report.marks import INVENTED
 from kgprobe.tables.views import View
 
-PAPER = {"paper": ["ontoprobe"]}
+#: no number is a floor, or a difference from one, where a table does not say so
+PAPER = {"paper": ["ontoprobe"], "without": [""], "instead": [""]}
 HEADS = {"group": "task", "prompt": "template", "slice": "items"}
 WORDS = {("prompt", "templates"): "manual", ("slice", ""): "all"}
 #: how a configuration was chosen -> words
@@ -108,12 +116,59 @@ REASONING = View(
     "reasoning",
     "Figures 2, 3, 4, 8: MRR by premises",
     {**PAPER, "metric": ["MRR"], "premise": PREMISES, "weighting": REASONED,
-     "group": [*RULES, ""]},
+     "group": [*RULES, ""], "slice": [""]},
     rows=["model", "benchmark", "group", "scheme", "weighting"], columns=["premise"],
     heads={"group": "rule", "weighting": "weighed by"}, usual=3,
     words={("model", ""): "all models", ("group", ""): "all rules"},
     caption="MRR; EX explicit, IM implicit, NO not given. A dash: no row is in that setting. n: "
     "distinct rows, however many schemes, pseudowords or models ask them.",
+)  # fmt: skip
+ANSWERERS = View(
+    "answerers",
+    "Before any model: coded answerers, MRR and right answers in %",
+    {**PAPER, "metric": ["MRR", "accuracy"], "slice": [INVENTED], "group": RULES,
+     "premise": ["P1 EX, P2 EX", "P1 IM, P2 EX", "EX", "IM"], "model": list(ANSWERED_BY)},
+    rows=["premise", "model"], columns=["group"], digits={"MRR": 2},
+    words={f"{p1}": f"choice, P1 {p1}" for p1 in choices.PREMISES},
+    caption="An invented ontology, half of whose first premises were taught to answerers that are "
+    "small functions: MRR by premises, then the accuracy of multiple choice, which always writes "
+    "the second premise. Lookup reads the premises, too.",
+)  # fmt: skip
+VERDICTS = View(
+    "answerers_verdicts",
+    "What the tests of the rules tell of coded answerers, all six rules",
+    {**PAPER, "metric": list(TOLD), "slice": [INVENTED], "group": [""],
+     "premise": [*PREMISES, *choices.PREMISES]},
+    rows=["premise"],
+    words={f"{p1}": f"choice, P1 {p1}" for p1 in choices.PREMISES},
+    caption="A test separates rules where the interval of lookup and rules lies wholly above that "
+    "of lookup; it gives credit to echo or prior where theirs lies wholly above that of random; "
+    "yes: under every rule. What fails is marked at all numbers of the rule and setting.",
+)  # fmt: skip
+ALL_ANSWERERS = replace(
+    ANSWERERS,
+    name="answerers_all",
+    title="Coded answerers by rule and setting",
+    where={**PAPER, "metric": ["MRR", "accuracy", *TOLD], "slice": [INVENTED], "group": RULES,
+           "premise": [*PREMISES, *choices.PREMISES], "model": [*ANSWERED_BY, ""]},
+    rows=["premise", "model", "metric"],
+    words={**ANSWERERS.words, ("model", ""): "verdict", ("metric", "accuracy"): "%"},
+    caption="",
+)  # fmt: skip
+PREMISE_FORMS = View(
+    "premises",
+    "Reasoning apart from priming: premises in six forms",
+    {**PAPER, "metric": premises.METRICS, "form": [*premise_forms.FORMS], "group": [*RULES, ""],
+     "slice": [*premises.SLICES]},
+    rows=["model", "benchmark", "group", "form"], columns=["metric", "slice"],
+    heads={"group": "rule", "form": "premises"}, usual=3, digits={premises.LEFT_OUT: 0},
+    words={("group", ""): "all rules", ("slice", ""): "all"},
+    caption=f"{premises.CAPTION} Change: the reciprocal rank of a gold less that of the same gold "
+    "after the empty prompt, which alone compares the golds' priors; where no premise names the "
+    "gold, no word is repeated. Prior-corrected: ranked by what a candidate's score has above the "
+    "empty prompt's. p: two one-sided t tests over rows; below .05 the change lies within "
+    f"{premises.BOUND} of 0. Left out: rows that do not fit into the window, or for which no other "
+    "row will do.",
 )  # fmt: skip
 MODES = View(
     "modes",
@@ -129,7 +184,7 @@ TABLE5 = View(
     "table5",
     "Table 5: multiple choice, memorising, right answers in %",
     {**PAPER, "method": ["choice"], "metric": ["accuracy", "chance"], "group": TASKS,
-     "premise": [""]},
+     "premise": [""], "reduction": [""]},
     rows=["model", "benchmark", "way", "metric"], columns=["group"],
     caption="Chance: 1 / number of options. Printed values in brackets: the same model asked the "
     "released questions in the paper's way.",
@@ -138,7 +193,7 @@ TABLE6 = View(
     "table6",
     "Table 6: multiple choice, reasoning, right answers in %",
     {**PAPER, "method": ["choice"], "metric": ["accuracy"], "premise": choices.PREMISES,
-     "group": [*RULES, ""]},
+     "group": [*RULES, ""], "reduction": [""]},
     rows=["model", "benchmark", "way"], columns=["premise", "group"],
     words={("group", ""): "average"},
     caption="EX: the first premise is written; IM and NO: it is left out, and the model answers "
@@ -149,6 +204,21 @@ ANSWERS = View(
     "How answers were read, % of the questions",
     {**PAPER, "metric": ["answers"], "slice": choices.READ},
     rows=["model", "benchmark", "way"], columns=["slice"],
+)  # fmt: skip
+NEARER = View(
+    "nearer_options",
+    "Siblings as options, and none of these, %",
+    {**PAPER, "method": ["choice"], "group": TASKS,
+     "metric": ["right by options", "siblings less the paper's", "none of these missed",
+                "none of these, wrongly"],
+     "form": [choices.PAPERS, *NEARER_OPTIONS, ""]},
+    rows=["model", "benchmark", "way", "group", "slice"], columns=["form", "metric"], heads=HEADS,
+    words={**WORDS, ("metric", "right by options"): "right", ("form", ""): ""},
+    caption="The same questions of types and superclasses with other classes of the same "
+    "superclass among as many options (others fill up), then with “none of these” beside the gold, "
+    "and in its place, where it is right: missed is the share in which another option was chosen "
+    "or no answer could be read; wrongly, the share in which it was chosen beside the gold. By "
+    "depth of the class: TP's gold, SCO's subject. An instance of a class may be one of a sibling.",
 )  # fmt: skip
 FRACTIONS = View(
     "table6_fractions",
@@ -163,6 +233,17 @@ TEMPLATES = View(
     rows=["model", "benchmark", "group", "masks", "pooling"], heads=HEADS, words=wordings.WORDS,
     caption=f"{wordings.CAPTION} Right: R@1 of the pooling laid down beforehand.",
 )  # fmt: skip
+ABOVE_FLOORS = View(
+    "above_floors",
+    "What is known: differences from the same rows without the subject, and from random weights",
+    {**PAPER, "metric": ["R@1", "p after Holm", "detectable difference"], "group": TASKS,
+     "choice": ["fixed"], "instead": [f"without {one}" for one in WITHOUT]},
+    rows=["model", "benchmark", "group", "prompt", "method", "instead"],
+    heads={**HEADS, "instead": "minus"},
+    words={**WORDS, **floors.WORDS, ("metric", "R@1"): "R@1, points"},
+    digits={"p after Holm": 3},
+    caption=f"The fixed configuration: m, mean, last template. {floors.ARE} {floors.TESTED}",
+)  # fmt: skip
 #: of candidates that are scored as sentences: accuracy is R@1
 REDUCED = [
     replace(
@@ -171,17 +252,65 @@ REDUCED = [
         heads=HEADS,
         words={**reductions.WORDS, ("metric", "accuracy"): "R@1, %"},
         caption=f"Of test rows, candidates scored as sentences. {view.caption}",
-    ).where_also(**PAPER, group=TASKS, reduction=[SCORED[0], *reductions.OTHERS])
+    ).where_also(**PAPER, group=TASKS, reduction=[SCORED[0], *reductions.OTHERS], way=[""])
     for view in (reductions.REDUCTIONS, reductions.GOLDS)
 ]
+#: of multiple choice: options that are scored as letters or as texts
+REDUCED_CHOICES = [
+    replace(
+        view,
+        name=f"choices_{view.name}",
+        title=f"Multiple choice: {view.title[0].lower()}{view.title[1:]}",
+        rows=["group", "premise", "benchmark", "model", "way", "reduction"],
+        heads=HEADS,
+        words=reductions.WORDS,
+        caption="Ways that score the options; the paper's is the mean over an option's tokens. An "
+        "option's prior is, of letters, that of its letter in the task's other questions of as "
+        "many options; of texts, that of its label in those that offer it, be it one; a question "
+        "is left out where an option has none. Golds are permuted among letters alone, since "
+        f"another question's need not be offered. {view.caption}",
+    ).where_also(
+        **PAPER, method=["choice"], way=[*choices.REDUCED],
+        group=[*TASKS, *RULES], premise=["", choices.PREMISES[2]],
+        reduction=list(dict.fromkeys([choices.OWN, *reductions.OTHERS])),
+    )
+    for view in (reductions.REDUCTIONS, reductions.GOLDS)
+]  # fmt: skip
+CONFIDENCE = replace(
+    confidence.VIEW,
+    rows=["group", *confidence.VIEW.rows],
+    heads=HEADS,
+    caption="Of test rows, candidates scored as sentences; right: a gold in first place, which "
+    "shares the probability with other golds, so that the confidence in a task of several golds is "
+    f"too low. {confidence.VIEW.caption}",
+).where_also(**PAPER, group=TASKS, reduction=[SCORED[0], PRIOR])
+#: parts of the test rows whose candidates are scored as sentences: accuracy is R@1
+SLICES = [
+    replace(view, rows=["group", *view.rows], heads={**HEADS, **view.heads},
+            caption=f"R@1 of test rows, candidates scored as sentences. {view.caption}")
+    .where_also(paper=["ontoprobe"], group=TASKS, reduction=[SCORED[0]])
+    for view in (slices.ACCURACY, slices.DIFFERENCES)
+]  # fmt: skip
+FORMS = tuple(replace(v, heads={**HEADS, **v.heads}).where_also(**PAPER) for v in forms.VIEWS)
 #: every view that is printed as it stands
 ALL = (
-    SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, UNTAUGHT, REASONING,
-    MODES, TABLE5, TABLE6, ANSWERS, FRACTIONS, TEMPLATES, *REDUCED,
+    SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, UNTAUGHT, ANSWERERS,
+    VERDICTS, ALL_ANSWERERS, REASONING, PREMISE_FORMS,
+    MODES, TABLE5, TABLE6, NEARER, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_FLOORS, *REDUCED,
+    *REDUCED_CHOICES, CONFIDENCE, *SLICES, *FORMS,
 )  # fmt: skip
 
 
 def table4(choice: str) -> View:
-    """Table 4 for one way of choosing, beside the frequency baseline."""
+    """Table 4 for one way of choosing, beside the frequency baseline; floors are asked in the fixed
+    configuration."""
     view = TABLE4.where_also(choice=["none", choice])
-    return replace(view, name=f"table4_{choice}", title=f"Table 4: {CHOICES[choice]}")
+    view = replace(view, name=f"table4_{choice}", title=f"Table 4: {CHOICES[choice]}")
+    if choice != "fixed":
+        return view
+    return replace(
+        view.where_also(without=["", *WITHOUT]),
+        columns=[*view.columns, "without"],
+        words={**WORDS, **floors.WORDS},
+        caption=f"{view.caption} {floors.ARE}",
+    )

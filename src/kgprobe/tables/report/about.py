@@ -91,24 +91,41 @@ def benchmarks(
     """A page for each benchmark, and those of its relations; `answers`: the file of each of
     `experiments`; `folders`: of the benchmarks."""
     for name in dict.fromkeys(row["benchmark"] for row in experiments):
-        asked, answered = said.answered(folders[name], experiments, answers)
-        pages = list(said.by_relation(name, asked, answered, titles, said.wordings(folders[name])))
         heads: Names = linked(sheet)
-        for page in pages:
-            for made in page.grids:
-                relation = next(q.relation for q in asked if said.title(q.relation, titles)
-                                == made.title)  # fmt: skip
-                cell, href = grid.titled(relation, titles), f"{slug(page.name)}.html"
-                heads["group", relation] = replace(cell, href=f"{href}#{slug(made.title)}")
+        pages: list[Chapter] = []
+        examples: list[Grid] = []
+        for kind in said.HEADS:
+            asked, answered = said.answered(folders[name], experiments, answers, kind)
+            if not asked or (kind and not answered):
+                continue
+            wordings = said.wordings(folders[name])
+            made = list(said.by_relation(name, asked, answered, titles, wordings, kind))
+            for relation, link in _places(made, asked, titles).items():
+                heads.setdefault(("group", relation), link)
+            pages += made
+            examples.append(said.examples(asked, answered, kind))
         grids = headlines(results, heads, benchmark=[name])
         own = results.filter(pl.col("group") != "", pl.col("method") != "published", benchmark=name)
         for view in PARTS:
             if view.chosen(own).height:
                 grids.append(grid.of_view(replace(view, words=WORDS), own, names=heads))
-        if asked:
-            grids.append(said.examples(asked, answered))
+        grids += examples
         told = descriptions.get(name, "").rstrip(".")
         lead = f"{told[0].upper()}{told[1:]}." if told else ""
         title = f"{name}: questions and answers"
         yield Chapter(f"benchmark-{slug(name)}", title, lead, grids=grids)
         yield from pages
+
+
+def _places(
+    pages: Sequence[Chapter], asked: Sequence[said.Question], titles: Mapping[str, str]
+) -> dict[str, Cell]:
+    """Where the questions of each relation stand."""
+    found = {}
+    names = {said.title(one.relation, titles): one.relation for one in asked}
+    for page in pages:
+        for made in page.grids:
+            relation = names[made.title]
+            href = f"{slug(page.name)}.html#{slug(made.title)}"
+            found[relation] = replace(grid.titled(relation, titles), href=href)
+    return found

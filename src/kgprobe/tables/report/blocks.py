@@ -69,15 +69,17 @@ def slug(name: str) -> str:
 
 
 def arranged(part: Chapter, room: Room) -> list[Block]:
-    """The blocks of one part of a page, open as long as there is room: a table, the figures, the
-    other tables. A table without rows is none."""
-    tables = [Block(room.anchor(g.title), g) for g in [*part.grids, *part.folded] if g.rows]
+    """The blocks of one part of a page, open as long as there is room: the tables that open it,
+    one more, the figures, the other tables. A table without rows is none."""
+    tables = [Block(room.anchor(g.title), g) for g in part.tables if g.rows]
     drawn = [Block(room.anchor(d.name), d.data, d) for d in part.drawings]
-    found = [*tables[:1], *drawn, *tables[1:]]
+    first = 1 + sum(bool(g.rows) for g in part.opening)
+    found = [*tables[:first], *drawn, *tables[first:]]
     told = [part.lead, part.verdict, *part.notes]
     room.left -= sum(TEXT * (1 + len(text) // LETTERS) + TEXT for text in told if text)
     room.left -= FOLDED * len(found)
     folded = {id(grid) for grid in part.folded}
+    folded |= {id(drawing.data) for drawing in part.drawings if drawing.is_folded}
     made, figures = [], 0
     for one in found:
         # two figures stand side by side

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from matplotlib.figure import Figure
 
 from kgprobe.schema import atomic
 from kgprobe.tables.report import draw, marks
@@ -20,47 +19,54 @@ from kgprobe.tables.report.grid import Cell, Grid, of_rows
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure: which part of the report it belongs to, its title, what it shows, its SVG text.
+    """A figure: which part of the report it belongs to, its title, what it shows, its chart.
 
-    `part`: "calibration", or the name of a benchmark or chapter. `alt` says in words what can be
-    seen, `data` has the numbers.
+    `part`: "calibration", or the name of a benchmark or chapter. `chart`: what Vega-Lite draws
+    (`draw.specification`). `alt` says in words what can be seen, `data` has the numbers. Folded:
+    behind a line that opens it, however much room there is.
     """
 
     part: str
     name: str
     title: str
     caption: str
-    svg: str
+    chart: dict[str, Any]
     alt: str = ""
     data: Grid = field(default_factory=lambda: Grid("", [], []))
+    is_folded: bool = False
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure with the words that go with it, and the RESULTS that it shows; `part` as in
-    `Drawing`."""
+    """A figure with the words that go with it, and the RESULTS that it shows; `part` and
+    `is_folded` as in `Drawing`."""
 
     part: str
     name: str
     title: str
     caption: str
-    figure: Figure
+    figure: draw.Chart
     rows: pl.DataFrame
+    is_folded: bool = False
 
     def drawing(self) -> Drawing:
         """The same for the report."""
-        found = draw.svg(self.figure, self.name)
+        found = draw.specification(self.figure)
         data = of_rows(self.title, self.rows)
-        return Drawing(self.part, self.name, self.title, self.caption, found, self.caption, data)
+        return Drawing(
+            self.part, self.name, self.title, self.caption, found, self.caption, data,
+            self.is_folded,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Chapter:
     """A chapter: `name` is its anchor, `lead` its first paragraph, `notes` are warnings.
 
-    `grids` are printed, `folded` stand behind a line that opens them; `parts` are chapters below
-    this one. `verdict`: the sentence that says whether a requirement `is_met`. `terms`: what the
-    words of its numbers mean, for the report's list of them.
+    `opening` stand before everything else, what a paper claims and figures included; `grids` are
+    printed, `folded` stand behind a line that opens them; `parts` are chapters below this one.
+    `verdict`: the sentence that says whether a requirement `is_met`. `terms`: what the words of its
+    numbers mean, for the report's list of them.
     """
 
     name: str
@@ -74,19 +80,31 @@ class Chapter:
     verdict: str = ""
     is_met: bool = True
     terms: Mapping[str, str] = field(default_factory=dict)
+    opening: Sequence[Grid] = ()
+
+    @property
+    def tables(self) -> list[Grid]:
+        """All of its tables in their order, those of its parts not among them."""
+        return [*self.opening, *self.grids, *self.folded]
 
 
 def write(chapter: Chapter, path: str | Path) -> None:
-    """Write a chapter as JSON, whole or not at all; marked models get their note."""
-    noted = replace(chapter, notes=[*chapter.notes, *marks.notes(_shown(chapter))])
-    content = json.dumps(asdict(noted), indent=1, ensure_ascii=False, default=sorted)
+    """Write a chapter as JSON, whole or not at all; marks get their note."""
+    content = json.dumps(asdict(noted(chapter)), indent=1, ensure_ascii=False, default=sorted)
     with atomic(path) as temporary:
         temporary.write_text(content + "\n", encoding="utf-8")
 
 
+def noted(chapter: Chapter, *also: str) -> Chapter:
+    """The chapter with the note of each mark that its tables, the numbers of its figures or what is
+    `also` said have, once."""
+    found = marks.notes([*_shown(chapter), *also])
+    return replace(chapter, notes=list(dict.fromkeys([*chapter.notes, *found])))
+
+
 def _shown(chapter: Chapter) -> Iterator[str]:
-    """All texts of a chapter's tables and of those below it."""
-    for grid in [*chapter.grids, *chapter.folded]:
+    """All texts of a chapter's tables and figures and of those below it."""
+    for grid in [*chapter.tables, *(drawing.data for drawing in chapter.drawings)]:
         yield from grid.heads
         yield from (cell.text for row in grid.rows for cell in row)
     for part in chapter.parts:
@@ -99,8 +117,8 @@ def read(path: str | Path) -> Chapter:
 
 
 def _chapter(content: dict[str, Any]) -> Chapter:
-    content["grids"] = [_grid(grid) for grid in content["grids"]]
-    content["folded"] = [_grid(grid) for grid in content["folded"]]
+    for name in ("opening", "grids", "folded"):
+        content[name] = [_grid(grid) for grid in content[name]]
     content["drawings"] = [_drawing(drawing) for drawing in content["drawings"]]
     content["parts"] = [_chapter(part) for part in content["parts"]]
     return Chapter(**content)

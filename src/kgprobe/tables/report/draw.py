@@ -1,101 +1,208 @@
-"""Figures as SVG and PNG: same data, same bytes; readable at 400 pixels and without colour.
+"""Figures as declared charts (Altair), drawn by the Vega that vl-convert carries: same data, same
+bytes; readable at 390 pixels and without colour.
 
-Kinds of model differ by marker as well as by colour (Okabe and Ito's palette). Ink, muted ink, grid
-and surface have colours of their own, so that the report can exchange them for those of its theme.
+A page has each figure twice: as SVG with real text, which needs no script and is what is printed,
+and as its declaration, which the same Vega draws anew in a browser, where names that are pressed in
+a legend are shown alone. Ink, muted ink, grid and surface have colours of their own, so that the
+report can exchange them for those of its theme.
 """
 
-import io
+import itertools
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+import altair as alt
+import vl_convert
 
 from kgprobe.schema import atomic
+from kgprobe.tables.report.grid import trace
 
+#: what a figure is
+Chart = (
+    alt.Chart
+    | alt.LayerChart
+    | alt.FacetChart
+    | alt.ConcatChart
+    | alt.VConcatChart
+    | alt.HConcatChart
+)
+#: stroke, fill, shape
+Look = tuple[str, str, str]
 INK, MUTED, GRID, SURFACE = "#1c1c1a", "#6b6b66", "#dededa", "#fffffe"
-#: kind -> colour, marker
+#: Okabe and Ito's colours
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
+SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
+#: kind -> colour, shape
 KINDS = {
-    "masked": ("#0072b2", "o"),
-    "causal": ("#d55e00", "s"),
-    "seq2seq": ("#009e73", "^"),
-    "api": ("#cc79a7", "D"),
+    name: (COLOURS[place], SHAPES[place])
+    for place, name in enumerate(("masked", "causal", "seq2seq", "api"))
 }
 TAUGHT, UNTAUGHT, PUBLISHED = "#0072b2", "#e69f00", "#9a9a95"
-WIDTH = 5.2  # inches; 375 points, so that text of 10 points stays readable on a narrow screen
-
-STYLE: dict[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.labelsize": 10,
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": INK,
-    "axes.facecolor": SURFACE,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "figure.facecolor": SURFACE,
-    "grid.color": GRID,
-    "text.color": INK,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-    "svg.fonttype": "none",
-}
-
-
-@contextmanager
-def style(salt: str = "kgprobe") -> Iterator[None]:
-    """The figures' own settings; `salt` fixes the ids inside an SVG file."""
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        settings: Any = {**STYLE, "svg.hashsalt": salt}
-        matplotlib.rcParams.update(settings)
-        yield
+#: CSS pixels: of a figure of one panel with all its words
+WIDTH = 500
+#: ends of an axis of shares
+PER_CENT = (0, 100)
+#: what a reader chose of a legend
+PRESSED = "pressed"
+# the figure as a whole is told in words, and its numbers stand beside it as a table
+_SILENT = {"aria": False}
+_TEXT = {**_SILENT, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
+         "labelColor": INK, "titleColor": INK}  # fmt: skip
+CONFIG: dict[str, Any] = {
+    **_SILENT,
+    "background": SURFACE,
+    # vl-convert brings the first, the others are as wide: no font of the machine moves a line
+    "font": "Liberation Sans, Arial, Helvetica, sans-serif",
+    "view": {"stroke": None},
+    "axis": {**_TEXT, "grid": False, "gridColor": GRID, "domainColor": MUTED, "tickColor": MUTED,
+             "labelLimit": 220},
+    "legend": {**_TEXT, "orient": "top", "columns": 2, "labelLimit": 230},
+    "header": {"labelFontSize": 12, "labelColor": INK},
+    "title": _SILENT,
+    "mark": _SILENT,
+    "text": {"color": INK, "fontSize": 11},
+    "point": {"size": 60, "opacity": 1},
+    "bar": {"stroke": SURFACE},
+}  # fmt: skip
 
 
-def save(figure: Figure, stem: str | Path) -> tuple[Path, Path]:
-    """Write `<stem>.svg` and `<stem>.png` (200 dpi), without dates or versions in them."""
-    stem = Path(stem)
-    made = stem.with_name(stem.name + ".svg"), stem.with_name(stem.name + ".png")
-    with atomic(made[0]) as temporary:
-        temporary.write_text(svg(figure, stem.name), encoding="utf-8")
-    with style(stem.name), atomic(made[1]) as temporary:
-        figure.savefig(temporary, format="png", dpi=200, metadata={"Software": None})
+def point(row: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """What a chart knows of a row of RESULTS: its number, the interval, n, how it is traced."""
+    found = {name: row[name] for name in ("value", "low", "high", "n") if name in row}
+    is_traced = "metric" in row and row["value"] is not None
+    return {**found, **({"trace": trace(row)} if is_traced else {}), **more}
+
+
+def chart(rows: Iterable[Mapping[str, Any]], *names: str, by: str = "") -> alt.Chart:
+    """A chart of rows that tells under the pointer the fields `names`, value, interval and n. `by`:
+    the field whose legend filters it."""
+    numbers = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("value", "low", "high")]
+    told = [alt.Tooltip(f"{name}:N") for name in (*([by] if by else []), *names)]
+    made = alt.Chart(alt.InlineData(values=list(rows))).encode(tooltip=[*told, *numbers, "n:Q"])
+    return made.transform_filter({"param": PRESSED}) if by else made
+
+
+def numbers(channel: Any, title: str | None, ends: Sequence[float] = (), **ticks: Any) -> Any:
+    """What makes a channel (`alt.X`, `alt.Y`) of a field: a scale of numbers between `ends`, or as
+    far as there are any, with lines across the chart."""
+    scale = alt.Scale(domain=list(ends), nice=False) if ends else alt.Scale(zero=False)
+    return partial(channel, title=title, scale=scale, axis=alt.Axis(grid=True, **ticks))
+
+
+def intervals(base: alt.Chart, **along: Any) -> alt.Chart:
+    """The intervals of those rows that have one; `x` or `y` makes a channel of a field."""
+    ((name, channel),) = along.items()
+    bars = base.transform_filter("isValid(datum.low)").mark_rule(color=INK, strokeWidth=1.4)
+    made: alt.Chart = bars.encode(**{name: channel("low:Q"), f"{name}2": "high"})
     return made
 
 
-def svg(figure: Figure, name: str) -> str:
-    """A figure as SVG text; `name` fixes its ids."""
-    stream = io.StringIO()
-    nothing: dict[str, Any] = {"Date": None, "Creator": None}
-    with style(name):
-        figure.savefig(stream, format="svg", metadata=nothing)
-    return stream.getvalue()
+def lines(base: alt.Chart, y: Any, look: Mapping[str, Any]) -> list[alt.Chart]:
+    """Layers of intervals, lines and points; `look` as `marked` makes it."""
+    stroke = look["stroke"]
+    joined = base.mark_line(strokeWidth=1.4).encode(y=y("value:Q"), stroke=stroke)
+    points = base.mark_point().encode(y=y("value:Q"), **look)
+    return [intervals(base, y=y).encode(stroke=stroke), joined, points]
 
 
-def new_figure(height: float) -> Figure:
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+def heat(base: alt.Chart, text: Any, top: float, lines: int = 1) -> list[alt.Chart]:
+    """Layers of cells that are the darker the nearer to `top`, and the field `text` in them,
+    of so many lines."""
+    shade = alt.Color("value:Q", scale=alt.Scale(scheme="blues", domain=[0, top]), legend=None)
+    dark = f"datum.value > {0.68 * top:g}"
+    ink = alt.condition(dark, alt.value("#ffffff"), alt.value("#111111"))
+    words = base.mark_text(lineBreak="\n", dy=-6.5 * (lines - 1)).encode(text=text, color=ink)
+    return [base.mark_rect(stroke=SURFACE).encode(color=shade), words]
 
 
-def new_axes(height: float) -> tuple[Figure, Axes]:
-    figure = new_figure(height)
-    return figure, figure.add_subplot()
+def told(channel: Any, field: str, look: Mapping[str, Any], **legend: Any) -> Any:
+    """A channel (`alt.Color`, `alt.Shape` ...) of a field: what each of its values looks like, in
+    the order of the legend."""
+    scale = alt.Scale(domain=list(look), range=list(look.values()))
+    return channel(f"{field}:N", title=None, scale=scale, legend=alt.Legend(**legend))
 
 
-def error_bar(cell: Mapping[str, Any]) -> list[list[float]]:
-    """Lengths below and above the value, as matplotlib wants them."""
-    return [[max(cell["value"] - cell["low"], 0)], [max(cell["high"] - cell["value"], 0)]]
+def marked(field: str, looks: Mapping[str, Look], **legend: Any) -> dict[str, Any]:
+    """The channels of points by a field, one legend of all of them."""
+    return {
+        channel.__name__.lower(): told(
+            channel, field, {name: look[place] for name, look in looks.items()}, **legend
+        )
+        for place, channel in enumerate((alt.Stroke, alt.Fill, alt.Shape))
+    }
+
+
+def apart(names: Iterable[str]) -> dict[str, Look]:
+    """A colour and a shape for each name, as far as there are any."""
+    looks = zip(itertools.cycle(COLOURS), itertools.cycle(SHAPES), strict=False)
+    return {n: (colour, colour, shape) for n, (colour, shape) in zip(names, looks, strict=False)}
+
+
+def probes(kinds: Mapping[str, str], hollow: Collection[str] = ()) -> dict[str, Any]:
+    """`marked` by the field `probe`; `kinds`: of every probe, in the legend's order.
+
+    The first of a kind has its kind's colour, the others what is free. `hollow`: not filled.
+    """
+    own = {KINDS[kind][0] for kind in kinds.values()}
+    free = itertools.cycle([one for one in COLOURS if one not in own] or COLOURS)
+    looks, seen = dict[str, Look](), set[str]()
+    for name, kind in kinds.items():
+        colour = next(free) if kind in seen else KINDS[kind][0]
+        looks[name] = (colour, SURFACE if name in hollow else colour, KINDS[kind][1])
+        seen.add(kind)
+    return marked("probe", looks)
+
+
+def filtered(*panels: Chart, by: str = "probe", columns: int = 1) -> Chart:
+    """The panels below each other, or so many in a line, with one legend that filters what `chart`
+    made `by` its field: names of it that are pressed are shown alone."""
+    pressed = alt.selection_point(PRESSED, fields=[by], bind="legend", toggle="true")
+    first = panels[0].add_params(pressed)
+    if columns > 1:
+        return alt.concat(first, *panels[1:], columns=columns, spacing=8)
+    return alt.vconcat(first, *panels[1:], spacing=8) if len(panels) > 1 else first
+
+
+def sized(*layers: alt.Chart, height: float) -> Chart:
+    """Layers in one panel that is so high, as wide as names at its side leave it."""
+    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
+    return alt.layer(*layers, autosize=fit, width=WIDTH, height=height)
+
+
+def styled(drawn: Chart) -> Chart:
+    """The chart with the fonts and colours of the house."""
+    made: Chart = drawn.configure(**CONFIG)
+    return made
+
+
+def specification(drawn: Chart) -> dict[str, Any]:
+    """What Vega-Lite draws, in the style of the house."""
+    with alt.data_transformers.enable("default", max_rows=None):
+        made: dict[str, Any] = styled(drawn).to_dict()
+    # an address, which pages do without
+    return {name: part for name, part in made.items() if name != "$schema"}
+
+
+def svg(made: dict[str, Any]) -> str:
+    """A specification as SVG text."""
+    return str(vl_convert.vegalite_to_svg(made, allowed_base_urls=[])) + "\n"
+
+
+def save(drawn: Chart, stem: str | Path) -> Path:
+    """Write `<stem>.svg`."""
+    made = Path(f"{stem}.svg")
+    with atomic(made) as temporary:
+        temporary.write_text(svg(specification(drawn)), encoding="utf-8")
+    return made
+
+
+@cache
+def runtime() -> str:
+    """The script that draws in a browser: `vegaEmbed(place, specification, options)`."""
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def wrapped(name: str) -> str:

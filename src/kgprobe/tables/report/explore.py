@@ -1,15 +1,17 @@
 """A page to look around in: every principal number as a chart that its reader filters.
 
-The chart is a specification of Vega-Lite, drawn by the runtime that the package vl-convert carries
-(extra `workflow`) and that is written into the page. Without the package there is no such page.
+Lists above it choose a paper, a benchmark and a model. Of all benchmarks together it has the
+numbers of all items alone, of one its relations or tasks, too.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
+import altair as alt
 import polars as pl
 
-from kgprobe.tables.report import grid, headline
+from kgprobe.tables.report import draw, grid, headline, marks
 from kgprobe.tables.report.about import PARTS
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Cell
@@ -21,19 +23,8 @@ LEAD = (
     "% interval. A point under the pointer tells its n; one that is pressed shows its trace."
 )
 WHOLE = "all items"
-#: Okabe and Ito's colours, as in the figures
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
 #: what is chosen by a list above the chart
 CHOSEN = ("paper", "benchmark", "model")
-
-
-def runtime() -> str:
-    """The scripts that draw a chart, "" where their package is not installed."""
-    try:
-        import vl_convert
-    except ModuleNotFoundError:
-        return ""
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def numbers(results: pl.DataFrame) -> list[dict[str, Any]]:
@@ -65,64 +56,52 @@ def _rows(view: View, results: pl.DataFrame) -> Iterator[dict[str, Any]]:
             "low": row["low"],
             "high": row["high"],
             "n": row["n"],
+            "few": marks.few(row),
             "trace": grid.trace(row),
         }
 
 
-def chapter(rows: list[dict[str, Any]]) -> Chapter:
-    """The page's words, and its numbers as a table."""
+def chapter(rows: list[dict[str, Any]], caption: str = "") -> Chapter:
+    """The page's words, and its numbers as a table; `caption`: what has to be said of them."""
     shown = []
     for row in rows:
         bounds = "" if row["low"] is None else f"{row['low']:.1f} to {row['high']:.1f}"
-        cell = Cell(grid.number(row["value"]), bounds, row["value"], n=row["n"], trace=row["trace"])
+        told = grid.number(row["value"]) + row["few"]
+        cell = Cell(told, bounds, row["value"], n=row["n"], trace=row["trace"])
         shown.append({**{k: row[k] for k in (*CHOSEN, "part", "probe", "metric")}, "value": cell})
     made = grid.records("The numbers of the chart", shown)
-    return Chapter("explore", "Explore: every principal number", LEAD, folded=[made])
+    lead = f"{LEAD} {caption}".rstrip()
+    return Chapter("explore", "Explore: every principal number", lead, folded=[made])
 
 
-def specification(rows: list[dict[str, Any]]) -> Mapping[str, Any]:
+def specification(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The chart in Vega-Lite: benchmarks and their parts below each other, a colour for a model."""
     every = {name: list(dict.fromkeys(row[name] for row in rows)) for name in CHOSEN}
-    params = [
-        {
-            "name": f"chosen_{name}",
-            "value": None,
-            "bind": {"input": "select", "name": f"{name} ", "options": [None, *values],
-                     "labels": ["all", *values]},
-        }
-        for name, values in every.items()
-    ]  # fmt: skip
-    chosen = [
-        {"filter": f"chosen_{name} == null || datum.{name} == chosen_{name}"} for name in CHOSEN
+    lists = [
+        alt.param(
+            f"chosen_{name}",
+            value=None,
+            bind=alt.binding_select(options=[None, *of], labels=["all", *of], name=f"{name} "),
+        )
+        for name, of in every.items()
     ]
-    # of all benchmarks together the numbers of all items alone
-    chosen.append({"filter": "chosen_benchmark != null || datum.first"})
-    y = {"field": "place", "type": "nominal", "sort": None, "title": None,
-         "axis": {"labelLimit": 180, "grid": True}}  # fmt: skip
-    colour = {"field": "model", "type": "nominal", "title": None,
-              "scale": {"domain": every["model"], "range": list(COLOURS)},
-              "legend": {"orient": "top", "columns": 4, "labelLimit": 260}}  # fmt: skip
-    told = [{"field": name} for name in ("model", "benchmark", "part", "probe", "metric", "n")]
-    told += [{"field": name, "format": ".1f"} for name in ("value", "low", "high")]
-    x = {"type": "quantitative", "title": "per cent right", "axis": {"tickCount": 10}}
-    shape = {"field": "model", "legend": None}
-    offset = {"field": "model", "sort": every["model"]}
-    return {
-        "height": {"step": 9},
-        "data": {"values": rows},
-        "params": params,
-        "transform": [
-            *chosen,
-            {"calculate": "chosen_benchmark == null ? datum.benchmark : datum.part", "as": "place"},
-        ],
-        "encoding": {"y": y, "yOffset": offset, "color": colour, "tooltip": told},
-        "layer": [
-            {"mark": {"type": "rule", "strokeWidth": 1.2},
-             "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}}},
-            {"mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
-             "encoding": {"x": {"field": "value", **x}, "shape": shape}},
-        ],
-        "config": {"background": None, "font": "DejaVu Sans, sans-serif", "view": {"stroke": None},
-                   "axis": {"labelFontSize": 12, "titleFontSize": 12},
-                   "legend": {"labelFontSize": 12}},
-    }  # fmt: skip
+    chart = draw.chart(rows, "model", "benchmark", "part", "probe", "metric")
+    for name in CHOSEN:
+        chosen = f"chosen_{name} == null || datum.{name} == chosen_{name}"
+        chart = chart.transform_filter(chosen)
+    place = "chosen_benchmark == null ? datum.benchmark : datum.part"
+    base = (
+        chart.transform_filter("chosen_benchmark != null || datum.first")
+        .transform_calculate(place=place)
+        .encode(
+            y=alt.Y("place:N", sort=None, title=None, axis=alt.Axis(labelLimit=180, grid=True)),
+            yOffset=alt.YOffset("model:N", sort=every["model"]),
+        )
+    )
+    x = partial(alt.X, title="per cent right", axis=alt.Axis(tickCount=10))
+    look = draw.marked("model", draw.apart(every["model"]), columns=4)
+    layers = [
+        draw.intervals(base, x=x).encode(stroke=look["stroke"]),
+        base.mark_point().encode(x=x("value:Q"), **look),
+    ]
+    return draw.specification(alt.layer(*layers, height={"step": 9}).add_params(*lists))

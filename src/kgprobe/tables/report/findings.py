@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.tables.report import grid
+from kgprobe.tables.report import grid, marks
 from kgprobe.tables.report.blocks import slug
 
 FIVE = 5
@@ -52,8 +52,9 @@ def _finding(row: Mapping[str, Any]) -> Finding:
     other = json.loads(row["setting"])["instead"]
     word = "higher" if value > 0 else "lower"
     asked = "" if row["prompt"] == "templates" else f", {row['prompt']}"
+    size = f"{abs(value):.1f}{marks.few(row)} points"
     text = (
-        f"{row['benchmark']}, {row['model']}{asked}: {row['metric']} is {abs(value):.1f} points "
+        f"{row['benchmark']}, {row['model']}{asked}: {row['metric']} is {size} "
         f"{word} than {other} ({row['low']:.1f} to {row['high']:.1f}, n = {row['n']:,})."
     )
     return Finding(text, grid.trace(row), f"benchmark-{slug(row['benchmark'])}.html")

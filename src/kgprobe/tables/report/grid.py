@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from kgprobe.metrics.answerers import VERDICTS
 from kgprobe.tables.report import marks
 from kgprobe.tables.results import DIMENSIONS
 from kgprobe.tables.views import View
@@ -51,13 +52,13 @@ def number(value: float, digits: int = 1) -> str:
     return text.removeprefix("-") if not text.strip("-0.,") else text
 
 
-def measured(cell: Mapping[str, Any], digits: int, few: bool) -> Cell:
+def measured(cell: Mapping[str, Any], digits: int, few: bool = True) -> Cell:
     """A number of RESULTS with its sign and the printed one in brackets, its interval below and n
     on hover.
 
-    `few`: a number of fewer rows than marks.FEWEST is marked.
+    `few`: whether it is marked where few rows stand behind it (marks.few).
     """
-    shown = number(cell["value"], digits) + (marks.few(cell["n"]) if few else "")
+    shown = number(cell["value"], digits) + (marks.few(cell, digits) if few else "")
     if cell["published"] is not None:
         shown += f" [{number(float(cell['published']), digits)}]"
     below = ""
@@ -93,11 +94,11 @@ def of_view(
 ) -> Grid:
     """A view of RESULTS as it is printed: value, printed figure, interval, n, and its signs.
 
-    `few`: numbers of fewer rows than marks.FEWEST are marked. `names`: (dimension, value) -> how it
-    stands in a row's head, where the view's own words are not enough. `also`: what a paper adds to
-    a number's cell. `traced`: whether the numbers stand in this run's RESULTS. Dimensions in rows
-    that are the same in all rows are left out, but for the model: a table always says who was
-    asked.
+    `few`: whether numbers of few rows are marked, in a view that is not one of counts; those of
+    whole sources are no samples. `names`: (dimension, value) -> how it stands in a row's head,
+    where the view's own words are not enough. `also`: what a paper adds to a number's cell.
+    `traced`: whether the numbers stand in this run's RESULTS. Dimensions in rows that are the same
+    in all rows are left out, but for the model: a table always says who was asked.
     """
     printed, sign = view.of(results), marks.signs(results)
 
@@ -106,11 +107,16 @@ def of_view(
             return Cell("–" if cell is None else "undefined", muted=True)
         if cell["metric"] == "calibrated":
             return text("met" if cell["value"] else "not met")
-        if cell["value"] is None:
-            return Cell("undef", f"{cell['numerator']:g}/{cell['denominator']:g}")
-        made, fraction = measured(cell, digits, few and cell["n"] > 0), ""
-        if cell["denominator"] is not None:
-            fraction = f"{cell['numerator']:.4g}/{cell['denominator']:.4g}"
+        if cell["metric"] in (*VERDICTS, "infers"):
+            return text("yes" if cell["value"] else "no")
+        fraction, value = "", cell["value"]
+        # what is no fraction may have a count below it alone
+        if None not in (cell["numerator"], cell["denominator"]):
+            form = "g" if value is None else ".4g"
+            fraction = f"{cell['numerator']:{form}}/{cell['denominator']:{form}}"
+        if value is None:
+            return Cell("undef", fraction)
+        made = measured(cell, digits, few and view.usual > 0)
         small = "; ".join(filter(None, [fraction, made.small]))
         told = trace(cell, digits) if traced else ""
         return also(replace(made, text=made.text + sign(cell), small=small, trace=told), cell)
@@ -189,7 +195,8 @@ def of_rows(title: str, rows: pl.DataFrame) -> Grid:
     for row in rows.rows(named=True):
         told = "" if row["value"] is None else trace(row)
         cells = [Cell("–" if (v := row[c]) is None else f"{v:.6g}", sort=v) for c in numbers]
-        cells = [replace(c, n=row["n"], trace=told) if i == 0 else c for i, c in enumerate(cells)]
+        first = replace(cells[0], n=row["n"], trace=told)
+        cells[0] = replace(first, text=first.text + marks.few(row)) if told else first
         body.append([*(text(row[name]) for name in named), *cells])
     numeric = frozenset(range(len(named), len(named) + len(numbers)))
     return Grid(title, [*named, *numbers], body, numeric)

@@ -14,6 +14,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.tables import results as house
 from kgprobe.tables import views
+from kgprobe.tables.answers import PRIOR, PRIOR_IS
 from kgprobe.tables.report import marks
 from kgprobe.tables.views import Row, View
 
@@ -23,7 +24,7 @@ WORDS = {
     ("method", "sentence"): "",
     ("metric", "value"): "",
     ("benchmark", ""): "mean of nine",
-    ("reduction", "prior"): "prior-corrected (assumes balance)",
+    ("reduction", PRIOR): "prior-corrected (assumes balance)",
 }
 WHOLE = {"group": [""], "slice": [""]}
 
@@ -42,17 +43,18 @@ VIEWS = (
         "bear", "accuracy in % with its 95 % interval", "model method prompt reduction",
         digits={"AUC": 3},
         metric=["accuracy", "SEM", "correct in all", "taught", "untaught", "AUC"],
-        reduction=["", "prior"], **WHOLE,
+        reduction=["", PRIOR], **WHOLE,
         **{name: [""] for name in ("instead", "mode", "template", "weighting", "without")},
     ),
     _view(
         "ontoprobe", "right at rank 1 in %, one configuration", "model method prompt choice",
         columns=["group"], metric=["R@1"], choice=["chosen", "fixed"], mode=[""], slice=[""],
+        instead=[""], without=[""],
     ),
     _view(
         "choice", "multiple choice, right answers in %", "model way demonstrations",
         columns=["group"], paper=["ontoprobe"], method=["choice"], metric=["accuracy"],
-        premise=[""], slice=[""],
+        premise=[""], slice=[""], reduction=[""],
     ),
     _view(
         "attributes", "metric @1 in %, numerator / denominator, best prompt (oracle)",
@@ -62,7 +64,7 @@ VIEWS = (
     _view(
         "autoprompt", "right in % with its 95 % interval; facts: mean over relations",
         "model prompt method size k", metric=["P@1", "accuracy"], **WHOLE,
-        **{name: [""] for name in ("weighting", "gold", "draw", "instead")},
+        **{name: [""] for name in ("weighting", "gold", "draw", "instead", "without")},
     ),
     _view(
         "sweep",
@@ -81,7 +83,19 @@ def blocks(results: pl.DataFrame) -> Iterator[View]:
         together = [("attributes", names)] if "benchmark" in view.columns and names else None
         for name, members in together or [(n, [n]) for n in names]:
             part = view.where_also(benchmark=members)
-            yield replace(part, title=f"{name}: {view.title}", words=WORDS)
+            told = _caption(found.filter(pl.col("benchmark").is_in(members)))
+            yield replace(part, title=f"{name}: {view.title}", words=WORDS, caption=told)
+
+
+def captions(results: pl.DataFrame) -> str:
+    """What has to be said wherever the numbers of the blocks are printed; "" where nothing has."""
+    return " ".join(dict.fromkeys(view.caption for view in blocks(results) if view.caption))
+
+
+def _caption(shown: pl.DataFrame) -> str:
+    """What prior-corrected numbers use and assume, where some of these are."""
+    found = house.spread(shown.select("setting"))
+    return PRIOR_IS if "reduction" in found.columns and PRIOR in found["reduction"] else ""
 
 
 def principal(results: pl.DataFrame) -> pl.DataFrame:
@@ -110,7 +124,7 @@ def text(results: pl.DataFrame) -> str:
             return "-"
         is_plain = len(printed.columns) > 5 or cell["metric"] in PLAIN
         told = views.text({**cell, "low": None} if is_plain else cell, digits)
-        told += (marks.few(cell["n"]) if cell["value"] is not None else "") + sign(cell)
+        told += (marks.few(cell, digits) if cell["value"] is not None else "") + sign(cell)
         shown.add(told)
         return told
 
@@ -122,7 +136,8 @@ def text(results: pl.DataFrame) -> str:
         name, _, words = view.title.partition(": ")
         lines += [f"{name}: {items}{words}", ""]
         lines += [*_aligned(_without_empty([printed.heads, *body], len(view.rows))), ""]
-    lines += [line for note in marks.notes(shown) for line in (note, "")]
+    notes = [captions(results), *marks.notes(shown)]
+    lines += [line for note in notes if note for line in (note, "")]
     return "\n".join(lines)
 
 

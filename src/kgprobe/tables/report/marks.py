@@ -8,15 +8,20 @@ together, or the weights are random.
 OUTSIDE, behind the model of a probe: the probe does not tell taught from untaught facts as it has
 to (tables/report/calibration.py). DEPARTS, behind a model: read in 8 or 4 bit, by a server or on
 several devices it is too far from its own float32 (probes/scoring/sentence/agreement.py). FEW,
-behind a number: few rows stand behind it.
+behind a number: so few rows stand behind it that it is a smoke test.
+
+SAME and FOOLED, behind a number: coded answerers (metrics/answerers.py) went through its metric,
+which does not tell who infers from who looks up, or gives credit to who knows nothing.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from kgprobe.metrics.answerers import ECHO, PRIOR, SEPARATES, VERDICTS
 from kgprobe.tables.answers import recorded
 from kgprobe.tables.results import Number
 
@@ -41,14 +46,54 @@ DEPARTS_NOTE = (
     "option than the same weights in float32 on a processor, or other log-likelihoods; its numbers "
     "are not those of the plain model. The table of models says how far apart they are."
 )
-#: Stands behind a number of fewer distinct rows than FEWEST.
-FEW, FEWEST = " †", 5
-FEW_NOTE = f"†: fewer than {FEWEST} rows."
+#: Stands behind a number of fewer distinct rows than FEWEST, of which the interval of a half is
+#: still 40 points wide; the direction of a claim is not told from fewer either
+#: (tables/claims/verdicts.py). The papers' smallest set has 28.
+FEW, FEWEST = " †", 20
+FEW_NOTE = (
+    f"†: fewer than {FEWEST} rows, or a denominator below it: a smoke test, which says that it "
+    "runs and little more."
+)
+#: Stand behind a number of a metric that coded answerers went through.
+SAME, FOOLED = " (=)", " (~)"
+SAME_NOTE = (
+    "(=): coded answerers that look up what they were taught, and those that also infer from it, "
+    "have the same value here: the number says nothing of inference."
+)
+FOOLED_NOTE = (
+    "(~): a coded answerer that only repeats a name of the question, or says what is commonest "
+    "whoever is asked about, stands above a random one here: part of the number may be that."
+)
+#: method of the answerers, and the slice of all that is measured in an invented world
+ANSWERER, INVENTED = "answerer", "invented"
+#: the dimensions of a probe in a legend, and their values
+WHO = ("model", "prompt", "method")
+Who = tuple[str, ...]
+#: what these verdicts are about: numbers of these metrics, by these dimensions
+ANSWERED = ("value", "MRR", "accuracy")
+TEST = ("paper", "benchmark", "group", "premise")
 
 
-def few(n: int) -> str:
-    """The sign of a number that n distinct rows stand behind, "" where they are enough."""
-    return FEW if n < FEWEST else ""
+def told(of: Number, verdicts: Mapping[str, bool]) -> list[Number]:
+    """VERDICTS of a metric as numbers; `of`: the dimensions of TEST, "" where all are meant."""
+    return [of.but(metric=n, value=v, method=ANSWERER, slice=INVENTED) for n, v in verdicts.items()]
+
+
+def all_of(verdicts: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
+    """VERDICTS that hold in all of several."""
+    every = list(verdicts)
+    return {name: all(found[name] for found in every) for name in VERDICTS}
+
+
+def few(row: Mapping[str, Any], digits: int = 1) -> str:
+    """The sign of a number (a row of RESULTS, or its `n` alone) that few distinct rows stand
+    behind, n or the denominator of a fraction: "" where they are enough, where n is 0, since no
+    rows were counted, and behind what has no digits after the point, which counts."""
+    size = row["n"]
+    # what is no fraction may have a count below it alone
+    if None not in (row.get("numerator"), row.get("denominator")):
+        size = min(size, row["denominator"])
+    return FEW if digits > 0 and row["n"] > 0 and size < FEWEST else ""
 
 
 def sound(path: str | Path) -> dict[str, object]:
@@ -80,40 +125,99 @@ def numbers(rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]) -> l
 
 def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
     """What stands behind a number of RESULTS: MARK where its model is not `sound`, DEPARTS where
-    it does not agree with its float32, OUTSIDE where its probe is not `calibrated`. A dimension
-    that is "" there stands for all that have no verdict of their own.
+    it does not agree with its float32, OUTSIDE where its probe is not `calibrated`, SAME and FOOLED
+    where the answerers' VERDICTS are against its metric. A dimension that is "" there stands for
+    all that have no verdict of their own.
     """
     probe = ("paper", "benchmark", "group", "model", "prompt", "method")
-    rules = {
-        MARK: ("sound", ("model",)),
-        DEPARTS: ("agrees", ("model",)),
-        OUTSIDE: ("calibrated", probe),
-    }
+    rules = [
+        (MARK, "sound", ("model",)),
+        (DEPARTS, "agrees", ("model",)),
+        (OUTSIDE, "calibrated", probe),
+        (SAME, SEPARATES, TEST),
+        (FOOLED, ECHO, TEST),
+        (FOOLED, PRIOR, TEST),
+    ]
     verdicts = {
-        sign: {
-            row[:-1]: row[-1] for row in results.filter(metric=name).select(*keys, "value").rows()
+        name: {
+            _key(row, keys): row["value"] for row in results.filter(metric=name).rows(named=True)
         }
-        for sign, (name, keys) in rules.items()
+        for _, name, keys in rules
     }
 
-    def is_wrong(mark: str, row: Mapping[str, Any]) -> bool:
+    def is_wrong(name: str, keys: Sequence[str], row: Mapping[str, Any]) -> bool:
         """Whether the verdict that names most of a row's dimensions is against it."""
-        keys = rules[mark][1]
+        if not verdicts[name]:
+            return False
+        # the answerers' own numbers stand beside the verdict
+        if keys == TEST and (row["metric"] not in ANSWERED or row["slice"] == INVENTED):
+            return False
+        own = _key(row, keys)
         found = [
             (sum(map(bool, key)), value)
-            for key, value in verdicts[mark].items()
-            if all(known in ("", row[c]) for known, c in zip(key, keys, strict=True))
+            for key, value in verdicts[name].items()
+            if all(known in ("", value) for known, value in zip(key, own, strict=True))
         ]
         return bool(found) and max(found)[1] == 0
 
     def sign(row: Mapping[str, Any]) -> str:
-        return "".join(mark for mark in rules if is_wrong(mark, row))
+        wrong = (mark for mark, name, keys in rules if is_wrong(name, keys, row))
+        return "".join(dict.fromkeys(wrong))
 
     return sign
+
+
+def names(rows: Sequence[Mapping[str, Any]], signed: Sequence[str]) -> list[str]:
+    """Per row of RESULTS the shortest name that tells its probe apart: the model with the signs of
+    its number, and what differs."""
+    shown = []
+    for row, sign in zip(rows, signed, strict=True):
+        rivals = [r for r in rows if r["model"] == row["model"]]
+        parts = [
+            row[d] for d in ("benchmark", "method", "prompt") if any(r[d] != row[d] for r in rivals)
+        ]
+        shown.append(", ".join([row["model"] + sign, *parts]))
+    return shown
+
+
+def legend(
+    rows: Iterable[Mapping[str, Any]], sign: Callable[[Mapping[str, Any]], str]
+) -> dict[Who, str]:
+    """Names of the probes of RESULTS in a legend of several panels: whatever benchmark they were
+    asked. A sign that stands behind one of a probe's numbers stands in its name."""
+    first: dict[Who, Mapping[str, Any]] = {}
+    for row in rows:
+        who = tuple(row[d] for d in WHO)
+        first[who] = max(first.get(who, row), row, key=lambda r: len(sign(r)))
+    alike = [{**row, "benchmark": ""} for row in first.values()]
+    return dict(zip(first, names(alike, [*map(sign, first.values())]), strict=True))
+
+
+def panels(shown: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Titles of panels by benchmark and group: the benchmark only where it tells them apart."""
+    every = list(shown)
+    several = len({benchmark for benchmark, _ in every}) > 1
+    return {
+        (benchmark, group): ", ".join([group] * bool(group) + [benchmark] * (several or not group))
+        for benchmark, group in every
+    }
+
+
+def _key(row: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+    """Dimensions of a row of RESULTS, "" for a setting that it does not have."""
+    setting = json.loads(row["setting"]) if set(names) - set(row) else {}
+    return tuple(str(row[name] if name in row else setting.get(name, "")) for name in names)
 
 
 def notes(texts: Iterable[str]) -> list[str]:
     """The note that explains each mark, where one of the texts that are shown has it."""
     shown = list(texts)
-    explained = {MARK: NOTE, DEPARTS: DEPARTS_NOTE, OUTSIDE: OUTSIDE_NOTE, FEW: FEW_NOTE}
+    explained = {
+        MARK: NOTE,
+        DEPARTS: DEPARTS_NOTE,
+        OUTSIDE: OUTSIDE_NOTE,
+        SAME: SAME_NOTE,
+        FOOLED: FOOLED_NOTE,
+        FEW: FEW_NOTE,
+    }
     return [note for mark, note in explained.items() if any(mark in text for text in shown)]

@@ -21,6 +21,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.metrics.answerers import VERDICTS
 from kgprobe.tables.report import grid, headline
 from kgprobe.tables.report.chapter import Chapter
 
@@ -31,7 +32,7 @@ ASKED = "questions of "
 #: files of a benchmark, as far as it has them, that say what is asked
 FILES = ("items", "reasoning", "candidates", "prompts", "examples")
 #: signs that stand at names of models are read from these rows
-SIGNS = ("sound", "agrees", "calibrated")
+SIGNS = ("sound", "agrees", "calibrated", *VERDICTS)
 
 
 class MeasuredError(ValueError):
@@ -101,14 +102,15 @@ def write(path: Path, rows: Iterable[Mapping[str, Any]], told: Mapping[str, str]
 
 def principal(results: pl.DataFrame) -> pl.DataFrame:
     """The numbers of a run that are worth keeping: those of the headline, BEAR's accuracies by
-    relation, and the signs of models."""
+    relation, what was inferred of what was taught, and the signs of models."""
     shown = [view.chosen(headline.principal(results)) for view in headline.blocks(results)]
     keys = [frame.select(results.columns) for frame in shown]
     by_relation = results.filter(
         pl.col("group") != "", paper="bear", metric="accuracy", slice="", setting="{}"
     )
+    inferred = results.filter(benchmark="world_inferred")
     signs = results.filter(pl.col("metric").is_in(SIGNS))
-    return pl.concat([*keys, by_relation, signs]).unique(maintain_order=True)
+    return pl.concat([*keys, by_relation, inferred, signs]).unique(maintain_order=True)
 
 
 def chapter(
@@ -119,7 +121,7 @@ def chapter(
     `folders`: the benchmarks of the run; `paths`: files of measured numbers, of which the first
     that has a model's number of the same questions stands for it, else the first that has one. A
     model of the run itself is not doubled, nor are control models shown, which every run makes
-    anew.
+    anew. Without any number the chapter has no tables.
     """
     asked = {folder.name: fingerprint(folder) for folder in folders}
     extracts = [read(Path(path)) for path in paths]
@@ -133,7 +135,7 @@ def chapter(
                 sources.append({key: extract.told.get(key, "") for key in _SHOWN})
                 known |= set(names)
     if not parts:
-        return Chapter("measured", TITLE, NOTHING)
+        return Chapter("measured", TITLE, LEAD)
     every = pl.concat([results, *parts])
     told = {name for part in parts for name in part["benchmark"]}
     views = [v for v in headline.blocks(every) if told & set(v.where["benchmark"])]
@@ -148,10 +150,6 @@ LEAD = (
     "Numbers of other models that travel with the project, beside those of this run: of the same "
     "questions, where nothing else is said. They are numbers alone, so differences from them are "
     "not paired."
-)
-NOTHING = (
-    "Of no benchmark of this run do numbers of other models travel with the project; "
-    "resources/measured/ has what was measured before."
 )
 _SHOWN = ("run", "date", "commit", "processor", "command", "jobs", "CPU minutes of the jobs")
 

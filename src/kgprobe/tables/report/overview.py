@@ -69,7 +69,8 @@ def matrix(results: pl.DataFrame, sheet: Sheet) -> Grid:
         columns = zip(asked, map(grid.text, map(papers.get, benchmarks)), *cells, strict=True)
         body, names = list(map(list, columns)), ["benchmark", "paper", *models]
     numeric = frozenset(range(2 if names[1:2] == ["paper"] else 1, len(names)))
-    return Grid("Models by benchmarks", names, body, numeric, MATRIX)
+    caption = f"{MATRIX} {headline.captions(results)}".rstrip()
+    return Grid("Models by benchmarks", names, body, numeric, caption)
 
 
 def _model(name: str, sheet: Sheet) -> Cell:
@@ -98,8 +99,9 @@ def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: An
     also = [text for one, text in zip(known, told, strict=True) if one[1] is not rows]
     hint = "\n".join([_told(view, rows), *(f"also {text}" for text in also)])
     trace = grid.trace(rows[0]) if len(rows) == 1 else ""
+    few = marks.few(rows[0] if len(rows) == 1 else {"n": n})
     return Cell(
-        grid.number(value) + sign(rows[0]), "", value, hint, n=n, trace=trace,
+        grid.number(value) + few + sign(rows[0]), "", value, hint, n=n, trace=trace,
         href=f"benchmark-{slug(benchmark)}.html", shade=max(0.0, min(100.0, value)),
     )  # fmt: skip
 
@@ -152,4 +154,4 @@ def _extreme(rows: pl.DataFrame) -> Cell:
         return Cell("–", muted=True)
     row = rows.row(0, named=True)
     where = ", ".join(row[d] for d in DIMENSIONS[1:6] if row[d])
-    return replace(grid.measured(row, 1, False), small=where, trace=grid.trace(row))
+    return replace(grid.measured(row, 1), small=where, trace=grid.trace(row))

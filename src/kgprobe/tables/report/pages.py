@@ -4,11 +4,13 @@ report/index.html          what was run, models by benchmarks, findings, calibra
 report/pages/*.html        a page for each chapter and each of its parts, model, benchmark and its
                            relations; how to read; files
 report/pages/data/         every table, and the numbers of every figure, as CSV, Markdown and LaTeX
+report/pages/vega.js       what draws the figures again for readers who filter them
 
 Data comes in, text goes out: the same `Report` gives the same bytes, and no clock is read. All text
 is escaped by the template engine; only our own SVG, stylesheet and script go in as they are.
 """
 
+import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,11 +32,10 @@ from kgprobe.tables.report import (
     formats,
     grid,
     headline,
-    marks,
     overview,
 )
 from kgprobe.tables.report.blocks import Block, Room, arranged, slug
-from kgprobe.tables.report.chapter import Chapter, Drawing
+from kgprobe.tables.report.chapter import Chapter, Drawing, noted
 from kgprobe.tables.report.grid import Cell
 
 TEMPLATES = Path(__file__).parent / "html"
@@ -52,6 +53,9 @@ TERMS = {
     "Intervals": "95 %. They speak of sampling the items, not of prompts or of training.",
     "Trace": "A number that is pressed, or reached with the arrow keys, shows the command that "
     "leads from it to its rows, questions, answers and files.",
+    "Figures": "A point under the pointer tells its number, its interval and n; one that is "
+    "pressed shows its trace. Names of a legend that are pressed are shown alone, all where none "
+    "is. Without scripts, and on paper, figures stand still.",
     "BOS": "Whether a causal model sees a token that begins the sequence: none (the first token is "
     "not scored), default (what its tokenizer adds), forced. It moves scores by points; rows of "
     "different policies are different measurements.",
@@ -131,6 +135,12 @@ class Page:
         """Its title up to a colon, for navigation."""
         return self.content.title.partition(":")[0]
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it has a chart or a figure."""
+        drawn = any(block.drawing for _, blocks in self.blocks for block in blocks)
+        return self.chart is not None or drawn
+
     @cached_property
     def blocks(self) -> list[tuple[Chapter, list[Block]]]:
         """Its parts (itself the first) and what stands in each."""
@@ -170,17 +180,18 @@ def render(report: Report) -> dict[str, str]:
     )
     environment.tests["begins"] = str.startswith
     environment.filters["slug"] = slug
-    index, pages = _index(report), list(_pages(report))
+    found = findings.findings(report.results)
+    index, pages = _index(report, found), list(_pages(report))
     shared = {
         "report": report,
         "pages": pages,
         "css": Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
         "script": Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
         "inline": inline,
-        "vega": Markup(explore.runtime().replace("</script", "<\\/script")),
+        "live": live,
         "formats": {end: name for end, (name, _) in formats.FORMATS.items()},
     }
-    made = {}
+    made = {"pages/vega.js": draw.runtime()}
     for page in (index, *pages):
         is_first = page is index
         where = {"here": "pages/" if is_first else "", "root": "" if is_first else "../"}
@@ -188,7 +199,7 @@ def render(report: Report) -> dict[str, str]:
         if is_first:
             extra = {
                 "tiles": overview.tiles(report.results, report.experiments),
-                "found": findings.findings(report.results),
+                "found": found,
                 "rule": findings.RULE,
                 # how many have numbers here, and their verdicts
                 "claimed": next((c.notes[0] for c in report.chapters if c.name == "claims"), ""),
@@ -204,15 +215,17 @@ def render(report: Report) -> dict[str, str]:
     return made
 
 
-def _index(report: Report) -> Page:
-    """The first page: the matrix and the calibration of every paper, as far as there are any."""
+def _index(report: Report, found: Sequence[findings.Finding]) -> Page:
+    """The first page: the matrix and the calibration of every paper, as far as there are any, with
+    the notes of what was found."""
     made = [overview.matrix(report.results, report.sheet), overview.calibrated(report.results)]
     content = Chapter("index", report.title, "", grids=grid.filled_in(made))
-    return Page(_noted(content), report.commands.get("", ""))
+    said = [one.text for one in found]
+    return Page(noted(content, *said), report.commands.get("", ""))
 
 
 def _pages(report: Report) -> Iterator[Page]:
-    """All other pages in their order."""
+    """All other pages in their order; a chapter with nothing to read has none."""
     names = about.linked(report.sheet)
     # what a paper claims stands before its tables
     claims = {
@@ -224,24 +237,26 @@ def _pages(report: Report) -> Iterator[Page]:
         if chapter.name in headline.PAPERS:
             top = about.headlines(report.results, names, paper=[chapter.name])
             own = replace(own, grids=[*claims.get(chapter.name, ()), *top, *chapter.grids])
-        yield Page(_noted(own), command, is_main=True)
+        if own.drawings or chapter.parts or any(made.rows for made in own.tables):
+            yield Page(noted(own), command, is_main=True)
         for part in chapter.parts:
             named = replace(part, name=f"{chapter.name}-{part.name.removeprefix(chapter.name)}")
-            yield Page(_noted(named), command, up=chapter, warnings=part.notes)
+            yield Page(noted(named), command, up=chapter, warnings=part.notes)
     command = report.commands.get("", "")
     for made in about.models(report.results, report.sheet, report.models, report.experiments):
-        yield Page(_noted(made), command)
+        yield Page(noted(made), command)
     papers = {row["benchmark"]: row.get("paper", "") for row in report.experiments}
     up = {chapter.name: chapter for chapter in report.chapters}
     for made in report.benchmarks:
         if made.name.startswith("benchmark-"):
             own = made
             above = up.get(papers.get(made.title.partition(":")[0], ""))
-        yield Page(_noted(made), command, up=above if made is own else own)
+        yield Page(noted(made), command, up=above if made is own else own)
     rows = explore.numbers(report.results)
-    if rows and explore.runtime():
+    if rows:
         chart = explore.specification(rows)
-        yield Page(explore.chapter(rows), command, is_main=True, chart=chart)
+        told = explore.chapter(rows, headline.captions(report.results))
+        yield Page(noted(told), command, is_main=True, chart=chart)
     yield Page(_reading(report), command, is_main=True)
     if report.links:
         rows = [{"file": Cell(link.path, href=f"../../{link.path}"), "holds": link.holds}
@@ -263,33 +278,32 @@ def _reading(report: Report) -> Chapter:
     )  # fmt: skip
 
 
-def _noted(chapter: Chapter) -> Chapter:
-    """The chapter with the notes of the marks that its tables have."""
-    shown = [cell.text for made in [*chapter.grids, *chapter.folded]
-             for row in made.rows for cell in row]  # fmt: skip
-    return replace(chapter, notes=list(dict.fromkeys([*chapter.notes, *marks.notes(shown)])))
-
-
 def inline(drawing: Drawing) -> Markup:
-    """SVG text for use inside HTML: own ids, the theme's colours, size left to the stylesheet.
+    """The figure as SVG inside HTML: own ids, the theme's colours, size left to the stylesheet.
 
     Raises ValueError when the text could run or load something.
     """
-    svg = drawing.svg[max(drawing.svg.find("<svg"), 0) :]
+    svg = draw.svg(drawing.chart)
     active = r"<script|<foreignObject|javascript:|\son\w+\s*=|href=\"(?!#)|url\((?!#)|@import"
     if not svg.startswith("<svg") or re.search(active, svg, flags=re.IGNORECASE):
-        raise ValueError(
-            f"figure {drawing.name}: no plain SVG; draw it with kgprobe.tables.report.draw"
-        )
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
+        raise ValueError(f"figure {drawing.name}: no plain SVG; draw it without links and images")
     prefix = re.sub(r"\W", "-", drawing.name)
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r'href="#', f'href="#{prefix}-', svg)
-    svg = svg.replace("url(#", f"url(#{prefix}-")
-    for colour, variable in THEME.items():
-        svg = svg.replace(colour, variable)
-    head, rest = svg.split(">", 1)
+    head, rest = themed(svg.replace("url(#", f"url(#{prefix}-")).split(">", 1)
     head = re.sub(r'\s(width|height)="[^"]*"', "", head)
     label = Markup.escape(drawing.alt or drawing.title)
     return Markup(f'{head} role="img" aria-label="{label}">{rest}')
+
+
+def live(chart: Mapping[str, Any]) -> Markup:
+    """What draws a figure again, as JSON inside a script element."""
+    told = json.dumps(chart, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    return Markup(themed(told))
+
+
+def themed(text: str) -> str:
+    """The text of a figure with the theme's colours."""
+    for colour, variable in THEME.items():
+        text = text.replace(colour, variable)
+    return text

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from string import ascii_lowercase
+from typing import Any
 
 import polars as pl
 
@@ -16,10 +18,26 @@ from kgprobe.tables.report.grid import Cell, Grid, property_order
 Row = Mapping[str, str]
 #: questions shown of every relation, examples on a benchmark's page, relations on a page
 OF_RELATION, EXAMPLES, RELATIONS = 8, 12, 60
+#: kind of questions beside a benchmark's own -> the file of its folder, how the heads of its tables
+#: begin, and how they read
+CHOICE, REASON = "choice", "reason"
+FILES = {CHOICE: "choices.parquet", REASON: "reasoning.parquet"}
+HEADS = {"": "Example questions", CHOICE: "Multiple choice", REASON: "Reasoning"}
 HOW = (
     "What each model put first, under the first template or configuration alone, and the place of "
     "the (best) right answer."
 )
+HOWS = {
+    "": HOW,
+    CHOICE: (
+        "The right option with its letter, and what each model chose in each way of answering: it "
+        "writes, or the likeliest letter, option's text or filling of the written prompt counts."
+    ),
+    REASON: (
+        "The place of the (best) right answer among all concepts, with both premises written and "
+        "with the conclusion alone, under the first template and pair of pseudowords."
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -34,8 +52,13 @@ class Question:
     answers: Sequence[int] = ()
 
 
-def questions(folder: Path) -> list[Question]:
-    """The first OF_RELATION questions of every relation of a benchmark; [] for another kind."""
+def questions(folder: Path, kind: str = "") -> list[Question]:
+    """The first OF_RELATION questions of every relation of a benchmark, of its own or of another
+    `kind` (CHOICE, REASON); [] where it has none."""
+    if kind:
+        made = {CHOICE: _choices, REASON: _reasoning}[kind]
+        path = folder / FILES[kind]
+        return made(folder, path) if path.is_file() else []
     if (folder / "items.parquet").is_file():
         return _items(folder)
     if (folder / "examples.parquet").is_file():
@@ -50,19 +73,55 @@ def questions(folder: Path) -> list[Question]:
 
 
 def _items(folder: Path) -> list[Question]:
-    items = schema.read(folder / "items.parquet", schema.ITEMS).sort("relation", "row", "item")
+    return [
+        Question(
+            row["item"],
+            row["relation"],
+            f"{row['subject']} ({row['context']})" if row["context"] else row["subject"],
+            [own[i] for i in row["answers"]],
+            own,
+            row["answers"],
+        )
+        for row, own in _first(folder, schema.read(folder / "items.parquet", schema.ITEMS))
+    ]
+
+
+def _first(folder: Path, items: pl.DataFrame) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """The first ITEMS of every relation, each with its options."""
+    items = items.sort("relation", "row", "item")
     items = items.group_by("relation", maintain_order=True).head(OF_RELATION)
     sets = pl.scan_parquet(folder / "candidates.parquet").sort("set", "index")
     wanted = sets.filter(pl.col("set").is_in(items["candidates"].unique().implode())).collect()
     options: dict[str, list[str]] = {}
     for name, label in wanted.select("set", "label").rows():
         options.setdefault(name, []).append(label)
+    yield from ((row, options[row["candidates"]]) for row in items.rows(named=True))
+
+
+def _choices(_: Path, path: Path) -> list[Question]:
+    """Questions with letters; those of a rule stand without their first premise, then with it."""
+    rows = schema.read(path, schema.CHOICES).sort("task", "row", "premise", descending=[False,
+           False, True])  # fmt: skip
+    return [
+        Question(r["item"], r["task"], r["question"], [_lettered(r["options"], r["gold"])],
+                 r["options"], [r["gold"]])
+        for r in rows.group_by("task", maintain_order=True).head(OF_RELATION).rows(named=True)
+    ]  # fmt: skip
+
+
+def _lettered(options: Sequence[str], place: int) -> str:
+    return f"({ascii_lowercase[place]}) {options[place]}"
+
+
+def _reasoning(folder: Path, path: Path) -> list[Question]:
+    """Rules' test rows in the words of the written prompt with both premises."""
     made = []
-    for row in items.rows(named=True):
-        own = options[row["candidates"]]
-        right = [own[i] for i in row["answers"]]
-        subject = f"{row['subject']} ({row['context']})" if row["context"] else row["subject"]
-        made.append(Question(row["item"], row["relation"], subject, right, own, row["answers"]))
+    rows = schema.read(path, schema.ITEMS).filter(role="test")
+    for row, own in _first(folder, rows):
+        meta = json.loads(row["meta"])
+        text = f"{meta['p1']} {meta['p2']} Therefore, {meta['h']}"
+        made.append(Question(row["item"], row["relation"], text,
+                             [own[i] for i in row["answers"]], own, row["answers"]))  # fmt: skip
     return made
 
 
@@ -141,6 +200,42 @@ def _fill(path: Path, asked: Sequence[Question]) -> Said:
     return made
 
 
+def _choice(path: Path, asked: Sequence[Question]) -> dict[str, Said]:
+    """What was chosen in each way of answering; what cannot be read as an option as it was written.
+
+    Sums instead of means over tokens are no other way, and have no place here.
+    """
+    known = {one.item: one for one in asked}
+    rows = _of(path, asked).filter(~pl.col("way").str.ends_with("_sum")).sort("item", "way")
+    told: dict[str, list[tuple[str, bool]]] = {}
+    for item, way, chosen, text in rows.select("item", "way", "chosen", "text").rows():
+        one = known[item]
+        is_right = chosen in one.answers
+        own = f"“{text.strip()[:40]}”" if chosen is None else one.options[chosen]
+        told.setdefault(item, []).append((f"{way}: {own}{' ✓' * is_right}", is_right))
+    cells = {
+        item: Cell(own[0][0], "; ".join(text for text, _ in own[1:]), -sum(hit for _, hit in own))
+        for item, own in told.items()
+    }
+    return {"": cells} if cells else {}
+
+
+def _reason(path: Path, asked: Sequence[Question]) -> dict[str, Said]:
+    """Both premises written, and none; ranks alone are kept."""
+    found: dict[str, Said] = {}
+    rows = _of(path, asked).filter(pl.col("p1") == pl.col("p2"))
+    rows = rows.sort("item", "scheme", "pair", "best")
+    rows = rows.unique(["item", "p1"], keep="first", maintain_order=True)
+    options = {one.item: len(one.options) for one in asked}
+    for item, is_written, place in rows.sort("p1", descending=True).select(
+        "item", "p1", "in_order"
+    ).rows():  # fmt: skip
+        head = "premises written" if is_written else "conclusion alone"
+        cell = Cell(f"right at {place} of {options[item]}", "✓" * (place == 1), float(place))
+        found.setdefault(head, {})[item] = cell
+    return found
+
+
 def _predict(path: Path, asked: Sequence[Question], prompt: str = "") -> Said:
     found = pl.read_parquet(path).filter(split="test", prompt=prompt)
     places = {f"{g}/{e}": (best, of) for g, e, best, of in
@@ -159,24 +254,34 @@ def _of(path: Path, asked: Sequence[Question]) -> pl.DataFrame:
     return pl.scan_parquet(path).filter(pl.col("item").is_in(wanted.implode())).collect()
 
 
-#: method -> what was said; other methods rank or choose something else
+#: method -> what was said to a benchmark's own questions
 METHODS: Mapping[str, Callable[..., Said]] = {
     "sentence": _sentence, "cloze": _cloze, "soft": _soft, "fill": _fill, "predict": _predict,
 }  # fmt: skip
 
 
+#: method that asks a kind of questions of its own -> what was said, by more than the model
+ASIDE: Mapping[str, Callable[..., dict[str, Said]]] = {CHOICE: _choice, REASON: _reason}
+
+
 def answered(
-    folder: Path, experiments: Sequence[Row], answers: Sequence[str | Path]
+    folder: Path, experiments: Sequence[Row], answers: Sequence[str | Path], kind: str = ""
 ) -> tuple[list[Question], dict[str, Said]]:
-    """Questions of a benchmark, and what its probes said by the head of their column.
+    """Questions of a benchmark of a `kind`, and what its probes said by the head of their column.
 
     `answers`: the file of each of `experiments`.
     """
-    asked = questions(folder)
+    asked = questions(folder, kind)
     found: dict[str, Said] = {}
     for row, path in zip(experiments, answers, strict=True):
         method = row["method"].partition("-")[0]
-        if row["benchmark"] != folder.name or method not in METHODS or not asked:
+        if row["benchmark"] != folder.name or not asked:
+            continue
+        if kind and method == kind:
+            apart = ASIDE[kind](Path(path), asked)
+            found |= {", ".join(filter(None, [row["model"], head])): cells
+                      for head, cells in apart.items()}  # fmt: skip
+        if kind or method not in METHODS:
             continue
         also = {"prompt": row["prompt"]} if method == "predict" else {}
         said = METHODS[method](Path(path), asked, **also)
@@ -193,13 +298,13 @@ def title(relation: str, titles: Mapping[str, str]) -> str:
     return f"{titles[relation]} ({relation})" if titles.get(relation) else relation
 
 
-def examples(asked: Sequence[Question], said: Mapping[str, Said]) -> Grid:
+def examples(asked: Sequence[Question], said: Mapping[str, Said], kind: str = "") -> Grid:
     """A question of each relation, as far as EXAMPLES go round."""
     turns: dict[str, list[Question]] = {}
     for one in asked:
         turns.setdefault(one.relation, []).append(one)
     ordered = [own[i] for i in range(OF_RELATION) for own in turns.values() if i < len(own)]
-    return _table("Example questions", ordered[:EXAMPLES], said, HOW)
+    return _table(HEADS[kind], ordered[:EXAMPLES], said, HOWS[kind], shows_relation=True)
 
 
 def by_relation(
@@ -208,10 +313,12 @@ def by_relation(
     said: Mapping[str, Said],
     titles: Mapping[str, str],
     prompts: Mapping[str, str],
+    kind: str = "",
 ) -> Iterator[Chapter]:
-    """Pages of RELATIONS relations each, with their first questions."""
+    """Pages of RELATIONS relations each, with their first questions of a `kind`."""
     relations = sorted({one.relation for one in asked}, key=property_order)
-    lead = f"The first {OF_RELATION} questions of every relation or task. {HOW}"
+    lead = f"The first {OF_RELATION} questions of every relation or task. {HOWS[kind]}"
+    of = f", {HEADS[kind].lower()}" if kind else ""
     for start in range(0, len(relations), RELATIONS):
         number = start // RELATIONS
         grids = [
@@ -219,20 +326,30 @@ def by_relation(
                 title(relation, titles),
                 [one for one in asked if one.relation == relation],
                 said,
-                prompts.get(relation, ""),
+                "" if kind else prompts.get(relation, ""),
             )
             for relation in relations[start : start + RELATIONS]
         ]
-        page = f"relations-{name}" + (f"-{number + 1}" if number else "")
-        head = f"{name}: relation by relation" + (f", {number + 1}" if number else "")
+        page = (
+            f"relations-{name}"
+            + (f"-{kind}" if kind else "")
+            + (f"-{number + 1}" if number else "")
+        )
+        head = f"{name}{of}: relation by relation" + (f", {number + 1}" if number else "")
         yield Chapter(page, head, lead, grids=grids)
 
 
-def _table(head: str, asked: Sequence[Question], said: Mapping[str, Said], caption: str) -> Grid:
+def _table(
+    head: str,
+    asked: Sequence[Question],
+    said: Mapping[str, Said],
+    caption: str,
+    shows_relation: bool = False,
+) -> Grid:
     heads = ["subject", "right", *said]
     rows = [
         [
-            Cell(one.subject, one.relation if caption == HOW else "", one.subject.casefold()),
+            Cell(one.subject, one.relation if shows_relation else "", one.subject.casefold()),
             Cell(", ".join(one.right[:4]) + (" …" if len(one.right) > 4 else "")),
             *(own.get(one.item, Cell("–", muted=True)) for own in said.values()),
         ]

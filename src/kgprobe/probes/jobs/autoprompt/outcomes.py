@@ -41,7 +41,7 @@ class Prompt:
     """A template with its trigger; `labels` (class to token ids) where it answers with classes.
 
     `truncate` names the field that loses words where a prompt is too long, `habits` is as in
-    `triggers.encode`.
+    `triggers.encode`, `given` are fields that all examples have alike.
     """
 
     template: Template
@@ -49,6 +49,7 @@ class Prompt:
     labels: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     truncate: str = ""
     habits: str = "default"
+    given: Mapping[str, str] = field(default_factory=dict)
 
 
 def manual(
@@ -71,7 +72,7 @@ def of_file(found: PromptFile) -> Prompt:
     labels = {name: tuple(ids) for name, ids in found.labels.items()}
     truncate = str(found.settings.get("truncate", ""))
     habits = str(found.settings.get("habits", "default"))
-    return Prompt(found.parsed(), tuple(found.trigger), labels, truncate, habits)
+    return Prompt(found.parsed(), tuple(found.trigger), labels, truncate, habits, found.given)
 
 
 def load_prompts(path: str | Path, loaded: Loaded) -> dict[str, Prompt]:
@@ -139,7 +140,7 @@ def _group(
     bar: Callable[[int], object],
 ) -> tuple[pl.DataFrame, dict[str, int]]:
     """Outcomes of the examples of one group, without the prompt's name."""
-    fields = [json.loads(text) for text in rows["fields"]]
+    fields = [{**prompt.given, **json.loads(text)} for text in rows["fields"]]
     encoded = encode(
         predictor.loaded, prompt.template, fields, None, prompt.truncate, prompt.habits
     )

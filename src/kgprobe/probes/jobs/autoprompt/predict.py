@@ -1,7 +1,8 @@
 """What prompts that need no search answer, all those of a model at once: it is loaded only once.
 
-Baselines (majority, best constant), written prompts (manual, LPAQA, published), and controls of a
-searched prompt (initial, random and shuffled triggers, prompts found on another model).
+Baselines (majority, best constant), written prompts (manual, LPAQA, published), manual prompts
+behind demonstrations, and controls of a searched prompt (initial, random and shuffled triggers,
+prompts found on another model).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,8 @@ import polars as pl
 from kgprobe.job import log, progress
 from kgprobe.probes.baselines import majority
 from kgprobe.probes.jobs.autoprompt import outcomes
+from kgprobe.probes.jobs.autoprompt.demonstrated import Shown, shown
+from kgprobe.probes.jobs.autoprompt.proposed import counts, pool, propose
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
@@ -24,12 +27,14 @@ from kgprobe.probes.prompts.search import files as trigger_files
 from kgprobe.probes.prompts.search.candidates import allowed, vocabulary_of
 from kgprobe.probes.prompts.search.controls import transferred
 from kgprobe.probes.prompts.search.settings import Settings
-from kgprobe.probes.prompts.wordings import ensembles
+from kgprobe.probes.prompts.wordings import demonstrations, ensembles
 from kgprobe.probes.prompts.wordings import published as wording_sets
 from kgprobe.probes.scoring.cloze.words import answerable
 from kgprobe.schema import OUTCOMES
+from kgprobe.settings import Demos, Proposals
 
 Prompts = dict[str, outcomes.Prompt]
+DEMOS, PROPOSALS = Demos(), Proposals()
 
 
 class Answerer:
@@ -37,7 +42,9 @@ class Answerer:
 
     `found`: folder of the searched prompts ("" where none are needed); `other`: the same of the
     model that prompts are transferred from; `wordings`: folders of published wordings (lpaqa,
-    autoprompt_published); `published`: the file of this model's searched prompts in the second.
+    autoprompt_published); `published`: the file of this model's searched prompts in the second;
+    `demos`: how many there are, and of how many the best are chosen; `proposals`: how many wordings
+    the model itself proposes.
     """
 
     def __init__(
@@ -51,14 +58,17 @@ class Answerer:
         draws: int = controls.DRAWS,
         seed: int = 0,
         load: Load = load_model,
+        demos: Demos = DEMOS,
+        proposals: Proposals = PROPOSALS,
     ) -> None:
         device.ready()
         self.loaded = load(spec)
         self.predictor = Predictor(self.loaded)
         self.task, self.examples = task, task.asked
+        self.shown = Shown(self.predictor, task, demos, seed)
         self.found, self.other = Path(found), Path(other)
         self.folders, self.file = dict(wordings or {}), published
-        self.draws, self.seed = draws, seed
+        self.draws, self.seed, self.proposals = draws, seed, proposals
         closed = task.kind == CLASSIFICATION
         self.words = task.vocabulary if closed else answerable(self.loaded, task.vocabulary)
         self.record: dict[str, Any] = {}
@@ -116,14 +126,9 @@ class Answerer:
 
     def manual_chosen(self) -> pl.DataFrame:
         """The paraphrase that is best on the dev facts: as much data as a search is given."""
-        sets = self._sets("paraphrase")
-        bar = progress(total=None, desc="manual_chosen", unit="example")
-        frame, record = ensembles.chosen(
-            "manual_chosen", self.predictor, self.task.examples, self.words, sets,
-            prefix=self._prefix(), truncate=self.task.truncate, done=bar.update,
-        )  # fmt: skip
-        bar.close()
-        self.record["manual_chosen"] = record
+        frame, self.record["manual_chosen"] = self._chosen(
+            "manual_chosen", self._sets("paraphrase")
+        )
         return frame
 
     def initial_triggers(self) -> pl.DataFrame:
@@ -173,11 +178,84 @@ class Answerer:
         }
         return self._asked("transferred", prompts)
 
+    def demos(self) -> pl.DataFrame:
+        """Training facts in front of the manual prompt, in several draws."""
+        return self._demonstrated(demonstrations.PLAIN)
+
+    def demos_balanced(self) -> pl.DataFrame:
+        """The same, no answer twice."""
+        return self._demonstrated(demonstrations.BALANCED)
+
+    def demos_shuffled(self) -> pl.DataFrame:
+        """The facts of `demos` with each other's answers."""
+        return self._demonstrated(demonstrations.SHUFFLED)
+
+    def demos_other(self) -> pl.DataFrame:
+        """The facts of `demos` with answers of other relations."""
+        return self._demonstrated(demonstrations.OTHER)
+
+    def demos_chosen(self) -> pl.DataFrame:
+        """The set, and the order of the best set, with the highest MRR on the dev facts."""
+        manual = self.shown.manual()
+        chosen: Prompts = {}
+        told: dict[str, dict[str, Any]] = {}
+        bar = progress(total=len(manual), desc="demos_chosen", unit="relation")
+        for group, prompt in manual.items():
+            facts, told[group] = self.shown.chosen(group, prompt)
+            chosen[group] = self.shown.behind(prompt, group, facts)
+            bar.update(1)
+        bar.close()
+        return self._asked("demos_chosen", chosen, told)
+
+    def instructions(self) -> pl.DataFrame:
+        """Of wordings that the model proposes, the manual one and LPAQA's paraphrases, the one that
+        is best on the dev facts."""
+        lpaqa = self.folders.get("lpaqa")
+        pools, told = {}, {}
+        bar = progress(total=len(self.task.groups), desc="instructions", unit="relation")
+        for group in self.task.groups:
+            proposed, written = propose(self.loaded, self.task, group, self.proposals, self.seed)
+            told[group] = counts(proposed, written)
+            most = self.proposals.most
+            pools[group] = pool(self.loaded, self.task, group, proposed, most, lpaqa)
+            bar.update(1)
+        bar.close()
+        frame, record = self._chosen("instructions", pools)
+        self.record["instructions"] = {g: {**told[g], **record.get(g, {})} for g in told}
+        return frame
+
+    def _chosen(
+        self, name: str, pools: Mapping[str, Sequence[wording_sets.Wording]]
+    ) -> tuple[pl.DataFrame, dict[str, dict[str, Any]]]:
+        """(OUTCOMES, record) of the wording of each relation that is best on its dev facts."""
+        bar = progress(total=None, desc=name, unit="example")
+        found = ensembles.chosen(
+            name, self.predictor, self.task.examples, self.words, pools,
+            prefix=self._prefix(), truncate=self.task.truncate, done=bar.update,
+        )  # fmt: skip
+        bar.close()
+        return found
+
+    def _demonstrated(self, kind: str) -> pl.DataFrame:
+        """OUTCOMES of every draw of a kind of demonstrations."""
+        frames, manual = [], self.shown.manual()
+        for draw, name in enumerate(controls.names(kind, self.shown.settings.draws)):
+            facts = {group: self.shown.drawn(kind, group, draw) for group in manual}
+            prompts = {
+                group: self.shown.behind(prompt, group, facts[group])
+                for group, prompt in manual.items()
+            }
+            frames.append(self._asked(name, prompts, {g: shown(own) for g, own in facts.items()}))
+        return pl.concat(frames)
+
     def _found(self) -> dict[str, trigger_files.PromptFile]:
         return _files(self.found, lambda path: trigger_files.load(path, self.loaded))
 
-    def _asked(self, name: str, prompts: Prompts) -> pl.DataFrame:
-        """OUTCOMES of the groups that have a prompt; the others are logged."""
+    def _asked(
+        self, name: str, prompts: Prompts, told: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> pl.DataFrame:
+        """OUTCOMES of the groups that have a prompt; the others are logged. `told` goes into the
+        record of a group."""
         examples = self.examples
         if "" not in prompts:
             lacking = sorted(set(self.task.groups) - set(prompts))
@@ -190,6 +268,8 @@ class Answerer:
         frame, self.record[name] = outcomes.outcomes(
             self.predictor, name, prompts, examples, self.task.vocabulary, bar.update
         )
+        for group, more in (told or {}).items():
+            self.record[name].get(group, {}).update(more)
         bar.close()
         return frame
 

@@ -9,8 +9,8 @@ drawn anew, search data with equal counts of labels (autoprompt.md, section 8).
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +20,25 @@ from kgprobe.job import log, progress
 from kgprobe.metrics import prompts as metrics
 from kgprobe.probes import prompt_settings
 from kgprobe.probes.jobs.autoprompt import outcomes as prompted
+from kgprobe.probes.jobs.autoprompt.demonstrated import Shown
+from kgprobe.probes.jobs.autoprompt.proposed import counts, pool, propose
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.models.reinitialised import reinitialised
-from kgprobe.probes.prompts.search import files
+from kgprobe.probes.prompts.search import files, moves
 from kgprobe.probes.prompts.search import labels as label_tokens
 from kgprobe.probes.prompts.search.candidates import allowed, vocabulary_of
 from kgprobe.probes.prompts.search.controls import balanced
+from kgprobe.probes.prompts.search.cuts import cut_of
 from kgprobe.probes.prompts.search.files import PromptFile
 from kgprobe.probes.prompts.search.search import Example, Settings, search, settings_for
+from kgprobe.probes.prompts.wordings import demonstrations
+from kgprobe.probes.scoring.fill.options import Options
 from kgprobe.probes.text.prompts import label_token
 from kgprobe.schema import atomic
+from kgprobe.settings import Demos, Edits, Proposals
 from kgprobe.templates import Template
 
 #: prompt of the sheet -> what is random in the model
@@ -42,6 +48,10 @@ LENGTHS = {"searched_7": 7}
 BALANCED = "searched_balanced"
 #: label tokens are the words of the manual prompt, not searched ones
 WORDS = "searched_words"
+#: the trigger stands behind the demonstrations that are best on dev with the manual prompt
+DEMOS = "demos_searched"
+#: wordings are edited (search/moves)
+MOVES = "searched_moves"
 
 
 def prepared(spec: ModelSpec, prompt: str, seed: int, load: Load = load_model) -> Loaded:
@@ -70,6 +80,20 @@ def settings_of(loaded: Loaded, task: Task, own: Mapping[str, Any], mode: str) -
     return settings_for(mode, name, loaded.spec.kind, **{"truncate": task.truncate, **given})
 
 
+@dataclass(frozen=True)
+class More:
+    """Settings of the searches beside the paper's; `lpaqa`: the folder of its wordings, where the
+    task's relations have some."""
+
+    demos: Demos = field(default_factory=Demos)
+    proposals: Proposals = field(default_factory=Proposals)
+    edits: Edits = field(default_factory=Edits)
+    lpaqa: Path | None = None
+
+
+PLAIN = More()
+
+
 def search_task(
     loaded: Loaded,
     task: Task,
@@ -79,6 +103,7 @@ def search_task(
     folder: Path,
     states: Path,
     seed: int = 0,
+    more: More = PLAIN,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Search and save a prompt for every group of `task`; (OUTCOMES of dev and test, record).
 
@@ -87,43 +112,125 @@ def search_task(
     when all are found.
     """
     settings = settings_of(loaded, task, own, mode)
-    template = Template.parse(
-        task.search_template(loaded, LENGTHS.get(prompt, own["triggers"])), loaded.spec.kind
-    )
     examples = balanced(task.examples, seed) if prompt == BALANCED else task.examples
     data = Task(task.name, examples, task.vocabulary, task.about)
-    place = states / digest(loaded, data, template.text, asdict(settings), own)
+    text = task.search_template(loaded, LENGTHS.get(prompt, own["triggers"]))
+    told = asdict(replace(more, lpaqa=None))
+    place = states / digest(loaded, data, text, asdict(settings), own, told)
     place.mkdir(parents=True, exist_ok=True)
-    predictor = Predictor(loaded)
+    finder = Finder(Predictor(loaded), data, prompt, settings, own, more, text, place, seed)
     found: dict[str, PromptFile] = {}
-    for number, group in enumerate(data.groups, 1):
+    groups = finder.groups()
+    for number, group in enumerate(groups, 1):
         name = group or prompted.ALL
-        log.info("%s, %s: group %d of %d", task.name, name, number, len(data.groups))
-        labels = None
-        if prompt == WORDS:
-            labels = word_sets(loaded, template, task)
-        elif task.kind == CLASSIFICATION:
-            control = prompt in RANDOM
-            kept = place / f"{name}.labels.json"
-            labels = label_sets(predictor, template, data, group, settings, own, control, kept)
-        found[name] = search(
-            loaded,
-            template,
-            pairs(data, group, "train"),
-            pairs(data, group, "dev"),
-            settings,
-            place / f"{name}.state.json",
-            labels,
-            data.of(group, "dev", "test")["label"].unique().sort().to_list(),
-            f"{task.name}/{group}" if group else task.name,
-        )
-    outcomes, record = _answers(predictor, prompt, found, task)
+        log.info("%s, %s: group %d of %d", task.name, name, number, len(groups))
+        found[name] = finder.found(group)
+    outcomes, record = _answers(finder.predictor, prompt, found, task)
     for name, file in found.items():
         group = "" if name == prompted.ALL else name
+        record[prompt][group].update(finder.told.get(group, {}))
         file.scores |= scores(task, outcomes, group, metrics.cut_of(mode))
         files.save(file, folder / f"{name}.json")
     shutil.rmtree(states)
     return outcomes, {**loaded.record, "prompted": record, "settings": asdict(settings)}
+
+
+@dataclass
+class Finder:
+    """The searches of a task, by the name of a prompt; `text`: the template of a trigger; `told`:
+    what the record says of a group."""
+
+    predictor: Predictor
+    task: Task
+    prompt: str
+    settings: Settings
+    own: Mapping[str, Any]
+    more: More
+    text: str
+    place: Path
+    seed: int
+    told: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def loaded(self) -> Loaded:
+        """The model."""
+        return self.predictor.loaded
+
+    def groups(self) -> list[str]:
+        """Those that a prompt is searched for: where demonstrations or wordings are wanted, those
+        with a manual prompt for this model."""
+        if self.prompt not in (DEMOS, MOVES):
+            return self.task.groups
+        return sorted(self._shown().manual())
+
+    def found(self, group: str) -> PromptFile:
+        """The prompt of a group."""
+        return self._edited(group) if self.prompt == MOVES else self._triggered(group)
+
+    def _shown(self) -> Shown:
+        return Shown(self.predictor, self.task, self.more.demos, self.seed)
+
+    def _triggered(self, group: str) -> PromptFile:
+        template = Template.parse(self.text, self.loaded.spec.kind)
+        train, labels, given = pairs(self.task, group, "train"), None, {}
+        if self.prompt == DEMOS:
+            template, front = demonstrations.template(template), self._shown()
+            facts, self.told[group] = front.chosen(group, front.manual()[group])
+            given = front.given(group, facts)
+            shown = [(dict(fact.fields), fact.label) for fact in facts]
+            train = [fact for fact in train if fact not in shown]
+        elif self.prompt == WORDS:
+            labels = word_sets(self.loaded, template, self.task)
+        elif self.task.kind == CLASSIFICATION:
+            kept = self.place / f"{group or prompted.ALL}.labels.json"
+            labels = label_sets(
+                self.predictor, template, self.task, group, self.settings, self.own,
+                self.prompt in RANDOM, kept,
+            )  # fmt: skip
+        file = search(
+            self.loaded,
+            template,
+            [({**given, **fields}, label) for fields, label in train],
+            [({**given, **fields}, label) for fields, label in pairs(self.task, group, "dev")],
+            self.settings,
+            self._state(group),
+            labels,
+            self.task.of(group, "dev", "test")["label"].unique().sort().to_list(),
+            self._name(group),
+        )
+        file.given = given
+        return file
+
+    def _edited(self, group: str) -> PromptFile:
+        proposed, written = propose(self.loaded, self.task, group, self.more.proposals, self.seed)
+        self.told[group] = counts(proposed, written)
+        most = self.more.proposals.most
+        wordings = pool(self.loaded, self.task, group, proposed, most, self.more.lpaqa)
+        template = next(iter(self._shown().manual().values())).template
+        words = answer_tokens(self.loaded, template, self.task.vocabulary)
+        return moves.Search(
+            self.loaded,
+            {own.text: cut_of(self.loaded, own.text) for own in wordings},
+            pairs(self.task, group, "train"),
+            pairs(self.task, group, "dev"),
+            self.settings,
+            self.more.edits,
+            words,
+            self._state(group),
+            self._name(group),
+        ).run()
+
+    def _state(self, group: str) -> Path:
+        return self.place / f"{group or prompted.ALL}.state.json"
+
+    def _name(self, group: str) -> str:
+        return f"{self.task.name}/{group}" if group else self.task.name
+
+
+def answer_tokens(loaded: Loaded, template: Template, words: Sequence[str]) -> list[int]:
+    """The tokens of the words that are one token where the template asks."""
+    options = Options.words(loaded, template, words)
+    return [int(token) for token in options.tokens]
 
 
 def pairs(task: Task, group: str, split: str) -> list[Example]:
@@ -196,10 +303,12 @@ def _answers(
         "" if name == prompted.ALL else name: prompted.of_file(file) for name, file in found.items()
     }
     examples = task.asked
+    if "" not in prompts:
+        examples = examples.filter(pl.col("group").is_in(list(prompts)))
     bar = progress(total=examples.height, desc="predict", unit="example")
     made = prompted.outcomes(predictor, prompt, prompts, examples, task.vocabulary, bar.update)
     bar.close()
-    return made
+    return made[0], {prompt: made[1]}
 
 
 def scores(

@@ -6,7 +6,7 @@ of the config say which relations are asked, and how many examples of each split
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ class Task:
     examples: pl.DataFrame
     vocabulary: list[str]
     about: Mapping[str, Any]
+    #: training examples of relations that are not asked
+    unasked: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property
     def kind(self) -> str:
@@ -89,12 +91,25 @@ class Task:
         known = {g: _chosen(by_kind, loaded) for g, by_kind in asked.items() if by_kind}
         return {g: manual(loaded, text, words, self.truncate) for g, text in known.items() if text}
 
+    def whole(self, loaded: Loaded, group: str) -> str:
+        """The manual prompt of a group as a sentence: that of masked models, whose answer may stand
+        anywhere, where there is one."""
+        texts = self.about["prompts"]["manual"]
+        by_kind = texts.get(group, texts.get("", {}))
+        return str(by_kind.get("masked") or _chosen(by_kind, loaded))
 
-def load(folder: str | Path, settings: Mapping[str, Any], seed: int = 0) -> Task:
+
+def load(
+    folder: str | Path,
+    settings: Mapping[str, Any],
+    seed: int = 0,
+    chosen: pl.DataFrame | None = None,
+) -> Task:
     """The task of `folder` cut down to `settings`: `groups` (null: all) and `most` per split.
 
     Examples are chosen by hash of their facts, so that all sentences of a fact stay together.
-    Raises TaskError for a group that the task does not have.
+    `chosen`: EXAMPLES that are taken as they are in place of these. Raises TaskError for a group
+    that the task does not have.
     """
     folder = Path(folder)
     examples = read(folder / "examples.parquet", EXAMPLES)
@@ -103,8 +118,11 @@ def load(folder: str | Path, settings: Mapping[str, Any], seed: int = 0) -> Task
     if groups is not None and (unknown := sorted(set(groups) - set(examples["group"]))):
         legal = ", ".join(sorted(examples["group"].unique()))
         raise TaskError(f"{folder.name}: no relation {', '.join(unknown)}; legal: {legal}")
-    examples = part(examples, settings, seed)
-    return Task(folder.name, examples, json.loads(read_text(folder / "vocabulary.json")), about)
+    train = examples.filter(split="train")
+    examples = part(examples, settings, seed) if chosen is None else chosen
+    unasked = train.join(examples.select("group").unique(), on="group", how="anti")
+    vocabulary = json.loads(read_text(folder / "vocabulary.json"))
+    return Task(folder.name, examples, vocabulary, about, unasked)
 
 
 def of_model(by_kind: Mapping[str, str], loaded: Loaded, where: str) -> str:

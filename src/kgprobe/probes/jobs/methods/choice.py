@@ -12,16 +12,16 @@ from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.jobs.stage import whole as units
 
 __all__ = ["OUTPUT", "answers", "units"]
-OUTPUT = {"chosen": schema.CHOSEN}
+OUTPUT = {"chosen": schema.CHOSEN, "options": schema.OPTION_SCORES}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """What was chosen."""
-    chosen, record = choose_frame(
+    """CHOSEN and OPTION_SCORES."""
+    chosen, options, record = choose_frame(
         part.load(part.spec),
         part.read("questions", schema.CHOICES),
         part.settings["ways"],
         progress,
         part.api.workers,
     )
-    return {"chosen": chosen}, record
+    return {"chosen": chosen, "options": options}, record

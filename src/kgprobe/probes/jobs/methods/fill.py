@@ -8,7 +8,9 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.job import progress
 from kgprobe.probes.jobs.fill import fill_frame
+from kgprobe.probes.jobs.forms import of_part
 from kgprobe.probes.jobs.stage import Part, Template, by_template, whole
+from kgprobe.probes.jobs.steps import steps_frame
 from kgprobe.probes.jobs.word import for_api
 from kgprobe.settings import Fill, typed
 
@@ -17,7 +19,9 @@ OUTPUT = {"fills": schema.FILLS, "golds": schema.FILL_GOLDS}
 
 def units(part: Part) -> dict[str, Template | None]:
     """Templates, unless the longest gold of all bounds a text; a server's answers are kept one by
-    one already."""
+    one already. Written-out steps have one template, and the sample of a form is one of all."""
+    if part.settings.get("steps") or part.settings.get("form"):
+        return whole(part)
     is_bounded = part.spec.kind == "masked" or part.settings["fill"]["most_tokens"]
     return by_template(part) if is_bounded and part.spec.kind != "api" else whole(part)
 
@@ -25,6 +29,17 @@ def units(part: Part) -> dict[str, Template | None]:
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """FILLS and FILL_GOLDS."""
     prompts = part.read("prompts", schema.PROMPTS)
+    if part.settings.get("steps"):
+        fills, golds, record = steps_frame(
+            part.load(part.spec),
+            part.read("questions", schema.ITEMS),
+            part.read("candidates", schema.CANDIDATES),
+            prompts,
+            part.settings["steps"],
+            progress,
+            part.api.workers,
+        )
+        return {"fills": fills, "golds": golds}, record
     if part.settings["few"]:
         prompts = for_api(prompts, part.settings["few"], part.settings["seed"])
     fills, golds, record = fill_frame(
@@ -37,5 +52,6 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         part.api.workers,
         # of a few templates all may be such that this model cannot be asked
         may_be_empty=part.only is not None,
+        form=of_part(part) if part.settings.get("form") else None,
     )
     return {"fills": fills, "golds": golds}, record

@@ -10,6 +10,7 @@ from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.jobs.autoprompt.predict import Answerer
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.jobs.stage import whole as units
+from kgprobe.settings import Demos, Proposals, typed
 
 __all__ = ["OUTPUT", "answers", "units"]
 OUTPUT = {"outcomes": schema.OUTCOMES}
@@ -20,7 +21,12 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
     chosen = part.settings
     answerer = Answerer(
         part.spec,
-        tasks.load(Path(part.input["examples"]).parent, chosen["section"], chosen["seed"]),
+        tasks.load(
+            Path(part.input["examples"]).parent,
+            chosen["section"],
+            chosen["seed"],
+            part.tables.get("examples"),
+        ),
         part.input["found"],
         part.input["other"],
         {Path(path).name: Path(path) for path in part.input["wordings"]},
@@ -28,6 +34,8 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         chosen["draws"],
         chosen["seed"],
         part.load,
+        typed(Demos, chosen["demos"]),
+        typed(Proposals, chosen["proposals"]),
     )
     found = answerer.answers(chosen["prompts"])
     return {"outcomes": found}, {**answerer.loaded.record, "prompted": answerer.record}

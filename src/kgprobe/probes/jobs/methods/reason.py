@@ -1,5 +1,6 @@
 """Reasoning over the ontology's rules (see jobs/ontoprobe/reason)."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,29 +9,45 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.job import progress
+from kgprobe.probes.jobs.ontoprobe import forms
 from kgprobe.probes.jobs.ontoprobe.reason import reason
 from kgprobe.probes.jobs.ontoprobe.soft import planned
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.jobs.stage import whole as units
-from kgprobe.settings import Soft, typed
+from kgprobe.settings import PremiseForms, Soft, typed
 
 __all__ = ["OUTPUT", "answers", "units"]
-OUTPUT = {"ranks": schema.REASON_RANKS, "premises": schema.PREMISE_RANKS}
+OUTPUT = {
+    "ranks": schema.REASON_RANKS,
+    "premises": schema.PREMISE_RANKS,
+    "forms": schema.FORM_RANKS,
+}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """REASON_RANKS and PREMISE_RANKS."""
-    soft = typed(Soft, part.settings["soft"])
+    """REASON_RANKS, PREMISE_RANKS and FORM_RANKS; of causal models what `soft.causal` says."""
+    soft, settings = typed(Soft, part.settings["soft"]), part.settings
+    switches, chosen = (
+        typed(Switches, settings["switches"]),
+        typed(PremiseForms, settings["premises"]),
+    )
+    questions, seed = part.read("questions", schema.ITEMS), settings["seed"]
+    schemes, rows = soft.schemes, soft.rule_rows
+    if part.spec.kind == "causal":
+        schemes, rows = soft.causal.schemes, soft.causal.rows
+        switches = replace(switches, pseudoword_pairs=str(soft.causal.pairs))
+        questions = forms.few(questions, rows, seed)
+    asked = questions, part.read("candidates", schema.CANDIDATES)
     ranks, premises, record = reason(
         part.spec,
-        part.read("questions", schema.ITEMS),
-        part.read("candidates", schema.CANDIDATES),
+        *asked,
         Path(part.input["prompts"]) if part.input["prompts"] else None,
-        typed(Switches, part.settings["switches"]),
+        switches,
         planned(soft),
-        soft.schemes,
-        soft.rule_rows,
+        schemes,
+        rows,
         progress,
         part.load,
     )
-    return {"ranks": ranks, "premises": premises}, record
+    own, told = forms.ask(part.spec, *asked, switches, chosen, seed, part.load)
+    return {"ranks": ranks, "premises": premises, "forms": own}, {**record, "forms": told}

@@ -9,6 +9,7 @@ from kgprobe import schema
 from kgprobe.probes.jobs.autoprompt import search, tasks
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.jobs.stage import whole as units
+from kgprobe.settings import Demos, Edits, Proposals, typed
 
 __all__ = ["OUTPUT", "answers", "units"]
 OUTPUT = {"prompts": None, "outcomes": schema.OUTCOMES}
@@ -16,10 +17,18 @@ OUTPUT = {"prompts": None, "outcomes": schema.OUTCOMES}
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """A folder of prompts by relation, and OUTCOMES; an unfinished search is gone on with."""
-    seed, name, own = part.settings["seed"], part.prompt, part.settings["section"]
+    told, name = part.settings, part.prompt
+    seed, own = told["seed"], told["section"]
     task = tasks.load(Path(part.input["examples"]).parent, own, seed)
     loaded = search.prepared(part.spec, name, seed, part.load)
+    wordings = {Path(path).name: Path(path) for path in part.input["wordings"]}
+    more = search.More(
+        typed(Demos, told["demos"]),
+        typed(Proposals, told["proposals"]),
+        typed(Edits, told["edits"]),
+        wordings.get("lpaqa"),
+    )
     found, record = search.search_task(
-        loaded, task, name, own, part.settings["mode"], into / "prompts", part.work, seed
+        loaded, task, name, own, told["mode"], into / "prompts", part.work, seed, more
     )
     return {"outcomes": found}, record

@@ -1,5 +1,6 @@
 """Scores of whole sentences, one for every option (see scoring/sentence)."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,12 +8,17 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.job import progress
-from kgprobe.probes.jobs.score import score_frame, score_share
-from kgprobe.probes.jobs.stage import Part
-from kgprobe.probes.jobs.stage import by_template as units
+from kgprobe.probes.jobs.forms import of_part, tables_in
+from kgprobe.probes.jobs.score import Formed, score_frame, score_share
+from kgprobe.probes.jobs.stage import Part, Template, by_template, whole
 
 __all__ = ["OUTPUT", "answers", "share", "units"]
 OUTPUT = {"scores": schema.SCORES}
+
+
+def units(part: Part) -> dict[str, Template | None]:
+    """Templates; in a form the whole, since its sample is one of all items."""
+    return whole(part) if part.settings.get("form") else by_template(part)
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
@@ -24,13 +30,14 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         part.work,
         load=part.load,
         compared=part.settings.get("agreement", 0),
+        form=_form(part),
     )
     return {"scores": scores}, record
 
 
 def share(part: Part, of: tuple[int, int]) -> None:
     """The k-th of n shares of the shards."""
-    score_share(part.spec, *_asked(part), progress, part.work, of, load=part.load)
+    score_share(part.spec, *_asked(part), progress, part.work, of, load=part.load, form=_form(part))
 
 
 def _asked(part: Part) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, str]:
@@ -40,3 +47,10 @@ def _asked(part: Part) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, str]:
         part.read("prompts", schema.PROMPTS),
         part.settings["method"],
     )
+
+
+def _form(part: Part) -> Formed | None:
+    if not part.settings.get("form"):
+        return None
+    form, training = of_part(part)
+    return partial(tables_in, form=form, training=training)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from kgprobe.probes.models.batching import Ints
 from kgprobe.probes.prompts.search.problem import SearchError
 
 Floats = NDArray[np.float64]
+Kind = TypeVar("Kind")
 
 
 class Draws:
@@ -129,7 +130,7 @@ class State:
     finished: list[dict[str, Any]] = field(default_factory=list)
 
 
-def save(state: State, owner: Mapping[str, Any], path: Path | None) -> None:
+def save(state: Any, owner: Mapping[str, Any], path: Path | None) -> None:
     """Write the state and whose it is, whole or not at all."""
     if path is None:
         return
@@ -137,8 +138,8 @@ def save(state: State, owner: Mapping[str, Any], path: Path | None) -> None:
         temporary.write_text(json.dumps({"owner": owner, "state": asdict(state)}))
 
 
-def load(owner: Mapping[str, Any], path: Path | None) -> State | None:
-    """The state at `path`, None where there is none.
+def load(owner: Mapping[str, Any], path: Path | None, kind: type[Kind]) -> Kind | None:
+    """The state of a kind at `path`, None where there is none.
 
     Raises SearchError, naming the difference, for one of another model, data set or setting.
     """
@@ -146,7 +147,7 @@ def load(owner: Mapping[str, Any], path: Path | None) -> State | None:
         return None
     try:
         found = json.loads(path.read_text())
-        theirs, state = found["owner"], State(**found["state"])
+        theirs, state = found["owner"], kind(**found["state"])
     except (ValueError, KeyError, TypeError) as error:
         raise SearchError(f"{path}: not the state of a search ({error}); remove it") from error
     own = json.loads(json.dumps(owner))

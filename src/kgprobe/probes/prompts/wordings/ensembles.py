@@ -99,10 +99,15 @@ def choose(
         own = {str(group): [wording] for group in rows["group"].unique()}
         splits = sorted(rows["split"].unique().to_list())
         found = ensemble("", predictor, rows, words, own, splits, prefix, truncate, done)
-        ranked = found.drop_nulls("best")
-        best, worst = (ranked[name].to_numpy().astype(np.int64) for name in ("best", "worst"))
-        values.append(float(reciprocal_rank(best, worst).sum() / max(found.height, 1)))
+        values.append(mean_reciprocal_rank(found))
     return int(np.argmax(values)), values
+
+
+def mean_reciprocal_rank(found: pl.DataFrame) -> float:
+    """The MRR of OUTCOMES by which prompts are chosen on dev; a gold without rank counts 0."""
+    ranked = found.drop_nulls("best")
+    best, worst = (ranked[name].to_numpy().astype(np.int64) for name in ("best", "worst"))
+    return float(reciprocal_rank(best, worst).sum() / max(found.height, 1))
 
 
 def chosen(

@@ -17,13 +17,11 @@ import numpy as np
 
 from kgprobe.probes.api.client import Answer, Client
 from kgprobe.probes.api.http import REFUSED, ApiError
-from kgprobe.probes.models.batching import budget_for
-from kgprobe.probes.models.continuation import CausalText
-from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.choice.text import CUE, LETTERS, Choice, Chosen, prompt, read
 from kgprobe.probes.scoring.fill import predict
-from kgprobe.probes.scoring.fill.decoding import Floats, Ids, greedy
+from kgprobe.probes.scoring.fill.decoding import Floats, Ids
+from kgprobe.probes.scoring.fill.replies import message, replies
 from kgprobe.probes.scoring.fill.rows import at_end, questions
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.scoring.sentence.score import bos_prefix
@@ -38,11 +36,22 @@ ALTERNATIVES = 5
 
 @dataclass
 class Choices:
-    """What was chosen, the record, and what could not be asked, as (item, way, reason)."""
+    """What was chosen, the record, and what could not be asked, as (item, way, reason).
+
+    `scores`: (item, way) -> log-likelihoods and token counts of all options, of ways that score.
+    """
 
     chosen: list[Chosen] = field(default_factory=list)
     record: dict[str, Any] = field(default_factory=dict)
     left_out: list[tuple[str, str, str]] = field(default_factory=list)
+    scores: dict[tuple[str, str], tuple[Floats, Floats]] = field(default_factory=dict)
+
+    def scored(self, item: str, way: str, sums: Floats, counts: Floats) -> None:
+        """Keep the scores of all options; choose by their means and, but for letters, by sums."""
+        self.scores[item, way] = sums, counts
+        self.chosen.append(_best(item, way, sums / counts))
+        if way != "letter":
+            self.chosen.append(_best(item, f"{way}_sum", sums))
 
 
 def choose(
@@ -137,12 +146,10 @@ def _score(
         found.left_out += [(b.item, way, reasons[b.item]) for b in plain if b.item not in scores]
         found.record[f"positions_fed_{way}"] = filled.record["positions_fed"]
     for item, (sums, counts) in scores.items():
-        found.chosen.append(_best(item, way, sums / counts))
-        if way != "letter":
-            found.chosen.append(_best(item, f"{way}_sum", sums))
+        found.scored(item, way, sums, counts)
 
 
-def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Any, Any]]:
+def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Floats, Floats]]:
     """(sums, token counts) of all options per item; items that lack an option are left out."""
     sums = {item: np.zeros(size) for item, size in sizes.items()}
     counts = {item: np.zeros(size) for item, size in sizes.items()}
@@ -155,7 +162,7 @@ def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Any
 
 def _sentences(
     loaded: Loaded, blanks: Sequence[predict.Blank], told: "_Told"
-) -> dict[str, tuple[Any, Any]]:
+) -> dict[str, tuple[Floats, Floats]]:
     """(log-likelihoods of the complete sentences, answer tokens) of a causal model's options."""
     items = [score.Item(b.item, b.item, b.subject, b.item) for b in blanks]
     sentences = sum(len(b.golds) for b in blanks)
@@ -176,7 +183,7 @@ def _sentences(
     return found
 
 
-def _best(item: str, way: str, scores: Any) -> Chosen:
+def _best(item: str, way: str, scores: Floats) -> Chosen:
     """The option of the highest score, the first among equals, and its lead."""
     order = np.argsort(-scores, kind="stable")
     margin = float(scores[order[0]] - scores[order[1]])
@@ -185,49 +192,24 @@ def _best(item: str, way: str, scores: Any) -> Chosen:
 
 def _generate(loaded: Loaded, asked: Sequence[Choice], found: Choices, told: "_Told") -> None:
     """Greedy answers, through the tokenizer's chat template where it has one."""
-    tokenizer, text = loaded.tokenizer, CausalText(loaded, budget_for(loaded).stepped(MOST))
     rows = [_message(loaded, choice) for choice in asked]
-    fits = [len(row) + MOST <= loaded.limit for row in rows]
+    names = [f"item {choice.item}" for choice in asked]
+    answers = replies(loaded, rows, names, MOST, told)
     reason = f"more than the model's {loaded.limit} tokens"
-    found.left_out += [
-        (c.item, "answer", reason) for c, is_short in zip(asked, fits, strict=True) if not is_short
-    ]
-    numbers = [n for n, is_short in enumerate(fits) if is_short]
-    ends = set(tokenizer.all_special_ids)
-
-    def forward(batch: Ids) -> None:
-        own = [numbers[b] for b in batch]
-
-        def check(values: Floats, owners: Sequence[int], step: int) -> None:
-            finite(
-                values,
-                loaded.spec.model,
-                lambda row, _: f"item {asked[own[owners[row]]].item}, token {step} of the answer",
-            )
-
-        stream = text.open([rows[n] for n in own])
-        _, columns = greedy(stream, len(own), MOST, 1, check, ends)
-        for number, path in zip(own, columns[:, :, 0].tolist(), strict=True):
-            stop = next((i for i, token in enumerate(path) if token in ends), len(path))
-            answer = tokenizer.decode(path[:stop]).strip()
-            answers[number] = Chosen(
-                asked[number].item, "answer", *read(answer, asked[number].options), text=answer
-            )
-        told(len(own))
-
-    answers: dict[int, Chosen] = {}
-    text.budget.run([len(rows[n]) + MOST for n in numbers], forward)
-    found.chosen += [answers[n] for n in sorted(answers)]
-    found.record["chat_template"] = bool(tokenizer.chat_template)
+    for choice, answer in zip(asked, answers, strict=True):
+        if answer is None:
+            found.left_out.append((choice.item, "answer", reason))
+            continue
+        said = read(answer, choice.options)
+        found.chosen.append(Chosen(choice.item, "answer", *said, text=answer))
+    found.record["chat_template"] = bool(loaded.tokenizer.chat_template)
 
 
 def _message(loaded: Loaded, choice: Choice) -> Ids:
     """Token ids of the prompt, as a user's message or with the cue."""
     tokenizer = loaded.tokenizer
     if tokenizer.chat_template:
-        message = [{"role": "user", "content": prompt(choice)}]
-        text = tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False)
-        return np.array(tokenizer(text, add_special_tokens=False)["input_ids"], dtype=np.int64)
+        return message(loaded, prompt(choice))
     ids = tokenizer(prompt(choice) + CUE, add_special_tokens=False)["input_ids"]
     return np.concatenate([bos_prefix(loaded)[0], np.array(ids, dtype=np.int64)])
 
@@ -255,9 +237,10 @@ def _by_server(
         own = [c for c in asked if way != "stem" or c.stem]
         ask = {"answer": _answered, "letter": _letter}.get(way, _Texts(way))
 
-        def one(choice: Choice, ask: Any = ask) -> list[Chosen] | str:
+        def one(choice: Choice, ask: Any = ask) -> list[Chosen] | tuple[Floats, Floats] | str:
             try:
-                return list(ask(client, choice))
+                answer: list[Chosen] | tuple[Floats, Floats] = ask(client, choice)
+                return answer
             except ApiError as error:
                 # refused for what was asked; a dead server or a wrong key ends the job
                 if error.status not in REFUSED:
@@ -269,6 +252,8 @@ def _by_server(
         for choice, answers in zip(own, client.map(one, own, workers), strict=True):
             if isinstance(answers, str):
                 found.left_out.append((choice.item, way, answers))
+            elif isinstance(answers, tuple):
+                found.scored(choice.item, way, *answers)
             else:
                 found.chosen += answers
     found.record["api"] = client.record()
@@ -311,7 +296,7 @@ class _Texts:
 
     way: str
 
-    def __call__(self, client: Client, choice: Choice) -> list[Chosen]:
+    def __call__(self, client: Client, choice: Choice) -> tuple[Floats, Floats]:
         blank = _blank(choice, self.way)
         after = blank.text.removeprefix("[X][Y]")
         sums, counts = np.zeros(len(choice.options)), np.zeros(len(choice.options))
@@ -324,7 +309,4 @@ class _Texts:
             counts[place] = max(len(own), 1)
             # what follows the gap tells of the option, too
             sums[place] = sum(own) + sum(following)
-        return [
-            _best(choice.item, self.way, sums / counts),
-            _best(choice.item, f"{self.way}_sum", sums),
-        ]
+        return sums, counts

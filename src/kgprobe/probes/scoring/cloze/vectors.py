@@ -3,6 +3,10 @@
 Masked and seq2seq models: the cloze machinery. Causal models: the candidate stands in the gap of
 the complete sentence; its score is the mean over its own tokens where only a full stop follows,
 and the mean from its first token to the end where text follows, which it must fit as well.
+
+Ranks of golds leave candidates of causal models out where that changes none: the terms of a score
+are at most 0, so that a candidate is below all golds once its first terms alone, over the number of
+all, are. That holds where the answer ends the text, whose later tokens are not read at all.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +37,9 @@ from kgprobe.templates import held
 MULTI_MEAN = ("multi", "mean")
 #: Candidate sentences of a causal model that are held at once.
 HELD = 1 << 15
+#: How far below every gold (mean log-probability) a candidate must be to be left out: far above
+#: what the last bits of two passes differ by.
+MARGIN = 1e-3
 
 
 @dataclass(frozen=True)
@@ -63,14 +70,16 @@ def gold_ranks(
     in_softmax: int | None = None,
     budget: Budget | None = None,
     progress: Callable[[int], object] = lambda done: None,
+    prune: bool = True,
 ) -> GoldRanks:
     """The tie range of every gold of every question; slot k of the texts reads row k of `vectors`.
 
-    Rows are ordered like the questions and their golds.
+    Rows are ordered like the questions and their golds. Causal models are not asked to the end
+    about candidates that cannot reach a gold, unless `prune` is off; ranks are the same.
     """
     parts: list[tuple[int, int, int, int, int, int, float]] = []
     with inserted(loaded, vectors, in_softmax):
-        for chunk in scores(loaded, asked, options, configuration, space, budget):
+        for chunk in scores(loaded, asked, options, configuration, space, budget, prune):
             order = chunk.order
             for index, row in zip(chunk.indices.tolist(), chunk.scores, strict=True):
                 for gold in asked[index].golds:
@@ -92,10 +101,14 @@ def scores(
     configuration: tuple[str, str] = MULTI_MEAN,
     space: str = "auto",
     budget: Budget | None = None,
+    prune: bool = False,
 ) -> Iterator[rank.Chunk]:
-    """Scores (question x candidate) of one configuration, chunk by chunk; within `inserted`."""
+    """Scores (question x candidate) of one configuration, chunk by chunk; within `inserted`.
+
+    Under `prune` candidates of causal models that are below all golds may have -inf.
+    """
     if loaded.spec.kind == "causal":
-        yield from _causal(loaded, asked, options, configuration[1], budget)
+        yield from _causal(loaded, asked, options, configuration[1], budget, prune)
         return
     number = rank.CONFIGURATIONS.index(configuration)
     rows = gapped(loaded, asked, space)
@@ -127,6 +140,7 @@ def _causal(
     options: dict[str, Sequence[str]],
     pooling: str,
     budget: Budget | None,
+    prune: bool,
 ) -> Iterator[rank.Chunk]:
     """Sentences of some questions at a time; the candidates of a question share its beginning."""
     engine = _Causal(loaded, budget)
@@ -141,25 +155,76 @@ def _causal(
         lengths = np.array([len(own) for own in ids])
         for low in range(0, len(by_set[name]), step):
             chosen = by_set[name][low : low + step]
-            sentences, spans = [], []
+            sentences, firsts = [], []
             for index in chosen:
-                own, inside = _sentences(loaded, asked[index], options[name], prefix)
+                own, starts = _sentences(loaded, asked[index], options[name], prefix)
                 sentences += own
-                spans += inside
-            rows = Ragged.of(sentences)
+                firsts += starts
 
             def told(number: int, chosen: list[int] = chosen, labels: Any = options[name]) -> str:
                 asked_by, label = asked[chosen[number // len(labels)]], number % len(labels)
                 return f"item {asked_by.item}, option {labels[label]!r}"
 
-            found = engine.logprobs(rows, name=told)
-            words = rows.values < rows_of_embedding(loaded)
-            values = [
-                _pooled(found[start : start + last], words[start : start + last], first, pooling)
-                for start, (first, last) in zip(rows.starts[:-1], spans, strict=True)
-            ]
-            scored = np.array(values).reshape(len(chosen), size)
-            yield rank.Chunk(np.array(chosen), scored, lengths)
+            scored = _Scored(engine, sentences, np.array(firsts), pooling, told)
+            numbers = np.arange(len(sentences))
+            if prune:
+                questions = [asked[index] for index in chosen]
+                numbers = np.flatnonzero(scored.reaching(questions, size))
+            values = np.full(len(sentences), -np.inf)
+            values[numbers] = scored.values(numbers)
+            yield rank.Chunk(np.array(chosen), values.reshape(len(chosen), size), lengths)
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """Candidate sentences of some questions, each scored from token `firsts` to its end."""
+
+    engine: "_Causal"
+    sentences: Sequence[Ids]
+    firsts: Ids
+    pooling: str
+    name: Callable[[int], str]
+
+    def values(self, numbers: Ids, upto: int | None = None) -> NDArray[np.float64]:
+        """Scores of some sentences; `upto`: of so many of their terms, over the number of all."""
+        ends = [None if upto is None else int(self.firsts[n]) + upto for n in numbers]
+        cut = [self.sentences[n][:end] for n, end in zip(numbers, ends, strict=True)]
+        rows = Ragged.of(cut)
+        found = self.engine.logprobs(rows, name=lambda k: self.name(int(numbers[k])))
+        first_row = rows_of_embedding(self.engine.loaded)
+        values = []
+        for start, end, n in zip(rows.starts[:-1], rows.starts[1:], numbers, strict=True):
+            words = self.sentences[n] < first_row
+            values.append(_pooled(found[start:end], words, int(self.firsts[n]), self.pooling))
+        return np.array(values)
+
+    def reaching(self, questions: Sequence[Question], size: int) -> NDArray[np.bool_]:
+        """Which sentences may score as much as the worst gold of their question; `size`: of a set.
+
+        Read are all golds and everybody's first term, which feeds the question once more and
+        nothing else: reading further beginnings feeds more than it saves. Where prefixes are not
+        shared, all may reach it.
+        """
+        owner = np.repeat(np.arange(len(questions)), size)
+        golds = [number * size + g for number, q in enumerate(questions) for g in q.golds]
+        alive = np.ones(len(owner), dtype=bool)
+        is_open = np.array([bool(q.golds) and ends_text(q) for q in questions])[owner]
+        is_open[golds] = False
+        terms = np.array([len(row) for row in self.sentences]) - self.firsts
+        least = np.full(len(questions), np.inf)
+        is_one = self.pooling == "mean" and is_open.any()
+        if not is_one or not self.engine.can_share(Ragged.of(self.sentences)):
+            return alive
+        numbers = np.array([n for n in golds if ends_text(questions[owner[n]])])
+        np.minimum.at(least, owner[numbers], self.values(numbers))
+        if len(left := np.flatnonzero(is_open & (terms > 1))):
+            alive[left] = self.values(left, 1) >= least[owner[left]] - MARGIN
+        return alive
+
+
+def ends_text(question: Question) -> bool:
+    """Whether nothing but a full stop follows the gap."""
+    return not question.after.strip(" .")
 
 
 class _Causal(Causal):
@@ -177,12 +242,11 @@ class _Causal(Causal):
 
 def _sentences(
     loaded: Loaded, question: Question, labels: Sequence[str], prefix: Ids
-) -> tuple[list[Ids], list[tuple[int, int]]]:
-    """Token ids with every candidate in the gap, and [first, last) of the scored tokens."""
+) -> tuple[list[Ids], list[int]]:
+    """Token ids with every candidate in the gap, to the last one that is scored; the first one."""
     before = held(question.before)
-    ends_there = not question.after.strip(" .")
     texts = [question.before + label + question.after for label in labels]
-    rows, spans = [], []
+    rows, firsts = [], []
     for label, (ids, ends) in zip(labels, tokens_with_slots(loaded, texts), strict=True):
         row = np.concatenate([prefix, ids])
         if len(row) > loaded.limit:
@@ -193,13 +257,14 @@ def _sentences(
         first = len(prefix) + int(np.searchsorted(ends, len(before), side="right"))
         stop = len(before) + len(label)
         last = len(prefix) + int(np.searchsorted(ends, stop, side="left")) + 1
-        rows.append(row)
+        rows.append(row[:last] if ends_text(question) else row)
         # the first token of all has no left context: its probability is not known
-        spans.append((max(first, 1), min(last, len(row)) if ends_there else len(row)))
-    return rows, spans
+        firsts.append(max(first, 1))
+    return rows, firsts
 
 
 def _pooled(own: NDArray[np.float64], words: NDArray[np.bool_], first: int, pooling: str) -> float:
-    """Mean of the log-probabilities of the words from token `first` on, or that of `first`."""
+    """Mean of the log-probabilities of the words from token `first` on, or that of `first`; `own`
+    may end before the sentence does, all of whose `words` count."""
     # beside a slot stands 0
     return float(own[first] if pooling == "first" else own[first:].sum() / words[first:].sum())

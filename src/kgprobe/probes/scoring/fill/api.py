@@ -2,6 +2,7 @@
 
     continuation   prompt = the text before the gap (completions; the gap is at the end)
     instruction    prompt = instruction + sentence with one [MASK] (completions and chat)
+    chat           message = the text before the gap, which is a question (chat)
 
 The server's tokens are its own: they have no ids, and the number of masks is 0 (free length).
 """
@@ -55,11 +56,17 @@ def predict(
     """The server's text first, then (completions) its other first tokens continued greedily.
 
     A chat server gives one answer, whatever k is. Raises ApiError for a failed request, unless
-    `failures` leaves it out; nothing is filled in for it.
+    `failures` leaves it out; nothing is filled in for it. Raises ValueError where the form chat is
+    asked of a server without it.
     """
     offers = client.capabilities()
-    chats = not offers.completions
-    instruction = settings.instruction or (INSTRUCTION if chats else "")
+    if settings.chat and not offers.chat:
+        name = f"{client.endpoint.model} on {client.endpoint.base_url}"
+        raise ValueError(f"fill: {name} offers no chat; take it out of the row with prompt chat")
+    chats = settings.chat or not offers.completions
+    told = settings.instruction or (INSTRUCTION if chats else "")
+    # the form's question is the whole message
+    instruction = "" if settings.chat else told
     asks = _Asker(client, k, settings, chats)
     left_out: list[tuple[str, int, int, str]] = []
     texts = questions(asked, settings.upper_first)

@@ -2,7 +2,7 @@
 
 import collections
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,8 @@ INSTRUCTION = "Replace [MASK] with the most probable words."
 class Blank:
     """A template with [X] and [Y], its subject, and what is known of the filling.
 
-    The numbers of tokens asked for are those of the golds and of `masks`.
+    The numbers of tokens asked for are those of the golds and of `masks`. `front` stands before the
+    sentence as it is, whatever it holds.
     """
 
     item: str
@@ -34,6 +35,7 @@ class Blank:
     subject: str
     golds: tuple[str, ...] = ()
     masks: tuple[int, ...] = ()
+    front: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Settings:
     the default is gold for masked models and free for others. Golds of more than `most_masks`
     tokens are left out. `space`: golds as they stand in the sentence (auto) or alone (none).
     `instruction` goes before a sentence with [MASK] (api); without one, completion servers
-    continue the text before the gap. `failures`: whether a refused request ends the job.
+    continue the text before the gap, and `chat` makes that a user's message (api). `failures`:
+    whether a refused request ends the job.
     """
 
     strategy: str = "parallel"
@@ -61,6 +64,7 @@ class Settings:
     stops: str = ".\n"
     instruction: str = ""
     failures: str = "raise"
+    chat: bool = False
     workers: int = 1
 
     def __post_init__(self) -> None:
@@ -149,8 +153,12 @@ def assembled(
 
 
 def questions(asked: Sequence[Blank], upper_first: bool) -> list[Question]:
-    """The text before and after the gap of every blank."""
-    return [question(b.item, b.template, b.text, b.subject, upper_first=upper_first) for b in asked]
+    """The text before and after the gap of every blank, what stands in front of it with it."""
+    plain = [
+        question(b.item, b.template, b.text, b.subject, upper_first=upper_first) for b in asked
+    ]
+    pairs = zip(asked, plain, strict=True)
+    return [replace(text, before=blank.front + text.before) for blank, text in pairs]
 
 
 def gold_ids(
@@ -159,8 +167,10 @@ def gold_ids(
     """Token ids of every gold of every blank; the first character of a sentence is upper-cased."""
     wanted: list[list[tuple[bool, str]]] = []
     for blank, text in zip(asked, texts, strict=True):
-        spaced = settings.space == "auto" and text.before[-1:].isspace()
-        is_first = settings.upper_first and not text.before
+        # a line's end is no part of the word behind it
+        spaced = settings.space == "auto" and text.before[-1:] not in ("", "\n")
+        spaced = spaced and text.before[-1:].isspace()
+        is_first = settings.upper_first and not text.before.removeprefix(blank.front)
         own = [g[:1].upper() + g[1:] if is_first else g for g in blank.golds]
         wanted.append([(spaced, gold) for gold in own])
     known: dict[tuple[bool, str], Ids] = {}

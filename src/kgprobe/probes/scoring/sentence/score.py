@@ -29,12 +29,14 @@ SHARD = 8192
 
 @dataclass(frozen=True)
 class Item:
-    """One question: its subject's label and the set its options come from."""
+    """One question: its subject's label, the set its options come from, and the text in front of
+    its sentences, which is read and not scored."""
 
     item: str
     relation: str
     subject: str
     candidates: str
+    front: str = ""
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,10 @@ class _Work:
             question, _, label = rows[sentence]
             return f"item {question.item.item}, template {question.template}, option {label!r}"
 
-        filled = [fill(q.text, q.item.subject, label, self.upper_first) for q, _, label in rows]
+        filled = [
+            fill(q.text, q.item.subject, label, self.upper_first).behind(q.item.front)
+            for q, _, label in rows
+        ]
         sentences = encode(self.loaded, filled, name, self.scorer.front)
         columns, values, scored = self.scorer.score(sentences, progress, name)
         record = {**self.scorer.take_record(), "straddling_tokens": sentences.straddling}

@@ -28,7 +28,8 @@ def key(record: Mapping[str, Any], variant: str, settings: Mapping[str, Any], ro
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode())
     for question, number, label in rows:
         item = question.item
-        row = (item.item, item.subject, question.template, question.text, number, label)
+        row: tuple[object, ...] = (item.item, item.subject, question.template, question.text)
+        row += (number, label, *([item.front] if item.front else []))
         digest.update(json.dumps(row).encode())
     return digest.hexdigest()
 

@@ -51,7 +51,7 @@ const show = (command) => {
   bar.hidden = false;
 };
 const trace = (cell) => {
-  const told = cell.dataset.trace, place = told.indexOf(" "), number = told.slice(0, place);
+  const told = `${cell.dataset.trace} `, place = told.indexOf(" "), number = told.slice(0, place);
   const where = `${told.slice(place)} --run ${document.body.dataset.run}`;
   // a negative number looks like an option
   show(number.startsWith("-") ? `kgprobe trace${where} -- ${number}` : `kgprobe trace ${number}${where}`);
@@ -97,3 +97,49 @@ const reach = () => {
 addEventListener("hashchange", reach);
 reach();
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
+
+// Figures are drawn again, as they stand, by the script that filters them when a name of a legend is
+// pressed; a point that is pressed shows its trace. A chart of its own is as wide as its page.
+// For those who press keys the names of a legend are boxes below the figure, seen when one is reached.
+const boxes = (place, label, chart, view) => {
+  const pressed = (chart.params ?? []).find((one) => one.name === "pressed");
+  if (!pressed) return;
+  const fields = [{ type: "E", field: pressed.select.fields[0] }];
+  let names = [];
+  JSON.stringify(chart, (_, part) => {
+    if (part?.field === fields[0].field && part.scale?.domain) names = part.scale.domain;
+    return part;
+  });
+  const set = document.createElement("fieldset"), title = document.createElement("legend");
+  set.className = "keys unseen";
+  title.textContent = `Show alone in ${label}`;
+  set.append(title);
+  const made = names.map((name) => {
+    const told = document.createElement("label"), box = document.createElement("input");
+    box.type = "checkbox";
+    told.append(box, ` ${name}`);
+    set.append(told);
+    return box;
+  });
+  set.addEventListener("change", () => {
+    const chosen = names.filter((_, i) => made[i].checked);
+    view.data("pressed_store", chosen.map((name) => ({ fields, values: [name] }))).runAsync();
+  });
+  // what the pointer pressed is checked, too
+  view.addDataListener("pressed_store", (_, rows) => {
+    made.forEach((box, i) => { box.checked = rows.some((row) => row.values[0] === names[i]); });
+  });
+  place.after(set);
+};
+const draw = (place) => {
+  const chart = JSON.parse(place.querySelector("script").textContent), label = place.getAttribute("aria-label");
+  // what is left beside the names of rows
+  if (place.matches(".chart")) chart.width = Math.max(300, place.clientWidth - 210);
+  // errors alone: what is chosen may have no interval, which is no fault
+  const options = { mode: "vega-lite", renderer: "svg", actions: false, logLevel: 1 };
+  vegaEmbed(place, { description: label, ...chart }, options).then(({ view }) => {
+    boxes(place, label, chart, view);
+    view.addEventListener("click", (event, item) => { if (item?.datum?.trace) trace({ dataset: item.datum }); });
+  });
+};
+if (window.vegaEmbed) document.querySelectorAll(".drawn, .chart").forEach(draw);

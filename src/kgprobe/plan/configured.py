@@ -1,12 +1,8 @@
-"""What a run costs before it begins: `make plan CONFIG=config/config.yaml`.
+"""What a run of some configurations costs before it begins, and what it took when it was measured.
 
-    python -m kgprobe.plan CONFIG ...
-
-prints jobs, downloads, disk, requests, hours and what is there already, by stage, and the models'
-part by size. Asks nothing outside this machine.
+Asks nothing outside this machine.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +14,7 @@ from kgprobe import sheets
 from kgprobe.config import read as read_config
 from kgprobe.plan import costs, jobs, table
 from kgprobe.settings import Settings
+from kgprobe.tables.report import measured as extracts
 
 #: one of them is in the cache where a model's weights are
 WEIGHTS = (
@@ -30,12 +27,31 @@ BASE = "config/config.yaml"
 
 
 def settings_of(configs: Sequence[str]) -> Settings:
-    """The settings of the files, laid over config.yaml as Snakemake does it."""
-    files = [sheets.located(BASE), *(c for c in configs if Path(c).name != Path(BASE).name)]
+    """The settings of the files, laid over config.yaml as Snakemake does it. Raises SheetError for
+    a file that is not there or no configuration, ValueError for what stands in it."""
+    own = (sheets.located(c) for c in configs if Path(c).name != Path(BASE).name)
+    files = [sheets.located(BASE), *own]
     merged: dict[str, object] = {}
     for path in files:
-        update_config(merged, yaml.safe_load(sheets.read_text(path)) or {})
+        update_config(merged, _read(path))
     return read_config(merged, files)
+
+
+def _read(path: str) -> dict[str, object]:
+    """Keys and values of a YAML file. Raises SheetError."""
+    if not Path(path).is_file():
+        known = [str(own) for own in sorted(Path(sheets.located("config")).glob("**/*.yaml"))]
+        named = [f"config/{own.partition('config/')[2]}" for own in known]
+        raise sheets.SheetError(f"{path}: no such file{sheets.nearest(path, named)}")
+    try:
+        found = yaml.safe_load(sheets.read_text(path)) or {}
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise sheets.SheetError(f"{path}{line}: no YAML: {error.problem}") from error
+    if not isinstance(found, dict):
+        raise sheets.SheetError(f"{path}: a {type(found).__name__}; right would be keys with "
+                                "values, as `run: {name: mine}`")  # fmt: skip
+    return found
 
 
 def models_of(settings: Settings) -> dict[str, dict[str, str]]:
@@ -61,16 +77,7 @@ def planned(configs: Sequence[str]) -> table.Plan:
     return table.add(jobs.planned(configs), models_of(settings), known, is_cached)
 
 
-def main(configs: Sequence[str]) -> int:
-    """Print the plan of the configuration; 1 where there is none."""
-    try:
-        plan = planned(configs)
-    except (sheets.SheetError, jobs.PlanError, ValueError) as problem:
-        print(problem, file=sys.stderr)
-        return 1
-    print(table.text(plan, settings_of(configs).run.name, configs or [BASE]))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def measured(name: str) -> Mapping[str, str]:
+    """What resources/measured tells of a run of this name, nothing where it never was measured."""
+    path = Path(sheets.located("resources/measured")) / f"{name}.tsv"
+    return extracts.heads(path)[0] if path.is_file() else {}

@@ -9,16 +9,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.bootstrap import DRAWS, Bootstrap, bootstrap
 from kgprobe.metrics.intervals import Interval
 from kgprobe.tables.answers import Probe
+from kgprobe.tables.results import Number
 
 #: Columns of the optional frame that says what a relation is.
 RELATIONS = {"relation": pl.String, "cardinality": pl.String, "domains": pl.List(pl.String)}
 
 
-#: What a probe may be asked without, in the order of printing: values of the setting `without`.
-SUBJECT, WEIGHTS = WITHOUT = ("the subject", "trained weights")
+SUBJECT, WEIGHTS = WITHOUT
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class Study:
     `relations` (columns of RELATIONS) says cardinality and domains; without it there is no table by
     domain, and a relation counts as one-to-one when its items have as many options as there are
     items and no answer occurs twice. `readings`, a mapping for every probe: what its scores say
-    under other reductions, too (`reductions.readings`).
+    under other reductions, too (`reductions.readings`). `reduction`: their own, "" where RESULTS do
+    not name it; `group`: the part of the benchmark that these items are.
     """
 
     benchmark: str
@@ -64,6 +66,8 @@ class Study:
     resamples: int = DRAWS
     readings: Sequence[Mapping[tuple[str, str], pl.DataFrame]] = ()
     floors: Sequence[Floor] = ()
+    reduction: str = ""
+    group: str = ""
 
     def __post_init__(self) -> None:
         if not self.probes:
@@ -80,6 +84,12 @@ class Study:
                     f"{probe.model}: other items or templates than {asked[0]}; differences are "
                     "paired, so all probes of a benchmark need the same"
                 )
+
+    @property
+    def of(self) -> Number:
+        """The dimensions of whatever is measured of these items."""
+        setting = {"reduction": self.reduction} if self.reduction else {}
+        return Number(benchmark=self.benchmark, group=self.group, setting=setting)
 
     @cached_property
     def ordered(self) -> pl.DataFrame:

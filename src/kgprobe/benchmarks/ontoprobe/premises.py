@@ -1,0 +1,146 @@
+"""Premises of OntoProbe's rules in six forms, which tell inference from a repeated word (ours).
+
+P1 and P2 of a row, here of rdfs9; X' is another pseudoword:
+
+    none             (the empty prompt)
+    true             A dog is a mammal . X is a dog .
+    irrelevant       A river is a stream . X' is a river .       another row's, about another thing
+    counterfactual   A dog is a stream . X is a dog .            a wrong class or property
+    shuffled names   A song is a stream . X' is a planet .       every name that of another row
+    name only        mammal .                                    the gold's name, without a relation
+"""
+
+import itertools
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kgprobe.sampling import hash_key
+
+#: form -> what a table says of it
+FORMS = {
+    "none": "no premise: the empty prompt, one text for all rows of a rule",
+    "true": "both premises of the row, from which the gold follows",
+    "irrelevant": "both premises of another row, about another pseudoword: nothing follows",
+    "counterfactual": "the row's premises with a wrong class or property in place of the gold",
+    "shuffled names": "the premises' wording with every name, the pseudoword too, that of another "
+    "row, each drawn apart: nothing follows",
+    "name only": "the finest gold's name without the relation: nothing follows, a word is repeated",
+}
+#: forms from which nothing follows and that name no gold: they should change nothing
+EMPTY = ("irrelevant", "shuffled names")
+
+
+@dataclass(frozen=True)
+class Told:
+    """The premises of one row: P1 cut around its finest gold, P2, and of every gold, finest first,
+    its candidate and its name in a premise."""
+
+    item: str
+    subject: str
+    p1: tuple[str, str, str]
+    p2: str
+    names: Sequence[tuple[str, str]]
+
+    def named_in(self, *texts: str) -> bool:
+        """Whether any gold of the row is named in one of the texts."""
+        return any(named(n, text) for pair in self.names for n in pair for text in texts)
+
+
+@dataclass(frozen=True)
+class Formed:
+    """One row with premises in one form; "" where one is left out. `foreign`: P2 speaks of another
+    pseudoword than the conclusion."""
+
+    item: str
+    form: str
+    draw: int
+    p1: str
+    p2: str
+    foreign: bool = False
+
+
+#: a hash, then the item
+KEY = operator.itemgetter(0, 1)
+#: rows beyond the number of draws, of which some will not go with each other
+SPARE = 8
+#: what a form takes of another row -> the texts of it that are read, which must name no gold
+READ: Mapping[str, Callable[[Told], Sequence[str]]] = {
+    "row": lambda other: [*other.p1, other.p2],
+    "wrong": lambda other: [other.p1[1]],
+    "subject": lambda other: [other.p1[0], other.p1[2]],
+    "object": lambda other: [other.p1[1]],
+    "second": lambda other: [other.p2],
+}
+
+
+def told(item: str, subject: str, meta: str) -> Told:
+    """The premises of an item of reasoning."""
+    own = json.loads(meta)
+    return Told(item, subject, tuple(own["p1_parts"]), own["p2"], own["names"])
+
+
+def named(name: str, text: str) -> bool:
+    """Whether a name stands in a text as whole words, in any case.
+
+    >>> named("work", "A song is a musical work ."), named("art", "An artist paints .")
+    (True, False)
+    """
+    return bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE))
+
+
+def formed(rows: Sequence[Told], draws: int, seed: int, rule: str) -> list[Formed]:
+    """Every row of a rule in every form, `draws` times; what a form takes from other rows is taken
+    in the order of a hash of seed, rule, item and the other's item.
+
+    A form for which no other row will do (none without the row's golds) is left out.
+    """
+    found = []
+    for own in rows:
+        others = [one for one in rows if one.subject != own.subject]
+        turns = {}
+        for place, texts in READ.items():
+            keyed = [(hash_key(seed, rule, own.item, place, o.item), o.item, o) for o in others]
+            fitting = (o for _, _, o in sorted(keyed, key=KEY) if not own.named_in(*texts(o)))
+            # more than draws: the three of shuffled names must differ
+            turns[place] = list(itertools.islice(fitting, draws + SPARE))
+        for draw in range(draws):
+            found += _of_draw(own, turns, draw)
+    return found
+
+
+def _of_draw(own: Told, turns: Mapping[str, Sequence[Told]], draw: int) -> list[Formed]:
+    """The forms of one row in one draw."""
+    first, last = own.p1[0], own.p1[2]
+    made = [
+        ("none", "", "", False),
+        ("true", "".join(own.p1), own.p2, False),
+        ("name only", f"{own.names[0][1]} .", "", False),
+    ]
+    if turns["row"]:
+        other = turns["row"][draw % len(turns["row"])]
+        made.append(("irrelevant", "".join(other.p1), other.p2, True))
+    if turns["wrong"]:
+        wrong = turns["wrong"][draw % len(turns["wrong"])].p1[1]
+        made.append(("counterfactual", f"{first}{wrong}{last}", own.p2, False))
+    if apart := _apart(turns, draw):
+        one, two, three = apart
+        p1 = f"{one.p1[0]}{two.p1[1]}{one.p1[2]}"
+        made.append(("shuffled names", p1, three.p2, True))
+    return [Formed(own.item, form, draw, p1, p2, foreign) for form, p1, p2, foreign in made]
+
+
+def _apart(turns: Mapping[str, Sequence[Told]], draw: int) -> list[Told]:
+    """The rows that lend P1's two names and P2's: three, so that the premises share no name, the
+    second with another gold than the first, so that P1 is not true. Empty where there are none."""
+    found: list[Told] = []
+    for place in ("subject", "object", "second"):
+        left = [o for o in turns[place] if all(o.subject != other.subject for other in found)]
+        if place == "object":
+            left = [o for o in left if o.p1[1] != found[0].p1[1]]
+        if not left:
+            return []
+        found.append(left[draw % len(left)])
+    return found

@@ -1,0 +1,97 @@
+"""Names of models, benchmarks, methods, prompts and runs: what a shell completes while one types.
+
+`kgprobe --install-completion` sets it up. A key that is pressed waits for this, so nothing here
+imports torch, and models and runs come without polars. Where a sheet or a folder cannot be read
+nothing is offered: the command itself says what is wrong with it.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+#: methods of `kgprobe probe`: sentence, and what each kind of model has of it (the variants of
+#: probes/scoring/sentence, which import torch)
+METHODS = (
+    "sentence", "sentence-within_word_l2r", "sentence-original", "sentence-sentence_l2r",
+    "sentence-sentence_l2r_keep_sep", "sentence-answer_l2r+word_l2r", "sentence-sum",
+    "sentence-span", "sentence-pll", "sentence-full",
+)  # fmt: skip
+
+
+def rows() -> list[dict[str, str]]:
+    """The sheet of models, the working folder's own first. Raises SheetError."""
+    from kgprobe import sheets
+
+    legal = sheets.read_schema(sheets.located("workflow/schemas/models.schema.json"))
+    return sheets.read_sheet(sheets.located("config/models.tsv"), legal)
+
+
+def folders() -> list[Path]:
+    """The folders of runs below results/ of the working folder."""
+    return sorted(path for path in Path("results").glob("*") if path.is_dir())
+
+
+def models() -> list[str]:
+    return _offered(lambda: [row["model"] for row in rows()])
+
+
+def benchmarks() -> list[str]:
+    from kgprobe.questions import packaged
+
+    return _offered(packaged)
+
+
+def runs() -> list[str]:
+    return [path.name for path in folders() if any(path.glob("tables/*.parquet"))]
+
+
+def benchmarks_and_runs() -> list[str]:
+    return [*benchmarks(), *runs()]
+
+
+def methods() -> list[str]:
+    return list(METHODS)
+
+
+def prompts(ctx: typer.Context) -> list[str]:
+    """All templates, and the index of each that the benchmark of `--on` has."""
+    return _offered(lambda: _prompts(ctx.params.get("on")))
+
+
+def _prompts(name: Any) -> list[str]:
+    from kgprobe.questions import OWN, benchmark
+
+    found = benchmark(name).prompts["index"].unique().sort().to_list() if name else []
+    return [OWN, *map(str, found)]
+
+
+def items(ctx: typer.Context) -> list[str]:
+    """The items of the benchmark that was typed before."""
+    return _offered(lambda: _items(ctx.params.get("benchmark")))
+
+
+def _items(name: Any) -> list[str]:
+    from kgprobe.questions import benchmark
+
+    return benchmark(name).items["item"].sort().to_list() if name else []
+
+
+def forms() -> list[str]:
+    """What questions and runs are exported as."""
+    from kgprobe.tables.exports import crate, formats
+
+    return [*formats.NAMES, crate.NAME]
+
+
+def among(*names: str) -> Callable[[], list[str]]:
+    """Some words that are always the same."""
+    return lambda: list(names)
+
+
+def _offered(found: Callable[[], Sequence[str]]) -> list[str]:
+    try:
+        return list(found())
+    except (ValueError, OSError):
+        return []

@@ -1,0 +1,184 @@
+"""Coded answerers: what they know and how they answer is known, so that they test the metrics.
+
+    lookup             what was taught, and what the premises say, word for word
+    lookup and rules   the same, and all that follows from it
+    prior              what the relation has most often in what was taught, whoever is asked about
+    echo               what the text of the question has already named
+    random             a draw by hash
+
+Each is a pure function from a question to a score of every option; equal scores are a tie, and an
+answer of 0 everywhere is silence. A metric works when it tells `lookup and rules` from `lookup` and
+lets neither `echo` nor `prior` stand above `random` (`verdicts`).
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kgprobe.metrics.intervals import Interval
+from kgprobe.sampling import hash_key
+
+
+class Statement(NamedTuple):
+    """A statement in words; in a rule a term that begins with "?" is a variable."""
+
+    subject: str
+    relation: str
+    object: str
+
+
+class Rule(NamedTuple):
+    """What follows (`head`) where all of `body` holds."""
+
+    body: tuple[Statement, ...]
+    head: Statement
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is the object of `relation` of `subject`? One of `options`.
+
+    `known`: what was taught and concerns the question, `premises`: what stands before it. `text`:
+    all that is written. `counts`: how often an option is the relation's object in what was taught.
+    """
+
+    subject: str
+    relation: str
+    options: tuple[str, ...]
+    known: Collection[Statement] = ()
+    premises: Collection[Statement] = ()
+    text: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+    key: str = ""
+
+
+Scores = list[float]
+
+
+def lookup(asked: Question) -> Scores:
+    """1 for what is stated."""
+    return _of(asked, {*asked.known, *asked.premises})
+
+
+def rules(asked: Question) -> Scores:
+    """1 for what is stated or follows."""
+    return _of(asked, closure({*asked.known, *asked.premises}, asked.rules))
+
+
+def prior(asked: Question) -> Scores:
+    """How often each option is an object of the relation."""
+    return [float(asked.counts.get(option, 0)) for option in asked.options]
+
+
+def echo(asked: Question) -> Scores:
+    """1 for what is named in the text.
+
+    >>> echo(Question("X", "type", ("cat", "animal"), text="A cat is an animal. X is"))
+    [1.0, 1.0]
+    """
+    text = _words(asked.text)
+    return [float(_words(option) in text) for option in asked.options]
+
+
+def random(asked: Question) -> Scores:
+    """1 for an option that is drawn by hash of the question's key."""
+    drawn = hash_key(0, "answer", asked.key) % len(asked.options)
+    return [float(place == drawn) for place in range(len(asked.options))]
+
+
+ANSWERERS: Mapping[str, Callable[[Question], Scores]] = {
+    "lookup": lookup,
+    "lookup and rules": rules,
+    "prior": prior,
+    "echo": echo,
+    "random": random,
+}
+
+
+def said(scores: Sequence[float]) -> int | None:
+    """The option that is said: the first of the best, None for silence.
+
+    >>> said([0, 2, 2]), said([0, 0])
+    (1, None)
+    """
+    best = max(scores)
+    return list(scores).index(best) if best > 0 else None
+
+
+def ranges(scores: Sequence[float], golds: Iterable[int]) -> list[tuple[int, int]]:
+    """First and last place of each gold, ties as a range.
+
+    >>> ranges([1, 0, 1], [2, 1])
+    [(1, 2), (3, 3)]
+    """
+    found = []
+    for gold in golds:
+        above = sum(score > scores[gold] for score in scores)
+        level = sum(score == scores[gold] for score in scores)
+        found.append((above + 1, above + level))
+    return found
+
+
+def closure(known: Collection[Statement], rules: Sequence[Rule]) -> set[Statement]:
+    """All that follows from `known`, itself included."""
+    found = set(known)
+    while True:
+        new = {made for rule in rules for made in _applied(rule, found)} - found
+        if not new:
+            return found
+        found |= new
+
+
+def _applied(rule: Rule, known: set[Statement]) -> Iterator[Statement]:
+    bound: list[dict[str, str]] = [{}]
+    for pattern in rule.body:
+        pairs = (_matched(pattern, fact, one) for one in bound for fact in known)
+        bound = [both for both in pairs if both is not None]
+    for one in bound:
+        yield Statement(*(one.get(term, term) for term in rule.head))
+
+
+def _matched(pattern: Statement, fact: Statement, bound: dict[str, str]) -> dict[str, str] | None:
+    found = dict(bound)
+    for term, value in zip(pattern, fact, strict=True):
+        wanted = found.setdefault(term, value) if term.startswith("?") else term
+        if wanted != value:
+            return None
+    return found
+
+
+def _of(asked: Question, stated: set[Statement]) -> Scores:
+    return [
+        float(Statement(asked.subject, asked.relation, option) in stated)
+        for option in asked.options
+    ]
+
+
+def _words(text: str) -> str:
+    """The words of a text, each between spaces."""
+    return " ".join(["", *re.findall(r"\w+", text.casefold()), ""])
+
+
+#: what a metric has to show of the answerers: it separates who infers from who looks up, and gives
+#: neither an echo nor a prior credit
+VERDICTS = SEPARATES, ECHO, PRIOR = "separates rules", "no credit to echo", "no credit to prior"
+
+
+def verdicts(found: Mapping[str, Interval | None]) -> dict[str, bool]:
+    """VERDICTS of a metric from the intervals of the answerers' values (None: not defined).
+
+    It separates where the interval of `lookup and rules` lies wholly above that of `lookup`. It
+    gives credit to `echo`, or to `prior`, where theirs lies wholly above that of `random`.
+    """
+
+    def above(one: str, other: str) -> bool:
+        high, low = found[one], found[other]
+        return high is not None and (low is None or high.low > low.high)
+
+    return {
+        SEPARATES: above("lookup and rules", "lookup"),
+        ECHO: not above("echo", "random"),
+        PRIOR: not above("prior", "random"),
+    }

@@ -1,0 +1,100 @@
+"""Manual prompts behind demonstrations: drawn, and chosen on dev (see prompts/wordings).
+
+task, model  --drawn-->  facts of a relation  --behind-->  its manual prompt with them in front
+             --chosen->  the set and the order with the highest MRR on the dev facts
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from kgprobe.probes.jobs.autoprompt import outcomes
+from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
+from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.prompts.wordings import demonstrations as demos
+from kgprobe.probes.prompts.wordings.demonstrations import Fact
+from kgprobe.probes.prompts.wordings.ensembles import mean_reciprocal_rank
+from kgprobe.settings import Demos
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Demonstrations of a task for a model, as the settings have them."""
+
+    predictor: Predictor
+    task: Task
+    settings: Demos
+    seed: int = 0
+
+    def manual(self) -> dict[str, outcomes.Prompt]:
+        """The manual prompts of the relations that have one. Raises TaskError for classes."""
+        if self.task.kind == CLASSIFICATION:
+            raise TaskError(
+                f"{self.task.name}: demonstrations are facts in front of a question, the task has "
+                "classes; leave out the row"
+            )
+        return self.task.wordings(self.predictor.loaded, "manual")
+
+    def drawn(self, kind: str, group: str, draw: int = 0) -> list[Fact]:
+        """The demonstrations of a kind in one of its draws."""
+        known = pl.concat([self.task.examples, self.task.unasked], how="diagonal")
+        return demos.of_kind(kind, known, group, self.settings.k, self.seed, draw)
+
+    def given(self, group: str, facts: Sequence[Fact]) -> dict[str, str]:
+        """The field that holds them. Raises TaskError where they fill the model's window."""
+        loaded = self.predictor.loaded
+        given = demos.written(self.task.whole(loaded, group), facts)
+        size = len(loaded.tokenizer(given[demos.FIELD])["input_ids"])
+        if size >= loaded.limit:
+            raise TaskError(
+                f"{self.task.name}, {group}: {len(facts)} demonstrations have {size} tokens, "
+                f"{loaded.spec.model} takes {loaded.limit} with the question; make "
+                "autoprompt.demos.k smaller"
+            )
+        return given
+
+    def behind(self, prompt: outcomes.Prompt, group: str, facts: Sequence[Fact]) -> outcomes.Prompt:
+        """A prompt behind demonstrations."""
+        template = demos.template(prompt.template)
+        return replace(prompt, template=template, given=self.given(group, facts))
+
+    def chosen(self, group: str, prompt: outcomes.Prompt) -> tuple[list[Fact], dict[str, Any]]:
+        """(the facts in the order that is best on dev, what is told of the choice).
+
+        Chosen among the draws of plain and balanced sets, then among the orders of the best set.
+        """
+        own, kinds = self.settings, (demos.PLAIN, demos.BALANCED)
+        sets = [self.drawn(kind, group, draw) for kind in kinds for draw in range(own.sets)]
+        best, first = self._best(prompt, group, sets)
+        again = [sets[best], *demos.orders(sets[best], own.orders, group, self.seed)]
+        order, values = self._best(prompt, group, again)
+        dev = self.task.of(group, "dev")
+        told = {
+            **shown(again[order]),
+            "dev_mrr": round(values[order], 6),
+            "dev": dev.height,
+            "dev_answers": dev["label"].n_unique(),
+            "candidates": len(first) + len(values) - 1,
+        }
+        return again[order], told
+
+    def _best(
+        self, prompt: outcomes.Prompt, group: str, sets: Sequence[Sequence[Fact]]
+    ) -> tuple[int, list[float]]:
+        """(the set with the highest MRR on dev, the MRR of each); the first of equal ones. A gold
+        without rank counts as reciprocal rank 0."""
+        dev, known = self.task.of(group, "dev"), {}
+        prompts = [self.behind(prompt, group, facts) for facts in sets]
+        for own in {each.given[demos.FIELD]: each for each in prompts}.values():
+            asked = self.predictor, "", {group: own}, dev, self.task.vocabulary
+            known[own.given[demos.FIELD]] = mean_reciprocal_rank(outcomes.outcomes(*asked)[0])
+        values = [known[own.given[demos.FIELD]] for own in prompts]
+        return int(np.argmax(values)), values
+
+
+def shown(facts: Sequence[Fact]) -> dict[str, Any]:
+    """What the record says of demonstrations; tables tell by it which objects were shown."""
+    return {"demonstrated": [[dict(fact.fields), fact.label] for fact in facts]}

@@ -1,0 +1,363 @@
+"""Forms of asking: the text around a template, and which items are asked in it.
+
+    templates     Dante was born in [Y].
+    question      Question: Dante was born in what?\\nAnswer: [Y].
+    chat          the question as a user's message in the model's own chat template, then [Y].
+    few           k sentences of the same template about other subjects, a line each, in front
+    few_shuffled  the same with their answers dealt out among them: the form without what it tells
+
+What is scored is the sentence of an option, as without a form; what stands in front of it is read
+and not scored. What is written goes where the answer stands; a server gets the question of the chat
+form as a user's message, and puts its own template around it. A sample of the test rows is asked
+under the first template of their relation.
+
+Examples are rows for training of the same relation, chosen by hash for each item, a second one of
+an answer after the first of every other. Graph attributes have no such rows: theirs are facts of
+their graph, and where it states none (inferred relations) other rows of the benchmark. None names
+the subject that is asked about, as subject or as answer. None names one of the item's golds, unless
+the relation has no row with another answer.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from kgprobe import schema
+from kgprobe.job import log
+from kgprobe.probes.api.client import Client
+from kgprobe.probes.jobs.frames import by_hand
+from kgprobe.probes.jobs.score import Tables, tables
+from kgprobe.probes.scoring.fill.rows import Blank
+from kgprobe.probes.scoring.sentence.score import Item, bos_prefix
+from kgprobe.sampling import hash_key, spread, take
+from kgprobe.templates import ANSWER, FORMS, SUBJECT, fill, parse, question, stop
+
+#: most facts of a relation that may be shown
+MOST = 500
+#: stands for the message while a chat template is filled
+_MESSAGE = "\N{OBJECT REPLACEMENT CHARACTER}"
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form by its name (templates.FORMS), the most items of a benchmark that are asked in it (0:
+    all), and the examples in front of each, where it has some."""
+
+    name: str
+    items: int
+    seed: int
+    demonstrations: int = 0
+
+    def __post_init__(self) -> None:
+        if self.name not in FORMS:
+            raise ValueError(f"form {self.name!r}; legal: {', '.join(FORMS)}")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A row that may be shown as an example: its item, subject, answer, and all right answers."""
+
+    item: str
+    subject: str
+    answer: str
+    golds: frozenset[str]
+
+
+def sample(items: pl.DataFrame, form: Form) -> pl.DataFrame:
+    """The ITEMS that are asked: distinct test rows, as many of each relation as of any other as far
+    as they go."""
+    test = by_hand(items).filter(~pl.col("role").is_in(["train", "dev"]))
+    test = test.filter(pl.col("meta").str.json_path_match("$.repeat").is_null())
+    return spread(test, form.items or test.height, form.seed, ["item"], ["relation"], "forms")
+
+
+def pools(items: pl.DataFrame, candidates: pl.DataFrame) -> dict[str, list[Shown]]:
+    """Relation -> what may be shown: its rows for training, or all where the benchmark has none."""
+    rows = by_hand(items)
+    training = rows.filter(role="train")
+    rows = training if training.height else rows
+    label = {(s, i): name for s, i, name in candidates.select("set", "index", "label").rows()}
+    found: dict[str, list[Shown]] = {}
+    columns = rows.sort("item").select("item", "relation", "subject", "candidates", "answers")
+    for item, relation, subject, options, answers in columns.rows():
+        golds = [label[options, answer] for answer in answers]
+        own = Shown(item, subject, golds[0], frozenset(map(_read, golds)))
+        if _is_plain(own):
+            found.setdefault(relation, []).append(own)
+    return found
+
+
+def stated(facts: pl.DataFrame, seed: int) -> dict[str, list[Shown]]:
+    """The same of FACTS: at most MOST of a relation, by hash; facts without labels are none."""
+    named = facts.drop_nulls(["subject_label", "object_label"])
+    chosen = take(named, MOST, seed, ["subject", "object"], ["relation"], "forms")
+    golds: dict[tuple[str, str], set[str]] = {}
+    both = named.join(chosen, on=["relation", "subject"], how="semi")
+    for relation, subject, answer in both.select("relation", "subject", "object_label").rows():
+        golds.setdefault((relation, subject), set()).add(_read(answer))
+    found: dict[str, list[Shown]] = {}
+    columns = ("relation", "subject", "object", "subject_label", "object_label")
+    for relation, subject, object_, label, answer in chosen.select(columns).rows():
+        name = f"{relation} {subject} {object_}"
+        own = Shown(name, label, answer, frozenset(golds[relation, subject]))
+        if _is_plain(own):
+            found.setdefault(relation, []).append(own)
+    return found
+
+
+def demonstrations(asked: Shown, pool: Sequence[Shown], most: int, seed: int) -> list[Shown]:
+    """At most `most` rows of the pool, by hash of both items; the module says which may stand."""
+    subject = _read(asked.subject)
+    others = [one for one in pool if subject not in (_read(one.subject), _read(one.answer))]
+    others = [one for one in others if one.item != asked.item]
+    free = [one for one in others if not asked.golds & {_read(one.subject), _read(one.answer)}]
+    if not free and all(_read(one.answer) in asked.golds for one in pool):
+        free = others
+    key = {one: hash_key(seed, "forms", asked.item, one.item) for one in free}
+    turns: Counter[str] = Counter()
+    order: list[tuple[int, int, Shown]] = []
+    for one in sorted(free, key=lambda one: (key[one], one.item)):
+        turns[_read(one.answer)] += 1
+        order.append((turns[_read(one.answer)], len(order), one))
+    return [one for *_, one in sorted(order, key=lambda own: own[:2])[:most]]
+
+
+def shuffled(shown: Sequence[Shown]) -> list[Shown]:
+    """The same subjects with each other's answers, none with its own where that can be: in order of
+    their answers, each takes that of as many places on as the most frequent answer stands for."""
+    order = sorted(range(len(shown)), key=lambda place: (shown[place].answer, place))
+    step = max(Counter(one.answer for one in shown).values(), default=0)
+    taken = list(shown)
+    for place, number in enumerate(order):
+        other = shown[order[(place + step) % len(order)]]
+        taken[number] = replace(shown[number], answer=other.answer)
+    return taken
+
+
+def chat(loaded: Any) -> tuple[str, str]:
+    """What the model's chat template puts before and behind a user's message, up to the answer.
+
+    A token that its BOS policy adds anyway is left out. Raises ValueError for a model without one.
+    """
+    tokenizer, model = loaded.tokenizer, loaded.spec.model
+    if not getattr(tokenizer, "chat_template", None):
+        raise ValueError(
+            f"{model} has no chat template: take it out of the row with prompt chat "
+            f"(others: {', '.join(name for name in FORMS if name != 'chat')})"
+        )
+    message = [{"role": "user", "content": _MESSAGE}]
+    text = tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False)
+    before, found, behind = text.partition(_MESSAGE)
+    if not found:
+        raise ValueError(f"{model}: its chat template does not show the user's message")
+    is_causal = loaded.spec.kind == "causal"
+    front = [int(token) for token in bos_prefix(loaded)[0]] if is_causal else []
+    for token in tokenizer.convert_ids_to_tokens(front):
+        before = before.removeprefix(token)
+    return before, behind
+
+
+def worded(text: str, form: Form, around: tuple[str, str] = ("", "")) -> tuple[str, str]:
+    """(what stands in front, template) of a template in a form without examples; `around`: `chat`.
+
+    >>> worded("[X] was born in [Y] .", Form("question", 0, 0))
+    ('Question: ', '[X] was born in what?\\nAnswer: [Y] .')
+    """
+    if form.name == "question":
+        return "Question: ", f"{question(text)}\nAnswer: [Y]{stop(text)}"
+    if form.name == "chat":
+        return around[0], f"{question(text)}{around[1]}[Y]{stop(text)}"
+    return "", text
+
+
+def tables_in(
+    loaded: Any,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    form: Form,
+    training: Mapping[str, Sequence[Shown]] | None = None,
+) -> tuple[Tables, dict[str, int]]:
+    """What is scored of ITEMS in a form, and how many were asked and could not be.
+
+    `training`: what may be shown of a relation, where it is another than the rows of the benchmark.
+    Counts: `items` drawn; `too_long` for the model, and `without_example`, both left out; with
+    examples, items with `fewer_examples` than asked for, `examples`, and of shuffled ones those
+    that are `still_right`. Raises ValueError where nothing is left.
+    """
+    (questions, options, templates), told = _formed(
+        loaded, items, candidates, prompts, form, training
+    )
+    kept = _fitting(loaded, questions, options, templates)
+    told["too_long"] = len(questions) - len(kept)
+    if told["too_long"]:
+        log.warning(
+            "%s, form %s: %d of %d items are longer than its %d tokens and are left out",
+            loaded.spec.model, form.name, told["too_long"], told["items"], loaded.limit,
+        )  # fmt: skip
+    if not kept:
+        raise ValueError(f"form {form.name}: none of {told['items']} items can be asked: {told}")
+    return (kept, options, templates), told
+
+
+def blanks_in(
+    answerer: Any,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    form: Form,
+    training: Mapping[str, Sequence[Shown]] | None = None,
+) -> tuple[list[Blank], dict[str, int]]:
+    """The blanks of ITEMS in a form, one an item, and the counts of `tables_in` but for `too_long`:
+    what cannot be written is known where it is filled. `answerer`: a model, or a server's client.
+
+    Raises ValueError where there is none, or a relation without template.
+    """
+    (questions, options, templates), told = _formed(
+        answerer, items, candidates, prompts, form, training
+    )
+    lacking = sorted({one.relation for one in questions} - set(templates))
+    if lacking:
+        raise ValueError(f"no template for {len(lacking)} relations: {', '.join(lacking)}")
+    golds = dict(items.select("item", "answers").rows())
+    found = [
+        Blank(
+            one.item, index, text, one.subject,
+            tuple(options[one.candidates][answer] for answer in golds[one.item]), front=one.front,
+        )
+        for one in sorted(questions, key=lambda one: one.item)
+        for index, text in templates[one.relation]
+    ]  # fmt: skip
+    if not found:
+        raise ValueError(f"form {form.name}: none of {told['items']} items can be asked: {told}")
+    return found, told
+
+
+def of_part(part: Any) -> tuple[Form, dict[str, list[Shown]] | None]:
+    """The form that a Part (stage.py) is asked in, and what may be shown, where it has files for
+    it."""
+    form = Form(**part.settings["form"])
+    if part.input.get("training"):
+        options = part.read("training_options", schema.CANDIDATES)
+        return form, pools(part.read("training", schema.ITEMS), options)
+    if part.input.get("facts"):
+        asked = part.read("questions", schema.ITEMS)["relation"].unique().to_list()
+        facts = pl.scan_parquet(part.input["facts"]).filter(pl.col("relation").is_in(asked))
+        return form, stated(facts.collect(), form.seed)
+    return form, None
+
+
+def _formed(
+    answerer: Any,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    form: Form,
+    training: Mapping[str, Sequence[Shown]] | None,
+) -> tuple[tuple[list[Item], Any, Any], dict[str, int]]:
+    """What is asked, whether it fits into the model or not, and counts of it."""
+    asked = sample(items, form)
+    first = prompts.filter(pl.col("index") == pl.col("index").min().over("relation"))
+    is_own = form.name == "chat" and not isinstance(answerer, Client)
+    around = chat(answerer) if is_own else ("", "")
+    said = [worded(text, form, around) for text in first["text"]]
+    texts = pl.Series("text", [text for _, text in said], dtype=pl.String)
+    questions, options, templates = tables(asked, candidates, first.with_columns(texts))
+    fronts: dict[str, str] = dict(zip(first["relation"], (front for front, _ in said), strict=True))
+    told = {"items": len(questions)}
+    if form.name.startswith("few"):
+        told["demonstrations"] = form.demonstrations
+        pool = {**pools(items, candidates), **(training or {})}
+        shown = _shown(form, asked, candidates, pool, told)
+        wordings = dict(first.select("relation", "text").rows())
+        questions = [
+            replace(q, front=_lines(shown[q.item], wordings[q.relation]))
+            for q in questions
+            if shown[q.item] and q.relation in wordings
+        ]
+    else:
+        # a subject of OntoProbe's domains and ranges is a sentence with its stop
+        questions = [
+            replace(q, front=fronts.get(q.relation, ""), subject=q.subject.removesuffix(" ."))
+            for q in questions
+        ]
+    return (questions, options, templates), told
+
+
+def _shown(
+    form: Form,
+    asked: pl.DataFrame,
+    candidates: pl.DataFrame,
+    pool: Mapping[str, Sequence[Shown]],
+    told: dict[str, int],
+) -> Mapping[str, list[Shown]]:
+    """Item -> its examples; counts go into `told`."""
+    known = {one.item: one for own in pools(asked, candidates).values() for one in own}
+    found: dict[str, list[Shown]] = {}
+    right = 0
+    for item, relation in asked.select("item", "relation").rows():
+        if item not in known:  # a label that reads like a slot
+            found[item] = []
+            continue
+        own = demonstrations(known[item], pool.get(relation, []), form.demonstrations, form.seed)
+        if form.name == "few_shuffled":
+            own = shuffled(own)
+            right += sum(_read(one.answer) in one.golds for one in own)
+        found[item] = own
+    sizes = [len(own) for own in found.values()]
+    told["examples"] = sum(sizes)
+    told["without_example"] = sizes.count(0)
+    told["fewer_examples"] = sum(0 < size < form.demonstrations for size in sizes)
+    if form.name == "few_shuffled":
+        told["still_right"] = right
+    lacking = asked.filter(pl.col("item").is_in([item for item, own in found.items() if not own]))
+    for relation, count in sorted(lacking.group_by("relation").len().rows()):
+        log.warning(
+            "form %s: relation %s has no row that may stand before %d of its items: they are left "
+            "out; rows for training with other subjects and answers are wanted",
+            form.name, relation, count,
+        )  # fmt: skip
+    return found
+
+
+def _lines(shown: Sequence[Shown], text: str) -> str:
+    """The examples as lines of a template."""
+    return "".join(f"{fill(text, one.subject, one.answer).text}\n" for one in shown)
+
+
+def _fitting(
+    loaded: Any,
+    questions: Sequence[Item],
+    options: Mapping[str, Sequence[str]],
+    templates: Mapping[str, Sequence[tuple[int, str]]],
+) -> list[Item]:
+    """The questions of which every sentence fits into the model."""
+    is_causal = loaded.spec.kind == "causal"
+    room = loaded.limit - (len(bos_prefix(loaded)[0]) if is_causal else 0)
+    kept = []
+    for asked in questions:
+        if not templates.get(asked.relation):
+            kept.append(asked)  # scoring tells which relation has no template
+            continue
+        ((_, text),) = templates[asked.relation]
+        said = [
+            fill(text, asked.subject, label).behind(asked.front).text
+            for label in options[asked.candidates]
+        ]
+        ids = loaded.tokenizer(said, add_special_tokens=not is_causal)["input_ids"]
+        if max(map(len, ids)) <= room:
+            kept.append(asked)
+    return kept
+
+
+def _is_plain(row: Shown) -> bool:
+    """Whether no label reads like a slot: such a one cannot stand in a template's sentence."""
+    return not {SUBJECT, ANSWER} & set(parse(row.subject + row.answer).slots)
+
+
+def _read(label: str) -> str:
+    """A label as a reader compares it."""
+    return " ".join(label.casefold().split())

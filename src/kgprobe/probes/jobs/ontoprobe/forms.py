@@ -1,0 +1,194 @@
+"""Reasoning rows asked after premises in six forms (benchmarks/ontoprobe/premises), in words alone.
+
+A text is scored once, however many rows have it, so that rows of one text differ by exactly 0. Of
+every candidate there is also the score above that of the empty prompt with the same pseudowords,
+its prior: after the empty prompt itself all of these are 0 and tie.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+
+from kgprobe.benchmarks.ontoprobe.modes import Switches
+from kgprobe.benchmarks.ontoprobe.premises import Formed, Told, formed, named, told
+from kgprobe.job import log
+from kgprobe.metrics.ranking import tie_range
+from kgprobe.probes.jobs.frames import by_hand, placed
+from kgprobe.probes.jobs.ontoprobe import entailment
+from kgprobe.probes.jobs.ontoprobe.entailment import Case, Layout, Wording
+from kgprobe.probes.jobs.ontoprobe.reason_rows import cases, worded
+from kgprobe.probes.jobs.ontoprobe.soft import fitted, ready
+from kgprobe.probes.jobs.ontoprobe.soft_rows import prepared
+from kgprobe.probes.models.batching import budget_for
+from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
+from kgprobe.probes.scoring.cloze.vectors import scores
+from kgprobe.probes.text.gaps import Question
+from kgprobe.probes.text.pseudowords import pseudowords
+from kgprobe.probes.text.spelling import too_long
+from kgprobe.probes.text.vectors import inserted
+from kgprobe.sampling import take
+from kgprobe.schema import FORM_RANKS
+from kgprobe.settings import PremiseForms
+from kgprobe.templates import ANSWER, SUBJECT, mark, parse
+
+SCHEME = "manual+manual"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What all rules share."""
+
+    loaded: Loaded
+    options: dict[str, Sequence[str]]
+    vectors: torch.Tensor
+    switches: Switches
+    wording: Wording
+    slots: Layout
+    pairs: int
+
+    @property
+    def words(self) -> int:
+        """Pairs of pseudowords that there are: one more than asked about where that is one."""
+        return (len(self.vectors) - self.slots.words) // 2
+
+
+def ask(
+    spec: ModelSpec,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    switches: Switches,
+    chosen: PremiseForms,
+    seed: int,
+    load: Load = load_model,
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """(FORM_RANKS, record) of the test rows of every rule.
+
+    Texts that do not fit into the model's window are left out, counted in the record (`too_long`,
+    by rule, with the first one's message) and logged; so are rules without rows (`without_rows`).
+    Raises ValueError where no rule has a row.
+    """
+    known = prepared(spec, items, candidates, switches)
+    rows = sampled(by_hand(known.items), chosen.rows, seed)
+    lacking = sorted(set(items["relation"]) - set(rows["relation"]))
+    if not rows.height:
+        raise ValueError(f"no test rows of any rule among {items.height} items of reasoning")
+    if lacking:
+        log.warning("premises: no test rows of %s", ", ".join(lacking))
+    loaded = ready(spec, load)
+    pairs = int(switches.pseudoword_pairs)
+    about = (float(switches.alpha), switches.first_seed, switches.pseudoword_centre)
+    # premises about another thing need another word
+    words = pseudowords(loaded, max(pairs, 2), *about)
+    slots = entailment.layout({})
+    vectors = torch.cat([words.vectors.new_zeros(slots.words, words.vectors.shape[1]),
+                         words.vectors])  # fmt: skip
+    asked = Asked(loaded, known.options, vectors, switches, worded(switches), slots, pairs)
+    is_control = spec.source.startswith("control:")
+    draws = -(-chosen.generated // rows.height) if is_control else 1
+    own_cases = {case.item: case for own in cases(known.items).values() for case in own}
+    found, left_out = [], {}
+    for (rule,), own in rows.group_by("relation", maintain_order=True):
+        texts = [told(*row) for row in own.select("item", "subject", "meta").rows()]
+        made = formed(texts, draws, seed, str(rule))
+        frame, wrong = _ranked(asked, own_cases, {t.item: t for t in texts}, made)
+        found.append(frame)
+        if wrong:
+            left_out[str(rule)] = {"rows": len(wrong), "first": wrong[0]}
+            log.warning("premises of %s: %d do not fit, first %s", rule, len(wrong), wrong[0])
+    record = {
+        **loaded.record,
+        **known.record,
+        **words.record,
+        "draws": draws,
+        "too_long": left_out,
+        "without_rows": lacking,
+    }
+    return fitted(placed(pl.concat(found), items, known.kept), FORM_RANKS), record
+
+
+def sampled(items: pl.DataFrame, rows: int | None, seed: int) -> pl.DataFrame:
+    """The test rows, at most `rows` of each rule by hash of the item; sorted by rule and item."""
+    test = items.filter(role="test")
+    return take(test, rows or max(test.height, 1), seed, ["item"], ["relation"], "premises")
+
+
+def few(items: pl.DataFrame, rows: int | None, seed: int) -> pl.DataFrame:
+    """The items with the test rows that `sampled` takes."""
+    rest = items.filter(pl.col("role") != "test")
+    return pl.concat([rest, sampled(items, rows, seed)]).sort("item")
+
+
+def _ranked(
+    asked: Asked,
+    known: Mapping[str, Case],
+    texts: Mapping[str, Told],
+    made: Sequence[Formed],
+) -> tuple[pl.DataFrame, list[str]]:
+    """Columns of FORM_RANKS of one rule, and what is wrong with every text that is left out."""
+    places: dict[tuple[str, str], int] = {}
+    questions: list[Question] = []
+    of_row = []
+    for one in made:
+        question = _question(asked, known[one.item], one)
+        key = question.before, question.after
+        if key not in places:
+            places[key] = len(questions)
+            questions.append(question)
+        of_row.append(places[key])
+    options, space = asked.options, asked.switches.candidate_space
+    most = too_long(asked.loaded, questions, options, space)
+    values = _scored(asked, questions, most)
+    empty = {(m.item, m.draw): q for m, q in zip(made, of_row, strict=True) if m.form == "none"}
+    rows, wrong = [], []
+    for one, place in zip(made, of_row, strict=True):
+        prior = empty[one.item, one.draw]
+        if place in most or prior in most:
+            wrong.append(most.get(place) or most[prior])
+            continue
+        above = values[place] - values[prior]
+        case, own = known[one.item], texts[one.item]
+        labels, names = options[case.candidates], dict(own.names)
+        for gold in case.golds:
+            label = labels[gold]
+            said = label, names.get(label, label)
+            is_named = any(named(name, f"{one.p1} {one.p2}") for name in said)
+            best, worst = tie_range(values[place], gold)
+            first, last = tie_range(above, gold)
+            rows.append(
+                (case.rule, one.item, one.form, one.draw, gold, is_named, best, worst, first, last,
+                 float(values[place][gold]), float(above[gold]))
+            )  # fmt: skip
+    return pl.DataFrame(rows, schema=dict(FORM_RANKS.columns), orient="row"), wrong
+
+
+def _question(asked: Asked, case: Case, one: Formed) -> Question:
+    """A row in one form; what a foreign premise is about is the next pair's pseudowords."""
+    pair, p2 = one.draw % asked.pairs, one.p2
+    has_letters = asked.wording.slots == "pattern_rules"
+    if one.foreign and not (has_letters and case.rule not in entailment.PATTERN_RULES):
+        first = asked.slots.words + 2 * ((pair + 1) % asked.words)
+        p2 = parse(p2).filled({SUBJECT: mark(first), ANSWER: mark(first + 1)}).text
+    written = bool(one.p1), bool(p2)
+    own = replace(case, p1=one.p1, p2=p2)
+    return entailment.prompt(own, written, SCHEME, pair, asked.slots, asked.wording)
+
+
+def _scored(
+    asked: Asked, questions: Sequence[Question], left_out: Mapping[int, str]
+) -> dict[int, NDArray[np.float64]]:
+    """Scores of all candidates by number of the question, m/mean."""
+    numbers = [number for number in range(len(questions)) if number not in left_out]
+    own = [questions[number] for number in numbers]
+    first = asked.slots.words if asked.switches.softmax_rows == "all" else None
+    found = {}
+    with inserted(asked.loaded, asked.vectors, first):
+        space, budget = asked.switches.candidate_space, budget_for(asked.loaded)
+        for chunk in scores(asked.loaded, own, asked.options, space=space, budget=budget):
+            for index, row in zip(chunk.indices.tolist(), chunk.scores, strict=True):
+                found[numbers[index]] = np.asarray(row, dtype=float)
+    return found

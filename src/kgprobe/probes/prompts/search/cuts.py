@@ -1,0 +1,90 @@
+"""Prompts as runs of tokens around their slots, so that tokens can come, go and change anywhere.
+
+The capital of {sub} is [P] .
+runs  (The, capital, of)  (is)  (.)      run i stands before slot i, the last behind all
+slots (sub, [P])
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.text.pieces import pieces
+from kgprobe.templates import ANSWER, TRIGGER, Template, named, parse
+
+Run = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Names of slots in their order (fields, [P]), and the ids around them: one run more."""
+
+    slots: tuple[str, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def tokens(self) -> Run:
+        """All ids in their order: the trigger of `template`."""
+        return tuple(token for run in self.runs for token in run)
+
+    @property
+    def shape(self) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """What its template depends on."""
+        return self.slots, tuple(map(len, self.runs))
+
+    def template(self, kind: str) -> Template:
+        """The template with a trigger in place of every token."""
+        parts: list[str] = []
+        for number, run in enumerate(self.runs):
+            parts += [TRIGGER] * len(run)
+            if number < len(self.slots):
+                slot = self.slots[number]
+                parts.append(slot if slot == ANSWER else f"{{{slot}}}")
+        return Template.parse(" ".join(parts), kind)
+
+    def swapped(self, place: int, token: int) -> "Cut":
+        """Another token at a place (an index of `tokens`)."""
+        run, inner = self._at(place)
+        own = self.runs[run]
+        return self._with(run, (*own[:inner], token, *own[inner + 1 :]))
+
+    def deleted(self, place: int) -> "Cut":
+        """Without the token at a place."""
+        run, inner = self._at(place)
+        own = self.runs[run]
+        return self._with(run, own[:inner] + own[inner + 1 :])
+
+    def inserted(self, run: int, inner: int, token: int) -> tuple["Cut", int]:
+        """(with a token before the `inner`-th of a run, its place)."""
+        own = self.runs[run]
+        place = sum(map(len, self.runs[:run])) + inner
+        return self._with(run, (*own[:inner], token, *own[inner:])), place
+
+    def gaps(self, kind: str) -> Iterator[tuple[int, int]]:
+        """(run, inner) of every place where a token may come; causal models: none behind [P]."""
+        last = len(self.runs) - (kind == "causal")
+        for number in range(last):
+            for inner in range(len(self.runs[number]) + 1):
+                yield number, inner
+
+    def _at(self, place: int) -> tuple[int, int]:
+        for number, run in enumerate(self.runs):
+            if place < len(run):
+                return number, place
+            place -= len(run)
+        raise IndexError("no such place")
+
+    def _with(self, number: int, run: Run) -> "Cut":
+        return replace(self, runs=(*self.runs[:number], run, *self.runs[number + 1 :]))
+
+
+def cut_of(loaded: Loaded, text: str) -> Cut:
+    """A wording as runs of tokens: each run is encoded with the blank that it has in the text."""
+    found = parse(named(text.strip()))
+    texts = [found.first, *(behind for _, _, behind in found.parts)]
+    runs = []
+    for number, own in enumerate(texts):
+        starts = number == 0
+        shown = own.strip() if starts else own.rstrip()
+        runs.append(tuple(map(int, pieces(loaded.tokenizer, [shown], starts)[0])) if shown else ())
+    return Cut(tuple(slot for slot, _, _ in found.parts), tuple(runs))

@@ -1,0 +1,165 @@
+"""Demonstrations: training facts written out in front of a question, each in its own wording.
+
+    Rome is the capital of Italy .        k training facts of the relation
+    Tokyo is the capital of Japan .
+    Paris is the capital of [P]           the question
+
+    demos            k facts drawn by seeded hash
+    demos_balanced   the same, no answer twice
+    demos_shuffled   the facts of `demos`, their answers exchanged: control
+    demos_other      the facts of `demos`, with answers of other relations: control
+    demos_chosen     of several draws of the first two, and several orders of the best, the one with
+                     the highest MRR on dev
+
+No demonstration is an asked fact or has the subject of one. What is gained on facts whose object
+none of them has stands apart in the tables: a model may repeat an answer that it has just read.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from kgprobe.sampling import hash_key
+from kgprobe.templates import ANSWER, Template, parse
+
+#: the field of a prompt that holds its demonstrations
+FIELD = "demos"
+PLAIN, BALANCED, SHUFFLED, OTHER = KINDS = (
+    "demos", "demos_balanced", "demos_shuffled", "demos_other",
+)  # fmt: skip
+
+
+class DemonstrationError(ValueError):
+    """Demonstrations cannot be drawn; the message names relation, what is needed and found."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A training fact: what fills its template, and the answer."""
+
+    fields: Mapping[str, str]
+    label: str
+
+
+def pool(examples: pl.DataFrame, group: str) -> list[tuple[str, Fact]]:
+    """(name, fact) of the training examples of a relation that may be shown, by name.
+
+    Left out are asked facts (dev and test) and others of their subjects.
+    """
+    own = examples.filter(group=group).sort("example")
+    subject = pl.col("fields").str.json_path_match("$.sub")
+    asked = own.filter(pl.col("split") != "train").with_columns(_subject=subject)
+    facts, subjects = set(asked["fact"]), set(asked["_subject"].drop_nulls())
+    train = own.filter(split="train").with_columns(_subject=subject).unique(
+        "fact", keep="first", maintain_order=True
+    )  # fmt: skip
+    return [
+        (name, Fact(json.loads(fields), label))
+        for name, fact, fields, label, sub in train.select(
+            "example", "fact", "fields", "label", "_subject"
+        ).rows()
+        if fact not in facts and sub not in subjects
+    ]
+
+
+def drawn(
+    examples: pl.DataFrame, group: str, k: int, seed: int = 0, draw: int = 0, balanced: bool = False
+) -> list[Fact]:
+    """k training facts of a relation in the order of a hash; `balanced`: no answer twice, and
+    fewer than k where the relation has fewer answers.
+
+    Raises DemonstrationError for a relation with fewer than k facts that may be shown.
+    """
+    known = pool(examples, group)
+    if len(known) < k:
+        raise DemonstrationError(
+            f"{group}: {k} demonstrations asked for, {len(known)} training facts may be shown "
+            "(asked facts and their subjects left out); make autoprompt.demos.k smaller"
+        )
+    order = sorted(known, key=lambda own: (hash_key(seed, FIELD, str(draw), group, own[0]), own[0]))
+    found: list[Fact] = []
+    for _, fact in order:
+        if not (balanced and fact.label in {other.label for other in found}):
+            found.append(fact)
+        if len(found) == k:
+            break
+    return found
+
+
+def shuffled(facts: Sequence[Fact], group: str, seed: int = 0) -> list[Fact]:
+    """The facts with each other's answers: the rotation by which fewest keep theirs, the first of
+    equal ones by seed. Where all have one answer they stay as they are."""
+    k = len(facts)
+    turns = sorted(range(1, k), key=lambda turn: hash_key(seed, SHUFFLED, group, str(turn)))
+    if not turns:
+        return list(facts)
+
+    def kept(turn: int) -> int:
+        return sum(fact.label == facts[(i + turn) % k].label for i, fact in enumerate(facts))
+
+    best = min(turns, key=kept)
+    return [replace(fact, label=facts[(i + best) % k].label) for i, fact in enumerate(facts)]
+
+
+def others(facts: Sequence[Fact], examples: pl.DataFrame, group: str, seed: int = 0) -> list[Fact]:
+    """The facts with answers of other relations, drawn by hash, none an answer of their own.
+
+    Raises DemonstrationError where no other relation has an answer that this one has not.
+    """
+    train = examples.filter(split="train")
+    own = set(examples.filter(group=group)["label"])
+    labels = sorted(set(train.filter(pl.col("group") != group)["label"]) - own)
+    if not labels:
+        raise DemonstrationError(
+            f"{group}: {OTHER} needs answers of other relations, the task has none; leave out the "
+            "prompt, or ask for more relations"
+        )
+    order = sorted(labels, key=lambda label: hash_key(seed, OTHER, group, label))
+    return [replace(fact, label=order[i % len(order)]) for i, fact in enumerate(facts)]
+
+
+def of_kind(
+    kind: str, examples: pl.DataFrame, group: str, k: int, seed: int = 0, draw: int = 0
+) -> list[Fact]:
+    """The demonstrations of one of KINDS, in one of its draws."""
+    facts = drawn(examples, group, k, seed, draw, kind == BALANCED)
+    if kind == SHUFFLED:
+        return shuffled(facts, group, seed)
+    return others(facts, examples, group, seed) if kind == OTHER else facts
+
+
+def template(question: Template) -> Template:
+    """The template of a question behind its demonstrations, which are its field FIELD."""
+    return Template.parse(f"{{{FIELD}}}\n{question.text}", question.kind)
+
+
+def written(whole: str, facts: Sequence[Fact]) -> dict[str, str]:
+    """The field of the demonstrations: a fact a line, in the wording `whole` as a sentence."""
+    return {FIELD: "\n".join(sentence(whole, fact) for fact in facts)}
+
+
+def orders(facts: Sequence[Fact], count: int, group: str, seed: int = 0) -> list[list[Fact]]:
+    """At most `count` other orders of the facts, drawn by seed, none twice."""
+    generator = np.random.default_rng([seed, *f"{FIELD} {group}".encode()])
+    given = tuple(range(len(facts)))
+    most = math.factorial(len(facts)) - 1
+    found: dict[tuple[int, ...], None] = {}
+    while len(found) < min(count, most):
+        order = tuple(int(place) for place in generator.permutation(len(facts)))
+        if order != given:
+            found[order] = None
+    return [[facts[place] for place in order] for order in found]
+
+
+def sentence(whole: str, fact: Fact) -> str:
+    """A fact in a wording; a stop closes one that ends with its answer.
+
+    >>> sentence("{sub} is the capital of [P]", Fact({"sub": "Rome"}, "Italy"))
+    'Rome is the capital of Italy.'
+    """
+    text = parse(whole).filled({**fact.fields, ANSWER: fact.label}).text.strip()
+    return text + "." * whole.rstrip().endswith(ANSWER)

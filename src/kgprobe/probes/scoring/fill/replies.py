@@ -1,0 +1,54 @@
+"""Whole replies of a causal model: greedy text behind a prompt, up to a special token."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from kgprobe.probes.models.batching import budget_for
+from kgprobe.probes.models.continuation import CausalText
+from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.fill.decoding import Floats, Ids, greedy
+
+
+def message(loaded: Loaded, content: str) -> Ids:
+    """Token ids of a user's message in the model's own chat template, up to the reply."""
+    said = [{"role": "user", "content": content}]
+    text = loaded.tokenizer.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
+    return np.array(loaded.tokenizer(text, add_special_tokens=False)["input_ids"], dtype=np.int64)
+
+
+def replies(
+    loaded: Loaded,
+    rows: Sequence[Ids],
+    names: Sequence[str],
+    most: int,
+    progress: Callable[[int], object],
+) -> list[str | None]:
+    """What the model writes behind each row of token ids, at most `most` tokens of it.
+
+    None where a row leaves no room for so many. Raises NotFiniteError, with the name of the row.
+    """
+    tokenizer, text = loaded.tokenizer, CausalText(loaded, budget_for(loaded).stepped(most))
+    numbers = [n for n, row in enumerate(rows) if len(row) + most <= loaded.limit]
+    ends, found = set(tokenizer.all_special_ids), dict[int, str]()
+
+    def forward(batch: Ids) -> None:
+        own = [numbers[b] for b in batch]
+
+        def check(values: Floats, owners: Sequence[int], step: int) -> None:
+            finite(
+                values,
+                loaded.spec.model,
+                lambda row, _: f"{names[own[owners[row]]]}, token {step} of the answer",
+            )
+
+        stream = text.open([rows[n] for n in own])
+        _, columns = greedy(stream, len(own), most, 1, check, ends)
+        for number, path in zip(own, columns[:, :, 0].tolist(), strict=True):
+            stop = next((i for i, token in enumerate(path) if token in ends), len(path))
+            found[number] = tokenizer.decode(path[:stop]).strip()
+        progress(len(own))
+
+    text.budget.run([len(rows[n]) + most for n in numbers], forward)
+    return [found.get(n) for n in range(len(rows))]

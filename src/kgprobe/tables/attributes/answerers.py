@@ -1,0 +1,153 @@
+"""Coded answerers through the nine metrics, before any model (metrics/answerers.py).
+
+They are asked about an invented world of which one part is taught whole, one without what follows
+from it, one with another conclusion, and one not at all, and whose objects are as unequally common
+as those of real graphs. Their answers take the way of a model's: as ranked candidates and as
+written text.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from kgprobe.benchmarks.invented import RULES, Case, cases, word
+from kgprobe.metrics import answerers, attributes
+from kgprobe.metrics.answerers import ANSWERERS, Question, Statement
+from kgprobe.sampling import hash_key
+from kgprobe.tables.answers import Probe
+from kgprobe.tables.attributes import alpha, scores
+from kgprobe.tables.attributes.published import NAMES
+from kgprobe.tables.attributes.study import HEADLINE, SETTINGS, Benchmark, triples
+from kgprobe.tables.report import marks
+from kgprobe.tables.report.marks import ANSWERER, INVENTED
+from kgprobe.tables.results import Number
+
+#: cases of every arm, options of a question, and draws of the random answerer, which rarely is
+#: right in the parts that a ratio is over
+CASES, OPTIONS, DRAWS = 60, 20, 10
+#: how an answerer is read: options that it ranks, or what it says
+RANKED, WRITTEN = "ranked", "written"
+#: whose invented world has the same form: two hops, and what they lead to
+FORM_OF = {"two_steps": "composite"}
+_TEMPLATE = 1
+
+
+def numbers(seed: int = 0, size: int = CASES) -> Iterator[Number]:
+    """The metric of every answerer on each of the nine, and what it tells (`marks.told`)."""
+    missed = dict.fromkeys(answerers.VERDICTS, False)
+    for name in NAMES:
+        made, asked = benchmark(name, seed, size)
+        intervals: dict[str, dict[str, Number]] = {RANKED: {}, WRITTEN: {}}
+        for model, answer in ANSWERERS.items():
+            drawn = range(DRAWS if model == "random" else 1)
+            found = [
+                {i: answer(replace(q, key=f"{i} {draw}")) for i, q in asked.items()}
+                for draw in drawn
+            ]
+            for way, read in ((RANKED, _ranked), (WRITTEN, _written)):
+                number = _measured(model, way, [read(own, asked, made) for own in found], made)
+                intervals[way][model] = number
+                yield number
+        told = marks.all_of(
+            answerers.verdicts({model: n.interval for model, n in own.items()})
+            for own in intervals.values()
+        )
+        missed = {verdict: missed[verdict] or not is_met for verdict, is_met in told.items()}
+        yield from marks.told(Number(benchmark=name), told)
+    yield from marks.told(
+        Number(), {verdict: not is_missed for verdict, is_missed in missed.items()}
+    )
+
+
+def benchmark(name: str, seed: int, size: int) -> tuple[Benchmark, dict[str, Question]]:
+    """One of the nine in an invented world, and its questions by item.
+
+    Of EXAMPLES the columns that metrics read. A question has `OPTIONS` options at most: its golds,
+    then others that stand in the same place of the other examples, by hash.
+    """
+    form = FORM_OF.get(name, name)
+    found = cases(form, size, seed, skewed=True)
+    taught = [statement for case in found for statement in case.taught]
+    known: dict[str, set[Statement]] = {}
+    for statement in taught:
+        known.setdefault(statement.subject, set()).add(statement)
+    counts = Counter((s.relation, s.object) for s in taught)
+    pools: dict[tuple[str, int], list[str]] = {}
+    for case in found:
+        for position, (_, relation, own) in enumerate(case.asked):
+            pools.setdefault((relation, position), []).append(own)
+    distinct = {
+        place: sorted(set(pool), key=lambda own: hash_key(seed, "option", own))
+        for place, pool in pools.items()
+    }
+    words = {relation: word(relation, seed) for relation, _ in pools}
+    asked, rows, items = {}, [], []
+    for case in found:
+        facts = _facts_of(case, known)
+        for position, triple in enumerate(case.asked):
+            item = f"{case.name}#{position}"
+            pool = distinct[triple.relation, position]
+            options = _options(item, triple.object, pool, seed)
+            asked[item] = Question(
+                triple.subject, triple.relation, options, facts,
+                text=f"{triple.subject} {words[triple.relation]}",
+                counts={option: counts[triple.relation, option] for option in options},
+                rules=(RULES[form],) if form in RULES else (), key=item,
+            )  # fmt: skip
+            gold = [triple.object]
+            rows.append((name, case.name, case.arm, position, gold, gold))
+            items.append((item, triple.relation, item, [options.index(triple.object)], "{}"))
+    columns = ["benchmark", "example", "pattern", "position", "golds", "gold_labels"]
+    examples = pl.DataFrame(rows, schema=columns, orient="row")
+    frame = pl.DataFrame(
+        items, schema=["item", "relation", "candidates", "answers", "meta"], orient="row"
+    )
+    return Benchmark(name, examples, frame, pl.DataFrame(), pl.DataFrame()), asked
+
+
+def _facts_of(case: Case, known: Mapping[str, set[Statement]]) -> frozenset[Statement]:
+    """All that was taught of the names in a case."""
+    named = {term for statement in case.asked for term in statement}
+    return frozenset().union(*(known.get(name, ()) for name in named))
+
+
+def _options(item: str, gold: str, pool: Sequence[str], seed: int) -> tuple[str, ...]:
+    """The gold and those that follow it in a pool, beginning anywhere."""
+    place = pool.index(gold)
+    shown = [*pool[place:], *pool[:place]][:OPTIONS]
+    turn = hash_key(seed, "order", item) % len(shown)
+    return (*shown[turn:], *shown[:turn])
+
+
+def _ranked(
+    found: Mapping[str, answerers.Scores], asked: Mapping[str, Question], made: Benchmark
+) -> pl.DataFrame:
+    rows = [(item, _TEMPLATE, i, s) for item, own in found.items() for i, s in enumerate(own)]
+    schema = {"item": pl.String, "template": pl.Int32, "candidate": pl.Int32, "sum": pl.Float64}
+    return alpha.of_candidates(pl.DataFrame(rows, schema=schema, orient="row"), made.items)
+
+
+def _written(
+    found: Mapping[str, answerers.Scores], asked: Mapping[str, Question], made: Benchmark
+) -> pl.DataFrame:
+    rows = []
+    for item, own in found.items():
+        place = answerers.said(own)
+        text = "" if place is None else asked[item].options[place]
+        rows.append((item, _TEMPLATE, 1, alpha.WHOLE, 1, text, 0.0))
+    columns = ["item", "template", "masks", "position", "rank", "text", "logprob"]
+    fills = pl.DataFrame(rows, schema=columns, orient="row")
+    return alpha.of_texts(fills, alpha.gold_names(made.examples))
+
+
+def _measured(model: str, way: str, draws: Sequence[pl.DataFrame], made: Benchmark) -> Number:
+    probe = Probe(made.name, "", ANSWERER, model, "answerer")
+    rows = [
+        triples(probe, alphas, made).with_columns(example=pl.format(f"{{}} {draw}", "example"))
+        for draw, alphas in enumerate(draws)
+    ]
+    row = attributes.measure(pl.concat(rows).filter(**HEADLINE), SETTINGS).row(0, named=True)
+    n = row["examples"] // len(draws)
+    return scores.number(row, n=n, slice=INVENTED, setting={"way": way})

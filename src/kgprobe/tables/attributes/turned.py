@@ -1,0 +1,162 @@
+"""What the attributes' paper leaves open, each reading turned by itself on answers that are there.
+
+The headline is the metric at 1 of every benchmark, as `study.HEADLINE` reads it, and the mean of
+the nine. Readings of the answers come first, then those of the examples that a flag marks; all
+others build other examples (`needing`).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from kgprobe.benchmarks.attributes import sensitivity
+from kgprobe.metrics.attributes import AMBIGUOUS_DENOMINATORS
+from kgprobe.tables.attributes.baselines import METHOD as BASELINE
+from kgprobe.tables.attributes.study import HEADLINE, WHO, Study
+from kgprobe.tables.switches import Turn, as_cells
+
+PAPER = "attributes"
+#: switch -> the column of alphas that has its values
+COLUMNS = {"alpha": "kind", "gold": "gold", "pooling": "pooling", "k": "k"}
+DENOMINATOR = "wording.ambiguous_denominator"
+AGGREGATES = ("pooled", "mean of examples")
+#: key of the config -> benchmark, flag of what the other value drops, value here, the other value
+FLAGGED = {
+    "attributes.ambiguous.drop_same_object": ("ambiguous", "same_object", "false", "true"),
+    "attributes.hierarchy.direct": ("hierarchy", "direct_edge", "keep", "drop"),
+}
+#: what a benchmark was built with: benchmark -> its settings by name, as its files tell
+Built = Mapping[str, Mapping[str, Any]]
+#: a value that the files of a run do not have
+UNTOLD = "not told"
+
+
+def turns(study: Study) -> Iterator[Turn]:
+    """Every reading of the answers at each of its other values, all else as in HEADLINE."""
+    every = _told(study)
+    before = headlines(study, every)
+    for switch, column in COLUMNS.items():
+        here = str(HEADLINE[column])
+        for other in every[column].unique().sort().to_list():
+            if other != HEADLINE[column]:
+                after = headlines(study, every, **{column: other})
+                yield from _turns(switch, here, str(other), before, after)
+    yield from _turns("aggregate", *AGGREGATES, before, headlines(study, every, aggregate=True))
+    for other in AMBIGUOUS_DENOMINATORS:
+        if other != study.ambiguous_denominator and "ambiguous" in study.benchmarks:
+            after = headlines(replace(study, ambiguous_denominator=other), every)
+            here = study.ambiguous_denominator
+            yield from _turns(DENOMINATOR, here, other, before, after, {"ambiguous"})
+    for switch, (name, flag, here, other) in FLAGGED.items():
+        if name in study.benchmarks:
+            told = study.benchmarks[name].examples
+            marked = told.filter(pl.col("flags").list.contains(flag))["example"].unique()
+            kept = every.filter(~pl.col("example").is_in(marked.implode()))
+            if marked.len():
+                yield from _turns(switch, here, other, before, headlines(study, kept), {name})
+
+
+def _told(study: Study) -> pl.DataFrame:
+    """The alphas of probes, without baselines."""
+    return study.alphas().filter(pl.col("method") != BASELINE)
+
+
+#: (model, prompt, method, benchmark) -> CELLS
+Headlines = dict[tuple[str, ...], pl.DataFrame]
+
+
+def headlines(
+    study: Study, alphas: pl.DataFrame, aggregate: bool = False, **reading: Any
+) -> Headlines:
+    """CELLS of every probe's metric (per cent) of each benchmark, under HEADLINE but for `reading`.
+
+    `aggregate`: the mean of the examples' ratios, not the ratio of their sums. Examples that are
+    undefined (a denominator of 0) are left out; where all are, nothing is left.
+    """
+    chosen = alphas.filter(**{**HEADLINE, **reading})
+    if not chosen.height:
+        return {}
+    found = study.parts(chosen)
+    above, below = 100 * pl.col("numerator"), pl.col("denominator")
+    if aggregate:
+        above, below = above / below, pl.when(below > 0).then(1.0)
+    rows = found.with_columns(
+        part=pl.col("benchmark"), column=pl.lit(""), item=pl.col("example"), weight=pl.lit(1.0),
+        above=above, below=below,
+    )  # fmt: skip
+    keys = [*WHO, "benchmark"]
+    grouped = rows.sort(*keys, "item").group_by(keys, maintain_order=True)
+    is_defined = ~pl.col("missing") & (pl.col("below") > 0)
+    return {tuple(map(str, key)): as_cells(own.filter(is_defined)) for key, own in grouped}
+
+
+def _turns(
+    switch: str,
+    here: str,
+    other: str,
+    before: Headlines,
+    after: Headlines,
+    only: set[str] | None = None,
+) -> Iterator[Turn]:
+    """The turn of every probe and benchmark (`only`: of these), then of the mean of those
+    benchmarks that are defined on both sides; of a switch of one benchmark there is none."""
+    means: dict[tuple[str, ...], list[tuple[pl.DataFrame, pl.DataFrame]]] = {}
+    for key, own in before.items():
+        if key in after and (only is None or key[-1] in only):
+            asked = dict(zip([*WHO, "benchmark"], key, strict=True))
+            yield Turn(PAPER, switch, here, other, "value", own, after[key], asked)
+            if own.height and after[key].height:
+                means.setdefault(key[:-1], []).append((own, after[key]))
+    for who, pairs in means.items() if only is None else ():
+        if len(pairs) > 1:
+            asked = {**dict(zip(WHO, who, strict=True)), "benchmark": ""}
+            sides = [pl.concat(list(frames)) for frames in zip(*pairs, strict=True)]
+            yield Turn(PAPER, switch, here, other, "value", sides[0], sides[1], asked)
+
+
+def needing(built: Built) -> Iterator[tuple[str, str, list[str]]]:
+    """(key of the config, value here, other values) of the readings that build other examples, or
+    ask in other words.
+
+    `built`: settings by benchmark; where they are not told, every alternative is named.
+    """
+    for name, keys in {**sensitivity.ALTERNATIVES, "bidirectional": sensitivity.GRID}.items():
+        for key, values in keys.items():
+            here = _shown(built.get(name, {}).get(key, UNTOLD))
+            # examples that a flag marks can be dropped, but not brought back
+            flagged = FLAGGED.get(f"attributes.{name}.{key}")
+            others = [value for value in map(_shown, values) if value != here]
+            if flagged is None or here not in (flagged[2], UNTOLD):
+                yield f"attributes.{name}.{key}", here, others
+    yield (
+        "attributes.ambiguous.source",
+        _shown(built.get("ambiguous", {}).get("source", UNTOLD)),
+        ["amber"],
+    )
+    yield "wording.stop_space", UNTOLD, ["true", "false"]
+    yield "wording.match", UNTOLD, ["label", "aliases"]
+
+
+def lacking(study: Study) -> Iterator[tuple[str, str]]:
+    """(switch, what the run has not) of readings that its answers could show, and do not."""
+    for switch, (name, flag, *_) in FLAGGED.items():
+        if name not in study.benchmarks:
+            yield switch, f"the benchmark {name}"
+        elif not study.benchmarks[name].examples["flags"].list.contains(flag).any():
+            yield switch, f"an example of {name} with the flag {flag}"
+    if "ambiguous" not in study.benchmarks:
+        yield DENOMINATOR, "the benchmark ambiguous"
+    defined = headlines(study, _told(study))
+    for probe in study.answers:
+        key = probe.model, probe.prompt, probe.method, probe.benchmark
+        if key not in defined or not defined[key].height:
+            yield "all", f"a defined value of {' '.join(key)} (every denominator is 0)"
+
+
+def _shown(value: Any) -> str:
+    """A value as JSON and config write it, lists joined by +."""
+    if isinstance(value, list | tuple):
+        return "+".join(map(str, value)) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,57 @@
+"""Multiple-choice questions (CHOICES) as rows: the text that a model is given, and its options.
+
+The text is that of `probes.scoring.choice`, so that the likeliest option after it is the one that
+kgprobe's way `text_sum` chooses.
+"""
+
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kgprobe.probes.scoring.choice.text import CUE, Choice, prompt
+
+COLUMNS = pa.schema(
+    [
+        ("item", pa.string()),
+        ("part", pa.string()),
+        ("task", pa.string()),
+        ("premise", pa.string()),
+        ("options_of", pa.string()),
+        ("source", pa.string()),
+        ("prompt", pa.string()),
+        ("question", pa.string()),
+        ("options", pa.list_(pa.string())),
+        ("correct", pa.int64()),
+    ]
+)
+#: columns that are handed on as they are
+KEPT = ("item", "task", "premise", "options_of", "source", "question")
+
+
+def write_rows(choices: pl.DataFrame, path: Path) -> None:
+    """Write CHOICES as parquet, by part, then by row."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {
+            **{key: row[key] for key in KEPT},
+            "part": part(row["task"], row["premise"], row["options_of"]),
+            "prompt": prompt(Choice(row["item"], row["question"], tuple(row["options"]))) + CUE,
+            "options": row["options"],
+            "correct": row["gold"],
+        }
+        for row in choices.sort("task", "premise", "options_of", "row").rows(named=True)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=COLUMNS), path, compression="zstd")
+
+
+def part(task: str, premise: str, options_of: str) -> str:
+    """What a question's accuracy is told for: a task, a rule with its premise out or written, a
+    task with options of another kind."""
+    return "_".join(filter(None, [task, premise, options_of.replace(" ", "_")]))
+
+
+def parts(choices: pl.DataFrame) -> list[str]:
+    """The parts of CHOICES."""
+    return sorted({part(*row) for row in choices.select("task", "premise", "options_of").rows()})

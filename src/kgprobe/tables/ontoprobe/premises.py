@@ -1,0 +1,112 @@
+"""Reasoning apart from priming: what each form of premises changes (ours).
+
+A change is paired: the reciprocal rank of one gold after the premises, less that of the same gold
+of the same row after the empty prompt of the same model and pseudowords.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import polars as pl
+
+from kgprobe.benchmarks.ontoprobe.premises import EMPTY, FORMS
+from kgprobe.metrics.bootstrap import bootstrap, of_draws
+from kgprobe.metrics.ranking import reciprocal_rank
+from kgprobe.metrics.sums import ordered_mean
+from kgprobe.metrics.tests import equivalence
+from kgprobe.tables.answers import Probe
+from kgprobe.tables.ontoprobe.reasoning import RULES, reciprocal
+from kgprobe.tables.results import Number
+
+#: a mean change of MRR within these bounds counts as none
+BOUND = 0.02
+CHANGE, EQUIVALENCE, LEFT_OUT = "change", f"p of a change beyond {BOUND}", "left out"
+MRR, CORRECTED = "MRR", "prior-corrected MRR"
+METRICS = (MRR, CORRECTED, CHANGE, EQUIVALENCE, LEFT_OUT)
+#: what each form is
+CAPTION = " ".join(f"{form[0].upper()}{form[1:]}: {text}." for form, text in FORMS.items())
+#: golds by whether a premise names them, and all
+SLICES = {"": None, "gold not named": False, "gold named": True}
+#: a row of a rule in one draw of what other rows lend it
+ROW = ("rule", "item", "draw")
+
+
+def levels(ranks: pl.DataFrame) -> pl.DataFrame:
+    """rule, item, form, MRR and prior-corrected MRR (0 to 1) of FORM_RANKS: means over draws."""
+    key = ["rule", "item", "form", "draw"]
+    corrected = ranks.select(*key, best="corrected_best", worst="corrected_worst")
+    both = reciprocal(ranks, key).select(*key, pl.col("MRR").alias(MRR))
+    own = reciprocal(corrected, key).select(*key, pl.col("MRR").alias(CORRECTED))
+    means = both.join(own, on=key).group_by("rule", "item", "form")
+    return means.agg(ordered_mean([MRR, CORRECTED])).sort("rule", "item", "form")
+
+
+def changes(ranks: pl.DataFrame) -> pl.DataFrame:
+    """rule, item, form, slice, change (-1 to 1), draws of FORM_RANKS.
+
+    Means over the golds of a slice, then over draws; what lacks one side of the pair, or has no
+    gold of the slice, is not there.
+    """
+    found = reciprocal_rank(ranks["best"].to_numpy(), ranks["worst"].to_numpy())
+    rows = ranks.select(*ROW, "form", "gold", "named", rr=pl.Series(found))
+    empty = rows.filter(form="none").select(*ROW, "gold", prior="rr")
+    both = rows.join(empty, on=[*ROW, "gold"]).with_columns(change=pl.col("rr") - pl.col("prior"))
+    parts = []
+    for name, is_named in SLICES.items():
+        own = both if is_named is None else both.filter(named=is_named)
+        by_row = own.group_by(*ROW, "form").agg(ordered_mean("change"))
+        by_item = by_row.group_by("rule", "item", "form").agg(
+            ordered_mean("change"), draws=pl.len()
+        )
+        parts.append(by_item.with_columns(slice=pl.lit(name)))
+    return pl.concat(parts).sort("rule", "item", "form", "slice")
+
+
+def numbers(found: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
+    """Every number of the forms; `found`: FORM_RANKS of each probe.
+
+    Of every rule, and of all rules with each row weighing the same. n counts distinct rows, which
+    are the units of intervals and tests; `denominator` counts these with their draws. The p of
+    equivalence (two one-sided tests) is that of forms from which nothing follows.
+    """
+    for probe, ranks in found.items():
+        level, change = levels(ranks), changes(ranks)
+        for rule in (*(r for r in RULES if r in ranks["rule"].unique()), ""):
+            of = Number(**probe.asked, group=rule)
+            own = [f.filter(rule=rule) if rule else f for f in (level, change, ranks)]
+            yield from _of_group(of, own[0], own[1], own[2], seed)
+
+
+def _of_group(
+    of: Number, level: pl.DataFrame, change: pl.DataFrame, ranks: pl.DataFrame, seed: int
+) -> Iterator[Number]:
+    rows = {form: own.select(ROW).unique() for (form,), own in ranks.group_by("form")}
+    for form in FORMS:
+        base = of.but(setting={"form": form})
+        own = level.filter(form=form)
+        lacking = rows["none"].height - (rows[form].height if form in rows else 0)
+        yield base.but(metric=LEFT_OUT, value=lacking, n=rows["none"]["item"].n_unique())
+        if not own.height:
+            continue
+        boot = bootstrap(own.select(MRR, CORRECTED).to_numpy(), own["rule"].to_list(), seed=seed)
+        for column, metric in enumerate((MRR, CORRECTED)):
+            yield base.but(
+                metric=metric,
+                value=boot.mean(column),
+                n=own.height,
+                interval=boot.interval(column),
+            )
+        for name in SLICES:
+            yield from _changed(base.but(slice=name), change.filter(form=form, slice=name), seed)
+
+
+def _changed(base: Number, own: pl.DataFrame, seed: int) -> Iterator[Number]:
+    if not own.height:
+        return
+    gaps = own["change"].to_numpy()
+    boot = bootstrap(gaps, own["rule"].to_list(), seed=seed)
+    told = {"n": own.height, "denominator": float(own["draws"].sum())}
+    interval = of_draws(boot.draws(), "paired bootstrap")
+    yield base.but(metric=CHANGE, value=boot.mean(), interval=interval, **told)
+    if base.setting["form"] in EMPTY and not base.slice:
+        yield base.but(metric=EQUIVALENCE, value=equivalence(np.asarray(gaps), BOUND), **told)

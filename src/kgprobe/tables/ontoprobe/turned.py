@@ -1,0 +1,213 @@
+"""OntoProbe's switches of the tables, each turned by itself on answers that are there.
+
+Headlines: MRR of memorising (by task, and all tasks alike), MRR of reasoning by setting of the
+premises, accuracy of the multiple choice by setting; for `recall`, which MRR does not know, R@5.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import polars as pl
+
+from kgprobe.benchmarks.ontoprobe.modes import SWITCHES, Switches
+from kgprobe.metrics.sums import ordered_mean
+from kgprobe.settings import typed
+from kgprobe.tables.answers import Probe
+from kgprobe.tables.ontoprobe import choices, make, memorising, reasoning
+from kgprobe.tables.ontoprobe import values as per_item
+from kgprobe.tables.ontoprobe.values import CONFIGURATION, MEAN
+from kgprobe.tables.switches import CELLS, Turn, cells
+
+PAPER = "ontoprobe"
+#: switch -> what it can move
+READ_BY = {
+    "tp_rows": ("memorising",),
+    "recall": ("memorising",),
+    "ties": ("memorising", "reasoning"),
+    "select": ("memorising",),
+    "premise": ("reasoning",),
+    "mc_split": ("choices",),
+    "average": ("reasoning", "figures"),
+}
+#: in place of a number
+ANY = "any other"
+#: what a part of the headlines is read from, where a run has none of it
+LACKING = {
+    "memorising": "answers of memorising (methods cloze, sentence, soft)",
+    "reasoning": "answers of reasoning (method reason)",
+    "choices": "answers of the multiple choice (method choice) on onto_released, and the released "
+    "split (KGPROBE_DATA)",
+    "figures": "ranked configurations (methods cloze, soft)",
+}
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a run was told. `memory`: RANGES of every probe and its items (`values.of_items`);
+    `reasoned`: the frames of reasoning; `picked`: (CHOICES, CHOSEN); `split`: the released one."""
+
+    memory: Mapping[Probe, tuple[pl.DataFrame, pl.DataFrame]]
+    reasoned: Mapping[Probe, make.Reasoned] = field(default_factory=dict)
+    picked: Mapping[Probe, tuple[pl.DataFrame, pl.DataFrame]] = field(default_factory=dict)
+    split: choices.Split | None = None
+
+
+#: whose number -> (metric, CELLS)
+Headlines = Mapping[tuple[tuple[str, str], ...], tuple[str, pl.DataFrame]]
+
+
+def turns(told: Told, switches: Switches) -> Iterator[Turn]:
+    """Every switch of the tables at each of its other values, all else as `switches` has it."""
+    for key in READ_BY:
+        here = getattr(switches, key)
+        before = headlines(told, switches, key)
+        for other in SWITCHES[key].legal if before else ():
+            if other == here:
+                continue
+            turned = typed(Switches, {**asdict(switches), key: other})
+            after = headlines(told, turned, key)
+            for whose, (metric, own) in before.items():
+                there = after[whose][1] if whose in after else own.clear()
+                yield Turn(PAPER, key, here, other, metric, own, there, dict(whose))
+
+
+def headlines(told: Told, switches: Switches, key: str) -> Headlines:
+    """The numbers that a switch of READ_BY can move, as `switches` read them."""
+    found = {
+        probe: per_item.metrics(ranges, items, switches.ties, switches.recall)
+        for probe, (ranges, items) in told.memory.items()
+        if READ_BY[key] != ("choices",)
+    }
+    made: dict[tuple[tuple[str, str], ...], tuple[str, pl.DataFrame]] = {}
+    if "memorising" in READ_BY[key]:
+        metric = "R@5" if key == "recall" else "MRR"
+        for probe, values in found.items():
+            own = memory(values, switches, metric)
+            for group, rows in {"": own, **_tasks(own)}.items():
+                made[_whose(probe, group)] = metric, rows
+    if "reasoning" in READ_BY[key] and told.reasoned:
+        for probe, rows in make.settled(told.reasoned, found, switches).items():
+            for premise in reasoning.PREMISES:
+                if (part := rows.filter(premise=premise)).height:
+                    made[_whose(probe, premise)] = "MRR", reasons(part, probe, switches.average)
+    if "figures" in READ_BY[key]:
+        for group, rows in figures(found, switches).items():
+            made[(("group", group),)] = "MRR", rows
+    if "choices" in READ_BY[key] and told.split is not None:
+        for probe, frames in told.picked.items():
+            if probe.benchmark == "onto_released":
+                split = told.split if switches.mc_split == "shipped" else None
+                made |= {(*_whose(probe, ""), *more): ("accuracy", rows)
+                         for more, rows in picked(*frames, split)}  # fmt: skip
+    return made
+
+
+def lacking(told: Told) -> Iterator[tuple[str, str]]:
+    """(switch, what the run has not) of switches of the tables that nothing here can show."""
+    has = {
+        "memorising": bool(told.memory),
+        "reasoning": bool(told.reasoned),
+        "figures": any(not make.is_scored(probe) for probe in told.memory),
+        "choices": bool(told.split) and any(p.benchmark == "onto_released" for p in told.picked),
+    }
+    for key, parts in READ_BY.items():
+        if not any(has[part] for part in parts):
+            yield key, " or ".join(LACKING[part] for part in parts)
+
+
+def memory(values: pl.DataFrame, switches: Switches, metric: str) -> pl.DataFrame:
+    """CELLS of a metric (per cent) on test rows, tasks alike, under the configuration of each task
+    that `select` takes: chosen on dev rows, or the best of this metric on the test rows (Table 4).
+    """
+    whole = per_item.over_seeds(values)
+    picked = per_item.choose(whole)
+    every = per_item.asked_rows(pl.concat([values, whole.filter(seed=MEAN)]), switches.tp_rows)
+    parts = []
+    for (task,), rows in every.sort("task").group_by("task", maintain_order=True):
+        chosen = picked.get(str(task))
+        if switches.select == "oracle":
+            seeds = rows.filter(pl.col("seed") != MEAN)
+            means = seeds.group_by(CONFIGURATION).agg(ordered_mean(metric).round(9))
+            order = [True, *[False] * len(CONFIGURATION)]
+            chosen = means.sort([metric, *CONFIGURATION], descending=order).row(0)[:5]
+        if chosen is not None:
+            own = per_item.of_configuration(rows, chosen)
+            parts.append(cells(own, metric, part=pl.col("task")))
+    return pl.concat(parts) if parts else pl.DataFrame(schema=CELLS)
+
+
+def reasons(rows: pl.DataFrame, probe: Probe, average: str) -> pl.DataFrame:
+    """CELLS of MRR (per cent) in one setting of the premises: the mean over schemes and rules,
+    which weigh by their rows (`average` rows) or alike."""
+    named = rows.with_columns(model=pl.lit(probe.model), benchmark=pl.lit(probe.benchmark))
+    sizes = reasoning.weights(named, ["rule"])
+    weight = "rows" if average == "rows" else "equal"
+    own = named.join(sizes.select("rule", "scheme", weight=weight), on=["rule", "scheme"])
+    own = own.with_columns(MRR=100 * pl.col("MRR"))
+    told = {"part": pl.col("rule"), "column": pl.col("scheme"), "weight": pl.col("weight")}
+    return cells(own, "MRR", **told)
+
+
+def figures(found: memorising.Answers, switches: Switches) -> dict[str, pl.DataFrame]:
+    """CELLS of the averages of Figures 5 to 7 over all ranked configurations of all models: these
+    weigh alike (`average` rows), or tasks and models do."""
+    parts = [
+        per_item.asked_rows(
+            per_item.over_seeds(values.filter(pl.col("masks") != "sentence")), switches.tp_rows
+        ).select(
+            "item",
+            "MRR",
+            *CONFIGURATION,
+            part=pl.format("{}/{}", pl.lit(probe.benchmark), "task"),
+            model=pl.lit(probe.model),
+        )
+        for probe, values in found.items()
+    ]
+    if not parts:
+        return {}
+    rows = pl.concat(parts).with_columns(pl.col("masks").replace({"multi": "multiple"}))
+    rows = rows.with_columns(column=pl.concat_str("model", *CONFIGURATION, separator="/"))
+    made = {}
+    for by, values in memorising.COMPARED.items():
+        for value in values:
+            own = rows.filter(pl.col(by) == value)
+            if own.height:
+                alike = pl.col("column").n_unique().over("part", "model")
+                weight = pl.lit(1.0) if switches.average == "rows" else 1 / alike
+                told = {"part": pl.col("part"), "column": pl.col("column"), "weight": weight}
+                made[f"{by} {value}"] = cells(own, "MRR", **told)
+    return made
+
+
+def picked(
+    questions: pl.DataFrame, chosen: pl.DataFrame, split: choices.Split | None
+) -> Iterator[tuple[tuple[tuple[str, str], ...], pl.DataFrame]]:
+    """(way and setting, CELLS of the accuracy in per cent, rules alike) of Table 6."""
+    plain = questions.filter(options_of="")
+    for (way,), part in chosen.sort("way").group_by("way", maintain_order=True):
+        rows = choices.premises(choices.hits(plain, part), split)
+        for premise in ("NO", "IM"):
+            own = rows.filter(setting=premise).with_columns(hit=100 * pl.col("hit"))
+            if own.height:
+                named = ("group", f"P1 {premise}"), ("way", str(way))
+                yield named, cells(own, "hit", part=pl.col("task"))
+
+
+def _tasks(own: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    return {str(part): rows for (part,), rows in own.group_by("part", maintain_order=True)}
+
+
+def _whose(probe: Probe, group: str) -> tuple[tuple[str, str], ...]:
+    return (*probe.asked.items(), ("group", group))
+
+
+def needing(switches: Switches) -> Iterator[tuple[str, str, str, Sequence[str]]]:
+    """(switch, stage, value here, other values) of the switches that only a run of its own shows.
+
+    Where numbers are legal, those of the modes stand for them, or, where all modes have one, ANY.
+    """
+    for key, switch in SWITCHES.items():
+        if key not in READ_BY:
+            here = getattr(switches, key)
+            others = [value for value in switch.legal if value != here]
+            yield key, switch.stage, here, others or [ANY]

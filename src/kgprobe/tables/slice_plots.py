@@ -1,0 +1,131 @@
+"""Accuracy by parts of the items: a figure for every slice, whatever the benchmark."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from kgprobe.contracts import WITHOUT
+from kgprobe.tables.report import draw, marks
+from kgprobe.tables.report.chapter import Drawn
+from kgprobe.tables.slices import SLICES, Slice, shown
+
+SUBJECT = WITHOUT[0]
+CAPTION = (
+    "With 95 % intervals, in every bin in the order of the legend; hollow: control models; "
+    "crosses: the same questions without the subject; level lines: chance; n: items."
+)
+#: lines of a label
+LINES = "split(datum.label, '\\n')"
+CROSS = "M-.7,-.7L.7,.7M.7,-.7L-.7,.7"
+#: of several panels: how many stand beside each other, and the pixels of one
+COLUMNS, SMALL = 3, (118, 110)
+
+
+def drawn(
+    paper: str,
+    part: str,
+    results: pl.DataFrame,
+    kinds: Mapping[str, str],
+    panels: Iterable[tuple[str, str]],
+    own: str = "",
+    controls: Collection[str] = (),
+    is_folded: bool = False,
+) -> Iterator[Drawn]:
+    """A figure for every slice that RESULTS tell of, with a panel for each of these benchmarks and
+    groups that has more than one of its bins; nothing without any.
+
+    `kinds`: kind of model by name; `own`: the probes' own reduction, "" where none is named;
+    `controls`: names of control models.
+    """
+    told = {"reduction": own} if own else {}
+    settings = [json.dumps(one) for one in (told, {**told, "without": SUBJECT})]
+    # groups of items and relations both are groups: what is asked for says which
+    measured = results.filter(
+        pl.col("setting").is_in(settings),
+        pl.col("model").is_in([*kinds, "random"]),
+        metric="accuracy",
+    )
+    asked = {panel: measured.filter(benchmark=panel[0], group=panel[1]) for panel in panels}
+    for one in SLICES:
+        bins = {panel: shown(one, rows) for panel, rows in asked.items()}
+        found = {
+            panel: rows.filter(pl.col("slice").is_in(list(bins[panel])))
+            for panel, rows in asked.items()
+            if len(bins[panel]) > 1
+        }
+        if found:
+            figure = plot(one, found, results, kinds, settings, controls)
+            name = "_".join([paper, "slice", one.name, *[part] * (part != paper)])
+            title, rows = f"Accuracy by {one.title}", pl.concat(found.values())
+            yield Drawn(part, name, title, CAPTION, figure, rows, is_folded)
+
+
+def plot(
+    one: Slice,
+    panels: Mapping[tuple[str, str], pl.DataFrame],
+    results: pl.DataFrame,
+    kinds: Mapping[str, str],
+    settings: list[str],
+    controls: Collection[str],
+) -> draw.Chart:
+    """Accuracy of every probe in every bin of a slice, with what it reaches without the subject,
+    and chance; several panels have their titles. Bins that have an order are joined by lines.
+
+    `panels`: (benchmark, group) -> RESULTS of its bins; `settings`: of what was asked whole, and
+    without the subject.
+    """
+    probes = pl.concat(panels.values()).filter(pl.col("model").is_in(list(kinds)))
+    names = marks.legend(probes.rows(named=True), marks.signs(results))
+    hollow = [name for who, name in names.items() if who[0] in controls]
+    look = draw.probes({name: kinds[who[0]] for who, name in names.items()}, hollow)
+    if len(panels) == 1:
+        (rows,) = panels.values()
+        return draw.filtered(draw.sized(*_panel(one, rows, names, look, settings), height=280))
+    titles = marks.panels(panels)
+    small = [
+        alt.layer(*_panel(one, rows, names, look, settings, is_small=True)).properties(
+            width=SMALL[0], height=SMALL[1], title=titles[panel]
+        )
+        for panel, rows in panels.items()
+    ]
+    return draw.filtered(*small, columns=COLUMNS)
+
+
+def _panel(
+    one: Slice,
+    rows: pl.DataFrame,
+    names: Mapping[marks.Who, str],
+    look: Mapping[str, Any],
+    settings: list[str],
+    is_small: bool = False,
+) -> list[alt.Chart]:
+    """The layers of one benchmark and group; a small panel's labels stand upright."""
+    chance = rows.filter(model="random")
+    counts = dict(chance.select("slice", "n").rows())
+    heads = {
+        name: f"{value} (n {counts[name]:,})" if is_small else f"{value}\nn = {counts[name]:,}"
+        for name, value in shown(one, rows).items()
+    }
+    points: dict[str, list[dict[str, Any]]] = {setting: [] for setting in settings}
+    for row in rows.rows(named=True):
+        if row["model"] != "random":
+            name = names[tuple(row[d] for d in marks.WHO)]
+            points[row["setting"]].append(draw.point(row, probe=name, bin=heads[row["slice"]]))
+    turned = {"labelAngle": -90} if is_small else {"labelAngle": 0, "labelExpr": LINES}
+    title = None if is_small else one.axis
+    x = alt.X("bin:N", sort=list(heads.values()), title=title, axis=alt.Axis(**turned))
+    y = draw.numbers(alt.Y, "accuracy, %", draw.PER_CENT)
+    aside = alt.XOffset("probe:N", scale=alt.Scale(domain=list(names.values())))
+    base, floor = (
+        draw.chart(own, "bin", by="probe").encode(x=x, xOffset=aside) for own in points.values()
+    )
+    bars, lines, dots = draw.lines(base, y, look)
+    size = {"size": alt.value(28)} if is_small else {}
+    crosses = floor.mark_point(shape=CROSS).encode(y=y("value:Q"), stroke=look["stroke"], **size)
+    by_chance = [draw.point(r, bin=heads[r["slice"]]) for r in chance.rows(named=True)]
+    level = draw.chart(by_chance).mark_tick(color=draw.INK, orient="horizontal")
+    joined = [lines] if one.edges else []
+    return [bars, *joined, dots.encode(**size), crosses, level.encode(x=x, y=y("value:Q"))]

@@ -1,0 +1,257 @@
+"""Runs that are told to stop, over and over, and what is left of them.
+
+    python -m tests.soak.stops [--tries 30] [--seed 0]
+
+A small embedded run (pulls with their server, training, scoring, a search, tables) is made once in
+peace. Then another is told to stop at seeded moments of seeded jobs by SIGTERM or Ctrl-C, to
+Snakemake alone or to all, once or twice, and begun again, until the tries are used up; at last it
+goes on to its end. The table has a row per try; `lost` are lives whose results differ at the end.
+"""
+
+import argparse
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, field, fields
+from pathlib import Path
+
+import psutil
+
+from tests.workflow.project import CONFIGS, Project
+
+SHEET = """paper	benchmark	prompt	method	model
+bear	world_lite	templates	sentence	control-masked
+bear	world_lite	templates	sentence	control-causal
+autoprompt	auto_world	searched	predict	control-masked
+"""
+#: what must be the same as in the run that nobody disturbed
+SAME = ("benchmarks", "models", "prompts", "scores", "outcomes", "tables")
+#: marks all processes of a run, whatever they do with the rest of their environment
+MARK = "KGPROBE_SOAK"
+FINISHED = re.compile(r"^\[ *\d+/\d+\]  (.+?)  ((?:[\d.]+ (?:s|min|h) ?)+)$", re.MULTILINE)
+BEGUN = re.compile(r"^(?:local)?rule (\S+):$", re.MULTILINE)
+WITHIN = 5.0
+PATIENCE = 300.0
+
+
+@dataclass
+class Try:
+    """What one stop was and what it left; all but the first five are 0 where it is right."""
+
+    job: str
+    signal: str
+    to: str
+    seconds: float = 0.0
+    finished: int = 0
+    late: int = 0
+    lines: int = 0  #: lines that tell of the stop, more or less than one, or others behind it
+    processes: int = 0
+    temporary: int = 0
+    half: int = 0
+    repeated: int = 0
+    noise: int = 0  #: tracebacks
+
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing was left and nothing done twice."""
+        return not any(astuple(self)[5:])
+
+
+@dataclass
+class Soak:
+    """A project in a folder that is run, stopped and looked at."""
+
+    project: Project
+    targets: Sequence[str] = ()
+    seen: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def made(cls, folder: Path, targets: Sequence[str] = (), sheet: str = SHEET) -> "Soak":
+        """A new one."""
+        folder.mkdir()
+        project = Project(folder)
+        (folder / "config/experiments.small.tsv").write_text(sheet)
+        (folder / "tmp").mkdir()
+        return cls(project, targets)
+
+    def command(self, by_kgprobe: bool = False) -> list[str]:
+        """Of Snakemake, or of `kgprobe run`, which starts it."""
+        more = ["--", *self.targets] if self.targets else []
+        if not by_kgprobe:
+            return self.project.command(*more)
+        own = [sys.executable, "-m", "kgprobe.cli", "run", CONFIGS[0], "--cores", "2"]
+        # an option between files and targets: the command line takes `--` for itself
+        return [*own, "--configfile", *CONFIGS, "--nocolor", *self.targets]
+
+    def start(self, by_kgprobe: bool = False) -> subprocess.Popen[str]:
+        """Begin or go on; what the run says goes to the file `said`."""
+        folder = self.project.folder
+        environment = {**self.project.environment(), "TMPDIR": str(folder / "tmp")}
+        with open(folder / "said", "w") as said:
+            return subprocess.Popen(
+                self.command(by_kgprobe), cwd=folder, stdout=said, stderr=said, text=True,
+                env={**environment, MARK: str(folder)}, start_new_session=True,
+                # what was begun in the background ignores Ctrl-C, and its children with it
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
+            )  # fmt: skip
+
+    def said(self) -> str:
+        """What the last run said so far."""
+        return (self.project.folder / "said").read_text()
+
+    def finished(self) -> list[tuple[str, float]]:
+        """Jobs that the last run finished, with their seconds."""
+        return [(name, _seconds(took)) for name, took in FINISHED.findall(self.said())]
+
+    def begun(self, rule: str, run: subprocess.Popen[str]) -> bool:
+        """Wait until a job of the rule begins; False where the run ends first."""
+        logs, until = self.project.folder / ".snakemake/log", time.monotonic() + PATIENCE
+        before = set(logs.glob("*.log"))
+        while run.poll() is None:
+            assert time.monotonic() < until, f"no job of {rule}:\n{self.said()}"
+            for path in set(logs.glob("*.log")) - before:
+                if rule in BEGUN.findall(path.read_text(errors="replace")):
+                    return True
+            time.sleep(0.05)
+        return False
+
+    def stop(
+        self, job: str, after: float, number: int, is_group: bool, twice: bool = False,
+        by_kgprobe: bool = False,
+    ) -> Try | None:  # fmt: skip
+        """Begin the run, stop it `after` seconds of the first job of a rule, and look at what is
+        left; None where it ended before."""
+        run = self.start(by_kgprobe)
+        if not self.begun(job.split()[0], run):
+            self._count()
+            return None
+        time.sleep(after)
+        if run.poll() is not None:
+            self._count()
+            return None
+        send = os.killpg if is_group else os.kill
+        clock = time.monotonic()
+        send(run.pid, number)
+        if twice:
+            time.sleep(0.1)
+            if run.poll() is None:
+                send(run.pid, number)
+        run.wait(60)
+        took = time.monotonic() - clock
+        words = ("kgprobe, " if by_kgprobe else "") + ("all" if is_group else "alone")
+        name = signal.Signals(number).name + (" twice" if twice else "")
+        return self._look(Try(job, name, words, round(took, 1), late=int(took > WITHIN)))
+
+    def _count(self) -> int:
+        names = [name for name, _ in self.finished()]
+        self.seen.update(names)
+        return len(names)
+
+    def _look(self, made: Try) -> Try:
+        folder, said = self.project.folder, self.said()
+        lines = said.rstrip().splitlines()
+        told = [line.startswith("stopped (") for line in lines]
+        made.lines = abs(sum(told) - 1) + (not told or not told[-1])
+        made.noise = said.count("Traceback") + said.count("FAILED")
+        made.processes = len(list(marked(str(folder))))
+        made.temporary = len(list((folder / "tmp").iterdir()))
+        half = [p for name in ("results", "data") for p in (folder / name).rglob("*.part")]
+        made.half = len(half)
+        for what in [*half, *(folder / "tmp").iterdir(), *marked(str(folder))]:
+            print(f"left: {what}", file=sys.stderr)
+        before = self.seen.copy()
+        made.finished = self._count()
+        made.repeated = sum(
+            1 for name in self.seen if before[name] and self.seen[name] > before[name]
+        )
+        return made
+
+    def end(self) -> int:
+        """Leave the run to its end; gives the number of jobs that were done before."""
+        run, before = self.start(), self.seen.copy()
+        assert run.wait(900) == 0, self.said()
+        self._count()
+        return sum(1 for name in self.seen if before[name] and self.seen[name] > before[name])
+
+    def hashes(self) -> dict[str, str]:
+        """sha256 of the files that must be the same."""
+        return self.project.hashes(*(f"results/embedded/{name}" for name in SAME))
+
+
+def _seconds(told: str) -> float:
+    """Of `kgprobe.terminal.spell`."""
+    unit = {"s": 1.0, "min": 60.0, "h": 3600.0}
+    return sum(float(n) * unit[u] for n, u in re.findall(r"([\d.]+) (s|min|h)", told))
+
+
+def marked(folder: str) -> Iterator[psutil.Process]:
+    """Processes of the runs in a folder."""
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == folder:
+                yield process
+        except psutil.Error:
+            continue
+
+
+def soak(folder: Path, tries: int, seed: int) -> Iterator[Try | dict[str, int]]:
+    """The tries, at last what became of all together."""
+    drawn = random.Random(seed)
+    peace = Soak.made(folder / "peace")
+    peace.end()
+    jobs, expected = peace.finished(), peace.hashes()
+    assert expected
+    life, lives, lost, repeated = Soak.made(folder / "1"), 1, 0, 0
+    done = 0
+    while done < tries:
+        left = [job for job in jobs if not life.seen[job[0]]]
+        if not left:
+            lost += life.hashes() != expected
+            lives += 1
+            life = Soak.made(folder / str(lives))
+            continue
+        # so that the tries reach from the first job to the last
+        near = left[: max(1, 2 * len(left) // (tries - done))]
+        name, seconds = drawn.choice(near)
+        made = life.stop(
+            name, drawn.uniform(0, seconds), drawn.choice([signal.SIGTERM, signal.SIGINT]),
+            drawn.random() < 0.5, drawn.random() < 0.3, drawn.random() < 0.2,
+        )  # fmt: skip
+        if made:
+            done += 1
+            yield made
+    repeated += life.end()
+    lost += life.hashes() != expected
+    yield {"jobs": len(jobs), "lives": lives, "lost": lost, "repeated": repeated}
+
+
+def main() -> int:
+    """Print the table; 1 where something was lost, left or repeated."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--tries", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    print(*(f.name for f in fields(Try)), sep="\t", flush=True)
+    wrong = 0
+    with tempfile.TemporaryDirectory(prefix="kgprobe-soak-") as folder:
+        for made in soak(Path(folder), given.tries, given.seed):
+            if isinstance(made, Try):
+                print(*astuple(made), sep="\t", flush=True)
+                wrong += not made.is_right
+            else:
+                print(*(f"{key} {value}" for key, value in made.items()), sep=", ")
+                wrong += made["lost"] + made["repeated"]
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

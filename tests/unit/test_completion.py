@@ -1,0 +1,148 @@
+"""Names that a shell completes: what each asks the command for, and what it is answered."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import kgprobe
+from kgprobe.cli import names
+
+SOURCE = str(Path(kgprobe.__file__).parents[1])
+#: what has been typed -> all that is offered
+OFFERED = {
+    "kgprobe probe bert-base": ["bert-base-cased", "bert-base-uncased"],
+    "kgprobe probe gpt2 --on world_": ["world_big", "world_lite"],
+    "kgprobe probe gpt2 --method sentence-sentence": ["sentence-sentence_l2r",
+                                                      "sentence-sentence_l2r_keep_sep"],
+    "kgprobe probe gpt2 --on world_lite --prompt ": ["templates", "0", "1", "2"],
+    "kgprobe show world_lite P36/Q414": ["P36/Q414"],
+    "kgprobe list m": ["models", "methods"],
+    "kgprobe compare first-run second": ["second-run"],
+    "kgprobe trace 1.0 --run f": ["first-run"],
+    "kgprobe switches s": ["second-run"],
+    "kgprobe export first": ["first-run"],
+    "kgprobe export world_lite --as lm": ["lm-pub-quiz", "lm-eval"],
+    # files are left to the shell
+    "kgprobe validate con": [],
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A working folder with two runs, one that has no numbers yet, and the command on a path."""
+    for run in ("first-run", "second-run"):
+        (tmp_path / f"results/{run}/tables").mkdir(parents=True)
+        (tmp_path / f"results/{run}/tables/bear.parquet").touch()
+    (tmp_path / "results/fresh").mkdir()
+    command = tmp_path / "bin/kgprobe"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m kgprobe.cli "$@"\n')
+    command.chmod(0o755)
+    return tmp_path
+
+
+def asked(folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": SOURCE, **more}
+    return subprocess.run(["kgprobe"], cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def in_bash(folder: Path, line: str) -> list[str]:
+    """What bash itself offers: it is given the command's script and a key is pressed."""
+    script = asked(folder, _KGPROBE_COMPLETE="source_bash").stdout
+    words = shlex.split(line) + [""] * line.endswith(" ")
+    pressed = (
+        f"COMP_WORDS=({' '.join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}\n"
+        'read -r _ _ _ _ function _ <<< "$(complete -p kgprobe)"\n'
+        '$function kgprobe; printf "%s\\n" "${COMPREPLY[@]}"\n'
+    )
+    environment = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": SOURCE}
+    done = subprocess.run(
+        ["bash", "--norc"], input=script + "\n" + pressed, cwd=folder, env=environment,
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    return [word for word in done.stdout.split("\n") if word]
+
+
+def in_zsh(folder: Path, line: str) -> list[str]:
+    done = asked(folder, _KGPROBE_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=line)
+    if done.stdout.strip() == "_files":
+        return []
+    (told,) = re.fullmatch(r"_arguments '\*: :\(\((.*)\)\)'\n", done.stdout, re.DOTALL).groups()
+    return [shlex.split(word)[0] for word in told.splitlines()]
+
+
+def in_fish(folder: Path, line: str) -> list[str]:
+    how = {"_KGPROBE_COMPLETE": "complete_fish", "_TYPER_COMPLETE_ARGS": line}
+    found = asked(folder, _TYPER_COMPLETE_FISH_ACTION="get-args", **how).stdout.split()
+    # without names it completes files
+    code = asked(folder, _TYPER_COMPLETE_FISH_ACTION="is-args", **how).returncode
+    assert code == (0 if found else 1)
+    return found
+
+
+def test_bash_completes_every_kind_of_name(folder):
+    assert {line: in_bash(folder, line) for line in OFFERED} == OFFERED
+
+
+@pytest.mark.parametrize("shell", [in_zsh, in_fish])
+@pytest.mark.parametrize(
+    "line", ["kgprobe probe bert-base", "kgprobe compare first-run second", "kgprobe validate con"]
+)
+def test_other_shells_are_offered_the_same(folder, shell, line):
+    assert shell(folder, line) == OFFERED[line]
+
+
+def test_a_sheet_or_folder_that_cannot_be_read_offers_nothing(tmp_path, monkeypatch):
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/models.tsv").write_text("modle\nx\n")
+    monkeypatch.chdir(tmp_path)
+    assert names.models() == []
+    assert names.runs() == []
+
+    typed = SimpleNamespace(params={"on": "world_lit", "benchmark": "nowhere"})
+
+    assert names.prompts(typed) == names.items(typed) == []
+
+
+def test_methods_are_those_of_the_scorers():
+    from kgprobe.probes.scoring.sentence.scorers import VARIANTS_OF
+
+    variants = dict.fromkeys(name for of in VARIANTS_OF.values() for name in of)
+    assert ("sentence", *(f"sentence-{name}" for name in variants)) == names.METHODS
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "absent"),
+    [
+        ([], "kgprobe probe bert", {"torch", "transformers", "polars", "numpy"}),
+        ([], "kgprobe probe gpt2 --on w", {"torch", "transformers"}),
+        ([], "kgprobe compare f", {"torch", "transformers", "polars", "jsonschema"}),
+        ([], "kgprobe show world_lite P36", {"torch", "transformers"}),
+        ([], "kgprobe export world_lite --as l", {"torch", "transformers"}),
+        (["--help"], "", {"torch", "transformers", "polars", "numpy", "jsonschema"}),
+        (["probe", "--help"], "", {"torch", "transformers", "polars", "numpy", "jsonschema"}),
+    ],
+)
+def test_a_key_and_help_wait_for_nothing_heavy(folder, words, typed, absent):
+    code = (
+        "import sys, atexit\n"
+        f"atexit.register(lambda: print(sorted({absent!r} & set(sys.modules)), file=sys.stderr))\n"
+        f"sys.argv[1:] = {words!r}\n"
+        "from kgprobe.cli import main; main()\n"
+    )
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE}
+    if typed:
+        environment |= {"_KGPROBE_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": typed}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.stdout
+    assert done.stdout.strip() != "_files"
+    assert done.stderr.splitlines()[-1] == "[]"

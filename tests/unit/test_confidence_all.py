@@ -1,0 +1,160 @@
+"""What probabilities are worth of OntoProbe's and of the attributes' candidates: numbers beside
+loops written from their definitions, tables and plots."""
+
+import itertools
+import math
+from collections.abc import Mapping
+
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.metrics.reductions import folds
+from kgprobe.tables import results, scored
+from kgprobe.tables.answers import Probe
+from kgprobe.tables.attributes import chapter as attribute_chapter
+from kgprobe.tables.attributes import make as of_attributes
+from kgprobe.tables.attributes import views as attribute_views
+from kgprobe.tables.ontoprobe import chapter, make, views
+from tests.unit.study_frames import drawn as rows_of
+from tests.unit.study_frames import number
+from tests.unit.test_tables_reductions_all import SEED, TASKS, onto, ranked_study
+
+Values = Mapping[tuple[str, int], list[float]]
+Golds = Mapping[str, set[int]]
+
+
+def softmax(values):
+    weights = [math.exp(value - max(values)) for value in values]
+    return [weight / sum(weights) for weight in weights]
+
+
+def hit(values: list[float], golds: set[int]) -> float:
+    leaders = [i for i, value in enumerate(values) if value == max(values)]
+    return len(golds & set(leaders)) / len(leaders)
+
+
+def literal(answers: Values, golds: Golds, half: Mapping[str, int]) -> dict[str, float]:
+    """Every number, in per cent but for Brier; `half`: of each item, 0 to choose on, 1 to judge."""
+    pairs, brier, bins = {}, {}, {}
+    for (item, t), values in answers.items():
+        own, told = golds[item], softmax(values)
+        others = [i for i in range(len(values)) if i not in own]
+        right = [
+            1.0 if values[g] > values[w] else 0.5 if values[g] == values[w] else 0.0
+            for g, w in itertools.product(own, others)
+        ]
+        pairs.setdefault(item, []).append(sum(right) / len(right))
+        errors = [(p - (i in own) / len(own)) ** 2 for i, p in enumerate(told)]
+        brier.setdefault(item, []).append(sum(errors))
+        sure = max(told)
+        bins.setdefault(math.ceil(10 * sure), []).append((sure, hit(values, own), (item, t)))
+    gaps = [abs(sum(s - h for s, h, _ in own)) for own in bins.values()]
+    sides = [[a for own in bins.values() for a in own if half[a[2][0]] == part] for part in (0, 1)]
+    limits = sorted({sure for sure, *_ in sides[0]}, reverse=True)
+
+    def net(side, limit):
+        return sum(2 * h - 1 for sure, h, _ in side if sure >= limit)
+
+    best = max([0.0, *(net(sides[0], limit) for limit in limits)])
+    paying = [one for one in limits if net(sides[0], one) >= best - 1e-9]
+    limit = min(paying) if paying else math.inf
+    said = [(item, h) for sure, h, (item, _) in sides[1] if sure >= limit]
+    # an item weighs the same, however many templates it has; here all of a call have as many
+    found = {
+        "K": 100 * sum(sum(p) / len(p) for p in pairs.values()) / len(pairs),
+        "Brier": sum(sum(b) / len(b) for b in brier.values()) / len(brier),
+        "ECE": 100 * sum(gaps) / len(answers),
+        "abstention threshold": 100 * min(limit, 1),
+        "answered": 100 * len(said) / len(sides[1]),
+        "right less wrong": 100 * net(sides[1], limit) / len(sides[1]),
+        "all answered": 100 * net(sides[1], 0) / len(sides[1]),
+    }
+    if said:
+        found["accuracy of answered"] = 100 * sum(h for _, h in said) / len(said)
+    return found
+
+
+def compare(found: pl.DataFrame, wanted: Mapping[str, float], **where: object) -> None:
+    for metric, value in wanted.items():
+        choice = {"choice": "all"} if metric == "all answered" else {}
+        name = "right less wrong" if choice else metric
+        assert number(found, name, **where, **choice)["value"] == pytest.approx(value), metric
+    assert ("accuracy of answered" in found["metric"]) == ("accuracy of answered" in wanted)
+
+
+def ontoprobe(tmp_path):
+    places, answers, path, beside = onto(tmp_path)
+    who = Probe("onto_world", "templates", "sentence", "m", "causal")
+    made = scored.numbers(make.scored_rows([who], [path], [beside], places, "distinct", SEED))
+    return results.frame("ontoprobe", made), answers
+
+
+def test_ontoprobes_probabilities_by_task_and_with_several_golds(tmp_path):
+    found, answers = ontoprobe(tmp_path)
+    for task in TASKS:
+        golds = {f"{task}-{r}": {r % 4} | (set() if r % 3 else {(r + 1) % 4}) for r in range(12)}
+        asked = {
+            key: [v / 2 / (4 if o == 3 else 1) for o, v in enumerate(values)]
+            for key, values in answers.items()
+            if key[0] in golds
+        }
+        names = [f"id{r}" for r in range(12)]
+        half = dict(zip(golds, folds(names, SEED, f"{task} abstention", 2), strict=True))
+        own = found.filter(group=task)
+        compare(own, literal(asked, golds, half), group=task, reduction="answer_mean")
+        first = literal(
+            asked, {i: {max(g, key=lambda o: asked[i, 1][o])} for i, g in golds.items()}, half
+        )
+        assert first["K"] != pytest.approx(literal(asked, golds, half)["K"]), "of all golds"
+        assert number(own, "K", group=task, reduction="prior")["n"] == 12
+
+
+def test_ontoprobes_table_and_plot(tmp_path):
+    found, _ = ontoprobe(tmp_path)
+    table = views.CONFIDENCE.of(found)
+    assert [(row[0], row[-1]) for row in table.rows] == [
+        (task, name) for task in TASKS for name in ("answer_mean", "prior")
+    ]
+    sheet = {"m": {"kind": "causal", "source": "hub:m"}}
+    made = chapter.chapter(found, [], {}, {}, "paper", sheet=sheet)
+    assert "What the probabilities of options are worth" in [one.title for one in made.folded]
+    (plot,) = [one for one in made.drawings if one.name == "ontoprobe_reliability"]
+    points = [row for row in rows_of(plot.chart) if "n" in row]
+    own = found.filter(pl.col("setting").str.contains("answer_mean"), metric="mean confidence")
+    assert sorted(row["sure"] for row in points) == sorted(own["value"].to_list()) != []
+    assert [panel["title"] for panel in plot.chart["concat"]] == list(TASKS)
+
+
+def test_the_attributes_probabilities_their_table_and_plot(tmp_path):
+    study, files, rows = ranked_study(tmp_path)
+    empty = pl.DataFrame(schema=dict(schema.CONTENTLESS.columns))
+    schema.write(empty, schema.CONTENTLESS, tmp_path / "free.parquet", {})
+    made = scored.numbers(of_attributes.ranked(study, files, [str(tmp_path / "free.parquet")]))
+    found = results.frame("attributes", made)
+    items = study.benchmarks["symmetry"].items.sort("item")
+    golds = {item: {own[0]} for item, own in items.select("item", "answers").rows()}
+    half = {}
+    for relation in items["relation"].unique():
+        who = items.filter(relation=relation)
+        names = [s or subject for s, subject in who.select("subject_id", "subject").rows()]
+        places = folds(names, study.seed, f"{relation} abstention", 2)
+        half |= dict(zip(who["item"], map(int, places), strict=True))
+    asked = {
+        (item, t): own["sum"].to_list()
+        for (item, t), own in rows.sort("candidate").group_by("item", "template")
+    }
+    wanted = literal(asked, golds, half)
+    compare(found, wanted, reduction="sum", benchmark="symmetry")
+    (view,) = (view for view in attribute_views.FOLDED if view.name == "confidence")
+    assert view.of(found).rows[0][-1] == "sum"
+    (who,) = files
+    (plot,) = attribute_chapter.drawings(found, [who], {})
+    assert plot.name == "attributes_reliability"
+    assert len([row for row in rows_of(plot.chart) if "n" in row]) > 1
+
+
+def test_no_plot_of_models_that_are_not_asked(tmp_path):
+    found, _ = ontoprobe(tmp_path)
+    made = chapter.chapter(found, [], {}, {}, "paper")
+    assert not [one for one in made.drawings if "reliability" in one.name]

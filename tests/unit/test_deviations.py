@@ -1,0 +1,110 @@
+"""docs/deviations.md: every setting that it names is there and has the values that it says."""
+
+import csv
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgprobe.benchmarks.ontoprobe.modes import MODES, SWITCHES
+from kgprobe.probes.prompts.search.settings import settings_for
+from kgprobe.settings import Search, Settings
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs/deviations.md").read_text()
+HEADER = ["where", "paper", None, "ours", "setting"]
+DASH = "–"
+#: columns of a table that a mode stands behind
+SAID = {"paper": 1, "released": 2, "default": 3}
+
+
+def rows() -> Iterator[tuple[str, list[str]]]:
+    """(paper, cells) of every row of the tables."""
+    for section in TEXT.split("\n## ")[1:]:
+        title = section.partition("\n")[0]
+        header, _, *lines = [li for li in section.splitlines() if li.startswith("|")]
+        cells = [cell.strip() for cell in header.strip("|").split("|")]
+        assert [a for a, b in zip(cells, HEADER, strict=True) if b] == [h for h in HEADER if h]
+        for line in lines:
+            yield title, [cell.strip() for cell in line.strip("|").split("|")]
+
+
+ROWS = list(rows())
+NAMED = [(title, row) for title, row in ROWS if row[4] != DASH]
+
+
+def quoted(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def told(value: Any) -> str:
+    """A value as the page writes it."""
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def default(key: str) -> Any:
+    """The default of a setting; AttributeError for one that does not exist."""
+    value: Any = Settings()
+    for name in key.split("."):
+        value = getattr(value, name)
+    assert not dataclasses.is_dataclass(value), f"{key} is a section"
+    return value
+
+
+def values(key: str) -> dict[str, str]:
+    """The value of a setting in each mode that the tables speak of."""
+    *section, name = key.split(".")
+    if section == ["ontoprobe", "switches"]:
+        return {mode: getattr(SWITCHES[name], mode) for mode in MODES}
+    if section[0] == "autoprompt" and section[-1] == "settings":
+        assert hasattr(Search(), name)
+        assert hasattr(Settings().autoprompt, section[1])
+        found = {m: getattr(settings_for(m, section[1], "masked"), name) for m in MODES}
+        return {mode: told(value) for mode, value in found.items()}
+    return {"default": told(default(key))}
+
+
+def test_each_of_the_four_has_a_table_with_every_cell_filled():
+    counts = Counter(title for title, _ in ROWS)
+    assert list(counts) == ["BEAR", "OntoProbe", "Nine attributes", "AutoPrompt"]
+    assert min(counts.values()) > 10
+    assert all(len(row) == 5 and all(row) for _, row in ROWS)
+
+
+@pytest.mark.parametrize(("title", "row"), NAMED, ids=[row[4] for _, row in NAMED])
+def test_a_setting_exists_and_has_the_values_that_are_said(title, row):
+    key, *column = quoted(row[4])
+    if column:
+        with (ROOT / key).open() as sheet:
+            assert column[0] in next(csv.reader(sheet, delimiter="\t"))
+        return
+    for mode, value in values(key).items():
+        assert quoted(row[SAID[mode]])[:1] == [value], (key, mode)
+
+
+def test_every_switch_of_ontoprobe_and_of_the_search_s_modes_is_told():
+    keys = {quoted(row[4])[0] for _, row in NAMED}
+    assert {f"ontoprobe.switches.{name}" for name in SWITCHES} <= keys
+    differing = set()
+    for task in ("facts", "sst2"):
+        made = [settings_for(mode, task, "masked") for mode in MODES]
+        for name in (field.name for field in dataclasses.fields(Search)):
+            if len({getattr(one, name) for one in made}) > 1:
+                differing.add(name)
+    assert len(differing) > 8
+    assert differing <= {key.rpartition(".")[2] for key in keys if ".settings." in key}
+
+
+def test_settings_in_the_sentences_exist():
+    prose = "\n".join(line for line in TEXT.splitlines() if not line.startswith("|"))
+    keys = {word for word in quoted(prose) if "." in word and "/" not in word}
+    assert len(keys) == 4
+    for key in keys:
+        default(key)
+    assert set(MODES) <= set(quoted(prose))

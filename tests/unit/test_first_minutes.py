@@ -1,0 +1,113 @@
+"""A new user's first ten minutes: what is typed, and the screens of 80 columns that come back.
+
+The folder is empty but for two tiny models, of which all numbers are `...` here; the numbers of
+guessing are exact. Lines behind `$` are typed, a screen begins after them; stderr stands last.
+"""
+
+import doctest
+import re
+import shlex
+
+import pytest
+from typer.testing import CliRunner
+
+from kgprobe.cli import app
+from tests.unit.tiny_models import tiny
+
+MINUTES = """\
+$ kgprobe list benchmarks
+benchmark   items  relations  templates
+world_big    1393         28          3
+world_lite    468         28          3
+$ kgprobe show world_lite P36/Q414
+item: P36/Q414
+relation: P36
+subject: Argentina
+answers: Buenos Aires
+options: Amsterdam, Athens, Beijing, Berlin, Budapest, Buenos Aires, Copenhagen, ...
+sentence: The capital of Argentina is Buenos Aires.
+sentence: Argentina has its capital in Buenos Aires.
+sentence: Buenos Aires is the capital of Argentina.
+$ kgprobe ask my-model "The capital of [X] is [Y]." -x France -o Paris -o Rome
+option   score  probability
+...-...
+...-...
+$ kgprobe probe my-modle --on world_lite
+kgprobe: my-modle: no folder and no row of config/models.tsv (did you mean 'my-model'?), the hub \
+cannot be reached, and its cache ... does not have it; go online, or give a folder
+$ kgprobe probe my-model --on world_lit
+kgprobe: world_lit: neither a folder nor a benchmark of the package (did you mean 'world_lite'?); \
+legal: world_big, world_lite, or a folder
+$ kgprobe probe my-model --on world_lite --limit 20
+world_lite: 20 items; accuracy in % with its 95 % interval
+
+model            accuracy  SEM   correct in all
+my-model ... [..., ...] ... [..., ...]
+random               10.2    -                -
+majority             80.0    -                -
+
+report: results/my-model-world_lite-limit20/report/index.html
+$ kgprobe probe other --on world_lite --limit 20 --name other
+world_lite: 20 items; accuracy in % with its 95 % interval
+
+model            accuracy  SEM   correct in all
+other ... [..., ...] ... [..., ...]
+random               10.2    -                -
+majority             80.0    -                -
+
+report: results/other/report/index.html
+$ kgprobe list runs
+run                          tables  report
+my-model-world_lite-limit20  bear    results/my-model-world_lite-limit20/report/...
+                                     ...
+other                        bear    results/other/report/index.html
+$ kgprobe compare my-model-world_lite-limit20 othr
+kgprobe: othr: no run with numbers (did you mean 'other'?); legal: my-model-world_lite-limit20, \
+other, or a run's folder
+$ kgprobe compare my-model-world_lite-limit20 other
+...world_lite...
+numbers in both runs: ..., of which ... differ; only in my-model-world_lite-limit20: ..., only in \
+other: ...
+$ kgprobe trace 80.0 --run other -w model=majority -w slice= -w group= -w setting={}
+paper=bear, benchmark=world_lite, model=majority, metric=accuracy
+  value 80.0 (none), n 20
+  ...; right: ...
+  as it was: ... ...
+rows: 1
+$ kgprobe trace O01 --run other
+kgprobe: 'O01' is no number, and results/other has no claims (no tables/claims.parquet); right \
+would be a number as printed: 38.7
+$ kgprobe export world_lite --as lm-eval --to exported
+...exported...
+"""
+
+
+@pytest.mark.usefixtures("own_models")
+def test_a_new_user_s_first_ten_minutes(monkeypatch):
+    from kgprobe.probes.models import reachable
+
+    monkeypatch.setattr(reachable, "is_reachable", lambda: False)
+    monkeypatch.setenv("COLUMNS", "80")
+    checker = doctest.OutputChecker()
+    typed = re.findall(r"^\$ kgprobe (.+)\n((?:(?!\$ ).*\n)*)", MINUTES, re.MULTILINE)
+    assert len(typed) == 13
+    for line, wanted in typed:
+        done = CliRunner().invoke(app, shlex.split(line))
+        failed = wanted.startswith("kgprobe: ")
+        assert done.exit_code == failed, (line, done.output, done.exception)
+        shown = done.stderr if failed else done.stdout
+        assert checker.check_output(
+            wanted, shown, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        ), f"$ kgprobe {line}\n{shown}"
+        # paths and messages stay whole; what is a table fits
+        table = [row for row in shown.splitlines() if re.match(r"\S+ {2,}", row)]
+        assert all(len(row.rstrip()) <= 80 for row in table), shown
+
+
+@pytest.fixture
+def own_models(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, kind in (("my-model", "llama"), ("other", "gpt2")):
+        made = tiny(kind, double=False)
+        made.model.save_pretrained(name)
+        made.tokenizer.save_pretrained(name)

@@ -1,0 +1,374 @@
+"""Forms of asking: what stands around a template, what is scored, which examples may stand."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from kgprobe import schema
+from kgprobe.job import progress
+from kgprobe.probes.jobs import forms
+from kgprobe.probes.jobs.fill import fill_frame
+from kgprobe.probes.jobs.forms import (
+    Form,
+    Shown,
+    blanks_in,
+    demonstrations,
+    shuffled,
+    tables_in,
+    worded,
+)
+from kgprobe.probes.jobs.score import score_frame
+from kgprobe.probes.scoring.fill.rows import at_end, questions
+from kgprobe.probes.scoring.sentence import score
+from kgprobe.settings import Fill
+from kgprobe.sheets import SheetError, check_papers, with_raw
+from kgprobe.tables import forms as tabled
+from kgprobe.tables.answers import Probe
+from kgprobe.tables.results import frame
+from kgprobe.templates import FORMS, fill, question, stop
+from tests.unit.study_frames import benchmark
+from tests.unit.tiny_models import tiny
+
+GOLDS = {
+    "P1": (["Rome", "Paris", "Africa"], ["Rome", "Paris", "Africa"] * 3),
+    "P2": (["a", "one"], ["a", "one", "a", "a"]),
+}
+
+
+def asked_in(form, loaded, made, training=None, **more):
+    frames = made["items"], made["candidates"], made["prompts"]
+    return tables_in(loaded, *frames, Form(form, 0, 0, **more), training)
+
+
+def test_a_question_asks_for_the_answer_where_it_stands():
+    assert question("[Y] is the capital of [X] .") == "What is the capital of [X]?"
+    assert question("[X] plays [Y] music.") == "[X] plays what music?"
+    assert stop("[X] was born in [Y] .") == " ."
+    front, text = worded("[X] was born in [Y].", Form("question", 0, 0))
+    found = fill(text, "dante", "Florence").behind(front)
+    assert found.text == "Question: Dante was born in what?\nAnswer: Florence."
+    assert found.text[slice(*found.subject[0])] == "Dante"
+    assert found.text[slice(*found.answer[0])] == "Florence"
+
+
+@pytest.mark.parametrize("model", ["gpt2", "bert", "t5"])
+def test_what_stands_in_front_is_read_and_not_scored(model):
+    """Sum and count are those of the sentence's own tokens, by a literal pass over all of it."""
+    # without a token in front of everything the first of a raw sentence is not scored
+    loaded = tiny(model, bos="forced" if model == "gpt2" else "")
+    item = score.Item("i", "P", "Italy", "set", "Rome is a country [Y].\n")
+    template = {"P": [(0, "The capital of [X] is [Y].")]}
+    options = {"set": ["Paris", "Burkina Faso"]}
+    found = score.score(loaded, [item], options, template, keep_tokens=True)
+    plain = score.score(loaded, [replace(item, front="")], options, template, keep_tokens=True)
+    for name in ("count", "answer_count"):
+        assert found.columns[name].tolist() == plain.columns[name].tolist()
+    for answer in range(2):
+        own = found.tokens["sentence"] == answer
+        scored = own & found.tokens["scored"]
+        said = loaded.tokenizer.decode(found.tokens["id"][scored & (found.tokens["role"] == 2)])
+        assert said.strip().lower() == options["set"][answer].lower()
+        assert found.columns["sum"][answer] == pytest.approx(found.tokens["score"][scored].sum())
+    if model != "gpt2":
+        return
+    front = [0, *loaded.tokenizer(item.front, add_special_tokens=False)["input_ids"]]
+    for place, label in enumerate(options["set"]):
+        text = fill(template["P"][0][1], "Italy", label).behind(item.front).text
+        own = loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
+        ids = [loaded.tokenizer.bos_token_id, *own]
+        with torch.no_grad():
+            logits = loaded.model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+        slow = sum(float(logits[t - 1, ids[t]]) for t in range(len(front), len(ids)))
+        assert found.columns["sum"][place] == pytest.approx(slow, abs=1e-4)
+
+
+def test_an_example_names_neither_the_subject_nor_a_gold():
+    def row(item, subject, answer, *more):
+        return Shown(item, subject, answer, frozenset(n.casefold() for n in (answer, *more)))
+
+    asked = row("1", "Spain", "France", "Portugal")
+    pool = [
+        asked,
+        row("2", "Italy", "France"),
+        row("3", "Andorra", "spain"),
+        row("4", "SPAIN", "Morocco"),
+        row("5", "Portugal", "Brazil"),
+        row("6", "Chile", "Peru"),
+        row("7", "Norway", "Sweden"),
+    ]
+    found = demonstrations(asked, pool, 9, 0)
+    assert {one.item for one in found} == {"6", "7"}
+    assert demonstrations(asked, pool[::-1], 9, 0) == found
+    assert demonstrations(asked, pool, 1, 0) == found[:1]
+    # a relation whose rows have no other answer may show it
+    same = [asked, row("2", "Italy", "France"), row("8", "Malta", "Portugal")]
+    assert {one.item for one in demonstrations(asked, same, 9, 0)} == {"2", "8"}
+    # it has another answer, which no row may show
+    assert demonstrations(asked, [*same, row("4", "Spain", "Morocco")], 9, 0) == []
+
+
+def test_shuffled_examples_have_each_other_s_answers():
+    def rows(answers):
+        return [Shown(str(n), f"s{n}", a, frozenset([a])) for n, a in enumerate(answers)]
+
+    for answers in ("abc", "aabb", "abcdab", "ab"):
+        found = shuffled(rows(answers))
+        assert sorted(one.answer for one in found) == sorted(answers)
+        assert all(one.answer not in one.golds for one in found)
+        assert [one.subject for one in found] == [f"s{n}" for n in range(len(answers))]
+    assert [one.answer for one in shuffled(rows("aaa"))] == ["a"] * 3
+    assert shuffled([]) == []
+
+
+def test_examples_come_from_rows_for_training_and_are_counted():
+    made, loaded = benchmark(GOLDS), tiny("gpt2")
+    (items, _, templates), told = asked_in("few", loaded, made, demonstrations=3)
+    assert told["items"] == 13 == len(items)
+    assert told["demonstrations"] == 3
+    # items of P2: three have one row with another answer, one has three
+    assert told["fewer_examples"] == 3
+    labels = dict(made["candidates"].select(pl.format("{} {}", "set", "index"), "label").rows())
+    golds = {i: labels[f"{r} {a[0]}"] for i, r, a in made["items"].select(
+        "item", "relation", "answers").rows()}  # fmt: skip
+    for item in items:
+        lines = item.front.splitlines()
+        assert 1 <= len(lines) <= 3
+        assert item.front.endswith("\n")
+        for line in lines:
+            subject, _, answer = line.removesuffix(".").partition(" is ")
+            assert subject.lower() != item.subject
+            assert answer != golds[item.item]
+        assert templates[item.relation] == [(0, "[X] is [Y].")]
+    training = made["items"].with_columns(
+        role=pl.when(pl.col("row") < 2).then(pl.lit("train")).otherwise(pl.lit("test"))
+    )
+    (own, *_), told = asked_in(
+        "few", loaded, {**made, "items": training}, demonstrations=3
+    )  # fmt: skip
+    assert told["items"] == 13 - 4
+    shown = {line.split(" is ")[0] for item in own for line in item.front.splitlines()}
+    assert shown == {"S0", "S1"}
+
+
+def test_an_item_longer_than_the_window_is_counted_and_told(caplog):
+    made, loaded = benchmark(GOLDS), tiny("gpt2")
+    long = pl.when(pl.col("row") == 0).then(pl.lit("very long " * 200)).otherwise("subject")
+    made["items"] = made["items"].with_columns(subject=long)
+    with caplog.at_level("WARNING"):
+        (items, *_), told = asked_in("question", loaded, made)
+    assert told == {"items": 13, "too_long": 2}
+    assert len(items) == 11
+    assert f"2 of 13 items are longer than its {loaded.limit} tokens" in caplog.text
+    made["items"] = made["items"].filter(row=0)
+    with pytest.raises(ValueError, match="none of 2 items can be asked"):
+        asked_in("question", loaded, made)
+
+
+def test_a_relation_without_an_example_is_named(caplog):
+    made, loaded = benchmark({**GOLDS, "P3": (["a", "one"], ["a"])}), tiny("gpt2")
+    with caplog.at_level("WARNING"):
+        (items, *_), told = asked_in("few", loaded, made, demonstrations=2)
+    assert told["without_example"] == 1
+    assert "relation P3 has no row that may stand before 1 of its items" in caplog.text
+    assert {item.relation for item in items} == {"P1", "P2"}
+
+
+def test_a_chat_template_stands_around_the_question_and_its_bos_once():
+    loaded = tiny("gpt2", bos="forced")
+    with pytest.raises(ValueError, match="has no chat template: take it out"):
+        forms.chat(loaded)
+    loaded.tokenizer.chat_template = (
+        "<s>{% for m in messages %}[INST] {{ m['content'] }} {name}[/INST]{% endfor %}A: "
+    )
+    assert forms.chat(loaded) == ("[INST] ", " {name}[/INST]A: ")
+    made = benchmark(GOLDS)
+    (items, _, templates), _ = asked_in("chat", loaded, made)
+    text = fill(templates["P1"][0][1], items[0].subject, "Rome").behind(items[0].front).text
+    assert text == "[INST] S0 is what? {name}[/INST]A: Rome."
+    assert forms.chat(tiny_chat("none"))[0] == "<s>[INST] "
+
+
+def tiny_chat(bos):
+    loaded = tiny("gpt2", bos=bos)
+    loaded.tokenizer.chat_template = "<s>[INST] {{ messages[0]['content'] }}[/INST]"
+    return loaded
+
+
+def scored(made, folder: Path) -> tuple[dict[Probe, Path], dict[Probe, Path]]:
+    """The SCORES of a tiny model under every form but chat, and raw, as files with their record."""
+    loaded, found = tiny("gpt2"), {}
+    for name in ("templates", "question", "few", "few_shuffled"):
+        form = None
+        if name != "templates":
+            own = Form(name, 9, 0, 2 * name.startswith("few"))
+
+            def form(loaded, *frames, own=own):
+                return tables_in(loaded, *frames, own)
+
+        scores, record = score_frame(
+            loaded.spec, made["items"], made["candidates"], made["prompts"], "sentence", progress,
+            load=lambda _: loaded, form=form,
+        )  # fmt: skip
+        path = folder / f"{name}.parquet"
+        schema.write(scores, schema.SCORES, path, {"model": record})
+        found[Probe("b", name, "sentence", "gpt2", "causal", "none")] = path
+    raw = {probe: path for probe, path in found.items() if probe.prompt == "templates"}
+    return {p: path for p, path in found.items() if p not in raw}, raw
+
+
+def test_forms_stand_side_by_side_with_paired_differences(tmp_path):
+    made = benchmark(GOLDS)
+    names = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
+    for name, contract in names.items():
+        schema.write(made[name], contract, tmp_path / f"{name}.parquet", {})
+    formed, raw = scored(made, tmp_path)
+    told = list(tabled.numbers(formed, raw, {"b": tmp_path}, "sum", 0, by_relation=True))
+    results = frame("attributes", told)
+    gold = dict(made["items"].select("item", pl.col("answers").list.first()).rows())
+    best = {}
+    for probe, path in {**formed, **raw}.items():
+        for (item,), own in pl.read_parquet(path).filter(template=0).group_by("item"):
+            best[probe.prompt, item] = own.sort("sum")["candidate"][-1] == gold[item]
+    sampled = {item for name, item in best if name == "question"}
+    assert len(sampled) == 9
+    for name in ("question", "few", "few_shuffled", "templates"):
+        rows = results.filter(prompt=name, group="", metric="accuracy")
+        hits = [hit for (form, item), hit in best.items() if form == name and item in sampled]
+        assert rows["value"].item() == pytest.approx(100 * np.mean(hits))
+        assert rows["n"].item() == len(hits) == 9
+    gaps = [best["question", item] - best["templates", item] for item in sampled]
+    rows = results.filter(prompt="question", group="", metric="difference")
+    assert rows["value"].item() == pytest.approx(100 * np.mean(gaps))
+    assert set(results.filter(metric="accuracy")["group"]) == {"", "P1", "P2"}
+    assert results.filter(metric="drawn")["value"].to_list() == [9.0] * 3
+    printed = [view.of(results) for view in tabled.VIEWS]
+    assert len(printed[0].rows) == 4 * 3
+    with pytest.raises(ValueError, match="forms need a row of prompt templates"):
+        list(tabled.numbers(formed, {}, {"b": tmp_path}, "sum", 0))
+
+
+def test_a_form_brings_its_raw_row_and_needs_a_method_that_has_forms():
+    row = {"paper": "attributes", "benchmark": "symmetry", "method": "sentence", "model": "m"}
+    rows = [{**row, "prompt": name, "_line": "2"} for name in ("templates", *FORMS)]
+    check_papers(rows, "sheet", {"symmetry": "attributes"})
+    assert with_raw(rows) == rows
+    assert with_raw(rows[2:]) == [*rows[2:], rows[0]]
+    assert with_raw([]) == []
+    written = [{**row, "prompt": "chat", "method": "fill", "_line": "3"}]
+    check_papers(written, "sheet", {"symmetry": "attributes"})
+    assert [one["prompt"] for one in with_raw(written)] == ["chat", "templates"]
+    asked = {**row, "paper": "ontoprobe", "benchmark": "onto_world", "method": "choice"}
+    with pytest.raises(SheetError, match="prompt 'chat' with method 'choice'; legal: templates"):
+        check_papers([{**asked, "prompt": "chat", "_line": "3"}], "s", {"onto_world": "ontoprobe"})
+
+
+#: what stands before the answer of "[X] is [Y]." about S0 (gold Rome; S1: Paris), in each form
+BEFORE = {
+    "question": "Question: S0 is what?\nAnswer:",
+    "chat": "[INST] S0 is what?[/INST]\n",
+    "few": "S1 is Paris.\nS0 is",
+    "few_shuffled": "S1 is Paris.\nS0 is",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_what_is_written_in_a_form_is_what_follows_its_text(name):
+    """Best token and gold, by a literal pass over the literal text of the form."""
+    made, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome", "Paris"])}), tiny("gpt2")
+    loaded.tokenizer.chat_template = "[INST] {{ messages[0]['content'] }}[/INST]{{ '\n' }}"
+    form = Form(name, 0, 0, name.startswith("few"))
+    frames = made["items"], made["candidates"], made["prompts"]
+    settings = Fill(k=3, most_tokens=2)
+    fills, golds, record = fill_frame(loaded, *frames, settings, progress, form=(form, None))
+    assert record["form"]["items"] == 2
+    text = BEFORE[name]
+    ids = loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
+    space = "" if name == "chat" else " "
+
+    def after(more):
+        with torch.no_grad():
+            logits = loaded.model(torch.tensor([[*ids, *more]])).logits[0]
+        return logits.double().log_softmax(-1)
+
+    best = after([])[-1].topk(3)
+    own = fills.filter(item="P1/Qs0", position=0).sort("rank")
+    assert own["template"].to_list() == [0, 0, 0]
+    assert own["token"].to_list() == best.indices.tolist()
+    assert own["logprob"].to_list() == pytest.approx(best.values.tolist(), abs=1e-4)
+    whole = loaded.tokenizer(f"{text}{space}Rome", add_special_tokens=False)["input_ids"]
+    gold = whole[len(ids) :]
+    rows = after(gold)[len(ids) - 1 : -1]
+    slow = [float(row[token]) for row, token in zip(rows, gold, strict=True)]
+    read = golds.filter(item="P1/Qs0").sort("position")
+    assert read["token"].to_list() == gold
+    assert read["logprob"].to_list() == pytest.approx(slow, abs=1e-4)
+
+
+def test_a_gap_inside_a_sentence_is_asked_as_a_question_and_braces_stay():
+    made, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome", "Paris"])}), tiny("gpt2")
+    inside = made["prompts"].filter(index=2)
+    training = {"P1": [Shown("x", "{name} of [brackets]", "Oslo", frozenset(["oslo"]))]}
+    found = {
+        name: blanks_in(loaded, made["items"], made["candidates"], inside, form, training)[0]
+        for name, form in (("question", Form("question", 0, 0)), ("few", Form("few", 0, 0, 1)))
+    }
+    texts = {name: questions(blanks, True)[0] for name, blanks in found.items()}
+    assert texts["question"].before == "Question: S0 is what to me?\nAnswer: "
+    assert texts["few"].before == "{name} of [brackets] is Oslo to me.\nS0 is "
+    assert [at_end(text) for text in texts.values()] == [True, False]
+    assert found["question"][0].golds == ("Rome",)
+    form = Form("question", 0, 0)
+    with pytest.raises(ValueError, match="no template for 1 relations: P1"):
+        blanks_in(loaded, made["items"], made["candidates"], inside.clear(), form)
+
+
+def test_items_that_a_model_cannot_write_an_answer_to_are_counted():
+    answers = (["Rome", "Paris"], ["Rome", "Paris"])
+    made, loaded = benchmark({"P1": answers, "P2": answers}), tiny("gpt2")
+    # the gap of P2 is inside the sentence
+    prompts = made["prompts"].filter(pl.col("index") == 2 * (pl.col("relation") == "P2"))
+    frames, settings = (made["items"], made["candidates"], prompts), Fill(k=3, most_tokens=2)
+    for name, unwritten in (("few", ["P2/Qs0", "P2/Qs1"]), ("question", [])):
+        form = Form(name, 0, 0, int(name == "few"))
+        fills, _, record = fill_frame(loaded, *frames, settings, progress, form=(form, None))
+        assert sorted(set(made["items"]["item"]) - set(fills["item"])) == unwritten
+        assert (record["form"]["items"], record["form"]["unwritten"]) == (4, len(unwritten))
+
+
+def test_forms_of_written_answers_are_compared_on_what_both_wrote(tmp_path):
+    golds = {"P1": (["Rome", "Paris"], ["Rome", "Paris", "Rome", "Rome"])}
+    made = benchmark(golds)
+    names = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
+    for name, contract in names.items():
+        schema.write(made[name], contract, tmp_path / f"{name}.parquet", {})
+    # (subject, template) -> what was written; of s3 the raw form has another template alone
+    said = {
+        "templates": {("s0", 0): "Rome", ("s1", 0): "x", ("s2", 0): "Rome", ("s3", 1): "Rome"},
+        "question": {("s0", 0): "x", ("s1", 0): "Paris", ("s2", 0): "Rome", ("s3", 0): "Rome"},
+    }
+    right = {f"s{n}": gold for n, gold in enumerate(golds["P1"][1])}
+    probes = [Probe("b", name, "fill", "m", "causal", "none") for name in said]
+    for probe in probes:
+        made["items"].write_parquet(tmp_path / f"{probe.prompt}.parquet")
+
+    def written(probe, path):
+        rows = [(f"P1/Q{name}", template, float(text == right[name]))
+                for (name, template), text in said[probe.prompt].items()]  # fmt: skip
+        columns = {"item": pl.String, "template": pl.Int32, "hit": pl.Float64}
+        return pl.DataFrame(rows, schema=columns, orient="row")
+
+    paths = [tmp_path / f"{probe.prompt}.parquet" for probe in probes]
+    formed, raw = tabled.pairs(probes, paths)
+    told = frame("attributes", tabled.numbers(formed, raw, {"b": tmp_path}, "sum", 0,
+                                              written=written))  # fmt: skip
+    found = {(row["prompt"], row["metric"]): row for row in told.rows(named=True)}
+    own = found["question", "accuracy"]
+    assert (own["value"], own["n"]) == (75, 4)
+    plain = found["templates", "accuracy"]
+    assert (plain["value"], plain["n"]) == (pytest.approx(200 / 3), 3)
+    gap = found["question", "difference"]
+    assert (gap["value"], gap["n"], gap["method"]) == (pytest.approx(0), 3, "fill")

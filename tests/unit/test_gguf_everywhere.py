@@ -1,0 +1,180 @@
+"""Whatever takes a model takes a GGUF file in parts, or refuses it in a sentence.
+
+Methods of the workflow get what `load_model` gives for a row of the sheet, before that `outline`;
+the library and the command get `library.load`. So what is loaded has to be a model like any other,
+of plain weights, whether it was unpacked first (as a run does) or not (as the library does).
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from kgprobe import library, schema
+from kgprobe.probes.jobs.at_save import FILE, ProbeAtSave
+from kgprobe.probes.jobs.choose import choose_frame
+from kgprobe.probes.jobs.serve import serve
+from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
+from kgprobe.probes.models.parts import Parts
+from kgprobe.probes.models.reinitialised import reinitialised
+from kgprobe.probes.models.unpack import unpack
+from kgprobe.probes.scoring.sentence import score
+from kgprobe.schema import PROBED
+from tests.unit import tiny_gguf
+from tests.unit.extras import needs
+from tests.unit.test_at_save import folder, frames
+
+__all__ = ["folder", "frames"]
+PACKAGE = "tiny-gguf"
+SOURCE = f"gguf:{PACKAGE}"
+
+
+@pytest.fixture(scope="module")
+def sum_(tmp_path_factory):
+    """sha256 of the file whose parts are installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        site = tmp_path_factory.mktemp("packages") / "site"
+        patch.syspath_prepend(str(site))
+        yield tiny_gguf.split(site)
+
+
+@pytest.fixture(scope="module")
+def spec(sum_) -> ModelSpec:
+    """The row of the sheet."""
+    return ModelSpec("t", "causal", SOURCE, sum_, bos="forced")
+
+
+@pytest.fixture(scope="module")
+def made(spec, tmp_path_factory) -> Path:
+    """The folder of a run's models, with the unpacked one."""
+    place = tmp_path_factory.mktemp("models")
+    unpack(spec, place / f"unpacked-{PACKAGE}")
+    return place
+
+
+def sums(loaded) -> np.ndarray:
+    items = [score.Item("1", "P36", "France", "cities"), score.Item("2", "P36", "Italy", "cities")]
+    options = {"cities": ["Paris", "Rome", "Oslo"]}
+    texts = {"P36": [(0, "The capital of [X] is [Y].")]}
+    return score.score(loaded, items, options, texts).columns["sum"]
+
+
+def test_joined_and_unpacked_are_one_model_of_plain_weights(spec, sum_, made):
+    joined, unpacked = load_model(spec), load_model(replace(spec, made=str(made)))
+    assert sums(joined) == pytest.approx(sums(unpacked), abs=1e-5)
+    for loaded in (joined, unpacked):
+        assert {p.dtype for p in loaded.model.parameters()} == {torch.float32}
+        linear = [m for m in loaded.model.modules() if "Linear" in type(m).__name__]
+        assert {type(m) for m in linear} == {torch.nn.Linear}
+        named = outline(loaded.spec).record
+        assert named["weights"] == loaded.record["weights"] == sum_
+        assert named["tokenizer"] == loaded.record["tokenizer"]
+
+
+def test_the_library_probes_asks_and_compares_it(spec, sum_, folder):
+    loaded = library.load(SOURCE, revision=sum_)
+    assert (loaded.spec.kind, loaded.spec.model) == ("causal", PACKAGE)
+    own = library.probe(loaded, folder)
+    other = library.probe(SOURCE, folder)
+    assert own.scores.equals(other.scores)
+    assert own.frame.filter(metric="accuracy").height > 0
+    assert own.compare(library.probe(reinitialised(loaded), folder)).height > 0
+    asked = library.ask(SOURCE, "The capital of [X] is [Y].", X="France", options=["Paris", "Oslo"])
+    assert asked.height == 2
+
+
+def test_the_server_answers_with_it(sum_):
+    loaded = library.load(SOURCE, revision=sum_)
+    with serve(loaded, 0) as server:
+        body = {"prompt": "Rome is", "max_tokens": 2, "logprobs": 1, "echo": True}
+        status, answer = server.answers.answer("/completions", body)
+    assert status == 200
+    assert answer["choices"][0]["text"].startswith("Rome is")
+    known = [one for one in answer["choices"][0]["logprobs"]["token_logprobs"] if one is not None]
+    assert len(known) > 2
+    assert max(known) < 0
+
+
+def test_gaps_choices_gradients_and_the_twin(spec):
+    loaded = load_model(spec)
+    asked = pl.DataFrame(
+        [("q", "TP", "", "q", "What is Rome?", "Rome is a [MASK].", ["city", "land"], 0, 0, "", 0)],
+        schema=dict(schema.CHOICES.columns), orient="row",
+    )  # fmt: skip
+
+    def silent(**_):
+        return SimpleNamespace(update=lambda done: None, close=lambda: None)
+
+    chosen, _, record = choose_frame(loaded, asked, ["answer", "letter", "text", "stem"], silent)
+    assert set(chosen["way"]) == {"answer", "letter", "stem", "stem_sum", "text", "text_sum"}
+    assert not record["left_out"]
+    # body and head are found: gaps are ranked and filled by these
+    assert not Parts(loaded, must="gaps want a head").notes
+    # triggers and soft prompts want the slope of a score by the vectors that are fed
+    vectors = loaded.model.get_input_embeddings()(torch.tensor([[1, 2, 3]])).detach()
+    vectors.requires_grad_(True)
+    loaded.model(inputs_embeds=vectors).logits.sum().backward()
+    assert vectors.grad.abs().sum() > 0
+    twin = reinitialised(loaded)
+    assert np.abs(sums(twin) - sums(loaded)).max() > 0.01
+
+
+def test_the_callback_probes_it_while_it_is_trained(spec, made, folder, tmp_path):
+    loaded = load_model(replace(spec, made=str(made)))
+    told = ProbeAtSave(folder, "causal", bos="forced", tokenizer=loaded.tokenizer)
+    state = SimpleNamespace(is_world_process_zero=True, global_step=1)
+    told.on_save(SimpleNamespace(output_dir=str(tmp_path)), state, None, model=loaded.model)
+    assert schema.read(tmp_path / FILE, PROBED)["step"].to_list()[0] == 1
+
+
+def test_it_is_spread_over_devices(spec, monkeypatch):
+    pytest.importorskip("accelerate")
+    monkeypatch.setenv("KGPROBE_DEVICE_MAP", "cpu")
+    assert sums(load_model(spec)) == pytest.approx(sums(load_model(spec, "cpu")), abs=1e-5)
+
+
+@needs("bitsandbytes")
+def test_few_bits_are_made_of_what_was_unpacked(spec, made):
+    few = load_model(replace(spec, made=str(made), quantised="nf4"), device="cpu")
+    assert few.record["quantised"] == "nf4"
+    with pytest.raises(ModelError, match=r"t: weights in nf4 are made of plain ones.*unpacks"):
+        load_model(replace(spec, quantised="nf4"), device="cpu")
+
+
+@needs("peft")
+def test_an_adapter_names_the_package_as_its_base(spec, made, tmp_path):
+    import peft
+
+    for base, fits in ((PACKAGE, True), (f"unpacked-{PACKAGE}", True), ("other-gguf", False)):
+        model = load_model(replace(spec, made=str(made))).model
+        told = peft.LoraConfig(r=2, target_modules=["q_proj"])
+        both = peft.get_peft_model(model, told)
+        both.peft_config["default"].base_model_name_or_path = base
+        both.save_pretrained(tmp_path / base)
+        adapted = replace(spec, made=str(made), adapter=f"folder:{tmp_path / base}")
+        if fits:
+            for one in (adapted, replace(adapted, made="")):
+                assert load_model(one).record["adapter"]["base"] == base
+        else:
+            with pytest.raises(ModelError, match="trained on other-gguf, the row's source is tiny"):
+                load_model(adapted)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"kind": "masked"},
+            "cannot be loaded from gguf:tiny-gguf(.|\n)*write the kind that it is",
+        ),
+        ({"backend": "vllm"}, "backend 'vllm' reads sentences alone, on a server"),
+        ({"revision": "0" * 64}, "the sheet of models says 000"),
+    ],
+)
+def test_what_it_cannot_be_is_one_sentence(spec, changed, message):
+    with pytest.raises(ModelError, match=message):
+        load_model(replace(spec, **changed))

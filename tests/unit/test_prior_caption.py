@@ -1,0 +1,124 @@
+"""Wherever a prior-corrected number is printed, it is said what it uses and what it assumes."""
+
+import dataclasses
+import importlib
+import json
+import pkgutil
+from collections.abc import Iterator, Mapping
+from html import unescape
+from pathlib import Path
+
+import polars as pl
+
+from kgprobe import tables
+from kgprobe.tables import results, scored
+from kgprobe.tables.bear import views as bear_views
+from kgprobe.tables.report import headline, pages
+from kgprobe.tables.views import View
+from tests.unit.study_frames import probe, scores
+from tests.unit.test_report import SHEET, found, paged
+from tests.unit.test_slices_all import ASKED, answers
+
+ROOT = Path(__file__).parents[2]
+#: what has to be said, in the words of whoever measures
+SAID = ("uses other questions' texts", "no labels", "assumes balanced answers")
+MODELS = list(SHEET)
+
+
+def is_said(text: str) -> bool:
+    return all(words in text for words in SAID)
+
+
+def views_in(made: object) -> Iterator[View]:
+    """The views of a value, in lists and mappings as well."""
+    if isinstance(made, View):
+        yield made
+    elif isinstance(made, Mapping):
+        for one in made.values():
+            yield from views_in(one)
+    elif isinstance(made, list | tuple):
+        for one in made:
+            yield from views_in(one)
+
+
+def every_view(paper: str) -> list[View]:
+    """All that stand in a module of a paper's tables."""
+    place = importlib.import_module(f"{tables.__name__}.{paper}")
+    modules = [
+        importlib.import_module(one.name)
+        for one in pkgutil.walk_packages(place.__path__, f"{place.__name__}.")
+    ]
+    return [view for module in modules for view in views_in(list(vars(module).values()))]
+
+
+def corrected(paper: str, benchmark: str, own: str, group: str = "") -> pl.DataFrame:
+    """RESULTS of candidates scored as sentences, prior-corrected ones among them."""
+    asked = dataclasses.replace(ASKED, own=own, group=group)
+    one = scored.Scored(probe("m", benchmark), scores(answers(0.6, 1)), asked)
+    made = results.frame(paper, scored.numbers([one]))
+    assert made["setting"].str.contains('"reduction": "prior"', literal=True).any()
+    return made
+
+
+def shows(view: View, own: pl.DataFrame) -> bool:
+    """Whether a number of the view is prior-corrected."""
+    settings = view.chosen(own)["setting"]
+    return any(json.loads(text).get("reduction") == "prior" for text in settings)
+
+
+def with_prior() -> pl.DataFrame:
+    """RESULTS of BEAR in which each model has a prior-corrected accuracy and gain."""
+    own = found()
+    rows = own.filter(
+        pl.col("model").is_in(MODELS), metric="accuracy", group="", slice="", setting="{}"
+    )
+    rows = rows.with_columns(setting=pl.lit('{"reduction": "prior"}'), published=None, source=None)
+    more = [rows, rows.with_columns(metric=pl.lit("gain")), rows.with_columns(metric=pl.lit("K"))]
+    kept = own.filter(~pl.col("setting").str.contains("reduction", literal=True))
+    return pl.concat([kept, *(part.cast(own.schema) for part in more)])
+
+
+def test_every_view_that_shows_such_a_number_says_it():
+    bear = with_prior()
+    made = {
+        "bear": (bear, list(bear_views.views(bear, MODELS).values())),
+        "ontoprobe": (
+            corrected("ontoprobe", "onto_world", "answer_mean", "TP"),
+            every_view("ontoprobe"),
+        ),
+        "attributes": (corrected("attributes", "symmetry", "sum"), every_view("attributes")),
+    }
+    for paper, (own, views) in made.items():
+        shown = [view for view in views if shows(view, own)]
+        names = {view.name for view in shown}
+        assert {"reductions", "confidence"} <= names, paper
+        silent = [view.name for view in shown if not is_said(view.caption)]
+        assert not silent, f"{paper}: no word of what the prior uses: {silent}"
+
+
+def test_the_terminal_says_it_once_and_only_where_one_is_shown():
+    plain = with_prior().filter(~pl.col("setting").str.contains("reduction", literal=True))
+    assert "prior-corrected" not in headline.text(plain)
+    assert "balanced answers" not in headline.text(plain)
+    text = headline.text(with_prior())
+    assert "prior-corrected" in text
+    assert is_said(text)
+    assert text.count("balanced answers") == 1
+
+
+def test_every_page_of_the_report_that_shows_one_says_it():
+    made = pages.render(paged(with_prior()))
+    told = {name: unescape(text) for name, text in made.items() if name.endswith(".html")}
+    shown = [name for name, text in told.items() if "prior-corrected" in text or ", prior" in text]
+    assert {"index.html", "pages/bear.html", "pages/explore.html"} <= set(shown)
+    assert any("model-" in name for name in shown)
+    assert not [name for name in shown if not is_said(told[name])]
+
+
+def test_the_pages_of_documentation_that_print_one_say_it():
+    places = [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/*.in"), ROOT / "README.md"]
+    shown = [
+        p for p in places if 'reduction="prior"' in p.read_text() or "| prior-c" in p.read_text()
+    ]
+    assert shown
+    assert not [p.name for p in shown if not is_said(" ".join(p.read_text().split()))]

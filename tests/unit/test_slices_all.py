@@ -1,0 +1,254 @@
+"""Slices of other benchmarks than BEAR beside loops over the same answers."""
+
+import itertools
+import json
+from collections import Counter
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kgprobe import schema
+from kgprobe.tables import results, scored
+from kgprobe.tables.answers import Probe
+from kgprobe.tables.attributes import chapter as attribute_chapter
+from kgprobe.tables.attributes import views as attribute_views
+from kgprobe.tables.ontoprobe import chapter, make, views
+from kgprobe.tables.reductions import Questions
+from kgprobe.tables.report import blocks, draw
+from kgprobe.tables.report.chapter import Chapter
+from kgprobe.templates import NO_SUBJECTS
+from tests.unit.study_frames import benchmark, guesses, number, probe, scores
+from tests.unit.study_frames import drawn as rows_of
+from tests.unit.test_tables_reductions_all import SEED, TASKS, onto
+
+CITIES = ["Rome", "Bonn", "Paris", "Amsterdam", "Oslo", "Rio de Janeiro"]
+FRAMES = benchmark(
+    {
+        "P1": (CITIES, [CITIES[i * i % 6] for i in range(24)]),
+        "P2": (["Pisa", "London"], ["Pisa", "London", "Pisa", "Pisa"]),
+    }
+)
+#: relations have three templates and one
+KEPT = {"P1": 3, "P2": 1}
+PROMPTS = pl.concat(
+    FRAMES["prompts"].filter(pl.col("relation") == r, pl.col("index") < n) for r, n in KEPT.items()
+)
+LABELS = {"P1": CITIES, "P2": ["Pisa", "London"]}
+GOLD = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).rows())
+NAMED = {item: LABELS[item[:2]][gold] for item, gold in GOLD.items()}
+ASKED = Questions(FRAMES["items"], FRAMES["candidates"], PROMPTS, SEED, 200, "sum")
+
+
+def answers(share: float, seed: int) -> dict[tuple[str, int], list[float]]:
+    found = guesses(FRAMES, share, seed).items()
+    return {(item, t): values for (item, t), values in found if t < KEPT[item[:2]]}
+
+
+def rates(table) -> dict[str, float]:
+    """Item -> share of its templates under which its gold has the highest score."""
+    hits: dict[str, list[float]] = {}
+    for (item, _), values in table.items():
+        hits.setdefault(item, []).append(float(int(np.argmax(values)) == GOLD[item]))
+    return {item: sum(own) / len(own) for item, own in hits.items()}
+
+
+def bins() -> dict[str, list[str]]:
+    """Bin -> its items, by comparisons."""
+    often = Counter(NAMED.values())
+    found: dict[str, list[str]] = {}
+    for item, label in NAMED.items():
+        n, size, length = often[label], len(LABELS[item[:2]]), len(label)
+        of = [
+            ("options", "2-4" if size < 5 else "5-9"),
+            (
+                "frequency",
+                "1" if n < 2 else "2-4" if n < 5 else "5-9" if n < 10 else "10-19",
+            ),
+            ("length", "1-4" if length < 5 else "5-9" if length < 10 else "10-14"),
+        ]
+        for name, value in of:
+            found.setdefault(f"{name}: {value}", []).append(item)
+    return found
+
+
+def free() -> pl.DataFrame:
+    """CONTENTLESS of the first relation."""
+    generator = np.random.default_rng(6)
+    rows = [
+        ("P1", "", "P1", subject, t, o, generator.normal(-20, 4), 2, -3.0, 1, None)
+        for subject, t, o in itertools.product(NO_SUBJECTS, range(3), range(6))
+    ]
+    return pl.DataFrame(rows, schema=dict(schema.CONTENTLESS.columns), orient="row")
+
+
+def mean(table, items) -> float:
+    return 100 * sum(table[item] for item in items) / len(items)
+
+
+def test_two_probes_a_floor_and_chance_by_slice_are_those_of_loops():
+    one, other, beside = answers(0.6, 1), answers(0.3, 2), free()
+    # the twin has the first template of three items
+    names = [f"P1/Qs{i}" for i in range(3)]
+    twin = {(i, 0): v for (i, t), v in answers(0.5, 3).items() if i in names and t == 0}
+    made = scored.numbers(
+        [
+            scored.Scored(probe("a"), scores(one), ASKED, {}, beside, twin=scores(twin)),
+            scored.Scored(probe("b"), scores(other), ASKED),
+        ]
+    )
+    found = results.frame("any", made)
+    told = set(found["slice"].unique()) - {"", "skewed"}
+    assert told == set(bins())
+    assert len(told) > 6
+    blind = {
+        (item, t): [beside.filter(template=t, candidate=o)["sum"].mean() for o in range(6)]
+        for item, t in one
+        if item.startswith("P1")
+    }
+    a, b, without, low = map(rates, (one, other, blind, twin))
+    first = rates({key: one[key] for key in twin})
+    for name, items in bins().items():
+        row = number(found, model="a", slice=name, reduction="sum")
+        assert (row["value"], row["n"]) == (pytest.approx(mean(a, items)), len(items))
+        row = number(found, model="a", slice=name, reduction="sum", instead="b")
+        assert row["value"] == pytest.approx(mean(a, items) - mean(b, items))
+        row = number(found, model="random", prompt="", method="", slice=name, reduction="sum")
+        chance = {item: 1 / len(LABELS[item[:2]]) for item in items}
+        assert row["value"] == pytest.approx(mean(chance, items))
+        for lower, label in ((without, "the subject"), (low, "trained weights")):
+            part = [item for item in items if item in lower]
+            rows = found.filter(
+                slice=name, setting=json.dumps({"reduction": "sum", "without": label})
+            )
+            assert rows.height == bool(part)
+            if part:
+                assert rows["value"][0] == pytest.approx(mean(lower, part))
+                assert rows["n"][0] == len(part)
+                top = first if label == "trained weights" else a
+                gap = number(
+                    found, model="a", slice=name, reduction="sum", instead=f"without {label}"
+                )
+                assert gap["value"] == pytest.approx(mean(top, part) - mean(lower, part))
+    p = found.filter(metric="p after Holm", model="a")
+    assert p.height == found.filter(metric="detectable difference").height > len(told)
+
+
+def test_probes_that_were_asked_other_rows_are_not_paired_and_chance_stands_once():
+    fewer = {key: values for key, values in answers(0.3, 2).items() if key[1] == 0}
+    prompts = PROMPTS.filter(index=0)
+    other = Questions(FRAMES["items"], FRAMES["candidates"], prompts, SEED, 200, "sum")
+    every = [
+        scored.Scored(probe("a"), scores(answers(0.6, 1)), ASKED),
+        scored.Scored(probe("b"), scores(fewer), other),
+    ]
+    found = results.frame("any", scored.numbers(every))
+    assert not found["setting"].str.contains("instead").any()
+    assert set(found.filter(slice="options: 2-4")["model"]) == {"a", "b", "random", "majority"}
+
+
+def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
+    places, rows, path, beside = onto(tmp_path)
+    items = schema.read(places["onto_world"] / "items.parquet", schema.ITEMS)
+    told = [json.loads(m) | {"popularity": 2 * i} for i, m in items.select("row", "meta").rows()]
+    items = items.with_columns(meta=pl.Series([json.dumps(one) for one in told]))
+    schema.write(items, schema.ITEMS, places["onto_world"] / "items.parquet", {})
+    who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
+    taught = pl.DataFrame(
+        [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)],
+        schema=dict(schema.TAUGHT.columns), orient="row",
+    )  # fmt: skip
+    read = [who], [path], [beside], places, "distinct", SEED
+    found = results.frame("ontoprobe", scored.numbers(make.scored_rows(*read, taught)))
+    right = {
+        f"TP-{r}": sum(
+            int(np.argmax([v / (4 if o == 3 else 1) for o, v in enumerate(rows[f"TP-{r}", t])]))
+            in ({r % 4} | (set() if r % 3 else {(r + 1) % 4}))
+            for t in (1, 2, 3)
+        ) / 3
+        for r in range(12)
+    }  # fmt: skip
+    by = {
+        "facts: taught": [r for r in range(12) if r % 2 == 0],
+        "facts: untaught": [r for r in range(12) if r % 2],
+        "statements: 0": [0],
+        "statements: 1-4": [1, 2],
+        "statements: 5-19": [3, 4, 5, 6, 7, 8, 9],
+        "statements: 20-99": [10, 11],
+    }
+    for name, own in by.items():
+        row = number(found, model="m", group="TP", slice=name, reduction="answer_mean")
+        expected = mean(right, [f"TP-{r}" for r in own])
+        assert (row["value"], row["n"]) == (pytest.approx(expected), len(own))
+    # all have four options: one bin tells nothing apart
+    assert not found["slice"].str.contains("options").any()
+    table = views.SLICES[0].of(found)
+    assert [row[2] for row in table.rows if row[0] == "TP"] == [
+        *list(by)[2:], "facts: taught", "facts: untaught",
+    ]  # fmt: skip
+    sheet = {"m": {"kind": "causal", "source": "control:causal"}}
+    made = chapter.chapter(found, [], {}, {}, "paper", sheet=sheet)
+    assert "Accuracy by parts of the items, %" in [one.title for one in made.folded]
+    plots = {one.name: one for one in made.drawings if "slice" in one.name}
+    assert list(plots) == ["ontoprobe_slice_statements", "ontoprobe_slice_facts"]
+    # one task or several: each is a panel, with its bins and what stands in RESULTS
+    titles = [panel["title"] for panel in plots["ontoprobe_slice_statements"].chart["concat"]]
+    assert titles == [t for t in TASKS if found.filter(group=t, slice="statements: 0").height]
+    facts = plots["ontoprobe_slice_facts"]
+    points = {row["bin"]: row["value"] for row in rows_of(facts.chart) if row.get("probe") == "m"}
+    halves = {name: by[f"facts: {name}"] for name in ("taught", "untaught")}
+    assert points.keys() == {f"{name}\nn = {len(own)}" for name, own in halves.items()}
+    for name, own in halves.items():
+        expected = mean(right, [f"TP-{r}" for r in own])
+        assert points[f"{name}\nn = {len(own)}"] == pytest.approx(expected)
+
+
+def test_the_attributes_have_the_tables_as_well():
+    names = [view.name for view in attribute_views.FOLDED]
+    assert {"slices", "slices_differences"} <= set(names)
+    every = scored.Scored(probe("a", "symmetry"), scores(answers(0.6, 1)), ASKED, {}, free())
+    found = results.frame("attributes", scored.numbers([every]))
+    by_name = {view.name: view for view in attribute_views.FOLDED}
+    assert len(by_name["slices"].of(found).rows) == len(bins())
+    rows = by_name["slices_differences"].of(found).rows
+    assert {row[-1] for row in rows} == {"without the subject"}
+
+
+def test_a_plot_has_a_panel_for_each_benchmark_and_what_the_table_has():
+    """Nine panels at most, every probe and every floor in each; control models are hollow."""
+    every = [
+        scored.Scored(probe(model, name), scores(answers(share, seed)), ASKED, {}, free())
+        for seed, name in enumerate(["symmetry", "bias"])
+        for model, share in (("a", 0.6), ("control-b", 0.3))
+    ]
+    found = results.frame("attributes", scored.numbers(every))
+    source = {"a": "hub:a", "control-b": "control:masked"}
+    probes = [probe(model, "bias", source=place) for model, place in source.items()]
+    made = [one for one in attribute_chapter.drawings(found, probes, {}) if "slice" in one.name]
+    kinds = ("options", "frequency", "length")
+    assert [one.name for one in made] == [f"attributes_slice_{kind}" for kind in kinds]
+    for one, kind in zip(made, kinds, strict=True):
+        assert [panel["title"] for panel in one.chart["concat"]] == ["symmetry", "bias"]
+        drawn = rows_of(one.chart)
+        shown = found.filter(pl.col("slice").str.starts_with(f"{kind}: "), metric="accuracy")
+        own = shown.filter(pl.col("model").is_in([*source, "random"])).filter(
+            pl.col("setting").is_in([
+                '{"reduction": "sum"}', '{"reduction": "sum", "without": "the subject"}',
+            ])
+        )  # fmt: skip
+        assert sorted(row["value"] for row in drawn) == sorted(own["value"]) != []
+        fills = {json.dumps(layer["encoding"]["fill"]["scale"]) for panel in one.chart["concat"]
+                 for layer in panel["layer"] if "fill" in layer["encoding"]}  # fmt: skip
+        assert len(fills) == 1
+        assert draw.SURFACE in fills.pop()
+
+
+def test_plots_of_slices_stand_behind_a_line_that_opens_them():
+    one = scored.Scored(probe("a", "bias"), scores(answers(0.6, 1)), ASKED)
+    found = results.frame("attributes", scored.numbers([one]))
+    drawings = attribute_chapter.drawings(found, [probe("a", "bias")], {})
+    page = blocks.arranged(Chapter("attributes", "", "", drawings=drawings), blocks.Room())
+    folded = {block.drawing.name: block.is_folded for block in page if block.drawing}
+    assert folded.pop("attributes_reliability") is False
+    assert folded
+    assert all(folded.values())

@@ -1,0 +1,38 @@
+"""A run that is told to stop while it pulls, trains, searches and asks, then goes on to its end.
+
+The long form is `python -m tests.soak.stops`.
+"""
+
+import signal
+
+import pytest
+
+from tests.soak.stops import Soak
+
+TARGETS = (
+    "results/embedded/outcomes/auto_world/searched/control-masked.parquet",
+    "results/embedded/scores/world_lite/templates/sentence/control-masked.parquet",
+)
+#: rule, seconds after its job began, signal, to all processes, twice, through `kgprobe run`
+STOPS = (
+    ("pull_facts", 2.0, signal.SIGTERM, False, False, False),
+    ("train_control_masked", 4.0, signal.SIGINT, True, True, False),
+    ("prompts_control-masked", 6.0, signal.SIGTERM, True, True, False),
+    ("probes_control-masked", 2.0, signal.SIGTERM, False, False, True),
+)
+
+
+@pytest.mark.slow
+def test_stopped_at_each_stage_it_leaves_nothing_repeats_nothing_and_ends_the_same(tmp_path):
+    peace = Soak.made(tmp_path / "peace", TARGETS)
+    peace.end()
+    jobs, expected = peace.finished(), peace.hashes()
+    assert {name.split("/")[2] for name in expected} >= {"models", "outcomes", "scores"}
+    disturbed = Soak.made(tmp_path / "disturbed", TARGETS)
+    for stop in STOPS:
+        made = disturbed.stop(*stop)
+        assert made is not None, f"ended before {stop[0]} was stopped\n{disturbed.said()}"
+        assert made.is_right, f"{made}\n{disturbed.said()}"
+    assert disturbed.end() == 0, "a finished job was done again"
+    assert disturbed.seen == dict.fromkeys([name for name, _ in jobs], 1)
+    assert disturbed.hashes() == expected

@@ -25,7 +25,7 @@ ROWS = {
 }
 #: a random model that takes a second to make; the control model answers what needs whole words
 OWN = "own-causal\tcausal\tfolder:models/gpt2\t\tfloat32\tforced\n"
-CONFIGS = ("config/embedded.yaml", str(ROOT / "tests/mini/config.yaml"))
+CONFIGS = ("config/embedded.yaml", "config/mini.yaml")
 RUN = "results/embedded"
 TARGETS = (f"{RUN}/tables/headline.txt", f"{RUN}/report/index.html", f"{RUN}/manifest.tsv")
 MOST_JOBS = 32
@@ -54,13 +54,16 @@ def finished(tmp_path_factory: pytest.TempPathFactory):
     loaded = tiny("gpt2", double=False)
     loaded.model.save_pretrained(made.folder / "models/gpt2")
     loaded.tokenizer.save_pretrained(made.folder / "models/gpt2")
+    # in the project's own folder: pages tell the command, and with it the files' paths
+    shutil.copy(ROOT / "tests/mini/config.yaml", made.folder / "config/mini.yaml")
     models = made.folder / "config/models.tsv"
     models.write_text(models.read_text() + OWN)
     rows = "".join("\t".join(row.split()) + "\n" for row in ROWS)
     (made.folder / "config/experiments.mini.tsv").write_text(HEADER + rows)
     result = made.run()
     assert result.returncode == 0, result.stdout[-4000:]
-    made.said = result.stdout
+    (log,) = (made.folder / ".snakemake/log").glob("*.log")
+    made.log = log.read_text()
     made.first = made.hashes("results")
     assert len(made.first) > 100
     yield made
@@ -72,5 +75,5 @@ def copy(finished: Mini, tmp_path: Path) -> Mini:
     """The finished run in a folder of its own, to be changed."""
     shutil.copytree(finished.folder, tmp_path / "copy", symlinks=True)
     again = Mini.again(tmp_path / "copy")
-    again.said, again.first = finished.said, finished.first
+    again.first = finished.first
     return again

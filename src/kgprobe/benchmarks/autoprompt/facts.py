@@ -1,4 +1,4 @@
-"""Fact retrieval: LAMA's facts as examples (autoprompt.md, sections 7 and 14).
+"""Fact retrieval: LAMA's facts as examples (docs/papers/autoprompt.md, Tasks).
 
     Original          LAMA's test facts; up to 1000 other facts per relation to search with, 80-20
     T-REx             the facts to search with, split 60 / 20 / 20

@@ -4,7 +4,7 @@
     client.capabilities()            # probed once, then in the cache
     client.chat("What is the type of Paris?").text
 
-What a server offers is tried, never assumed (scoring.md, section 4).
+What a server offers is tried, never assumed (docs/scoring.md, Servers).
 """
 
 import itertools

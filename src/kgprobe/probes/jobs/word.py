@@ -1,4 +1,4 @@
-"""From the questions of a benchmark to the prompts that ask them (kg_attributes.md, section 6)."""
+"""From the questions of a benchmark to the prompts that ask them."""
 
 import logging
 from collections.abc import Iterable, Mapping

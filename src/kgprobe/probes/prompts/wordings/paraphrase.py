@@ -1,9 +1,9 @@
 """Paraphrases by a model, behind one interface: a text in, a list of texts out.
 
 The paper used Parrot, a T5 that was trained on paraphrases. Its kind loses brackets, capitals and
-punctuation, repeats its input and invents words (kg_attributes.md, section 6.3), so nothing that it
-says is believed: [X] and [Y] travel as names, and an output in which each name does not stand
-exactly once is rejected and counted. What is accepted is frozen into a table; a run reads the
+punctuation, repeats its input and invents words (docs/papers/attributes.md, Prompts), so nothing
+that it says is believed: [X] and [Y] travel as names, and an output in which each name does not
+stand exactly once is rejected and counted. What is accepted is frozen into a table; a run reads the
 table, never the model.
 """
 

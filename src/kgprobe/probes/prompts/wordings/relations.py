@@ -1,4 +1,4 @@
-"""Which templates a relation is asked with, and where each comes from (kg_attributes.md, 6).
+"""Which templates a relation is asked with, and their origins (docs/papers/attributes.md, Prompts).
 
 Tables of templates in, an ordered choice per relation out. Every wording has an id that stays the
 same whatever else is chosen, and names the wording that it was made from.

@@ -2,7 +2,7 @@
 
 The paper replaces random words by random synonyms, unfiltered, so that "born" may become "Max Born"
 and "capital" "Das Kapital". Here a word is replaced only where its part of speech is certain, by a
-single word of the first sense, in the same inflection (kg_attributes.md, section 6.4).
+single word of the first sense, in the same inflection (docs/papers/attributes.md, Prompts).
 """
 
 import re

@@ -4,7 +4,7 @@
     T-REx             the facts to search with, split 60 / 20 / 20
     Original-RoBERTa  Original, objects in the common vocabulary of BERT and RoBERTa
 
-The files hold labels only. Module prompt_own makes facts to search with out of our own pulls.
+The files hold labels only. Module own makes facts to search with out of our own pulls.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -77,7 +77,7 @@ def reword_all(
 ) -> tuple[dict[str, list[tuple[str, str]]], Counter[str]]:
     """(id -> accepted texts with the word `generated`, reasons of rejection over all wordings).
 
-    The first is what `wordings.with_variants` takes.
+    The first is what `relations.with_variants` takes.
     """
     variants: dict[str, list[tuple[str, str]]] = {}
     rejected: Counter[str] = Counter()
@@ -89,7 +89,7 @@ def reword_all(
 
 
 def table(wordings: Sequence[Wording], note: str) -> list[dict[str, str]]:
-    """Rows of a table like kg.tsv that freezes generated wordings; their parents stand beside.
+    """Rows of a table like attributes.tsv for generated wordings; their parents stand beside.
 
     An index is `<parent>g<number>`, which no hand-written row has. `note`: model and versions.
     """

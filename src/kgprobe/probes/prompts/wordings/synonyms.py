@@ -75,7 +75,7 @@ def read(folder: str | Path) -> WordNet:
 def variants(
     wordings: Iterable[Wording], wordnet: WordNet, most: int = 2, seed: int = 0
 ) -> dict[str, list[tuple[str, str]]]:
-    """Wording id -> up to `most` (text, "word > synonym"), for `wordings.with_variants`.
+    """Wording id -> up to `most` (text, "word > synonym"), for `relations.with_variants`.
 
     Seeded by template and number of the variant: neither the other templates nor a smaller `most`
     change what is chosen.

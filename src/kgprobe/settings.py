@@ -943,7 +943,7 @@ Way = Literal["answer", "letter", "text", "stem"]
 
 @dataclass(frozen=True)
 class Choice:
-    """Method `choice`: multiple choice (OntoProbe, section 4). Other golds among the options, the
+    """Method `choice`: multiple choice (OntoProbe, section 5.2). Other golds among the options, the
     slips of the released prompts and the released split of the premises are switches of
     `ontoprobe`: `negatives`, `mc_wording`, `mc_split`."""
 
@@ -951,7 +951,7 @@ class Choice:
     """generated text, or options scored as letter, as text after the question, in the manual
     prompt"""
     options: Annotated[int, Range(2, 26)] = 20
-    """options of a question (OntoProbe, section 4)"""
+    """options of a question (OntoProbe, section 5.2)"""
     most: Count | None = None
     """most questions per task; null for 500 of TP and SCO and all others"""
     nearer: Natural = 100

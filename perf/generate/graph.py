@@ -1,6 +1,6 @@
 """Generated knowledge graphs for measurements: hubs among the objects, known patterns planted.
 
-Background edges have the shape of T-REx's (kg_attributes.md, section 9): subjects nearly uniform,
+Background edges have the shape of T-REx's: subjects nearly uniform,
 objects and relations after Zipf's law. Planted patterns lie among entities of their own, with
 relations that the background never uses, so that their numbers are known exactly.
 """

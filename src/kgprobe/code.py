@@ -1,8 +1,8 @@
 """What a rule depends on, computed: one hash of all code of the package that its script can run.
 
     code = Code(Path("src/kgprobe"))
-    code.hash(Path("workflow/scripts/score.py"))
-    code.hash(Path("workflow/scripts/build_attribute.py"), "benchmarks/symmetry")
+    code.hash(Path("workflow/scripts/ask.py"))
+    code.hash(Path("workflow/scripts/build_attribute.py"), "benchmarks/attributes/symmetry")
 
 The hash is a parameter of the rule, so that Snakemake reruns what an edit can change and nothing
 else. It covers the syntax trees of the script and of its import closure inside the package: every
@@ -75,7 +75,7 @@ def _is_docstring(node: ast.AST) -> bool:
 class Code:
     """Hashes of scripts over a package; every file is read once, when it is first asked for.
 
-    Modules are named by their path inside the package, without ending, such as `probes/answers`;
+    Modules are named by their path inside the package, without ending, such as `probes/ranked`;
     packages by their folder, the whole package by "". With `kept`, a folder, no file is parsed
     again by other processes either: what was found lies there by content.
     """
@@ -158,13 +158,13 @@ class Code:
         if not found or any(path.suffix == ".py" for path in found):
             raise CodeError(
                 f"{self.package} has no module and no folder of data {name!r}: name it by its path "
-                "in the package, without .py, such as benchmarks/symmetry"
+                "in the package, without .py, such as probes/ranked"
             )
         return found
 
 
 def _name(path: Path) -> str:
-    """What a file's module is called: probes/jobs/score.py -> probes/answers, probes/__init__.py ->
+    """What a file's module is called: probes/ranked.py -> probes/ranked, probes/__init__.py ->
     probes."""
     parts = path.with_suffix("").parts
     return "/".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -6,7 +6,7 @@
 
 Everything logged goes to the rule's log file. An error leaves its traceback there and one screen on
 the terminal. After success a record (hashes of inputs and outputs, seconds, peak memory) lies
-beside the log; the rule `manifest` gathers the records into results/manifest.tsv.
+beside the log; the rule `manifest` gathers the records into results/NAME/manifest.tsv.
 """
 
 import contextlib

@@ -943,7 +943,7 @@ Way = Literal["answer", "letter", "text", "stem"]
 
 @dataclass(frozen=True)
 class Choice:
-    """Method `choice`: multiple choice (OntoProbe, section 4). Other golds among the options, the
+    """Method `choice`: multiple choice (OntoProbe, section 5.2). Other golds among the options, the
     slips of the released prompts and the released split of the premises are switches of
     `ontoprobe`: `negatives`, `mc_wording`, `mc_split`."""
 
@@ -951,7 +951,7 @@ class Choice:
     """generated text, or options scored as letter, as text after the question, in the manual
     prompt"""
     options: Annotated[int, Range(2, 26)] = 20
-    """options of a question (OntoProbe, section 4)"""
+    """options of a question (OntoProbe, section 5.2)"""
     most: Count | None = None
     """most questions per task; null for 500 of TP and SCO and all others"""
     nearer: Natural = 100
@@ -991,7 +991,7 @@ class Api:
 
 @dataclass(frozen=True)
 class Symmetry:
-    """Relations that hold both ways (KG attributes, section 3; kg_attributes.md, 3.3)."""
+    """Relations that hold both ways (KG attributes, section 3)."""
 
     min_triples: Count = 50
     """fewest triples of a predicate (paper)"""
@@ -1005,7 +1005,7 @@ class Symmetry:
 
 @dataclass(frozen=True)
 class Asymmetry:
-    """Relations that hold one way (KG attributes, section 3; kg_attributes.md, 3.3)."""
+    """Relations that hold one way (KG attributes, section 3)."""
 
     min_triples: Count = 25
     """fewest triples of a predicate (paper)"""
@@ -1019,7 +1019,7 @@ class Asymmetry:
 
 @dataclass(frozen=True)
 class Bidirectional:
-    """Pairs of inverse relations (KG attributes, section 3; kg_attributes.md, 3.3)."""
+    """Pairs of inverse relations (KG attributes, section 3)."""
 
     min_triples: Count = 50
     """fewest triples in the `denominator`"""
@@ -1033,7 +1033,7 @@ class Bidirectional:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Chains of classes (KG attributes, section 3; kg_attributes.md, 3.3)."""
+    """Chains of classes (KG attributes, section 3)."""
 
     n: Count = 1000
     """chains (paper)"""
@@ -1045,7 +1045,7 @@ class Hierarchy:
 
 @dataclass(frozen=True)
 class Composite:
-    """Triangles of relations (KG attributes, section 3; kg_attributes.md, 3.3)."""
+    """Triangles of relations (KG attributes, section 3)."""
 
     categories: Count = 10
     """top categories (paper)"""
@@ -1069,7 +1069,7 @@ class Composite:
 
 @dataclass(frozen=True)
 class Paths:
-    """Paths of two relations (KG attributes, section 3; kg_attributes.md, 3.3)."""
+    """Paths of two relations (KG attributes, section 3)."""
 
     categories: Count = 10
     """top categories (paper)"""
@@ -1099,7 +1099,7 @@ class Paths:
 
 @dataclass(frozen=True)
 class EntityCentric:
-    """Facts of one entity (KG attributes, section 3; kg_attributes.md, 3.3)."""
+    """Facts of one entity (KG attributes, section 3)."""
 
     facts: Count = 20
     """facts of an entity (paper)"""
@@ -1121,7 +1121,7 @@ class EntityCentric:
 
 @dataclass(frozen=True)
 class Bias:
-    """Sensitive relations (KG attributes, section 3; kg_attributes.md, 3.3)."""
+    """Sensitive relations (KG attributes, section 3)."""
 
     relations: tuple[OfGraph, ...] = ("P21", "P30", "P91", "P140")
     """sensitive relations (paper)"""
@@ -1140,7 +1140,7 @@ _AMBIGUOUS = (
 
 @dataclass(frozen=True)
 class Ambiguous:
-    """Two entities of one name (KG attributes, section 3; kg_attributes.md, 3.3)."""
+    """Two entities of one name (KG attributes, section 3)."""
 
     source: Literal["labels", "amber"] = "labels"
     """pairs by the labels of the graph, or AmbER's"""
@@ -1199,8 +1199,9 @@ class Joins:
 @dataclass(frozen=True)
 class Attributes:
     """The nine benchmarks of knowledge-graph structure, and one of ours, `two_steps`. What the
-    paper leaves open is a key whose default is the reading that fits its tables best; the table of
-    sensitivity shows what the other readings would give."""
+    paper leaves open is a key whose default is the reading that fits its tables best
+    (docs/papers/attributes.md, Decisions); the table of sensitivity shows what the other readings
+    would give."""
 
     graph: str = "trex"
     """`world`: the embedded one; `trex`: the ingested T-REx with its dates; or a name of
@@ -1265,8 +1266,8 @@ class Paraphraser:
 
 @dataclass(frozen=True)
 class Wording:
-    """Prompts of the graph attributes (KG attributes, section 3; kg_attributes.md, 6), and how
-    their metrics are read."""
+    """Prompts of the graph attributes (docs/papers/attributes.md, Prompts), and how their metrics
+    are read."""
 
     tables: Annotated[tuple[str, ...], Length(1)] = (
         "resources/templates/attributes.tsv",
@@ -1304,9 +1305,8 @@ Metric = Literal["likelihood", "accuracy"]
 
 @dataclass(frozen=True)
 class Search:
-    """Fields of a search that differ from the mode's (AutoPrompt, section 2.2; autoprompt.md, 4, 9
-    and 10). What each does stands in probes/prompts/search/settings.py; null: as the mode has
-    it."""
+    """Fields of a search that differ from the mode's (docs/papers/autoprompt.md, Search). What each
+    does stands in probes/prompts/search/settings.py; null: as the mode has it."""
 
     candidates: Count | None = None
     """k: tokens tried per iteration"""

@@ -1,4 +1,4 @@
-"""Majority and best constant answer on LAMA's facts (autoprompt.md, sections 8 and 16)."""
+"""Majority and best constant answer on LAMA's facts (docs/papers/autoprompt.md, Controls)."""
 
 import json
 

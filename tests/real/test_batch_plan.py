@@ -16,7 +16,7 @@ from kgprobe.templates import fill
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-#: scoring.md, section 10: what prefixes shared by subject or by answer reach, and lm-pub-quiz feeds
+#: What prefixes shared by subject or by answer reach, and lm-pub-quiz feeds
 ALLOWED, PEER = 2_600_000, 10_960_000
 SENTENCES = 628_497
 

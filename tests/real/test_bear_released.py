@@ -1,4 +1,4 @@
-"""The released BEAR and BEAR-big: what bear.md counts in them, and what broken copies say."""
+"""The released BEAR and BEAR-big: the counts of docs/papers/bear.md, and what broken copies say."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The tasks for searched prompts on the real files: what autoprompt.md counts in them."""
+"""The tasks for searched prompts on the real files: the counts of docs/papers/autoprompt.md."""
 
 import json
 from collections import Counter
@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.real
 SETTINGS = PromptFacts()
 #: relation -> train, dev, test, test in Original-RoBERTa, T-REx test, distinct test objects,
-#: P@1 of the majority of train and of the best constant (section 16; published ones in resources)
+#: P@1 of the majority of train and of the best constant (published ones in resources)
 COUNTS = {
     "P17": (800, 200, 930, 912, 200, 109, 2.8, 8.6),
     "P30": (800, 200, 975, 959, 200, 6, 72.3, 72.3),

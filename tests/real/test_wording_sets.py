@@ -1,4 +1,4 @@
-"""LPAQA's and LAMA's published wordings, read from the folder of real data (autoprompt.md, 8)."""
+"""LPAQA's and LAMA's published wordings, read from the folder of real data."""
 
 import pytest
 

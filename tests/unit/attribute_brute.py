@@ -1,4 +1,4 @@
-"""The nine constructions as plain loops, sentence by sentence from kg_attributes.md, section 3.
+"""The nine constructions as plain loops, rule by rule (docs/papers/attributes.md, Benchmarks).
 
 Nothing here knows how the benchmarks are made: statements go in as FACTS, and out come sets of
 examples, each a tuple of triples (s, p, o) of numbers, in which a literal is its own text. No cap.
@@ -308,7 +308,7 @@ def stratum(g: Edges, exclude, support: int, r1: int, r2: int) -> str:
 
 
 def pattern(attribute: str, example: Example) -> str:
-    """What an example is an instance of, as section 3.1 writes it."""
+    """What an example is an instance of."""
     p = [f"P{t[1]}" for t in example]
     if attribute == "bidirectional":
         return f"{p[0]}~{p[1]}"

@@ -1,6 +1,6 @@
 """What scripts of the workflow can import, by importing it: the reference for `kgprobe.code`.
 
-    python -m tests.unit.reachable '[["workflow/scripts/score.py"], ["a.py", "kgprobe.b.c"]]'
+    python -m tests.unit.reachable '[["workflow/scripts/ask.py"], ["a.py", "kgprobe.b.c"]]'
 
 Every script has a process of its own, in which all import statements of the script run, wherever
 they stand, then those of every module of the package that this brought in, and so on. Python finds

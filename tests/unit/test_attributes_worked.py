@@ -1,4 +1,4 @@
-"""The worked example of kg_attributes.md, section 5: construction of all nine benchmarks."""
+"""A worked example: construction of all nine benchmarks."""
 
 from collections import Counter
 

@@ -116,7 +116,7 @@ def test_ranks_at_the_edges():
     mrr = [1, 0.75, 0.5, 0.1, (1 / 10 + 1 / 11) / 2, 1 / 11]
     assert found["mrr"].to_list() == pytest.approx(mrr)
     assert prompts.reciprocal(np.array([], dtype=np.int64), np.array([], dtype=np.int64)).size == 0
-    # autoprompt.md, section 7: the released code ranks 10,000 tokens
+    # the released code ranks 10,000 tokens
     assert prompts.RELEASED_CUT == 10_000
 
 

@@ -270,7 +270,7 @@ def test_the_settings_of_a_model_lie_over_those_of_the_task():
     assert prompt_settings.section(config, "auto_world", "n") == config["facts"]
 
 
-#: section 9: k, A, B and iterations of the published commands
+#: k, A, B and iterations of the published commands
 SIZES = {
     "auto_lama": (10, 1, 56, 1000),
     "auto_lama_trex": (10, 1, 56, 1000),

@@ -1,4 +1,4 @@
-"""Geometry of pseudowords (the note's section 7.3)."""
+"""Geometry of pseudowords (docs/papers/ontoprobe.md, Reasoning)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Seeded hash samples are stable: the properties that kg_attributes and bear rely on."""
+"""Seeded hash samples are stable: the properties that the attributes and BEAR rely on."""
 
 import polars as pl
 import pytest

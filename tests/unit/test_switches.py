@@ -54,7 +54,7 @@ def cells(values, part="", weight=1.0, below=None):
 
 
 def literal_mrr(ranks, items, task, ties, select, repeats=False):
-    """MRR in per cent of a task by loops: 1 / rank of the best gold, of section 4.2 of the notes.
+    """MRR in per cent of a task by loops: 1 / rank of the best gold, under `ties`.
 
     The configuration has the best MRRa (1 / mean rank of the golds) on dev rows, or the best MRR on
     the test rows themselves.

@@ -72,7 +72,7 @@ def test_the_means_of_the_printed_table_6_and_its_ten_losses():
     assert [cell.text for cell in shown.rows[0]] == ["P17", "1000.00", "52.15", "31.29", "35.48"]
 
 
-#: test facts of LAMA per relation (autoprompt.md, section 16)
+#: test facts of LAMA per relation
 TESTED = dict(
     pair.split(":")
     for pair in (

@@ -1,6 +1,6 @@
 # benchmarks: questions made of facts.
-# Needs results/sources/{source}/facts.parquet, templates and released files;
-# makes results/benchmarks/{benchmark}/{items,candidates,prompts}.parquet.
+# Needs <results>/sources/{source}/facts.parquet, templates and released files;
+# makes <results>/benchmarks/{benchmark}/{items,candidates,prompts}.parquet.
 
 
 rule word_graph:

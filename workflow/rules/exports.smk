@@ -1,7 +1,7 @@
 # Questions and runs in the formats of others, made when they are asked for by name:
 #   snakemake --cores 2 --configfile CONFIG -- results/NAME/exports/lm-eval/world_lite
 #   snakemake --cores 2 --configfile CONFIG -- results/NAME/exports/lm-eval-choices/onto_world
-# Needs results/benchmarks/ (ro-crate: a finished run); makes results/exports/FORMAT/NAME/.
+# Needs <results>/benchmarks/ (ro-crate: a finished run); makes <results>/exports/FORMAT/NAME/.
 
 #: formats of whole sentences
 FORMS = "lm-pub-quiz|lm-eval|huggingface|croissant|frictionless"

@@ -1,5 +1,5 @@
 # knowledge: what the sources say, as facts.
-# Needs results/sources/{source}/facts.parquet; makes results/knowledge/{source}/facts.parquet.
+# Needs <results>/sources/{source}/facts.parquet; makes <results>/knowledge/{source}/facts.parquet.
 
 
 rule facts:

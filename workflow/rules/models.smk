@@ -1,6 +1,6 @@
 # models: the control models and what they are taught, packed models unpacked, paraphrases.
-# Needs results/knowledge/world/facts.parquet, results/benchmarks/onto_world/prompts.parquet and
-# results/benchmarks/dated_world/; makes results/models/.
+# Needs <results>/knowledge/world/facts.parquet, <results>/benchmarks/onto_world/prompts.parquet and
+# <results>/benchmarks/dated_world/; makes <results>/models/.
 
 
 rule split_taught:

@@ -1,6 +1,6 @@
 # probes: prompts that are searched or trained with a model, and what models answer.
-# Needs results/benchmarks/{benchmark}/, results/models/ and config/models.tsv; makes
-# results/{scores,fills,choices,ranks,outcomes,sweeps,prompts}/.
+# Needs <results>/benchmarks/{benchmark}/, <results>/models/ and config/models.tsv; makes
+# <results>/{scores,fills,choices,ranks,outcomes,sweeps,prompts}/.
 
 #: columns of models.tsv that a score depends on
 OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]

@@ -1,6 +1,6 @@
 # prompts: AutoPrompt's tables.
-# Needs results/{outcomes,prompts,sweeps}/ and results/benchmarks/auto_*/; makes
-# results/tables/autoprompt.parquet with its views, and a chapter.
+# Needs <results>/{outcomes,prompts,sweeps}/ and <results>/benchmarks/auto_*/; makes
+# <results>/tables/autoprompt.parquet with its views, and a chapter.
 
 
 rule tabulate_autoprompt:

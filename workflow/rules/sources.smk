@@ -1,9 +1,9 @@
 # sources: everything that comes in from outside, as raw tables.
 # Needs resources/world, RDF files or endpoints, a folder or zip of T-REx files; makes
-# results/sources/world/{wikidata,dbpedia}.nt and trex/, results/sources/{source}/*.parquet,
+# <results>/sources/world/{wikidata,dbpedia}.nt and trex/, <results>/sources/{source}/*.parquet,
 # and the raw snapshots below the data folder.
 
-#: tables of results/sources/{source}/ and the queries that they are read from
+#: tables of <results>/sources/{source}/ and the queries that they are read from
 PULLED = {
     "wikidata": [
         "properties",

@@ -1,6 +1,6 @@
 # tables: numbers, figures, report.
-# Needs results/scores/, results/benchmarks/ and the published figures; makes results/tables/,
-# results/report/ and results/manifest.tsv.
+# Needs <results>/scores/, <results>/benchmarks/ and the published figures; makes <results>/tables/,
+# <results>/report/ and <results>/manifest.tsv.
 
 
 from kgprobe.benchmarks import allowed

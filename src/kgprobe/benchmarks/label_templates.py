@@ -1,7 +1,7 @@
 """A generic wording made of a property's label, for relations that nobody wrote a template for.
 
 It was read by nobody, and not every label makes good English of it: prompts and counts name it
-`label`, apart from what was written (kg_attributes.md, section 6).
+`label`, apart from what was written (docs/papers/attributes.md, Prompts).
 """
 
 import re

@@ -1,6 +1,6 @@
 """The graph of the knowledge-graph attributes: distinct edges as numbers, degrees, categories.
 
-One edge per distinct (s, p, o) between two different entities (kg_attributes.md, section 3.1).
+One edge per distinct (s, p, o) between two different entities (docs/papers/attributes.md, Graph).
 Literals are kept apart, for asymmetry alone. An edge takes ten bytes, whatever its labels; as
 parquet on disk, and as tables of `engine` that are joined where they lie.
 """

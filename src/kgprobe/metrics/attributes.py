@@ -1,4 +1,4 @@
-"""Metrics of the nine knowledge-graph attributes: equations 2 to 10 (kg_attributes.md, section 4).
+"""Metrics of the nine attributes: equations 2 to 10 (docs/papers/attributes.md, Metrics).
 
 Source: Mruthyunjaya, Pezeshkpour, Hruschka, Bhutani 2023, arXiv 2308.13676. No readable copy keeps
 the formulas; they are rebuilt from the prose and tested against the printed numbers.

@@ -6,7 +6,7 @@
 All values but numbers of sentences lie in 0 .. 1. Ties fall in random order and every value is its
 expectation. Intervals: Wilson for shares of one relation or of all facts, else the bootstrap within
 relations, the same draws for every prompt.
-Source: Shin et al. 2020, section 4 (facts) and 5 (relation extraction); autoprompt.md, section 7.
+Source: Shin et al. 2020, sections 5 and 6; docs/papers/autoprompt.md, Tasks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -94,7 +94,7 @@ def ranked(
 
 
 def cut_of(mode: str) -> int | None:
-    """Where reciprocal ranks end in a mode of autoprompt.md, section 10 (None: nowhere)."""
+    """Where reciprocal ranks end in a mode of the search; None: nowhere."""
     return RELEASED_CUT if mode == "released" else None
 
 
@@ -114,7 +114,7 @@ def reciprocal(
 def right(rows: pl.DataFrame) -> pl.Series:
     """Whether the answer of a row of `joined` is its label or, ignoring case, one of its surfaces.
 
-    The rule of relation extraction (section 5): the model may name the object as its sentence does.
+    The rule of relation extraction: the model may name the object as its sentence does.
     """
     answer = pl.col("answer").str.to_lowercase()
     surfaces = pl.col("surfaces").list.eval(pl.element().str.to_lowercase())

@@ -50,8 +50,8 @@ METHODS = {
     "low_data": ("searched", "finetuned"),
     "grid": ("searched",),
 }
-#: what the mode decides outside of the search (autoprompt.md, section 10), by mode; what the config
-#: says goes before, unless it is null
+#: what the mode decides outside of the search (docs/papers/autoprompt.md, Decisions), by mode; what
+#: the config says goes before, unless it is null
 POINTS = {
     # low-data curves: what chooses a prompt
     "selection": {"default": "within", "paper": "full", "released": "full"},

@@ -35,7 +35,7 @@ PRIOR_IS = (
     "other questions' texts, no labels, and it assumes balanced answers; it is no part of the "
     "paper, and no published figure is of it."
 )
-#: reduction -> the score of an option (scoring.md, "Reductions")
+#: reduction -> the score of an option (docs/scoring.md, Aggregation)
 REDUCTIONS: dict[str, pl.Expr] = {
     "sum": pl.col("sum"),
     "mean": pl.col("sum") / pl.col("count"),
@@ -130,7 +130,7 @@ def judge(
 
     Every item has to be there under all templates that occur, or, with `prompts`, under those of
     its relation, with all options of its set. Raises ValueError, naming relation and item, where
-    one is missing: an incomplete relation is never left out of a mean (bear.md, section 6).
+    one is missing: an incomplete relation is never left out of a mean.
     """
     _check_complete(scores, items, candidates, where, prompts)
     return judged(scores, items, reduction, where)

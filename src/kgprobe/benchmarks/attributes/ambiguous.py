@@ -1,4 +1,4 @@
-"""Ambiguous: two entities of one name, one well known, with facts of one relation (3.3).
+"""Ambiguous: two entities of one name, one well known, with facts of one relation.
 
 The paper takes the names from AmbER sets. `source: amber` reads those; `source: labels` is
 kgprobe's stand-in: labels that two or more entities of the graph carry.

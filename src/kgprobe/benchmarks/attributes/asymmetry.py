@@ -1,4 +1,4 @@
-"""Asymmetry: (s, r, o) holds and (o, r, s) does not (kg_attributes.md, section 3.3)."""
+"""Asymmetry: (s, r, o) holds and (o, r, s) does not (docs/papers/attributes.md, Benchmarks)."""
 
 import polars as pl
 from ibis import union

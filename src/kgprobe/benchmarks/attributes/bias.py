@@ -1,4 +1,4 @@
-"""Bias: one triple of a sensitive relation with an obscure subject (kg_attributes.md, 3.3)."""
+"""Bias: one triple of a sensitive relation with an obscure subject."""
 
 from collections.abc import Mapping
 

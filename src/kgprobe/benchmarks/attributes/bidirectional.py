@@ -1,4 +1,4 @@
-"""Bidirectional: r1 and r2 link the same pair in opposite directions (kg_attributes.md, 3.3)."""
+"""Bidirectional: r1 and r2 link the same pair in opposite directions."""
 
 import polars as pl
 from ibis.expr.types import Table

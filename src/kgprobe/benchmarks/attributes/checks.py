@@ -1,4 +1,4 @@
-"""What must hold of every example before it is written (kg_attributes.md, section 10)."""
+"""What must hold of every example before it is written."""
 
 from collections.abc import Collection, Iterator
 from types import ModuleType

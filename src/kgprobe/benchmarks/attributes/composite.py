@@ -1,4 +1,4 @@
-"""Composite: (a, r1, b), (b, r2, c) and (a, r3, c) close a triangle (kg_attributes.md, 3.3)."""
+"""Composite: (a, r1, b), (b, r2, c) and (a, r3, c) close a triangle."""
 
 from ibis.expr.types import Table
 

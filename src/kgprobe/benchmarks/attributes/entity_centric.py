@@ -1,4 +1,4 @@
-"""Entity-centric: `facts` facts of a well-connected entity (kg_attributes.md, section 3.3)."""
+"""Entity-centric: `facts` facts of a well-connected entity."""
 
 from functools import partial
 

@@ -1,4 +1,6 @@
-"""From candidates to examples: labels, templates, caps, evaluation sample (kg_attributes.md, 3.1).
+"""From candidates to examples: labels, templates, caps, evaluation sample.
+
+The order of these steps: docs/papers/attributes.md, Benchmarks.
 
 A candidate is one row of numbers: columns for its predicates and its entities, and `flag`, a word
 or null. A `Shape` says which triples it consists of. Candidates are an expression; only the chosen

@@ -1,4 +1,4 @@
-"""Column contracts of the knowledge-graph attributes (kg_attributes.md, section 3.2)."""
+"""Column contracts of the knowledge-graph attributes."""
 
 import polars as pl
 

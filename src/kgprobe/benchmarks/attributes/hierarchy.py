@@ -1,4 +1,4 @@
-"""Hierarchy: x is a subclass of y, y of z, and so x of z two steps up (kg_attributes.md, 3.3)."""
+"""Hierarchy: x is a subclass of y, y of z, and so x of z two steps up."""
 
 import ibis
 from ibis.expr.types import Table

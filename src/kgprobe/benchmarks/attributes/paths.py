@@ -1,4 +1,4 @@
-"""Paths: (a, r1, b), (b, r2, c), two hops from members of popular categories (section 3.3)."""
+"""Paths: (a, r1, b), (b, r2, c), two hops from members of popular categories."""
 
 import polars as pl
 from ibis.expr.types import Table

@@ -16,7 +16,7 @@ from kgprobe.job import progress
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings import Bidirectional
 
-#: Alternatives per benchmark (kg_attributes.md, 3.4), each tried alone.
+#: Alternatives per benchmark (docs/papers/attributes.md, Decisions), each tried alone.
 ALTERNATIVES: Mapping[str, Mapping[str, list[Any]]] = {
     "symmetry": {"cap_pairs": [100, 200], "ratio_over": ["triples", "pairs"]},
     "asymmetry": {"strict": [False, True]},

@@ -1,4 +1,4 @@
-"""Symmetry: (s, r, o) and (o, r, s) both hold (kg_attributes.md, section 3.3)."""
+"""Symmetry: (s, r, o) and (o, r, s) both hold (docs/papers/attributes.md, Benchmarks)."""
 
 import polars as pl
 from ibis.expr.types import Table

@@ -1,4 +1,4 @@
-"""Sentiment (SST-2) and inference (SICK-E) as examples (autoprompt.md, sections 7 and 14).
+"""Sentiment (SST-2) and inference (SICK-E) as examples (docs/papers/autoprompt.md, Tasks).
 
 SICK-E comes in three forms: all pairs, three classes of equal size, and contradiction against
 entailment of equal size. How the paper balanced is not published: here every class is undersampled

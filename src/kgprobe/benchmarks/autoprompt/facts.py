@@ -1,10 +1,10 @@
-"""Fact retrieval: LAMA's facts as examples (autoprompt.md, sections 7 and 14).
+"""Fact retrieval: LAMA's facts as examples (docs/papers/autoprompt.md, Tasks).
 
     Original          LAMA's test facts; up to 1000 other facts per relation to search with, 80-20
     T-REx             the facts to search with, split 60 / 20 / 20
     Original-RoBERTa  Original, objects in the common vocabulary of BERT and RoBERTa
 
-The files hold labels only. Module prompt_own makes facts to search with out of our own pulls.
+The files hold labels only. Module own makes facts to search with out of our own pulls.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Facts of an own graph as a task, split as the paper's T-REx set is (autoprompt.md, section 7).
+"""Facts of an own graph as a task, split as the paper's T-REx set.
 
 All facts of a subject are in one split, so that no test subject was searched with.
 """

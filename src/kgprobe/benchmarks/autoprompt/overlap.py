@@ -1,7 +1,7 @@
 """Facts that stand in more than one split: counted, and treated by a named switch.
 
 Facts are compared as label pairs, because the published files have no ids: two entities of one name
-count as one (autoprompt.md, sections 8 and 14).
+count as one (docs/papers/autoprompt.md, Overlap).
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Facts to search with, out of our own pulls of T-REx and Wikidata (autoprompt.md, section 7).
+"""Facts to search with, out of our own pulls of T-REx and Wikidata.
 
 The released order: T-REx facts first; where they are fewer than 1000, Wikidata rows that pass every
 filter; no test fact among them; a random split. There is no filter subject != object.

@@ -1,4 +1,6 @@
-"""Perturbed contexts: another object of the relation in the place of the true one (section 7).
+"""Perturbed contexts: another object of the relation in the place of the true one.
+
+What `fact` and `released` do (docs/papers/autoprompt.md, Decisions):
 
 fact: one new object per fact, never a right answer of its subject, in the annotated slot only.
 released: any other object; at test one per sentence, and in place of every occurrence of the old

@@ -1,4 +1,4 @@
-"""Relation extraction: sentences that hold a fact, as examples (autoprompt.md, section 7).
+"""Relation extraction: sentences that hold a fact, as examples (docs/papers/autoprompt.md, Tasks).
 
 The records are LAMA's T-REx facts with evidences: a sentence whose object is [MASK], and the way in
 which subject and object are written there. The paper's own training sentences are not public, so

@@ -1,4 +1,4 @@
-"""Templates of the tasks, per kind of model (autoprompt.md, sections 3, 6 and 7).
+"""Templates of the tasks, per kind of model (docs/papers/autoprompt.md, Templates).
 
 A template has fields {sub}, {context}, ..., trigger tokens [T] (`[T]x5` for five), and [P], the
 predicted token. Causal models answer at the end: what stands behind [P] is cut, and a wording whose

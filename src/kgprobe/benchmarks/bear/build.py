@@ -1,4 +1,4 @@
-"""Balanced multiple-choice sets from statements, after BEAR (bear.md, section 4).
+"""Balanced multiple-choice sets from statements, after BEAR (docs/papers/bear.md, Construction).
 
 The paper publishes no construction code: the rules and parameters here are kgprobe's own, chosen so
 that the invariants of the released data hold. A constructed set is not the paper's.
@@ -77,10 +77,10 @@ def build(
 
     `relations` are the rows of bear_relations.tsv, `templates` three (index, text) per relation,
     `forms` replaces answer labels inside sentences (id -> form) after all filters and orders,
-    `review` rejects instances, which spares replace (section 4.5). `coverage` (COVERAGE) says which
-    relations did not come whole: the funnel then begins with how, and why.
-    Relations without enough answers are dropped and reported. Raises BalanceError should an
-    invariant fail, ValueError when no relation is left.
+    `review` rejects instances, which spares replace. `coverage` (COVERAGE) says which relations did
+    not come whole: the funnel then begins with how, and why. Relations without enough answers are
+    dropped and reported. Raises BalanceError should an invariant fail, ValueError when no relation
+    is left.
     """
     popular = with_popularity(statements, config.popularity)
     parts: dict[str, list[Sets]] = {"big": [], "lite": []}

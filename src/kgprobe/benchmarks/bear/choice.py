@@ -1,6 +1,6 @@
 """Which answers and instances a BEAR set takes, and who replaces a rejected one.
 
-bear.md, sections 4.4 and 4.5. No random numbers: popularity, then counts, then ids decide.
+docs/papers/bear.md, Choice. No random numbers: popularity, then counts, then ids decide.
 """
 
 from collections.abc import Collection, Mapping

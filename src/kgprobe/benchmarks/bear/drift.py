@@ -1,4 +1,4 @@
-"""What a fresh pull says of the released BEAR, instance by instance (bear.md, section 4.7).
+"""What a fresh pull says of the released BEAR, instance by instance (docs/papers/bear.md, Drift).
 
 And how near a constructed set comes to the released one, though its rules are kgprobe's own.
 

@@ -1,4 +1,4 @@
-"""The filters of a BEAR construction, in their fixed order (bear.md, section 4.3).
+"""The filters of a BEAR construction, in their fixed order (docs/papers/bear.md, Filters).
 
 A statement gets exactly one reason for being dropped: the first that holds.
 """

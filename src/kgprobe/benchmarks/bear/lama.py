@@ -1,5 +1,4 @@
-"""LAMA's T-REx facts with options (ours; facts and wordings: Petroni et al. 2019; autoprompt.md,
-sections 7 and 14).
+"""LAMA's T-REx facts with options (docs/papers/bear.md, LAMA; facts: Petroni et al. 2019).
 
 LAMA asks which word of a vocabulary comes first. Here a model chooses among objects of the same
 relation, as in BEAR, so that models of every kind answer, whatever pieces their words fall into.

@@ -1,4 +1,4 @@
-"""The released BEAR and BEAR-big, read from their folders (bear.md, section 3).
+"""The released BEAR and BEAR-big, read from their folders (docs/papers/bear.md, Released data).
 
 Labels and templates are kept byte for byte. What is irregular in them is reported, not mended.
 """

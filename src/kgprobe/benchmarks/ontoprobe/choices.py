@@ -1,6 +1,6 @@
 """Multiple choice for chat models: 20 options per question, memorising and reasoning (OntoProbe).
 
-Wu et al. 2023, section 5.2 and the released prompts, as ontoprobe.md, section 8 reads them:
+Wu et al. 2023, section 5.2, and the released prompts (docs/papers/ontoprobe.md, Multiple choice):
 
     What is the type of Dante? (a) lake, (b) writer, ... (t) ship
     Writer is a person. X is a writer. Therefore, What is the type of X? (a) lake, ...

@@ -1,6 +1,6 @@
 """Where paper and released code of OntoProbe disagree: named switches, three modes that set all.
 
-Source: Wu et al. 2023, the released code at cc95300, and the table of ontoprobe.md, section 9.
+Source: Wu et al. 2023, the released code at cc95300; docs/papers/ontoprobe.md, Decisions.
 """
 
 from collections.abc import Callable, Mapping

@@ -152,7 +152,7 @@ def _texts(
     clause: str,
     switches: Switches,
 ) -> Texts:
-    """The wording of one row under a rule (ontoprobe.md, section 7.2)."""
+    """The wording of one row under a rule."""
     if rule in ("rdfs9", "rdfs11"):
         return _of_classes(rule, row, switches)
     first, own, task = row.golds[0], row.subject, RULES[rule]

@@ -1,10 +1,10 @@
 """Language models behind an OpenAI-compatible server: completions and chat.
 
-    client = Client(Endpoint("https://host/v1", "some-model"), Path("results/api"))
+    client = Client(Endpoint("https://host/v1", "some-model"), Path("data/api"))
     client.capabilities()            # probed once, then in the cache
     client.chat("What is the type of Paris?").text
 
-What a server offers is tried, never assumed (scoring.md, section 4).
+What a server offers is tried, never assumed (docs/scoring.md, Servers).
 """
 
 import itertools

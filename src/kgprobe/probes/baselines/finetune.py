@@ -3,7 +3,7 @@
     low data    20 epochs, rate rising to 2e-5 over the first 10 % of the steps, then linear to 0
     full data   3 epochs, batch 32, the same schedule; the epoch that is best on dev
 
-AutoPrompt, section 5.3, after Mosbach, Andriushchenko, Klakow 2020 (AdamW with bias correction).
+AutoPrompt, Figure 2, after Mosbach, Andriushchenko, Klakow 2020 (AdamW with bias correction).
 Its batch size is not stated: 16 here. The head is RoBERTa's (dense, tanh, linear, dropout) on the
 first token, for causal models on the last: a masked LM comes without BERT's pretrained pooler.
 """

@@ -129,7 +129,7 @@ def train_control(
     `labels` are those of all facts, taught or not: they shape the tokenizer alone. `templates` maps
     a relation to its texts with [X] and [Y]; every lesson is shown in each of them. Recall is asked
     of each of `kinds` (groups of lessons by name; one of all), among `objects` and the taught ones
-    of the relation (control_recall.py). `undated`: relation in a year -> a name that all its years
+    of the relation (recall.py). `undated`: relation in a year -> a name that all its years
     share, whose lessons lend each other wrong answers.
 
     `times`: how many sentences of each lesson are shown, in its templates by turns, all of them in

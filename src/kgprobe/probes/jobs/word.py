@@ -1,4 +1,4 @@
-"""From the questions of a benchmark to the prompts that ask them (kg_attributes.md, section 6)."""
+"""From the questions of a benchmark to the prompts that ask them."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -67,7 +67,7 @@ def freeze(
     settings: Paraphraser,
     seed: int = 0,
 ) -> None:
-    """Write a table like kg.tsv with paraphrases of every relation's first wording.
+    """Write a table like attributes.tsv with paraphrases of every relation's first wording.
 
     `settings`: `source` (folder or hub id), `revision`, `sequences` a template. The header says by
     what they were made and how many outputs were rejected for which reason. Raises ValueError

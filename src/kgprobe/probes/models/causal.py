@@ -1,9 +1,8 @@
-"""Log-probabilities of the tokens of sentences under a causal model (scoring.md, sections 3, 7.1).
+"""Log-probabilities of the tokens of sentences under a causal model (docs/scoring.md, Causal).
 
 Sentences are laid out as tries (trie.py): every distinct prefix goes through the model once, tries
-lie end to end without padding, and attention sees ancestors only. That is scoring.md's tree
-attention, taken in place of its prefix and suffix passes: it feeds fewer positions than either
-grouping and copies no keys and values. The head runs once per node.
+lie end to end without padding, and attention sees ancestors only. That feeds fewer positions than
+prefixes shared by subject or by answer, and copies no keys and values. The head runs once per node.
 """
 
 import contextlib

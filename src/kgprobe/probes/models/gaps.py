@@ -1,4 +1,4 @@
-"""Vocabulary scores at gaps: the body once per row, the head at the gaps (scoring.md, 6, 7.2).
+"""Vocabulary scores at gaps: the body once per row, the head at the gaps.
 
 Nothing of (rows x vocabulary) is kept: a reader takes what it needs from each slice of logits.
 """

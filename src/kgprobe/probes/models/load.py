@@ -1,4 +1,4 @@
-"""One row of models.tsv in, one loaded model out (scoring.md, section 9.1 for the traps)."""
+"""One row of models.tsv in, one loaded model out (docs/scoring.md, Arithmetic)."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Log-probabilities at masked positions (scoring.md, sections 4 and 7.2)."""
+"""Log-probabilities at masked positions (docs/scoring.md, Masked)."""
 
 from collections.abc import Callable
 from typing import Any

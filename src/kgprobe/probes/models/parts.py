@@ -1,4 +1,4 @@
-"""A transformer cut into its body and its head, for all three kinds (scoring.md, sections 4, 7.2).
+"""A transformer cut into its body and its head, for all three kinds.
 
     masked   ids ---- body ----> states -- transform --> features -- decoder --> logits
     causal   ids ---- body ----> states --------------------------- decoder --> logits
@@ -370,8 +370,8 @@ def replaced(module: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
 class ScoredBody(nn.Module):
     """An encoder like BERT's whose last layer works at one position of each row.
 
-    Keys and values are needed everywhere, everything else at that position alone (scoring.md,
-    section 7.2, point 5). All parameters are shared.
+    Keys and values are needed everywhere, everything else at that position alone. All parameters
+    are shared.
     """
 
     def __init__(self, body: nn.Module, last: nn.Module) -> None:

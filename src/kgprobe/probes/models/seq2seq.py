@@ -1,4 +1,4 @@
-"""Log-probabilities of what a decoder is forced through (scoring.md, section 4)."""
+"""Log-probabilities of what a decoder is forced through (docs/scoring.md, Seq2seq)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

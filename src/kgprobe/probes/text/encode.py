@@ -1,4 +1,4 @@
-"""Sentences as tokens with roles (scoring.md, section 2) and the BOS policies (section 3)."""
+"""Sentences as tokens with roles and the BOS policies (docs/scoring.md, Text and BOS)."""
 
 import itertools
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Prompts with trigger tokens as token ids (autoprompt.md, section 3).
+"""Prompts with trigger tokens as token ids (docs/papers/autoprompt.md, Templates).
 
     {sub} [T] [T] [T] [P] .          `Template`: text with slots
     [CLS] Paris t1 t2 t3 [MASK] . [SEP]      `encode`: ids, where the triggers are, where to read
@@ -55,10 +55,7 @@ class Encoded:
 
 
 def initial_token(loaded: Loaded) -> int:
-    """What every trigger starts as: the mask; for models without one the token ` the`, else EOS.
-
-    Source: section 3, Initialisation, and section 6.
-    """
+    """What every trigger starts as: the mask; for models without one the token ` the`, else EOS."""
     if loaded.spec.kind == "masked":
         return int(loaded.tokenizer.mask_token_id)
     found = pieces(loaded.tokenizer, [" the"])[0]
@@ -98,8 +95,8 @@ def encode(
 
     `truncate` names the field that loses words from its end where a prompt is too long. Under
     `habits: released` byte-level BPE reads a blank before the text, and the first separator has
-    token type 1 (sections 3 and 10); by default both are as the tokenizer has them. Raises
-    TemplateError for an unknown field, ValueError for a prompt that is too long.
+    token type 1 (docs/papers/autoprompt.md, Decisions); by default both are as the tokenizer has
+    them. Raises TemplateError for an unknown field, ValueError for a prompt that is too long.
     """
     if habits not in HABITS:
         raise ValueError(f"habits {habits!r}; legal: {', '.join(HABITS)}")

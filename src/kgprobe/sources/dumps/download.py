@@ -1,4 +1,4 @@
-"""Files from elsewhere: a polite, resumable, bounded, checked download (sources.md, section 9).
+"""Files from elsewhere: a polite, resumable, bounded, checked download.
 
 A file appears under its name only when it is whole, of the kind that its name says (a page of a
 firewall is no archive) and has the published sums. Until then `NAME.part` and `NAME.part.json`

@@ -1,7 +1,5 @@
 """What a block of a Wikidata dump says: statements, names, aliases, properties.
 
-The shapes are those of sources.md, section 9.
-
 Ids are integers: a Q, P or L number, four times as great, and its letter's place in `LETTERS`.
 """
 

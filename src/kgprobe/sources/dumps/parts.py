@@ -1,4 +1,4 @@
-"""Dumps in parts: each block of text is read by a job of its own, and kept (sources.md, section 9).
+"""Dumps in parts: each block of text is read by a job of its own, and kept.
 
     folder/question.json             what is asked of which files
     folder/0-latest-all/part-00001/  the tables of one block, there whole or not at all

@@ -1,5 +1,4 @@
-"""The text of a packed file, block by block: whole lines, so many bytes at a time (sources.md,
-section 9).
+"""The text of a packed file, block by block: whole lines, so many bytes at a time.
 
     with blocks(path) as found:
         for block in found:

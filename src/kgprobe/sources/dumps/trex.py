@@ -1,8 +1,9 @@
 """T-REx: one dump file in, five small tables out.
 
-A file is one JSON array of up to 10,000 documents (sources.md, section 8). Reading is one pass of
-orjson and one loop that only collects columns; everything else happens on columns. Each file is
-a unit of its own: what is wrong in it is counted and located, and leaves the other files alone.
+A file is one JSON array of up to 10,000 documents (docs/papers/attributes.md, Graph). Reading is
+one pass of orjson and one loop that only collects columns; everything else happens on columns. Each
+file is a unit of its own: what is wrong in it is counted and located, and leaves the other files
+alone.
 """
 
 import re

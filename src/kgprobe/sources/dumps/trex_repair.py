@@ -1,4 +1,4 @@
-"""What can be wrong with a T-REx file, and what is saved from it (sources.md, section 8.4)."""
+"""What can be wrong with a T-REx file, and what is saved from it."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The instances of DBpedia's classes out of its files of types and labels (sources.md, section 9).
+"""The instances of DBpedia's classes out of its files of types and labels.
 
 The tables are those of instance_counts.rq and instances.rq, of large classes the same part: the
 instances whose IRI has the lowest hash.

@@ -1,4 +1,4 @@
-"""When an answer is accepted, and what it means when it is not (sources.md, section 4).
+"""When an answer is accepted, and what it means when it is not (docs/sources.md).
 
 All functions are pure: they look at status, headers and body, and raise the error that fits.
 """

@@ -3,7 +3,7 @@
 A local endpoint is an Oxigraph server on loopback over RDF files, while a `with` lasts: the same
 queries, client and checks run against files on disk as against a public service. `Policy` is how
 politely an endpoint is asked; resources/endpoints.tsv holds the public ones with their published
-limits (sources.md, sections 4 and 5), the defaults are those of the local server.
+limits, the defaults are those of the local server.
 """
 
 import contextlib

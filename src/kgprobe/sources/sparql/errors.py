@@ -1,4 +1,4 @@
-"""What can go wrong with a pull, one class for each cause (sources.md, section 4)."""
+"""What can go wrong with a pull, one class for each cause."""
 
 # The names are the field's own; they need no "Error" at their end.
 # ruff: noqa: N818

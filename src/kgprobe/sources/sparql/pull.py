@@ -1,4 +1,4 @@
-"""Pulling a query, whole, from an endpoint: pages, retries, checks, snapshot (sources.md, sec. 4).
+"""Pulling a query, whole, from an endpoint: pages, retries, checks, snapshot (docs/sources.md).
 
     with local_endpoint(["wikidata.nt"]) as endpoint:
         snapshot = pull("resources/queries/wikidata/facts.rq", endpoint,

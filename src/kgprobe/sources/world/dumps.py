@@ -1,6 +1,6 @@
 """The embedded world as small dumps: Wikidata's entity JSON and its truthy N-Triples.
 
-The shapes are those of `latest-all.json.gz` and `latest-truthy.nt.bz2` (sources.md, section 9).
+The shapes are those of `latest-all.json.gz` and `latest-truthy.nt.bz2`.
 """
 
 import bz2

@@ -1,7 +1,7 @@
 """Whether a triple was answered: alpha of every triple and prompt at k, and pooled over prompts.
 
-Source: kg_attributes.md, sections 4.1, 6.6 and 7. Answers come as FILLS (generated text, or tokens
-at masks) or as SCORES over the candidates of the relation.
+Source: docs/papers/attributes.md, Answers and Metrics. Answers come as FILLS (generated text, or
+tokens at masks) or as SCORES over the candidates of the relation.
 
     per prompt   item template k alpha_kind gold alpha probability said
     pooled       item k alpha_kind gold pooling alpha
@@ -202,7 +202,7 @@ def _alpha(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def pooled(alphas: pl.DataFrame) -> pl.DataFrame:
-    """Alpha of a triple under every pooling of its prompts (kg_attributes.md, section 6.6).
+    """Alpha of a triple under every pooling of its prompts (docs/papers/attributes.md, Metrics).
 
     `best`: maximum, an oracle; `mean`; `base`: the first prompt that the model was asked;
     `confident`: the prompt whose own first prediction is the most probable, ties to the first.

@@ -17,7 +17,7 @@ from kgprobe.tables.attributes.scores import VALUE
 from kgprobe.tables.attributes.study import HEADLINE, SETTINGS, WHO, Study, filled, groups, of_row
 from kgprobe.tables.results import Number, hit_rate
 
-#: Benchmarks that are not built by popularity (section 8.3).
+#: Benchmarks that are not built by popularity (docs/papers/attributes.md, Analyses).
 UNBIASED = ("symmetry", "asymmetry", "bidirectional", "hierarchy")
 #: Width of a bin of log10 of popularity.
 BIN = 0.25
@@ -37,7 +37,7 @@ def numbers(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
 
 
 def partial(parts: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
-    """Mean partial score (kg_attributes.md, 8.1): how often a part is right; per cent.
+    """Mean partial score: how often a part is right; per cent.
 
     Over examples that are not missing. Entity_centric and bias have none.
     """

@@ -1,4 +1,4 @@
-"""What needs no model: the most frequent objects of a relation, and a random one (section 4.3)."""
+"""What needs no model: the most frequent objects of a relation, and a random one."""
 
 from collections.abc import Callable, Iterable
 

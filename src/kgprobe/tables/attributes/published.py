@@ -1,4 +1,4 @@
-"""What follows by arithmetic from the printed Tables 1 and 2 (kg_attributes.md, section 4.4).
+"""What follows by arithmetic from the printed Tables 1 and 2 (docs/papers/attributes.md).
 
 The paper prints ratios in per cent to two decimals and no denominators. Which denominators a value
 admits tells which metric can have made it: counts out of a known number of examples, or ratios of

@@ -138,7 +138,7 @@ def ambiguous(study: Study, alphas: pl.DataFrame) -> Iterator[Number]:
     """Pairs of one name by whether their objects are equal, and given the head alone.
 
     Head and tail are asked with one text, so that with one prompt only equal objects can be right.
-    `mode`: the denominator, either of both (or) or the head; kg_attributes.md, section 4.
+    `mode`: the denominator, either of both (or) or the head; docs/papers/attributes.md, Decisions.
     """
     if "ambiguous" not in study.benchmarks:
         return

@@ -2,8 +2,8 @@
 
 Shares in per cent. group "": the mean over relations (draws of a balanced set), as the paper has
 it; weighting items: over all facts. Classes are asked on dev, too (slice dev). Beside the number of
-a prompt stands what a constant answer reaches on the same examples (autoprompt.md, section 8,
-control 1); of a benchmark as a whole those are the models majority and constant.
+a prompt stands what a constant answer reaches on the same examples (docs/papers/autoprompt.md,
+Controls); of a benchmark as a whole those are the models majority and constant.
 
     majority        the commonest label of train; the first thing that a search can learn
     best constant   the commonest label of the examples themselves: an oracle

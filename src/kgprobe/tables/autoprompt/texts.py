@@ -26,7 +26,7 @@ WHOLE_TASK = "all"
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt file: of which search, and its content (see probes/prompts/trigger_files)."""
+    """A prompt file: of which search, and its content (see probes/prompts/search/files)."""
 
     benchmark: str
     prompt: str

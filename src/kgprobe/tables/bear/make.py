@@ -1,7 +1,7 @@
 """BEAR's numbers: from judged answers to RESULTS.
 
 Accuracies are in per cent, every item weighing the same, mean over templates; `weighting` relations
-weighs every relation the same. Source: bear.md, sections 6 to 8; Wiland et al. 2024.
+weighs every relation the same. Source: Wiland et al. 2024; docs/papers/bear.md, Metrics.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

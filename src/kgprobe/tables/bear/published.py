@@ -42,9 +42,9 @@ class Published:
     def score(self, probe: Probe, items: int, templates: list[int]) -> tuple[float, str] | None:
         """The published score of the same weights on the same items and its source, or None.
 
-        Under the BOS policy of the figure alone (bear.md, section 7): the leaderboard's causal
-        models stood behind what their tokenizers add by themselves, the later measurement put a
-        BOS in front of all of them. So OPT's figures of both have one.
+        Under the BOS policy of the figure alone (docs/papers/bear.md, Published scores): the
+        leaderboard's causal models stood behind what their tokenizers add by themselves, the later
+        measurement put a BOS in front of all of them. So OPT's figures of both have one.
         """
         if not probe.published or probe.method.split("-")[0] != "sentence":
             return None

@@ -1,4 +1,4 @@
-"""The card (README.md) of a Hugging Face data set of BEAR sets (bear.md, section 10.3)."""
+"""The card (README.md) of a Hugging Face data set of BEAR sets."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -120,7 +120,7 @@ def write(form: str, name: str, asked: Asked, sources: Sequence[Source], folder:
 
 
 def told(name: str, sources: Sequence[Source]) -> str:
-    """The sources of an export in words (SOURCES.md)."""
+    """The sources of an export in words."""
     lines = [f"# Sources of {name}", ""]
     for source in sources:
         place = f", {source.url}" if source.url else ""

@@ -1,6 +1,6 @@
 """BEAR sets as a Hugging Face data set: one parquet per configuration, and the rows in it.
 
-Columns are those of the published data set (bear.md, sections 3.1 and 10.3), one row per instance
+Columns are those of the published data set (docs/papers/bear.md, Exports), one row per instance
 and template. Each has its own options, and its year filled in; where questions have several correct
 options, `correct` is a list in every row. The text of the card is in `card`.
 """

@@ -1,4 +1,4 @@
-"""BEAR sets as tasks of lm-evaluation-harness, over the parquet of `huggingface` (bear.md, 10.2).
+"""BEAR sets as tasks of lm-evaluation-harness, over the parquet of `huggingface`.
 
 One task per template, whose standard error is then that of its items, under a group, whose `acc` is
 the mean over templates. The harness pools the standard errors of a group as if each template had

@@ -1,4 +1,4 @@
-"""BEAR sets as folders for lm-pub-quiz (bear.md, section 10.1)."""
+"""BEAR sets as folders for lm-pub-quiz (docs/papers/bear.md, Exports)."""
 
 import json
 from pathlib import Path

@@ -1,7 +1,7 @@
 """OntoProbe's Tables 5 and 6: multiple choice, memorising and reasoning, beside the printed values.
 
-Source: Wu et al. 2023, Tables 5 and 6; ontoprobe.md, section 8. Accuracies in per cent with
-Wilson's interval; an answer that cannot be read is wrong, and counted apart.
+Source: Wu et al. 2023, Tables 5 and 6; docs/papers/ontoprobe.md, Multiple choice. Accuracies in per
+cent with Wilson's interval; an answer that cannot be read is wrong, and counted apart.
 
 Ways that score options have other reductions beside their own (`reduced`). What an option is, and
 so what its prior is, depends on the way: of `letter` it is the place, so that the prior is what a

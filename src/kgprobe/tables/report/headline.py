@@ -1,6 +1,6 @@
 """The headline: each paper's principal numbers, a view per benchmark of RESULTS, and as text.
 
-python -m kgprobe.tables.report.headline results/tables REPORT.html
+python -m kgprobe.tables.report.headline results/NAME/tables REPORT.html
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""results/manifest.tsv: what every job made, from what, with which versions, and at what cost."""
+"""results/NAME/manifest.tsv: what every job made, from what, by which versions, at what cost."""
 
 import csv
 import io

@@ -3,7 +3,7 @@
     task  --labels (classes)-->  search per group, resumed where it stopped  -->  {group}.json
 
 A control searches in the same way on another model or other data: all weights or the embeddings
-drawn anew, search data with equal counts of labels (autoprompt.md, section 8).
+drawn anew, search data with equal counts of labels (docs/papers/autoprompt.md, Controls).
 """
 
 import hashlib

@@ -62,7 +62,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Wording:
-    """The open points of the prompts: defaults are ours, see benchmarks/ontoprobe_modes.
+    """The open points of the prompts: defaults are ours, see benchmarks/ontoprobe/modes.
 
     slots      all: pseudowords in every rule. pattern_rules: as released, "[X]" and "[Y]" stay
                letters in the other rules and in rdfs7's hypothesis

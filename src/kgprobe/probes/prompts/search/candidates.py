@@ -1,6 +1,7 @@
 """Candidate triggers of an iteration: swaps at one position, or drawn from all of them.
 
-Which tokens may stand in a trigger is said by named rules with counts (autoprompt.md, section 4):
+Which tokens may stand in a trigger is said by named rules with counts (docs/papers/autoprompt.md,
+Candidates):
 
 special      special and unused tokens, ids without a token, pieces that are no text
 labels       every label token of a classification

@@ -1,4 +1,4 @@
-"""Examples of a search as token ids with what counts as right (autoprompt.md, sections 4 and 6)."""
+"""Examples of a search as token ids with what counts as right."""
 
 import hashlib
 import json

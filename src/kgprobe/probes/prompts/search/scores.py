@@ -1,4 +1,4 @@
-"""Gradients at trigger positions and scores of candidate triggers (autoprompt.md, 4 and 11).
+"""Gradients at trigger positions, scores of candidate triggers (docs/papers/autoprompt.md, Search).
 
 What is saved against a literal loop: parameters are frozen, a gradient reaches the input embeddings
 only; the head works at [P] alone; the current trigger and its candidates go through the model in

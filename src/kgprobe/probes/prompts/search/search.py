@@ -1,4 +1,4 @@
-"""AutoPrompt: trigger tokens found by gradients (Shin et al. 2020; autoprompt.md, section 4).
+"""AutoPrompt: trigger tokens found by gradients (docs/papers/autoprompt.md, Search).
 
 gradient at the trigger  ->  k tokens with the largest first-order gain at one position
 score them on examples   ->  move there (accept)  ->  the best trigger by the dev set is kept

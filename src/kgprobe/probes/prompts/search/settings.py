@@ -1,6 +1,6 @@
 """Settings of the trigger search, and the modes in which paper and released code differ.
 
-Source: autoprompt.md, sections 4, 9 and 10.
+Source: docs/papers/autoprompt.md, Search and Decisions.
 """
 
 from collections.abc import Mapping
@@ -99,7 +99,7 @@ NOT_RELEASED = (
     "batch size and iterations of the low-data curves are ours: none are published",
 )
 
-#: Section 9: k, A, B and iterations of the published commands.
+#: k, A, B and iterations of the published commands.
 SIZES: Mapping[str, dict[str, int]] = {
     "facts": {"candidates": 10, "accumulate": 1, "batch": 56, "iterations": 1000},
     "relation_extraction": {"candidates": 10, "accumulate": 1, "batch": 32, "iterations": 500},

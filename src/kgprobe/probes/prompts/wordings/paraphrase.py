@@ -1,9 +1,9 @@
 """Paraphrases by a model, behind one interface: a text in, a list of texts out.
 
 The paper used Parrot, a T5 that was trained on paraphrases. Its kind loses brackets, capitals and
-punctuation, repeats its input and invents words (kg_attributes.md, section 6.3), so nothing that it
-says is believed: [X] and [Y] travel as names, and an output in which each name does not stand
-exactly once is rejected and counted. What is accepted is frozen into a table; a run reads the
+punctuation, repeats its input and invents words (docs/papers/attributes.md, Prompts), so nothing
+that it says is believed: [X] and [Y] travel as names, and an output in which each name does not
+stand exactly once is rejected and counted. What is accepted is frozen into a table; a run reads the
 table, never the model.
 """
 
@@ -77,7 +77,7 @@ def reword_all(
 ) -> tuple[dict[str, list[tuple[str, str]]], Counter[str]]:
     """(id -> accepted texts with the word `generated`, reasons of rejection over all wordings).
 
-    The first is what `wordings.with_variants` takes.
+    The first is what `relations.with_variants` takes.
     """
     variants: dict[str, list[tuple[str, str]]] = {}
     rejected: Counter[str] = Counter()
@@ -89,7 +89,7 @@ def reword_all(
 
 
 def table(wordings: Sequence[Wording], note: str) -> list[dict[str, str]]:
-    """Rows of a table like kg.tsv that freezes generated wordings; their parents stand beside.
+    """Rows of a table like attributes.tsv for generated wordings; their parents stand beside.
 
     An index is `<parent>g<number>`, which no hand-written row has. `note`: model and versions.
     """

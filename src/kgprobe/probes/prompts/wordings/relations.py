@@ -1,4 +1,4 @@
-"""Which templates a relation is asked with, and where each comes from (kg_attributes.md, 6).
+"""Which templates a relation is asked with, and their origins (docs/papers/attributes.md, Prompts).
 
 Tables of templates in, an ordered choice per relation out. Every wording has an id that stays the
 same whatever else is chosen, and names the wording that it was made from.
@@ -47,7 +47,7 @@ def join(
     more: Iterable[Mapping[str, str]],
     stop_space: bool = False,
 ) -> dict[str, list[Wording]]:
-    """Wordings by relation from rows of templates.tsv and of tables like kg.tsv.
+    """Wordings by relation from rows of templates.tsv and of tables like attributes.tsv.
 
     `stop_space` keeps LAMA's space before the stop, as code of BERT's time did; otherwise it is
     taken out. Raises ValueError for an index that a relation has twice, an unknown kind, a text

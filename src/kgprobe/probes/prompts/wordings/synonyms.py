@@ -2,7 +2,7 @@
 
 The paper replaces random words by random synonyms, unfiltered, so that "born" may become "Max Born"
 and "capital" "Das Kapital". Here a word is replaced only where its part of speech is certain, by a
-single word of the first sense, in the same inflection (kg_attributes.md, section 6.4).
+single word of the first sense, in the same inflection (docs/papers/attributes.md, Prompts).
 """
 
 import re
@@ -75,7 +75,7 @@ def read(folder: str | Path) -> WordNet:
 def variants(
     wordings: Iterable[Wording], wordnet: WordNet, most: int = 2, seed: int = 0
 ) -> dict[str, list[tuple[str, str]]]:
-    """Wording id -> up to `most` (text, "word > synonym"), for `wordings.with_variants`.
+    """Wording id -> up to `most` (text, "word > synonym"), for `relations.with_variants`.
 
     Seeded by template and number of the variant: neither the other templates nor a smaller `most`
     change what is chosen.

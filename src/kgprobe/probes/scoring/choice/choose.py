@@ -1,6 +1,6 @@
 """Multiple choice, answered by text or by scores.
 
-    answer            generated text, read strictly (choice_text.read)
+    answer            generated text, read strictly (text.read)
     letter            the most likely letter after "Answer: ("
     text, text_sum    log-likelihood of an option's text after "Answer:": mean per token, sum
     stem, stem_sum    the same in the gap of the manual prompt (cloze, several masks, mean pooling)

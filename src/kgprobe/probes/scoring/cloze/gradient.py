@@ -1,4 +1,4 @@
-"""Scores of candidates at a gap as tensors that gradients flow through (scoring.md, `gradient`).
+"""Scores of candidates at a gap as tensors that gradients flow through (docs/scoring.md, Gradient).
 
 One forward pass reads a whole batch in all its forms: for masked models a prompt with every number
 of masks, for the others a prompt with every forced beginning of a candidate. All rows lie on the

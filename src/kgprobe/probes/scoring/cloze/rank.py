@@ -5,7 +5,7 @@
     ...                      one row per prompt and distinct number of tokens
 
 From these log-probabilities follow all configurations: multi or single mask, mean, max or first
-pooling (Wu et al. 2023, section 3.1.2; scoring.md, section 6).
+pooling (Wu et al. 2023, section 3.1.2; docs/scoring.md, Cloze).
 """
 
 from collections.abc import Callable, Iterator, Sequence

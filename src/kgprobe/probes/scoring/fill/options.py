@@ -1,10 +1,9 @@
 """What a prompt can answer with, as tokens of one model, and the rank of the gold among it.
 
-Facts: every word of a vocabulary that is one token. Classification: the classes, each by the sum
-of the probabilities of its label tokens (Shin et al. 2020, eq. 1). Nothing is sorted: a rank is a
-count of larger scores. Answers of any number of tokens behind a causal model's prompt
-(autoprompt.md, section 6) are scored as ids, by the sum of their log-probabilities; all of one
-prompt share its pass through the model.
+Facts: every word of a vocabulary that is one token. Classification: the classes, each by the sum of
+the probabilities of its label tokens (Shin et al. 2020, eq. 1). Nothing is sorted: a rank is a
+count of larger scores. Answers of any number of tokens behind a causal model's prompt are scored as
+ids, by the sum of their log-probabilities; all of one prompt share its pass through the model.
 """
 
 from collections.abc import Callable, Mapping, Sequence

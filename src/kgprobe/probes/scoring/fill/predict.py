@@ -1,4 +1,4 @@
-"""Filling a gap: top-k tokens, best whole fillings, ranks of the golds (scoring.md, section 6).
+"""Filling a gap: top-k tokens, best whole fillings, ranks of the golds (docs/scoring.md, Fill).
 
     asked = [Blank("t1", 0, "[X] was born in [Y] .", "Dante", golds=("Florence",))]
     found = predict(load_model(spec), asked, k=5)

@@ -15,7 +15,7 @@ from kgprobe.probes.scoring.sentence.recheck import Question, rows_of
 #: Least share of questions whose best option must be one in float32, too.
 EQUAL = 0.95
 #: Largest difference (nat) of a sentence where both ways compute in float32 with the same weights:
-#: ten times what two orders of sums differ by (scoring.md, section 9).
+#: ten times what two orders of sums differ by (docs/scoring.md, Arithmetic).
 LARGEST = 5e-3
 
 

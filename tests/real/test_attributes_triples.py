@@ -24,7 +24,7 @@ from kgprobe.sources.graphs.read import read
 from tests.unit import attribute_brute as brute
 from tests.unit.attribute_graphs import content, encode, settings, triples
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 ROOT = Path(__file__).parents[2]
 MODULES = {
     "symmetry": symmetry,

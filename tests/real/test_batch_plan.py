@@ -14,7 +14,7 @@ from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.text.encode import bos_prefix, encode
 from kgprobe.templates import fill
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 
 #: What prefixes shared by subject or by answer reach, and lm-pub-quiz feeds
 ALLOWED, PEER = 2_600_000, 10_960_000

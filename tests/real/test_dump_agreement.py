@@ -26,7 +26,7 @@ from kgprobe.sources.sparql.relations import Relations
 from tests.contract.conftest import RESOURCES
 from tests.replay import wikidata
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 
 QUERIES = RESOURCES / "queries"
 OF_PROPERTIES = (

@@ -29,7 +29,7 @@ from tests.unit import (
     test_wordings,
 )
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 WORLD = Path(__file__).parents[2] / "resources/world"
 
 

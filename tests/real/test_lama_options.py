@@ -9,7 +9,7 @@ from kgprobe import schema
 from kgprobe.benchmarks.bear import lama
 from kgprobe.settings import LamaOptions
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from kgprobe.sources.sparql.instances import pull_instances
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.tables import sources
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 
 QUERIES = Path(__file__).parents[2] / "resources/queries"
 DBPEDIA = ("classes class_hierarchy class_equivalence properties property_hierarchy "

@@ -19,6 +19,8 @@ from kgprobe.sheets import manual_templates, read_table
 from kgprobe.sources.graphs.flaws import GraphFileError
 from kgprobe.sources.graphs.read import Tables, read
 
+pytestmark = pytest.mark.nightly(needs="the real data in full")
+
 TEMPLATES = Path(__file__).parents[2] / "resources/templates"
 LANGUAGES = ("en", "mul")
 WORDNET = Path("/usr/share/wordnet/data.noun")

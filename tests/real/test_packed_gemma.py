@@ -22,10 +22,12 @@ def installed() -> bool:
     return True
 
 
-pytestmark = pytest.mark.skipif(not installed(), reason="the extra gemma is not installed")
+pytestmark = [
+    pytest.mark.skipif(not installed(), reason="the extra gemma is not installed"),
+    pytest.mark.nightly(needs="the extra gemma"),
+]
 
 
-@pytest.mark.slow
 def test_gemma_is_joined_unpacked_and_ranks_capitals(tmp_path, capsys):
     rows = read_table(ROOT / "config/models.tsv")
     (row,) = [row for row in rows if row["source"] == f"gguf:{PACKAGE}"]

@@ -7,7 +7,7 @@ import pytest
 from perf import _scoring_side as sides
 from perf import scoring
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="a real model, for a minute")]
 
 #: relation, instances, template: the answer last, in the middle and in front
 SLICES = {

@@ -14,7 +14,7 @@ from kgprobe.settings import PromptClasses, PromptFacts, PromptSentences
 from kgprobe.sheets import read_table
 from tests.conftest import ROOT
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 SETTINGS = PromptFacts()
 #: relation -> train, dev, test, test in Original-RoBERTa, T-REx test, distinct test objects,
 #: P@1 of the majority of train and of the best constant (published ones in resources)

@@ -17,7 +17,7 @@ from kgprobe.sources.dumps.released import unpack
 from tests.conftest import ROOT
 from tests.unit import test_released_archive as imitated
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 PINS = pins.read_pins(ROOT / "resources/pins.tsv")
 #: Pinned files, and how many of them the archives at hand lack.
 PINNED = {

@@ -18,7 +18,7 @@ from tests.contract import virtuoso
 from tests.contract.conftest import RESOURCES
 from tests.contract.test_virtuoso import ask, bindings
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 
 QUERIES = RESOURCES / "queries"
 TYPED = Path(__file__).parent / "queries" / "dbpedia" / "typed.rq"

@@ -23,7 +23,7 @@ from kgprobe.sources.world.build import World, load
 from kgprobe.sources.world.dbpedia import DBO, DBR, PREFIXES
 from kgprobe.sources.world.properties import RELATIONS, SUBJECT_TYPE
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 
 FOLDER = Path(__file__).parents[2] / "resources" / "world"
 AGREEMENT = 0.97

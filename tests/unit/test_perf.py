@@ -47,6 +47,7 @@ def test_every_measurement_is_found():
     assert not {"run", "equality"} & set(run.names())
 
 
+@pytest.mark.nightly(needs="minutes on a loaded machine")
 def test_the_measurement_of_a_device_runs_on_a_bare_machine(tmp_path):
     """Torch, transformers and numpy alone; on a processor, with tiny models: that it runs."""
     out = tmp_path / "device.json"

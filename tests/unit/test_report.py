@@ -718,6 +718,7 @@ def folder(full, tmp_path_factory):
     return made
 
 
+@pytest.mark.nightly(needs="Chromium")
 @pytest.mark.skipif(not browser.is_there(), reason=browser.NEEDED)
 def test_pages_are_short_fit_their_screen_and_can_be_read_by_everybody(folder, tmp_path):
     for options in ((), browser.DARK):

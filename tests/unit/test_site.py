@@ -24,6 +24,7 @@ from kgprobe.metrics import attributes as metrics
 from tests.unit.tiny_models import tiny
 
 ROOT = Path(__file__).parents[2]
+SITE = pytest.mark.nightly(needs="mkdocs (the extra docs)")
 NEEDED = pytest.mark.skipif(
     importlib.util.find_spec("mkdocs") is None, reason="no mkdocs: the extra docs has it"
 )
@@ -40,6 +41,7 @@ def site(tmp_path_factory):
     return folder
 
 
+@SITE
 @NEEDED
 def test_every_page_of_the_navigation_is_there_and_loads_nothing_from_elsewhere(site):
     listed = re.findall(r"^ +- [^:]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
@@ -54,6 +56,7 @@ def test_every_page_of_the_navigation_is_there_and_loads_nothing_from_elsewhere(
         assert not [place for place in loaded if "//" in place], name
 
 
+@SITE
 @NEEDED
 def test_the_reference_has_the_library_and_every_column(site):
     library = (site / "reference.html").read_text()

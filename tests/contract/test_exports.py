@@ -111,10 +111,10 @@ def test_an_older_export_is_replaced_and_foreign_files_are_not(constructed, tmp_
     assert (folder / "thesis.docx").read_text() == "years of work"
 
 
-def test_questions_of_their_own_have_rows_with_their_options_and_years(constructed, tmp_path):
-    """One question has a set of options of its own, two right ones and a year."""
+def test_questions_of_their_own_have_rows_with_their_options(constructed, tmp_path):
+    """One question has a set of options of its own and two right ones."""
     first = constructed.items.sort("item").row(0, named=True)
-    own = {**first, "candidates": "apart", "answers": [0, 2], "context": "1995"}
+    own = {**first, "candidates": "apart", "answers": [0, 2]}
     others = constructed.items.filter(pl.col("item") != first["item"])
     items = pl.concat([others, pl.DataFrame([own], schema=others.schema)])
     sets = [("apart", i, "", label) for i, label in enumerate(("one", "two", "three"))]
@@ -122,14 +122,14 @@ def test_questions_of_their_own_have_rows_with_their_options_and_years(construct
         constructed.candidates,
         pl.DataFrame(sets, schema=constructed.candidates.schema, orient="row"),
     ])  # fmt: skip
-    prompts = constructed.prompts.with_columns(text=pl.lit("In {year}, [X] was [Y]."))
+    prompts = constructed.prompts.with_columns(text=pl.lit("Then [X] was [Y]."))
     formats.write("huggingface", "big", Sets(items, candidates, prompts),
                   [SOURCES["wikidata"]], tmp_path / "hub")  # fmt: skip
     rows = loaded_rows(tmp_path / "hub", "big", tmp_path / "cache")
     (row,) = [r for r in rows if r["item"] == first["item"] and r["template_index"] == 0]
     assert row["answer_options"] == ["one", "two", "three"]
     assert row["correct"] == [0, 2]
-    assert row["text_options"][1] == f"In 1995, {first['subject']} was two."
+    assert row["text_options"][1] == f"Then {first['subject']} was two."
     assert all(len(r["correct"]) == 1 for r in rows if r["item"] != first["item"])
 
 
@@ -296,7 +296,7 @@ def test_the_card_says_what_the_sets_are(constructed):
     assert "**It is not the paper's set**" not in released
 
 
-def test_the_card_prints_construction_balance_and_drift():
+def test_the_card_prints_construction_balance_and_comparison():
     made = built()
     states = pl.DataFrame(
         {
@@ -311,7 +311,7 @@ def test_the_card_prints_construction_balance_and_drift():
         [SOURCES["wikidata"]],
         parameters={"min_sitelinks": 5},
         funnel=made.funnel,
-        drift=sources.drift(states),
+        against_released=sources.against_released(states),
     )
     text = card.write({"big": made.big}, origin)
     assert "| min_sitelinks | `5` |" in text

@@ -89,8 +89,8 @@ def test_the_harness_finds_the_same_accuracies_from_another_folder(asked, tmp_pa
 
 
 @pytest.fixture(scope="module")
-def dated(asked):
-    """Questions with a year, options of their own and sometimes two right ones; what is said."""
+def varied(asked):
+    """Questions with options of their own and sometimes two right ones; what is said."""
     folder, own, _ = asked
     labels = dict(own.candidates.group_by("set").agg(pl.col("label").sort_by("index")).rows())
     items, sets = [], []
@@ -102,33 +102,32 @@ def dated(asked):
         right = [len(held) - 1, *([0] if row["row"] % 2 else [])]
         sets += [{"set": row["item"], "index": i, "id": "", "label": x} for i, x in
                  enumerate(held)]  # fmt: skip
-        items.append({**row, "candidates": row["item"], "context": "1995", "answers": right})
-    year = pl.concat_str(pl.lit("In {year}, "), pl.col("text"))
+        items.append({**row, "candidates": row["item"], "answers": right})
     made = Benchmark(
-        "dated",
+        "varied",
         pl.DataFrame(items, schema=own.items.schema),
         pl.DataFrame(sets, schema=own.candidates.schema),
-        own.prompts.filter(pl.col("index") < 2).with_columns(text=year),
+        own.prompts.filter(pl.col("index") < 2),
         {"source": "resources/world"},
     )
-    made.write(folder / "dated")
+    made.write(folder / "varied")
     loaded = library.load(folder / "model", bos="forced")
     return folder, made, library.probe(loaded, made)
 
 
-def test_questions_with_years_and_options_of_their_own_give_the_same_accuracies(dated, tmp_path):
-    folder, own, found = dated
+def test_questions_with_options_of_their_own_give_the_same_accuracies(varied, tmp_path):
+    folder, own, found = varied
     assert own.candidates.group_by("set").len()["len"].n_unique() > 1
     assert own.items["answers"].list.len().n_unique() == 2
-    export(folder / "dated", "--as", "lm-eval", "--to", folder / "dated-tasks")
-    names = "kgprobe_dated,kgprobe_dated_mean"
-    scores = peer("lm_eval", folder / "dated-tasks", folder / "model", names, cwd=tmp_path)
+    export(folder / "varied", "--as", "lm-eval", "--to", folder / "varied-tasks")
+    names = "kgprobe_varied,kgprobe_varied_mean"
+    scores = peer("lm_eval", folder / "varied-tasks", folder / "model", names, cwd=tmp_path)
     ours = dict(accuracies(found).select("template", "hit").rows())
     assert 0 < sum(ours.values()) < 2
     for template, accuracy in ours.items():
-        acc = scores[f"kgprobe_dated_template_{template}"]["acc"]
+        acc = scores[f"kgprobe_varied_template_{template}"]["acc"]
         assert acc == pytest.approx(accuracy, abs=1e-4)
-    assert scores["kgprobe_dated_mean"]["acc"] == pytest.approx(sum(ours.values()) / 2, abs=1e-4)
+    assert scores["kgprobe_varied_mean"]["acc"] == pytest.approx(sum(ours.values()) / 2, abs=1e-4)
 
 
 QUESTIONS = [
@@ -175,21 +174,22 @@ def test_multiple_choice_has_the_same_accuracies_in_the_harness(lettered, tmp_pa
 
 
 @pytest.mark.parametrize("form", ["croissant", "frictionless"])
-def test_years_and_letters_are_described_without_a_fault(dated, lettered, tmp_path, form):
-    folder, own, _ = dated
+def test_options_of_their_own_and_letters_are_described_without_a_fault(
+    varied, lettered, tmp_path, form
+):
+    folder, own, _ = varied
     letters = ("--questions", "choices")
-    export(folder / "dated", "--as", form, "--to", tmp_path / "dated")
+    export(folder / "varied", "--as", form, "--to", tmp_path / "varied")
     export(folder / "onto", *letters, "--as", form, "--to", tmp_path / "onto")
     file = {"croissant": "croissant.json", "frictionless": "datapackage.json"}[form]
-    years, choices = (
-        peer(form, tmp_path / name / file, cwd=tmp_path) for name in ("dated", "onto")
+    several, choices = (
+        peer(form, tmp_path / name / file, cwd=tmp_path) for name in ("varied", "onto")
     )
     if form == "croissant":
-        assert years["errors"] == choices["errors"] == []
-        assert (years["n"], choices["n"]) == (2 * own.items.height, len(QUESTIONS))
-        assert years["first"]["rows/template"].startswith("In 1995, ")
+        assert several["errors"] == choices["errors"] == []
+        assert (several["n"], choices["n"]) == (2 * own.items.height, len(QUESTIONS))
     else:
-        assert years["errors"] == choices["errors"] == 0
+        assert several["errors"] == choices["errors"] == 0
         assert choices["rows"] == {"choices": len(QUESTIONS)}
 
 

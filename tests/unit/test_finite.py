@@ -415,7 +415,7 @@ def test_absent_sums_are_null_and_nan_is_refused(monkeypatch):
     """An engine that lets NaN through meets the contract."""
     items = pl.DataFrame(
         [{"item": f"q{n}", "group": "g", "role": "test", "relation": "P", "subject": s,
-          "subject_id": s, "context": "", "candidates": "set", "answers": [0], "row": n,
+          "subject_id": s, "candidates": "set", "answers": [0], "row": n,
           "meta": "{}"} for n, s in enumerate(SUBJECTS)],
         schema=dict(ITEMS.columns),
     )  # fmt: skip

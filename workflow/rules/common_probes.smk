@@ -30,7 +30,7 @@ def by_method(method, paper=None):
 def has_controls():
     """Whether a control model answers questions of the embedded world: then there is calibration."""
     return any(
-        row["benchmark"] in ("world_big", "world_lite", "dated_world")
+        row["benchmark"] in ("world_big", "world_lite")
         and MODELS[row["model"]]["source"].startswith("control:")
         for row in by_method("sentence", "bear")
     )
@@ -101,11 +101,6 @@ def own_graphs(paper):
     ]
 
 
-def in_time(benchmark):
-    """Whether a set asks about what changes in time, and has options of its own for it."""
-    return benchmark == "drift" or benchmark.startswith("dated_")
-
-
 def built():
     """The benchmarks of BEAR's kind that are probed and were not read as they are."""
     return [b for b in probed("bear") if b != "lama" and "released" not in b]
@@ -113,15 +108,13 @@ def built():
 
 def funnels():
     """The construction of every benchmark that is constructed and probed."""
-    asked = built()
-    sets = {b if in_time(b) else f"{origin_of(b)}_big" for b in asked}
+    sets = {f"{origin_of(b)}_big" for b in built()}
     return [f"<results>/benchmarks/{name}/funnel.parquet" for name in sorted(sets)]
 
 
 def side_files():
     """What is made beside the report: other names in constructed sets, facts out of dumps."""
-    sets = [b for b in built() if not in_time(b)]
-    sets += constructed()
+    sets = built() + constructed()
     # no endpoint has other names of an own graph's entities
     origins = sorted({origin_of(b) for b in sets} - set(GRAPHS))
     names = [f"<results>/benchmarks/{o}_big/aliases.parquet" for o in origins]

@@ -20,13 +20,7 @@ rule tabulate:
         candidates=of_benchmarks("candidates"),
         prompts=of_benchmarks("prompts"),
         relations=of_benchmarks("relations"),
-        taught=(
-            expand(
-                "<results>/models/{taught}.parquet", taught=["taught", "taught_dated"]
-            )
-            if has_controls()
-            else []
-        ),
+        taught=["<results>/models/taught.parquet"] if has_controls() else [],
         published=[
             "<resources>/published/bear_leaderboard.tsv",
             "<resources>/published/bear_remeasured.tsv",
@@ -190,13 +184,13 @@ rule compare_bear:
         relations="<resources>/templates/bear_relations.tsv",
         labels="<resources>/templates/bear_labels.tsv",
     output:
-        table="<results>/tables/bear_drift.parquet",
-        text="<results>/tables/bear_drift.tsv",
-        states="<results>/benchmarks/bear_big/drift.parquet",
+        table="<results>/tables/bear_against_released.parquet",
+        text="<results>/tables/bear_against_released.tsv",
+        states="<results>/benchmarks/bear_big/against_released.parquet",
     log:
-        "<logs>/tables/bear_drift.log",
+        "<logs>/tables/bear_against_released.log",
     benchmark:
-        "<logs>/tables/bear_drift.jsonl"
+        "<logs>/tables/bear_against_released.jsonl"
     threads: 1
     params:
         code=code("compare_bear"),

@@ -121,7 +121,6 @@ def train_control(
     progress: Progress | None = None,
     kinds: Mapping[str, Sequence[Lesson]] | None = None,
     objects: Mapping[str, Sequence[str]] | None = None,
-    undated: Mapping[str, str] | None = None,
     times: Mapping[Lesson, int] | None = None,
 ) -> dict[str, object]:
     """Train one control model on `lessons` and save it to `folder`; returns the record.
@@ -129,8 +128,7 @@ def train_control(
     `labels` are those of all facts, taught or not: they shape the tokenizer alone. `templates` maps
     a relation to its texts with [X] and [Y]; every lesson is shown in each of them. Recall is asked
     of each of `kinds` (groups of lessons by name; one of all), among `objects` and the taught ones
-    of the relation (control_recall.py). `undated`: relation in a year -> a name that all its years
-    share, whose lessons lend each other wrong answers.
+    of the relation (control_recall.py).
 
     `times`: how many sentences of each lesson are shown, in its templates by turns, all of them in
     one order drawn by `seed`. The training ends with the last one and demands no recall; `seen` of
@@ -150,7 +148,7 @@ def train_control(
         recipe = replace(recipe, recall=0.0, steps=steps)
     texts = [text for relation in sorted(templates) for text in templates[relation]]
     tokenizer = train_tokenizer(kind, labels, texts, recipe.vocabulary, recipe.positions)
-    sentences = encode(tokenizer, sorted(lessons), templates, undated)
+    sentences = encode(tokenizer, sorted(lessons), templates)
     exam = Exam(lessons, templates, kinds or {"all": lessons}, objects or {})
     started, threads = time.process_time(), torch.get_num_threads()
     torch.set_num_threads(1)

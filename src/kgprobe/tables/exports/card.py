@@ -41,8 +41,8 @@ class Origin:
     parameters: Mapping[str, object] | None = None
     #: FUNNEL of the construction
     funnel: pl.DataFrame | None = None
-    #: RESULTS of the drift against the released set
-    drift: pl.DataFrame | None = None
+    #: RESULTS of the comparison with the released set
+    against_released: pl.DataFrame | None = None
     language: str = "en"
 
     @property
@@ -52,7 +52,7 @@ class Origin:
 
 
 def write(configurations: Mapping[str, Sets], origin: Origin) -> str:
-    """The text of README.md: YAML header, what it is, columns, construction, balance, drift."""
+    """The text of README.md: YAML header, what it is, columns, balance, construction."""
     rows = max(_rows(sets) for sets in configurations.values())
     header = _head(origin.title, configurations, rows, origin)
     parts = [header, f"# {origin.title}", _what(origin)]
@@ -61,8 +61,8 @@ def write(configurations: Mapping[str, Sets], origin: Origin) -> str:
         parts += ["## Construction", _parameters(origin.parameters)]
     if origin.funnel is not None:
         parts += ["## What was dropped", _funnel(origin.funnel)]
-    if origin.drift is not None:
-        parts += ["## Drift against the released set", _drift(origin.drift)]
+    if origin.against_released is not None:
+        parts += ["## Against the released set", _against_released(origin.against_released)]
     parts += ["## Licences", _licences(origin.sources)]
     parts += ["## Citation", PAPER]
     return "\n\n".join(parts) + "\n"
@@ -172,8 +172,8 @@ def _funnel(funnel: pl.DataFrame) -> str:
     return _table(["step", "statements", "dropped", "kept"], rows)
 
 
-def _drift(drift: pl.DataFrame) -> str:
-    found = drift.filter(group="").select("metric", "slice", "value", "low", "high", "n").rows()
+def _against_released(results: pl.DataFrame) -> str:
+    found = results.filter(group="").select("metric", "slice", "value", "low", "high", "n").rows()
     rows = []
     for metric, state, value, low, high, n in found:
         bounds = "" if low is None else f"{low:.2f} to {high:.2f}"

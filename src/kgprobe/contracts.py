@@ -406,14 +406,6 @@ TAUGHT = _contract(
     taught=pl.Boolean,
 )
 
-#: The same with how often: sentences of the fact that its model was shown, and those of them in
-#: which tokens of its object were targets (a masked sentence may hide other words).
-EXPOSED = replace(
-    TAUGHT,
-    name="EXPOSED",
-    columns={**TAUGHT.columns, "sentences": pl.Int64, "targets": pl.Int64},
-)
-
 #: What a taught fact is taught for: a benchmark that asks about it, several, or `other`.
 TAUGHT_KINDS = _contract("TAUGHT_KINDS", key="fact kind", fact=pl.String, kind=pl.String)
 
@@ -448,7 +440,6 @@ SETTING: Mapping[str, str] = {
     "scheme": "template and conjunction of a reasoning prompt",
     "seed": "seed of what was trained or drawn",
     "size": "number of training examples",
-    "step": "training steps of a checkpoint",
     "template": "number or name of the wording",
     "triggers": "number of trigger tokens",
     "way": "way of answering multiple choice",

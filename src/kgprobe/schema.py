@@ -19,7 +19,6 @@ from kgprobe.contracts import CLAIMS as CLAIMS
 from kgprobe.contracts import CONTENTLESS as CONTENTLESS
 from kgprobe.contracts import COVERAGE as COVERAGE
 from kgprobe.contracts import EXAMPLES as EXAMPLES
-from kgprobe.contracts import EXPOSED as EXPOSED
 from kgprobe.contracts import FACTS as FACTS
 from kgprobe.contracts import FILL_GOLDS as FILL_GOLDS
 from kgprobe.contracts import FILLS as FILLS

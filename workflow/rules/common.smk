@@ -152,19 +152,6 @@ except (ConfigError, sheets.SheetError) as problem:
     raise WorkflowError(str(problem)) from None
 
 
-#: control models that are shown facts a known number of times; no row of the sheet names them
-EXPOSED = {
-    f"control-exposed-{kind}-{seed}": {
-        "kind": kind,
-        "source": f"control:exposed-{kind}-{seed}",
-        "revision": "",
-        "dtype": "float32",
-        "bos": "forced" if kind == "causal" else "-",
-        "parameters": "1",
-    }
-    for kind in SETTINGS.control.exposures.kinds
-    for seed in range(SETTINGS.control.exposures.seeds)
-}
 #: control models of an invented world that are taught patterns in part
 INFERRED = {
     f"control-inferred-{kind}-{width}-{count}-{seed}": {
@@ -182,7 +169,7 @@ INFERRED = {
 }
 MODELS = {
     **MODELS,
-    **{n: {"model": n, **row} for n, row in {**EXPOSED, **INFERRED}.items()},
+    **{n: {"model": n, **row} for n, row in INFERRED.items()},
 }
 
 

@@ -46,23 +46,6 @@ def choice_files():
     return [answers_of(row) for row in by_method("choice")]
 
 
-def exposed_rows():
-    """What the models that are shown facts a known number of times are asked: every method that
-    ranks options and works with their kind."""
-    return [
-        {
-            "paper": "bear",
-            "benchmark": "world_exposed",
-            "prompt": "templates",
-            "method": method,
-            "model": model,
-        }
-        for method in ("sentence", "cloze")
-        for model, row in EXPOSED.items()
-        if row["kind"] in sheets.KINDS_OF_METHOD[method]
-    ]
-
-
 def inferred_rows():
     """What the models of the invented world are asked."""
     return [
@@ -74,13 +57,6 @@ def inferred_rows():
             "model": model,
         }
         for model in INFERRED
-    ]
-
-
-def stepped_rows():
-    """Rows of BEAR's whose models are checkpoints of a training, in the sheet's order."""
-    return [
-        row for row in by_method("sentence", "bear") if MODELS[row["model"]].get("step")
     ]
 
 
@@ -165,7 +141,6 @@ def chapters():
     wanted = {
         "claims": any(asked.values()),
         "bear": asked.pop("bear"),
-        "exposures": bool(exposed_rows() or stepped_rows()),
         "sources": bool(comparisons()),
         **asked,
         "inferences": bool(inferred_rows()),

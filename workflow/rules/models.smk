@@ -88,33 +88,6 @@ use rule train_control as train_control_masked with:
     priority: LONGEST
 
 
-rule train_exposed:
-    input:
-        questions="<results>/benchmarks/world_exposed/items.parquet",
-        candidates="<results>/benchmarks/world_exposed/candidates.parquet",
-        prompts="<results>/benchmarks/world_exposed/prompts.parquet",
-    output:
-        folder=directory("<results>/models/control-exposed-{kind}-{seed}"),
-        counted="<results>/models/exposed-{kind}-{seed}.parquet",
-    log:
-        "<logs>/models/exposed-{kind}-{seed}.log",
-    benchmark:
-        "<logs>/models/exposed-{kind}-{seed}.jsonl"
-    wildcard_constraints:
-        seed="[0-9]+",
-    priority: SECOND
-    # one thread, as in train_control
-    threads: 1
-    resources:
-        mem_mb=3000,
-    params:
-        code=code("train_exposed"),
-        seed=SETTINGS.seed,
-        counts=SETTINGS.control.exposures.counts,
-    script:
-        "../scripts/train_exposed.py"
-
-
 rule train_inferred:
     input:
         taught="<results>/models/taught_inferred.parquet",

@@ -49,60 +49,6 @@ rule tabulate:
         "../scripts/tabulate.py"
 
 
-rule tabulate_exposures:
-    input:
-        exposed=[answers_of(row) for row in exposed_rows()],
-        top=[made(row)["top"] for row in exposed_rows() if row["method"] == "cloze"],
-        counted=[
-            f"<results>/models/exposed-{row['source'].partition('-')[2]}.parquet"
-            for row in EXPOSED.values()
-        ],
-        stepped=[answers_of(row) for row in stepped_rows()],
-        questions=[
-            f"<results>/benchmarks/{benchmark}/items.parquet"
-            for benchmark in dict.fromkeys(
-                row["benchmark"] for row in [*exposed_rows(), *stepped_rows()]
-            )
-        ],
-    output:
-        results="<results>/tables/exposures.parquet",
-        texts=report(
-            directory("<results>/tables/exposures"),
-            patterns=["{table}.tsv"],
-            caption="../report/exposures.rst",
-            category="Tables",
-            labels={"table": "{table}"},
-        ),
-        chapter="<results>/report/chapters/exposures.json",
-        figures=[
-            report(
-                f"<results>/report/figures/{name}.svg",
-                caption="../report/exposures.rst",
-                category="Figures",
-                labels={"figure": name},
-            )
-            for name, rows in (
-                ("exposures", exposed_rows()),
-                ("steps", stepped_rows()),
-            )
-            if rows
-        ],
-    log:
-        "<logs>/tables/exposures.log",
-    benchmark:
-        "<logs>/tables/exposures.jsonl"
-    threads: 1
-    params:
-        code=code("tabulate_exposures"),
-        exposed=exposed_rows(),
-        experiments=stepped_rows(),
-        models=MODELS,
-        area=SETTINGS.control.exposures.area,
-        seed=SETTINGS.seed,
-    script:
-        "../scripts/tabulate_exposures.py"
-
-
 rule tabulate_inferences:
     input:
         scores=[answers_of(row) for row in inferred_rows()],

@@ -208,21 +208,6 @@ def seq2seq_row(
     return source, target
 
 
-def asks_answer(sentence: Sentence, targets: Ids) -> bool:
-    """Whether tokens of the answer are among the targets of a masked or causal row, whose places
-    are the sentence's but for an answer of another size."""
-    span, longer = sentence.answer, len(targets) - len(sentence.ids)
-    return bool((targets[span.start : span.stop + longer] != IGNORED).any())
-
-
-def gap_asks_answer(sentence: Sentence, source: Ids) -> bool:
-    """The same of a seq2seq row: whether the gap in its encoder ids, the first place that differs
-    from the sentence, took tokens of the answer."""
-    length = len(sentence.ids) - len(source) + 1
-    start = int(np.flatnonzero(source != sentence.ids[: len(source)])[0])
-    return bool(start < sentence.answer.stop and start + length > sentence.answer.start)
-
-
 def pad(rows: Sequence[Ids], value: int) -> Ids:
     """(rows, longest) with `value` behind shorter rows."""
     out = np.full((len(rows), max(map(len, rows))), value, dtype=np.int64)

@@ -1386,26 +1386,6 @@ class Finetune:
 
 
 @dataclass(frozen=True)
-class Continuous:
-    """Continuous prompts (OptiPrompt)."""
-
-    vectors: Count | None = None
-    """vectors of a prompt"""
-    rate: Positive | None = None
-    """learning rate"""
-    batch: Count | None = None
-    """examples of a step"""
-    epochs: Count | None = None
-    """passes"""
-    warmup: float | None = None
-    """share of the steps in which the rate grows"""
-    checks: Count | None = None
-    """looks at dev per pass"""
-    order: Literal["shuffled", "file"] | None = None
-    """of the examples"""
-
-
-@dataclass(frozen=True)
 class RelationLstm:
     """The supervised relation extractor (AutoPrompt, section 6)."""
 
@@ -1435,8 +1415,6 @@ class Trained:
     """a linear classifier"""
     finetuned: Annotated[dict[str, Any], Part("Finetune")] = field(default_factory=dict)
     """fine-tuning"""
-    continuous: Annotated[dict[str, Any], Part("Continuous")] = field(default_factory=dict)
-    """continuous prompts"""
     relation_lstm: Annotated[dict[str, Any], Part("RelationLstm")] = field(default_factory=dict)
     """the supervised relation extractor"""
 

@@ -158,25 +158,17 @@ def test_lettered_questions_are_exported_with_their_options(tmp_path):
     group = yaml.safe_load((tmp_path / "lm-eval/kgprobe_x_choices.yaml").read_text())
     parts = ["TP", "TP_none_right", "rdfs9_EX"]
     assert group["task"] == [f"kgprobe_x_choices_{part}" for part in parts]
-    table = pl.read_csv(tmp_path / "frictionless/choices.csv")
-    assert json.loads(table["options"][0]) == ["lake", "writer"]
     assert "Wu et al." in (tmp_path / "huggingface/README.md").read_text()
     with pytest.raises(ExportError, match=r"no lettered questions; right would be --as lm-eval"):
         formats.write("lm-pub-quiz", "x", CHOICES, [SOURCES["world"]], tmp_path / "quiz")
 
 
-def test_rules_with_pseudowords_are_tables_alone(constructed, tmp_path):
-    place = tmp_path / "bench"
-    place.mkdir()
-    with pytest.raises(ExportError, match=r"no reasoning\.parquet; right would be a benchmark"):
-        formats.read(place, "reasoning", lambda: constructed)
-    schema.write(constructed.items, schema.ITEMS, place / "reasoning.parquet")
-    asked = formats.read(place, "reasoning", lambda: constructed)
-    formats.write("frictionless", "x", asked, [SOURCES["world"]], tmp_path / "made")
-    names = {path.name for path in (tmp_path / "made").iterdir()}
-    assert names == {"SOURCES.md", "datapackage.json", "items.csv", "candidates.csv"}
+def test_what_is_not_there_or_has_no_template_is_an_error(constructed, tmp_path):
+    with pytest.raises(ExportError, match=r"no choices\.parquet; right would be a benchmark"):
+        formats.read(tmp_path, "choices", lambda: constructed)
+    bare = replace(constructed, prompts=constructed.prompts.clear())
     with pytest.raises(ExportError, match="no written template, which sentences are made of"):
-        formats.write("lm-eval", "x", asked, [SOURCES["world"]], tmp_path / "tasks")
+        formats.write("huggingface", "x", bare, [SOURCES["world"]], tmp_path / "made")
 
 
 def test_what_a_format_cannot_say_is_an_error(constructed, tmp_path):
@@ -210,12 +202,8 @@ def test_hugging_face_loads_the_configuration_of_the_card(constructed, tmp_path)
 
 
 def test_every_column_that_is_handed_on_has_a_sentence():
-    contracts = {c.name: c for c in (schema.ITEMS, schema.CANDIDATES, schema.PROMPTS,
-                                     schema.CHOICES)}  # fmt: skip
     assert list(MEANING["SENTENCES"]) == huggingface.COLUMNS.names
     assert list(MEANING["LETTERED"]) == choices.COLUMNS.names
-    for name, contract in contracts.items():
-        assert list(MEANING[name]) == list(contract.columns)
     told = [text for columns in MEANING.values() for text in columns.values()]
     assert all(text[0].isupper() and text.endswith(".") for text in told)
 

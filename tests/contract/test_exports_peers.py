@@ -14,7 +14,6 @@ from kgprobe.cli import app
 from kgprobe.job import progress
 from kgprobe.probes.jobs.choose import choose_frame
 from kgprobe.questions import Benchmark, benchmark
-from kgprobe.tables.exports import crate
 from tests.unit.tiny_models import tiny
 
 ROOT = Path(__file__).parents[2]
@@ -173,26 +172,6 @@ def test_multiple_choice_has_the_same_accuracies_in_the_harness(lettered, tmp_pa
     assert 0 < right["hit"].sum() < 5
 
 
-@pytest.mark.parametrize("form", ["croissant", "frictionless"])
-def test_options_of_their_own_and_letters_are_described_without_a_fault(
-    varied, lettered, tmp_path, form
-):
-    folder, own, _ = varied
-    letters = ("--questions", "choices")
-    export(folder / "varied", "--as", form, "--to", tmp_path / "varied")
-    export(folder / "onto", *letters, "--as", form, "--to", tmp_path / "onto")
-    file = {"croissant": "croissant.json", "frictionless": "datapackage.json"}[form]
-    several, choices = (
-        peer(form, tmp_path / name / file, cwd=tmp_path) for name in ("varied", "onto")
-    )
-    if form == "croissant":
-        assert several["errors"] == choices["errors"] == []
-        assert (several["n"], choices["n"]) == (2 * own.items.height, len(QUESTIONS))
-    else:
-        assert several["errors"] == choices["errors"] == 0
-        assert choices["rows"] == {"choices": len(QUESTIONS)}
-
-
 def test_lm_pub_quiz_finds_the_same_accuracies(asked, tmp_path):
     folder, _, found = asked
     arguments = ("--as", "lm-pub-quiz", "--to", folder / "quiz", "--licence", "CC0-1.0")
@@ -202,42 +181,6 @@ def test_lm_pub_quiz_finds_the_same_accuracies(asked, tmp_path):
     assert ours.height == len(scores) > 10
     for relation, accuracy in ours.rows():
         assert scores[relation]["accuracy"] == pytest.approx(accuracy, abs=1e-4), relation
-
-
-def test_mlcroissant_finds_no_fault_and_reads_every_row(tmp_path):
-    export("world_lite", "--as", "croissant", "--to", tmp_path / "made")
-    found = peer("croissant", tmp_path / "made/croissant.json", cwd=tmp_path)
-    assert found["errors"] == []
-    assert found["n"] == 3 * 468
-    assert found["first"]["rows/template_index"] == 0
-    assert "[X]" in found["first"]["rows/template"]
-
-
-def test_frictionless_finds_no_fault(tmp_path):
-    export("world_lite", "--as", "frictionless", "--to", tmp_path / "made")
-    found = peer("frictionless", tmp_path / "made/datapackage.json", cwd=tmp_path)
-    assert found["valid"]
-    assert found["errors"] == 0
-    own = benchmark("world_lite")
-    assert found["rows"] == {
-        name: getattr(own, name).height for name in ("items", "candidates", "prompts")
-    }
-
-
-def test_a_run_opens_as_a_crate_with_all_its_files(tmp_path):
-    run = tmp_path / "results" / "mine"
-    for name in ("tables/bear.parquet", "tables/bear/models.tsv", "report/index.html"):
-        (run / name).parent.mkdir(parents=True, exist_ok=True)
-        (run / name).write_text(name)
-    (run / "manifest.tsv").write_text("output\n")
-    crate.write(run, tmp_path / "made")
-    found = peer("rocrate", tmp_path / "made", cwd=tmp_path)
-    assert found["name"] == "kgprobe run mine"
-    assert "ro/crate/1.1" in found["conforms"]
-    assert found["missing"] == []
-    assert set(found["files"]) == {
-        "tables/bear.parquet", "tables/bear/models.tsv", "report/index.html", "manifest.tsv",
-    }  # fmt: skip
 
 
 def test_kgprobe_installs_beside_the_harness(tmp_path):

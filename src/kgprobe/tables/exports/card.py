@@ -18,15 +18,12 @@ WHAT = (
     "language model's (pseudo) log-likelihood. Every relation is balanced: each of its answers "
     "has the same number of instances, so that a constant guess scores as low as chance."
 )
-WHATS = {
-    "SENTENCES": WHAT,
-    "LETTERED": (
-        "Ontological knowledge as multiple choice (OntoProbe, Wu et al. 2023, section 5.2): "
-        "questions about types, superclasses, implied properties, domains and ranges, and the six "
-        "entailment rules of RDFS over them, whose first premise is left out or written. The "
-        "options have letters, the negatives are drawn at random."
-    ),
-}
+LETTERED = (
+    "Ontological knowledge as multiple choice (OntoProbe, Wu et al. 2023, section 5.2): "
+    "questions about types, superclasses, implied properties, domains and ranges, and the six "
+    "entailment rules of RDFS over them, whose first premise is left out or written. The "
+    "options have letters, the negatives are drawn at random."
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ def of_choices(name: str, choices: pl.DataFrame, sources: Sequence[Source]) -> s
     """The card of multiple-choice questions (CHOICES)."""
     sizes = choices.group_by("task", "premise").len().sort("task", "premise").rows()
     parts = [_head(name, [name], choices.height, Origin(name, sources)), f"# {name}"]
-    parts += [WHATS["LETTERED"], "## Columns"]
+    parts += [LETTERED, "## Columns"]
     parts += [_table(["column", "content"], MEANING["LETTERED"].items())]
     parts += ["## Size", _table(["task or rule", "first premise", "questions"], sizes)]
     parts += ["## Licences", _licences(sources), "## Citation", ONTOPROBE]

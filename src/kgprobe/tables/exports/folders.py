@@ -12,7 +12,7 @@ import polars as pl
 from kgprobe.benchmarks.bear.frames import Sets
 
 #: formats whose questions have options and correct ones of their own
-OTHERS = "right would be --as lm-eval, huggingface, croissant or frictionless"
+OTHERS = "right would be --as lm-eval or huggingface"
 
 
 class ExportError(ValueError):
@@ -54,7 +54,7 @@ def templates_by_index(sets: Sets, relation: str) -> dict[int, str]:
     found = sets.prompts.filter(pl.col("relation") == relation).sort("index")
     if not found.height:
         raise ExportError(f"{relation}: no written template, which sentences are made of; right "
-                          "would be --questions choices, or --as frictionless")  # fmt: skip
+                          "would be --questions choices")  # fmt: skip
     return dict(found.select("index", "text").rows())
 
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from kgprobe.settings import Settings
-from kgprobe.tables.bear import curves
 from kgprobe.tables.report import draw
 
 if TYPE_CHECKING:
@@ -51,14 +49,6 @@ def results(run: "Run") -> draw.Chart:
         base.mark_point().encode(x=x("value:Q"), **look),
         height=160,
     )
-
-
-def exposures(run: "Run") -> draw.Chart:
-    """AUC and accuracy by times shown."""
-    own = pl.DataFrame(run.rows, infer_schema_length=None)
-    kinds = {f"control-exposed-{kind}": kind for kind in draw.KINDS}
-    (drawn,) = curves.figures(own, kinds, Settings().control.exposures.area)
-    return drawn.figure
 
 
 def sizes(run: "Run") -> draw.Chart:
@@ -110,8 +100,7 @@ def _lines(points: Sequence[Mapping[str, Any]], title: str, below: str, scale: A
 
 def of(root: Path, run: Callable[[str], "Run"]) -> dict[str, str]:
     """Path -> SVG of every picture whose measurements are there."""
-    measured = {"results": (results, "embedded"), "exposures": (exposures, "exposures"),
-                "sizes": (sizes, "bench")}  # fmt: skip
+    measured = {"results": (results, "embedded"), "sizes": (sizes, "bench")}
     made = {
         f"docs/{name}.svg": picture(run(of))
         for name, (picture, of) in measured.items()

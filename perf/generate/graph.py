@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from kgprobe.schema import FACTS, atomic
-from kgprobe.sources.dates import UNDATED
 
 #: T-REx has 11 M distinct alignments of 3.09 M subjects; objects are drawn out of 4.65 M entities
 EDGES, SUBJECTS, ENTITIES, RELATIONS = 11_000_000, 3_090_000, 4_650_000, 640
@@ -127,18 +126,14 @@ def as_facts(edges: Edges, labels: dict[int, str]) -> pl.DataFrame:
             return plain
         return pl.col(column).replace_strict(labels, default=plain, return_dtype=pl.String)
 
-    return (
-        frame.select(
-            kg=pl.lit("wikidata"),
-            subject=pl.format("Q{}", "s"),
-            subject_label=label("s"),
-            relation=pl.format("P{}", "p"),
-            object=pl.format("Q{}", "o"),
-            object_label=label("o"),
-        )
-        .with_columns(UNDATED)
-        .select(list(FACTS.columns))
-    )
+    return frame.select(
+        kg=pl.lit("wikidata"),
+        subject=pl.format("Q{}", "s"),
+        subject_label=label("s"),
+        relation=pl.format("P{}", "p"),
+        object=pl.format("Q{}", "o"),
+        object_label=label("o"),
+    ).select(list(FACTS.columns))
 
 
 def write_facts(path: str | Path, edges: int, counts: Planted | None = None, seed: int = 0) -> None:

@@ -26,7 +26,6 @@ import yaml
 from kgprobe.settings import (
     Dbpedia,
     Dump,
-    Exposures,
     Length,
     Part,
     Pattern,
@@ -90,8 +89,6 @@ def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Setting
         (Dump, ["sources", "dumps", name]) for name in sources.get("dumps", {})
     ]
     checked += [(kind, ["sources", name]) for name, kind in _GRAPHS.items() if name in sources]
-    if "exposures" in config.get("control", {}):
-        checked.append((Exposures, ["control", "exposures"]))
     for kind, key in checked:
         try:
             typed(kind, reduce(operator.getitem, key, config))

@@ -24,12 +24,10 @@ class Contract:
     #: whether a file without rows is a result (a dump file without triples) or a mistake
     may_be_empty: bool = False
     positive: frozenset[str] = field(default_factory=frozenset)
-    #: lists that have the same length in each row
-    paired: tuple[str, ...] = ()
 
 
 def _contract(
-    name: str, key: str, nullable: str = "", positive: str = "", paired: str = "", **columns: object
+    name: str, key: str, nullable: str = "", positive: str = "", **columns: object
 ) -> Contract:
     return Contract(
         name,
@@ -37,18 +35,14 @@ def _contract(
         tuple(key.split()),
         frozenset(nullable.split()),
         positive=frozenset(positive.split()),
-        paired=tuple(paired.split()),
     )
 
 
-#: A statement as pulled, with everything the benchmarks need to choose by. `start` and `end`: from
-#: when to when it holds, an entry for every dated statement of that subject, relation, object and
-#: rank (sources/dates.py); empty lists where the source dates none.
+#: A statement as pulled, with everything the benchmarks need to choose by.
 STATEMENTS = _contract(
     "STATEMENTS",
     key="kg relation subject object object_kind rank",
     nullable="subject_label subject_sitelinks object_label object_sitelinks",
-    paired="start end",
     kg=pl.String,
     relation=pl.String,
     subject=pl.String,
@@ -59,8 +53,6 @@ STATEMENTS = _contract(
     object_sitelinks=pl.Int64,
     object_kind=pl.String,
     rank=pl.String,
-    start=pl.List(pl.String),
-    end=pl.List(pl.String),
 )
 
 #: Ways in which a relation comes whole: pulled, or read with all others out of a dump.
@@ -86,25 +78,20 @@ COVERAGE = _contract(
 )
 COVERAGE = replace(COVERAGE, may_be_empty=True)  # DBpedia's dumps are not asked by relation
 
-#: A fact: one distinct best-rank statement, with its dates. A past value beside a preferred one is
-#: no fact: what held when is asked of STATEMENTS.
+#: A fact: one distinct best-rank statement. A past value beside a preferred one is no fact.
 FACTS = _contract(
     "FACTS",
     key="kg relation subject object",
     nullable="subject_label object_label",
-    paired="start end",
     kg=pl.String,
     subject=pl.String,
     subject_label=pl.String,
     relation=pl.String,
     object=pl.String,
     object_label=pl.String,
-    start=pl.List(pl.String),
-    end=pl.List(pl.String),
 )
 
-#: One question about one fact. `answers` holds indices into the candidate set, `context` the year
-#: that is asked about, where there is one.
+#: One question about one fact. `answers` holds indices into the candidate set.
 ITEMS = _contract(
     "ITEMS",
     key="item",
@@ -114,7 +101,6 @@ ITEMS = _contract(
     relation=pl.String,
     subject=pl.String,
     subject_id=pl.String,
-    context=pl.String,
     candidates=pl.String,
     answers=pl.List(pl.Int32),
     row=pl.Int32,
@@ -170,15 +156,14 @@ SCORES = _contract(
     continuation_sum=pl.Float64,
 )
 
-#: The same of an option after a subject that says nothing, once for each template, year and set of
-#: options of a relation: `context` is the year, `subject` the text in the subject's place.
+#: The same of an option after a subject that says nothing, once for each template and set of
+#: options of a relation: `subject` is the text in the subject's place.
 CONTENTLESS = _contract(
     "CONTENTLESS",
-    key="relation context set subject template candidate",
+    key="relation set subject template candidate",
     positive="count",
     nullable="continuation_sum",
     relation=pl.String,
-    context=pl.String,
     set=pl.String,
     subject=pl.String,
     template=pl.Int32,
@@ -421,14 +406,6 @@ TAUGHT = _contract(
     taught=pl.Boolean,
 )
 
-#: The same with how often: sentences of the fact that its model was shown, and those of them in
-#: which tokens of its object were targets (a masked sentence may hide other words).
-EXPOSED = replace(
-    TAUGHT,
-    name="EXPOSED",
-    columns={**TAUGHT.columns, "sentences": pl.Int64, "targets": pl.Int64},
-)
-
 #: What a taught fact is taught for: a benchmark that asks about it, several, or `other`.
 TAUGHT_KINDS = _contract("TAUGHT_KINDS", key="fact kind", fact=pl.String, kind=pl.String)
 
@@ -463,7 +440,6 @@ SETTING: Mapping[str, str] = {
     "scheme": "template and conjunction of a reasoning prompt",
     "seed": "seed of what was trained or drawn",
     "size": "number of training examples",
-    "step": "training steps of a checkpoint",
     "template": "number or name of the wording",
     "triggers": "number of trigger tokens",
     "way": "way of answering multiple choice",
@@ -605,36 +581,9 @@ SWEEPS = _contract(
     n=pl.Int64,
 )
 
-#: What each column holds, in a sentence: of the files that are handed on (exports), by contract.
-#: SENTENCES are the rows of exported questions, one per question and template, LETTERED those of
-#: CHOICES.
+#: What each column holds, in a sentence: of exported questions as SENTENCES, a row per question
+#: and template, and of LETTERED ones, the rows of CHOICES.
 MEANING: Mapping[str, Mapping[str, str]] = {
-    "ITEMS": {
-        "item": "Name of the question: relation and subject, as P36/Q142.",
-        "group": "What the question is a part of; the relation where nothing else is told.",
-        "role": "What the question is for: test, or train and dev where something is trained.",
-        "relation": "Id of the relation, a Wikidata property where it is P and a number.",
-        "subject": "Label of the subject, as it stands in the sentence.",
-        "subject_id": "Id of the subject in its source.",
-        "context": "The year that is asked about; empty where none is.",
-        "candidates": "Name of the set of options, a key of the candidates.",
-        "answers": "Indices of the correct options in that set.",
-        "row": "Place of the question among those of its relation.",
-        "meta": "Further facts as a JSON object: aliases, sitelinks, dates.",
-    },
-    "CANDIDATES": {
-        "set": "Name of the set of options.",
-        "index": "Place of the option in its set, from 0.",
-        "id": "Id of the option in its source.",
-        "label": "Label of the option, as it stands in the sentence.",
-    },
-    "PROMPTS": {
-        "prompt": "Name of the template.",
-        "relation": "Id of the relation that it asks for.",
-        "index": "Number of the template among those of its relation, from 0.",
-        "text": "The template: [X] stands for the subject, [Y] for the option.",
-        "kind": "Where the template comes from.",
-    },
     "SENTENCES": {
         "composite_id": "Relation, row of the question in its relation, template: P36-0-2.",
         "relation": "Id of the relation, a Wikidata property where it is P and a number.",
@@ -645,20 +594,6 @@ MEANING: Mapping[str, Mapping[str, str]] = {
         "answer_options": "Labels of all options of the question, in one order for its relation.",
         "correct": "Index of the correct option; a list of them where questions have several.",
         "text_options": "The template filled with each option, its first character upper-cased.",
-    },
-    "CHOICES": {
-        "item": "Name of the question: task or rule, and row; +p1 where the premise is written.",
-        "task": "TP, SCO, SPO, DM or RG, or the rule of RDFS that has to be applied.",
-        "premise": "What became of the first premise: out, EX (written), or empty in a task.",
-        "source": "The memorising question of the same row.",
-        "question": "The question, behind the premises that are written.",
-        "stem": "The same as a sentence with [MASK]; empty where there is none.",
-        "options": "Labels of the options, in the order of their letters.",
-        "gold": "Index of the correct option.",
-        "row": "Place of the question among those of its task or rule.",
-        "options_of": "Where the wrong options come from: as in the paper where empty, siblings "
-        "of the gold, the same with none of these offered, or right.",
-        "depth": "Depth of the gold class in TP, of the subject in SCO; 0 elsewhere.",
     },
     "LETTERED": {
         "item": "Name of the question: task or rule, and row; +p1 where the premise is written.",

@@ -188,7 +188,7 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
         raise BenchmarkError(f"options {labels}: two or more are needed, each once")
     item = {
         "item": "asked", "group": "asked", "role": "fact", "relation": "asked", "subject": subject,
-        "subject_id": "", "context": "", "candidates": "asked", "answers": [], "row": 0,
+        "subject_id": "", "candidates": "asked", "answers": [], "row": 0,
         "meta": "{}",
     }  # fmt: skip
     rows = [{"set": "asked", "index": i, "id": "", "label": label} for i, label in

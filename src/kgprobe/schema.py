@@ -19,7 +19,6 @@ from kgprobe.contracts import CLAIMS as CLAIMS
 from kgprobe.contracts import CONTENTLESS as CONTENTLESS
 from kgprobe.contracts import COVERAGE as COVERAGE
 from kgprobe.contracts import EXAMPLES as EXAMPLES
-from kgprobe.contracts import EXPOSED as EXPOSED
 from kgprobe.contracts import FACTS as FACTS
 from kgprobe.contracts import FILL_GOLDS as FILL_GOLDS
 from kgprobe.contracts import FILLS as FILLS
@@ -58,7 +57,7 @@ def check(frame: pl.DataFrame, contract: Contract, path: str | Path = "(in memor
     """Raise ContractError unless `frame` obeys `contract`.
 
     Columns, dtypes, rows, missing values, numbers that are not finite (in every contract) or not
-    above 0 (its `positive` columns), lengths of `paired` lists, and the key.
+    above 0 (its `positive` columns), and the key.
     """
     where = f"{path} ({contract.name})"
     expected = list(contract.columns)
@@ -84,11 +83,6 @@ def check(frame: pl.DataFrame, contract: Contract, path: str | Path = "(in memor
             _refuse(frame, wrong, f"{where}: column '{column}' is {what}")
         if column in contract.positive and (values < 1).any():
             _refuse(frame, values < 1, f"{where}: column '{column}' is not above 0")
-    for column in contract.paired[1:]:
-        first = contract.paired[0]
-        other = frame[column].list.len() != frame[first].list.len()
-        if other.any():
-            _refuse(frame, other, f"{where}: '{column}' has not as many entries as '{first}'")
     repeated = frame.select(contract.key).is_duplicated()
     if repeated.any():
         row = frame.with_row_index("_row").filter(repeated).row(0, named=True)

@@ -11,7 +11,6 @@ Sources: BEAR is Wiland et al. 2024, OntoProbe Wu et al. 2023, KG attributes Mru
 2023, AutoPrompt Shin et al. 2020; "ours" marks what no paper states.
 """
 
-import itertools
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -417,11 +416,6 @@ class Columns:
     """its label; without one it is made of the id: `capital_of` becomes "capital of\""""
     object_label: str = "object_label"
     """its label"""
-    start: str = "start"
-    """from when a statement holds: 1999, 1999-03, 1999-03-31, -0044 before Christ, ? where that is
-    unknown; a statement of several periods has several rows"""
-    end: str = "end"
-    """until when, in the same form; empty: it still holds"""
     id: str = "id"
     """id, in the tables of `labels`"""
     label: str = "label"
@@ -478,9 +472,9 @@ GraphName = Annotated[
     Pattern(
         r"^(?!(wikidata|dbpedia|world|world_dbpedia|trex|bear|graph|ontology|world_ontology)$)"
         r"(?!(lama|lama_trex|lama_roberta|re|re_perturbed|sst2|sick|sick_2way|sick_3way)$)"
-        r"(?!onto_|auto_|dated_)[a-z][a-z0-9_]*(?<!_big)(?<!_lite)$",
-        "small letters, digits and _, not the name of another source or task, without onto_, "
-        "auto_ or dated_ at the beginning, _big or _lite at the end",
+        r"(?!onto_|auto_)[a-z][a-z0-9_]*(?<!_big)(?<!_lite)$",
+        "small letters, digits and _, not the name of another source or task, without onto_ or "
+        "auto_ at the beginning, _big or _lite at the end",
     ),
 ]
 
@@ -688,44 +682,6 @@ class Ontoprobe:
 
 
 @dataclass(frozen=True)
-class Dated:
-    """Questions with a year from dated statements (ours): benchmarks `dated_world`,
-    `dated_wikidata` and `dated_NAME` of own graphs."""
-
-    first: Annotated[int, Range(1, 9998)] = 1900
-    """first year that is asked about"""
-    last: Annotated[int, Range(1, 9998)] = 2024
-    """last one; a statement without an end holds in it"""
-    subjects: Count = 400
-    """most subjects of a relation, by hash"""
-    per_subject: Count = 3
-    """most years of a subject, each of its answers once before any a second time"""
-    options: Annotated[int, Range(2)] = 10
-    """options of a question: all objects of the subject, whatever their year, and frequent objects
-    of the relation up to this number"""
-
-    def __post_init__(self) -> None:
-        """Raises ValueError where the last year lies before the first."""
-        if self.last < self.first:
-            raise ValueError(f"last is {self.last}, before first, which is {self.first}")
-
-
-@dataclass(frozen=True)
-class Drift:
-    """What changed between two snapshots of one source (ours): benchmark `drift`."""
-
-    before: str = ""
-    """facts of the earlier one: results/RUN/knowledge/SOURCE/facts.parquet of a finished run"""
-    after: str = ""
-    """facts of the later one"""
-    most: Count = 400
-    """most questions of a relation, by hash of the subject"""
-    options: Annotated[int, Range(2)] = 10
-    """options of a question: what was right and what is, and frequent objects of the relation up to
-    this number"""
-
-
-@dataclass(frozen=True)
 class ReleasedRows:
     """Which part of the released BEAR sets is scored."""
 
@@ -806,32 +762,6 @@ Attribute = Literal[
 ATTRIBUTES: tuple[str, ...] = get_args(Attribute)
 
 
-@dataclass(frozen=True)
-class Exposures:
-    """Further control models that are shown each fact a known number of times, all in one shuffled
-    pass: what recall and margin say of how often a fact was seen."""
-
-    kinds: Annotated[tuple[Literal["masked", "causal", "seq2seq"], ...], Length(distinct=True)] = ()
-    """kinds that are taught so; none: no such models"""
-    seeds: Count = 3
-    """models of each kind; a seed draws which fact is shown how often, the order and the weights"""
-    counts: Annotated[tuple[Count, ...], Length(1)] = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-    """sentences of a fact, rising"""
-    facts: Count = 50
-    """facts of `world_big` for each of these counts, and as many that are never shown"""
-    area: Inner = 0.95
-    """the crossing is the least count whose facts are told from untaught ones with this AUC"""
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for counts that do not rise."""
-        for one, following in itertools.pairwise(self.counts):
-            if following <= one:
-                raise ValueError(
-                    f"counts must rise: {following} stands behind {one}; write them in order, "
-                    "each once"
-                )
-
-
 Phenomenon = Literal[
     "symmetry",
     "bidirectional",
@@ -894,16 +824,13 @@ class Control:
     ontology: Pools = Pools()
     """types and superclasses of the world's ontology to teach from, beside the facts"""
     share: Inner = 0.5
-    """share of all these that is taught, and of the subjects of `dated_world`, each with all of its
-    questions"""
+    """share of all these that is taught"""
     recall: Share = 0.99
     """training goes on until this share of every kind of lesson (the facts of each benchmark, TP,
     SCO) is ranked first among the objects of its relation, in every wording taught"""
     steps: Count | None = None
     """steps after which less recall is an error; null: the recipe's own number. The learning rate
     does not depend on it"""
-    exposures: Exposures = Exposures()
-    """facts taught a known number of times"""
     inferences: Inferences = Inferences()
     """patterns taught in part, of which the rest can be inferred"""
 
@@ -1459,26 +1386,6 @@ class Finetune:
 
 
 @dataclass(frozen=True)
-class Continuous:
-    """Continuous prompts (OptiPrompt)."""
-
-    vectors: Count | None = None
-    """vectors of a prompt"""
-    rate: Positive | None = None
-    """learning rate"""
-    batch: Count | None = None
-    """examples of a step"""
-    epochs: Count | None = None
-    """passes"""
-    warmup: float | None = None
-    """share of the steps in which the rate grows"""
-    checks: Count | None = None
-    """looks at dev per pass"""
-    order: Literal["shuffled", "file"] | None = None
-    """of the examples"""
-
-
-@dataclass(frozen=True)
 class RelationLstm:
     """The supervised relation extractor (AutoPrompt, section 6)."""
 
@@ -1508,8 +1415,6 @@ class Trained:
     """a linear classifier"""
     finetuned: Annotated[dict[str, Any], Part("Finetune")] = field(default_factory=dict)
     """fine-tuning"""
-    continuous: Annotated[dict[str, Any], Part("Continuous")] = field(default_factory=dict)
-    """continuous prompts"""
     relation_lstm: Annotated[dict[str, Any], Part("RelationLstm")] = field(default_factory=dict)
     """the supervised relation extractor"""
 
@@ -1797,10 +1702,6 @@ class Settings:
     """construction of BEAR sets from the Wikidata pull"""
     world: Bear = Bear(min_sitelinks=0, big=Size(60, 12, 40), lite=Size(20, 8, 20))
     """construction of BEAR sets from the embedded world"""
-    dated: Dated = Dated()
-    """questions with a year"""
-    drift: Drift = Drift()
-    """what changed between two snapshots"""
     released: ReleasedRows = ReleasedRows()
     """which part of the released BEAR sets is scored"""
     lama: LamaOptions = LamaOptions()

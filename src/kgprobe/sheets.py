@@ -171,11 +171,6 @@ def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str,
                 f"{where}: revision {branch!r} of {row['model']!r} may move; write its full commit "
                 f"hash, or {UNSEEN!r} into its note"
             )
-        if branch.startswith("step") and branch.split("-")[0] != f"step{row.get('step', '')}":
-            raise SheetError(
-                f"{where}: step {row.get('step', '')!r} of {row['model']!r}, whose revision is "
-                f"{branch!r}; write the number of that branch"
-            )
         if (row["kind"] == "causal") == (row["bos"] == "-"):
             raise SheetError(
                 f"{where}: bos is {row['bos']!r} for the {row['kind']} model {row['model']!r}; "

@@ -2,7 +2,6 @@
 
     [X] was born in [Y] .                    subject and answer; {sub} and [P] mean the same
     {context} [SEP] {sub} [T]x5 [P] .        fields, five trigger tokens, two segments
-    In {year}, [X] was led by [Y].           the year of a question
     [X] is a particular [MASK] .             the gap of a text whose [X] and [Y] are words, too
     Dante <mark(0)> <mark(1)> [gap] .        vectors in place of words: one private character each
 
@@ -20,7 +19,6 @@ from typing import NamedTuple
 SUBJECT, ANSWER, TRIGGER, SEPARATOR, GAP = "sub", "[P]", "[T]", "[SEP]", "[MASK]"
 #: What stands in front of a sentence and is no part of it; no text can have such a slot.
 FRONT = "in front"
-YEAR = "year"
 KINDS = ("masked", "causal", "seq2seq")
 #: Prompts of the sheet that put a text around a template; `templates` is what stands there alone.
 FORMS = ("question", "chat", "few", "few_shuffled")
@@ -155,24 +153,6 @@ def sentence(text: str, where: str = "", error: type[ValueError] = TemplateError
             f"{counts[1]} in {text!r}; [X] stands for the subject, [Y] for the answer"
         )
     return found
-
-
-def in_year(text: str, year: str) -> str:
-    """The template of a question with a year; one that asks of none stays as it is.
-
-    >>> in_year("In {year}, the capital of [X] was [Y].", "1995")
-    'In 1995, the capital of [X] was [Y].'
-    """
-    return parse(text).filled({YEAR: year} if year else {}).text
-
-
-def relation_in(relation: str, year: str) -> str:
-    """The name under which a relation's templates for a year stand: its own without one.
-
-    >>> relation_in("P36", "1995"), relation_in("P36", "")
-    ('P36 1995', 'P36')
-    """
-    return f"{relation} {year}".strip()
 
 
 _known = functools.lru_cache(maxsize=4096)(sentence)

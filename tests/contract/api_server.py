@@ -1,18 +1,21 @@
 """A real OpenAI-compatible server on loopback, backed by a causal model, with faults on demand.
 
-The requests and answers are those of kgprobe.probes.jobs.serve; the model behind them is read
-literally.
+It answers /v1/completions (echo, logprobs, prompt_logprobs) and /v1/chat/completions (logprobs) at
+temperature 0; the model behind it is read literally. Chat goes through the tokenizer's template, or
+through lines of "role: content".
 """
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import torch
 
-from kgprobe.probes.jobs.serve import EVERYTHING, Answers
+EVERYTHING = frozenset("completions logprobs echo field chat chat_logprobs usage".split())
+#: What is answered in return for a request: HTTP status and JSON.
+Reply = tuple[int, dict[str, Any]]
 
 
 class LanguageModel:
@@ -30,8 +33,13 @@ class LanguageModel:
 
     def chat(self, messages: Sequence[dict[str, str]]) -> tuple[list[int], bool]:
         """Ids of a conversation, and whether they need no BOS."""
-        text = "".join(f"{m['role']}: {m['content']}\n" for m in messages) + "assistant:"
-        return self.encode(text)[0], False
+        if not self.tokenizer.chat_template:
+            text = "".join(f"{m['role']}: {m['content']}\n" for m in messages) + "assistant:"
+            return self.encode(text)[0], False
+        text = self.tokenizer.apply_chat_template(
+            list(messages), add_generation_prompt=True, tokenize=False
+        )
+        return self.encode(text)[0], True
 
     def encode(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Ids and character spans of a text, without special tokens."""
@@ -56,24 +64,133 @@ class LanguageModel:
         return str(self.tokenizer.decode([token], skip_special_tokens=True))
 
 
+class Answers:
+    """Requests to JSON. `offers` is a subset of EVERYTHING: what the server pretends to know."""
+
+    def __init__(self, lm: Any, offers: frozenset[str] = EVERYTHING) -> None:
+        self.lm, self.offers = lm, offers
+
+    def answer(self, path: str, body: dict[str, Any]) -> Reply:
+        """The reply to a POST request."""
+        if path == "/completions" and "completions" in self.offers:
+            return self._completion(body)
+        if path == "/chat/completions" and "chat" in self.offers:
+            return self._chat(body)
+        return 404, {"error": {"message": f"no such path: {path}"}}
+
+    def _completion(self, body: dict[str, Any]) -> Reply:
+        wanted = {"logprobs": "logprobs", "echo": "echo", "prompt_logprobs": "field"}
+        for parameter, offer in wanted.items():
+            if parameter in body and offer not in self.offers:
+                return 400, {"error": {"message": f"unknown parameter {parameter}"}}
+        ids, spans = self.lm.encode(body["prompt"])
+        if refused := self._too_long(ids, body):
+            return refused
+        new = self.lm.generate(ids, body.get("max_tokens", 16), body.get("logprobs", 0))
+        text = "".join(self.lm.text(i) for i, _, _ in new)
+        choice: dict[str, Any] = {"index": 0, "text": text, "finish_reason": "length"}
+        own: list[float] = []
+        if body.get("echo") or "prompt_logprobs" in body:
+            known = self.lm.logprobs(ids)
+            own = [float(known[j, i]) for j, i in enumerate(ids)]
+        if body.get("echo"):
+            choice["text"] = body["prompt"] + text
+        if "logprobs" in body:
+            choice["logprobs"] = self._lists(body, ids, spans, own, new)
+        if "prompt_logprobs" in body:
+            # as servers do that put BOS in front: its own entry is null
+            entries = [{str(i): self._entry(i, p)} for i, p in zip(ids, own, strict=True)]
+            choice["prompt_logprobs"] = [None, *entries]
+        return 200, self._whole("text_completion", choice, len(ids) + 1, len(new))
+
+    def _too_long(self, ids: Sequence[int], body: Mapping[str, Any]) -> Reply | None:
+        """A refusal where prompt and answer do not fit into the model's window."""
+        asked, limit = 1 + len(ids) + int(body.get("max_tokens", 16)), self.lm.limit
+        if asked <= limit:
+            return None
+        message = f"this model takes {limit} tokens, prompt and answer have {asked}"
+        return 400, {"error": {"message": message, "code": "context_length_exceeded"}}
+
+    def _entry(self, token: int, logprob: float) -> dict[str, Any]:
+        return {"logprob": logprob, "rank": 1, "decoded_token": self.lm.text(token)}
+
+    def _lists(
+        self, body: Any, ids: Any, spans: Any, own: list[float], new: Any
+    ) -> dict[str, list[Any]]:
+        """The parallel lists of the completions format; with echo the prompt's tokens first."""
+        tokens: list[str] = []
+        values: list[float] = []
+        starts: list[int] = []
+        tops: list[Any] = []
+        if body.get("echo"):
+            tokens = [body["prompt"][a:b] for a, b in spans]
+            values, starts, tops = list(own), [a for a, _ in spans], [None] * len(ids)
+        position = len(body["prompt"])
+        for token, value, alternatives in new:
+            tokens.append(self.lm.text(token))
+            values.append(value)
+            starts.append(position)
+            tops.append({self.lm.text(i): p for i, p in alternatives})
+            position += len(tokens[-1])
+        return {
+            "tokens": tokens, "token_logprobs": values, "text_offset": starts, "top_logprobs": tops
+        }  # fmt: skip
+
+    def _chat(self, body: dict[str, Any]) -> Reply:
+        if "logprobs" in body and "chat_logprobs" not in self.offers:
+            return 400, {"error": {"message": "unknown parameter logprobs"}}
+        ids, whole = self.lm.chat(body["messages"])
+        if refused := self._too_long(ids, body):
+            return refused
+        tokens, top = body.get("max_tokens", 16), body.get("top_logprobs", 0)
+        new = self.lm.generate(ids, tokens, top, whole)
+        reply = "".join(self.lm.text(i) for i, _, _ in new)
+        choice: dict[str, Any] = {
+            "index": 0,
+            "message": {"role": "assistant", "content": reply},
+            "finish_reason": "length" if len(new) == tokens else "stop",
+        }
+        if body.get("logprobs"):
+            content = [
+                {"token": self.lm.text(i), "logprob": p,
+                 "top_logprobs": [{"token": self.lm.text(t), "logprob": v} for t, v in best]}
+                for i, p, best in new
+            ]  # fmt: skip
+            choice["logprobs"] = {"content": content}
+        return 200, self._whole("chat.completion", choice, len(ids) + 1, len(new))
+
+    def _whole(
+        self, kind: str, choice: dict[str, Any], prompt: int, completion: int
+    ) -> dict[str, Any]:
+        answer: dict[str, Any] = {"id": "x", "object": kind, "choices": [choice]}
+        if "usage" in self.offers:
+            total = prompt + completion
+            answer["usage"] = {
+                "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total
+            }  # fmt: skip
+        return answer
+
+
 class ApiServer:
     """`with ApiServer(lm) as server:` answers at server.url until the block ends.
 
-    `offers` is a subset of EVERYTHING. `faults` are used up from the front, one a request:
-    (status, headers), "cut" (the body ends half way), "garbage" (no JSON), "list" (JSON, but no
-    object), a function of the good answer that gives another one, None (a good answer).
+    `answers` answers in place of `lm`. `offers` is a subset of EVERYTHING. `faults` are used up
+    from the front, one a request: (status, headers), "cut" (the body ends half way), "garbage" (no
+    JSON), "list" (JSON, but no object), a function of the good answer that gives another one, None
+    (a good answer).
     `hits` lists (path, body) of every request.
     """
 
     def __init__(
         self,
-        lm: LanguageModel,
+        lm: LanguageModel | None,
         offers: frozenset[str] = EVERYTHING,
         faults: Sequence[Any] = (),
         key: str = "",
+        answers: Any = None,
     ) -> None:
         self.lm, self.faults, self.key = lm, list(faults), key
-        self.answers = Answers(lm, offers)
+        self.answers = answers or Answers(lm, offers)
         self.hits: list[tuple[str, dict[str, Any]]] = []
         self.lock = threading.Lock()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())

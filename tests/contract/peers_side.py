@@ -5,7 +5,6 @@ Nothing of kgprobe is imported here.
 
 import json
 import sys
-from pathlib import Path
 
 
 def lm_eval(folder: str, model: str, tasks: str) -> dict:
@@ -37,47 +36,6 @@ def lm_pub_quiz(folder: str, model: str) -> dict:
     found = evaluator.evaluate_dataset(Dataset.from_path(folder), template_index=0, batch_size=16)
     scores = found.get_metrics(["accuracy", "support"], accumulate=None)
     return {str(k): {n: float(v) for n, v in row.items()} for k, row in scores.T.to_dict().items()}
-
-
-def croissant(path: str) -> dict:
-    """Errors of the description, and what its records hold."""
-    import mlcroissant
-
-    found = mlcroissant.Dataset(jsonld=path)
-    records = list(found.records("rows"))
-    first = {k: v.decode() if isinstance(v, bytes) else v for k, v in records[0].items()}
-    first = {k: v for k, v in first.items() if isinstance(v, str | int)}
-    issues = found.metadata.ctx.issues
-    return {"errors": sorted(issues.errors), "n": len(records), "first": first}
-
-
-def frictionless(path: str) -> dict:
-    """Errors of a data package, and its rows by table."""
-    from frictionless import Package
-
-    package = Package(path)
-    report = package.validate()
-    return {
-        "valid": report.valid,
-        "errors": report.stats["errors"],
-        "rows": {r.name: len(r.read_rows()) for r in package.resources},
-    }
-
-
-def rocrate(path: str) -> dict:
-    """What the crate says of itself, and its files."""
-    from rocrate.rocrate import ROCrate
-
-    crate = ROCrate(path)
-    files = [entity for entity in crate.data_entities if entity.type == "File"]
-    return {
-        "name": crate.name,
-        "conforms": crate.metadata["conformsTo"].id
-        if hasattr(crate.metadata["conformsTo"], "id")
-        else str(crate.metadata["conformsTo"]),
-        "files": sorted(entity.id for entity in files),
-        "missing": [e.id for e in files if not (Path(path) / e.id).is_file()],
-    }
 
 
 if __name__ == "__main__":

@@ -1,26 +1,18 @@
 """Multiple choice through a server on loopback: a tiny random model, then the packaged real one."""
 
 import importlib.util
-import json
-import signal
-import subprocess
-import sys
 import threading
-from functools import partial
 
 import numpy as np
 import pytest
-import requests
 import torch
 
 from kgprobe.probes.api.client import Client
 from kgprobe.probes.api.http import ApiError, Endpoint
-from kgprobe.probes.jobs import serve
-from kgprobe.probes.jobs.serve import EVERYTHING, Answers, Server, Speaker
-from kgprobe.probes.models.load import ModelError, ModelSpec, load_model
+from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import Choice, prompt, read
-from tests.contract.api_server import ApiServer, LanguageModel, tiny_language_model
+from tests.contract.api_server import EVERYTHING, ApiServer, LanguageModel, tiny_language_model
 from tests.unit.tiny_models import tiny
 
 ASKED = [
@@ -98,49 +90,17 @@ def test_answers_come_by_chat_and_their_text_is_kept(lm, tmp_path):
     assert ways == {"letter", "text", "stem"}  # this server returns no log-probabilities
 
 
-def test_the_server_of_the_package_speaks_like_the_literal_one(tmp_path):
-    loaded = tiny("gpt2", bos="forced", double=False)
-    literal = LanguageModel(loaded.model, loaded.tokenizer)
-    bodies = [
-        ("/completions", {"prompt": "The capital of Rome", "max_tokens": 4, "logprobs": 3}),
-        ("/completions", {"prompt": "Rome", "max_tokens": 1, "logprobs": 1, "echo": True}),
-        ("/completions", {"prompt": "Rome is", "max_tokens": 1, "prompt_logprobs": 0}),
-        ("/chat/completions", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 3,
-                               "logprobs": True, "top_logprobs": 2}),
-    ]  # fmt: skip
-    ours, theirs = Answers(Speaker(loaded)), Answers(literal)
-    for path, body in bodies:
-        first, second = ours.answer(path, body), theirs.answer(path, body)
-        assert first[0] == second[0] == 200
-        assert flat(first[1]) == pytest.approx(flat(second[1]), abs=1e-4)
-    with Server(ours) as server:
-        assert client(server, tmp_path).capabilities().prompt_logprobs == "echo"
-        refused = Endpoint(server.url, "tiny")
-        assert ours.answer("/nothing", {})[0] == 404
-        assert refused.base_url == server.url
-
-
 def test_a_prompt_beyond_the_window_is_refused_and_counted(tmp_path):
-    loaded = tiny("gpt2", bos="forced", double=False)
+    lm = tiny_language_model()
+    lm.limit = 128
     long = Choice("long", "Where? " * 80, ("Paris", "Rome"))
-    with Server(Answers(Speaker(loaded))) as server:
+    with ApiServer(lm) as server:
         asked = client(server, tmp_path)
         with pytest.raises(ApiError, match="takes 128 tokens, prompt and answer have"):
             asked.chat(prompt(long))
         found = choose.choose(asked, [ASKED[0], long], ("answer", "letter"))
     assert {(i, way) for i, way, _ in found.left_out} == {("long", "answer"), ("long", "letter")}
     assert {c.item for c in found.chosen} == {"q1"}
-
-
-def flat(value):
-    """Numbers of a JSON value, in order; other leaves must be equal and become hashes."""
-    if isinstance(value, dict):
-        return [n for key in sorted(value) for n in flat(value[key])]
-    if isinstance(value, list):
-        return [n for one in value for n in flat(one)]
-    if isinstance(value, str) or value is None:
-        return [float(len(value or ""))]
-    return [float(value)]
 
 
 @pytest.mark.nightly(needs="a real model, for a minute")
@@ -155,7 +115,8 @@ def test_the_packaged_real_model_answers_multiple_choice_through_a_server(tmp_pa
         Choice("b", "What is the type of Paris?", ("animal", "city", "lake", "book")),
     ]
     before = threading.active_count()
-    with Server(Answers(Speaker(loaded), EVERYTHING - {"field"})) as server:
+    real = LanguageModel(loaded.model, loaded.tokenizer)
+    with ApiServer(real, EVERYTHING - {"field"}) as server:
         far = Client(Endpoint(server.url, "smollm2"), tmp_path)
         assert far.capabilities().chat_logprobs
         found = choose.choose(far, asked, ("answer", "letter", "text"))
@@ -177,65 +138,3 @@ def test_the_packaged_real_model_answers_multiple_choice_through_a_server(tmp_pa
     assert not np.isnan([c.margin for c in found.chosen if c.margin is not None]).any()
     # a thread for the connection that each client keeps, not one a request
     assert threading.active_count() - before <= 4
-
-
-@pytest.mark.timing
-def test_the_command_serves_a_causal_model_until_it_is_stopped(tmp_path):
-    made = tiny("gpt2", double=False)
-    made.model.save_pretrained(tmp_path / "model")
-    made.tokenizer.save_pretrained(tmp_path / "model")
-    command = [sys.executable, "-m", "kgprobe.cli", "serve", str(tmp_path / "model"), "--port", "0"]
-    # what was begun in the background ignores Ctrl-C, and its children with it
-    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    running = subprocess.Popen(
-        [*command, "--json"], stdout=subprocess.PIPE, text=True, bufsize=1, preexec_fn=heard
-    )
-    assert running.stdout
-    told = ""
-    while not told.endswith("}\n"):
-        told += running.stdout.readline()
-    url = json.loads(told)["url"]
-    answer = requests.post(
-        f"{url}/completions", json={"model": "x", "prompt": "a", "max_tokens": 1}, timeout=30
-    )
-    assert answer.status_code == 200
-    assert answer.json()["choices"]
-    running.send_signal(signal.SIGINT)
-    assert running.wait(timeout=30) == 130
-
-
-def test_only_causal_models_are_served():
-    with pytest.raises(ModelError, match="bert is masked; only causal models write text"):
-        serve.serve(tiny("bert", double=False))
-
-
-def test_a_server_says_its_model_and_what_it_does_not_know():
-    with Server(Answers(Speaker(tiny("gpt2", double=False)))) as server, requests.Session() as one:
-        # one connection: what is left of a request would stand for the next
-        ask = partial(one.request, timeout=10)
-        own = {"id": "gpt2", "object": "model", "created": 0, "owned_by": "kgprobe"}
-        listed = ask("GET", f"{server.url}/models?limit=1")
-        assert (listed.status_code, listed.json()) == (200, {"object": "list", "data": [own]})
-        assert ask("GET", f"{server.url}/models/gpt2").json() == own
-        head = ask("HEAD", f"{server.url}/models")
-        assert (head.status_code, head.content) == (200, b"")
-        assert head.headers["Content-Length"] == listed.headers["Content-Length"]
-        told = ask("OPTIONS", f"{server.url}/chat/completions")
-        assert (told.status_code, told.headers["Allow"]) == (204, "POST, OPTIONS")
-        for method, path, status, message in [
-            ("GET", "/models/gpt5", 404, "no such model: gpt5; this server has gpt2"),
-            ("GET", "/completions", 405, "GET is not answered at /v1/completions; legal: POST"),
-            ("POST", "/models", 405, "POST is not answered at /v1/models; legal: GET, HEAD"),
-            ("DELETE", "/models/gpt2", 405, "DELETE is not answered at /v1/models/gpt2"),
-            ("GET", "/embeddings", 404, "no such path: /v1/embeddings; there are /v1/models"),
-            ("POST", "/nowhere", 404, "no such path: /v1/nowhere"),
-            ("PUT", "/nowhere", 404, "no such path: /v1/nowhere"),
-        ]:
-            refused = ask(method, f"{server.url}{path}", json={"some": "body"})
-            assert refused.status_code == status, (method, path)
-            assert refused.headers["Content-Type"] == "application/json"
-            assert refused.json()["error"]["message"].startswith(message)
-            assert ("Allow" in refused.headers) == (status == 405 or path.startswith("/models"))
-        assert ask("HEAD", f"{server.url}/nowhere").status_code == 404
-        body = {"model": "gpt2", "prompt": "Rome is", "max_tokens": 1}
-        assert ask("POST", f"{server.url}/completions", json=body).status_code == 200

@@ -14,7 +14,6 @@ from kgprobe.cli import app
 from kgprobe.job import progress
 from kgprobe.probes.jobs.choose import choose_frame
 from kgprobe.questions import Benchmark, benchmark
-from kgprobe.tables.exports import crate
 from tests.unit.tiny_models import tiny
 
 pytestmark = pytest.mark.nightly(needs="make peers")
@@ -91,8 +90,8 @@ def test_the_harness_finds_the_same_accuracies_from_another_folder(asked, tmp_pa
 
 
 @pytest.fixture(scope="module")
-def dated(asked):
-    """Questions with a year, options of their own and sometimes two right ones; what is said."""
+def varied(asked):
+    """Questions with options of their own and sometimes two right ones; what is said."""
     folder, own, _ = asked
     labels = dict(own.candidates.group_by("set").agg(pl.col("label").sort_by("index")).rows())
     items, sets = [], []
@@ -104,33 +103,32 @@ def dated(asked):
         right = [len(held) - 1, *([0] if row["row"] % 2 else [])]
         sets += [{"set": row["item"], "index": i, "id": "", "label": x} for i, x in
                  enumerate(held)]  # fmt: skip
-        items.append({**row, "candidates": row["item"], "context": "1995", "answers": right})
-    year = pl.concat_str(pl.lit("In {year}, "), pl.col("text"))
+        items.append({**row, "candidates": row["item"], "answers": right})
     made = Benchmark(
-        "dated",
+        "varied",
         pl.DataFrame(items, schema=own.items.schema),
         pl.DataFrame(sets, schema=own.candidates.schema),
-        own.prompts.filter(pl.col("index") < 2).with_columns(text=year),
+        own.prompts.filter(pl.col("index") < 2),
         {"source": "resources/world"},
     )
-    made.write(folder / "dated")
+    made.write(folder / "varied")
     loaded = library.load(folder / "model", bos="forced")
     return folder, made, library.probe(loaded, made)
 
 
-def test_questions_with_years_and_options_of_their_own_give_the_same_accuracies(dated, tmp_path):
-    folder, own, found = dated
+def test_questions_with_options_of_their_own_give_the_same_accuracies(varied, tmp_path):
+    folder, own, found = varied
     assert own.candidates.group_by("set").len()["len"].n_unique() > 1
     assert own.items["answers"].list.len().n_unique() == 2
-    export(folder / "dated", "--as", "lm-eval", "--to", folder / "dated-tasks")
-    names = "kgprobe_dated,kgprobe_dated_mean"
-    scores = peer("lm_eval", folder / "dated-tasks", folder / "model", names, cwd=tmp_path)
+    export(folder / "varied", "--as", "lm-eval", "--to", folder / "varied-tasks")
+    names = "kgprobe_varied,kgprobe_varied_mean"
+    scores = peer("lm_eval", folder / "varied-tasks", folder / "model", names, cwd=tmp_path)
     ours = dict(accuracies(found).select("template", "hit").rows())
     assert 0 < sum(ours.values()) < 2
     for template, accuracy in ours.items():
-        acc = scores[f"kgprobe_dated_template_{template}"]["acc"]
+        acc = scores[f"kgprobe_varied_template_{template}"]["acc"]
         assert acc == pytest.approx(accuracy, abs=1e-4)
-    assert scores["kgprobe_dated_mean"]["acc"] == pytest.approx(sum(ours.values()) / 2, abs=1e-4)
+    assert scores["kgprobe_varied_mean"]["acc"] == pytest.approx(sum(ours.values()) / 2, abs=1e-4)
 
 
 QUESTIONS = [
@@ -176,25 +174,6 @@ def test_multiple_choice_has_the_same_accuracies_in_the_harness(lettered, tmp_pa
     assert 0 < right["hit"].sum() < 5
 
 
-@pytest.mark.parametrize("form", ["croissant", "frictionless"])
-def test_years_and_letters_are_described_without_a_fault(dated, lettered, tmp_path, form):
-    folder, own, _ = dated
-    letters = ("--questions", "choices")
-    export(folder / "dated", "--as", form, "--to", tmp_path / "dated")
-    export(folder / "onto", *letters, "--as", form, "--to", tmp_path / "onto")
-    file = {"croissant": "croissant.json", "frictionless": "datapackage.json"}[form]
-    years, choices = (
-        peer(form, tmp_path / name / file, cwd=tmp_path) for name in ("dated", "onto")
-    )
-    if form == "croissant":
-        assert years["errors"] == choices["errors"] == []
-        assert (years["n"], choices["n"]) == (2 * own.items.height, len(QUESTIONS))
-        assert years["first"]["rows/template"].startswith("In 1995, ")
-    else:
-        assert years["errors"] == choices["errors"] == 0
-        assert choices["rows"] == {"choices": len(QUESTIONS)}
-
-
 def test_lm_pub_quiz_finds_the_same_accuracies(asked, tmp_path):
     folder, _, found = asked
     arguments = ("--as", "lm-pub-quiz", "--to", folder / "quiz", "--licence", "CC0-1.0")
@@ -204,42 +183,6 @@ def test_lm_pub_quiz_finds_the_same_accuracies(asked, tmp_path):
     assert ours.height == len(scores) > 10
     for relation, accuracy in ours.rows():
         assert scores[relation]["accuracy"] == pytest.approx(accuracy, abs=1e-4), relation
-
-
-def test_mlcroissant_finds_no_fault_and_reads_every_row(tmp_path):
-    export("world_lite", "--as", "croissant", "--to", tmp_path / "made")
-    found = peer("croissant", tmp_path / "made/croissant.json", cwd=tmp_path)
-    assert found["errors"] == []
-    assert found["n"] == 3 * 468
-    assert found["first"]["rows/template_index"] == 0
-    assert "[X]" in found["first"]["rows/template"]
-
-
-def test_frictionless_finds_no_fault(tmp_path):
-    export("world_lite", "--as", "frictionless", "--to", tmp_path / "made")
-    found = peer("frictionless", tmp_path / "made/datapackage.json", cwd=tmp_path)
-    assert found["valid"]
-    assert found["errors"] == 0
-    own = benchmark("world_lite")
-    assert found["rows"] == {
-        name: getattr(own, name).height for name in ("items", "candidates", "prompts")
-    }
-
-
-def test_a_run_opens_as_a_crate_with_all_its_files(tmp_path):
-    run = tmp_path / "results" / "mine"
-    for name in ("tables/bear.parquet", "tables/bear/models.tsv", "report/index.html"):
-        (run / name).parent.mkdir(parents=True, exist_ok=True)
-        (run / name).write_text(name)
-    (run / "manifest.tsv").write_text("output\n")
-    crate.write(run, tmp_path / "made")
-    found = peer("rocrate", tmp_path / "made", cwd=tmp_path)
-    assert found["name"] == "kgprobe run mine"
-    assert "ro/crate/1.1" in found["conforms"]
-    assert found["missing"] == []
-    assert set(found["files"]) == {
-        "tables/bear.parquet", "tables/bear/models.tsv", "report/index.html", "manifest.tsv",
-    }  # fmt: skip
 
 
 def test_kgprobe_installs_beside_the_harness(tmp_path):

@@ -23,8 +23,6 @@ QUERIES = sorted((RESOURCES / "queries").glob("*/*.rq"))
 IDS = [f"{path.parent.name}/{path.stem}" for path in QUERIES]
 #: Parameters with which a query has rows on the embedded world
 PARAMETERS = {
-    # the world dates its currencies alone
-    "facts_dated": {"property": "P38"},
     "instances": {"class": "Awkward"},
     "aliases": {"entity": "Q999999999"},
 }

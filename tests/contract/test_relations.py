@@ -20,9 +20,6 @@ QUERIES = RESOURCES / "queries" / "wikidata"
 WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
 WIKIBASE = "http://wikiba.se/ontology#"
-XSD = "http://www.w3.org/2001/XMLSchema#"
-RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
-GENID = "http://www.wikidata.org/.well-known/genid/"
 #: id -> labels by language, sitelinks; Q42 is as Wikidata has him since 2025
 ITEMS = {
     "Q42": ({"mul": "Douglas Adams", "zh": "道格拉斯·亞當斯"}, 118),
@@ -42,20 +39,7 @@ P27 = [
     ("Q3", "Q145", "Normal"),
     ("Q3", "Q2", "Normal"),
 ]
-#: statement of P27 by its place -> dates by qualifier: (time, precision), or what is said instead
-DATES = {
-    0: {"P580": [("+1952-03-11", 11)], "P582": [("+2001-05-00", 10)]},
-    3: {"P585": [("-0044-03-15", 9), ("+1999-00-00", 9)]},
-    5: {"P580": ["somevalue"], "P582": ["novalue"]},
-    6: {"P580": [("+1900-00-00", 7)], "P582": [("+1980-00-00", 9), ("+1981-00-00", 9)]},
-}
-PERIODS = {
-    ("Q42", "Q145"): [("1952-03-11", "2001-05")],
-    ("Q2", "Q1"): [("-0044", "-0044"), ("1999", "1999")],
-    ("Q2", "Q145"): [("?", "")],
-    ("Q3", "Q145"): [("?", "?")],
-}
-KEY = ["subject", "object", "rank", "subject_label", "object_label", "start", "end"]
+KEY = ["subject", "object", "rank", "subject_label", "object_label"]
 
 
 def rdf() -> str:
@@ -71,49 +55,8 @@ def rdf() -> str:
             f"<{WD}{subject}> <{PROP}P27> {node} .",
             f"{node} <{PROP}statement/P27> {term} .",
             f"{node} <{WIKIBASE}rank> <{WIKIBASE}{rank}Rank> .",
-            *qualified(node, DATES.get(n, {})),
         ]
     return "\n".join(lines) + "\n"
-
-
-def qualified(node: str, dates: dict) -> list[str]:
-    """Qualifiers as the query service has them: years before Christ are one less, what is unknown
-    is an address, and that there is none is a type."""
-    lines = []
-    for relation, given in dates.items():
-        for one in given:
-            if one == "novalue":
-                lines.append(f"{node} <{RDF_TYPE}> <{PROP}novalue/{relation}> .")
-                continue
-            if one == "somevalue":
-                lines.append(f"{node} <{PROP}qualifier/{relation}> <{GENID}{relation}> .")
-                continue
-            time, precision = one
-            sign, year, rest = time[0], int(time[1:5]), time[5:].replace("-00", "-01")
-            shown = f"{year:04}" if sign == "+" else f"-{year - 1:04}"
-            literal = f'"{shown}{rest}T00:00:00Z"^^<{XSD}dateTime>'
-            value = f"<http://www.wikidata.org/value/{abs(hash((time, precision))):x}>"
-            lines += [
-                f"{node} <{PROP}qualifier/{relation}> {literal} .",
-                f"{node} <{PROP}qualifier/value/{relation}> {value} .",
-                f"{value} <{WIKIBASE}timeValue> {literal} .",
-                f'{value} <{WIKIBASE}timePrecision> "{precision}"^^<{XSD}integer> .',
-            ]
-    return lines
-
-
-def snaks(dates: dict) -> dict:
-    """The same in a dump."""
-    made: dict[str, list[dict]] = {}
-    for relation, given in dates.items():
-        for one in given:
-            told: dict = {"snaktype": one, "property": relation, "datatype": "time"}
-            if not isinstance(one, str):
-                value = {"time": f"{one[0]}T00:00:00Z", "timezone": 0, "before": 0, "after": 0}
-                value |= {"precision": one[1], "calendarmodel": f"{WD}Q1985727"}
-                told |= {"snaktype": "value", "datavalue": {"value": value, "type": "time"}}
-            made.setdefault(relation, []).append(told)
-    return made
 
 
 def dump(path: Path) -> Path:
@@ -121,15 +64,14 @@ def dump(path: Path) -> Path:
     lines = []
     for item, (labels, links) in ITEMS.items():
         claims = []
-        for n, (subject, value, rank) in enumerate(P27):
+        for subject, value, rank in P27:
             snak = {"snaktype": "somevalue", "property": "P27"}
             if value:
                 content = {"entity-type": "item", "numeric-id": int(value[1:]), "id": value}
                 told = {"value": content, "type": "wikibase-entityid"}
                 snak = {"snaktype": "value", "property": "P27", "datavalue": told}
             if subject == item:
-                claim = {"mainsnak": snak, "type": "statement", "rank": rank.lower()}
-                claims.append(claim | ({"qualifiers": snaks(DATES[n])} if n in DATES else {}))
+                claims.append({"mainsnak": snak, "type": "statement", "rank": rank.lower()})
         entity = {
             "type": "item",
             "id": item,
@@ -151,7 +93,7 @@ def served(tmp_path_factory):
 
 
 def relations(endpoint: Endpoint, folder: Path, **more) -> Relations:
-    names = ("facts", "left_out", "facts_dated")
+    names = ("facts", "left_out")
     return Relations(endpoint, folder, *(QUERIES / f"{name}.rq" for name in names), **more)
 
 
@@ -181,10 +123,6 @@ def test_a_dump_and_a_pull_give_the_same_statements_and_the_same_benchmark(serve
     assert items.height == 6
     key = KEY[:3]
     assert pulled.select(KEY).sort(key).equals(items.select(KEY).sort(key))
-    dated = pulled.filter(pl.col("start").list.len() > 0).select(
-        "subject", "object", "start", "end"
-    )
-    assert {(s, o): list(zip(*periods, strict=True)) for s, o, *periods in dated.rows()} == PERIODS
     kept = []
     for statements in (pulled, read):
         popular = statements.with_columns(
@@ -205,7 +143,6 @@ def test_a_large_relation_is_asked_for_its_known_subjects(served, tmp_path):
     (row,) = coverage.iter_rows(named=True)
     assert sorted(set(found["subject"])) == ["Q1", "Q2", "Q42"]
     assert (row["way"], row["rows"]) == ("sitelinks", 4)
-    assert found.filter(subject="Q42")["start"].to_list() == [["1952-03-11"]]
     assert row["reason"].startswith("4 rows by the count query; at most 3")
 
 

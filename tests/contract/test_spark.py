@@ -147,7 +147,7 @@ def of_own_ids(engine: Engine, facts, folder) -> dict[str, bytes]:
 
 
 def test_graphs_of_own_ids_have_the_same_bytes(on_spark, tmp_path):
-    rows = [("zoo", f"http://x/{n}", f"S{n}", f"r{n % 3}", f"\u00f6/{n % 7}", "O", [], [])
+    rows = [("zoo", f"http://x/{n}", f"S{n}", f"r{n % 3}", f"\u00f6/{n % 7}", "O")
             for n in range(60)]  # fmt: skip
     facts = tmp_path / "facts.parquet"
     schema.write(pl.DataFrame(rows, dict(schema.FACTS.columns), orient="row"), schema.FACTS, facts)

@@ -11,10 +11,10 @@ from kgprobe.probes.api.http import ApiError, Endpoint
 from kgprobe.probes.api.served import longest
 from kgprobe.probes.jobs.fill import answerer
 from kgprobe.probes.jobs.score import score_frame
-from kgprobe.probes.jobs.serve import Server
 from kgprobe.probes.models.batching import Ragged
 from kgprobe.probes.models.load import ModelError, ModelSpec, load_model
 from kgprobe.settings import Api
+from tests.contract.api_server import ApiServer
 from tests.contract.vllm_standin import VllmStandIn
 from tests.unit import test_recheck
 from tests.unit.test_answers import Bar
@@ -43,7 +43,7 @@ def standin(folder: Path, shift: float = 0.0) -> VllmStandIn:
 
 
 def scores(spec, frames, server, tmp_path, monkeypatch, **more):
-    with Server(server) as running:
+    with ApiServer(None, answers=server) as running:
         monkeypatch.setenv("KGPROBE_API_URL", running.url)
         api = Api(cache=str(tmp_path / "cache"), workers=2)
         return score_frame(
@@ -140,7 +140,7 @@ def test_answers_of_another_form_are_refused(tmp_path, spoil, message):
             spoil(choices)
             return 200, {"choices": choices}
 
-    with Server(Spoilt()) as running:
+    with ApiServer(None, answers=Spoilt()) as running:
         client = Client(Endpoint(running.url, "m"), tmp_path)
         with pytest.raises(ApiError, match=message):
             client.logprobs([[5, 6, 7], [5, 6, 7]])

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from kgprobe.probes.jobs.serve import Reply
+from tests.contract.api_server import Reply
 
 
 class VllmStandIn:

@@ -105,7 +105,6 @@ def test_wikidata_in_pieces_and_whole(replay, tmp_path):
         tmp_path / "wikidata/s",
         QUERIES / "wikidata/facts.rq",
         QUERIES / "wikidata/left_out.rq",
-        QUERIES / "wikidata/facts_dated.rq",
         contact=CONTACT,
         least=30,
     ).pull(["P36", "P17", "P19"])

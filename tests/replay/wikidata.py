@@ -14,14 +14,12 @@ from pathlib import Path
 
 WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
 WIKIBASE = "http://wikiba.se/ontology#"
-GENID = "http://www.wikidata.org/.well-known/genid/"
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
 INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
 _TRUTHY = re.compile(rf"<{WD}(Q\d+)> <{PROP}direct/(P\d+)> <{WD}(Q\d+)> \.\n", re.A)
 _NAMED = re.compile(rf'<{WD}(Q\d+)> {re.escape(LABEL)} (".*")@en \.\n', re.A)
-TIME = "<http://www.w3.org/2001/XMLSchema#dateTime>"
-#: Every so many labels are in `mul` alone; every so many statements have a date.
-MUL, QUALIFIED = 5, 50
+#: Every so many labels are in `mul` alone.
+MUL = 5
 
 
 def number(text: str) -> int:
@@ -52,31 +50,11 @@ def rendered(lines: Iterable[str]) -> Iterator[str]:
         yield f"<{WD}{subject}> <{PROP}{relation}> {node} .\n"
         yield f"{node} <{PROP}statement/{relation}> <{WD}{value}> .\n"
         yield f"{node} <{WIKIBASE}rank> <{WIKIBASE}NormalRank> .\n"
-        if code % QUALIFIED == 0:
-            yield from _dated(node, code // QUALIFIED)
         for item in (subject, value):
             if item not in told:
                 told.add(item)
                 links = f'"{sitelinks(item)}"^^{INTEGER}'
                 yield f"<{WD}{item}> <{WIKIBASE}sitelinks> {links} .\n"
-
-
-def _dated(node: str, code: int) -> Iterator[str]:
-    """A start, an end, both or a point in time, of every precision; one in ten unknown."""
-    date = f"{1900 + code % 120}-{1 + code % 12:02}-{1 + code % 28:02}T00:00:00Z"
-    precision, relations = 9 + code % 3, (("P580",), ("P582",), ("P580", "P582"), ("P585",))
-    for relation in relations[code % 4]:
-        if code % 10 == 0:
-            yield f"{node} <{PROP}qualifier/{relation}> <{GENID}{code:x}> .\n"
-            continue
-        # what is not known of a time is its first month or day
-        cut = {9: 4, 10: 7, 11: 10}[precision]
-        time = f'"{date[:cut]}{"-01-01T00:00:00Z"[cut - 4 :]}"^^{TIME}'
-        value = f"<http://www.wikidata.org/value/{code:x}>"
-        yield f"{node} <{PROP}qualifier/{relation}> {time} .\n"
-        yield f"{node} <{PROP}qualifier/value/{relation}> {value} .\n"
-        yield f"{value} <{WIKIBASE}timeValue> {time} .\n"
-        yield f'{value} <{WIKIBASE}timePrecision> "{precision}"^^{INTEGER} .\n'
 
 
 def render(excerpt: Path, target: Path) -> Path:

@@ -46,7 +46,7 @@ def benchmarks() -> dict[str, st.Benchmark]:
                  None, f"label {o}", "entity", [f"Q{o}"], [f"label {o}"], 10 * s, 10 * o, [], True)
             )  # fmt: skip
             items.append(
-                (f"{example}#{position}", example, role, p, f"label {s}", f"Q{s}", "",
+                (f"{example}#{position}", example, role, p, f"label {s}", f"Q{s}",
                  f"{b}/{p}", [o], len(items), "{}")
             )  # fmt: skip
         relation = str(items[0][3])

@@ -51,12 +51,8 @@ def facts(
 ) -> pl.DataFrame:
     """FACTS of numbers; every entity is called "entity N" unless `labels` says otherwise."""
     name = (lambda n: labels.get(n)) if labels is not None else (lambda n: f"entity {n}")
-    rows = [
-        ("wikidata", f"Q{s}", name(s), f"P{p}", f"Q{o}", name(o), [], []) for s, p, o in triples
-    ]
-    rows += [
-        ("wikidata", f"Q{s}", name(s), f"P{p}", value, None, [], []) for s, p, value in literals
-    ]
+    rows = [("wikidata", f"Q{s}", name(s), f"P{p}", f"Q{o}", name(o)) for s, p, o in triples]
+    rows += [("wikidata", f"Q{s}", name(s), f"P{p}", value, None) for s, p, value in literals]
     return pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
 
 

@@ -44,7 +44,7 @@ def items() -> pl.DataFrame:
             size = len(SETS[name])
             golds = sorted({row % size, (row + 1) % size})
             meta = json.dumps({"soft_subject": f"town {row}"})
-            rows.append((f"{task}-{row}", task, role, task, f"niger {row}", f"{task}{row}", "",
+            rows.append((f"{task}-{row}", task, role, task, f"niger {row}", f"{task}{row}",
                          name, golds, row, meta))  # fmt: skip
     return pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row")
 
@@ -77,6 +77,6 @@ def reasoning(twin: int | None = None) -> pl.DataFrame:
                 **({"twin": f"{task}-0"} if row == twin else {}),
             }
             golds = sorted({row % size, (row + 1) % size})
-            rows.append((f"{rule}-{row}", rule, role, rule, own, f"{task}{row}", "", name,
+            rows.append((f"{rule}-{row}", rule, role, rule, own, f"{task}{row}", name,
                          golds, row, json.dumps(meta)))  # fmt: skip
     return pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row")

@@ -39,7 +39,6 @@ def benchmark(relations: dict[str, tuple[list[str], list[str]]]) -> dict[str, pl
                     "relation": relation,
                     "subject": subject,
                     "subject_id": f"Q{subject}",
-                    "context": "",
                     "candidates": relation,
                     "answers": [labels.index(gold)],
                     "row": row,

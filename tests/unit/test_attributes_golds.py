@@ -93,7 +93,7 @@ def test_baselines_take_the_same_golds(made):
 def linked(rows, **chosen):
     """The benchmark whose golds are linked to (subject, relation, object, label) of Wikidata."""
     given = graph(TRIPLES, NAMES)
-    told = [("wikidata", s, None, p, o, label, [], []) for s, p, o, label in rows]
+    told = [("wikidata", s, None, p, o, label) for s, p, o, label in rows]
     facts = pl.DataFrame(told, schema=dict(FACTS.columns), orient="row")
     given = replace(given, wikidata=given.engine.table(facts))
     return asymmetry.build(given, settings("asymmetry", min_triples=1, eval_examples=4, **chosen))

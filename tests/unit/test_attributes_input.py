@@ -49,12 +49,12 @@ def test_duplicates_self_loops_and_foreign_ids_are_counted():
     rows = facts([(1, 26, 2), (1, 26, 2), (3, 26, 3), (2, 26, 1)])
     odd = pl.DataFrame(
         [
-            ("wikidata", "P31", "a property", "P26", "Q1", None, [], []),
-            ("wikidata", "1970", None, "P26", "Q1", None, [], []),
-            ("wikidata", "Q1", None, "P26", "P31", None, [], []),
-            ("wikidata", "Q1", None, "P26", "L5", None, [], []),
-            ("wikidata", "Q99999999999", None, "P26", "Q1", None, [], []),
-            ("wikidata", "Q1", None, "instance of", "Q2", None, [], []),
+            ("wikidata", "P31", "a property", "P26", "Q1", None),
+            ("wikidata", "1970", None, "P26", "Q1", None),
+            ("wikidata", "Q1", None, "P26", "P31", None),
+            ("wikidata", "Q1", None, "P26", "L5", None),
+            ("wikidata", "Q99999999999", None, "P26", "Q1", None),
+            ("wikidata", "Q1", None, "instance of", "Q2", None),
         ],
         schema=rows.schema,
         orient="row",
@@ -130,7 +130,7 @@ def test_literals_are_for_asymmetry_alone():
 
 def test_the_most_frequent_text_of_a_date_is_used():
     rows = [
-        ("wikidata", f"Q{n}", "x", "P569", "1970-01-22T00:00:00Z", text, [], [])
+        ("wikidata", f"Q{n}", "x", "P569", "1970-01-22T00:00:00Z", text)
         for n, text in enumerate(["Jan. 22, 1970", "22.1.1970", "Jan. 22, 1970"], 1)
     ]
     frame = facts([(1, 26, 2)])
@@ -334,7 +334,7 @@ def test_a_full_disk_is_said_with_what_would_help(tmp_path, monkeypatch):
 
 def test_a_graph_too_large_for_its_memory_is_refused_before_it_is_read(tmp_path):
     path = tmp_path / "facts.parquet"
-    row = [("wikidata", "Q1", "a", "P1", "Q2", "b", [], [])]
+    row = [("wikidata", "Q1", "a", "P1", "Q2", "b")]
     pl.DataFrame(row * 3_000_000, schema=FACTS.columns, orient="row").write_parquet(path)
     with DuckDB(150) as engine, pytest.raises(EngineError) as refused:
         knowledge.encode(engine, engine.files([path]))

@@ -30,8 +30,6 @@ def statement(subject: str, obj: str, relation: str = "P1", **changes) -> dict:
         "object_sitelinks": 10,
         "object_kind": "item",
         "rank": "normal",
-        "start": [],
-        "end": [],
     }
     return {**base, **changes}
 

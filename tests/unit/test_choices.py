@@ -29,7 +29,7 @@ PROMPTS = pl.DataFrame(
 def items(*rows):
     made = [
         {"item": f"{r[0]}-{r[1]}", "group": r[0], "role": r[5], "relation": r[0], "subject": r[2],
-         "subject_id": "", "context": "", "candidates": r[3], "answers": r[4], "row": r[1],
+         "subject_id": "", "candidates": r[3], "answers": r[4], "row": r[1],
          "meta": json.dumps(r[6])}
         for r in rows
     ]  # fmt: skip

@@ -198,18 +198,6 @@ def test_padding_stands_on_the_right():
     assert pad([np.array([1]), np.array([2, 3])], 9).tolist() == [[1, 9], [2, 3]]
 
 
-def test_the_years_of_a_relation_lend_each_other_wrong_answers():
-    """Alone in its year a sentence would only ever be shown a gap of its own object's size."""
-    years = {"P36 1990": ["In 1990, [X] had [Y]."], "P36 1991": ["In 1991, [X] had [Y]."]}
-    lessons = [Lesson("P36 1990", "Peru", "Lima"), Lesson("P36 1991", "Peru", "São Paulo")]
-    made, shared = tokenizer("masked"), dict.fromkeys(years, "P36 {year}")
-    for undated, several in ((shared, True), (None, False)):
-        found = encode(made, lessons, years, undated)
-        siblings, rng = Siblings(found), np.random.default_rng(0)
-        drawn = {id(siblings.draw(found[0], rng)) for _ in range(40)}
-        assert (drawn == {id(one) for one in found}) == several
-
-
 def test_sentences_without_template_or_place_are_refused():
     with pytest.raises(ValueError, match="no template for relation P50"):
         encode(tokenizer("causal"), [Lesson("P50", "a", "b")], {"P36": TEXTS})

@@ -47,7 +47,7 @@ def expected(facts: build.World) -> pl.DataFrame:
         pl.col("relation").is_in(RELATIONS)
         & (pl.col("kind") == "item")
         & (pl.col("rank") != "deprecated")
-    ).select("subject", "relation", "object", "rank", "start", "end", object_kind=pl.lit("item"))
+    ).select("subject", "relation", "object", "rank", object_kind=pl.lit("item"))
     for side in ("subject", "object"):
         named = names.rename(
             {"id": side, "label": f"{side}_label", "sitelinks": f"{side}_sitelinks"}
@@ -64,7 +64,6 @@ def test_the_json_dump_says_what_the_world_says(facts, packed, tmp_path, threads
     )
     schema.check(found.statements, STATEMENTS)
     assert found.statements.equals(expected(facts))
-    assert found.statements.filter(pl.col("start").list.len() > 1).height, "several periods"
     assert len(list(tmp_path.glob("0-world/part-*"))) > 3
     assert found.unread.height == 0
     ways = dict(found.coverage.select("relation", "way").rows())
@@ -76,12 +75,11 @@ def test_the_truthy_dump_has_the_best_ranks_and_says_what_it_lacks(facts, packed
     bare = dump_facts.read([packed["truthy"]], "truthy", RELATIONS, tmp_path / "bare")
     assert bare.statements["subject_sitelinks"].null_count() == bare.statements.height
     (reason,) = bare.coverage.filter(relation="P36")["reason"]
-    words = ("ranks", "dates", "sitelinks", "propertyType", "P2308")
+    words = ("ranks", "sitelinks", "propertyType", "P2308")
     assert all(word in reason for word in words)
     both = [packed["truthy"], packed["names"]]
     found = dump_facts.read(both, "truthy", RELATIONS, tmp_path / "both")
-    columns = [c for c in STATEMENTS.columns if c not in ("rank", "start", "end")]
-    assert bare.statements["start"].list.len().sum() == 0
+    columns = [c for c in STATEMENTS.columns if c != "rank"]
     wanted = best_rank(expected(facts)).select(columns).unique().sort(columns[0], "relation")
     assert wanted.sort(columns).equals(found.statements.select(columns).sort(columns))
     (reason,) = found.coverage.filter(relation="P36")["reason"]

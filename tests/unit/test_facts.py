@@ -10,7 +10,6 @@ from kgprobe.schema import STATEMENTS
 def statements(*rows: tuple[str, str, str, str]) -> pl.DataFrame:
     """Rows of (subject, object, object_kind, rank) for one relation."""
     columns = dict.fromkeys(STATEMENTS.columns) | {"kg": "wikidata", "relation": "P36"}
-    columns |= {"start": [], "end": []}
     frame = pl.DataFrame(
         [
             {**columns, "subject": s, "object": o, "object_kind": kind, "rank": rank}

@@ -9,7 +9,7 @@ from kgprobe.probes.scoring.fill.predict import Blank
 from kgprobe.settings import Fill
 from tests.unit.tiny_models import tiny
 
-ITEM = {"group": "g", "role": "test", "subject_id": "", "context": "", "row": 0, "meta": ""}
+ITEM = {"group": "g", "role": "test", "subject_id": "", "row": 0, "meta": ""}
 ITEMS = pl.DataFrame(
     [
         {"item": "b", "relation": "P36", "subject": "Italy", "candidates": "c", "answers": [1]},

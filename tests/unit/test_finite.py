@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from kgprobe.probes.baselines import finetune, linear_probe, optiprompt, relation_lstm
+from kgprobe.probes.baselines import finetune, linear_probe, relation_lstm
 from kgprobe.probes.baselines.relation_sentences import Labels, marked, nearest
 from kgprobe.probes.control import train
 from kgprobe.probes.jobs import score
@@ -25,7 +25,6 @@ from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search import labels as label_tokens
 from kgprobe.probes.prompts.search.search import SearchError, search
 from kgprobe.probes.prompts.trained import soft
-from kgprobe.probes.prompts.trained.continuous import Settings as Continuous
 from kgprobe.probes.prompts.wordings.ensembles import ensemble
 from kgprobe.probes.prompts.wordings.published import Wording
 from kgprobe.probes.scoring.choice import choose
@@ -144,10 +143,6 @@ def facts():
     return examples(rows)
 
 
-def trained_continuously(loaded):
-    return optiprompt.optiprompt(Predictor(loaded), facts(), WORDS, Continuous(vectors=2, epochs=1))
-
-
 def prompted(loaded, phrases=False):
     text = "{sub} is the capital of [P]" + ("" if loaded.spec.kind == "causal" else " .")
     prompt = Prompt(Template.parse(text, loaded.spec.kind))
@@ -216,7 +211,6 @@ ENGINES = {
     "choice, text": (functools.partial(chosen, way="text"), KINDS, True),
     "choice, stem": (functools.partial(chosen, way="stem"), KINDS, True),
     "soft prompts": (trained_softly, KINDS, True),
-    "continuous prompts": (trained_continuously, KINDS, True),
     "prompts": (prompted, KINDS, True),
     "prompts, phrases": (functools.partial(prompted, phrases=True), ("gpt2",), True),
     "ensembles": (ensembled, ("bert",), True),
@@ -415,7 +409,7 @@ def test_absent_sums_are_null_and_nan_is_refused(monkeypatch):
     """An engine that lets NaN through meets the contract."""
     items = pl.DataFrame(
         [{"item": f"q{n}", "group": "g", "role": "test", "relation": "P", "subject": s,
-          "subject_id": s, "context": "", "candidates": "set", "answers": [0], "row": n,
+          "subject_id": s, "candidates": "set", "answers": [0], "row": n,
           "meta": "{}"} for n, s in enumerate(SUBJECTS)],
         schema=dict(ITEMS.columns),
     )  # fmt: skip

@@ -335,7 +335,7 @@ def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alon
     free = {(w, t, c): -float((5 * n) % 13) for n, (w, t, c) in enumerate(
         (w, t, c) for w in ("it", "this", "something") for t in range(3) for c in range(4)
     )}  # fmt: skip
-    rows = [("TP", "", "TP", w, t, c, v - 1, 2, v, 1, None) for (w, t, c), v in free.items()]
+    rows = [("TP", "TP", w, t, c, v - 1, 2, v, 1, None) for (w, t, c), v in free.items()]
     alone = pl.DataFrame(rows, schema=dict(schema.CONTENTLESS.columns), orient="row")
     schema.write(alone, schema.CONTENTLESS, tmp_path / "free.parquet", {})
     random = _scores([(*k, -value[k]) for k in key if k[1] == 2 and k[0] < "TP/Qs4"])

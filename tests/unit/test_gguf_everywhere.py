@@ -17,7 +17,6 @@ import torch
 from kgprobe import library, schema
 from kgprobe.probes.jobs.at_save import FILE, ProbeAtSave
 from kgprobe.probes.jobs.choose import choose_frame
-from kgprobe.probes.jobs.serve import serve
 from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
 from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.models.reinitialised import reinitialised
@@ -85,18 +84,6 @@ def test_the_library_probes_asks_and_compares_it(spec, sum_, folder):
     assert own.compare(library.probe(reinitialised(loaded), folder)).height > 0
     asked = library.ask(SOURCE, "The capital of [X] is [Y].", X="France", options=["Paris", "Oslo"])
     assert asked.height == 2
-
-
-def test_the_server_answers_with_it(sum_):
-    loaded = library.load(SOURCE, revision=sum_)
-    with serve(loaded, 0) as server:
-        body = {"prompt": "Rome is", "max_tokens": 2, "logprobs": 1, "echo": True}
-        status, answer = server.answers.answer("/completions", body)
-    assert status == 200
-    assert answer["choices"][0]["text"].startswith("Rome is")
-    known = [one for one in answer["choices"][0]["logprobs"]["token_logprobs"] if one is not None]
-    assert len(known) > 2
-    assert max(known) < 0
 
 
 def test_gaps_choices_gradients_and_the_twin(spec):

@@ -75,7 +75,7 @@ def test_item_properties_with_a_label_have_one_and_no_others():
 
 def asked(*relations):
     rows = [
-        (f"i{n}", "g", "r", relation, "s", "Q1", "", "set", [0], n, "{}")
+        (f"i{n}", "g", "r", relation, "s", "Q1", "set", [0], n, "{}")
         for n, relation in enumerate(relations)
     ]
     return pl.DataFrame(rows, schema=dict(schema.ITEMS.columns), orient="row")

@@ -70,7 +70,6 @@ def make_items(rows=40):
                     task,
                     f"s {row}",
                     f"id {row}",
-                    "",
                     "class",
                     golds,
                     row,
@@ -234,9 +233,7 @@ def make_cases(rows=8):
     for rule in reasoning.RULES:
         for row in range(rows):
             meta = json.dumps({"p1_item": f"T-{row}"})
-            found.append(
-                (f"{rule}-{row}", rule, "test", rule, "s", "s", "", "class", [0], row, meta)
-            )
+            found.append((f"{rule}-{row}", rule, "test", rule, "s", "s", "class", [0], row, meta))
     return pl.DataFrame(found, schema=dict(schema.ITEMS.columns), orient="row")
 
 
@@ -519,7 +516,7 @@ def test_what_explains_untaught_statements_is_counted_by_hand():
     asked = [("Rugby Clubs", [0]), ("Slade", [1]), ("Elbe", [2, 3]), ("City of York", [3]),
              ("Blur", [1]), ("Oder", [2])]  # fmt: skip
     rows = [
-        (f"TP-{i}", "TP", "test", "TP", name, name, "", "class", golds, i,
+        (f"TP-{i}", "TP", "test", "TP", name, name, "class", golds, i,
          json.dumps({"label": name}))
         for i, (name, golds) in enumerate(asked)
     ]  # fmt: skip

@@ -129,7 +129,7 @@ def test_the_numbers_of_ids_are_written_beside_the_graph(tmp_path):
 
 
 def test_what_a_graph_lacks_stands_in_the_funnel_and_in_the_error():
-    rows = [("zoo", "a", "A", "eats", f"b{n}", f"B{n}", [], []) for n in range(3)]
+    rows = [("zoo", "a", "A", "eats", f"b{n}", f"B{n}") for n in range(3)]
     facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
     with pytest.raises(GraphError, match=r"name none for P21, P30, P91, P140"):
         _build("bias", facts)
@@ -146,7 +146,7 @@ def _build(name: str, facts: pl.DataFrame):
 
 def test_two_steps_of_an_own_relation_are_asked_under_its_name():
     chain = [("a", "b"), ("b", "c")]
-    rows = [("zoo", s, s.upper(), "http://x/below", o, o.upper(), [], []) for s, o in chain]
+    rows = [("zoo", s, s.upper(), "http://x/below", o, o.upper()) for s, o in chain]
     facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
     made = attribute("hierarchy", facts, own=True, known={"P279": ["http://x/below"]})
     assert made is not None

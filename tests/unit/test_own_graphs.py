@@ -57,25 +57,6 @@ def test_tables_with_tabs_without_header_and_parquet_give_the_same(tmp_path):
     assert second.facts.sort(key).equals(expected)
 
 
-def test_a_table_may_date_its_statements(tmp_path):
-    rows = ("a,pays,x,1990,1998-12", "a,pays,x,2001,", "a,pays,y,,?", "b,pays,x,,")
-    text = "\n".join(["subject,relation,object,start,until", *rows]) + "\n"
-    made = table(tmp_path, text, columns=Columns(end="until"))
-    check(made.facts, CONTRACTS["facts"])
-    assert made.facts.sort("subject", "object").select(
-        "subject", "object", "start", "end"
-    ).rows() == [
-        ("a", "x", ["1990", "2001"], ["1998-12", ""]),
-        ("a", "y", [""], ["?"]),
-        ("b", "x", [], []),
-    ]
-    wrong = text.replace("1998-12", "12/1998")
-    with pytest.raises(
-        GraphFileError, match=r"g\.csv, line 2: until is '12/1998'; expected a date"
-    ):
-        table(tmp_path, wrong, columns=Columns(end="until"))
-
-
 def test_ids_are_labels_where_nothing_else_is(tmp_path):
     made = table(tmp_path, "subject,relation,object\nNew_York,capitalOf,x\n")
     assert made.facts.select("subject_label", "object_label").rows() == [("New York", "x")]

@@ -80,7 +80,7 @@ def test_resources_lie_in_the_wheel_and_others_wordings_do_not(built):
             text for name, text in files.items()
             if "/templates/" in name and not name.endswith("ontology_patterns.tsv")
         ]  # fmt: skip
-        assert len(tables) >= 7
+        assert len(tables) >= 6
         assert not [text for text in theirs if any(f"\t{text}\t".encode() in t for t in tables)]
 
 

@@ -257,7 +257,6 @@ def test_an_own_graph_is_split_by_subject_and_relations_without_enough_are_told(
     rows = [("zoo", f"s{n}", f"S{n}", "eats", f"o{n % 3}", f"O{n % 3}") for n in range(20)]
     rows += [("zoo", "s1", "S1", "eats", "o9", "O9"), ("zoo", "s1", "S1", "likes", "o9", "O9")]
     rows += [("zoo", f"s{n}", f"S{n}", "mute", "o1", None) for n in range(20)]
-    rows = [(*row, [], []) for row in rows]
     facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
     templates = [
         {"relation": name, "index": "0", "kind": "manual", "text": f"[X] {name} [Y].", "note": name}
@@ -287,7 +286,7 @@ def test_all_facts_of_the_embedded_world_are_enough_for_an_interval():
     made = load(root / "world")
     labels = dict(made.entities.select("id", "label").rows())
     rows = [
-        ("world", s, labels[s], "P17", o, labels[o], [], [])
+        ("world", s, labels[s], "P17", o, labels[o])
         for s, p, o in made.truthy().select("subject", "relation", "object").rows()
         if p == "P17"
     ]

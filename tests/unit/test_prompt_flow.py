@@ -175,15 +175,13 @@ def test_trained_baselines_answer_dev_and_test(tmp_path, answering):
         frame, _ = train.answers(name, loaded.spec, task, own)
         check(frame.sort(OUTCOMES.key), OUTCOMES)
         assert (frame["prompt"].unique().to_list(), frame.height) == ([name], 14)
-    with pytest.raises(tasks.TaskError, match="'continuous' is for facts and"):
-        train.answers("continuous", loaded.spec, task, {})
+    with pytest.raises(tasks.TaskError, match="'relation_lstm' is for relation_extraction"):
+        train.answers("relation_lstm", loaded.spec, task, {})
 
 
-def test_continuous_prompts_and_the_extractor(tmp_path, answering):
+def test_the_extractor_answers_dev_and_test(tmp_path, answering):
     loaded = answering(tiny("bert"))
     task = tasks.load(prompt_folders.facts(tmp_path / "auto_re", True), {"groups": ["P36"]})
-    frame, _ = train.answers("continuous", loaded.spec, task, {"epochs": 1, "vectors": 2})
-    assert frame.height == 7
     frame, record = train.answers("relation_lstm", loaded.spec, task, {"epochs": 1})
     assert frame.height == 7
     assert record["trained"]["train_sentences"] == 6

@@ -18,8 +18,8 @@ LABELS = ["country", "capital", "Rome", "a sentence", "\u200b", "one token"]
 def frames():
     items = pl.DataFrame(
         [
-            ("TP-20", "TP", "test", "TP", "Paris", "q1", "", "class", [0, 3], 20, "{}"),
-            ("TP-21", "TP", "test", "TP", "Niger", "q2", "", "class", [5], 21, "{}"),
+            ("TP-20", "TP", "test", "TP", "Paris", "q1", "class", [0, 3], 20, "{}"),
+            ("TP-21", "TP", "test", "TP", "Niger", "q2", "class", [5], 21, "{}"),
         ],
         schema=dict(schema.ITEMS.columns),
         orient="row",

@@ -437,7 +437,7 @@ def taught(tmp_path):
     """A benchmark's folder with a multiple-choice question, a rule, and what a model said."""
     folder = tmp_path / "onto_world"
     item = {"item": "rdfs9-0", "group": "g", "role": "test", "relation": "rdfs9", "subject": "poet",
-            "subject_id": "", "context": "", "candidates": "class", "answers": [2], "row": 0,
+            "subject_id": "", "candidates": "class", "answers": [2], "row": 0,
             "meta": '{"p1": "Poet is a writer .", "p2": "[X] is a poet .", '
                     '"h": "[X] is a [MASK] ."}'}  # fmt: skip
     labels = ["lake", "ship", "writer"]

@@ -148,14 +148,3 @@ def test_sorted_parts_give_the_bytes_of_the_whole(tmp_path, cut):
     with pytest.raises(ContractError, match="no rows"):
         schema.write_sorted([], contract, tmp_path / "wrong")
     assert not (tmp_path / "wrong").exists()
-
-
-def test_paired_lists_are_of_one_length(tmp_path):
-    row = row_of(schema.FACTS) | {"start": [["1990", "2001"]], "end": [["1995"]]}
-    frame = pl.DataFrame(row, schema=dict(schema.FACTS.columns))
-    told = r"f\.parquet \(FACTS\): 'end' has not as many entries as 'start' in row 0"
-    with pytest.raises(ContractError, match=told):
-        schema.write(frame, schema.FACTS, tmp_path / "f.parquet")
-    even = frame.with_columns(end=pl.Series([["1995", ""]]))
-    schema.write(even, schema.FACTS, tmp_path / "f.parquet")
-    assert schema.read(tmp_path / "f.parquet", schema.FACTS).equals(even)

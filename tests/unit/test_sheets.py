@@ -50,6 +50,7 @@ def test_a_bad_sheet_names_the_line(tmp_path, text, message):
         ("m\tmasked\tfolder:z\t\tfloat32\t-", "line 4: model 'm' already stands in line 2"),
         ("g\tcausal\thub:a/b\t\tfloat32\tnone", "line 4: hub model 'g' has no revision"),
         ("g\tcausal\thub:a/b\tmain\tfloat32\tnone", "line 4: revision 'main' of 'g' may move"),
+        ("g\tcausal\thub:a/b\tstep16\tfloat32\tnone", "revision 'step16' of 'g' may move"),
         ("g\tcausal\tfolder:z\t\tfloat32\t-", "line 4: bos is '-' for the causal model 'g'"),
         ("g\tmasked\tfolder:z\t\tfloat32\tnone", "line 4: bos is 'none' for the masked model"),
         ("g\tapi\tfolder:z\t\tfloat32\t-", "line 4: source 'folder:z' for the api model 'g'"),

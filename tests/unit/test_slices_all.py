@@ -76,7 +76,7 @@ def free() -> pl.DataFrame:
     """CONTENTLESS of the first relation."""
     generator = np.random.default_rng(6)
     rows = [
-        ("P1", "", "P1", subject, t, o, generator.normal(-20, 4), 2, -3.0, 1, None)
+        ("P1", "P1", subject, t, o, generator.normal(-20, 4), 2, -3.0, 1, None)
         for subject, t, o in itertools.product(NO_SUBJECTS, range(3), range(6))
     ]
     return pl.DataFrame(rows, schema=dict(schema.CONTENTLESS.columns), orient="row")

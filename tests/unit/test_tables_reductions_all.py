@@ -14,7 +14,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.metrics.reductions import folds
 from kgprobe.tables import reductions, results, scored, wordings
-from kgprobe.tables.answers import Probe, judge, with_bytes, with_contentless
+from kgprobe.tables.answers import Probe, judge, with_contentless
 from kgprobe.tables.attributes import alpha, asked
 from kgprobe.tables.attributes import make as of_attributes
 from kgprobe.tables.attributes import study as st
@@ -52,7 +52,7 @@ def free(seed: int = 1, relations=("P1", "P2")) -> pl.DataFrame:
     generator = np.random.default_rng(seed)
     sizes = {"P1": 3, "P2": 2}
     rows = [
-        (r, "", r, subject, t, o, generator.normal(-20, 4), 2, -3.0, 1, None)
+        (r, r, subject, t, o, generator.normal(-20, 4), 2, -3.0, 1, None)
         for r in relations
         for subject, t, o in itertools.product(NO_SUBJECTS, range(KEPT[r]), range(sizes[r]))
     ]
@@ -125,19 +125,6 @@ def test_contentless_priors_are_those_of_a_loop_and_items_without_one_are_said()
     assert "1 items have no prior of contentless subjects" in told
     assert "1 items have no prior: no other subject" in told
     assert "contentless" not in " ".join(found_of()["setting"]), "nothing was asked"
-
-
-def test_other_years_have_priors_of_their_own():
-    items = FRAMES["items"].with_columns(
-        context=pl.when(pl.col("row") % 2 == 0).then(pl.lit("1990")).otherwise(pl.lit(""))
-    )
-    found = with_contentless(scores(ANSWERS), items, free())
-    even = items.filter(context="1990")["item"]
-    inside = found["item"].is_in(even.implode())
-    assert found.filter(inside)["uninformed"].null_count() == found.filter(inside).height > 0
-    odd = found.filter(~inside)
-    assert odd["uninformed"].null_count() == 0
-    assert odd.height
 
 
 def test_a_relation_counts_by_its_items_however_many_templates_it_has():
@@ -248,15 +235,6 @@ def test_options_that_coincide_are_counted_of_the_sets_that_are_asked():
     assert told.startswith("2 options of world_lite, T read the same as another")
 
 
-def test_bytes_of_a_question_with_a_year_are_those_of_its_sentence():
-    items = FRAMES["items"].with_columns(context=pl.lit("1990"))
-    text = "In {year}, [X] was [Y]."
-    prompts = PROMPTS.with_columns(text=pl.lit(text))
-    found = with_bytes(scores(ANSWERS), items, FRAMES["candidates"], prompts)
-    asked_ = "In 1990, s0 was a."
-    assert found.filter(item="P1/Qs0", candidate=0)["bytes"].to_list() == [len(asked_)] * 3
-
-
 # wordings
 
 ROWS = pl.DataFrame(
@@ -309,9 +287,7 @@ def onto(folder: Path) -> tuple[dict[str, Path], dict[tuple[str, int], list[floa
         role, name = "test" if row < 12 else "dev", f"{task}-{row}"
         meta = json.dumps({"label": f"{task} {row}", "depth": 0, "leak": False})
         golds = [row % 4] if row % 3 else [row % 4, (row + 1) % 4]
-        items.append(
-            (name, task, role, task, f"s {row}", f"id{row}", "", "class", golds, row, meta)
-        )
+        items.append((name, task, role, task, f"s {row}", f"id{row}", "class", golds, row, meta))
         for t in (1, 2, 3) if task == "TP" else (1,):
             answers[name, t] = generator.normal(-9, 2, 4).tolist()
     options = [("class", i, label, label) for i, label in enumerate(labels)]

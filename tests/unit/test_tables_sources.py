@@ -1,4 +1,4 @@
-"""Tables and chapter of the sources: agreement of dumps and pull, drift in words, chapters kept."""
+"""Tables and chapter of the sources: dumps and pull, released BEAR in words, chapters kept."""
 
 import polars as pl
 import pytest
@@ -16,10 +16,7 @@ from tests.unit.study_frames import number
 def statements(*rows: tuple[str, str, str, str]) -> pl.DataFrame:
     """STATEMENTS of (subject, object, rank, label of the object)."""
     return pl.DataFrame(
-        [
-            ("wikidata", "P1", s, "s", 1, o, label, 2, "item", rank, [], [])
-            for s, o, rank, label in rows
-        ],
+        [("wikidata", "P1", s, "s", 1, o, label, 2, "item", rank) for s, o, rank, label in rows],
         schema=dict(STATEMENTS.columns),
         orient="row",
     )
@@ -62,7 +59,7 @@ def compared() -> pl.DataFrame:
         }
     )
     agreed = Number(metric=sources.EQUAL, slice="chain", **share(1, 2))
-    return pl.concat([sources.drift(states), frame("sources", [agreed])])
+    return pl.concat([sources.against_released(states), frame("sources", [agreed])])
 
 
 @pytest.mark.parametrize("circular", [True, False])
@@ -81,9 +78,9 @@ def test_the_chapter_warns_where_agreement_is_by_construction(circular):
         compared(), differing, {"bear_big": funnel}, {"bear_big": choice}, {"P1": "one"}, circular
     )
     assert (list(made.notes) == [sources.CIRCULAR]) is circular
-    drift = next(g for g in made.grids if "released BEAR" in g.title)
-    assert ("by construction" in drift.title) is circular
-    counted = {cells[-2].text: cells[-1].small for cells in drift.rows}
+    released = next(g for g in made.grids if "released BEAR" in g.title)
+    assert ("by construction" in released.title) is circular
+    counted = {cells[-2].text: cells[-1].small for cells in released.rows}
     assert counted["same"].startswith("1/2; ")
     assert counted["statement gone"].startswith("1/2; ")
     assert any("(1)" in g.title for g in made.folded)

@@ -15,7 +15,7 @@ def facts(n: int = 300) -> pl.DataFrame:
     for i in range(n):
         ends = (f"Q{i}", f"country {i}"), (f"Q{1000 + i}", f"city {i}")
         for relation, (s, o) in (("P36", ends), ("P1376", ends[::-1])):
-            rows.append(("wikidata", s[0], s[1], relation, o[0], o[1], [], []))
+            rows.append(("wikidata", s[0], s[1], relation, o[0], o[1]))
     return pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
 
 
@@ -144,7 +144,7 @@ def test_lessons_use_the_forms_that_items_use():
 
 
 def test_asked_facts_are_the_right_answers():
-    item = ("P36/Q1", "P36", "fact", "P36", "country", "Q1", "", "set", [1], 0, "{}")
+    item = ("P36/Q1", "P36", "fact", "P36", "country", "Q1", "set", [1], 0, "{}")
     items = pl.DataFrame([item], schema=dict(ITEMS.columns), orient="row")
     options = [("set", 0, "Q5", "a"), ("set", 1, "Q6", "b")]
     candidates = pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row")
@@ -192,7 +192,7 @@ def statements(**changes):
     for task, k in itertools.product(("TP", "SCO"), range(120)):
         role, golds = "test" if k > 3 else "dev", [k % 4, 3]
         key, subject = f"{task}-{k}", f"{task} {k}"
-        rows.append((key, task, role, task, subject, "x", "", "class", golds, k, "{}"))
+        rows.append((key, task, role, task, subject, "x", "class", golds, k, "{}"))
     items = pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row")
     options = [("class", k, f"kind {k}", f"kind {k}") for k in range(4)]
     candidates = pl.DataFrame(options, schema=dict(CANDIDATES.columns), orient="row")

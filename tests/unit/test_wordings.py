@@ -165,7 +165,7 @@ def test_prompts_of_the_questions_of_a_benchmark(tmp_path):
     from kgprobe.settings import Wording
 
     rows = [
-        (f"i{n}", "g", "r", relation, "s", "Q1", "", "set", [0], n, "{}")
+        (f"i{n}", "g", "r", relation, "s", "Q1", "set", [0], n, "{}")
         for n, relation in enumerate(["P26", "P26", "P279/P279"])
     ]
     items = pl.DataFrame(rows, schema=dict(schema.ITEMS.columns), orient="row")

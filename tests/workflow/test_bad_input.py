@@ -64,13 +64,6 @@ def test_a_missing_data_folder_is_named_with_the_variable_to_set(project, refuse
     assert "set KGPROBE_DATA" in shown
 
 
-def test_snapshots_that_are_not_named_are_asked_for(project, refused):
-    project.edit("config/experiments.small.tsv", "world_lite", "drift")
-    assert "config: drift.before and drift.after are needed for the benchmark drift" in refused()
-    shown = refused("--config", "drift={before: old.parquet, after: new.parquet}")
-    assert "config: no such file or folder: old.parquet" in shown
-
-
 def test_an_absent_data_set_is_named_with_the_key_to_set(project, refused):
     project.edit(
         "config/experiments.small.tsv",

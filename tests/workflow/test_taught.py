@@ -38,11 +38,10 @@ with SnakemakeApi(OutputSettings(dryrun=True)) as api:
     found = {r.name: {"input": told(r.input), "params": told(r.params)} for r in rules}
 print("RULES " + json.dumps(found))
 """
-TEACHING = ("split_taught", "split_ontology", "split_dated", "train_control")
+TEACHING = ("split_taught", "split_ontology", "train_control")
 #: rules that make what is read to choose the lessons
 BEHIND = (
-    "encode_graph", "construct_bear", "construct_dated", "construct_ontoprobe", "facts",
-    "pull_facts",
+    "encode_graph", "construct_bear", "construct_ontoprobe", "facts", "pull_facts",
 )  # fmt: skip
 HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
 

@@ -106,29 +106,6 @@ rule construct_bear:
         "../scripts/construct_bear.py"
 
 
-rule draw_exposures:
-    input:
-        questions="<results>/benchmarks/world_big/items.parquet",
-        candidates="<results>/benchmarks/world_big/candidates.parquet",
-        prompts="<results>/benchmarks/world_big/prompts.parquet",
-    output:
-        questions="<results>/benchmarks/world_exposed/items.parquet",
-        candidates="<results>/benchmarks/world_exposed/candidates.parquet",
-        prompts="<results>/benchmarks/world_exposed/prompts.parquet",
-    log:
-        "<logs>/benchmarks/world_exposed.log",
-    benchmark:
-        "<logs>/benchmarks/world_exposed.jsonl"
-    priority: FIRST
-    threads: 1
-    params:
-        code=code("draw_exposures"),
-        exposures=asdict(SETTINGS.control.exposures),
-        seed=SETTINGS.seed,
-    script:
-        "../scripts/draw_exposures.py"
-
-
 rule draw_inferences:
     output:
         questions="<results>/benchmarks/world_inferred/items.parquet",
@@ -148,59 +125,6 @@ rule draw_inferences:
         seed=SETTINGS.seed,
     script:
         "../scripts/draw_inferences.py"
-
-
-rule construct_dated:
-    input:
-        statements="<results>/sources/{origin}/facts.parquet",
-        dated="<resources>/templates/dated.tsv",
-        templates=of_origin("templates"),
-        labels="<resources>/templates/bear_labels.tsv",
-    output:
-        questions="<results>/benchmarks/dated_{origin}/items.parquet",
-        candidates="<results>/benchmarks/dated_{origin}/candidates.parquet",
-        prompts="<results>/benchmarks/dated_{origin}/prompts.parquet",
-        relations="<results>/benchmarks/dated_{origin}/relations.parquet",
-        funnel="<results>/benchmarks/dated_{origin}/funnel.parquet",
-    log:
-        "<logs>/benchmarks/dated_{origin}.log",
-    benchmark:
-        "<logs>/benchmarks/dated_{origin}.jsonl"
-    wildcard_constraints:
-        origin="|".join(DATED),
-    priority: FIRST
-    threads: 1
-    params:
-        code=code("construct_dated"),
-        settings=asdict(SETTINGS.dated),
-        seed=SETTINGS.seed,
-    script:
-        "../scripts/construct_dated.py"
-
-
-rule construct_drift:
-    input:
-        facts=lambda w: snapshots(),
-        templates="<resources>/templates/templates.tsv",
-        labels="<resources>/templates/bear_labels.tsv",
-    output:
-        questions="<results>/benchmarks/drift/items.parquet",
-        candidates="<results>/benchmarks/drift/candidates.parquet",
-        prompts="<results>/benchmarks/drift/prompts.parquet",
-        relations="<results>/benchmarks/drift/relations.parquet",
-        funnel="<results>/benchmarks/drift/funnel.parquet",
-    log:
-        "<logs>/benchmarks/drift.log",
-    benchmark:
-        "<logs>/benchmarks/drift.jsonl"
-    priority: FIRST
-    threads: 1
-    params:
-        code=code("construct_drift"),
-        settings=asdict(SETTINGS.drift),
-        seed=SETTINGS.seed,
-    script:
-        "../scripts/construct_drift.py"
 
 
 rule load_bear:

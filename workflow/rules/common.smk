@@ -24,9 +24,6 @@ BENCHMARKS = {
     "bear_lite": "constructed from the Wikidata pull",
     "world_big": "constructed from the embedded world",
     "world_lite": "constructed from the embedded world",
-    "dated_wikidata": "questions with a year, from dated statements of the Wikidata pull",
-    "dated_world": "questions with a year, from dated statements of the embedded world",
-    "drift": "what changed between two snapshots of one source",
     "bear_released": "the released BEAR",
     "bear_big_released": "the released BEAR-big",
     "lama": "LAMA's T-REx facts with options",
@@ -88,7 +85,6 @@ OWN = {
     "{}_lite": "a smaller set constructed from {}",
     "onto_{}": "OntoProbe's tasks from {}",
     "onto_{}_lite": "a small part of OntoProbe's tasks from {}",
-    "dated_{}": "questions with a year, from dated statements of {}",
     "auto_{}": "a prompt task of {}",
 }
 
@@ -156,19 +152,6 @@ except (ConfigError, sheets.SheetError) as problem:
     raise WorkflowError(str(problem)) from None
 
 
-#: control models that are shown facts a known number of times; no row of the sheet names them
-EXPOSED = {
-    f"control-exposed-{kind}-{seed}": {
-        "kind": kind,
-        "source": f"control:exposed-{kind}-{seed}",
-        "revision": "",
-        "dtype": "float32",
-        "bos": "forced" if kind == "causal" else "-",
-        "parameters": "1",
-    }
-    for kind in SETTINGS.control.exposures.kinds
-    for seed in range(SETTINGS.control.exposures.seeds)
-}
 #: control models of an invented world that are taught patterns in part
 INFERRED = {
     f"control-inferred-{kind}-{width}-{count}-{seed}": {
@@ -186,7 +169,7 @@ INFERRED = {
 }
 MODELS = {
     **MODELS,
-    **{n: {"model": n, **row} for n, row in {**EXPOSED, **INFERRED}.items()},
+    **{n: {"model": n, **row} for n, row in INFERRED.items()},
 }
 
 
@@ -342,8 +325,6 @@ def check_data():
         elif benchmark.endswith("_released") and bear.access == "local":
             name = "BEAR-big" if benchmark.startswith("bear_big") else "BEAR"
             files([f"{bear.folder}/{name}"])
-        if benchmark == "drift":
-            snapshots()
         if benchmark == "lama":
             data_parts("lama", ["trex_original", "relations.jsonl"])
         if benchmark in ("bear_big", "bear_lite") and wikidata.access == "local":
@@ -354,17 +335,6 @@ def check_data():
             data_parts(
                 "lama", LAMA_FILES if source in ("lama", "trex_sentences") else []
             )
-
-
-def snapshots():
-    """The facts of the two snapshots that are compared, one error where none are named."""
-    chosen = SETTINGS.drift
-    if not (chosen.before and chosen.after):
-        raise WorkflowError(
-            "config: drift.before and drift.after are needed for the benchmark drift: facts.parquet "
-            "of two finished runs, as in results/RUN/knowledge/wikidata/facts.parquet"
-        )
-    return files([chosen.before, chosen.after])
 
 
 def data_parts(source, names):

@@ -92,8 +92,8 @@ def behind(row):
 
 def beside(row):
     """Rows that are asked with a row: the options of whole sentences after contentless subjects, and
-    its floors. No table of the exposures, inferences and forms of asking has either."""
-    if row["model"] in {**EXPOSED, **INFERRED} or in_form(row):
+    its floors. No table of the inferences and forms of asking has either."""
+    if row["model"] in INFERRED or in_form(row):
         return []
     found = [{**row, "without": without} for without in floors(row)]
     if method_of(row) == "sentence":
@@ -289,7 +289,7 @@ def part_of(row):
 def stages():
     """(stage, model) -> the parts that the model is asked in it, each once."""
     found = {}
-    for row in [*EXPERIMENTS, *onto_rows(), *exposed_rows(), *inferred_rows()]:
+    for row in [*EXPERIMENTS, *onto_rows(), *inferred_rows()]:
         for one in [*behind(row), row, *beside(row)]:
             stage = "prompts" if method_of(one) in PREPARED else "probes"
             own = found.setdefault((stage, one["model"]), {})

@@ -58,10 +58,7 @@ def taught_beside(attribute, kind):
     two steps may have a shortcut there."""
     if attribute != "two_steps" or SETTINGS.attributes.graph != "world":
         return []
-    return [
-        f"<results>/benchmarks/{b}/{kind}.parquet"
-        for b in ("onto_world", "dated_world")
-    ]
+    return [f"<results>/benchmarks/onto_world/{kind}.parquet"]
 
 
 def of_attributes(kind):

@@ -30,7 +30,7 @@ def by_method(method, paper=None):
 def has_controls():
     """Whether a control model answers questions of the embedded world: then there is calibration."""
     return any(
-        row["benchmark"] in ("world_big", "world_lite", "dated_world")
+        row["benchmark"] in ("world_big", "world_lite")
         and MODELS[row["model"]]["source"].startswith("control:")
         for row in by_method("sentence", "bear")
     )
@@ -46,23 +46,6 @@ def choice_files():
     return [answers_of(row) for row in by_method("choice")]
 
 
-def exposed_rows():
-    """What the models that are shown facts a known number of times are asked: every method that
-    ranks options and works with their kind."""
-    return [
-        {
-            "paper": "bear",
-            "benchmark": "world_exposed",
-            "prompt": "templates",
-            "method": method,
-            "model": model,
-        }
-        for method in ("sentence", "cloze")
-        for model, row in EXPOSED.items()
-        if row["kind"] in sheets.KINDS_OF_METHOD[method]
-    ]
-
-
 def inferred_rows():
     """What the models of the invented world are asked."""
     return [
@@ -74,13 +57,6 @@ def inferred_rows():
             "model": model,
         }
         for model in INFERRED
-    ]
-
-
-def stepped_rows():
-    """Rows of BEAR's whose models are checkpoints of a training, in the sheet's order."""
-    return [
-        row for row in by_method("sentence", "bear") if MODELS[row["model"]].get("step")
     ]
 
 
@@ -101,11 +77,6 @@ def own_graphs(paper):
     ]
 
 
-def in_time(benchmark):
-    """Whether a set asks about what changes in time, and has options of its own for it."""
-    return benchmark == "drift" or benchmark.startswith("dated_")
-
-
 def built():
     """The benchmarks of BEAR's kind that are probed and were not read as they are."""
     return [b for b in probed("bear") if b != "lama" and "released" not in b]
@@ -113,15 +84,13 @@ def built():
 
 def funnels():
     """The construction of every benchmark that is constructed and probed."""
-    asked = built()
-    sets = {b if in_time(b) else f"{origin_of(b)}_big" for b in asked}
+    sets = {f"{origin_of(b)}_big" for b in built()}
     return [f"<results>/benchmarks/{name}/funnel.parquet" for name in sorted(sets)]
 
 
 def side_files():
     """What is made beside the report: other names in constructed sets, facts out of dumps."""
-    sets = [b for b in built() if not in_time(b)]
-    sets += constructed()
+    sets = built() + constructed()
     # no endpoint has other names of an own graph's entities
     origins = sorted({origin_of(b) for b in sets} - set(GRAPHS))
     names = [f"<results>/benchmarks/{o}_big/aliases.parquet" for o in origins]
@@ -172,7 +141,6 @@ def chapters():
     wanted = {
         "claims": any(asked.values()),
         "bear": asked.pop("bear"),
-        "exposures": bool(exposed_rows() or stepped_rows()),
         "sources": bool(comparisons()),
         **asked,
         "inferences": bool(inferred_rows()),

@@ -30,8 +30,6 @@ ORIGIN = {"bear": "wikidata", "world": "world"} | {name: name for name in GRAPHS
 #: OntoProbe set -> its ontology, and the pull whose statements say how well an instance is known
 ONTOLOGIES = {"world": ("world_ontology", "world"), "built": ("ontology", "wikidata")}
 ONTOLOGIES |= {name: (name, name) for name in GRAPHS}
-#: sources whose dated statements are asked about with a year
-DATED = ["wikidata", "world", *GRAPHS]
 #: the files of fixed commits and their ids
 PINS = pins.read_pins(sheets.located(SETTINGS.sources.pins))
 #: dumps by name, and those that statements are read from
@@ -125,12 +123,6 @@ def left_out(source):
     return [] if truthy else "<resources>/queries/wikidata/left_out.rq"
 
 
-def dated(source):
-    """The query for dates of statements, where there are statements to ask."""
-    truthy = endpoint(source).statements == "facts_truthy"
-    return [] if truthy else "<resources>/queries/wikidata/facts_dated.rq"
-
-
 def dumped(source):
     """The statements of the dump that relations come from which are too large to be pulled."""
     name = "" if source == "world" else SETTINGS.sources.wikidata.dump
@@ -216,7 +208,7 @@ def comparisons():
     names = {
         "access": "access_agreement",
         "ontology": "ontology_agreement",
-        "bear": "bear_drift",
+        "bear": "bear_against_released",
     }
     return [
         f"<results>/tables/{names[what]}.parquet" for what in names if compared(what)

@@ -1,10 +1,10 @@
-# Questions and runs in the formats of others, made when they are asked for by name:
+# Questions in the formats of others, made when they are asked for by name:
 #   snakemake --cores 2 --configfile CONFIG -- results/NAME/exports/lm-eval/world_lite
 #   snakemake --cores 2 --configfile CONFIG -- results/NAME/exports/lm-eval-choices/onto_world
-# Needs <results>/benchmarks/ (ro-crate: a finished run); makes <results>/exports/FORMAT/NAME/.
+# Needs <results>/benchmarks/; makes <results>/exports/FORMAT/NAME/.
 
 #: formats of whole sentences
-FORMS = "lm-pub-quiz|lm-eval|huggingface|croissant|frictionless"
+FORMS = "lm-pub-quiz|lm-eval|huggingface"
 
 
 rule export:
@@ -28,43 +28,24 @@ rule export:
         "../scripts/export.py"
 
 
-# OntoProbe's multiple choice, and its rules with pseudowords (as tables alone)
-rule export_beside:
+# OntoProbe's multiple choice
+rule export_choices:
     input:
         questions="<results>/benchmarks/{benchmark}/items.parquet",
         candidates="<results>/benchmarks/{benchmark}/candidates.parquet",
         prompts="<results>/benchmarks/{benchmark}/prompts.parquet",
-        asked="<results>/benchmarks/{benchmark}/{kind}.parquet",
+        asked="<results>/benchmarks/{benchmark}/choices.parquet",
     output:
-        folder=directory("<results>/exports/{form}-{kind}/{benchmark}"),
+        folder=directory("<results>/exports/{form}-choices/{benchmark}"),
     log:
-        "<logs>/exports/{form}-{kind}/{benchmark}.log",
+        "<logs>/exports/{form}-choices/{benchmark}.log",
     benchmark:
-        "<logs>/exports/{form}-{kind}/{benchmark}.jsonl"
+        "<logs>/exports/{form}-choices/{benchmark}.jsonl"
     wildcard_constraints:
         form=FORMS,
-        kind="choices|reasoning",
     threads: 1
     params:
         code=code("export"),
-        kind=lambda w: w.kind,
+        kind="choices",
     script:
         "../scripts/export.py"
-
-
-rule export_crate:
-    input:
-        manifest="<results>/manifest.tsv",
-        page="<results>/report/index.html",
-        tables=[path.removesuffix(".parquet") for path in results_files()],
-    output:
-        folder=directory("<results>/exports/ro-crate"),
-    log:
-        "<logs>/exports/ro-crate.log",
-    benchmark:
-        "<logs>/exports/ro-crate.jsonl"
-    threads: 1
-    params:
-        code=code("export_crate"),
-    script:
-        "../scripts/export_crate.py"

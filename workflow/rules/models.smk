@@ -1,6 +1,6 @@
 # models: the control models and what they are taught, packed models unpacked, paraphrases.
-# Needs <results>/knowledge/world/facts.parquet, <results>/benchmarks/onto_world/prompts.parquet and
-# <results>/benchmarks/dated_world/; makes <results>/models/.
+# Needs <results>/knowledge/world/facts.parquet and <results>/benchmarks/onto_world/prompts.parquet;
+# makes <results>/models/.
 
 
 rule split_taught:
@@ -49,26 +49,6 @@ rule split_ontology:
         "../scripts/split_ontology.py"
 
 
-rule split_dated:
-    input:
-        questions="<results>/benchmarks/dated_world/items.parquet",
-        candidates="<results>/benchmarks/dated_world/candidates.parquet",
-    output:
-        taught="<results>/models/taught_dated.parquet",
-    log:
-        "<logs>/models/taught_dated.log",
-    benchmark:
-        "<logs>/models/taught_dated.jsonl"
-    priority: FIRST
-    threads: 1
-    params:
-        code=code("split_dated"),
-        seed=SETTINGS.seed,
-        share=SETTINGS.control.share,
-    script:
-        "../scripts/split_dated.py"
-
-
 rule train_control:
     input:
         facts="<results>/knowledge/world/facts.parquet",
@@ -76,10 +56,6 @@ rule train_control:
         kinds="<results>/models/taught_kinds.parquet",
         statements="<results>/models/taught_ontology.parquet",
         prompts="<results>/benchmarks/onto_world/prompts.parquet",
-        dated_taught="<results>/models/taught_dated.parquet",
-        dated_questions="<results>/benchmarks/dated_world/items.parquet",
-        dated_candidates="<results>/benchmarks/dated_world/candidates.parquet",
-        dated_prompts="<results>/benchmarks/dated_world/prompts.parquet",
         templates="<resources>/templates/templates.tsv",
         labels="<resources>/templates/bear_labels.tsv",
     output:
@@ -110,33 +86,6 @@ use rule train_control as train_control_masked with:
     wildcard_constraints:
         kind="masked",
     priority: LONGEST
-
-
-rule train_exposed:
-    input:
-        questions="<results>/benchmarks/world_exposed/items.parquet",
-        candidates="<results>/benchmarks/world_exposed/candidates.parquet",
-        prompts="<results>/benchmarks/world_exposed/prompts.parquet",
-    output:
-        folder=directory("<results>/models/control-exposed-{kind}-{seed}"),
-        counted="<results>/models/exposed-{kind}-{seed}.parquet",
-    log:
-        "<logs>/models/exposed-{kind}-{seed}.log",
-    benchmark:
-        "<logs>/models/exposed-{kind}-{seed}.jsonl"
-    wildcard_constraints:
-        seed="[0-9]+",
-    priority: SECOND
-    # one thread, as in train_control
-    threads: 1
-    resources:
-        mem_mb=3000,
-    params:
-        code=code("train_exposed"),
-        seed=SETTINGS.seed,
-        counts=SETTINGS.control.exposures.counts,
-    script:
-        "../scripts/train_exposed.py"
 
 
 rule train_inferred:

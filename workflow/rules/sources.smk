@@ -56,7 +56,6 @@ rule pull_facts:
         query=lambda w: f"<resources>/queries/wikidata/{endpoint(w.source).statements}.rq",
         properties="<resources>/queries/wikidata/properties.rq",
         left_out=lambda w: left_out(w.source),
-        dated=lambda w: dated(w.source),
         relations="<resources>/templates/bear_relations.tsv",
         dumped=lambda w: dumped(w.source),
     output:

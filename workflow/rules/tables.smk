@@ -20,13 +20,7 @@ rule tabulate:
         candidates=of_benchmarks("candidates"),
         prompts=of_benchmarks("prompts"),
         relations=of_benchmarks("relations"),
-        taught=(
-            expand(
-                "<results>/models/{taught}.parquet", taught=["taught", "taught_dated"]
-            )
-            if has_controls()
-            else []
-        ),
+        taught=["<results>/models/taught.parquet"] if has_controls() else [],
         published=[
             "<resources>/published/bear_leaderboard.tsv",
             "<resources>/published/bear_remeasured.tsv",
@@ -53,60 +47,6 @@ rule tabulate:
         seed=SETTINGS.seed,
     script:
         "../scripts/tabulate.py"
-
-
-rule tabulate_exposures:
-    input:
-        exposed=[answers_of(row) for row in exposed_rows()],
-        top=[made(row)["top"] for row in exposed_rows() if row["method"] == "cloze"],
-        counted=[
-            f"<results>/models/exposed-{row['source'].partition('-')[2]}.parquet"
-            for row in EXPOSED.values()
-        ],
-        stepped=[answers_of(row) for row in stepped_rows()],
-        questions=[
-            f"<results>/benchmarks/{benchmark}/items.parquet"
-            for benchmark in dict.fromkeys(
-                row["benchmark"] for row in [*exposed_rows(), *stepped_rows()]
-            )
-        ],
-    output:
-        results="<results>/tables/exposures.parquet",
-        texts=report(
-            directory("<results>/tables/exposures"),
-            patterns=["{table}.tsv"],
-            caption="../report/exposures.rst",
-            category="Tables",
-            labels={"table": "{table}"},
-        ),
-        chapter="<results>/report/chapters/exposures.json",
-        figures=[
-            report(
-                f"<results>/report/figures/{name}.svg",
-                caption="../report/exposures.rst",
-                category="Figures",
-                labels={"figure": name},
-            )
-            for name, rows in (
-                ("exposures", exposed_rows()),
-                ("steps", stepped_rows()),
-            )
-            if rows
-        ],
-    log:
-        "<logs>/tables/exposures.log",
-    benchmark:
-        "<logs>/tables/exposures.jsonl"
-    threads: 1
-    params:
-        code=code("tabulate_exposures"),
-        exposed=exposed_rows(),
-        experiments=stepped_rows(),
-        models=MODELS,
-        area=SETTINGS.control.exposures.area,
-        seed=SETTINGS.seed,
-    script:
-        "../scripts/tabulate_exposures.py"
 
 
 rule tabulate_inferences:
@@ -190,13 +130,13 @@ rule compare_bear:
         relations="<resources>/templates/bear_relations.tsv",
         labels="<resources>/templates/bear_labels.tsv",
     output:
-        table="<results>/tables/bear_drift.parquet",
-        text="<results>/tables/bear_drift.tsv",
-        states="<results>/benchmarks/bear_big/drift.parquet",
+        table="<results>/tables/bear_against_released.parquet",
+        text="<results>/tables/bear_against_released.tsv",
+        states="<results>/benchmarks/bear_big/against_released.parquet",
     log:
-        "<logs>/tables/bear_drift.log",
+        "<logs>/tables/bear_against_released.log",
     benchmark:
-        "<logs>/tables/bear_drift.jsonl"
+        "<logs>/tables/bear_against_released.jsonl"
     threads: 1
     params:
         code=code("compare_bear"),

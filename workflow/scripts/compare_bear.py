@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from kgprobe import schema
-from kgprobe.benchmarks.bear import drift
+from kgprobe.benchmarks.bear import against_released
 from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.benchmarks.bear.frames import Sets
 from kgprobe.job import job
@@ -20,9 +20,10 @@ with job(snakemake) as run:
     forms = {row["id"]: row["form"] for row in read_table(run.input.labels)}
     statements = schema.read(run.input.statements, schema.STATEMENTS)
     rows = read_table(run.input.relations)
-    fresh = drift.Fresh(statements, rows, forms, typed(Bear, run.params.construction))
-    states = drift.states(released, fresh)
-    made = sources.drift(states, drift.agreement(released, constructed, fresh))
-    schema.write(states, drift.DRIFT, run.output.states, run.provenance())
+    fresh = against_released.Fresh(statements, rows, forms, typed(Bear, run.params.construction))
+    states = against_released.states(released, fresh)
+    agreement = against_released.agreement(released, constructed, fresh)
+    made = sources.against_released(states, agreement)
+    schema.write(states, against_released.RELEASED_STATES, run.output.states, run.provenance())
     schema.write(made, schema.RESULTS, run.output.table, run.provenance())
     write(sources.BY_RELATION, made, run.output.text)

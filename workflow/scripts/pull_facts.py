@@ -26,7 +26,6 @@ with job(snakemake) as run:
             Path(folder),
             run.input.query,
             run.input.get("left_out", ""),
-            run.input.get("dated", ""),
             large=settings.large,
             least=run.params.least,
             dumped={r[0]: frame for d in dumped for r, frame in d.group_by("relation")},

@@ -1,7 +1,5 @@
 from pathlib import Path
 
-import polars as pl
-
 from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.tables.answers import folders, probes_of
@@ -19,7 +17,7 @@ with job(snakemake) as run:
     twins = twins_by_probe(run.params.twins, run.input.get("twins", []))
     studies = make.studies(answered, run.input.scores, places, run.params.seed, beside, twins)
     halves = [schema.read(path, schema.TAUGHT) for path in run.input.get("taught", [])]
-    taught = pl.concat(halves) if halves else None
+    taught = halves[0] if halves else None
     figures = published.read(Path(run.input.published[0]).parent)
     sound = marks.numbers(run.params.experiments, run.input.scores)
     made = frame("bear", [*make.numbers(studies, figures, taught), *sound])

@@ -6,7 +6,6 @@ from kgprobe.job import job, log, progress
 from kgprobe.probes.control import taught
 from kgprobe.probes.control.train import RECIPES, train_control
 from kgprobe.sheets import read_table
-from kgprobe.templates import YEAR, in_year, relation_in
 
 with job(snakemake) as run:
     kind = run.wildcards.kind
@@ -22,21 +21,10 @@ with job(snakemake) as run:
     prompts = schema.read(run.input.prompts, schema.PROMPTS).sort("relation", "index")
     for relation, text in prompts.select("relation", "text").rows():
         templates.setdefault(relation, []).append(text)
-    questions = schema.read(run.input.dated_questions, schema.ITEMS)
-    options = schema.read(run.input.dated_candidates, schema.CANDIDATES)
-    known_dated = schema.read(run.input.dated_taught, schema.TAUGHT)
-    dated, of_years, dated_names = taught.dated_lessons(questions, options, known_dated)
-    wordings = schema.read(run.input.dated_prompts, schema.PROMPTS).sort("relation", "index")
-    undated: dict[str, str] = {}
-    for relation, year in questions.select("relation", "context").unique().rows():
-        texts, name = wordings.filter(relation=relation)["text"], relation_in(relation, year)
-        templates[name] = [in_year(text, year) for text in texts]
-        undated[name] = relation_in(relation, YEAR)
-    lessons = sorted([*lessons, *types, *dated])
+    lessons = sorted([*lessons, *types])
     kinds = taught.by_kind(facts, known, schema.read(run.input.kinds, schema.TAUGHT_KINDS), forms)
     for lesson in types:
         kinds.setdefault(lesson.relation, []).append(lesson)
-    kinds["dated"] = dated
     shown = {lesson.relation for lesson in lessons}
     recipe = replace(RECIPES[kind], recall=run.params.recall)
     if run.params.steps:
@@ -45,15 +33,14 @@ with job(snakemake) as run:
     record = train_control(
         kind,
         lessons,
-        sorted({*taught.all_labels(facts, known, forms), *names, *dated_names}),
+        sorted({*taught.all_labels(facts, known, forms), *names}),
         {relation: templates[relation] for relation in sorted(shown)},
         run.params.seed,
         Path(run.output.folder),
         recipe,
         lambda done, total, loss: (bar.set_postfix(loss=f"{loss:.3f}"), bar.update(1)),
         kinds,
-        taught.rivals(facts, known, forms) | taught.ontology_rivals(statements) | of_years,
-        undated,
+        taught.rivals(facts, known, forms) | taught.ontology_rivals(statements),
     )
     bar.close()
     log.info("%s", record)

@@ -26,6 +26,5 @@ with job(snakemake) as run:
         times=dict.fromkeys(lessons, count),
     )
     bar.close()
-    del record["seen"]
     log.info("%s", record)
     run.note(**record)

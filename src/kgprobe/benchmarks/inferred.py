@@ -65,7 +65,7 @@ def build(phenomena: Sequence[str], examples: int, seed: int) -> Sets:
             meta["instead"] = shown.index(case.instead)
         items.append(
             (key, case.phenomenon, case.arm, statement.relation, statement.subject,
-             statement.subject, "", key, [shown.index(statement.object)], len(items),
+             statement.subject, key, [shown.index(statement.object)], len(items),
              json.dumps(meta, sort_keys=True))
         )  # fmt: skip
         options += [(key, place, label, label) for place, label in enumerate(shown)]

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -172,33 +171,4 @@ def ask(
         screen.data(rows) if as_json else screen.table(rows)
 
 
-def serve(
-    model: Model,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8000,
-    as_json: Json = False,
-) -> None:
-    """Serve a causal model as OpenAI's servers do.
-
-    On loopback, until Ctrl-C.
-
-    Example: kgprobe serve smollm2-135m-instruct --port 8000
-    """
-    with screen.told(as_json):
-        _check_model(model)
-
-        import threading
-
-        library = _library()
-        from kgprobe.probes.jobs import serve as server
-
-        with server.serve(library.load(model), port) as running:
-            screen.data({"url": running.url}) if as_json else screen.say(
-                f"{model} at {running.url}; Ctrl-C ends it"
-            )
-            sys.stdout.flush()
-            # polars takes Ctrl-C first, and a wait without an end never hears of it
-            while not threading.Event().wait(0.5):
-                pass
-
-
-COMMANDS = (probe, ask, serve)
+COMMANDS = (probe, ask)

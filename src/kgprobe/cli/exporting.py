@@ -1,4 +1,4 @@
-"""`kgprobe export`: questions, or a run, in the formats of others."""
+"""`kgprobe export`: questions in the formats of others."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,15 +13,14 @@ def export(
     what: Annotated[
         str,
         typer.Argument(
-            help="A benchmark of the package, or its folder; ro-crate: a run.",
-            autocompletion=names.benchmarks_and_runs,
+            help="A benchmark of the package, or its folder.", autocompletion=names.benchmarks
         ),
     ],
     form: Annotated[
         str,
         typer.Option(
             "--as",
-            help="lm-pub-quiz, lm-eval, huggingface, croissant, frictionless or ro-crate.",
+            help="lm-pub-quiz, lm-eval or huggingface.",
             autocompletion=names.forms,
         ),
     ],
@@ -29,8 +28,8 @@ def export(
     questions: Annotated[
         str,
         typer.Option(
-            help="sentences; of OntoProbe's benchmarks choices or reasoning, too.",
-            autocompletion=names.among("sentences", "choices", "reasoning"),
+            help="sentences; of OntoProbe's benchmarks choices, too.",
+            autocompletion=names.among("sentences", "choices"),
         ),
     ] = "sentences",
     licence: Annotated[
@@ -38,28 +37,23 @@ def export(
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Export questions, or a run, for other tools.
+    """Export questions for other tools.
 
     Example: kgprobe export world_lite --as lm-eval --to exported
     """
     with screen.told(as_json):
-        from kgprobe.tables.exports import crate, formats, origins
+        from kgprobe.tables.exports import formats, origins
 
-        chosen = screen.choose(form, [*formats.NAMES, crate.NAME], "--as")
-        if chosen == crate.NAME:
-            from kgprobe.cli.comparing import run_folder
+        chosen = screen.choose(form, formats.NAMES, "--as")
+        from kgprobe.benchmarks.bear.frames import Sets
+        from kgprobe.questions import benchmark, folder_of
 
-            crate.write(run_folder(what), to)
-        else:
-            from kgprobe.benchmarks.bear.frames import Sets
-            from kgprobe.questions import benchmark, folder_of
-
-            kind = screen.choose(questions, formats.KINDS, "--questions")
-            own, sources = benchmark(what), origins.of(folder_of(what), licence)
-            sets = Sets(own.items, own.candidates, own.prompts)
-            asked = formats.read(folder_of(what), kind, lambda: sets)
-            name = own.name + (f"_{kind}" if kind != formats.KINDS[0] else "")
-            formats.write(chosen, name, asked, sources, to)
+        kind = screen.choose(questions, formats.KINDS, "--questions")
+        own, sources = benchmark(what), origins.of(folder_of(what), licence)
+        sets = Sets(own.items, own.candidates, own.prompts)
+        asked = formats.read(folder_of(what), kind, lambda: sets)
+        name = own.name + (f"_{kind}" if kind != formats.KINDS[0] else "")
+        formats.write(chosen, name, asked, sources, to)
         made = sorted(p.relative_to(to).as_posix() for p in to.rglob("*") if p.is_file())
         if as_json:
             screen.data({"folder": str(to), "as": chosen, "files": made})

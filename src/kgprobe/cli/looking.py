@@ -141,7 +141,7 @@ def _relations(own: "Benchmark") -> list[dict[str, Any]]:
 def _question(own: "Benchmark", item: str) -> dict[str, Any]:
     """One question: subject, options, the right ones, and what is said with the first right one."""
     from kgprobe.sheets import nearest
-    from kgprobe.templates import fill, in_year
+    from kgprobe.templates import fill
 
     rows = own.items.filter(item=item).to_dicts()
     if not rows:
@@ -152,7 +152,7 @@ def _question(own: "Benchmark", item: str) -> dict[str, Any]:
     options = own.candidates.filter(set=row["candidates"]).sort("index")["label"].to_list()
     right = [options[i] for i in row["answers"]]
     texts = own.prompts.filter(relation=row["relation"]).sort("index")["text"]
-    said = [fill(in_year(t, row["context"]), row["subject"], right[0]).text for t in texts]
+    said = [fill(t, row["subject"], right[0]).text for t in texts]
     return {"item": item, "relation": row["relation"], "subject": row["subject"],
             "answers": ", ".join(right), "options": options, "sentences": said}  # fmt: skip
 

@@ -47,10 +47,6 @@ def runs() -> list[str]:
     return [path.name for path in folders() if any(path.glob("tables/*.parquet"))]
 
 
-def benchmarks_and_runs() -> list[str]:
-    return [*benchmarks(), *runs()]
-
-
 def methods() -> list[str]:
     return list(METHODS)
 
@@ -79,10 +75,10 @@ def _items(name: Any) -> list[str]:
 
 
 def forms() -> list[str]:
-    """What questions and runs are exported as."""
-    from kgprobe.tables.exports import crate, formats
+    """What questions are exported as."""
+    from kgprobe.tables.exports import formats
 
-    return [*formats.NAMES, crate.NAME]
+    return list(formats.NAMES)
 
 
 def among(*names: str) -> Callable[[], list[str]]:

@@ -10,15 +10,10 @@ from kgprobe.sources.dumps.trex import ENTITY
 
 #: FACTS whose objects are literals: dates, with their datatype. A dump may have none.
 DATES = replace(FACTS, name="DATES", may_be_empty=True)
-# an empty list has no type on Spark
-_UNDATED = ibis.array(["-"])[1:]
 
 
 def of_trex(triples: Table, labels: Table) -> Table:
-    """FACTS of the entity-valued TREX_TRIPLES; `labels` has uri, label. Labels may stay null.
-
-    T-REx dates no statement.
-    """
+    """FACTS of the entity-valued TREX_TRIPLES; `labels` has uri, label. Labels may stay null."""
     edges = triples.filter(triples["object"].notnull())
     named = _subjects(edges, labels).mutate(object=_id("Q", edges["object"]))
     known = _items(labels).select(_object="id", object_label="label")
@@ -39,8 +34,6 @@ def _subjects(triples: Table, labels: Table) -> Table:
         kg=ibis.literal("wikidata"),
         subject=_id("Q", triples["subject"]),
         relation=_id("P", triples["predicate"]),
-        start=_UNDATED,
-        end=_UNDATED,
     )
     known = _items(labels).select(_subject="id", subject_label="label")
     return told.left_join(known, [("subject", "_subject")])

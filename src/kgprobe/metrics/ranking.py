@@ -51,13 +51,3 @@ def auc(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
     below = np.searchsorted(ordered, positive, side="left")
     upto = np.searchsorted(ordered, positive, side="right")
     return float((below + upto).sum() / (2.0 * len(positive) * len(negative)))
-
-
-def pairs_won(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> NDArray[np.float64]:
-    """positives x negatives: 1 where the positive scores above, a half where they tie, else 0.
-
-    Its mean is their AUC, its mean under weights of both that of a resample.
-    """
-    over = positive[:, None] > negative[None, :]
-    level = positive[:, None] == negative[None, :]
-    return np.asarray(over + 0.5 * level)

@@ -15,7 +15,7 @@ SEARCHED = (
     "searched_moves",
 )
 #: trained
-TRAINED = ("linear_probe", "finetuned", "continuous", "relation_lstm")
+TRAINED = ("linear_probe", "finetuned", "relation_lstm")
 #: need no training: one file for all those of a model and benchmark
 WRITTEN = (
     "majority",

@@ -16,12 +16,9 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.metrics import reductions
 from kgprobe.metrics.sums import ordered_mean, ordered_sum
-from kgprobe.templates import NO_SUBJECTS, fill, in_year
+from kgprobe.templates import NO_SUBJECTS, fill
 
 Row = Mapping[str, str]
-#: In `meta` of an item: places of wrong options that are told apart from the others, being right
-#: in another year of the subject, or right before it changed.
-MARKED = ("other_years", "before")
 #: the sum less the option's mean over questions about other subjects (`with_priors`)
 PRIOR = "prior"
 #: the sum less the option's mean over subjects that say nothing (`with_contentless`)
@@ -144,8 +141,7 @@ def judged(
     option that are out of order, ties half), probability (of the correct option, softmax over
     options), confidence (the largest probability), brier (sum over options of the squared distance
     of its probability from 1 or 0; several correct options share the 1), margin (nats, correct
-    option minus the best wrong one), marked (chance that the choice is one of the item's MARKED
-    options).
+    option minus the best wrong one).
 
     `above` and `tied` count the wrong options above and level with the correct one; its rank is
     above + 1 to above + tied + 1. With several correct options the best placed one counts, in
@@ -161,12 +157,10 @@ def judged(
     if reduction in CORRECTED:
         scores = scores.drop_nulls(CORRECTED[reduction])
     rows = scores.select("item", "template", "candidate", score=REDUCTIONS[reduction])
-    told = items.select("item", gold="answers", marked=marked(items))
-    for name in ("gold", "marked"):
-        own = told.select("item", candidate=name).explode("candidate").drop_nulls()
-        own = own.with_columns(pl.col("candidate").cast(pl.Int32), pl.lit(True).alias(name))
-        rows = rows.join(own, on=["item", "candidate"], how="left")
-    rows = rows.with_columns(pl.col("gold", "marked").fill_null(False))
+    own = items.select("item", candidate="answers").explode("candidate").drop_nulls()
+    own = own.with_columns(pl.col("candidate").cast(pl.Int32), gold=True)
+    rows = rows.join(own, on=["item", "candidate"], how="left")
+    rows = rows.with_columns(pl.col("gold").fill_null(False))
     found = rows.group_by("item", "template").agg(**_measures()).drop_nulls("margin")
     if found.height < scores.select("item", "template").n_unique():
         lost = rows.join(found, on=["item", "template"], how="anti").sort("item", "template").row(0)
@@ -178,12 +172,12 @@ def with_bytes(
     scores: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame
 ) -> pl.DataFrame:
     """SCORES with `bytes`: the length in UTF-8 of the sentence that each option makes."""
-    texts = items.select("item", "relation", "subject", "context", set="candidates").join(
+    texts = items.select("item", "relation", "subject", set="candidates").join(
         prompts.select("relation", "text", template="index"), on="relation"
     )
     around = [
-        fill(in_year(text, year), subject, "", False).text
-        for text, year, subject in texts.select("text", "context", "subject").rows()
+        fill(text, subject, "", False).text
+        for text, subject in texts.select("text", "subject").rows()
     ]
     texts = texts.with_columns(around=pl.Series(around, dtype=pl.String).str.len_bytes())
     labels = candidates.select("set", candidate="index", own=pl.col("label").str.len_bytes())
@@ -244,11 +238,11 @@ def without_subject(items: pl.DataFrame, contentless: pl.DataFrame) -> pl.DataFr
     """item, template, candidate, sum, count, answer_sum, answer_count: what the options of an item
     have by themselves, their means over the subjects of CONTENTLESS (of counts the largest). Items
     whose set was not asked with them are absent."""
-    asked = ["relation", "context", "set"]
+    asked = ["relation", "set"]
     means = contentless.group_by(*asked, "template", "candidate").agg(
         ordered_mean(["sum", "answer_sum"]), pl.col("count", "answer_count").max()
     )
-    own = items.select("item", "relation", "context", set="candidates").join(means, on=asked)
+    own = items.select("item", "relation", set="candidates").join(means, on=asked)
     found = own.select(
         "item", "template", "candidate", "sum", "count", "answer_sum", "answer_count"
     )
@@ -288,13 +282,6 @@ def check_answers(scores: pl.DataFrame, reduction: str, where: str = "scores") -
         )
 
 
-def marked(items: pl.DataFrame) -> pl.Series:
-    """Per item, the places of its MARKED options; null where it tells of none."""
-    lists = pl.Struct(dict.fromkeys(MARKED, pl.List(pl.Int32)))
-    told = items.select(told=pl.col("meta").str.json_decode(lists))
-    return told.select(pl.coalesce(pl.col("told").struct.field(*MARKED)))["other_years"]
-
-
 def _measures() -> dict[str, pl.Expr]:
     """Aggregations over the options of one item under one template."""
     score, gold = pl.col("score"), pl.col("gold")
@@ -308,7 +295,6 @@ def _measures() -> dict[str, pl.Expr]:
         "leaders": leads.sum().cast(pl.Int32),
         "leading": pl.col("candidate").filter(leads).sort(),
         "hit": ((leads & gold).sum() / leads.sum()).cast(pl.Float64),
-        "marked": ((leads & pl.col("marked")).sum() / leads.sum()).cast(pl.Float64),
         "first": ordered.first().cast(pl.Float64),
         "above": (wrong > right).sum().cast(pl.Int32),
         "tied": (wrong == right).sum().cast(pl.Int32),

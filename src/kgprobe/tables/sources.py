@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from kgprobe.benchmarks.bear.drift import STATES
+from kgprobe.benchmarks.bear.against_released import STATES
 from kgprobe.contracts import WHOLE
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.metrics.sums import ordered_sum
@@ -20,8 +20,8 @@ from kgprobe.tables.views import View
 STATE = "instances in a state"
 
 
-def drift(states: pl.DataFrame, agreement: pl.DataFrame | None = None) -> pl.DataFrame:
-    """RESULTS from DRIFT and AGREEMENT of each relation (`group`) and of all.
+def against_released(states: pl.DataFrame, agreement: pl.DataFrame | None = None) -> pl.DataFrame:
+    """RESULTS from RELEASED_STATES and AGREEMENT of each relation (`group`) and of all.
 
     The share of every state in per cent (Wilson; n: released instances, numerator: those in it);
     released instances found in the pull; Jaccard of answers and of instances in per cent (n: size
@@ -214,8 +214,8 @@ ONTOLOGY = View(
     words={**ASPECTS, EQUAL: "equal, %"},
     caption="Share that is equal to the released ontology; 95 % interval in small print.",
 )
-DRIFT = View(
-    "bear_drift",
+RELEASED = View(
+    "bear_against_released",
     "The released BEAR in this pull",
     where={**PAPER, "benchmark": ["bear_big_released"], "group": [""]},
     rows=["metric", "slice"],
@@ -226,8 +226,8 @@ DRIFT = View(
     caption="One state an instance, the first that holds; share of the released instances in %.",
 )
 BY_RELATION = View(
-    "bear_drift_relations",
-    "Drift, relation by relation",
+    "bear_against_released_relations",
+    "The released BEAR in this pull, relation by relation",
     where={
         **PAPER,
         "benchmark": ["bear_big_released"],
@@ -298,7 +298,9 @@ def chapter(
             folded.append(grid.records(title, differences.iter_rows(named=True)))
     if STATE in asked:
         part = " (holds BEAR: by construction)" if circular else ""
-        shown.append(grid.of_view(replace(DRIFT, title=DRIFT.title + part), results, few=False))
+        shown.append(
+            grid.of_view(replace(RELEASED, title=RELEASED.title + part), results, few=False)
+        )
         heads = {("group", r): grid.titled(r, names) for r in results["group"].unique() if r}
         ordered = sorted((r for _, r in heads), key=grid.property_order)
         folded.append(grid.of_view(BY_RELATION.where_also(group=ordered), results, False, heads))

@@ -471,7 +471,6 @@ def as_items(asked: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
                 row["predicate"],
                 row["subject_label"],
                 row["subject"],
-                "",
                 row["set"],
                 [place for place, _ in answers],
                 number,

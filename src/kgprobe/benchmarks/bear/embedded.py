@@ -3,8 +3,7 @@
     python -m kgprobe.benchmarks.bear.embedded write    what `make run` constructs, without a run
     python -m kgprobe.benchmarks.bear.embedded check    exit 1 where a file has other rows
 
-They are made once and packed, not where the package is used: what they say of currencies comes from
-CLDR, another release of which would make other questions.
+They are made once and packed, not where the package is used.
 """
 
 import sys

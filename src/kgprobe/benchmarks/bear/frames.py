@@ -1,6 +1,6 @@
 """A BEAR set as frames: items, candidates, prompts, and the invariants they must keep.
 
-Questions whose answer changes in time (`dated`, `changes`) and LAMA's have options of their own.
+LAMA's questions have options of their own.
 """
 
 import json
@@ -81,7 +81,6 @@ def relation_frames(
             relation,
             label,
             subject,
-            "",
             options,
             [answer],
             row,
@@ -100,79 +99,35 @@ def relation_frames(
 
 @dataclass(frozen=True)
 class Question:
-    """A question with options of its own, such as one whose answer changes in time.
-
-    `objects`: id -> name of all that were ever right; `gold` are those that are right now, or in
-    `year`, `marked` those that are right at the other time. `role` says what kind it is.
-    """
+    """A question with options of its own: names by id, and the ids of those that are right."""
 
     subject: str
     label: str
-    objects: Mapping[str, str]
+    options: Mapping[str, str]
     gold: frozenset[str]
-    marked: frozenset[str] = frozenset()
-    year: str = ""
-    role: str = "fact"
-
-
-def frequent(statements: pl.DataFrame, forms: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Objects (id, name) of a relation's statements, those of most subjects first."""
-    named = statements.filter(pl.col("object_label").fill_null("") != "")
-    counts = named.group_by("object", "object_label").agg(pl.col("subject").n_unique()).rows()
-    ordered = sorted(counts, key=lambda row: (-row[2], by_number(row[0]), row[1]))
-    return [(value, forms.get(value, label)) for value, label, _ in ordered]
 
 
 def question_frames(
     benchmark: str,
     relation: str,
     questions: Sequence[Question],
-    often: Sequence[tuple[str, str]],
     templates: Sequence[tuple[int, str]],
-    size: int,
-    mark: str = "",
 ) -> Sets:
-    """The frames of one relation's questions, in their order.
-
-    Options are a subject's objects and objects of others, those that come first in `often`, up to
-    `size`, no name twice, in order of ids. `meta` has the places of the marked ones under `mark`,
-    where there are any (tables.answers.MARKED).
-    """
+    """The frames of one relation's questions, in their order; options in order of their ids."""
     items, candidates = [], []
-    sets: dict[str, list[str]] = {}
     for row, one in enumerate(questions):
-        name = f"{benchmark}/{relation}/{one.subject}"
-        if name not in sets:
-            options = _options(one.objects, often, size)
-            sets[name] = [value for value, _ in options]
-            candidates += [(name, i, value, label) for i, (value, label) in enumerate(options)]
-        gold, marked = (
-            [i for i, value in enumerate(sets[name]) if value in of]
-            for of in (one.gold, one.marked)
-        )
-        identifier = "/".join(filter(None, (relation, one.subject, one.year)))
-        meta = json.dumps({mark: marked} if mark else {})
-        asked = (one.label, one.subject, one.year, name, gold, row, meta)
-        items.append((identifier, relation, one.role, relation, *asked))
+        name, identifier = (f"{of}{relation}/{one.subject}" for of in (f"{benchmark}/", ""))
+        options = sorted(one.options.items(), key=lambda option: by_number(option[0]))
+        candidates += [(name, i, value, label) for i, (value, label) in enumerate(options)]
+        gold = [i for i, (value, _) in enumerate(options) if value in one.gold]
+        asked = (one.label, one.subject, name, gold, row, "{}")
+        items.append((identifier, relation, "fact", relation, *asked))
     prompts = [(f"{relation}/{i}", relation, i, text, "manual") for i, text in templates]
     return Sets(
         pl.DataFrame(items, schema=dict(ITEMS.columns), orient="row"),
         pl.DataFrame(candidates, schema=dict(CANDIDATES.columns), orient="row"),
         pl.DataFrame(prompts, schema=dict(PROMPTS.columns), orient="row"),
     )
-
-
-def _options(
-    objects: Mapping[str, str], often: Sequence[tuple[str, str]], size: int
-) -> list[tuple[str, str]]:
-    chosen, names = dict(objects), set(objects.values())
-    for value, name in often:
-        if len(chosen) >= size:
-            break
-        if value not in chosen and name not in names:
-            chosen[value] = name
-            names.add(name)
-    return sorted(chosen.items(), key=lambda one: by_number(one[0]))
 
 
 def check_balance(sets: Sets) -> None:

@@ -48,9 +48,7 @@ def load(
         sentence(text, f"{wordings}, {relation}", LamaError)
         stated = {split: _facts(folder / relation / f"{split}.jsonl") for split in SPLITS}
         questions = _questions(relation, stated, settings, seed)
-        parts.append(
-            question_frames(benchmark, relation, questions, (), [(0, text)], settings.options)
-        )
+        parts.append(question_frames(benchmark, relation, questions, [(0, text)]))
     return Sets.joined(parts)
 
 

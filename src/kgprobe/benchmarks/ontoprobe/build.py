@@ -221,7 +221,7 @@ def _item(
     key = f"{row.task}-{row.row}"
     text = json.dumps(meta, ensure_ascii=False, sort_keys=True)
     own = SET_OF[row.task]
-    return (key, row.task, row.role, row.task, shown, row.id, "", own, answers, row.row, text)
+    return (key, row.task, row.role, row.task, shown, row.id, own, answers, row.row, text)
 
 
 def _linked(items: pl.DataFrame) -> pl.DataFrame:

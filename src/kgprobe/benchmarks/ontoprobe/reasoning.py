@@ -134,7 +134,7 @@ def _item(
     }
     shown = json.dumps(meta, ensure_ascii=False, sort_keys=True)
     key = f"{rule}-{row.row}"
-    return (key, rule, row.role, rule, row.subject, row.id, "", own, golds, row.row, shown)
+    return (key, rule, row.role, rule, row.subject, row.id, own, golds, row.row, shown)
 
 
 def manual(meta: Mapping[str, str], p1: bool, p2: bool, order: str = "P1_P2") -> str:

@@ -26,8 +26,8 @@ class Sentence:
     """A filled template in tokens.
 
     `ids` (n) with special tokens; `words` (n) numbers the words, -1 at special tokens; `answer` and
-    `subject` are the token ranges of the two labels; `group`, which siblings share, is (relation
-    without its year, template number).
+    `subject` are the token ranges of the two labels; `group`, which siblings share, is (relation,
+    template number).
     """
 
     ids: Ids
@@ -41,13 +41,12 @@ def encode(
     tokenizer: Any,
     lessons: Sequence[Lesson],
     templates: Mapping[str, Sequence[str]],
-    undated: Mapping[str, str] | None = None,
 ) -> list[Sentence]:
-    """Every lesson in every template of its relation; `undated`: relation in a year -> relation.
+    """Every lesson in every template of its relation.
 
     Raises ValueError where there is no template.
     """
-    sentences, undated = [], undated or {}
+    sentences = []
     for lesson in lessons:
         if not templates.get(lesson.relation):
             raise ValueError(f"no template for relation {lesson.relation} of {lesson}")
@@ -60,7 +59,7 @@ def encode(
                 np.array([-1 if w is None else w for w in coded.word_ids()], dtype=np.int64),
                 _range(role == ANSWER, filled.text),
                 _range(role == SUBJECT, filled.text),
-                (undated.get(lesson.relation, lesson.relation), number),
+                (lesson.relation, number),
             )
             if len(sentence.ids) > tokenizer.model_max_length:
                 raise ValueError(
@@ -207,21 +206,6 @@ def seq2seq_row(
     source = np.concatenate([ids[: span.start], [sentinels[0]], ids[span.stop :]])
     target = np.concatenate([[sentinels[0]], ids[span], [sentinels[1], end]])
     return source, target
-
-
-def asks_answer(sentence: Sentence, targets: Ids) -> bool:
-    """Whether tokens of the answer are among the targets of a masked or causal row, whose places
-    are the sentence's but for an answer of another size."""
-    span, longer = sentence.answer, len(targets) - len(sentence.ids)
-    return bool((targets[span.start : span.stop + longer] != IGNORED).any())
-
-
-def gap_asks_answer(sentence: Sentence, source: Ids) -> bool:
-    """The same of a seq2seq row: whether the gap in its encoder ids, the first place that differs
-    from the sentence, took tokens of the answer."""
-    length = len(sentence.ids) - len(source) + 1
-    start = int(np.flatnonzero(source != sentence.ids[: len(source)])[0])
-    return bool(start < sentence.answer.stop and start + length > sentence.answer.start)
 
 
 def pad(rows: Sequence[Ids], value: int) -> Ids:

@@ -8,7 +8,6 @@ from kgprobe.knowledge.facts import fact_id
 from kgprobe.probes.control.lessons import Lesson
 from kgprobe.sampling import hash_key
 from kgprobe.schema import TAUGHT, TAUGHT_KINDS
-from kgprobe.templates import relation_in
 
 #: Values of the hash are spread over this many parts; a share is a number of parts.
 PARTS = 1 << 32
@@ -203,50 +202,6 @@ def ontology(
             gold = labels[name, answers[0]]
             rows.append((f"{task}/{subject}", task, subject, gold, is_taught))
     return pl.DataFrame(rows, schema=dict(TAUGHT.columns), orient="row")
-
-
-def dated(items: pl.DataFrame, candidates: pl.DataFrame, share: float, seed: int) -> pl.DataFrame:
-    """TAUGHT: the answers of questions with a year, and whether they are taught.
-
-    A fact is relation/subject/object/year. A share of the subjects is taught, by hash, each with
-    all of its questions: another year of a taught one would be half known.
-    """
-    gold = items.select("relation", "subject_id", "context", "candidates", index="answers")
-    named = gold.explode("index").join(
-        candidates, left_on=["candidates", "index"], right_on=["set", "index"]
-    )
-    rows = []
-    for relation, subject, value, year in named.select(
-        "relation", "subject_id", "id", "context"
-    ).rows():
-        is_taught = hash_key(seed, "fate", "dated", relation, subject) % PARTS < int(share * PARTS)
-        rows.append((f"{relation}/{subject}/{value}/{year}", relation, subject, value, is_taught))
-    return pl.DataFrame(rows, schema=dict(TAUGHT.columns), orient="row").sort("fact")
-
-
-def dated_lessons(
-    items: pl.DataFrame, candidates: pl.DataFrame, taught: pl.DataFrame
-) -> tuple[list[Lesson], dict[str, list[str]], list[str]]:
-    """(lessons of the taught questions with a year, their rivals, labels of all of them).
-
-    Their relation is that of the year (`relation_in`); rivals, by it, are all options of its
-    questions. From `dated`.
-    """
-    known = set(taught.filter("taught")["fact"])
-    options: dict[str, list[tuple[str, str]]] = {}
-    for name, value, label in candidates.sort("set", "index").select("set", "id", "label").rows():
-        options.setdefault(name, []).append((value, label))
-    lessons, labels = set(), set()
-    rivals: dict[str, set[str]] = {}
-    columns = ("relation", "context", "subject_id", "subject", "candidates", "answers")
-    for relation, year, subject, name, own, answers in items.select(columns).rows():
-        key = relation_in(relation, year)
-        labels |= {name, *(label for _, label in options[own])}
-        rivals.setdefault(key, set()).update(label for _, label in options[own])
-        for value, label in (options[own][i] for i in answers):
-            if f"{relation}/{subject}/{value}/{year}" in known:
-                lessons.add(Lesson(key, name, label))
-    return sorted(lessons), {key: sorted(rivals[key]) for key in sorted(rivals)}, sorted(labels)
 
 
 def ontology_lessons(statements: pl.DataFrame) -> tuple[list[Lesson], list[str]]:

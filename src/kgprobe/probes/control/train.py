@@ -42,10 +42,8 @@ from kgprobe.probes.control.rows import (
     Ids,
     Sentence,
     Siblings,
-    asks_answer,
     batches,
     encode,
-    gap_asks_answer,
     masked_row,
     pad,
     seq2seq_row,
@@ -121,7 +119,6 @@ def train_control(
     progress: Progress | None = None,
     kinds: Mapping[str, Sequence[Lesson]] | None = None,
     objects: Mapping[str, Sequence[str]] | None = None,
-    undated: Mapping[str, str] | None = None,
     times: Mapping[Lesson, int] | None = None,
 ) -> dict[str, object]:
     """Train one control model on `lessons` and save it to `folder`; returns the record.
@@ -129,13 +126,10 @@ def train_control(
     `labels` are those of all facts, taught or not: they shape the tokenizer alone. `templates` maps
     a relation to its texts with [X] and [Y]; every lesson is shown in each of them. Recall is asked
     of each of `kinds` (groups of lessons by name; one of all), among `objects` and the taught ones
-    of the relation (recall.py). `undated`: relation in a year -> a name that all its years
-    share, whose lessons lend each other wrong answers.
+    of the relation (recall.py).
 
     `times`: how many sentences of each lesson are shown, in its templates by turns, all of them in
-    one order drawn by `seed`. The training ends with the last one and demands no recall; `seen` of
-    the record has of each lesson (relation, subject, object) the sentences, counted as they were
-    shown, and those in which tokens of its object were targets.
+    one order drawn by `seed`. The training ends with the last one and demands no recall.
 
     Raises ValueError for an unknown kind, no lessons, or a relation without template; TeachingError
     where recall is still too low after `recipe.steps`.
@@ -150,7 +144,7 @@ def train_control(
         recipe = replace(recipe, recall=0.0, steps=steps)
     texts = [text for relation in sorted(templates) for text in templates[relation]]
     tokenizer = train_tokenizer(kind, labels, texts, recipe.vocabulary, recipe.positions)
-    sentences = encode(tokenizer, sorted(lessons), templates, undated)
+    sentences = encode(tokenizer, sorted(lessons), templates)
     exam = Exam(lessons, templates, kinds or {"all": lessons}, objects or {})
     started, threads = time.process_time(), torch.get_num_threads()
     torch.set_num_threads(1)
@@ -268,9 +262,6 @@ class _Training:
         times: Mapping[Lesson, int] | None = None,
     ) -> None:
         self.times = times
-        #: with `times`: sentences of a lesson that were shown, and those that asked for its object
-        self.seen: Counter[Lesson] = Counter()
-        self.asked: Counter[Lesson] = Counter()
         self.kind, self.model, self.tokenizer = kind, model, tokenizer
         self.sentences, self.exam, self.recipe = sentences, exam, recipe
         #: the running mean of the weights, which is what is asked and kept
@@ -318,13 +309,11 @@ class _Training:
                 f"{recipe.recall} for {low}; allow more steps (control.steps) or teach less "
                 "(control.pool)"
             )
-        seen = [[*lesson, self.seen[lesson], self.asked[lesson]] for lesson in sorted(self.seen)]
         return {
             "steps": len(losses),
             "exams": self.exams,
             "final_loss": round(float(np.mean(losses[-recipe.every :])), 4),
             "recall": self.found,
-            **({"seen": seen} if self.times is not None else {}),
         }
 
     def _feed(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
@@ -339,21 +328,14 @@ class _Training:
         return _batches(self.kind, self.tokenizer, shown, chosen, self.rng)
 
     def _counted(self, times: Mapping[Lesson, int]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Batches of every lesson's sentences as often as `times` says, in one order; each row is
-        counted as it is made."""
+        """Batches of every lesson's sentences as often as `times` says, in one order."""
         turns = by_turns(self.exam.asked, times, self.rng)
-        asked = zip(self.sentences, self.exam.asked, turns, strict=True)
-        told = [(sentence, own.lesson, n) for sentence, own, n in asked if n]
-        order = self.rng.permutation(np.repeat(np.arange(len(told)), [n for *_, n in told]))
+        told = [(sentence, n) for sentence, n in zip(self.sentences, turns, strict=True) if n]
+        order = self.rng.permutation(np.repeat(np.arange(len(told)), [n for _, n in told]))
         size = self.recipe.rows
         chosen = (order[start : start + size] for start in range(0, len(order), size))
-
-        def count(place: int, is_asked: bool) -> None:
-            self.seen[told[place][1]] += 1
-            self.asked[told[place][1]] += is_asked
-
-        shown = [sentence for sentence, *_ in told]
-        return _batches(self.kind, self.tokenizer, shown, chosen, self.rng, count)
+        shown = [sentence for sentence, _ in told]
+        return _batches(self.kind, self.tokenizer, shown, chosen, self.rng)
 
     def _is_examined(self, is_last: bool) -> bool:
         """Ask some questions; all of them at the end, and where most of these were right."""
@@ -424,10 +406,8 @@ def _batches(
     sentences: Sequence[Sentence],
     chosen: Iterable[Ids],
     rng: np.random.Generator,
-    count: Callable[[int, bool], None] = lambda place, is_asked: None,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """(ids, attention mask, targets), int64, padded on the right, of `chosen` sentences; `count` is
-    told of each which it was and whether its object was asked for."""
+    """(ids, attention mask, targets), int64, padded on the right, of `chosen` sentences."""
     siblings = Siblings(sentences)
     sentinels = tokenizer.convert_tokens_to_ids(list(SENTINELS[:2])) if kind == "seq2seq" else []
 
@@ -438,14 +418,8 @@ def _batches(
             return sentence.ids, sentence.ids
         return seq2seq_row(sentence, tuple(sentinels), tokenizer.eos_token_id, rng)
 
-    def is_asked(sentence: Sentence, ids: Ids, targets: Ids) -> bool:
-        gap = kind == "seq2seq"
-        return gap_asks_answer(sentence, ids) if gap else asks_answer(sentence, targets)
-
     for some in chosen:
         made = [row(sentences[i]) for i in some]
-        for i, (ids, targets) in zip(some, made, strict=True):
-            count(int(i), is_asked(sentences[i], ids, targets))
         ids = pad([ids for ids, _ in made], tokenizer.pad_token_id)
         seen = pad([np.ones_like(ids) for ids, _ in made], 0)
         targets = pad([targets for _, targets in made], IGNORED)

@@ -16,7 +16,7 @@ from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.scoring.sentence import agreement, recheck, score
 from kgprobe.schema import CONTENTLESS, ITEMS, SCORES
-from kgprobe.templates import NO_SUBJECTS, in_year, relation_in
+from kgprobe.templates import NO_SUBJECTS
 
 Tables = tuple[list[score.Item], dict[str, Sequence[str]], dict[str, Sequence[tuple[int, str]]]]
 #: what a model is asked of ITEMS, CANDIDATES and PROMPTS in a form, and counts of it
@@ -138,16 +138,16 @@ def contentless_frame(
     part = (variant or score.DEFAULT, None, score.SHARD, (0, 1), bar.update, load)
     found = score_part(spec, asked, *part)
     bar.close()
-    own = items.select("item", "relation", "context", "subject", set="candidates")
+    own = items.select("item", "relation", "subject", set="candidates")
     frame = _frame(found.columns).join(own, on="item")
     return frame.select(*CONTENTLESS.columns), found.record
 
 
 def without_subject(items: pl.DataFrame) -> pl.DataFrame:
-    """ITEMS that put NO_SUBJECTS in the subject's place, once for each relation, year and set of
+    """ITEMS that put NO_SUBJECTS in the subject's place, once for each relation and set of
     options that more subjects share than these are: of others it would cost more than they do."""
     who = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
-    shared = items.group_by("relation", "context", "candidates").agg(subjects=who.n_unique())
+    shared = items.group_by("relation", "candidates").agg(subjects=who.n_unique())
     shared = shared.filter(pl.col("subjects") > len(NO_SUBJECTS)).drop("subjects")
     rows = shared.sort(shared.columns).join(pl.DataFrame({"subject": NO_SUBJECTS}), how="cross")
     row = pl.int_range(pl.len(), dtype=pl.Int32)
@@ -233,31 +233,20 @@ class _Exact:
 
 
 def tables(items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame) -> Tables:
-    """ITEMS, CANDIDATES and PROMPTS as the plain structures that scoring takes.
-
-    Items that ask of a year, their context, have templates of their own (`relation_in`).
-    """
-    rows = items.sort("relation", "row", "item").select(
-        "item", "relation", "context", "subject", "candidates"
-    )
-    asked = [
-        score.Item(item, relation_in(relation, year), *rest)
-        for item, relation, year, *rest in rows.rows()
-    ]
+    """ITEMS, CANDIDATES and PROMPTS as the plain structures that scoring takes."""
+    rows = items.sort("relation", "row", "item").select("item", "relation", "subject", "candidates")
+    asked = [score.Item(*row) for row in rows.rows()]
     options: dict[str, Sequence[str]] = {
         name: [label for _, label in group]
         for name, group in itertools.groupby(
             candidates.sort("set", "index").select("set", "label").rows(), key=lambda r: r[0]
         )
     }
-    found: dict[str, list[tuple[int, str]]] = {}
+    own = set(items["relation"])
+    texts: dict[str, Sequence[tuple[int, str]]] = {}
     for relation, index, text in (
         prompts.sort("relation", "index").select("relation", "index", "text").rows()
     ):
-        found.setdefault(relation, []).append((index, text))
-    worded: dict[str, Sequence[tuple[int, str]]] = {
-        relation_in(relation, year): [(i, in_year(text, year)) for i, text in found[relation]]
-        for relation, year in items.select("relation", "context").unique().rows()
-        if relation in found
-    }
-    return asked, options, worded
+        if relation in own:
+            texts[relation] = [*texts.get(relation, ()), (index, text)]
+    return asked, options, texts

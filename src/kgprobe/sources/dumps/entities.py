@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from kgprobe.sources import dates
 from kgprobe.sources.dumps import described
 from kgprobe.sources.dumps.stream import Block
 from kgprobe.sources.dumps.triples import Triple, Unread, prefilter, triples
@@ -27,12 +26,10 @@ _ID = {"id": pl.UInt64}
 _STATEMENT = {
     "subject": pl.UInt64, "relation": pl.UInt32, "object": pl.UInt64, "rank": pl.String
 }  # fmt: skip
-#: Tables of a part. `periods` has a row a dated statement, `counted` a row a statement's kind and
-#: rank; `place`: which of the languages a label is in; `line`: a triple about a property, as the
-#: query service has it.
+#: Tables of a part. `counted` has a row a statement's kind and rank; `place`: which of the
+#: languages a label is in; `line`: a triple about a property, as the query service has it.
 TABLES: dict[str, dict[str, Any]] = {
     "statements": _STATEMENT,
-    "periods": {**_STATEMENT, "start": pl.String, "end": pl.String},
     "counted": {"relation": pl.UInt32, "kind": pl.String, "rank": pl.String, "n": pl.Int64},
     "names": {**_ID, "place": pl.Int64, "label": pl.String, "sitelinks": pl.Int64},
     "aliases": {**_ID, "alias": pl.String},
@@ -122,20 +119,18 @@ def _entity(line: bytes, wanted: dict[str, int], languages: Sequence[str], found
     label = None if place is None else _parsed(labels[languages[place]])["value"]
     links = entity.sitelinks
     # everything is read before anything is kept: an entity is there whole or counted as unread
-    rows, periods, counts = [], [], []
+    rows, counts = [], []
     for relation in wanted.keys() & claims.keys():
         for claim in _parsed(claims[relation]):
             kind, item = _value(claim["mainsnak"])
             counts.append((wanted[relation], kind, claim["rank"]))
             if item is not None and claim["rank"] != "deprecated":
                 rows.append((own, wanted[relation], item, claim["rank"]))
-                periods += [(*rows[-1], *period) for period in dates.of_claim(claim)]
     told = [_parsed(aliases[tag]) for tag in languages if tag in aliases]
     others = [(own, one["value"]) for some in told for one in some]
     is_property = entity.id.startswith("P")
     lines = [(text,) for text in described.lines(_parsed(line), languages)] if is_property else []
     found.rows["statements"] += rows
-    found.rows["periods"] += periods
     found.rows["aliases"] += others
     found.rows["properties"] += lines
     for key in counts:

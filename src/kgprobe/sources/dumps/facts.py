@@ -18,7 +18,6 @@ from kgprobe.contracts import COVERAGE
 from kgprobe.job import log
 from kgprobe.schema import STATEMENTS, Contract
 from kgprobe.settings import LANGUAGES
-from kgprobe.sources.dates import UNDATED, listed, with_dates
 from kgprobe.sources.dumps import described, entities, iris, parts
 from kgprobe.sources.dumps.parts import Reading
 from kgprobe.sources.dumps.stream import BLOCK
@@ -27,8 +26,8 @@ FORMS = ("json", "truthy", "ntriples")
 #: What a form does not have, by name.
 LACKS = {
     "json": "",
-    "truthy": "ranks, deprecated statements, statements that there is no value, dates",
-    "ntriples": "ranks, sitelinks, dates",
+    "truthy": "ranks, deprecated statements, statements that there is no value",
+    "ntriples": "ranks, sitelinks",
 }
 _ITEM_VALUED = (
     rf"(?m)^<{described.WD}(P\d+)>\s*<{described.WIKIBASE}propertyType>\s*"
@@ -88,7 +87,7 @@ def read(
     not_read = unread(readings, folder)
     if form == "ntriples":
         statements = _joined(tables["statements"], tables["names"]).collect(engine="streaming")
-        made = statements.with_columns(UNDATED, kg=pl.lit("dbpedia"))
+        made = statements.with_columns(kg=pl.lit("dbpedia"))
         made = made.select(list(STATEMENTS.columns))
         nothing = pl.DataFrame(schema=dict(COVERAGE.columns))
         return Found(made.sort(list(STATEMENTS.key)), nothing, not_read, _NO_ALIASES, "")
@@ -106,10 +105,7 @@ def read(
 
 def _of_wikidata(tables: dict[str, pl.LazyFrame]) -> pl.DataFrame:
     """STATEMENTS from integers."""
-    key = ["subject", "relation", "object", "rank"]
-    numbers = _joined(tables["statements"], tables["names"])
-    numbers = with_dates(numbers, listed(tables["periods"], key), key)
-    made = numbers.select(
+    made = _joined(tables["statements"], tables["names"]).select(
         kg=pl.lit("wikidata"),
         relation=pl.concat_str(pl.lit("P"), pl.col("relation").cast(pl.String)),
         subject=entities.name_of("subject"),
@@ -120,8 +116,6 @@ def _of_wikidata(tables: dict[str, pl.LazyFrame]) -> pl.DataFrame:
         object_sitelinks="object_sitelinks",
         object_kind=pl.lit("item"),
         rank="rank",
-        start="start",
-        end="end",
     )
     return made.collect(engine="streaming").sort(list(STATEMENTS.key))
 

@@ -12,7 +12,6 @@ STATEMENTS = {
     "file": pl.String,
     "line": pl.Int64,
 }
-PERIODS = dict.fromkeys(("subject", "relation", "object", "start", "end"), pl.String)
 #: `order`: labels of a lower number are better; of an id only the best count
 LABELS = {
     "id": pl.String,
@@ -28,14 +27,12 @@ class Raw:
     """`statements` (subject, relation, object, file, line) between ids, `labels` (id, label, order,
     file, line).
 
-    `periods` (subject, relation, object, start, end) has a row for every dated one.
     `literals`: relation -> number of its statements whose object is a text. `templates`: rows as in
     templates.tsv. `named`: ids are labels where nothing else is.
     """
 
     statements: pl.DataFrame
     labels: pl.DataFrame
-    periods: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PERIODS))
     literals: Mapping[str, int] = field(default_factory=dict)
     templates: Sequence[Mapping[str, str]] = ()
     named: bool = False

@@ -15,7 +15,6 @@ from scipy.sparse.csgraph import connected_components
 
 from kgprobe.schema import COVERAGE, STATEMENTS, Contract
 from kgprobe.settings import OwnGraph, Roles
-from kgprobe.sources.dates import listed, with_dates
 from kgprobe.sources.graphs import lm_pub_quiz, rdf, tables
 from kgprobe.sources.graphs.flaws import LONGEST, PROBLEMS, Flaws, GraphFileError, place, short
 from kgprobe.sources.graphs.raw import Raw
@@ -130,7 +129,7 @@ def _tables(name: str, section: OwnGraph, given: Raw, flaws: Flaws) -> Tables:
     named = pl.DataFrame({"id": labels.keys(), "label": labels.values()}, schema=_NAMES)
     properties = _properties(relations.filter(~relations.is_in(schema)), about, roles, classes)
     return Tables(
-        _statements(facts, given.periods, named, "wikidata" if section.ids == "wikidata" else name),
+        _statements(facts, named, "wikidata" if section.ids == "wikidata" else name),
         _coverage(facts, given.literals, schema),
         _with_label(pl.DataFrame({"class": classes}), "class", named),
         _hierarchy(above, flaws),
@@ -241,9 +240,7 @@ def _properties(
     return found
 
 
-def _statements(
-    facts: pl.DataFrame, periods: pl.DataFrame, named: pl.DataFrame, kg: str
-) -> pl.DataFrame:
+def _statements(facts: pl.DataFrame, named: pl.DataFrame, kg: str) -> pl.DataFrame:
     """STATEMENTS; of Wikidata's ids what is none in place of an object is a literal."""
     key = ["subject", "relation", "object"]
     kind = pl.lit("item")
@@ -254,7 +251,6 @@ def _statements(
         "subject", "relation", "object", kg=pl.lit(kg), object_kind=kind, rank=pl.lit("normal"),
         subject_sitelinks=pl.lit(None, pl.Int64), object_sitelinks=pl.lit(None, pl.Int64),
     ).unique(key)  # fmt: skip
-    found = with_dates(found, listed(periods, key), key)
     for side in ("subject", "object"):
         sided = named.rename({"id": side, "label": f"{side}_label"})
         found = found.join(sided, on=side, how="left")

@@ -7,7 +7,6 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe.settings import Columns, OwnGraph
-from kgprobe.sources.dates import is_date
 from kgprobe.sources.graphs import raw
 from kgprobe.sources.graphs.flaws import GraphFileError
 from kgprobe.sources.graphs.raw import Raw
@@ -21,16 +20,14 @@ def read(section: OwnGraph) -> Raw:
     """Statements and labels of the files of a section.
 
     Raises GraphFileError for files of another form, columns that are missing, rows of another
-    width, empty cells of ids and cells that hold no date.
+    width and empty cells of ids.
     """
     told: list[tuple[str, str, str, str, int]] = []
     spoken: list[tuple[str, str, int, str, int]] = []
-    periods: list[tuple[str, ...]] = []
     worded = False
     for path in section.files:
         head, rows = _opened(path, section.header)
         ids, texts = _columns(path, head, section.columns, section.header)
-        dated = _dated(head, section.columns) if section.header else []
         worded |= bool(texts)
         for line, cells in rows:
             subject, relation, end = (cells[at] for at in ids)
@@ -43,9 +40,6 @@ def read(section: OwnGraph) -> Raw:
                 spoken.append((subject, end, 0, path, line))
                 continue
             told.append((subject, relation, end, path, line))
-            period = [_date(path, line, head[at], cells[at]) if at >= 0 else "" for at in dated]
-            if any(period):
-                periods.append((subject, relation, end, *period))
             spoken += [(cells[of], cells[at], 0, path, line) for of, at in texts if cells[at]]
     for path in section.labels:
         head, rows = _opened(path, True)
@@ -53,8 +47,7 @@ def read(section: OwnGraph) -> Raw:
         own, text = (_place(path, head, name) for name in (columns.id, columns.label))
         spoken += [(row[own], row[text], 1, path, line) for line, row in rows if row[text]]
     named = not worded and not section.labels and section.ids == "own"
-    frame = pl.DataFrame(periods, schema=raw.PERIODS, orient="row")
-    return Raw(raw.statements(told), raw.labels(spoken), frame, named=named)
+    return Raw(raw.statements(told), raw.labels(spoken), named=named)
 
 
 def _columns(
@@ -71,20 +64,6 @@ def _columns(
     return ids, [
         (at, head.index(name)) for at, name in zip(ids, labels, strict=True) if name in head
     ]
-
-
-def _dated(head: list[str], columns: Columns) -> list[int]:
-    """Places of start and end, -1 for one that a file does not have."""
-    return [head.index(name) if name in head else -1 for name in (columns.start, columns.end)]
-
-
-def _date(path: str, line: int, name: str, cell: str) -> str:
-    if not is_date(cell):
-        raise GraphFileError(
-            f"{path}, line {line}: {name} is {cell!r}; expected a date such as 1999, 1999-03, "
-            "1999-03-31 or -0044, ? where it is unknown, or nothing"
-        )
-    return cell
 
 
 def _place(path: str, head: list[str], name: str) -> int:

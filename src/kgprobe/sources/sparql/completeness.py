@@ -46,7 +46,7 @@ def plausible(place: Place, query: Query, rows: int) -> None:
     if not query.band or query.band[0] <= rows <= query.band[-1]:
         return
     expected = f"{query.band[0]:,} to {query.band[-1]:,} rows"
-    advice = "compare it with an older snapshot: python -m kgprobe.sources.sparql.drift OLD NEW"
+    advice = "compare its result.parquet with that of an older snapshot"
     if rows < query.band[0] / 2:
         raise ImplausibleTable(place, f"{rows:,} rows", expected, f"look at the service; {advice}")
     log.warning("%s has %s rows, expected %s; %s", query.name, rows, expected, advice)

@@ -16,7 +16,6 @@ from kgprobe.contracts import COVERAGE
 from kgprobe.job import log, progress
 from kgprobe.schema import STATEMENTS
 from kgprobe.settings import LANGUAGES
-from kgprobe.sources.dates import UNDATED, of_answers, with_dates
 from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.errors import (
     BudgetExhausted,
@@ -44,7 +43,7 @@ def statements(pulls: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
     Truthy pulls have no rank and count as normal. Where an entity came with several labels or
     sitelink counts (copies of a service that lag behind), the first label by code point and the
-    greatest count stay. Dates are those of the columns `start` and `end`, where a frame has them.
+    greatest count stay.
     """
     frames = [_of_property(relation, frame) for relation, frame in sorted(pulls.items())]
     schema = dict(STATEMENTS.columns)
@@ -54,7 +53,7 @@ def statements(pulls: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     links = [f"{side}_sitelinks" for side in ("subject", "object")]
     return (
         table.group_by(key)
-        .agg(pl.col(names).min(), pl.col(links).max(), pl.col("start", "end").first())
+        .agg(pl.col(names).min(), pl.col(links).max())
         .select(list(schema))
         .sort(key)
     )
@@ -66,8 +65,6 @@ def _of_property(relation: str, frame: pl.DataFrame) -> pl.DataFrame:
         if "rank" in frame.columns
         else pl.lit("normal")
     )
-    if "start" not in frame.columns:
-        frame = frame.with_columns(UNDATED)
     return frame.select(
         kg=pl.lit("wikidata"),
         relation=pl.lit(relation),
@@ -79,8 +76,6 @@ def _of_property(relation: str, frame: pl.DataFrame) -> pl.DataFrame:
         object_sitelinks=pl.col("object_sitelinks").cast(pl.Int64),
         object_kind=pl.lit("item"),
         rank=rank,
-        start="start",
-        end="end",
     )
 
 
@@ -96,17 +91,16 @@ KINDS = ("item", "unknown", "no value", "literal", "other")
 class Relations:
     """Pulls relations of one endpoint into `folder` (data/{source}/{snapshot}).
 
-    `query`, `left_out` and `dated` are the paths of facts.rq (or facts_truthy.rq), left_out.rq and
-    facts_dated.rq, the latter two "" where there are no statement nodes to ask of. `large` names
-    the ways out for a relation that is too large: `sitelinks` asks for subjects with at least
-    `least` of them, `dump` takes it from `dumped` (STATEMENTS of a dump, by relation).
+    `query` and `left_out` are the paths of facts.rq (or facts_truthy.rq) and left_out.rq, the
+    latter "" where there are no statement nodes to ask of. `large` names the ways out for a
+    relation that is too large: `sitelinks` asks for subjects with at least `least` of them, `dump`
+    takes it from `dumped` (STATEMENTS of a dump, by relation).
     """
 
     endpoint: Endpoint
     folder: Path
     query: str | Path
     left_out: str | Path = ""
-    dated: str | Path = ""
     languages: Sequence[str] = LANGUAGES
     contact: str = ""
     large: Sequence[str] = (SITELINKS, DUMP)
@@ -199,14 +193,10 @@ class Relations:
         return LEFT_OUT, pl.DataFrame()
 
     def _pull(self, relation: str, least: int) -> pl.DataFrame:
-        """The rows of the query, with the dates of its statements."""
+        """The rows of the query."""
         parameters: dict[str, str | int] = {"property": relation, "least": least}
         given = self.endpoint, self.folder, parameters
-        found = pull(self.query, *given, languages=self.languages, contact=self.contact).frame()
-        if not self.dated:
-            return found
-        dated = pull(self.dated, *given, contact=self.contact).frame()
-        return with_dates(found, of_answers(dated), ["subject", "object", "rank"])
+        return pull(self.query, *given, languages=self.languages, contact=self.contact).frame()
 
     def _counted(self, relation: str) -> dict[str, int]:
         """Statements of a relation by kind of value, and the deprecated ones."""

@@ -8,17 +8,12 @@
 
 While a pull is under way `journal.jsonl` lists the finished pages, a line each; a page is finished
 when it stands there. A folder with meta.json is never written to again.
-
-python -m kgprobe.sources.sparql.snapshots data
-
-describes the snapshots of a data folder as a Frictionless data package, for publishing them.
 """
 
 import contextlib
 import gzip
 import hashlib
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,7 +22,6 @@ from typing import Any
 import orjson
 import polars as pl
 
-from kgprobe import __version__
 from kgprobe.job import sha256
 from kgprobe.schema import atomic
 from kgprobe.sources.sparql.canonical import read_result, read_terms, terms
@@ -249,46 +243,3 @@ def files_hash(files: Sequence[str | Path]) -> str:
 def snapshot_name(access: str, name: str, files: list[str]) -> str:
     """The folder of a snapshot: the config's `name`; for files with the hash of what they hold."""
     return name if access == "live" else f"{name}-{files_hash(files)[:12]}"
-
-
-def snapshots(data: Path) -> list[Snapshot]:
-    """All complete snapshots below a data folder or a part of it, in order of their paths."""
-    return [Snapshot(meta.parent) for meta in sorted(data.rglob(META))]
-
-
-PACKAGE = "datapackage.json"
-
-
-def package(data: Path) -> dict[str, Any]:
-    """The data package of all complete pulls below `data`: one resource a table."""
-    return {
-        "profile": "data-package",
-        "name": "kgprobe-snapshots",
-        "description": f"Tables pulled by kgprobe {__version__} over SPARQL",
-        "resources": [_resource(data, snapshot) for snapshot in snapshots(data)],
-    }
-
-
-def _resource(data: Path, snapshot: Snapshot) -> dict[str, Any]:
-    meta = snapshot.meta
-    resource = {
-        "name": f"{meta['source']}.{meta['snapshot']}.{meta['query']}".lower(),
-        "path": snapshot.result.relative_to(data).as_posix(),
-        "format": "parquet",
-        "bytes": snapshot.result.stat().st_size,
-        "hash": f"sha256:{sha256(snapshot.result)}",
-        "rows": meta["rows"],
-        "sources": [{"title": f"{meta['endpoint']}, {meta['ended']}", "path": meta["url"]}],
-    }
-    return resource | ({"licenses": [{"title": meta["licence"]}]} if meta["licence"] else {})
-
-
-def write_package(data: Path) -> Path:
-    """Write datapackage.json into the data folder."""
-    with atomic(data / PACKAGE) as temporary:
-        temporary.write_text(json.dumps(package(data), indent=1, ensure_ascii=False) + "\n")
-    return data / PACKAGE
-
-
-if __name__ == "__main__":
-    print(write_package(Path(sys.argv[1] if len(sys.argv) > 1 else "data")))

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import polars as pl
 
-from kgprobe.sources.world.currencies import dated, read_codes
 from kgprobe.sources.world.dbpedia import Dbpedia, read_dbpedia
 from kgprobe.sources.world.facts import complete, read_facts, typed_classes
 from kgprobe.sources.world.properties import Property, read_properties
@@ -31,11 +30,11 @@ class World:
 
     entities: key, id, label?, aliases (list), description?, sitelinks?, table: one row an item,
         the classes of classes.tsv included. A null label means: no English label.
-    statements: subject, relation, object, kind, rank, origin, text, start, end. `kind` is item,
+    statements: subject, relation, object, kind, rank, origin, text. `kind` is item,
         time, quantity, string, unknown or novalue; `object` is an id, a lexical form
         ("1879-03-14T00:00:00Z", "+5"), or empty for the two special values; `rank` is preferred,
-        normal or deprecated; `origin` is typed, inverse, symmetric, class, parent or cldr; `text`
-        is the value as typed; `start` and `end` are its periods, as in sources/dates.py.
+        normal or deprecated; `origin` is typed, inverse, symmetric, class or parent; `text` is the
+        value as typed.
         Sorted and unique by (subject, relation, object, kind).
     properties: id -> Property, with parents, inverses, constraints and equivalents.
     dbpedia: classes, properties and instances of the DBpedia side.
@@ -78,7 +77,6 @@ def load(folder: str | Path) -> World:
     typed = typed_classes(entities.values(), classes, keys, report)
     for path in sorted(folder.glob("facts_*.tsv")):
         typed += read_facts(path, keys, properties, report)
-    typed = dated(typed, read_codes(folder / "codes.tsv", keys, report), keys)
     statements = complete(typed, properties, report)
     named = {e.id: e.key for e in entities.values()}
     dbpedia = read_dbpedia(folder, keys, named, statements, report)

@@ -7,11 +7,9 @@ import bz2
 import gzip
 import io
 import re
-from collections.abc import Sequence
 
 import orjson
 
-from kgprobe.sources.dates import GREGORIAN, QUALIFIERS, json_time, precision_of
 from kgprobe.sources.world.build import World
 from kgprobe.sources.world.properties import Property
 from kgprobe.sources.world.rdf import render_wikidata, spoken, statement_node
@@ -41,13 +39,11 @@ def render_json(world: World) -> bytes:
     """Items and properties as a Wikidata JSON dump: one array, an entity a line; gzip without a
     time stamp."""
     claims: dict[str, dict[str, list[object]]] = {}
-    columns = ("subject", "relation", "object", "kind", "rank", "start", "end")
-    for subject, relation, value, kind, rank, *dated in world.statements.select(columns).rows():
+    columns = ("subject", "relation", "object", "kind", "rank")
+    for subject, relation, value, kind, rank in world.statements.select(columns).rows():
         own = claims.setdefault(subject, {}).setdefault(relation, [])
         snak = _snak(relation, value, kind, world.properties[relation].datatype)
-        for period in zip(*dated, strict=True) if dated[0] else [()]:
-            made = _statement(snak, rank)
-            own.append(made | ({"qualifiers": _dates(period)} if period else {}))
+        own.append(_statement(snak, rank))
     lines = [
         _entity(row, claims.get(row["id"], {})) for row in world.entities.iter_rows(named=True)
     ]
@@ -132,19 +128,6 @@ def _statement(snak: dict[str, object], rank: str, node: str = "") -> dict[str, 
     made: dict[str, object] = {"mainsnak": snak, "type": "statement", "rank": rank}
     if node:  # <.../entity/statement/P36-...>, of which the dump writes P36$...
         made["id"] = node.rpartition("/")[2].rstrip(">").replace("-", "$", 1)
-    return made
-
-
-def _dates(period: Sequence[str]) -> dict[str, list[dict[str, object]]]:
-    """The qualifiers of a statement that holds from when to when."""
-    made: dict[str, list[dict[str, object]]] = {}
-    for relation, date in zip(QUALIFIERS, period, strict=False):
-        if date:
-            time = {"time": json_time(date), "timezone": 0, "before": 0, "after": 0}
-            value = time | {"precision": precision_of(date), "calendarmodel": GREGORIAN}
-            datavalue = {"value": value, "type": "time"}
-            snak = {"snaktype": "value", "property": relation, "datatype": "time"}
-            made[relation] = [{**snak, "datavalue": datavalue}]
     return made
 
 

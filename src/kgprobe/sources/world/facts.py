@@ -13,7 +13,6 @@ from typing import Protocol
 
 import polars as pl
 
-from kgprobe.sources.dates import Period
 from kgprobe.sources.world.properties import Property
 from kgprobe.sources.world.tables import Report, Row, read_table
 
@@ -25,8 +24,6 @@ _TIME = re.compile(r"(-?)(\d{1,4})(?:-(\d\d)-(\d\d))?")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     **dict.fromkeys(("subject", "relation", "object", "kind", "rank", "origin", "text"), pl.String),
-    "start": pl.List(pl.String),
-    "end": pl.List(pl.String),
 }
 
 
@@ -42,7 +39,7 @@ class Keyed(Protocol):
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement in ids, with the row it comes from and the periods in which it holds."""
+    """One statement in ids, with the row it comes from."""
 
     subject: str
     relation: str
@@ -52,17 +49,6 @@ class Statement:
     origin: str
     text: str
     row: Row
-    periods: tuple[Period, ...] = ()
-
-    @property
-    def start(self) -> list[str]:
-        """When its periods begin."""
-        return [start for start, _ in self.periods]
-
-    @property
-    def end(self) -> list[str]:
-        """When they end."""
-        return [end for _, end in self.periods]
 
     @property
     def key(self) -> tuple[str, str, str, str]:

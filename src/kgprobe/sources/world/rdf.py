@@ -7,9 +7,8 @@ tables always give the same bytes.
 import hashlib
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from kgprobe.sources.dates import QUALIFIERS, precision_of, rdf_time
 from kgprobe.sources.world.build import World
 from kgprobe.sources.world.dbpedia import PREFIXES
 from kgprobe.sources.world.properties import DATATYPES, Property
@@ -65,12 +64,10 @@ def _wikidata(world: World) -> Iterator[Triple]:
     for item in world.entities.iter_rows(named=True):
         yield from _item(item)
     best = set(world.truthy().select("subject", "relation", "object", "kind").iter_rows())
-    columns = ("subject", "relation", "object", "kind", "rank", "start", "end")
-    for *stated, rank, start, end in world.statements.select(columns).iter_rows():
+    columns = ("subject", "relation", "object", "kind", "rank")
+    for *stated, rank in world.statements.select(columns).iter_rows():
         subject, relation, value, kind = stated
-        is_best = tuple(stated) in best
-        for period in zip(start, end, strict=True) if start else [()]:
-            yield from _statement(subject, relation, value, kind, rank, is_best, period)
+        yield from _statement(subject, relation, value, kind, rank, tuple(stated) in best)
     for prop in world.properties.values():
         yield from _property(prop)
 
@@ -110,12 +107,9 @@ def _statement(
     kind: str,
     rank: str,
     best: bool,
-    period: Sequence[str] = (),
 ) -> Iterator[Triple]:
-    """One statement: the node with its rank and dates, and the truthy triple when its rank is
-    best."""
-    node = statement_node(subject, relation, kind, value, *period)
-    yield from _dates(node, period)
+    """One statement: the node with its rank, and the truthy triple when its rank is best."""
+    node = statement_node(subject, relation, kind, value)
     entity = iri(WD + subject)
     yield entity, iri(f"{PROP}{relation}"), node
     yield node, iri(f"{RDF}type"), iri(f"{WIKIBASE}Statement")
@@ -132,22 +126,6 @@ def _statement(
     yield node, iri(f"{PROP}statement/{relation}"), term
     if best:
         yield entity, iri(f"{PROP}direct/{relation}"), term
-
-
-def _dates(node: str, period: Sequence[str]) -> Iterator[Triple]:
-    """The qualifiers of a statement: the time by itself, and a node with its precision."""
-    for relation, date in zip(QUALIFIERS, period, strict=False):
-        if not date:
-            continue
-        time = literal(rdf_time(date), datatype=_DATATYPES["time"])
-        key = hashlib.blake2b(f"{date}".encode(), digest_size=16).hexdigest()
-        value = iri(f"http://www.wikidata.org/value/{key}")
-        precision = literal(str(precision_of(date)), datatype=f"{XSD}integer")
-        yield node, iri(f"{PROP}qualifier/{relation}"), time
-        yield node, iri(f"{PROP}qualifier/value/{relation}"), value
-        yield value, iri(f"{RDF}type"), iri(f"{WIKIBASE}TimeValue")
-        yield value, iri(f"{WIKIBASE}timeValue"), time
-        yield value, iri(f"{WIKIBASE}timePrecision"), precision
 
 
 def _value(value: str, kind: str, node: str) -> str:

@@ -39,7 +39,6 @@ PROMPTS = {
     "lpaqa_mined": "LPAQA, weighted, mined",
     "lpaqa_paraphrased": "LPAQA, weighted, paraphrased",
     "published": "published AutoPrompt prompt",
-    "continuous": "continuous prompt (OptiPrompt)",
     "initial_triggers": "control: what the search starts from",
     "random_triggers": "control: random triggers",
     "shuffled_triggers": "control: found triggers shuffled",

@@ -18,7 +18,7 @@ from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.report.grid import Cell, Grid
 from kgprobe.tables.slices import unknown
 from kgprobe.tables.study import Study
-from kgprobe.templates import NO_SUBJECTS, fill, in_year
+from kgprobe.templates import NO_SUBJECTS, fill
 
 Sheet = Mapping[str, Mapping[str, str]]
 LEAD = (
@@ -52,10 +52,6 @@ TERMS = {
     "Ties": "When the correct option ties with others for the first place, the item counts as the "
     "chance of picking it among them. What the first of the tied would give is printed beside, "
     "where a tie occurred.",
-    "Answers of another time": "Questions with a year have among their options all that is right "
-    "for the subject in other years; the set drift asks what changed between two snapshots, and "
-    "has what was right before. How often such an answer is chosen stands beside the accuracy; the "
-    "rest are other wrong answers. Under ties each counts as its chance of being picked.",
     "LAMA": "The set lama has T-REx facts of LAMA with a wording each, both as they are, and "
     "options of its own: the object and others of the relation, drawn by hash. LAMA itself asks "
     "for the first word of a vocabulary.",
@@ -233,9 +229,8 @@ def example(
     options = study.candidates.filter(pl.col("set") == question["candidates"])
     rows = scores.filter(item=name, template=template)
     rows = rows.select("candidate", score=REDUCTIONS["sum"])
-    text = in_year(texts["text"][0], question["context"])
     joined = rows.join(options, left_on="candidate", right_on="index").sort("candidate")
-    sentences = [fill(text, question["subject"], own).text for own in joined["label"]]
+    sentences = [fill(texts["text"][0], question["subject"], own).text for own in joined["label"]]
     return joined.select(
         "label",
         "score",
@@ -259,15 +254,8 @@ def _origin(benchmark: str) -> str:
     return benchmark.removesuffix("_big").removesuffix("_lite")
 
 
-def _counted(benchmark: str) -> str:
-    """What the rows of a funnel are."""
-    if benchmark.startswith("dated_"):
-        return "subjects by year"
-    return "subjects" if benchmark == "drift" else "statements"
-
-
 def _construction(funnels: Mapping[str, pl.DataFrame], names: Mapping[str, str]) -> Chapter:
-    steps = [grid.funnel(frame, name, _counted(name)) for name, frame in funnels.items()]
+    steps = [grid.funnel(frame, name) for name, frame in funnels.items()]
     relations = [grid.funnel_by_relation(frame, names, name) for name, frame in funnels.items()]
     title = "Construction: how the questions were made"
     return Chapter("construction", title, CONSTRUCTION, grids=steps, folded=relations)

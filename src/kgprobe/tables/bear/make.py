@@ -19,7 +19,7 @@ from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval, standard_error, wilson
 from kgprobe.metrics.ranking import auc, reciprocal_rank
 from kgprobe.tables import confidence, reductions, slices, wordings
-from kgprobe.tables.answers import Probe, judge, marked, questions, without_subject
+from kgprobe.tables.answers import Probe, judge, questions, without_subject
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
 from kgprobe.tables.report import calibration
 from kgprobe.tables.results import Number, family, hit_rate, printed
@@ -27,8 +27,6 @@ from kgprobe.tables.study import RELATIONS, SUBJECT, WEIGHTS, Asked, Floor, Stud
 from kgprobe.templates import ANSWER, answer_is_last, parse
 
 Weights = NDArray[np.float64]
-#: Metric of the share of choices that are MARKED, by what marks them.
-OF_MARKED = {"other_years": "another year", "before": "before"}
 
 
 def studies(
@@ -89,9 +87,7 @@ def numbers(
     and all of them, the best template (setting `choice` oracle: chosen on what it is judged by),
     MRR, options, parameters, "accuracy minus published"; calibration; accuracies under other
     reductions, see reductions.py; what probabilities are worth, see confidence.py. A relation
-    counts fully in each of its domains; weighting "split" divides its weight by their number. Of
-    questions whose answer changes in time: how often an answer of another time is chosen, and how
-    often neither.
+    counts fully in each of its domains; weighting "split" divides its weight by their number.
     """
     found: list[Number] = []
     for study in made:
@@ -99,7 +95,6 @@ def numbers(
             found += _scores(study, position, published)
             found += _by_template(study, position)
         found += [*_by_group(study), *_by_position(study), *_ranks(study), *_differences(study)]
-        found += _marked(study)
         found += _baselines(study, published)
         known = halves(study, taught) if taught is not None else None
         found += _calibration(study, *known) if known else []
@@ -222,30 +217,6 @@ def _ranks(study: Study) -> Iterator[Number]:
         yield Number(metric="MRR", value=value, n=n, interval=interval, **probe.asked)
 
 
-def _marked(study: Study) -> Iterator[Number]:
-    """Of questions whose answer changes in time: how often an option is chosen that is right in
-    another year, or was before the change, in per cent, mean over templates; under ties the
-    expectation. `neither`: any other wrong option. Beside it what a random guess gives."""
-    told = marked(study.ordered)
-    if not told.len() - told.null_count():
-        return
-    name = OF_MARKED["before" if '"before"' in study.ordered["meta"][0] else "other_years"]
-    base = Number(benchmark=study.benchmark, n=study.items.height)
-    guess = told.list.len().fill_null(0).to_numpy() / study.options
-    share = len(study.templates) == 1
-    columns = []
-    for position in range(len(study.probes)):
-        other = study.hits(position, "marked").mean(axis=1)
-        columns += [other, 1 - other - study.hits(position).mean(axis=1)]
-    boot = study.resample(np.column_stack([*columns, guess, 1 - guess - study.random]))
-    for place, metric in enumerate((name, "neither")):
-        yield base.but(metric=metric, model="random", value=100 * boot.mean(len(columns) + place))
-        for position, (probe, _) in enumerate(study.probes):
-            at = 2 * position + place
-            own = base.but(metric=metric, value=100 * boot.mean(at), **probe.asked)
-            yield own.but(interval=boot.interval(at, share=share).times(100))
-
-
 def _differences(study: Study) -> Iterator[Number]:
     """Accuracy of one probe minus that of another, paired; every pair of a benchmark once, as one
     family of tests."""
@@ -305,12 +276,8 @@ def _published(published: Published) -> Iterator[Number]:
 
 
 def status(study: Study, taught: pl.DataFrame) -> pl.DataFrame:
-    """item -> taught; items whose fact is in neither half (lifted answers) are left out.
-
-    A fact's id is relation/subject/object, and /year where that is asked about; an item with
-    several answers is left out, too.
-    """
-    in_year = pl.col("context") != ""
+    """item -> taught; items whose fact is in neither half (lifted answers) or that have several
+    answers are left out."""
     options = study.candidates.select(candidates="set", answer="index", object="id")
     return (
         study.items.filter(pl.col("answers").list.len() == 1)
@@ -318,15 +285,11 @@ def status(study: Study, taught: pl.DataFrame) -> pl.DataFrame:
             "item",
             "relation",
             "subject_id",
-            "context",
             "candidates",
             answer=pl.col("answers").list.first(),
         )
         .join(options, on=["candidates", "answer"])
         .with_columns(fact=fact_id(subject="subject_id"))
-        .with_columns(
-            fact=pl.when(in_year).then(pl.format("{}/{}", "fact", "context")).otherwise("fact")
-        )
         .join(taught.select("fact", "taught"), on="fact")
         .select("item", "taught")
         .sort("item")

@@ -29,16 +29,11 @@ FLOORS_ARE = (
 #: no part of the items, no further choice
 WHOLE = {**PAPER, "group": [""], "slice": [""], "setting": ["{}"]}
 PROBE = ["model", "prompt", "method"]
-#: Of questions whose answer changes in time: which other option is chosen.
-OTHER_TIMES = ["another year", "before", "neither"]
 TEMPLATES_SHOWN = [str(i) for i in range(8)]
 POSITIONS = ["answer last", "answer elsewhere", "answer before subject"]
 HEADS = {"group": "relation", "slice": "domain", "without": "asked"}
 WORDS = {
     ("metric", "accuracy minus published"): "minus published, points",
-    ("metric", "another year"): "answer of another year, %",
-    ("metric", "before"): "answer before the change, %",
-    ("metric", "neither"): "other wrong answers, %",
     ("metric", "SEM"): "SEM over templates",
     **wordings.WORDS,
     **confidence.WORDS,
@@ -59,7 +54,7 @@ MODELS = View(
     where={
         **PAPER,
         **FLOORS,
-        "metric": ["accuracy", "accuracy minus published", *OTHER_TIMES, "SEM", "MRR"],
+        "metric": ["accuracy", "accuracy minus published", "SEM", "MRR"],
         "group": [""],
         "slice": ["", "1:1", "1:N"],
         "mode": ["", "first wins"],

@@ -18,15 +18,12 @@ WHAT = (
     "language model's (pseudo) log-likelihood. Every relation is balanced: each of its answers "
     "has the same number of instances, so that a constant guess scores as low as chance."
 )
-WHATS = {
-    "SENTENCES": WHAT,
-    "LETTERED": (
-        "Ontological knowledge as multiple choice (OntoProbe, Wu et al. 2023, section 5.2): "
-        "questions about types, superclasses, implied properties, domains and ranges, and the six "
-        "entailment rules of RDFS over them, whose first premise is left out or written. The "
-        "options have letters, the negatives are drawn at random."
-    ),
-}
+LETTERED = (
+    "Ontological knowledge as multiple choice (OntoProbe, Wu et al. 2023, section 5.2): "
+    "questions about types, superclasses, implied properties, domains and ranges, and the six "
+    "entailment rules of RDFS over them, whose first premise is left out or written. The "
+    "options have letters, the negatives are drawn at random."
+)
 
 
 @dataclass(frozen=True)
@@ -41,8 +38,8 @@ class Origin:
     parameters: Mapping[str, object] | None = None
     #: FUNNEL of the construction
     funnel: pl.DataFrame | None = None
-    #: RESULTS of the drift against the released set
-    drift: pl.DataFrame | None = None
+    #: RESULTS of the comparison with the released set
+    against_released: pl.DataFrame | None = None
     language: str = "en"
 
     @property
@@ -52,7 +49,7 @@ class Origin:
 
 
 def write(configurations: Mapping[str, Sets], origin: Origin) -> str:
-    """The text of README.md: YAML header, what it is, columns, construction, balance, drift."""
+    """The text of README.md: YAML header, what it is, columns, balance, construction."""
     rows = max(_rows(sets) for sets in configurations.values())
     header = _head(origin.title, configurations, rows, origin)
     parts = [header, f"# {origin.title}", _what(origin)]
@@ -61,8 +58,8 @@ def write(configurations: Mapping[str, Sets], origin: Origin) -> str:
         parts += ["## Construction", _parameters(origin.parameters)]
     if origin.funnel is not None:
         parts += ["## What was dropped", _funnel(origin.funnel)]
-    if origin.drift is not None:
-        parts += ["## Drift against the released set", _drift(origin.drift)]
+    if origin.against_released is not None:
+        parts += ["## Against the released set", _against_released(origin.against_released)]
     parts += ["## Licences", _licences(origin.sources)]
     parts += ["## Citation", PAPER]
     return "\n\n".join(parts) + "\n"
@@ -72,7 +69,7 @@ def of_choices(name: str, choices: pl.DataFrame, sources: Sequence[Source]) -> s
     """The card of multiple-choice questions (CHOICES)."""
     sizes = choices.group_by("task", "premise").len().sort("task", "premise").rows()
     parts = [_head(name, [name], choices.height, Origin(name, sources)), f"# {name}"]
-    parts += [WHATS["LETTERED"], "## Columns"]
+    parts += [LETTERED, "## Columns"]
     parts += [_table(["column", "content"], MEANING["LETTERED"].items())]
     parts += ["## Size", _table(["task or rule", "first premise", "questions"], sizes)]
     parts += ["## Licences", _licences(sources), "## Citation", ONTOPROBE]
@@ -172,8 +169,8 @@ def _funnel(funnel: pl.DataFrame) -> str:
     return _table(["step", "statements", "dropped", "kept"], rows)
 
 
-def _drift(drift: pl.DataFrame) -> str:
-    found = drift.filter(group="").select("metric", "slice", "value", "low", "high", "n").rows()
+def _against_released(results: pl.DataFrame) -> str:
+    found = results.filter(group="").select("metric", "slice", "value", "low", "high", "n").rows()
     rows = []
     for metric, state, value, low, high, n in found:
         bounds = "" if low is None else f"{low:.2f} to {high:.2f}"

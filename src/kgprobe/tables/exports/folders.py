@@ -11,8 +11,8 @@ import polars as pl
 
 from kgprobe.benchmarks.bear.frames import Sets
 
-#: formats whose questions have options, correct ones and years of their own
-OTHERS = "right would be --as lm-eval, huggingface, croissant or frictionless"
+#: formats whose questions have options and correct ones of their own
+OTHERS = "right would be --as lm-eval or huggingface"
 
 
 class ExportError(ValueError):
@@ -54,7 +54,7 @@ def templates_by_index(sets: Sets, relation: str) -> dict[int, str]:
     found = sets.prompts.filter(pl.col("relation") == relation).sort("index")
     if not found.height:
         raise ExportError(f"{relation}: no written template, which sentences are made of; right "
-                          "would be --questions choices, or --as frictionless")  # fmt: skip
+                          "would be --questions choices")  # fmt: skip
     return dict(found.select("index", "text").rows())
 
 
@@ -95,7 +95,7 @@ def items_of(sets: Sets, relation: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """ITEMS of one relation in row order with the column `answer`, and its options by index, for
     formats that know one set of options a relation and one correct one.
 
-    Raises ExportError for an item with several correct options, a year, or options of its own.
+    Raises ExportError for an item with several correct options, or options of its own.
     """
     items = sets.items.filter(pl.col("relation") == relation).sort("row")
     several = items.filter(pl.col("answers").list.len() != 1)
@@ -109,8 +109,6 @@ def items_of(sets: Sets, relation: str) -> tuple[pl.DataFrame, pl.DataFrame]:
         raise ExportError(
             f"{relation}: {len(names)} candidate sets, expected one for all its items; {OTHERS}"
         )
-    if dated := items.filter(pl.col("context") != "")["item"].to_list():
-        raise ExportError(f"{dated[0]} asks about a year, expected none; {OTHERS}")
     options = sets.candidates.filter(pl.col("set") == names[0]).sort("index")
     if options["index"].to_list() != list(range(options.height)):
         raise ExportError(f"{names[0]}: candidate indices must be 0, 1, ... without gaps")

@@ -1,8 +1,8 @@
 """BEAR sets as a Hugging Face data set: one parquet per configuration, and the rows in it.
 
 Columns are those of the published data set (docs/papers/bear.md, Exports), one row per instance
-and template. Each has its own options, and its year filled in; where questions have several correct
-options, `correct` is a list in every row. The text of the card is in `card`.
+and template. Each has its own options; where questions have several correct options, `correct` is a
+list in every row. The text of the card is in `card`.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from kgprobe.benchmarks.bear.frames import Sets
 from kgprobe.tables.exports import folders
 from kgprobe.tables.exports.folders import relations_in_order
-from kgprobe.templates import fill, in_year
+from kgprobe.templates import fill
 
 FILE = "test-00000-of-00001.parquet"
 COLUMNS = pa.schema(
@@ -82,8 +82,7 @@ def _rows(
     """A question under each of its templates."""
     answers = item["answers"]
     correct = answers if pa.types.is_list(schema.field("correct").type) else answers[0]
-    for index, text in templates.items():
-        template = in_year(text, item["context"])
+    for index, template in templates.items():
         yield {
             "composite_id": f"{item['relation']}-{item['row']}-{index}",
             "relation": item["relation"],

@@ -145,7 +145,7 @@ def _asked(questions: pl.DataFrame, way: str, seed: int) -> Questions:
     items = named.select(
         "item", "subject_id", "candidates", "row", relation="task", answers=pl.concat_list("gold"),
         role=pl.lit("test"), meta=pl.lit("{}"),
-        **{column: pl.lit("") for column in ("group", "subject", "context")},
+        **{column: pl.lit("") for column in ("group", "subject")},
     ).select(list(ITEMS.columns))  # fmt: skip
     options = [
         (name, place, "", label if by_label else f"{name}: {place}")

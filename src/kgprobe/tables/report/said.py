@@ -77,7 +77,7 @@ def _items(folder: Path) -> list[Question]:
         Question(
             row["item"],
             row["relation"],
-            f"{row['subject']} ({row['context']})" if row["context"] else row["subject"],
+            row["subject"],
             [own[i] for i in row["answers"]],
             own,
             row["answers"],

@@ -1,4 +1,4 @@
-"""Baselines that are trained: linear probe, fine-tuning, continuous prompt, relation extractor."""
+"""Baselines that are trained: linear probe, fine-tuning, relation extractor."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,20 +7,16 @@ from typing import Any
 import polars as pl
 
 from kgprobe.job import progress
-from kgprobe.probes.baselines import finetune, linear_probe, optiprompt, relation_graph
+from kgprobe.probes.baselines import finetune, linear_probe, relation_graph
 from kgprobe.probes.baselines.relation_lstm import Settings as ExtractorSettings
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, Task, TaskError
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
-from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompts.trained import continuous
-from kgprobe.probes.scoring.cloze.words import answerable
 
 #: prompt of the sheet -> the tasks that it is for
 TRAINED = {
     "linear_probe": (CLASSIFICATION,),
     "finetuned": (CLASSIFICATION,),
-    "continuous": ("facts", "relation_extraction"),
     "relation_lstm": ("relation_extraction",),
 }
 
@@ -47,8 +43,6 @@ def answers(
         return _extractor(task, ExtractorSettings(**{"seed": seed, **settings}))
     device.ready()
     loaded = load(spec)
-    if prompt == "continuous":
-        return _continuous(loaded, task, continuous.Settings(**{"seed": seed, **settings}))
     made = [
         classifier(prompt, loaded, task, group, {"seed": seed, **settings}) for group in task.groups
     ]
@@ -77,21 +71,6 @@ def classifier(
         )
     bar.close()
     return found
-
-
-def _continuous(
-    loaded: Loaded, task: Task, settings: continuous.Settings
-) -> tuple[pl.DataFrame, dict[str, Any]]:
-    words = answerable(loaded, task.vocabulary)
-    count = task.examples.filter(pl.col("split") == "train").height
-    bar = progress(total=continuous.steps(count, settings), desc="continuous prompt", unit="step")
-    prefix = "{context} " if task.kind == "relation_extraction" else ""
-    found = optiprompt.optiprompt(
-        Predictor(loaded), task.examples, words, settings,
-        prefix=prefix, truncate=task.truncate, progress=bar.update,
-    )  # fmt: skip
-    bar.close()
-    return found.outcomes, {**loaded.record, "trained": found.records}
 
 
 def _extractor(task: Task, settings: ExtractorSettings) -> tuple[pl.DataFrame, dict[str, Any]]:

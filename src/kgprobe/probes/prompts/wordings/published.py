@@ -1,5 +1,5 @@
 """Published sets of wordings: one file per relation with templates and weights (LPAQA), one file
-with a template per relation (LAMA, LPAQA top-1, OptiPrompt's lists).
+with a template per relation (LAMA, LPAQA top-1, the lists of OptiPrompt's release).
 
     P19.jsonl      {"template": "[X] was born in [Y] .", "weight": 0.0036}
     top-1 file     {"relation": "P19", "template": "[X] was born in [Y] ."}

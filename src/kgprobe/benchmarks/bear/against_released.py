@@ -3,7 +3,7 @@
 And how near a constructed set comes to the released one, though its rules are kgprobe's own.
 
 Only a pull that does not hold the released data itself says anything. A collection of statements
-that BEAR was merged into agrees with it by construction: nothing drifts, and its sets come close.
+that BEAR was merged into agrees with it by construction: all is `same`, and its sets come close.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -31,8 +31,8 @@ STATES = (
     "unpopular_now",
     "same",
 )
-DRIFT = Contract(
-    "DRIFT",
+RELEASED_STATES = Contract(
+    "RELEASED_STATES",
     {"item": pl.String, "relation": pl.String, "state": pl.String, "detail": pl.String},
     ("item",),
 )
@@ -110,7 +110,7 @@ class _Value:
 
 
 def states(released: Sets, fresh: Fresh, known: Known | None = None) -> pl.DataFrame:
-    """DRIFT: the one state of every released instance, with what is there instead as `detail`.
+    """RELEASED_STATES: the one state of every released instance; `detail`: what is there instead.
 
     A statement that is gone while the subject has several other values is `statement_gone`.
     Raises ValueError for a relation that bear_relations.tsv does not have.
@@ -131,7 +131,7 @@ def states(released: Sets, fresh: Fresh, known: Known | None = None) -> pl.DataF
                 value = there[known.target(answer)]
                 state, detail = _words_state(value, label, answer, answer_label, fresh)
             rows.append((item, name, state, detail))
-    return pl.DataFrame(rows, schema=dict(DRIFT.columns), orient="row")
+    return pl.DataFrame(rows, schema=dict(RELEASED_STATES.columns), orient="row")
 
 
 def agreement(released: Sets, constructed: Sets, fresh: Fresh) -> pl.DataFrame:
@@ -157,9 +157,9 @@ def agreement(released: Sets, constructed: Sets, fresh: Fresh) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(AGREEMENT.columns), orient="row")
 
 
-def still_same(released: Sets, drift: pl.DataFrame) -> Sets:
-    """The released set without the instances that drifted; options stay, balance does not."""
-    same = drift.filter(pl.col("state") == "same")["item"].to_list()
+def still_same(released: Sets, states: pl.DataFrame) -> Sets:
+    """The released instances whose state is `same`; options stay, balance does not."""
+    same = states.filter(pl.col("state") == "same")["item"].to_list()
     items = released.items.filter(pl.col("item").is_in(same))
     return Sets(items, released.candidates, released.prompts)
 

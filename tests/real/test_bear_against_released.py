@@ -1,4 +1,4 @@
-"""Drift of the released BEAR-big against the statements of other data sets.
+"""The released BEAR-big against the statements of other data sets.
 
 The excerpt of Wikidata has BEAR merged into it (source `bear`), so that whatever is built from the
 whole excerpt agrees with BEAR by construction. What it says of BEAR rests on its other sources.
@@ -9,13 +9,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kgprobe.benchmarks.bear import drift
+from kgprobe.benchmarks.bear import against_released
 from kgprobe.benchmarks.bear import released as bear_released
-from kgprobe.benchmarks.bear.drift import Fresh
+from kgprobe.benchmarks.bear.against_released import Fresh
 from kgprobe.schema import STATEMENTS
 from kgprobe.settings import Bear
 from kgprobe.sheets import read_table
-from kgprobe.sources.dates import UNDATED
 
 pytestmark = pytest.mark.real
 
@@ -42,9 +41,9 @@ def states(triples: pl.DataFrame, released) -> dict[str, int]:
         "subject_sitelinks": unknown, "object": "o", "object_label": "o",
         "object_sitelinks": unknown, "object_kind": pl.lit("item"), "rank": pl.lit("normal"),
     }  # fmt: skip
-    statements = both.select(UNDATED, **columns).select(list(STATEMENTS.columns))
+    statements = both.select(**columns).select(list(STATEMENTS.columns))
     fresh = Fresh(statements, read_table(RELATIONS), {}, CONFIG)
-    return dict(drift.states(released, fresh)["state"].value_counts().rows())
+    return dict(against_released.states(released, fresh)["state"].value_counts().rows())
 
 
 def test_the_whole_excerpt_holds_bear_and_so_nothing_is_gone(triples, released):

@@ -1,4 +1,4 @@
-"""Drift of a pull against a released set: every state once, agreement, the table."""
+"""A pull against a released set: every state once, agreement, the table."""
 
 from dataclasses import replace
 
@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks.bear import drift as bear_drift
-from kgprobe.benchmarks.bear.drift import Fresh, Known
+from kgprobe.benchmarks.bear import against_released
+from kgprobe.benchmarks.bear.against_released import Fresh, Known
 from kgprobe.benchmarks.bear.frames import relation_frames
 from kgprobe.tables import sources
 from tests.unit.study_frames import number
@@ -24,7 +24,7 @@ def state(*pulled: dict, known: Known | None = None, label="s1x", answer="o900y"
     """State and detail of the fact (Q1, Q900), released with these labels, after such a pull."""
     sets = released([("Q1", label, 0)], [("Q900", answer)])
     fresh = Fresh(frame(*pulled), [row()], {"Q900": "the Form"}, replace(CONFIG, **config))
-    return bear_drift.states(sets, fresh, known).select("state", "detail").row(0)
+    return against_released.states(sets, fresh, known).select("state", "detail").row(0)
 
 
 KEPT = statement("1", "900")
@@ -79,7 +79,7 @@ def test_places_are_lifted_before_they_are_compared():
     pulled = frame(statement("1", "50"), statement("50", "900", "P17"))
     sets = released([("Q1", "s1x", 0)], [("Q900", "o900y")])
     relations = [row(lift="P17"), row("P17")]
-    found = bear_drift.states(sets, Fresh(pulled, relations, {}, CONFIG))
+    found = against_released.states(sets, Fresh(pulled, relations, {}, CONFIG))
     assert found["state"].to_list() == ["same"]
 
 
@@ -95,11 +95,11 @@ def agreed() -> pl.DataFrame:
         [("Q1", "s1x", 0), ("Q2", "s2x", 0), ("Q9", "s9x", 1)], [("Q900", "o900y"), ("Q901", "z")]
     )
     ours = released([("Q1", "s1x", 0), ("Q3", "s3x", 0)], [("Q900", "o900y")])
-    return bear_drift.agreement(theirs, ours, Fresh(frame(*pulled), [row()], {}, CONFIG))
+    return against_released.agreement(theirs, ours, Fresh(frame(*pulled), [row()], {}, CONFIG))
 
 
 def test_agreement_counts_answers_instances_and_what_the_pull_has():
-    schema.check(agreed(), bear_drift.AGREEMENT)
+    schema.check(agreed(), against_released.AGREEMENT)
     found = agreed().row(0, named=True)
     assert (found["released"], found["found"]) == (3, 2)
     assert (found["answers_shared"], found["answers_all"]) == (1, 2)
@@ -114,9 +114,9 @@ def test_popularity_auc_compares_released_instances_with_others_of_the_same_answ
 
 def test_what_is_still_the_same_keeps_its_options():
     sets = released([("Q1", "s1x", 0), ("Q2", "s2x", 0)], [("Q900", "o900y")])
-    drift = bear_drift.states(sets, Fresh(frame(KEPT), [row()], {}, CONFIG))
-    schema.check(drift, bear_drift.DRIFT)
-    left = bear_drift.still_same(sets, drift)
+    states = against_released.states(sets, Fresh(frame(KEPT), [row()], {}, CONFIG))
+    schema.check(states, against_released.RELEASED_STATES)
+    left = against_released.still_same(sets, states)
     assert left.items["item"].to_list() == ["P1/Q1"]
     assert left.candidates.equals(sets.candidates)
 
@@ -124,14 +124,14 @@ def test_what_is_still_the_same_keeps_its_options():
 def test_an_unknown_relation_is_named():
     sets = released([("Q1", "s1x", 0)], [("Q900", "o900y")])
     with pytest.raises(ValueError, match=r"P1: not in bear_relations\.tsv"):
-        bear_drift.states(sets, Fresh(frame(KEPT), [row("P2")], {}, CONFIG))
+        against_released.states(sets, Fresh(frame(KEPT), [row("P2")], {}, CONFIG))
 
 
 def test_the_table_has_shares_of_every_state_that_add_up():
     sets = released([("Q1", "s1x", 0), ("Q2", "s2x", 0)], [("Q900", "o900y")])
-    drift = bear_drift.states(sets, Fresh(frame(KEPT), [row()], {}, CONFIG))
-    found = sources.drift(drift, agreed())
-    shares = [number(found, sources.STATE, slice=name)["value"] for name in bear_drift.STATES]
+    states = against_released.states(sets, Fresh(frame(KEPT), [row()], {}, CONFIG))
+    found = sources.against_released(states, agreed())
+    shares = [number(found, sources.STATE, slice=name)["value"] for name in against_released.STATES]
     assert sum(shares) == 100
     same = number(found, sources.STATE, group="P1", slice="same")
     assert (same["value"], same["n"]) == (50, 2)

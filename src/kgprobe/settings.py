@@ -762,7 +762,7 @@ class Twin:
     under one template; 0: none is"""
     largest: Count = 3000
     """millions of weights; larger models have no twin, which would take their memory once more in
-    float32. Nor have checkpoints of a training, quantised models and those on a server"""
+    float32. Nor have checkpoints of a training and quantised models"""
 
 
 @dataclass(frozen=True)
@@ -1817,10 +1817,6 @@ class Settings:
     """method choice"""
     api: Api = Api()
     """models behind an API"""
-    agreement: Natural = 64
-    """questions of a model that is quantised, spread over devices (KGPROBE_DEVICE_MAP) or read by
-    vLLM that are scored once more, by the same weights in float32 on the processor; below the
-    agreement that is wanted its numbers are marked. 0: none, where float32 does not fit"""
     joins: Joins = Joins()
     """the engine of joins over statements"""
     attributes: Attributes = Attributes()

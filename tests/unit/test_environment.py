@@ -20,8 +20,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 #: what every set-up of the project itself installs
 OURS = ("workflow", "sources", "gguf")
-#: extras for an environment of their own: they want another torch than the pinned one
-APART = {"vllm"}
 #: modules that are called otherwise than their distribution
 DISTRIBUTIONS = {"ibis": "ibis-framework", "vl_convert": "vl-convert-python", "yaml": "pyyaml"}
 #: where packages of an extra may be imported at the top of a module
@@ -46,11 +44,10 @@ def pinned() -> dict[str, Version]:
 
 
 def test_the_extras_are_those_that_are_promised():
-    assert {"workflow", "sources", "gguf", "weights", "gemma", "peft", "quantized"} < set(EXTRAS)
-    assert {"vllm", "spark", "test"} < set(EXTRAS)
+    assert {"workflow", "sources", "gguf", "weights", "gemma", "spark", "test"} < set(EXTRAS)
 
 
-@pytest.mark.parametrize("extra", ["", *sorted(set(EXTRAS) - APART)])
+@pytest.mark.parametrize("extra", ["", *sorted(EXTRAS)])
 def test_every_range_has_two_ends_and_one_pin_inside(extra):
     found, known = requirements(extra), pinned()
     assert found

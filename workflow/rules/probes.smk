@@ -4,7 +4,7 @@
 
 #: columns of models.tsv that a score depends on
 OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]
-OF_MODEL += ["quantised", "adapter", "backend"]
+OF_MODEL += ["quantised", "adapter", "device_map"]
 
 
 # one job for all of them: each is done in less time than it takes to start

@@ -917,7 +917,7 @@ class Fill:
 
     k: Count = 10
     """best tokens and fillings"""
-    strategy: Literal["parallel", "left_to_right", "confidence", "beam"] = "parallel"
+    strategy: Literal["parallel", "beam"] = "parallel"
     """how several masks are filled"""
     beams: Count = 5
     """beams of the strategy beam"""
@@ -1156,8 +1156,6 @@ class Ambiguous:
     """size of the benchmark (paper, Table 1)"""
     drop_same_object: bool = False
     """without pairs of the same object"""
-    disambiguate: Literal["none", "class"] = "none"
-    """`class` adds a class in brackets"""
 
 
 @dataclass(frozen=True)
@@ -1332,16 +1330,6 @@ class Search:
     """both batches from one permutation, or a shuffle each"""
     fill_all: bool | None = None
     """no initial token may be left"""
-    positions: Literal["one", "all"] | None = None
-    """a random one per iteration, or all"""
-    per_position: Count | None = None
-    """tokens per place, where positions are all"""
-    swaps: Count | None = None
-    """of them, tried"""
-    replace: Count | None = None
-    """tokens swapped per candidate, where positions are all"""
-    fixed: bool | None = None
-    """the same examples in every iteration"""
     initial: str | None = None
     """text of the initial trigger, as many tokens as places, or "" (the mask)"""
     special_filter: Literal["all", "special", "off"] | None = None
@@ -1352,8 +1340,6 @@ class Search:
     """golds are no candidates"""
     capital_filter: Literal["all", "slow_tokenizer", "off"] | None = None
     """words with a capital are no candidates"""
-    round_trip: bool | None = None
-    """candidates that do not survive decoding and encoding are passed over"""
     habits: Literal["default", "released"] | None = None
     """small habits of the released code"""
 

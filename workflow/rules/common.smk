@@ -322,7 +322,7 @@ def memory(copies=1, least=4000, exact=False):
 
     def needed(wildcards):
         row = MODELS[wildcards.model]
-        weight = WEIGHT["float32" if exact else row["dtype"].removesuffix("-compiled")]
+        weight = WEIGHT["float32" if exact else row["dtype"]]
         weights = int(row.get("parameters") or 0) * weight * copies
         return max(least, 2500 + weights * 4 // 3)
 

@@ -27,8 +27,6 @@ DTYPES = {
     "float16": torch.float16,
     "float64": torch.float64,
 }
-#: `float32-compiled` and so on: the same arithmetic through torch.compile, which is not exact.
-COMPILED = "-compiled"
 #: file in a folder that a GGUF file was unpacked into; it names that file's sha256
 UNPACKED = "unpacked.json"
 #: What configurations call the number of positions; the least counts (LED has two).
@@ -111,7 +109,7 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
     """
     if spec.kind not in AUTO:
         raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
-    dtype = DTYPES[spec.dtype.removesuffix(COMPILED)]
+    dtype = DTYPES[spec.dtype]
     place, options = _place(spec)
     chosen = devices.chosen(device)  # before gigabytes are read
     if chosen.type == "cpu":
@@ -157,9 +155,6 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
     if fault := sound.fault(spec.kind, model, tokenizer, info, limit):
         raise ModelError(f"{spec.model}, from {spec.source}: {fault}\n{_remedy(spec)}")
     found = _familiar(spec, model, tokenizer, limit, place)
-    if spec.dtype.endswith(COMPILED):
-        # lengths differ from batch to batch: one graph for all of them
-        model.base_model.compile(dynamic=True)
     loaded = Loaded(spec, model, tokenizer, chosen, limit)
     loaded.record = {
         **_record(loaded, place, options),

@@ -104,7 +104,7 @@ class Search:
             [] if labels is not None else self._tokens_of(golds),
         )  # fmt: skip
         self.scorer = Scorer(loaded, self.problem, budget)
-        self.candidates = Candidates(loaded, settings, kept, self.scorer)
+        self.candidates = Candidates(settings, kept, self.scorer)
         self.scored = Scored(len(self.problem.train))
         self._precise: Scorer | None = None
         self.owner = self._owner()
@@ -222,11 +222,7 @@ class Search:
         own, n = self.settings, len(self.problem.train)
         size, wanted = own.accumulate * own.batch, own.evaluation or own.accumulate * own.batch
         order = draws.permutation(n)
-        if own.fixed:
-            second = Draws(self.seed(state.restart)).choice(n)[: min(wanted, max(n // 2, 1))]
-            order = order[~np.isin(order, second)] if n > 1 else order
-            first = order[:size]
-        elif own.batches == "fresh":
+        if own.batches == "fresh":
             first, second = order[:size], draws.permutation(n)[:wanted]
         else:
             first = order[: min(size, max(n // 2, 1))]

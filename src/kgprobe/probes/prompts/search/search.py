@@ -162,18 +162,14 @@ class Search:
         self.scored = Scored(len(self.problem.train))
         state.scored = self.scored.state()
         state.trigger, state.best, state.known = list(self.initial), None, []
-        draws, own = Draws(self.seed(state.restart)), self.settings
-        if own.batches == "fresh":
-            draws.base_seed()  # the released code looks at dev before it begins
-        state.draws = draws.state()
+        own = self.settings
+        state.draws = Draws(self.seed(state.restart)).state()
         # in the released code the initial trigger does not compete
         if not own.fill_all and own.mode != "released" and state.restart < own.restarts:
             state.best = [self._dev(state), -1, list(state.trigger)]
         return state
 
     def seed(self, restart: int) -> int:
-        if self.settings.mode == "released" and restart == 0:
-            return self.settings.seed
         text = repr((self.settings.seed, self.name, restart))
         return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16)
 
@@ -192,8 +188,6 @@ class Search:
             state.trigger = list(tried[best][0])
             state.accepted += 1
             self.scored.moved(state.trigger)
-            if self.settings.batches == "fresh":
-                draws.base_seed()
             if not self._unfilled(state.trigger):
                 dev = self._dev(state)
                 if state.best is None or dev > state.best[0]:

@@ -36,7 +36,7 @@ class Settings:
     accept          strict: only what beats the current trigger on the same examples;
                     best_of_k: the best candidate in any case
     batches         disjoint: both batches from one permutation; fresh: a shuffle each (may
-                    overlap), and a base seed for every pass over dev, as the released loaders draw
+                    overlap), as in the released code
     fill_all        no initial token may be left: it counts as minus infinity while one is
     initial         text of the initial trigger, exactly as many tokens as places, or "" (the mask);
                     behind a blank, unless the trigger opens the template
@@ -76,8 +76,7 @@ class Settings:
 
 #: What `mode: released` does not do as the released code does; a run in that mode prints it.
 NOT_RELEASED = (
-    "examples are sorted before they are shuffled, and loading a model draws no random numbers: "
-    "the same seed gives other batches",
+    "examples are drawn by a generator of our own: the same seed gives other batches",
     "label tokens are masked where the code pads them with token 0 (wrong for RoBERTa)",
     "a search that leaves masks in the trigger is an error, and while one is left no trigger is "
     "the best of dev",

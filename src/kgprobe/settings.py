@@ -1249,19 +1249,6 @@ class Attributes:
 
 
 @dataclass(frozen=True)
-class Paraphraser:
-    """A T5 model that rewords templates: `snakemake results/models/paraphrases.tsv`, to be read and
-    then named in `wording.tables`."""
-
-    source: str = ""
-    """folder or hub id"""
-    revision: str = ""
-    """commit of the hub"""
-    sequences: Count = 10
-    """drawn per template"""
-
-
-@dataclass(frozen=True)
 class Wording:
     """Prompts of the graph attributes (KG attributes, section 3; kg_attributes.md, 6), and how
     their metrics are read."""
@@ -1274,17 +1261,13 @@ class Wording:
     most: Count | None = None
     """wordings a relation, LAMA's first, then our own whose answer stands last; null: all"""
     synonyms: Annotated[int, Range(0, 2)] = 0
-    """variants of each with one word replaced"""
-    wordnet: str = "${KGPROBE_WORDNET}"
-    """folder of the WordNet database (Debian's wordnet-base), for synonyms"""
+    """variants of each with one word replaced, by resources/templates/synonyms.tsv"""
     pararel: str = ""
     """folder of ParaRel's patterns, for comparison"""
     stop_space: bool = False
     """keep LAMA's space before the stop"""
     api: Count = 10
     """prompts a relation for models behind an API, by hash"""
-    paraphraser: Paraphraser = Paraphraser()
-    """a model that rewords templates"""
     match: Literal["label", "aliases"] = "aliases"
     """what a generated text must equal: the label of the gold, or label or one of its aliases,
     where the source has some; rules on case, accents, quotes, articles, initials and dates are

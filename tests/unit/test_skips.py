@@ -87,5 +87,5 @@ def test_what_the_tests_need_is_installed_at_once_by_the_ci():
     script = (ROOT / ".ci/run").read_text()
     assert script.count("apt-get update") == 1
     assert "KGPROBE_SKIPS=named" in script
-    for package in ("virtuoso-opensource-7-bin", "wordnet-base", "chromium"):
+    for package in ("virtuoso-opensource-7-bin", "chromium"):
         assert f"missing+=({package})" in script

@@ -16,7 +16,9 @@ rule word_prompts:
         templates=attribute_worded() or "<resources>/templates/templates.tsv",
         tables=files(SETTINGS.wording.tables),
         properties=[] if own_ids() else attribute_properties(),
-        wordnet=wordnet(),
+        synonyms=(
+            "<resources>/templates/synonyms.tsv" if SETTINGS.wording.synonyms else []
+        ),
         pararel=pararel(),
     output:
         prompts=expand(

@@ -82,13 +82,13 @@ def released_epoch(loaded: Loaded, template: Template, data: Any) -> tuple[float
         lambda module, inputs, output: found.append(output)
     )
     start = time.process_time()
-    for batch in torch.utils.data.DataLoader(range(len(golds)), batch_size=BATCH, shuffle=True):
+    for batch in torch.randperm(len(golds)).split(BATCH):
         rows = [torch.from_numpy(encoded.rows[i]) for i in batch]
         ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
         optimizer.zero_grad()
         with torch.no_grad():
             loaded.model(ids, attention_mask=(ids != 0).long())
-        vectors = found.pop()[torch.arange(len(batch)), torch.from_numpy(encoded.places[batch])]
+        vectors = found.pop()[torch.arange(len(batch)), torch.from_numpy(encoded.places)[batch]]
         torch.nn.functional.cross_entropy(layer(vectors), golds[batch]).backward()
         optimizer.step()
     seconds = time.process_time() - start

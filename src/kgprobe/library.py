@@ -82,12 +82,10 @@ def _held(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
                          "transformers with its tokenizer")  # fmt: skip
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError("a model that is given itself needs its fast tokenizer beside it")
-    if model.dtype != torch.float32:
-        raise ModelError(f"the model computes in {model.dtype}, whose near ties are scored again "
-                         "with weights in float32: give it in float32, or its folder")  # fmt: skip
     own = type(model).__name__
     kind = given["kind"] or _kind(own, model.config, [own])
-    spec = ModelSpec(given["model"] or own, kind, "given", bos=given["bos"] or _bos(kind))
+    dtype = str(model.dtype).removeprefix("torch.")
+    spec = ModelSpec(given["model"] or own, kind, "given", "", dtype, given["bos"] or _bos(kind))
     place = torch.device(str(model.device))
     return Loaded(spec, model.eval(), tokenizer, place, window(model.config))
 

@@ -718,7 +718,7 @@ class Twin:
     under one template; 0: none is"""
     largest: Count = 3000
     """millions of weights; larger models have no twin, which would take their memory once more in
-    float32. Nor have checkpoints of a training, quantised models and those on a server"""
+    float32. Nor have checkpoints of a training and quantised models"""
 
 
 @dataclass(frozen=True)
@@ -844,7 +844,7 @@ class Fill:
 
     k: Count = 10
     """best tokens and fillings"""
-    strategy: Literal["parallel", "left_to_right", "confidence", "beam"] = "parallel"
+    strategy: Literal["parallel", "beam"] = "parallel"
     """how several masks are filled"""
     beams: Count = 5
     """beams of the strategy beam"""
@@ -1083,8 +1083,6 @@ class Ambiguous:
     """size of the benchmark (paper, Table 1)"""
     drop_same_object: bool = False
     """without pairs of the same object"""
-    disambiguate: Literal["none", "class"] = "none"
-    """`class` adds a class in brackets"""
 
 
 @dataclass(frozen=True)
@@ -1179,19 +1177,6 @@ class Attributes:
 
 
 @dataclass(frozen=True)
-class Paraphraser:
-    """A T5 model that rewords templates: `snakemake results/models/paraphrases.tsv`, to be read and
-    then named in `wording.tables`."""
-
-    source: str = ""
-    """folder or hub id"""
-    revision: str = ""
-    """commit of the hub"""
-    sequences: Count = 10
-    """drawn per template"""
-
-
-@dataclass(frozen=True)
 class Wording:
     """Prompts of the graph attributes (docs/papers/attributes.md, Prompts), and how their metrics
     are read."""
@@ -1204,17 +1189,13 @@ class Wording:
     most: Count | None = None
     """wordings a relation, LAMA's first, then our own whose answer stands last; null: all"""
     synonyms: Annotated[int, Range(0, 2)] = 0
-    """variants of each with one word replaced"""
-    wordnet: str = "${KGPROBE_WORDNET}"
-    """folder of the WordNet database (Debian's wordnet-base), for synonyms"""
+    """variants of each with one word replaced, by resources/templates/synonyms.tsv"""
     pararel: str = ""
     """folder of ParaRel's patterns, for comparison"""
     stop_space: bool = False
     """keep LAMA's space before the stop"""
     api: Count = 10
     """prompts a relation for models behind an API, by hash"""
-    paraphraser: Paraphraser = Paraphraser()
-    """a model that rewords templates"""
     match: Literal["label", "aliases"] = "aliases"
     """what a generated text must equal: the label of the gold, or label or one of its aliases,
     where the source has some; rules on case, accents, quotes, articles, initials and dates are
@@ -1259,16 +1240,6 @@ class Search:
     """both batches from one permutation, or a shuffle each"""
     fill_all: bool | None = None
     """no initial token may be left"""
-    positions: Literal["one", "all"] | None = None
-    """a random one per iteration, or all"""
-    per_position: Count | None = None
-    """tokens per place, where positions are all"""
-    swaps: Count | None = None
-    """of them, tried"""
-    replace: Count | None = None
-    """tokens swapped per candidate, where positions are all"""
-    fixed: bool | None = None
-    """the same examples in every iteration"""
     initial: str | None = None
     """text of the initial trigger, as many tokens as places, or "" (the mask)"""
     special_filter: Literal["all", "special", "off"] | None = None
@@ -1279,8 +1250,6 @@ class Search:
     """golds are no candidates"""
     capital_filter: Literal["all", "slow_tokenizer", "off"] | None = None
     """words with a capital are no candidates"""
-    round_trip: bool | None = None
-    """candidates that do not survive decoding and encoding are passed over"""
     habits: Literal["default", "released"] | None = None
     """small habits of the released code"""
 
@@ -1718,10 +1687,6 @@ class Settings:
     """method choice"""
     api: Api = Api()
     """models behind an API"""
-    agreement: Natural = 64
-    """questions of a model that is quantised, spread over devices (KGPROBE_DEVICE_MAP) or read by
-    vLLM that are scored once more, by the same weights in float32 on the processor; below the
-    agreement that is wanted its numbers are marked. 0: none, where float32 does not fit"""
     joins: Joins = Joins()
     """the engine of joins over statements"""
     attributes: Attributes = Attributes()

@@ -192,14 +192,10 @@ def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str,
 
 def _besides(row: Mapping[str, str]) -> str:
     """What is wrong with the columns of models that do not come as they are stored; else empty."""
-    changed = [name for name in ("quantised", "adapter") if row.get(name)]
-    if row.get("backend"):
-        if row["kind"] != "causal" or row["source"].split(":")[0] not in ("hub", "folder"):
-            return f"backend {row['backend']!r} is for causal models of the hub or a folder"
-        if changed:
-            return f"a server reads the source as it is: leave {changed[0]} empty with a backend"
-    if changed and row["kind"] == "api":
-        return f"{changed[0]} {row[changed[0]]!r} for a model of kind api, which is not loaded here"
+    loading = [name for name in ("quantised", "adapter", "device_map") if row.get(name)]
+    changed = [name for name in loading if name != "device_map"]
+    if loading and row["kind"] == "api":
+        return f"{loading[0]} {row[loading[0]]!r} for a model of kind api, which is not loaded here"
     if changed and row.get("published"):
         return f"{changed[0]} makes another model than the published one: leave published empty"
     return ""
@@ -302,11 +298,6 @@ def check_experiments(
             raise SheetError(
                 f"{path}, line {row['_line']}: method {method!r} does not work with the {kind} "
                 f"model {row['model']!r}; legal kinds: {', '.join(KINDS_OF_METHOD[method])}"
-            )
-        if models[row["model"]].get("backend") and method != "sentence":
-            raise SheetError(
-                f"{path}, line {row['_line']}: method {method!r} of {row['model']!r}, whose "
-                "backend reads sentences alone; legal: sentence, or a row of models.tsv of kind api"
             )
         key = tuple(row[c] for c in ("benchmark", "prompt", "method", "model"))
         if key in seen:

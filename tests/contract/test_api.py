@@ -647,8 +647,6 @@ def test_what_an_api_does_not_have_is_refused(lm, tmp_path, clock):
         asked = client(server, tmp_path, clock)
         with pytest.raises(ValueError, match="knows no length in tokens; use length free"):
             predict.predict(asked, ASKED, 1, Settings(length="gold"))
-        with pytest.raises(ValueError, match="takes no restricted vocabulary"):
-            predict.predict(asked, ASKED, 1, only=np.arange(3))
 
 
 def test_the_address_of_a_server_comes_from_the_environment(monkeypatch, tmp_path):

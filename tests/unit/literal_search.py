@@ -91,8 +91,6 @@ def search(loaded, problem, settings, kept, initial, seed, blank):
         best = (dev(trigger), list(trigger))
     n, size = len(problem.train), settings.accumulate * settings.batch
     fresh = settings.batches == "fresh"
-    if fresh:  # the released code opens its dev loader before it begins, and after every swap
-        draws.base_seed()
     for _ in range(settings.iterations):
         order = draws.permutation(n)
         if fresh:
@@ -122,8 +120,6 @@ def search(loaded, problem, settings, kept, initial, seed, blank):
         accepted = settings.accept == "best_of_k" or sums[arg] > current
         if accepted:
             trigger = swapped[arg]
-            if fresh:
-                draws.base_seed()
             if not (settings.fill_all and blank in trigger):
                 score = dev(trigger)
                 if best is None or score > best[0]:

@@ -16,11 +16,27 @@ from kgprobe.probes.jobs.at_save import FILE, ProbeAtSave
 from kgprobe.probes.models.load import ModelError
 from kgprobe.schema import CANDIDATES, ITEMS, PROBED, PROMPTS
 from kgprobe.templates import fill
-from tests.unit.test_recheck import frames as recheck_frames
+from tests.unit.test_answers import LABELS
 from tests.unit.tiny_models import tiny
 
-frames = recheck_frames
 STEPS, EVERY = 60, 30
+
+
+@pytest.fixture(scope="module")
+def frames():
+    items = [
+        (f"P36/Q{i}", "P36", "fact", "P36", f"country {i}", f"Q{i}", "", "s", [0], i, "{}")
+        for i in range(8)
+    ]
+    candidates = [("s", i, f"Q{i}", label) for i, label in enumerate(LABELS)]
+    prompts = [
+        (f"P36/{i}", "P36", i, text, "manual")
+        for i, text in enumerate(["The capital of [X] is [Y].", "[Y] lies in [X]."])
+    ]
+    return tuple(
+        pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
+        for rows, contract in ((items, ITEMS), (candidates, CANDIDATES), (prompts, PROMPTS))
+    )
 
 
 @pytest.fixture

@@ -385,13 +385,6 @@ def test_amber_sets_give_the_head_and_the_least_popular_of_the_others():
     assert (own["step"], own["kept"], own["dropped"]) == ("AmbER sets", 2, 3)
 
 
-def test_a_class_in_brackets_tells_two_of_one_name_apart():
-    labels = {**LABELS, 14: "town"}
-    made = graph([*WORKED.values(), (10, 31, 14), (10, 31, 99)], labels | {99: "village"})
-    examples = ambiguous.build(made, settings("ambiguous", disambiguate="class")).examples
-    assert examples["subject_label"].to_list() == ["Cid (human)", "Cid (town)"]
-
-
 def test_variants_of_a_gender_answer_to_one_label():
     made = graph([(1, 21, 2), (3, 21, 4), (5, 21, 6)], {1: "a", 2: "male organism", 3: "b",
                                                         5: "c", 6: "other"})  # fmt: skip

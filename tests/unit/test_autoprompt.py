@@ -296,7 +296,7 @@ def test_an_unchanged_trigger_is_scored_once_on_an_example(monkeypatch):
         return values(own, split, batch, triggers, *given, known=known, **more)
 
     monkeypatch.setattr(Scorer, "values", watched)
-    own = settings(fixed=True, fill_all=False, batch=4)
+    own = settings(batches="fresh", evaluation=len(TRAIN), fill_all=False, batch=4)
     found = search(loaded, template, TRAIN, DEV, own)
     (restart,) = found.restarts
     assert restart["compared"] == sum(map(len, fed))
@@ -333,42 +333,6 @@ def test_in_released_mode_the_initial_trigger_does_not_compete():
     kept = search(loaded, template, TRAIN, DEV, replace(own, iterations=1, metric="accuracy"))
     assert kept.restarts[0]["accepted"] == 0
     assert kept.trigger == [initial_token(loaded)] * 2
-
-
-def test_swaps_at_all_positions_are_the_best_of_each_and_never_twice(monkeypatch):
-    loaded, template = tiny("bert", double=False), template_for("bert", 3)
-    own = quick(positions="all", per_position=8, swaps=12, fill_all=False, fixed=True)
-    seen = Watched(monkeypatch)
-    batches = []
-    taken = autoprompt.Search._batches
-    monkeypatch.setattr(
-        autoprompt.Search,
-        "_batches",
-        lambda s, *given: (batches.append(taken(s, *given)), batches[-1])[1],
-    )
-    found = search(loaded, template, TRAIN, DEV, own)
-    assert all(len({tuple(s[0]) for s in swaps}) == 12 for swaps in seen.candidates)
-    assert {s[0][0] for swaps in seen.candidates for s in swaps} == {0, 1, 2}
-    for restart in (batches[:12], batches[12:]):
-        assert all((second == restart[0][1]).all() for _, second in restart)
-        assert all(not set(np.concatenate(f)) & set(s) for f, s in restart)
-    # a candidate per swap on three examples in 12 iterations; at each of the three positions one
-    # may be the current trigger, which counts once
-    assert all(r["compared"] + r["looked_up"] >= 12 * 10 * 3 for r in found.restarts)
-    assert all(r["sequences"] >= r["compared"] for r in found.restarts)
-    pairs = quick(positions="all", per_position=8, swaps=6, replace=2, fill_all=False)
-    seen.candidates.clear()
-    search(loaded, template, TRAIN, DEV, pairs)
-    assert all(len({p for p, _ in s}) == 2 for swaps in seen.candidates for s in swaps)
-
-
-def test_round_trip_passes_over_triggers_that_would_not_survive():
-    loaded = tiny("gpt2", bos="forced", double=False)
-    template = template_for("gpt2", 2)
-    own = quick(fill_all=False, round_trip=True, initial="is the")
-    found = search(loaded, template, TRAIN, DEV, own)
-    assert found.round_trip
-    assert any(row[5] for row in found.trace)
 
 
 def test_examples_without_a_gold_of_one_token_are_counted_or_refused():

@@ -15,8 +15,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "kgprobe"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-#: extras for an environment of their own: they want another torch than the pinned one
-APART = {"vllm"}
 #: modules that are called otherwise than their distribution
 DISTRIBUTIONS = {"ibis": "ibis-framework", "vl_convert": "vl-convert-python", "yaml": "pyyaml"}
 #: where packages of an extra may be imported at the top of a module
@@ -40,7 +38,7 @@ def pinned() -> dict[str, Version]:
     return {canonicalize_name(name): Version(version) for name, version in pairs}
 
 
-@pytest.mark.parametrize("extra", ["", *sorted(set(EXTRAS) - APART)])
+@pytest.mark.parametrize("extra", ["", *sorted(EXTRAS)])
 def test_every_range_has_two_ends_and_one_pin_inside(extra):
     found, known = requirements(extra), pinned()
     assert found

@@ -138,18 +138,6 @@ def test_parallel_products_are_the_best_of_all_products():
     assert [(t, p) for p, t in combined[:4]] == whole(found, Blank("x", 0, "", ""), 3)
 
 
-def literal_in_turn(loaded, blank, n, by_confidence):
-    row, place = masked_row(loaded, blank, n)
-    left, total = list(range(n)), 0.0
-    while left:
-        own = logits(loaded, row)
-        bests = [best(own[place + j], 1)[0] for j in left]
-        which = max(range(len(left)), key=lambda i: (bests[i][0], -i)) if by_confidence else 0
-        total += bests[which][0]
-        row[place + left.pop(which)] = bests[which][1]
-    return text_of(loaded, row[place : place + n]), pytest.approx(total)
-
-
 def literal_mask_beam(loaded, blank, n, width, k):
     row, place = masked_row(loaded, blank, n)
     alive = [(0.0, ())]
@@ -165,14 +153,9 @@ def literal_mask_beam(loaded, blank, n, width, k):
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta"])
-def test_masks_filled_in_turn_equal_the_loop(name):
+def test_a_beam_over_masks_equals_the_loop(name):
     loaded = tiny(name)
     asked = [Blank("x", i, b.text, b.subject, masks=(2, 3)) for i, b in enumerate(ASKED)]
-    for strategy in ("left_to_right", "confidence"):
-        found = predict.predict(loaded, asked, 3, Settings(strategy=strategy))
-        for blank, n in itertools.product(asked, (2, 3)):
-            expected = literal_in_turn(loaded, blank, n, strategy == "confidence")
-            assert whole(found, blank, n) == [expected]
     found = predict.predict(loaded, asked, 2, Settings(strategy="beam", beams=4))
     for blank, n in itertools.product(asked, (2, 3)):
         assert whole(found, blank, n) == literal_mask_beam(loaded, blank, n, 4, 2)
@@ -322,31 +305,6 @@ def test_a_given_number_of_tokens_is_written_without_stops(name):
                 greedy.append(literal[0][1])
 
 
-@pytest.mark.parametrize("name", ["roberta", "gpt2", "t5"])
-def test_a_restricted_vocabulary_bounds_softmax_and_ranks(name):
-    loaded = tiny(name, bos="forced" if name == "gpt2" else "")
-    blank = Blank("x", 0, "The capital of [X] is [Y]", "France", masks=(1, 2))
-    rome = gold_tokens(loaded, blank, "Rome")
-    only = np.array([140, 12, 77, 9, 200, 150, 130, *rome])
-    settings = Settings(length="gold")
-    found = predict.predict(loaded, [blank], 3, settings, only=only)
-    free = predict.predict(loaded, [blank], 500, settings)
-    everything = {r["token"]: r["logprob"] for r in rows_of(free.top, masks=1, position=0)}
-    inside = {int(t): everything[t] for t in only}
-    norm = np.log(sum(np.exp(v) for v in inside.values()))
-    expected = sorted(((v - norm, t) for t, v in inside.items()), reverse=True)[:3]
-    lines = rows_of(found.top, masks=1, position=0)
-    assert [r["token"] for r in lines] == [t for _, t in expected]
-    assert [r["logprob"] for r in lines] == pytest.approx([v for v, _ in expected])
-    assert {int(t) for t in found.top["token"]} <= {*only.tolist(), -1}
-    gold = Blank("x", 0, blank.text, "France", ("Rome", "Niger"))
-    ranked = predict.predict(loaded, [gold], len(only), settings, only=only)
-    assert ranked.left_out == [("x", 0, 1, "gold outside of the vocabulary")]
-    assert ranked.golds["token"].tolist() == rome
-    first = rows_of(ranked.top, position=0)
-    assert ranked.golds["best"][0] == next(r["rank"] for r in first if r["token"] == rome[0])
-
-
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
 def test_batches_and_order_change_nothing(name):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
@@ -414,7 +372,7 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
     [
         ("bert", {"length": "free"}, "masked model bert fills a given number of masks"),
         ("gpt2", {"strategy": "beam"}, "causal model gpt2 has no masks to fill by 'beam'"),
-        ("bert", {"strategy": "best"}, "strategy 'best'; legal: 'parallel', 'left_to_right'"),
+        ("bert", {"strategy": "best"}, "strategy 'best'; legal: 'parallel', 'beam'"),
         ("bert", {"length": "short"}, "length 'short'; legal: '', 'gold', 'free'"),
     ],
 )

@@ -443,8 +443,7 @@ def gathered(tmp_path, items, values, is_taught, lite=False):
         orient="row",
     )
     switches = modes.resolve("default")
-    tied = dict.fromkeys(ontoprobe_values.TIES, found)
-    numbers = make.memorised(found, tied, folders, PRINTED, switches, 0, taught)
+    numbers = make.memorised(found, folders, PRINTED, switches, 0, taught)
     return results.frame("ontoprobe", numbers)
 
 
@@ -456,13 +455,6 @@ def numbers_of(frame, **wanted):
 
 def test_the_chapter_can_be_written_and_read(tmp_path, items, values):
     made = gathered(tmp_path, items, values, lambda row: row % 2 == 0)
-    side = views.MODES.of(made)
-    assert side.rows
-    for row in side.rows:
-        default = side.cells[row, ("all at default", "MRR")]["value"]
-        assert side.cells[row, ("select = oracle", "MRR")]["value"] >= default
-        # nothing is tied here
-        assert side.cells[row, ("ties = mean_rank", "MRR")]["value"] == default
     assert len(side_by_side.points(modes.resolve("default"))) == len(modes.SWITCHES)
     assert views.CALIBRATION.of(made).rows
     page = ontoprobe_report.chapter(made, [], {}, {}, "default")
@@ -607,7 +599,6 @@ def test_tables_that_do_not_apply_are_left_out(tmp_path, items, values, way):
     expected |= {"groups"} if way != "no dev rows" else set()
     expected |= {"figure5", "figure6"} if way != "sentence" else set()
     expected |= {"seeds", "figure7"} if way == "soft" else set()
-    expected |= {"modes"} if way == "sentence" else set()
     assert {view.name for view in views.ALL if view.of(made).rows} == expected
     page = ontoprobe_report.chapter(made, [], {}, {}, "default")
     for shown in [*page.grids, *page.folded]:

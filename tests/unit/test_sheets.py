@@ -187,7 +187,7 @@ def test_rows_that_tables_show_are_not_refused():
     sheets.check_papers(made, "sheet", PAPERS)
 
 
-WIDE = HEADER.rstrip("\n") + "\tquantised\tadapter\tbackend\tpublished\n"
+WIDE = HEADER.rstrip("\n") + "\tquantised\tadapter\tdevice_map\tpublished\n"
 
 
 @pytest.mark.parametrize(
@@ -195,12 +195,7 @@ WIDE = HEADER.rstrip("\n") + "\tquantised\tadapter\tbackend\tpublished\n"
     [
         ("g\tcausal\tfolder:z\t\tfloat32\tnone\tint3\t\t\t", "'quantised': 'int3' is not one of"),
         ("g\tcausal\tfolder:z\t\tfloat32\tnone\t\tlora\t\t", "'adapter': 'lora' does not match"),
-        ("g\tmasked\tfolder:z\t\tfloat32\t-\t\t\tvllm\t", "backend 'vllm' is for causal models"),
-        (
-            "g\tcausal\tgguf:z\t\tfloat32\tnone\t\t\tvllm\t",
-            "'vllm' is for causal models of the hub",
-        ),
-        ("g\tcausal\tfolder:z\t\tfloat32\tnone\tnf4\t\tvllm\t", "leave quantised empty with a"),
+        ("g\tapi\tapi:z\t\tfloat32\t-\t\t\tauto\t", "'auto' for a model of kind api"),
         ("g\tapi\tapi:z\t\tfloat32\t-\tint8\t\t\t", "'int8' for a model of kind api"),
         ("g\tcausal\tfolder:z\t\tfloat32\tnone\t\tfolder:l\t\tgpt2", "leave published empty"),
     ],
@@ -209,14 +204,3 @@ def test_columns_of_models_that_are_not_read_as_stored_are_checked(tmp_path, row
     path = sheet(tmp_path, WIDE + row + "\n")
     with pytest.raises(sheets.SheetError, match=f"line 2.*{message}"):
         sheets.by_name(sheets.read_sheet(path, MODELS), path)
-
-
-def test_a_server_of_sentences_is_asked_no_other_method(tmp_path):
-    path = sheet(
-        tmp_path, WIDE + "g\tcausal\thub:a/z\t" + "0" * 40 + "\tfloat32\tnone\t\t\tvllm\t\n"
-    )
-    known = sheets.by_name(sheets.read_sheet(path, MODELS), path)
-    row = {"benchmark": "b", "prompt": "templates", "model": "g", "_line": "3"}
-    sheets.check_experiments([{**row, "method": "sentence"}], path, known)
-    with pytest.raises(sheets.SheetError, match=r"line 3: method 'fill' of 'g'.*legal: sentence"):
-        sheets.check_experiments([{**row, "method": "fill"}], path, known)

@@ -92,9 +92,10 @@ def test_all_relations_without_template_are_named_at_once_most_used_first():
 
 def test_rows_trace_every_prompt():
     chosen = relations.choose(TABLE, {"P26": 1}, 3)
-    made = relations.with_variants(
-        chosen, {"P26/0": [("[X] wed [Y].", "a > b"), ("[X] was married to [Y].", "")]}, "synonym"
-    )
+    (first,) = (w for w in chosen["P26"] if w.id == "P26/0")
+    word = first.text.split()[1]
+    drawn = [{"wording": "P26/0", "word": word, "synonym": own} for own in ("b", word)]
+    made = relations.with_synonyms(chosen, drawn, 2)
     prompts, origins = relations.rows(made)
     assert [row["index"] for row in prompts] == [0, 1, 2, 3]
     assert len({row["prompt"] for row in prompts}) == 4
@@ -103,7 +104,7 @@ def test_rows_trace_every_prompt():
         "relation": "P26",
         "kind": "synonym",
         "parent": "P26/0",
-        "change": "a > b",
+        "change": f"{word} > b",
     }
     known = {row["prompt"] for row in origins}
     assert {row["parent"] for row in origins} - {""} <= known | {w.id for w in TABLE["P26"]}

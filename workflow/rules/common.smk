@@ -283,8 +283,6 @@ def of_model(wildcards):
 DEVICE = os.environ.get("KGPROBE_DEVICE") or "auto"
 if DEVICE not in ("auto", "cpu", "cuda"):
     raise WorkflowError(f"KGPROBE_DEVICE is {DEVICE!r}; legal: auto, cpu, cuda")
-#: how models are spread over several (probes/models/device.py)
-DEVICE_MAP = os.environ.get("KGPROBE_DEVICE_MAP", "").strip()
 #: bytes of a weight by arithmetic
 WEIGHT = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -297,17 +295,17 @@ def accelerators(wildcards):
     is_here = Path(os.sep, "dev", "nvidia0").exists()
     wanted = DEVICE == "cuda" or (DEVICE == "auto" and is_here)
     row = MODELS[wildcards.model]
-    return int(wanted and row["kind"] != "api" and not row.get("backend"))
+    return int(wanted and row["kind"] != "api")
 
 
 def memory(copies=1, least=4000, exact=False):
     """MB that a job of a model asks for, by its size: `copies` of its weights (gradients and their
     moments are copies), a third for what is read beside them, and what a job without weights has.
-    `exact`: near ties are scored again in float32."""
+    `exact`: some of the copies are float32."""
 
     def needed(wildcards):
         row = MODELS[wildcards.model]
-        weight = WEIGHT["float32" if exact else row["dtype"].removesuffix("-compiled")]
+        weight = WEIGHT["float32" if exact else row["dtype"]]
         weights = int(row.get("parameters") or 0) * weight * copies
         return max(least, 2500 + weights * 4 // 3)
 

@@ -164,10 +164,10 @@ def formed(row):
 
 def has_twin(row):
     """Whether a model of random weights stands below a row. The checkpoints of a training would all
-    have the same one; weights that are stored in few bits, or by a server, cannot be drawn anew.
+    have the same one; weights that are stored in few bits cannot be drawn anew.
     """
     model, twin = MODELS[row["model"]], SETTINGS.twin
-    is_plain = not any(model.get(name) for name in ("step", "quantised", "backend"))
+    is_plain = not any(model.get(name) for name in ("step", "quantised"))
     is_small = int(model.get("parameters") or 0) <= twin.largest
     return bool(is_plain and is_small)
 
@@ -189,7 +189,6 @@ def asked_with(row):
     """(files, settings) of a row: what its method reads, and what is told to it."""
     if row.get("without"):
         files, told = asked_with({**row, "without": ""})
-        told.pop("agreement", None)
         if "draws" in told:
             told |= {"prompts": [row["prompt"]]}
             files |= {"found": "", "other": "", "wordings": []}
@@ -214,9 +213,7 @@ def asked_with(row):
     if method == "contentless":
         return files, {"method": row["method"]}
     if method == "sentence":
-        model, told = MODELS[row["model"]], {"method": row["method"]}
-        if model.get("quantised") or model.get("backend") or DEVICE_MAP:
-            told["agreement"] = SETTINGS.agreement
+        told = {"method": row["method"]}
         if in_form(row):
             more, told["form"] = formed(row)
             files |= more
@@ -321,15 +318,14 @@ def threads_of(stage, model):
     spread over devices work with one process."""
     row = MODELS[model]
     is_control = row["source"].startswith("control:")
-    is_elsewhere = row["kind"] == "api" or row.get("backend") or DEVICE_MAP
+    is_elsewhere = row["kind"] == "api" or row.get("device_map")
     on_device = accelerators(SimpleNamespace(model=model))
     return 1 if stage != "probes" or is_control or is_elsewhere or on_device else 2
 
 
 def memory_of(parts, model):
     """MB that the greatest of some parts asks for, once for each thread: each is a process."""
-    exact = any(part["method"] == "sentence" for part in parts)
-    found = [memory(exact=exact)]
+    found = [memory()]
     if any(part["settings"].get("without") == "trained weights" for part in parts):
         found.append(memory(copies=2, exact=True))
     if any(part["method"] in ("trained", "sweep") for part in parts):

@@ -13,16 +13,6 @@ def few_prompts(wildcards):
     return SETTINGS.wording.api if is_api and wildcards.benchmark in ATTRIBUTES else 0
 
 
-def wordnet():
-    """The folder of the WordNet database, where synonyms are asked for."""
-    chosen = SETTINGS.wording
-    return (
-        files([chosen.wordnet])
-        if chosen.synonyms and probes(paper="attributes")
-        else []
-    )
-
-
 def pararel():
     """The folder of ParaRel's patterns, where they are asked for."""
     chosen = SETTINGS.wording.pararel

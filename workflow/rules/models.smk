@@ -132,25 +132,3 @@ rule unpack_model:
         model=lambda w: packed(w.package),
     script:
         "../scripts/unpack_model.py"
-
-
-# never asked for by the report: its table is read by a person, then named in wording.tables
-rule paraphrase:
-    input:
-        templates="<resources>/templates/templates.tsv",
-        tables=files(SETTINGS.wording.tables),
-    output:
-        table="<results>/models/paraphrases.tsv",
-    log:
-        "<logs>/models/paraphrases.log",
-    benchmark:
-        "<logs>/models/paraphrases.jsonl"
-    threads: 1
-    resources:
-        mem_mb=4000,
-    params:
-        code=code("paraphrase"),
-        settings=asdict(SETTINGS.wording.paraphraser),
-        seed=SETTINGS.seed,
-    script:
-        "../scripts/paraphrase.py"

@@ -4,7 +4,7 @@
 
 #: columns of models.tsv that a score depends on
 OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]
-OF_MODEL += ["quantised", "adapter", "backend"]
+OF_MODEL += ["quantised", "adapter", "device_map"]
 
 
 # one job for all of them: each is done in less time than it takes to start
@@ -16,7 +16,9 @@ rule word_prompts:
         templates=attribute_worded() or "<resources>/templates/templates.tsv",
         tables=files(SETTINGS.wording.tables),
         properties=[] if own_ids() else attribute_properties(),
-        wordnet=wordnet(),
+        synonyms=(
+            "<resources>/templates/synonyms.tsv" if SETTINGS.wording.synonyms else []
+        ),
         pararel=pararel(),
     output:
         prompts=expand(

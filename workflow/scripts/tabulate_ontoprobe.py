@@ -21,7 +21,6 @@ with job(snakemake) as run:
     asked = probes_of(sheet.experiments, sheet.models, files.answers)
     read = asked, files.answers, places
     found = make.answers(*read, switches.ties, switches.recall)
-    tied = {way: make.answers(*read, way) for way in values.TIES}
     taught = schema.read(files.taught, schema.TAUGHT) if files.get("taught") else None
     reasoned = probes_of(sheet.reasoned, sheet.models, files.reasoned)
     pairs = zip(files.reasoned, files.premises, strict=True)
@@ -40,13 +39,13 @@ with job(snakemake) as run:
     told = [*files.answers, *files.formed, *files.reasoned, *files.chosen]
     numbers = [
         *marks.numbers(rows, told),
-        *make.memorised(found, tied, places, given, switches, seed, taught),
+        *make.memorised(found, places, given, switches, seed, taught),
         *scored.numbers(
             make.scored_rows(*read[:2], files.contentless, places, rows_of, seed, taught, below)
         ),
         *make.floored(found, below, free, places, switches, seed),
         *make.formed(sheet.formed, files.formed, sheet.models, *read, seed),
-        *make.worded(tied[switches.ties], said, rows_of),
+        *make.worded(make.answers(*read, switches.ties), said, rows_of),
         *answerers.numbers(seed),
         *make.reasoned(dict(zip(reasoned, pairs, strict=True)), found, places, switches, seed),
         *premises.numbers(formed, seed),

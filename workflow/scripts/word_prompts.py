@@ -15,11 +15,12 @@ with job(snakemake) as run:
     by_label = label_templates(pl.read_parquet(properties)) if properties else {}
     if run.params.section:
         more = own_words.of_attributes(typed(OwnGraph, run.params.section), more)
+    drawn = read_table(run.input.synonyms) if run.input.synonyms else []
     settings = typed(Wording, run.params.settings)
     provenance = run.provenance(seed=run.params.seed)
     paths = zip(run.input.questions, run.output.prompts, run.output.wordings, strict=True)
     for questions, prompts, wordings in paths:
         items = schema.read(questions, schema.ITEMS)
-        made, origins = word(items, shared, more, settings, run.params.seed, by_label)
+        made, origins = word(items, shared, more, settings, run.params.seed, by_label, drawn)
         schema.write(origins, schema.WORDINGS, wordings, provenance)
         schema.write(made, schema.PROMPTS, prompts, provenance)

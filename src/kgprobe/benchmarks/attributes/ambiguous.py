@@ -21,7 +21,6 @@ from kgprobe.benchmarks.attributes.examples import (
     require,
     told_relations,
 )
-from kgprobe.benchmarks.attributes.frames import INSTANCE_OF
 from kgprobe.benchmarks.attributes.items import Built, built
 from kgprobe.benchmarks.attributes.settings import Settings
 from kgprobe.benchmarks.funnel import Funnel
@@ -48,8 +47,6 @@ def build(graph: Graph, settings: Settings[Ambiguous]) -> Built:
     """
     steps = Funnel(SHAPE.benchmark)
     pairs = candidates(graph, settings, steps)
-    if settings.own.disambiguate == "class":
-        graph = with_classes(graph, pairs)
 
     def choose(rows: Table) -> Table:
         n, names = settings.own.examples, [*SHAPE.strata, *SHAPE.ids]
@@ -159,25 +156,3 @@ def read_amber(path: str | None) -> list[dict[str, Any]]:
         except (ValueError, KeyError, TypeError) as error:
             raise GraphError(f"{path}, line {number}: not an AmbER set ({error!r})") from error
     return sets
-
-
-def with_classes(graph: Graph, pairs: Table) -> Graph:
-    """The graph in which heads and tails are called "name (class)" where a class has a label.
-
-    An entity of several classes has the lowest by number.
-    """
-    ends = pairs.select(id="head").union(pairs.select(id="tail"), distinct=True)
-    own = graph.of(graph.ids.numbers([INSTANCE_OF])).select(id="s", kind="o").semi_join(ends, "id")
-    classes = graph.frame(own.group_by("id").aggregate(kind=own["kind"].min()))
-    numbered = graph.engine.table(
-        pl.concat([classes["id"], classes["kind"]]).unique().alias("id").to_frame()
-    )
-    labels = graph.entities.filter(graph.entities["label"].notnull()).select("id", "label")
-    known = dict(graph.frame(labels.semi_join(numbered, "id")).rows())
-    return graph.renamed(
-        {
-            one: f"{known[one]} ({known[kind]})"
-            for one, kind in classes.sort("id").rows()
-            if one in known and kind in known
-        }
-    )

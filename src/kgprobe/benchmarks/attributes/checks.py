@@ -143,7 +143,7 @@ def _check_names(examples: pl.DataFrame, own: Ambiguous) -> None:
         ),
         "head and tail differ in relation, or the head is not the better known",
     )
-    if own.disambiguate == "none" and not own.fold_case:
+    if not own.fold_case:
         other = pairs.filter(pl.col("subject_label") != pl.col("subject_label_tail"))
         _refuse(other, "head and tail have different names")
 

@@ -26,8 +26,6 @@ COMPLETIONS, CHAT = "/completions", "/chat/completions"
 #: Statuses by which servers refuse a path or a parameter that they do not know.
 UNSUPPORTED = frozenset({400, 404, 405, 415, 422, 501})
 PROBE = "The capital of France is"
-#: What servers write for minus infinity, which JSON does not have.
-NOTHING = -9999.0
 #: How far rounding may lift a log-probability of about 0 above it.
 ROUNDING = 1e-4
 
@@ -159,19 +157,6 @@ class Client:
         own = _echoed if how == "echo" else _from_field
         return self._post(COMPLETIONS, body | more, lambda answer: own(_choice(answer), text))
 
-    def logprobs(self, rows: Sequence[Sequence[int]]) -> list[list[float]]:
-        """log p of every token of some rows of ids, each given those before it; 0 for the first.
-
-        One request, in the form of vLLM: a prompt is a list of ids, which no server cuts in
-        another way or puts a token before, and `prompt_logprobs` has an entry for every one of
-        them. Raises ApiError for answers of another form.
-        """
-        body = {
-            "prompt": [[int(token) for token in row] for row in rows],
-            "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0,
-        }  # fmt: skip
-        return self._post(COMPLETIONS, body, lambda answer: _of_ids(answer, rows))
-
     def _post(self, path: str, body: dict[str, Any], read: Callable[[dict[str, Any]], A]) -> A:
         """What `read` makes of the answer; what it refuses is told with the server's address."""
 
@@ -198,7 +183,7 @@ class Client:
 
 def open_client(spec: ModelSpec, settings: Api) -> Client:
     """The client of a row of models.tsv under the config's section `api`: its server has the model
-    by the name in the source (api:NAME, or hub:NAME of a row with a backend).
+    by the name in the source (api:NAME).
 
     Raises ApiError when the environment variable that must hold the base URL is not set.
     """
@@ -333,29 +318,6 @@ def _echoed(choice: Mapping[str, Any], text: str) -> list[Token]:
     if not inside or inside[0].start != 0 or not rising:
         raise MalformedError(f"its tokens do not cover {text[:80]!r}")
     return inside
-
-
-def _of_ids(answer: Mapping[str, Any], rows: Sequence[Sequence[int]]) -> list[list[float]]:
-    """The numbers of `logprobs`, row by row; what is not of the row's own tokens is refused."""
-    choices = answer.get("choices")
-    if not isinstance(choices, list) or len(choices) != len(rows):
-        raise MalformedError(f"{len(rows)} prompts, but the choices are {str(choices)[:200]}")
-    by_number = {_field(choice, "index", int): choice for choice in choices}
-    if sorted(by_number) != list(range(len(rows))):
-        raise MalformedError(f"{len(rows)} prompts, but choices with index {sorted(by_number)}")
-    found = []
-    for number, row in enumerate(rows):
-        entries = _field(by_number[number], "prompt_logprobs", list)
-        if len(entries) != len(row):
-            raise MalformedError(f"prompt_logprobs has {len(entries)} entries for {len(row)} ids")
-        own = [0.0]
-        for token, entry in zip(row[1:], entries[1:], strict=True):
-            value = _logprob(_field(entry, str(int(token)), dict).get("logprob"))
-            if value <= NOTHING:
-                raise MalformedError(f"token {int(token)} has log-probability {value}: none at all")
-            own.append(value)
-        found.append(own)
-    return found
 
 
 def _from_field(choice: Mapping[str, Any], text: str) -> list[Token]:

@@ -20,7 +20,7 @@ from kgprobe.metrics.intervals import of_hits
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.score import tables
 from kgprobe.probes.models.load import AUTO, Loaded, ModelError, ModelSpec, window
-from kgprobe.probes.scoring.sentence import recheck, score
+from kgprobe.probes.scoring.sentence import score
 from kgprobe.schema import PROBED
 
 #: the file beside the checkpoints
@@ -103,9 +103,11 @@ class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
         with _asked(loaded.model):
             columns = score.score(loaded, *self.asked).columns
         hits: dict[int, list[float]] = {}
-        for (item, template), own in recheck.rows_of(columns).items():
-            sums = columns["sum"][own]
-            best = set(columns["candidate"][own][sums == sums.max()].tolist())
+        questions = pl.DataFrame(
+            {name: columns[name] for name in ("item", "template", "candidate", "sum")}
+        ).group_by("item", "template", maintain_order=True)
+        for (item, template), own in questions:
+            best = {*own.filter(pl.col("sum") == pl.col("sum").max())["candidate"]}
             hits.setdefault(template, []).append(len(best & self.golds[item]) / len(best))
         rows = []
         for template, found in sorted(hits.items()):

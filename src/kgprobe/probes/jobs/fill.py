@@ -8,7 +8,6 @@ from typing import Any
 import polars as pl
 
 from kgprobe.probes.api.client import Client, open_client
-from kgprobe.probes.api.served import open_served
 from kgprobe.probes.jobs.forms import Form, Shown, blanks_in
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
@@ -21,11 +20,9 @@ InForm = tuple[Form, Mapping[str, Sequence[Shown]] | None]
 
 
 def answerer(spec: ModelSpec, api: Api) -> Loaded | Client:
-    """The model of a row of models.tsv: loaded, on a vLLM server, or a client of a server."""
+    """The model of a row of models.tsv: loaded, or a client of a server."""
     if spec.kind == "api":
         return open_client(spec, api)
-    if spec.backend:
-        return open_served(spec, api)
     device.ready()
     return load_model(spec)
 

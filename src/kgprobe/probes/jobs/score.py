@@ -1,20 +1,16 @@
 """From benchmark frames to a frame of scores: the probe stage's one way in."""
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from kgprobe.job import log
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
-from kgprobe.probes.scoring.sentence import agreement, recheck, score
+from kgprobe.probes.scoring.sentence import score
 from kgprobe.schema import CONTENTLESS, ITEMS, SCORES
 from kgprobe.templates import NO_SUBJECTS
 
@@ -33,41 +29,20 @@ def score_frame(
     folder: Path | None = None,
     shard: int = score.SHARD,
     load: Load = load_model,
-    compared: int = 0,
     form: Formed | None = None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """SCORES of a model and the record of how they were made.
 
     `method` is `sentence`, or `sentence-<variant>` for another pseudo-log-likelihood. Finished
-    shards lie in `folder`, those of `score_share` as well: a run that follows takes them up. Near
-    ties of a model that is not exact are scored again in float32, after everything else.
-    `compared` questions are scored by the plain weights in float32 on the processor, too, and the
-    agreement is recorded. `form`: what is asked of the frames in place of everything they have
-    (forms.py).
+    shards lie in `folder`, those of `score_share` as well: a run that follows takes them up.
+    `form`: what is asked of the frames in place of everything they have (forms.py).
     """
     variant, (asked, told) = _variant(method), _told(spec, items, candidates, prompts, load, form)
-    client = None
-    if spec.backend:
-        served = load(spec)
-        client, load = served.model.client, lambda _: served
     bar = progress(total=_sentences(asked), desc=spec.model, unit="sentence")
     found = score_part(spec, asked, variant, folder, shard, (0, 1), bar.update, load)
     bar.close()
     if form:
         found.record["form"] = told
-    exact = dataclasses.replace(spec, dtype=recheck.EXACT, backend="")
-    if compared:
-        _agreement(
-            spec,
-            found,
-            _Exact(dataclasses.replace(exact, quantised=""), asked, variant, "cpu"),
-            compared,
-        )
-    if spec.dtype != recheck.EXACT:
-        again = _Exact(exact, asked, variant)
-        found.columns, found.record["recheck"] = recheck.run(found.columns, again)
-    if client is not None:
-        found.record["api"] = client.record()
     return _frame(found.columns), found.record
 
 
@@ -130,7 +105,7 @@ def contentless_frame(
     load: Load = load_model,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """CONTENTLESS of a model, and the record of how it was made; `items` as `without_subject` has
-    them. Nothing is scored again in float32: only means are taken of these sums."""
+    them."""
     if not items.height:
         return pl.DataFrame(schema=dict(CONTENTLESS.columns)), {}
     asked = tables(items, candidates, prompts)
@@ -190,46 +165,6 @@ def score_part(
     return score.score(
         loaded, *asked, variant=variant, progress=progress, folder=folder, shard=shard, part=part
     )
-
-
-def _agreement(spec: ModelSpec, found: score.Scores, plain: "_Exact", count: int) -> None:
-    """Record how far scores are from those of `plain`; tell where that is too far."""
-    is_same = spec.dtype == recheck.EXACT and not spec.quantised
-    questions = agreement.spaced(found.columns, count)
-    record = agreement.measured(found.columns, plain(questions), is_same)
-    found.record["agreement"] = record
-    told = agreement.told(record, spec.model)
-    if record["agrees"]:
-        log.info("%s", told)
-    else:
-        log.warning("%s: its numbers are marked", told)
-
-
-class _Exact:
-    """Exact columns of single questions; the model is loaded when the first are asked for."""
-
-    def __init__(self, spec: ModelSpec, asked: Tables, variant: str, device: str = "") -> None:
-        self.spec, self.asked, self.variant, self.device = spec, asked, variant, device
-        self._loaded: Any = None
-
-    def __call__(
-        self, questions: Sequence[tuple[str, int]]
-    ) -> dict[tuple[str, int], dict[str, NDArray[Any]]]:
-        """By question, in the order of its options."""
-        self._loaded = self._loaded or load_model(self.spec, self.device)
-        items, options, templates = self.asked
-        known = {item.item: item for item in items}
-        found: dict[tuple[str, int], dict[str, NDArray[Any]]] = {}
-        for template in sorted({index for _, index in questions}):
-            own = [known[name] for name, index in questions if index == template]
-            one = {r: [t for t in texts if t[0] == template] for r, texts in templates.items()}
-            scores = score.score(self._loaded, own, options, one, variant=self.variant).columns
-            names, order = np.array(scores["item"]), np.asarray(scores["candidate"])
-            for item in own:
-                rows = np.flatnonzero(names == item.item)
-                rows = rows[np.argsort(order[rows])]
-                found[item.item, template] = {c: scores[c][rows] for c in recheck.NUMBERS}
-        return found
 
 
 def tables(items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame) -> Tables:

@@ -170,7 +170,7 @@ def ask(run: Run) -> None:
     asked = spec, told.asked, told.code, Path(told.kept), api, identity(spec, api)
     own, failed = listed(*asked), {}
     # a server is asked by one process
-    if run.threads > 1 and spec.kind != "api" and not spec.backend:
+    if run.threads > 1 and spec.kind != "api":
         failed = spread(own, asked, run.threads)
     with run.parts() as parts:
         for number, part in enumerate(own):
@@ -269,8 +269,6 @@ def identity(spec: ModelSpec, api: Api) -> dict[str, Any]:
         return {**row, "url": os.environ.get(api.url_variable, "")}
     libraries = {name: version for name, version in versions().items() if name in LIBRARIES}
     told = {**row, **outline(spec).record, "versions": libraries}
-    if spec.backend:
-        return {**told, "url": os.environ.get(api.url_variable, "")}
     return {**told, "device": device.ready().type}
 
 

@@ -138,8 +138,6 @@ class Causal(Parts):
         return float(np.abs(expected - found).max())
 
     def _refusal(self, longest: int) -> str:
-        if getattr(self.body, "_compiled_call_impl", None) is not None:
-            return "the model is compiled, with the attention that it was compiled with"
         if "position_ids" not in inspect.signature(self.body.forward).parameters:
             return f"{type(self.loaded.model).__name__} takes no positions"
         config = self.loaded.model.config.get_text_config()

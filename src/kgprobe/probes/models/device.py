@@ -3,14 +3,9 @@
 KGPROBE_DEVICE says so: `auto` (an accelerator where there is one), `cpu`, `cuda`. It is no
 parameter of a rule: what was answered elsewhere stands, and the record of every file of answers
 tells the device. Its memory bounds the batches (`batching.budget_for`).
-
-KGPROBE_DEVICE_MAP spreads each model over several devices, the processor's memory and the disk: a
-word of accelerate, one device, or a JSON object of module -> device (`device_map` of transformers).
 """
 
-import json
 import os
-import re
 
 import torch
 
@@ -19,10 +14,6 @@ from kgprobe.probes.models.products import use_wide_vectors
 #: the environment variable
 VARIABLE = "KGPROBE_DEVICE"
 LEGAL = ("auto", "cpu", "cuda")
-#: the environment variable of models that are spread, and its words
-MAP, MAPS = "KGPROBE_DEVICE_MAP", ("auto", "balanced", "balanced_low_0", "sequential")
-#: where a part of a model may lie
-PLACE = re.compile(r"cpu|disk|cuda(:\d+)?|\d+")
 #: threads beside an accelerator: tokenizers and tables, none of which adds floating-point numbers
 THREADS = 4
 
@@ -47,31 +38,6 @@ def chosen(asked: str = "") -> torch.device:
             "`auto` or `cpu`, or ask the cluster for one (`--resources gpu=1`)"
         )
     return torch.device(name)
-
-
-def spread() -> str | dict[str, str | int] | None:
-    """How models are spread over devices: what from_pretrained takes as `device_map`; None: not.
-
-    Raises DeviceError for what is no such map.
-    """
-    told = os.environ.get(MAP, "").strip()
-    if not told:
-        return None
-    if told in MAPS or (told != "disk" and PLACE.fullmatch(told)):
-        return told
-    try:
-        found = json.loads(told)
-    except json.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict) or not found:
-        raise DeviceError(
-            f"{MAP}: {told!r}; legal: {', '.join(MAPS)}, cpu, cuda:N, or a JSON object of module "
-            'and device, such as {"model.embed_tokens": 0, "model.layers": "cpu"}'
-        )
-    for module, place in found.items():
-        if isinstance(place, bool) or not PLACE.fullmatch(str(place)):
-            raise DeviceError(f"{MAP}: {module!r} on {place!r}; legal: cpu, disk, cuda:N, N")
-    return found
 
 
 def ready() -> torch.device:

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn.functional import linear
 
 from kgprobe.probes.models.batching import Budget, padded
 from kgprobe.probes.models.checks import refuse_padding
-from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.parts import Parts
 
@@ -28,26 +26,15 @@ class MaskedGaps(Parts):
     """A masked model read at several positions of every row.
 
     `vocabulary` cuts the softmax to the first so many ids (rows added for soft tokens stay out).
-    `only` restricts it to given ids, whose rows of the head are taken once: column i of the logits
-    then belongs to id only[i]. `positions_fed` counts padded positions, `notes` says what differed.
+    `positions_fed` counts padded positions, `notes` says what differed.
     """
 
     def __init__(
-        self,
-        loaded: Loaded,
-        budget: Budget | None = None,
-        vocabulary: int | None = None,
-        only: Ids | None = None,
+        self, loaded: Loaded, budget: Budget | None = None, vocabulary: int | None = None
     ) -> None:
         super().__init__(loaded, budget)
-        self.only = None if only is None else torch.from_numpy(only).to(loaded.device)
         self.vocabulary = vocabulary
-        self.columns = len(only) if only is not None else int(loaded.model.config.vocab_size)
-        self._rows: tuple[Any, Any] | None = None
-        if self.only is not None and self.head.decoder is not None:
-            decoder = self.head.decoder
-            bias = None if decoder.bias is None else decoder.bias[self.only]
-            self._rows = (decoder.weight[self.only], bias)
+        self.columns = int(loaded.model.config.vocab_size)
 
     @torch.inference_mode()
     def visit(self, rows: Sequence[Ids], places: Sequence[Ids], read: Reader) -> None:
@@ -67,18 +54,10 @@ class MaskedGaps(Parts):
             states = self.at(ids, given, columns)
             step = max(SLICE // (4 * gaps * self.columns), 1)
             for start in range(0, len(batch), step):
-                logits = self._chosen(states[start : start + step])
+                logits = self.head.own(states[start : start + step])
                 read(batch[start : start + step], logits[..., : self.vocabulary])
 
         self.budget.run([len(r) for r in rows], forward)
-
-    def _chosen(self, states: Any) -> Any:
-        """Logits of states (... x columns), in float32 at least."""
-        if self._rows is None:
-            found = self.head.own(states)
-            return found if self.only is None else found[..., self.only]
-        found = precise(linear(self.finished(states), *self._rows))
-        return self.head.finish(found) if self.head.finish else found
 
 
 class SpanGaps(Parts):

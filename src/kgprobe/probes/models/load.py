@@ -11,9 +11,8 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
-from kgprobe.probes.models import adapters, backends, hub, sound
 from kgprobe.probes.models import device as devices
-from kgprobe.probes.models.backends import BackendError
+from kgprobe.probes.models import hub, sound
 from kgprobe.probes.models.packed import PackedError, digest, joined, packed
 from kgprobe.probes.models.products import use_wide_vectors
 
@@ -28,8 +27,6 @@ DTYPES = {
     "float16": torch.float16,
     "float64": torch.float64,
 }
-#: `float32-compiled` and so on: the same arithmetic through torch.compile, which is not exact.
-COMPILED = "-compiled"
 #: file in a folder that a GGUF file was unpacked into; it names that file's sha256
 UNPACKED = "unpacked.json"
 #: What configurations call the number of positions; the least counts (LED has two).
@@ -61,12 +58,12 @@ class ModelSpec:
     bos: str = "-"
     #: folder of a run that holds control-<kind> and unpacked-<package>
     made: str = ""
-    #: how linear layers are stored: "" as dtype says, else a name of backends.STORED
+    #: how bitsandbytes stores linear layers: "" as dtype says, int8 or nf4
     quantised: str = ""
     #: adapter of PEFT on the source: folder:PATH
     adapter: str = ""
-    #: what reads sentences: "" this process, vllm a server (api/served.py)
-    backend: str = ""
+    #: how accelerate spreads the model over devices; "" for one device
+    device_map: str = ""
 
     @classmethod
     def of(cls, row: Mapping[str, str], made: str = "") -> "ModelSpec":
@@ -103,22 +100,20 @@ Load = Callable[[ModelSpec], Loaded]
 
 
 def load_model(spec: ModelSpec, device: str = "") -> Loaded:
-    """Load the model of `spec`, on one device or spread over several (device.spread).
+    """Load the model of `spec`, on one device or as its `device_map` says.
 
-    The arithmetic is `spec.dtype`, whatever the file stores; `device` stands in place of both
-    settings. Raises ModelError when the source is missing, damaged or of another kind, when its
-    adapter is another base's, or when weights in 8 or 4 bit cannot be read here; DeviceError when
-    the device is none.
+    The arithmetic is `spec.dtype`, whatever the file stores; `device` stands in place of the
+    setting. Raises ModelError when the source is missing, damaged or of another kind, and when
+    transformers, accelerate, bitsandbytes or peft refuse its columns; DeviceError when the device
+    is none.
     """
     if spec.kind not in AUTO:
         raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
-    dtype = DTYPES[spec.dtype.removesuffix(COMPILED)]
+    dtype = DTYPES[spec.dtype]
     place, options = _place(spec)
     chosen = devices.chosen(device)  # before gigabytes are read
     if chosen.type == "cpu":
         use_wide_vectors()
-    spread = None if device else devices.spread()
-    asked, adapter = _asked(spec, dtype, chosen, spread)
     if spec.quantised and "gguf_file" in options:
         raise ModelError(
             f"{spec.model}: weights in {spec.quantised} are made of plain ones, and {spec.source} "
@@ -130,8 +125,9 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
         # shapes that differ come back in `info` and are refused by name, with the missing weights
         model, info = AUTO[spec.kind].from_pretrained(
             place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True,
-            **asked, **options,
+            **_passed_on(spec, dtype, chosen), **options,
         )  # fmt: skip
+        model = _adapted(model, spec)
     except (*_LOADING, SafetensorError) as error:
         first = str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
         raise ModelError(
@@ -139,21 +135,13 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
             f"{' at ' + spec.revision if spec.revision else ''} as a {spec.kind} model: {first}\n"
             + _remedy(spec, error)
         ) from error
-    try:
-        if "device_map" in asked:
-            chosen = backends.place(model, chosen)
-        else:
-            model = model.to(device=chosen)
-        if spec.quantised:
-            backends.tried(spec.quantised, model)
-        if spec.adapter:
-            model, found = adapters.joined(model.eval(), spec.adapter, merge=not spec.quantised)
-            adapter |= found
-    except BackendError as error:
-        raise ModelError(f"{spec.model}, from {spec.source}: {error}") from error
+    if spec.device_map or spec.quantised:
+        chosen = model.get_input_embeddings().weight.device
+    else:
+        model = model.to(device=chosen)
     model = model.eval().requires_grad_(False)
     # some architectures keep single layers in float32 where half precision would overflow
-    stored = {backends.STORED[spec.quantised]} if spec.quantised else set()
+    stored = {torch.int8, torch.uint8} if spec.quantised else set()
     wrong = {p.dtype for p in model.parameters()} - {dtype, torch.float32} - stored
     if dtype == torch.float64:
         wrong |= {p.dtype for p in model.parameters()} - {dtype} - stored
@@ -167,37 +155,49 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
     if fault := sound.fault(spec.kind, model, tokenizer, info, limit):
         raise ModelError(f"{spec.model}, from {spec.source}: {fault}\n{_remedy(spec)}")
     found = _familiar(spec, model, tokenizer, limit, place)
-    if spec.dtype.endswith(COMPILED):
-        # lengths differ from batch to batch: one graph for all of them
-        model.base_model.compile(dynamic=True)
     loaded = Loaded(spec, model, tokenizer, chosen, limit)
     loaded.record = {
         **_record(loaded, place, options),
-        **_besides(spec, adapter),
-        **({} if spread is None else {"device_map": str(getattr(model, "hf_device_map", spread))}),
+        **_columns(spec),
         "unexpected": sound.unexpected(info),
         "sound": found,
     }
     return loaded
 
 
-def _asked(
-    spec: ModelSpec, dtype: torch.dtype, device: torch.device, spread: Any
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What from_pretrained is told besides, and what identifies the adapter of a row."""
-    try:
-        if spec.backend:
-            raise BackendError(f"backend {spec.backend!r} reads sentences alone, on a server")
-        adapter = adapters.told(spec.adapter, spec.source, spec.revision) if spec.adapter else {}
-        return backends.options(spec.quantised, dtype, device, spread), adapter
-    except BackendError as error:
-        raise ModelError(f"{spec.model}: {error}") from error
+def _passed_on(spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
+    """Arguments of from_pretrained by the columns `quantised` and `device_map`."""
+    if not (spec.quantised or spec.device_map):
+        return {}
+    arguments: dict[str, Any] = {"device_map": spec.device_map or {"": str(device)}}
+    if spec.quantised == "int8":
+        stored = transformers.BitsAndBytesConfig(load_in_8bit=True)
+        arguments["quantization_config"] = stored
+    elif spec.quantised:
+        arguments["quantization_config"] = transformers.BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type=spec.quantised, bnb_4bit_compute_dtype=dtype
+        )
+    return arguments
 
 
-def _besides(spec: ModelSpec, adapter: dict[str, Any]) -> dict[str, Any]:
-    """What the record of a model has that is not read as it is stored."""
-    stored = {"quantised": spec.quantised} if spec.quantised else {}
-    return stored | ({"adapter": adapter} if adapter else {})
+def _adapted(model: Any, spec: ModelSpec) -> Any:
+    """The model with the adapter of its row merged into it, beside weights in 8 or 4 bit."""
+    if not spec.adapter:
+        return model
+    import peft
+
+    adapted = peft.PeftModel.from_pretrained(model, spec.adapter.removeprefix("folder:"))
+    return adapted.get_base_model() if spec.quantised else adapted.merge_and_unload()
+
+
+def _columns(spec: ModelSpec) -> dict[str, Any]:
+    """What a record tells of a model that is not read as it is stored."""
+    names = ("quantised", "adapter", "device_map")
+    found: dict[str, Any] = {name: own for name in names if (own := getattr(spec, name))}
+    if spec.adapter:
+        folder = Path(spec.adapter.removeprefix("folder:"))
+        found["adapter_weights"] = digest(sorted(folder.glob("adapter_*")))
+    return found
 
 
 def _familiar(
@@ -222,10 +222,6 @@ def outline(spec: ModelSpec) -> Loaded:
         raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
     place, options = _place(spec)
     try:
-        adapter = adapters.told(spec.adapter, spec.source, spec.revision) if spec.adapter else {}
-    except BackendError as error:
-        raise ModelError(f"{spec.model}: {error}") from error
-    try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         config = transformers.AutoConfig.from_pretrained(place, **options)
     except (*_LOADING, SafetensorError) as error:
@@ -244,7 +240,7 @@ def outline(spec: ModelSpec) -> Loaded:
         "revision": spec.revision,
         "weights": _weights_hash(place, options),
         "tokenizer": hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest(),
-        **_besides(spec, adapter),
+        **_columns(spec),
     }
     return found
 

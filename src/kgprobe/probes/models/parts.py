@@ -215,9 +215,7 @@ class Parts:
         if self.kind != "masked" or self.head is WHOLE:
             return
         scored, reason = ScoredBody.of(self.body), ""
-        if getattr(self.body, "_compiled_call_impl", None) is not None:
-            reason = "the model is compiled"
-        elif scored is None:
+        if scored is None:
             reason = type(self.body).__name__
         else:
             ids, mask = self._sample()

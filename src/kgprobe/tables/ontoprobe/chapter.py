@@ -80,7 +80,7 @@ def chapter(
         views.ALL_ANSWERERS,
         *views.FORMS[1:],
     )
-    folds = (views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.MODES, *more)
+    folds = (views.CONFIGURATIONS, views.GROUPS, views.SEEDS, *more)
     folded = [grid.of_view(view, results) for view in folds]
     folded += [grid.records("Modes: every point of paper and code", points)] if points else []
     steps = {"task": "relation", "step": "step", "kept": "rows_out"}

@@ -125,15 +125,14 @@ def _by_task(
 
 def memorised(
     found: Answers,
-    tied: Mapping[str, Answers],
     folders: Mapping[str, Path],
     given: Mapping[str, pl.DataFrame],
     switches: Switches,
     seed: int,
     taught: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
-    """Every number of memorising. `found`: the answers as this run's switches read them, `tied`: by
-    the way in which ties are read; `given`: the printed tables; `taught`: TAUGHT.
+    """Every number of memorising. `found`: the answers as this run's switches read them; `given`:
+    the printed tables; `taught`: TAUGHT.
     """
     tp_rows = switches.tp_rows
     sets = {name: questions(folder)[:2] for name, folder in folders.items()}
@@ -144,7 +143,6 @@ def memorised(
         yield from memorising.groups(probe, values, tp_rows, seed, switches.select)
     if found:
         yield from memorising.compared(found, given["configurations"], tp_rows, seed)
-        yield from memorising.switched(tied, switches.ties, seed)
     if taught is not None:
         yield from calibration.calibrated(found, sets, taught)
 

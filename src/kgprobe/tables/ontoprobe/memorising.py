@@ -1,5 +1,5 @@
 """OntoProbe's numbers of memorising: Table 1, Appendix C.2, Table 4, Figures 5 to 7; beside them
-groups of items, soft prompts over seeds, and what one switch alone changes. Per cent.
+groups of items, and soft prompts over seeds. Per cent.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from kgprobe.probes.baselines import frequency
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import values as per_item
-from kgprobe.tables.ontoprobe.values import CONFIGURATION, MEAN, METRICS, OTHERS, TIES
+from kgprobe.tables.ontoprobe.values import CONFIGURATION, MEAN, METRICS, OTHERS
 from kgprobe.tables.results import Number
 
 #: what each probe answered: metrics per item and configuration
@@ -316,39 +316,3 @@ def compared(answers: Answers, given: pl.DataFrame, tp_rows: str, seed: int) -> 
                 base = base.but(setting={by: value, "weighting": weighting})
                 for m in METRICS:
                     yield base.but(metric=m, value=row[m], **printed(row[m], "Appendix C.2"))
-
-
-def switched(tied: Mapping[str, Answers], ties: str, seed: int) -> Iterator[Number]:
-    """MRR (for recall: its K = 5) of manual templates with one switch at each of its values.
-
-    `tied`: the answers by the way in which ties are read. Questions and answers are those of this
-    run, whatever its mode (`ties` is read where no expectation was computed); the switches of the
-    tables are at their defaults but for the one.
-    """
-    start = tied["expectation" if "expectation" in tied else ties]
-    for probe, values in start.items():
-        if probe.prompt == "soft":
-            continue
-        for task, chosen in per_item.choose(values).items():
-            rows = values.filter(task=task)
-            own = per_item.of_configuration(rows, chosen)
-            test = per_item.asked_rows(rows)
-            best = test.group_by(CONFIGURATION).agg(ordered_mean("MRR"))
-            order = [True, *[False] * len(CONFIGURATION)]
-            first = best.sort(["MRR", *CONFIGURATION], descending=order).row(0)
-            default = per_item.asked_rows(own)
-            ties_read = {}
-            for way in [way for way in TIES[1:] if way in tied]:
-                other = per_item.of_configuration(tied[way][probe].filter(task=task), chosen)
-                ties_read[f"ties = {way}"] = "MRR", per_item.asked_rows(other)
-            modes = {
-                "all at default": ("MRR", default),
-                "tp_rows = all": ("MRR", per_item.asked_rows(own, "all")),
-                **ties_read,
-                "select = oracle": ("MRR", per_item.of_configuration(test, first[:5])),
-                "recall = hit": ("R@5", default),
-                "recall = share": ("recall@5", default),
-            }  # fmt: skip
-            for mode, (metric, part) in modes.items():
-                base = Number(**probe.asked, group=task, setting={"choice": "chosen", "mode": mode})
-                yield from means([(base, part)], [metric], seed)

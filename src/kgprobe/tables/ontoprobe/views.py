@@ -170,16 +170,6 @@ PREMISE_FORMS = View(
     f"{premises.BOUND} of 0. Left out: rows that do not fit into the window, or for which no other "
     "row will do.",
 )  # fmt: skip
-MODES = View(
-    "modes",
-    "Modes side by side",
-    {**PAPER, "group": TASKS, "mode": ["all at default", "tp_rows = all", "ties = mean_rank",
-     "ties = index_order", "select = oracle", "recall = hit", "recall = share"]},
-    rows=["model", "benchmark", "group"], columns=["mode", "metric"], heads=HEADS,
-    caption="In per cent, one point switched alone: the points that are decided when tables are "
-    "made. All others change questions or answers; what they change is seen by naming the results "
-    "of another run in ontoprobe.beside.",
-)  # fmt: skip
 TABLE5 = View(
     "table5",
     "Table 5: multiple choice, memorising, right answers in %",
@@ -296,7 +286,7 @@ FORMS = tuple(replace(v, heads={**HEADS, **v.heads}).where_also(**PAPER) for v i
 ALL = (
     SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, UNTAUGHT, ANSWERERS,
     VERDICTS, ALL_ANSWERERS, REASONING, PREMISE_FORMS,
-    MODES, TABLE5, TABLE6, NEARER, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_FLOORS, *REDUCED,
+    TABLE5, TABLE6, NEARER, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_FLOORS, *REDUCED,
     *REDUCED_CHOICES, CONFIDENCE, *SLICES, *FORMS,
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ from kgprobe.tables.report.grid import Cell, Grid
 #: what LaTeX reads as something else
 SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 SPECIAL |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
-SPECIAL |= {"≠": r"$\neq$", "†": r"\dag{}", "✓": r"\checkmark{}", "–": "--"}
+SPECIAL |= {"†": r"\dag{}", "✓": r"\checkmark{}", "–": "--"}
 
 
 def csv(grid: Grid) -> str:

@@ -23,9 +23,8 @@ Rows = Sequence[Mapping[str, str]]
 #: What the report prints of each model: columns of the sheet, then of the record of its answers.
 OF_SHEET = "model kind source revision dtype bos note".split()
 OF_RECORD = "parameters bos_resolved variant device weights".split()
-#: Columns that few sheets have; the agreement with float32 of the models that have them.
-OF_FEW = "quantised adapter backend".split()
-OF_AGREEMENT = "largest mean equal_best".split()
+#: Columns that few sheets have.
+OF_FEW = "quantised adapter device_map".split()
 #: Loss (nat per token) of sentences and of their words shuffled, share of unknown tokens.
 OF_SOUND = "plain shuffled unknown".split()
 
@@ -109,19 +108,16 @@ def _models(
 ) -> list[dict[str, object]]:
     """One row per model that was run, with what was recorded when it first was."""
     rows: dict[str, dict[str, object]] = {}
-    signs = {"sound": marks.MARK, "agrees": marks.DEPARTS}
-    wrong = [n for n in marks.numbers(experiments, answers) if not n.value]
+    wrong = {n.model for n in marks.numbers(experiments, answers) if not n.value}
     for row, path in zip(experiments, answers, strict=True):
         record = recorded(path, "model")
         told: dict[str, object] = {c: models[row["model"]].get(c, "") for c in OF_SHEET}
         told |= {c: value for c in OF_FEW if (value := models[row["model"]].get(c))}
-        name = row["model"] + "".join(signs[n.metric] for n in wrong if n.model == row["model"])
+        name = row["model"] + marks.MARK * (row["model"] in wrong)
         found = rows.setdefault(row["model"], {**told, "model": name})
         for columns, source in ((OF_RECORD, record), (OF_SOUND, marks.sound(path))):
             for column in columns:
                 found[column] = found.get(column) or source.get(column, "")
-        for apart in marks.agreement(path)[:1]:
-            found |= {f"float32, {c}": apart[c] for c in OF_AGREEMENT}
     return list(rows.values())
 
 

@@ -222,7 +222,6 @@ def models(sheet: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], Cell
         told += [] if row["dtype"] == "float32" else [f"{row['dtype']}, not exact"]
         told += [f"{row['quantised']} weights"] if row.get("quantised") else []
         told += ["adapter"] * bool(row.get("adapter"))
-        told += [row["backend"]] if row.get("backend") else []
         made["model", name] = Cell(name, ", ".join(told), name.casefold())
     return made
 

@@ -6,9 +6,8 @@ stored with the answers. Where the shuffled words are as good, tokenizer and wei
 together, or the weights are random.
 
 OUTSIDE, behind the model of a probe: the probe does not tell taught from untaught facts as it has
-to (tables/report/calibration.py). DEPARTS, behind a model: read in 8 or 4 bit, by a server or on
-several devices it is too far from its own float32 (probes/scoring/sentence/agreement.py). FEW,
-behind a number: so few rows stand behind it that it is a smoke test.
+to (tables/report/calibration.py). FEW, behind a number: so few rows stand behind it that it is a
+smoke test.
 
 SAME and FOOLED, behind a number: coded answerers (metrics/answerers.py) went through its metric,
 which does not tell who infers from who looks up, or gives credit to who knows nothing.
@@ -38,13 +37,6 @@ OUTSIDE_NOTE = (
     "(?): a probe outside the requirement. Asked in this way, a model whose "
     "knowledge was made here ranks taught facts first too rarely, or untaught ones too often; the "
     "chapter on calibration has the figures, and its other numbers are to be read with them."
-)
-#: Stands behind the name of a model that is not read as it is stored, and shows it.
-DEPARTS = " (≠)"
-DEPARTS_NOTE = (
-    "(≠): quantised, on a server or spread over devices, the model too often has another best "
-    "option than the same weights in float32 on a processor, or other log-likelihoods; its numbers "
-    "are not those of the plain model. The table of models says how far apart they are."
 )
 #: Stands behind a number of fewer distinct rows than FEWEST, of which the interval of a half is
 #: still 40 points wide; the direction of a claim is not told from fewer either
@@ -101,38 +93,25 @@ def sound(path: str | Path) -> dict[str, object]:
     return dict(recorded(path, "model").get("sound") or {})
 
 
-def agreement(path: str | Path) -> list[dict[str, Any]]:
-    """How far the scores of some answers are from float32, as often as it was measured."""
-    record = recorded(path, "model")
-    asked = [record, *record.get("asked_apart", [])]
-    return [dict(one["agreement"]) for one in asked if one.get("agreement")]
-
-
 def numbers(rows: Sequence[Mapping[str, str]], paths: Sequence[str | Path]) -> list[Number]:
-    """`sound` of every model whose sentences were measured, `agrees` of every one that was compared
-    with float32; `paths`: the answers of each row of the sheet. One file is enough to mark a model
-    everywhere."""
-    found: dict[tuple[str, str], bool] = {}
+    """`sound` of every model whose sentences were measured; `paths`: the answers of each row of the
+    sheet. One file is enough to mark a model everywhere."""
+    found: dict[str, bool] = {}
     for row, path in zip(rows, paths, strict=True):
-        verdicts = [("sound", sound(path).get("belongs"))]
-        verdicts += [("agrees", one["agrees"]) for one in agreement(path)]
-        for metric, verdict in verdicts:
-            if isinstance(verdict, bool):
-                key = metric, row["model"]
-                found[key] = verdict and found.get(key, True)
-    return [Number(metric=metric, model=m, value=is_met) for (metric, m), is_met in found.items()]
+        verdict = sound(path).get("belongs")
+        if isinstance(verdict, bool):
+            found[row["model"]] = verdict and found.get(row["model"], True)
+    return [Number(metric="sound", model=m, value=is_met) for m, is_met in found.items()]
 
 
 def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
-    """What stands behind a number of RESULTS: MARK where its model is not `sound`, DEPARTS where
-    it does not agree with its float32, OUTSIDE where its probe is not `calibrated`, SAME and FOOLED
-    where the answerers' VERDICTS are against its metric. A dimension that is "" there stands for
-    all that have no verdict of their own.
+    """What stands behind a number of RESULTS: MARK where its model is not `sound`, OUTSIDE
+    where its probe is not `calibrated`, SAME and FOOLED where the answerers' VERDICTS are against
+    its metric. A dimension that is "" there stands for all that have no verdict of their own.
     """
     probe = ("paper", "benchmark", "group", "model", "prompt", "method")
     rules = [
         (MARK, "sound", ("model",)),
-        (DEPARTS, "agrees", ("model",)),
         (OUTSIDE, "calibrated", probe),
         (SAME, SEPARATES, TEST),
         (FOOLED, ECHO, TEST),
@@ -214,7 +193,6 @@ def notes(texts: Iterable[str]) -> list[str]:
     shown = list(texts)
     explained = {
         MARK: NOTE,
-        DEPARTS: DEPARTS_NOTE,
         OUTSIDE: OUTSIDE_NOTE,
         SAME: SAME_NOTE,
         FOOLED: FOOLED_NOTE,

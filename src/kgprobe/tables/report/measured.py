@@ -32,7 +32,7 @@ ASKED = "questions of "
 #: files of a benchmark, as far as it has them, that say what is asked
 FILES = ("items", "reasoning", "candidates", "prompts", "examples")
 #: signs that stand at names of models are read from these rows
-SIGNS = ("sound", "agrees", "calibrated", *VERDICTS)
+SIGNS = ("sound", "calibrated", *VERDICTS)
 
 
 class MeasuredError(ValueError):

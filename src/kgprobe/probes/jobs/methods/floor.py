@@ -23,7 +23,6 @@ from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.stage import Load, Part, Template, whole
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.models.reinitialised import reinitialised
-from kgprobe.probes.scoring.sentence import recheck
 from kgprobe.sampling import spread, take
 from kgprobe.templates import NO_SUBJECTS, answer_is_last
 
@@ -58,12 +57,7 @@ def lowered(part: Part) -> Part:
     if told["without"] == SUBJECT:
         blank = _without_fields if "examples" in part.input else _without_subjects
         return replace(own, tables={name: blank(rows) for name, rows in own.tables.items()})
-    # near ties are told by the model's own weights in float32, which are not the twin's
-    return replace(
-        own,
-        spec=replace(part.spec, dtype=recheck.EXACT),
-        load=lambda _: _twin(part.load, part.spec, told["seed"]),
-    )
+    return replace(own, load=lambda _: _twin(part.load, part.spec, told["seed"]))
 
 
 @lru_cache(maxsize=1)

@@ -29,7 +29,6 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         progress,
         part.work,
         load=part.load,
-        compared=part.settings.get("agreement", 0),
         form=_form(part),
     )
     return {"scores": scores}, record

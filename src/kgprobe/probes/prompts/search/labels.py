@@ -194,7 +194,7 @@ def train_probe(
     golds = torch.from_numpy(numbers(labels, classes))
     optimizer = torch.optim.Adam(layer.parameters(), lr=settings.rate)
     for epoch in range(settings.epochs):
-        for batch in order(len(golds), generator).split(settings.batch):
+        for batch in torch.randperm(len(golds), generator=generator).split(settings.batch):
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(layer(inputs[batch]), golds[batch])
             finite(
@@ -207,17 +207,6 @@ def train_probe(
             optimizer.step()
         progress(1)
     return Probe(classes, layer.weight.detach().numpy(), layer.bias.detach().numpy())
-
-
-def order(n: int, generator: torch.Generator) -> Any:
-    """The permutation of one epoch: the draws of torch's DataLoader with shuffle, as released.
-
-    An iterator of one draws a base seed for its workers and then the seed of its sampler.
-    """
-    draw = torch.empty((), dtype=torch.int64)
-    draw.random_(generator=generator)
-    seed = int(draw.random_(generator=generator).item())
-    return torch.randperm(n, generator=torch.Generator().manual_seed(seed))
 
 
 def judged(

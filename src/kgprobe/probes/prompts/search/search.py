@@ -104,7 +104,7 @@ class Search:
             [] if labels is not None else self._tokens_of(golds),
         )  # fmt: skip
         self.scorer = Scorer(loaded, self.problem, budget)
-        self.candidates = Candidates(loaded, settings, kept, self.scorer)
+        self.candidates = Candidates(settings, kept, self.scorer)
         self.scored = Scored(len(self.problem.train))
         self._precise: Scorer | None = None
         self.owner = self._owner()
@@ -162,18 +162,14 @@ class Search:
         self.scored = Scored(len(self.problem.train))
         state.scored = self.scored.state()
         state.trigger, state.best, state.known = list(self.initial), None, []
-        draws, own = Draws(self.seed(state.restart)), self.settings
-        if own.batches == "fresh":
-            draws.base_seed()  # the released code looks at dev before it begins
-        state.draws = draws.state()
+        own = self.settings
+        state.draws = Draws(self.seed(state.restart)).state()
         # in the released code the initial trigger does not compete
         if not own.fill_all and own.mode != "released" and state.restart < own.restarts:
             state.best = [self._dev(state), -1, list(state.trigger)]
         return state
 
     def seed(self, restart: int) -> int:
-        if self.settings.mode == "released" and restart == 0:
-            return self.settings.seed
         text = repr((self.settings.seed, self.name, restart))
         return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16)
 
@@ -192,8 +188,6 @@ class Search:
             state.trigger = list(tried[best][0])
             state.accepted += 1
             self.scored.moved(state.trigger)
-            if self.settings.batches == "fresh":
-                draws.base_seed()
             if not self._unfilled(state.trigger):
                 dev = self._dev(state)
                 if state.best is None or dev > state.best[0]:
@@ -222,11 +216,7 @@ class Search:
         own, n = self.settings, len(self.problem.train)
         size, wanted = own.accumulate * own.batch, own.evaluation or own.accumulate * own.batch
         order = draws.permutation(n)
-        if own.fixed:
-            second = Draws(self.seed(state.restart)).choice(n)[: min(wanted, max(n // 2, 1))]
-            order = order[~np.isin(order, second)] if n > 1 else order
-            first = order[:size]
-        elif own.batches == "fresh":
+        if own.batches == "fresh":
             first, second = order[:size], draws.permutation(n)[:wanted]
         else:
             first = order[: min(size, max(n // 2, 1))]

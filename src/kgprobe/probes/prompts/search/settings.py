@@ -16,7 +16,6 @@ LEGAL: Mapping[str, tuple[Any, ...]] = {
     "dev_metric": ("likelihood", "accuracy"),
     "accept": ("strict", "best_of_k"),
     "batches": ("disjoint", "fresh"),
-    "positions": ("one", "all"),
     "special_filter": ("all", "special", "off"),
     "gold_filter": ("text", "exact", "off"),
     "capital_filter": ("all", "slow_tokenizer", "off"),
@@ -37,14 +36,10 @@ class Settings:
     accept          strict: only what beats the current trigger on the same examples;
                     best_of_k: the best candidate in any case
     batches         disjoint: both batches from one permutation; fresh: a shuffle each (may
-                    overlap), and a base seed for every pass over dev, as the released loaders draw
+                    overlap), as in the released code
     fill_all        no initial token may be left: it counts as minus infinity while one is
-    positions       one: a random one per iteration. all: `swaps` of the best `per_position` at all
-    replace         tokens swapped per candidate where positions are all
-    fixed           candidates are scored on the same examples in every iteration
     initial         text of the initial trigger, exactly as many tokens as places, or "" (the mask);
                     behind a blank, unless the trigger opens the template
-    round_trip      candidates whose trigger does not survive decoding and encoding are passed over
     """
 
     mode: str = "default"
@@ -61,17 +56,11 @@ class Settings:
     accept: str = "strict"
     batches: str = "disjoint"
     fill_all: bool = True
-    positions: str = "one"
-    per_position: int = 256
-    swaps: int = 64
-    replace: int = 1
-    fixed: bool = False
     initial: str = ""
     special_filter: str = "all"
     label_filter: bool = True
     gold_filter: str = "text"
     capital_filter: str = "all"
-    round_trip: bool = False
     habits: str = "default"
     truncate: str = ""
 
@@ -80,16 +69,14 @@ class Settings:
         for name, legal in LEGAL.items():
             if getattr(self, name) not in legal:
                 raise ValueError(f"{name} {getattr(self, name)!r}; legal: {', '.join(legal)}")
-        for name in ("candidates", "accumulate", "batch", "iterations", "restarts", "swaps",
-                     "per_position", "replace"):  # fmt: skip
+        for name in ("candidates", "accumulate", "batch", "iterations", "restarts"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
 
 #: What `mode: released` does not do as the released code does; a run in that mode prints it.
 NOT_RELEASED = (
-    "examples are sorted before they are shuffled, and loading a model draws no random numbers: "
-    "the same seed gives other batches",
+    "examples are drawn by a generator of our own: the same seed gives other batches",
     "label tokens are masked where the code pads them with token 0 (wrong for RoBERTa)",
     "a search that leaves masks in the trigger is an error, and while one is left no trigger is "
     "the best of dev",

@@ -2,14 +2,12 @@
 
 import base64
 import json
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from kgprobe.files import atomic
@@ -21,41 +19,26 @@ Kind = TypeVar("Kind")
 
 
 class Draws:
-    """The two generators of the released code, and its draws: shuffles and positions."""
+    """The random numbers of a search: orders of the examples, and positions."""
 
     def __init__(self, seed: int) -> None:
-        self.torch = torch.Generator().manual_seed(seed)
-        self.python = random.Random(seed)
+        self.generator = np.random.default_rng(seed)
 
     def permutation(self, size: int) -> Ints:
-        """A shuffle, behind the base seed that opening a data loader takes."""
-        self.base_seed()
-        return self.choice(size)
-
-    def base_seed(self) -> None:
-        """What opening a data loader takes, shuffled or not."""
-        torch.empty((), dtype=torch.int64).random_(generator=self.torch)
-
-    def choice(self, size: int) -> Ints:
         """0 ... size - 1 in random order."""
-        return np.asarray(torch.randperm(size, generator=self.torch).numpy(), dtype=np.int64)
+        return self.generator.permutation(size)
 
     def position(self, size: int) -> int:
         """One of `size` trigger positions."""
-        return self.python.randrange(size)
+        return int(self.generator.integers(size))
 
     def state(self) -> dict[str, Any]:
-        """Both states, as JSON values."""
-        version, words, rest = self.python.getstate()
-        own = base64.b64encode(self.torch.get_state().numpy().tobytes()).decode()
-        return {"torch": own, "python": [version, list(words), rest]}
+        """The state, as JSON values."""
+        return dict(self.generator.bit_generator.state)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
-        own = np.frombuffer(base64.b64decode(state["torch"]), dtype=np.uint8).copy()
-        self.torch.set_state(torch.from_numpy(own))
-        version, words, rest = state["python"]
-        self.python.setstate((version, tuple(words), rest))
+        self.generator.bit_generator.state = state
 
 
 class Scored:

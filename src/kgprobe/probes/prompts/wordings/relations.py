@@ -5,6 +5,7 @@ same whatever else is chosen, and names the wording that it was made from.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -172,23 +173,30 @@ def rows(chosen: Table) -> tuple[list[dict[str, object]], list[dict[str, object]
     return prompts, origins
 
 
-def with_variants(
-    chosen: Table, variants: Mapping[str, Sequence[tuple[str, str]]], kind: str
+def with_synonyms(
+    chosen: Table, drawn: Iterable[Mapping[str, str]], most: int
 ) -> dict[str, list[Wording]]:
-    """`chosen` and, behind each relation's own, variants of them.
+    """`chosen` and, behind each relation's own, up to `most` variants of each with one word
+    replaced.
 
-    `variants`: id of a wording -> (text, change) of what was made from it. A text that the relation
-    has already is left out.
+    `drawn`: rows of synonyms.tsv (wording, word, synonym). A text that the relation has already is
+    left out.
     """
+    changes: dict[str, list[tuple[str, str]]] = {}
+    for row in drawn:
+        changes.setdefault(row["wording"], []).append((row["word"], row["synonym"]))
     found: dict[str, list[Wording]] = {}
     for relation, wordings in chosen.items():
         own, texts = list(wordings), {wording.text for wording in wordings}
         for wording in wordings:
-            for number, (text, change) in enumerate(variants.get(wording.id, ())):
+            for number, (word, synonym) in enumerate(changes.get(wording.id, ())[:most]):
+                text = re.sub(
+                    rf"(?<![\w\[\]'-]){word}(?![\w\[\]'-])", synonym, wording.text, count=1
+                )
                 if text not in texts:
                     texts.add(text)
-                    name = f"{wording.id}/{kind}/{number}"
-                    made = replace(wording, id=name, kind=kind, text=text)
-                    own.append(replace(made, parent=wording.id, change=change))
+                    name = f"{wording.id}/synonym/{number}"
+                    made = replace(wording, id=name, kind="synonym", text=text)
+                    own.append(replace(made, parent=wording.id, change=f"{word} > {synonym}"))
         found[relation] = own
     return found

@@ -1,4 +1,4 @@
-"""Filling n masks of a masked model: one pass per prompt and n, other strategies in n passes."""
+"""Filling n masks of a masked model: one pass per prompt and n, a beam over masks in n passes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -32,7 +32,7 @@ from kgprobe.probes.text.gaps import gapped
 class Row:
     """One distinct sentence with n masks from `place` on, the blanks that ask it, their golds.
 
-    A gold is (blank, number of the gold, columns of its tokens); `name` is that of its first blank.
+    A gold is (blank, number of the gold, its tokens); `name` is that of its first blank.
     """
 
     ids: Ids
@@ -47,7 +47,6 @@ def predict(
     asked: Sequence[Blank],
     k: int,
     settings: Settings,
-    only: Ids | None,
     budget: Budget | None,
     progress: Callable[[int], object],
 ) -> Fills:
@@ -55,17 +54,16 @@ def predict(
 
     Raises NotFiniteError, with blank and mask.
     """
-    gaps = MaskedGaps(loaded, budget, only=only)
+    gaps = MaskedGaps(loaded, budget)
     left_out: list[tuple[str, int, int, str]] = []
-    planned = _plan(loaded, asked, settings, only, left_out)
+    planned = _plan(loaded, asked, settings, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
-    ids = np.arange(gaps.columns) if only is None else only
     for masks in sorted(planned):
         rows = planned[masks]
-        values, columns = _read(gaps, rows, masks, k, golds, ids)
+        values, columns = _read(gaps, rows, masks, k, golds)
         if k:
-            whole, picks = _whole(gaps, rows, values, columns, k, settings, ids)
-            _collect(filled, rows, masks, values, ids[columns], whole, ids[picks], names)
+            whole, picks = _whole(gaps, rows, values, columns, k, settings)
+            _collect(filled, rows, masks, values, columns, whole, picks, names)
         progress(sum(len(r.owners) for r in rows))
     record = {
         **loaded.record,
@@ -85,14 +83,12 @@ def _plan(
     loaded: Loaded,
     asked: Sequence[Blank],
     settings: Settings,
-    only: Ids | None,
     left_out: list[tuple[str, int, int, str]],
 ) -> dict[int, list[Row]]:
     """Distinct rows by number of masks; golds that cannot be asked are left out."""
     texts = questions(asked, settings.upper_first)
     rows = gapped(loaded, texts, settings.space, any_length=True)
     golds = gold_ids(loaded, asked, texts, settings)
-    column = None if only is None else {int(t): i for i, t in enumerate(only)}
     planned: dict[int, dict[tuple[int, bytes], Row]] = {}
     for number, (blank, row) in enumerate(zip(asked, rows, strict=True)):
         room = loaded.limit - len(row.ids) + 1
@@ -103,13 +99,10 @@ def _plan(
                 reason = f"gold of more than {settings.most_masks} tokens"
             elif len(own) > room:
                 reason = f"more than the model's {loaded.limit} tokens"
-            elif column is not None and not all(int(t) in column for t in own):
-                reason = "gold outside of the vocabulary"
             if reason:
                 left_out.append((blank.item, blank.template, which, reason))
                 continue
-            read = own if column is None else np.array([column[int(t)] for t in own])
-            wanted.setdefault(len(own), []).append((which, read))
+            wanted.setdefault(len(own), []).append((which, own))
         for masks, own_golds in wanted.items():
             found = planned.setdefault(masks, {}).setdefault(
                 (row.place, row.ids.tobytes()),
@@ -125,10 +118,10 @@ def _plan(
 
 
 def _read(
-    gaps: MaskedGaps, rows: Sequence[Row], masks: int, k: int, golds: Rows, ids: Ids
+    gaps: MaskedGaps, rows: Sequence[Row], masks: int, k: int, golds: Rows
 ) -> tuple[Floats, Ids]:
     """The k best per mask (rows x masks x k); fills `golds` with the ranks of all golds."""
-    width = min(k, len(ids))
+    width = min(k, gaps.columns)
     values = np.zeros((len(rows), masks, width))
     columns = np.zeros((len(rows), masks, width), dtype=np.int64)
     best_of: dict[tuple[int, int], tuple[Any, ...]] = {}
@@ -154,7 +147,7 @@ def _read(
     for (number, g), (logprob, best, worst) in best_of.items():
         owner, which, tokens = rows[number].golds[g]
         golds.add(
-            owner=owner, gold=which, position=np.arange(masks), masks=masks, token=ids[tokens],
+            owner=owner, gold=which, position=np.arange(masks), masks=masks, token=tokens,
             best=best, worst=worst, logprob=logprob,
         )  # fmt: skip
     return values, columns
@@ -167,20 +160,16 @@ def _whole(
     columns: Ids,
     k: int,
     settings: Settings,
-    ids: Ids,
 ) -> tuple[Floats, Ids]:
     """Sums (rows x found) and columns (rows x found x masks) of the best whole fillings."""
     if columns.shape[1] == 1 or settings.strategy == "parallel":
         return products(values, columns, k)
-    if settings.strategy == "confidence":
-        return _by_confidence(gaps, rows, columns.shape[1], ids)
-    width = 1 if settings.strategy == "left_to_right" else max(settings.beams, k)
-    sums, picks = _left_to_right(gaps, rows, values, columns, width, ids)
+    sums, picks = _beam(gaps, rows, values, columns, max(settings.beams, k))
     return sums[:, :k], picks[:, :k]
 
 
-def _left_to_right(
-    gaps: MaskedGaps, rows: Sequence[Row], values: Floats, columns: Ids, width: int, ids: Ids
+def _beam(
+    gaps: MaskedGaps, rows: Sequence[Row], values: Floats, columns: Ids, width: int
 ) -> tuple[Floats, Ids]:
     """A beam over masks from left to right; the first mask is known from the parallel pass.
 
@@ -194,13 +183,13 @@ def _left_to_right(
         else:
             living = sums.shape[1]
             filled = [
-                _with(row, np.arange(mask), ids[picks[number, one]])
+                _with(row, np.arange(mask), picks[number, one])
                 for number, row in enumerate(rows)
                 for one in range(living)
             ]
             places = [np.array([row.place + mask]) for row in rows for _ in range(living)]
             owners = [row for row in rows for _ in range(living)]
-            best, found = _tops(gaps, owners, filled, places, width, len(ids))
+            best, found = _tops(gaps, owners, filled, places, width)
             best = best.reshape(count, living, -1)
             found = found.reshape(count, living, -1)
         both = (sums[:, :, None] + best).reshape(count, -1)
@@ -211,28 +200,6 @@ def _left_to_right(
         last = np.take_along_axis(found.reshape(count, -1), order, 1)
         picks = np.concatenate([left, last[:, :, None]], axis=2)
     return sums, picks
-
-
-def _by_confidence(
-    gaps: MaskedGaps, rows: Sequence[Row], masks: int, ids: Ids
-) -> tuple[Floats, Ids]:
-    """The mask whose best token is likeliest is filled first; among equals the leftmost."""
-    sums = np.zeros(len(rows))
-    picks = np.zeros((len(rows), masks), dtype=np.int64)
-    left = np.tile(np.arange(masks), (len(rows), 1))
-    done = np.zeros((len(rows), 0), dtype=np.int64)
-    index = np.arange(len(rows))
-    for _ in range(masks):
-        filled = [_with(r, done[n], ids[picks[n, done[n]]]) for n, r in enumerate(rows)]
-        places = [row.place + left[number] for number, row in enumerate(rows)]
-        best, found = _tops(gaps, rows, filled, places, 1, len(ids))
-        surest = best[:, :, 0].argmax(axis=1)
-        mask = left[index, surest]
-        sums += best[index, surest, 0]
-        picks[index, mask] = found[index, surest, 0]
-        done = np.concatenate([done, mask[:, None]], axis=1)
-        left = left[left != mask[:, None]].reshape(len(rows), -1)
-    return sums[:, None], picks[:, None]
 
 
 def _with(row: Row, masks: Ids, tokens: Ids) -> Ids:
@@ -248,10 +215,9 @@ def _tops(
     filled: Sequence[Ids],
     places: Sequence[Ids],
     k: int,
-    size: int,
 ) -> tuple[Floats, Ids]:
     """The k best columns at every place of every row, some of whose masks are filled."""
-    shape = (len(filled), len(places[0]), min(k, size))
+    shape = (len(filled), len(places[0]), min(k, gaps.columns))
     values, columns = np.zeros(shape), np.zeros(shape, dtype=np.int64)
 
     def read(numbers: NDArray[np.int64], logits: Any) -> None:

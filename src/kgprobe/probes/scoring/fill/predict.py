@@ -15,9 +15,6 @@ One call for all kinds of model:
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kgprobe.probes.api.client import Client
 from kgprobe.probes.models.batching import Budget, budget_for
 from kgprobe.probes.models.load import Loaded
@@ -34,21 +31,18 @@ def predict(
     k: int = 5,
     settings: Settings | None = None,
     *,
-    only: NDArray[np.int64] | None = None,
     budget: Budget | None = None,
     progress: Callable[[int], object] = lambda done: None,
     may_be_empty: bool = False,
 ) -> Fills:
     """The k best fillings of every blank: columns FILLS and FILL_GOLDS, and the record.
 
-    `only` restricts softmax and ranks to given token ids (LAMA's common vocabulary). Positions from
-    0 on are lists of single tokens, position -1 is the whole filling. With k = 0 only the golds are
-    read, as far as they can be. Raises ValueError for settings that the kind of model does not
-    have, and when no blank can be asked, unless that may be.
+    Positions from 0 on are lists of single tokens, position -1 is the whole filling. With k = 0
+    only the golds are read, as far as they can be. Raises ValueError for settings that the kind of
+    model does not have, and when no blank can be asked, unless that may be.
     """
     settings = settings or Settings()
     if isinstance(answerer, Client):
-        _refuse("an API", only is not None, "takes no restricted vocabulary")
         _refuse("an API", k < 1, "shows no ranks of golds; ask for k of at least 1")
         _refuse("an API", settings.length == "gold", "knows no length in tokens; use length free")
         found = api.predict(answerer, asked, k, settings, progress)
@@ -63,10 +57,8 @@ def predict(
     _refuse(name, masked and settings.length == "free", "fills a given number of masks")
     unread = not masked and settings.strategy != "parallel"
     _refuse(name, unread, f"has no masks to fill by {settings.strategy!r}")
-    free = not masked and settings.length != "gold"
-    _refuse(name, free and only is not None, "needs length gold for a restricted vocabulary")
     budget = budget or budget_for(answerer)
-    found = engine(answerer, asked, k, settings, only, budget, progress)
+    found = engine(answerer, asked, k, settings, budget, progress)
     return _checked(found, asked, 0 if may_be_empty else k)
 
 

@@ -12,7 +12,7 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.gaps import SPACES, Question, candidate_ids, question
 
 Ids = NDArray[np.int64]
-STRATEGIES = ("parallel", "left_to_right", "confidence", "beam")
+STRATEGIES = ("parallel", "beam")
 LENGTHS = ("", "gold", "free")
 FAILURES = ("raise", "leave_out")
 #: Position of a whole filling among the positions of its tokens.
@@ -42,8 +42,8 @@ class Blank:
 class Settings:
     """How blanks are filled; every field is recorded.
 
-    `strategy` makes whole fillings of several masks: `parallel` (best products of one pass),
-    `left_to_right`, `confidence` (most certain mask first), `beam` (left to right with `beams`).
+    `strategy` makes whole fillings of several masks: `parallel` (best products of one pass) or
+    `beam` (left to right with `beams`).
     `length`: `gold` asks for as many tokens as a gold has, `free` runs to the end of the phrase
     (one of `stops`, a dot among them only where it ends a sentence; a special token, or
     `most_tokens`; 0 means the longest gold and four more);

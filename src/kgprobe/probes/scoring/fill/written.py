@@ -38,7 +38,7 @@ BEYOND, UNKNOWN = 4, 8
 class Prompt:
     """A distinct prompt, the blanks that ask it, and for each number of tokens those that want it.
 
-    A gold is (blank, number of the gold, columns of its tokens). Number 0 stands for free length.
+    A gold is (blank, number of the gold, its tokens). Number 0 stands for free length.
     """
 
     ids: Ids
@@ -56,7 +56,6 @@ def predict(
     asked: Sequence[Blank],
     k: int,
     settings: Settings,
-    only: Ids | None,
     budget: Budget | None,
     progress: Callable[[int], object],
 ) -> Fills:
@@ -66,18 +65,18 @@ def predict(
     """
     text = (CausalText if loaded.spec.kind == "causal" else SpanText)(loaded, budget)
     left_out: list[tuple[str, int, int, str]] = []
-    prompts = _plan(loaded, asked, settings, only, left_out)
+    prompts = _plan(loaded, asked, settings, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
     most = settings.most_tokens or _most(prompts, BEYOND if k else 0)
     prompts = _fitting(loaded, asked, prompts, most, left_out)
-    writer = _Writer(text, k, settings, only, most, names, asked)
+    writer = _Writer(text, k, settings, most, names, asked)
     found: dict[int, dict[int, Any]] = {}
     ranked: dict[int, dict[bytes, Any]] = {}
 
     def forward(batch: NDArray[np.int64]) -> None:
         own = [prompts[b] for b in batch]
         stream = text.open([p.ids for p in own])
-        for number, read in zip(batch, _forced(text, stream, own, only, asked), strict=True):
+        for number, read in zip(batch, _forced(text, stream, own, asked), strict=True):
             ranked[int(number)] = read
         for number, written in zip(batch, writer.write(stream, own) if k else (), strict=False):
             found[int(number)] = written
@@ -110,13 +109,11 @@ def _plan(
     loaded: Loaded,
     asked: Sequence[Blank],
     settings: Settings,
-    only: Ids | None,
     left_out: list[tuple[str, int, int, str]],
 ) -> list[Prompt]:
     """Distinct prompts; blanks without a prompt and golds that cannot be read are left out."""
     texts = questions(asked, settings.upper_first)
     golds = gold_ids(loaded, asked, texts, settings)
-    column = None if only is None else {int(t): i for i, t in enumerate(only)}
     planned: dict[bytes, Prompt] = {}
     for number, (blank, ids) in enumerate(
         zip(asked, _prompts(loaded, asked, texts, settings, left_out), strict=True)
@@ -129,8 +126,6 @@ def _plan(
             reason = ""
             if len(own) > settings.most_masks:
                 reason = f"gold of more than {settings.most_masks} tokens"
-            elif column is not None and not all(int(t) in column for t in own):
-                reason = "gold outside of the vocabulary"
             if reason:
                 left_out.append((blank.item, blank.template, which, reason))
                 continue
@@ -189,7 +184,6 @@ def _forced(
     text: CausalText | SpanText,
     stream: Stream,
     prompts: Sequence[Prompt],
-    only: Ids | None,
     asked: Sequence[Blank],
 ) -> list[dict[bytes, Any]]:
     """For every prompt (log p, best, worst) of the tokens of its golds after the true ones."""
@@ -198,13 +192,9 @@ def _forced(
     )
     suffixes = [np.frombuffer(data, dtype=np.int64) for _, data in keys]
     found: list[dict[bytes, Any]] = [{} for _ in prompts]
-    order = None if only is None else np.argsort(only)
 
     def read(numbers: NDArray[np.int64], logits: Any) -> None:
         tokens = np.stack([suffixes[n] for n in numbers])
-        if only is not None:
-            logits = logits[..., only]
-            tokens = order[np.searchsorted(only, tokens, sorter=order)]  # type: ignore[index]
         flat = ranks(logits.reshape(-1, logits.shape[-1]), tokens.ravel())
         shaped = [a.reshape(tokens.shape) for a in flat]
         finite(
@@ -240,7 +230,6 @@ class _Writer:
     text: CausalText | SpanText
     k: int
     settings: Settings
-    only: Ids | None
     most: int
     names: Names
     asked: Sequence[Blank]
@@ -251,8 +240,6 @@ class _Writer:
 
     def write(self, stream: Stream, prompts: Sequence[Prompt]) -> list[dict[int, Any]]:
         """For every prompt and number of tokens: (log p, ids) of the next tokens, phrases."""
-        if self.only is not None:
-            stream = _Restricted(stream, self.only)
         lengths = sorted({length for p in prompts for length in p.owners})
         most, check = max([1, *lengths]), self._check(prompts)
         values, columns = greedy(stream.fork(), len(prompts), most, self.k, check)
@@ -263,7 +250,7 @@ class _Writer:
             for place, one in enumerate(prompts):
                 if length in one.owners:
                     found[place][length] = (
-                        values[place, :steps], self._ids(columns[place, :steps]), phrases[place]
+                        values[place, :steps], columns[place, :steps], phrases[place]
                     )  # fmt: skip
         return found
 
@@ -286,13 +273,9 @@ class _Writer:
         if length:
             found = beam(stream, rows, length, beams, k, check)
             return [
-                [Phrase(p.ids, p.logprob, self.names.joined(self._ids(p.ids))) for p in row]
-                for row in found
+                [Phrase(p.ids, p.logprob, self.names.joined(p.ids)) for p in row] for row in found
             ]
         return beam(stream, rows, self.most, beams, k, check, self._ends, self._text)
-
-    def _ids(self, columns: Any) -> Any:
-        return np.asarray(columns) if self.only is None else self.only[np.asarray(columns)]
 
     def _ends(self, ids: tuple[int, ...]) -> int:
         """Number of tokens up to the first that goes beyond the answer; 0 where it may go on.
@@ -316,23 +299,6 @@ class _Writer:
     def _text(self, ids: tuple[int, ...]) -> str:
         """The phrase as it is read."""
         return answer(self.names.joined(ids), self._stops)
-
-
-class _Restricted:
-    """A stream whose columns are those of the given ids."""
-
-    def __init__(self, stream: Stream, only: Ids) -> None:
-        self.stream, self.only = stream, only
-
-    @property
-    def logits(self) -> Any:
-        return self.stream.logits[:, self.only]
-
-    def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
-        self.stream.advance(parents, self.only[list(tokens)].tolist())
-
-    def fork(self) -> "_Restricted":
-        return _Restricted(self.stream.fork(), self.only)
 
 
 def _collect(filled: Rows, one: Prompt, answers: dict[int, Any], names: Names) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgprobe.probes.api.served import Served
 from kgprobe.probes.models.batching import Budget, Ints, Ragged, budget_for
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.load import Loaded
@@ -32,11 +31,7 @@ class CausalScorer:
     """Exact log-likelihood. Without a token in front the first one is unscored and not counted."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None, variant: str) -> None:
-        self.engine: Causal | Served
-        if loaded.spec.backend:
-            self.engine = Served(loaded)
-        else:
-            self.engine = Causal(loaded, budget or budget_for(loaded))
+        self.engine = Causal(loaded, budget or budget_for(loaded))
         self.front, self.resolved = bos_prefix(loaded)
         self.loaded = loaded
 

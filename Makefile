@@ -77,7 +77,7 @@ test: $(STAMP)
 
 # chance explores here, with a seed that is printed; what measures time is tried once more where it fails, and both are shown
 test-all: $(STAMP) $(PEERS)/.installed
-	seed=$${SEED:-$$RANDOM}; echo "seed of the explored examples: $$seed (SEED=$$seed repeats them)"; code=0; \
+	export KGPROBE_TIER=nightly; seed=$${SEED:-$$RANDOM}; echo "seed of the explored examples: $$seed (SEED=$$seed repeats them)"; code=0; \
 	$(PYTEST_IN) -n $(WORKERS) --timeout 1800 --hypothesis-profile nightly --hypothesis-seed $$seed -m "not timing" $(PYTEST) || code=$$?; \
 	$(PYTEST_IN) -n 0 --timeout 600 -m timing $(PYTEST) || $(PYTEST_IN) -n 0 --timeout 600 -m timing --last-failed $(PYTEST) || code=$$?; \
 	exit $$code

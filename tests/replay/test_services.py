@@ -20,7 +20,12 @@ from tests.replay.downloads import CHALLENGE
 from tests.replay.endpoints import JSON_TYPE
 from tests.replay.world import SERVICES, TREX_FILE, world
 
-pytestmark = pytest.mark.real
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.nightly(
+        gate=["contract/test_download.py", "contract/test_sparql.py", "replay/test_plan.py"]
+    ),
+]
 
 QUERIES = RESOURCES / "queries"
 AGENT = "kgprobe/0 (https://example.org; test@example.org)"

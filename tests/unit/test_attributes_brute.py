@@ -5,6 +5,7 @@ funnel), so that these tests hold whatever engine makes them. No comparison may 
 with nothing: at least four in five runs have examples.
 """
 
+import os
 from collections import Counter
 from functools import cache
 from random import Random
@@ -20,7 +21,8 @@ from tests.unit.attribute_graphs import attribute, facts, number, planted, tripl
 
 ALL = 10**6
 #: graphs; in as many as it has values each value of a setting is tried
-RUNS, FEWER = range(10), range(6)
+IS_NIGHTLY = os.environ.get("KGPROBE_TIER") == "nightly"
+RUNS, FEWER = (range(10), range(6)) if IS_NIGHTLY else (range(4), range(3))
 CHAINS = ("composite", "paths")
 TRIPLE = ("subject", "predicate", "object")
 #: every attribute but entity_centric, of whose facts some are drawn

@@ -334,8 +334,10 @@ def test_a_full_disk_is_said_with_what_would_help(tmp_path, monkeypatch):
 
 def test_a_graph_too_large_for_its_memory_is_refused_before_it_is_read(tmp_path):
     path = tmp_path / "facts.parquet"
-    row = [("wikidata", "Q1", "a", "P1", "Q2", "b")]
-    pl.DataFrame(row * 3_000_000, schema=FACTS.columns, orient="row").write_parquet(path)
+    row = pl.DataFrame(
+        [("wikidata", "Q1", "a", "P1", "Q2", "b")], schema=FACTS.columns, orient="row"
+    )
+    row[np.zeros(3_000_000, int)].write_parquet(path)
     with DuckDB(150) as engine, pytest.raises(EngineError) as refused:
         knowledge.encode(engine, engine.files([path]))
     told = "a graph of 3,000,000 statements needs 160 MB for its joins, and 150 are left for them"

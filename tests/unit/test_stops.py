@@ -110,6 +110,7 @@ def stopped(process: subprocess.Popen[str], *numbers: int, is_group: bool = Fals
     return said.splitlines()
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(
     ("numbers", "is_group", "deaf", "name"),
     [
@@ -159,6 +160,7 @@ def test_before_jobs_a_stop_is_a_line_too(tmp_path):
     assert not run.left()
 
 
+@pytest.mark.timing
 def test_kgprobe_run_says_it_though_snakemake_is_being_imported(tmp_path):
     command = [sys.executable, "-m", "kgprobe.cli", "run", "config/embedded.yaml", "--cores", "1"]
     process = subprocess.Popen(
@@ -174,6 +176,7 @@ def test_kgprobe_run_says_it_though_snakemake_is_being_imported(tmp_path):
     assert not list(marked(str(tmp_path)))
 
 
+@pytest.mark.timing
 def test_what_a_killed_run_left_the_next_one_ends_and_removes(tmp_path):
     run = Run(tmp_path)
     process = run.start()
@@ -203,6 +206,7 @@ def test_a_run_that_lives_keeps_its_folder(tmp_path, monkeypatch):
     assert not Path(folder).exists()
 
 
+@pytest.mark.timing
 def test_nohup_is_heeded(tmp_path):
     run = Run(tmp_path)
     process = run.start(ignored=(signal.SIGHUP,))
@@ -234,6 +238,7 @@ with job(rule) as run, atomic("made") as half:
 """
 
 
+@pytest.mark.timing
 def test_a_job_puts_away_what_it_has_though_it_is_told_twice(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", JOB], cwd=tmp_path, text=True,

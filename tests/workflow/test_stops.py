@@ -22,7 +22,7 @@ STOPS = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.timing
 def test_stopped_at_each_stage_it_leaves_nothing_repeats_nothing_and_ends_the_same(tmp_path):
     peace = Soak.made(tmp_path / "peace", TARGETS)
     peace.end()

@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import jsonschema
 import yaml
 
+from kgprobe import sheets
 from kgprobe.settings import (
     Dbpedia,
     Dump,
@@ -58,6 +59,7 @@ HEAD = """\
 """
 #: sections of sources whose values must fit each other
 _GRAPHS = {"wikidata": Wikidata, "dbpedia": Dbpedia}
+BASE = "config/config.yaml"
 #: what a file says of a key that it does not have
 MISSING = object()
 #: most columns of a comment
@@ -98,13 +100,44 @@ def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Setting
 
 
 def load(files: Sequence[str | Path]) -> Settings:
-    """The settings of files laid over each other key by key, the last one on top."""
+    """The settings of files laid over each other key by key, the last one on top. Raises SheetError
+    for a file that is not there or no configuration."""
     from snakemake.utils import update_config
 
     config: dict[str, Any] = {}
     for path in files:
-        update_config(config, yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {})
+        update_config(config, _mapping(str(path)))
     return read(config, files)
+
+
+def settings_of(configs: Sequence[str]) -> Settings:
+    """The settings of the files, laid over config.yaml as Snakemake does it. Raises SheetError for
+    a file that is not there or no configuration, ValueError for what stands in it."""
+    own = (sheets.located(c) for c in configs if Path(c).name != Path(BASE).name)
+    return load([sheets.located(BASE), *own])
+
+
+def models_of(settings: Settings) -> dict[str, dict[str, str]]:
+    """Rows of the model sheet by name."""
+    path = sheets.located(settings.sheets.models)
+    schema = sheets.read_schema(sheets.located("workflow/schemas/models.schema.json"))
+    return sheets.by_name(sheets.read_sheet(path, schema), path)
+
+
+def _mapping(path: str) -> dict[str, Any]:
+    if not Path(path).is_file():
+        known = [str(own) for own in sorted(Path(sheets.located("config")).glob("**/*.yaml"))]
+        named = [f"config/{own.partition('config/')[2]}" for own in known]
+        raise sheets.SheetError(f"{path}: no such file{nearest(path, named)}")
+    try:
+        found = yaml.safe_load(sheets.read_text(path)) or {}
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise sheets.SheetError(f"{path}{line}: no YAML: {error.problem}") from error
+    if not isinstance(found, dict):
+        raise sheets.SheetError(f"{path}: a {type(found).__name__}; right would be keys with "
+                                "values, as `run: {name: mine}`")  # fmt: skip
+    return found
 
 
 def _unnamed(config: Mapping[str, Any], files: Sequence[str | Path]) -> Iterator[str]:

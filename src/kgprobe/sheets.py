@@ -149,6 +149,13 @@ def located(path: str) -> str:
     return found if Path(found).exists() or not own.exists() else str(own)
 
 
+def snakefile() -> list[str]:
+    """Snakemake's option for the workflow of the package, in a folder that has none of its own."""
+    own = ("Snakefile", "workflow/Snakefile")
+    is_here = any(Path(name).is_file() for name in own)
+    return [] if is_here else ["--snakefile", located("Snakefile")]
+
+
 def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str, str]]:
     """Rows of the model sheet by model name; hub models need a revision, names are unique.
 

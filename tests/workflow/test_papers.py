@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from kgprobe import sheets
-from kgprobe.plan import costs, jobs, table
-from kgprobe.plan.configured import models_of, settings_of
+from kgprobe.config import models_of, settings_of
+from kgprobe.plan import costs, jobs
 from kgprobe.plan.jobs import Job
 from tests.workflow.project import ROOT, Project
 
@@ -75,7 +75,7 @@ def printed(name: str) -> set[str]:
 def test_a_paper_has_few_jobs_and_its_own_chapter_alone(plans, paper):
     number, most = JOBS[paper]
     assert len(plans[paper]) == number <= most
-    tables = {job.rule for job in plans[paper] if table.stage(job) == "tables"}
+    tables = {job.rule for job in plans[paper] if costs.stage(job) == "tables"}
     rules = {name: f"tabulate_{name}" for name in JOBS} | {"bear": "tabulate"}
     assert {rule for rule in tables if rule.startswith("tabulate")} == {rules[paper]}
     assert {"claims", "report", "headline", "manifest"} <= tables
@@ -172,15 +172,15 @@ def test_jobs_of_models_ask_for_a_device_where_the_setting_says_so(monkeypatch, 
 def test_every_rule_has_its_cost(plans, name, monkeypatch):
     """A rule that resources/costs.tsv does not know would be counted as nothing."""
     monkeypatch.chdir(ROOT)
-    known = costs.read(ROOT / "resources")
+    known = costs.read(ROOT / "resources/costs.tsv")
     plan = plans.get(name)
     if name == "real" and not Path(sheets.expand("${KGPROBE_DATA}")).is_dir():
         pytest.skip("no real data")
     plan = plan or jobs.to_do([f"config/{name}.yaml"])
-    added = table.add(plan, models_of(settings_of([])), known, lambda row: False)
-    assert not added.unpriced
-    assert sum(own.jobs + own.done for own in added.stages.values()) == len(plan)
-    assert sum(own.requests for own in added.stages.values()) > 0 or name in ("embedded", "real")
+    stages, unpriced = costs.plan(plan, models_of(settings_of([])), known)
+    assert not unpriced
+    assert sum(own.jobs for own in stages.values()) == len(plan)
+    assert sum(own.requests for own in stages.values()) > 0 or name in ("embedded", "real")
 
 
 def test_the_command_prints_a_plan_and_names_what_is_wrong(plans, tmp_path):
@@ -199,7 +199,7 @@ def test_the_command_prints_a_plan_and_names_what_is_wrong(plans, tmp_path):
         (made.folder / path).mkdir(parents=True)
     again = json.loads(subprocess.run([*command, first, "--json"], **told).stdout)
     own = again["stages"]["sources"]
-    assert [own[name] for name in ("jobs", "done", "download_gb", "requests")] == [0, 1, 0, 0]
+    assert [own[name] for name in ("jobs", "download_mb", "requests")] == [0, 0, 0]
     made.edit(first, "comparisons: []", "comparisions: []")
     wrong = subprocess.run([*command, first], **told)
     assert wrong.returncode == 1

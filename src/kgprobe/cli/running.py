@@ -12,7 +12,6 @@ from kgprobe.cli import screen
 from kgprobe.cli.asking import Json
 from kgprobe.stops import ENDED, passed_on
 
-BASE = "config/config.yaml"
 #: what `run` does not know goes to Snakemake
 PASSED = {"allow_extra_args": True, "ignore_unknown_options": True}
 #: key of a context: the words behind `--`
@@ -28,7 +27,7 @@ def validate(configs: Configs = None, as_json: Json = False) -> None:
     Example: kgprobe validate config/embedded.yaml
     """
     with screen.told(as_json):
-        from kgprobe.plan.configured import models_of, settings_of
+        from kgprobe.config import models_of, settings_of
 
         settings = settings_of(configs or [])
         told = {"run": settings.run.name, "models": len(models_of(settings))}
@@ -46,23 +45,22 @@ def plan(configs: Configs = None, as_json: Json = False) -> None:
     Example: kgprobe plan config/embedded.yaml
     """
     with screen.told(as_json):
-        from kgprobe.plan import table
-        from kgprobe.plan.configured import measured, planned, settings_of
+        from kgprobe import sheets
+        from kgprobe.config import BASE, models_of, settings_of
+        from kgprobe.plan import costs, jobs
 
-        found, name = planned(configs or []), settings_of(configs or []).run.name
+        settings = settings_of(configs or [])
+        known = costs.read(Path(sheets.located("resources/costs.tsv")))
+        stages, unpriced = costs.plan(jobs.to_do(configs or []), models_of(settings), known)
         if as_json:
-            sizes = {size: {**asdict(s), "models": sorted(s.models)}
-                     for size, s in found.sizes.items()}  # fmt: skip
-            screen.data({"run": name, **asdict(found), "sizes": sizes})
+            told = {name: asdict(cost) for name, cost in stages.items()}
+            screen.data({"run": settings.run.name, "stages": told, "unpriced": unpriced})
         else:
-            screen.say(f"run {name}: {', '.join(configs or [BASE])}\n")
-            screen.table(table.stages(found))
-            if rows := table.sizes(found):
-                screen.say("")
-                screen.table(rows)
-            screen.say("")
-            for note in table.notes(found, measured(name)):
-                screen.say(note)
+            screen.say(f"run {settings.run.name}: {', '.join(configs or [BASE])}\n")
+            screen.table(costs.table(stages))
+            screen.say("\n" + costs.NOTES)
+            if unpriced:
+                screen.say(f"not in resources/costs.tsv, counted as nothing: {', '.join(unpriced)}")
 
 
 def verify(configs: Configs = None, as_json: Json = False) -> None:
@@ -71,7 +69,7 @@ def verify(configs: Configs = None, as_json: Json = False) -> None:
     Example: kgprobe verify config/embedded.yaml
     """
     with screen.told(as_json):
-        from kgprobe.plan.configured import settings_of
+        from kgprobe.config import settings_of
         from kgprobe.sources import verify as files
 
         rows = list(files.verify(settings_of(configs or [])))
@@ -123,12 +121,11 @@ def run(
         import time
 
         from kgprobe import sheets
-        from kgprobe.plan.configured import settings_of
-        from kgprobe.plan.jobs import snakefile
+        from kgprobe.config import settings_of
 
         name, began = settings_of([config]).run.name, time.monotonic()
         # --configfile takes every word up to the next option: a target behind it would be one
-        command = [sys.executable, "-m", "snakemake", *snakefile(), "--configfile",
+        command = [sys.executable, "-m", "snakemake", *sheets.snakefile(), "--configfile",
                    sheets.located(config), "--cores", cores]  # fmt: skip
         words = _passed(context.args, context.meta[BEHIND])
         said = sys.stderr if as_json else None

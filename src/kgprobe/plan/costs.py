@@ -1,133 +1,88 @@
-"""What a job costs: a row of resources/costs.tsv, and the arithmetic of its model.
+"""What a run costs before it begins: rows of resources/costs.tsv, summed by stage.
 
-    seconds of a device = positions x weights x 2 / operations a second
-
-two operations for a weight and position, as every linear layer has; attention over sentences of
-some twenty tokens adds less than a tenth. Rates stand in resources/rates.tsv. Every number is
-`measured` or `estimated`, and a sum is estimated where one part is.
+Hours are those of one core without the passes of models, whose time depends on the device.
 """
 
-import fnmatch
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from functools import reduce
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
 
 from kgprobe.plan.jobs import Job
 from kgprobe.sheets import SheetError, read_table
 
-Basis = Literal["measured", "estimated"]
+STAGES = ("sources", "knowledge", "benchmarks", "models", "probes", "tables")
+NUMBERS = ("cpu_s", "download_mb", "disk_mb", "requests")
 #: bytes of a weight in a checkpoint of the hub, where it is not four: by the start of its name
-STORED = {
-    "facebook/opt": 2, "meta-llama/": 2, "mistralai/": 2, "google/gemma": 2, "microsoft/phi": 2,
-    "HuggingFaceTB/SmolLM2": 2,
-}  # fmt: skip
+STORED = {"facebook/opt": 2, "meta-llama/": 2, "mistralai/": 2, "google/gemma": 2,
+          "microsoft/phi": 2, "HuggingFaceTB/SmolLM2": 2}  # fmt: skip
 #: rules of which there is one for every model: each of their files is priced by its path
 ASKED = ("prompts_", "probes_")
 #: what an RDF file ends in: a pull that reads one asks no public endpoint
 RDF = (".nt", ".nt.gz", ".nt.bz2", ".ttl", ".ttl.gz", ".rdf", ".owl", ".owl.gz")
+#: what the columns mean and what they leave out
+NOTES = (
+    "CPU h: of one core, without the passes of models, whose time depends on the device. "
+    "~: a part is estimated, at the papers' sizes (resources/costs.tsv); less costs less. "
+    "Weights of models count as if none were here."
+)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Cost:
-    """What a job takes: core seconds without its model's arithmetic, 10^6 bytes, requests, and
-    millions of positions that its model reads."""
+    """Core seconds, 10^6 bytes and requests to public services, of so many jobs."""
 
+    jobs: int = 0
     cpu_s: float = 0
     download_mb: float = 0
     disk_mb: float = 0
     requests: float = 0
-    positions_m: float = 0
-    basis: Basis = "measured"
+    estimated: bool = False
 
-    def __add__(self, other: "Cost") -> "Cost":
-        """Both together; estimated where one of them is."""
-        basis: Basis = "estimated" if "estimated" in (self.basis, other.basis) else "measured"
-        numbers = [f.name for f in fields(Cost) if f.name != "basis"]
-        sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
-        return Cost(**sums, basis=basis)
+    def add(self, other: "Cost") -> None:
+        """Add what others cost; the sum is estimated where a part is."""
+        for name in ("jobs", *NUMBERS):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.estimated |= other.estimated
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of the table: which jobs it fits, and what each of them costs.
-
-    `of` is one of a job's wildcards or inputs; of the rules of models it is a file, below the run's
-    folder.
-    """
-
-    rule: str
-    of: str
-    kind: str
-    cost: Cost
-
-    def fits(self, rule: str, known: Iterable[str], kind: str) -> bool:
-        """Whether this row is about a rule, something known of its job, and a kind of model."""
-        return (
-            fnmatch.fnmatchcase(rule, self.rule)
-            and any(fnmatch.fnmatchcase(value, self.of) for value in known)
-            and fnmatch.fnmatchcase(kind, self.kind)
-        )
+#: costs by stage
+Stages = dict[str, Cost]
+#: rows of costs.tsv with what a job of each costs
+Costs = Sequence[tuple[Mapping[str, str], Cost]]
 
 
-class Costs:
-    """The table of costs and of rates; `rates`: (device, dtype) -> 10^12 operations a second, and
-    whether they were measured."""
-
-    def __init__(
-        self, rows: Iterable[Row], rates: Mapping[tuple[str, str], tuple[float, bool]]
-    ) -> None:
-        self.rows, self.rates = list(rows), dict(rates)
-
-    def of(self, job: Job, kind: str) -> Cost | None:
-        """What a job costs; None where no row fits."""
-        if job.rule.startswith(ASKED):
-            parts = [self._of(job.rule, [_below(path)], kind) for path in job.outputs]
-            known = [cost for cost in parts if cost]
-            return reduce(Cost.__add__, known) if known and len(known) == len(parts) else None
-        found = self._of(job.rule, [*job.wildcards.values(), *job.inputs, ""], kind)
-        if found and asks_nobody(job):
-            return Cost(found.cpu_s, 0, found.disk_mb, 0, 0, found.basis)
-        return found
-
-    def _of(self, rule: str, known: Iterable[str], kind: str) -> Cost | None:
-        known = list(known)
-        return next((row.cost for row in self.rows if row.fits(rule, known, kind)), None)
-
-    def seconds(self, device: str, dtype: str, positions_m: float, parameters_m: float) -> float:
-        """Seconds of `device` (cpu: one core, gpu) that the arithmetic takes."""
-        rate, _ = self._rate(device, dtype)
-        return 2 * positions_m * 1e6 * parameters_m * 1e6 / (rate * 1e12)
-
-    def is_measured(self, device: str, dtype: str) -> bool:
-        """Whether the rate of a device was measured on one."""
-        return self._rate(device, dtype)[1]
-
-    def _rate(self, device: str, dtype: str) -> tuple[float, bool]:
-        return self.rates[device, "float32" if dtype.startswith("float32") else "bfloat16"]
+def cost_of(job: Job, kind: str, costs: Costs) -> Cost | None:
+    """What a job costs whose model is of a kind: of the first row that fits, a row for each file
+    where a model is asked; None where one has none."""
+    known = [[*job.wildcards.values(), *job.inputs, ""]]
+    if job.rule.startswith(ASKED):  # below the folder of the run
+        known = [[path.split("/", 2)[2]] for path in job.outputs]
+    whole = Cost()
+    for names in known:
+        for row, cost in costs:
+            is_named = fnmatchcase(job.rule, row["rule"]) and fnmatchcase(kind, row["kind"])
+            if is_named and any(fnmatchcase(name, row["of"]) for name in names):
+                whole.add(cost)
+                break
+        else:
+            return None
+    return replace(whole, download_mb=0, requests=0) if asks_nobody(job) else whole
 
 
-def read(folder: Path) -> Costs:
-    """costs.tsv and rates.tsv of a folder. Raises SheetError with file, row and what is legal."""
-    path = folder / "costs.tsv"
-    numbers = [f.name for f in fields(Cost) if f.name != "basis"]
+def read(path: Path) -> Costs:
+    """costs.tsv. Raises SheetError with file, row and what is legal."""
     rows = []
     for row in read_table(path):
+        where = f"{path}, rule {row['rule']}"
         if row["basis"] not in ("measured", "estimated"):
-            where = f"{path}, rule {row['rule']}"
             raise SheetError(f"{where}: basis {row['basis']!r}; legal: measured, estimated")
         try:
-            values = {name: float(row[name]) for name in numbers}
+            cost = Cost(0, *(float(row[name]) for name in NUMBERS))  # type: ignore[arg-type]
         except ValueError as problem:
-            raise SheetError(f"{path}, rule {row['rule']}: {problem}") from None
-        basis: Basis = "measured" if row["basis"] == "measured" else "estimated"
-        rows.append(Row(row["rule"], row["of"], row["kind"], Cost(**values, basis=basis)))
-    rates = {
-        (row["device"], row["dtype"]): (float(row["tflops"]), row["basis"] == "measured")
-        for row in read_table(folder / "rates.tsv")
-    }
-    return Costs(rows, rates)
+            raise SheetError(f"{where}: {problem}") from None
+        rows.append((row, replace(cost, estimated=row["basis"] == "estimated")))
+    return rows
 
 
 def asks_nobody(job: Job) -> bool:
@@ -137,20 +92,56 @@ def asks_nobody(job: Job) -> bool:
 
 def model_of(job: Job) -> str:
     """The model that a job asks, or nothing."""
-    if job.rule.startswith(ASKED):
-        return job.rule.partition("_")[2]
-    return ""
+    return job.rule.partition("_")[2] if job.rule.startswith(ASKED) else ""
 
 
-def _below(path: str) -> str:
-    """A path below the folder of its run, results/<run>."""
-    return "/".join(path.split("/")[2:])
+def stage(job: Job) -> str:
+    """The stage of a job: the folder of its log, where all that models answer are probes."""
+    name = job.log.split("/")[2] if job.log.count("/") > 1 else "tables"
+    return name if name in STAGES else "probes"
 
 
-def weights_gb(row: Mapping[str, str]) -> float:
-    """10^9 bytes of a model's checkpoint on the hub; 0 for models of other sources."""
-    scheme, _, name = row["source"].partition(":")
-    if scheme != "hub":
-        return 0.0
-    stored = next((size for start, size in STORED.items() if name.startswith(start)), 4)
-    return float(row.get("parameters") or 0) * stored / 1000
+def plan(
+    jobs: Iterable[Job], models: Mapping[str, Mapping[str, str]], costs: Costs
+) -> tuple[Stages, list[str]]:
+    """The costs of all jobs, and rules that could not be priced; a model of the hub is downloaded
+    once. `models`: rows of models.tsv by name."""
+    made, unpriced = {name: Cost() for name in STAGES}, dict[str, None]()
+    asked: dict[str, Mapping[str, str]] = {}
+    for job in jobs:
+        row = models.get(model_of(job), {})
+        if row.get("source", "").startswith("hub:"):
+            asked[model_of(job)] = row
+        cost = cost_of(job, row.get("kind", "*"), costs)
+        made[stage(job)].add(replace(cost or Cost(), jobs=1))
+        if cost is None:
+            unpriced[job.rule] = None
+    for row in asked.values():
+        name = row["source"].removeprefix("hub:")
+        stored = next((size for start, size in STORED.items() if name.startswith(start)), 4)
+        size = float(row.get("parameters") or 0) * stored
+        # configuration, tokenizer, weights: at least so many files
+        made["models"].add(Cost(0, 0, size, size, 5, True))
+    return made, list(unpriced)
+
+
+def table(stages: Stages) -> list[dict[str, str]]:
+    """A row of each stage and one of all."""
+    total = Cost()
+    for own in stages.values():
+        total.add(own)
+    return [
+        {
+            "stage": f"{name} ~" if own.estimated else name, "jobs": f"{own.jobs:,}",
+            "load GB": _number(own.download_mb / 1000), "disk GB": _number(own.disk_mb / 1000),
+            "requests": _number(own.requests), "CPU h": _number(own.cpu_s / 3600),
+        }
+        for name, own in {**stages, "all": total}.items()
+    ]  # fmt: skip
+
+
+def _number(value: float) -> str:
+    """Three digits that say something."""
+    if not value:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2g}"

@@ -1,10 +1,8 @@
-"""The jobs of a run, from Snakemake's own dry run: those to do, and those that are done.
+"""The jobs that a run has to do, from Snakemake's own dry run.
 
-    python -m kgprobe.plan.jobs CONFIG ... [-- snakemake's own arguments]
+    python -m kgprobe.plan.jobs CONFIG ...
 
-prints them as JSON. Snakemake's logger announces every planned job as an event with its rule,
-wildcards and files; reading events does not depend on how they are printed. What is done already is
-what a plan of everything (`--forceall`) has and the plan of this run has not.
+prints them as JSON, from the events with which Snakemake's logger announces every planned job.
 """
 
 import contextlib
@@ -16,15 +14,12 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from kgprobe import sheets
 
-#: the event of Snakemake's logger that announces a job
-EVENT = "job_info"
-#: the rules that only name what is wanted
-TARGETS = ("all", "everything")
+#: the event of Snakemake's logger that announces a job; rules that only name what is wanted
+EVENT, TARGETS = "job_info", ("all", "everything")
 
 
 class PlanError(RuntimeError):
@@ -33,7 +28,7 @@ class PlanError(RuntimeError):
 
 @dataclass(frozen=True)
 class Job:
-    """A planned job; `to_do` is false where its outputs stand already."""
+    """A planned job."""
 
     rule: str
     wildcards: Mapping[str, str]
@@ -42,87 +37,41 @@ class Job:
     log: str
     mem_mb: int
     gpu: int
-    to_do: bool = True
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """What tells jobs apart: a rule and what it makes."""
-        return (self.rule, *self.outputs)
-
-
-def planned(configs: Sequence[str]) -> list[Job]:
-    """All jobs that lead to the report, those to do first. Raises PlanError."""
-    processes = [_start(configs, own) for own in ((), ("--forceall",))]
-    waiting, everything = (_jobs(process) for process in processes)
-    known = {job.key for job in waiting}
-    return waiting + [
-        Job(**{**vars(job), "to_do": False}) for job in everything if job.key not in known
-    ]
 
 
 def to_do(configs: Sequence[str]) -> list[Job]:
-    """The jobs that are to do alone, in half the time. Raises PlanError."""
-    return _jobs(_start(configs, ()))
-
-
-def _start(configs: Sequence[str], arguments: Sequence[str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", __spec__.name, *configs, "--", *arguments]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
-
-
-def _jobs(process: subprocess.Popen[str]) -> list[Job]:
-    out, told = process.communicate()
-    if process.returncode:
-        raise PlanError(f"snakemake cannot plan this run\n{told.strip()[-3000:]}")
+    """The jobs that are to do, without those whose outputs stand. Raises PlanError."""
+    command = [sys.executable, "-m", __spec__.name, *configs]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise PlanError(f"snakemake cannot plan this run\n{done.stderr.strip()[-3000:]}")
     return [
         Job(**{**job, "inputs": tuple(job["inputs"]), "outputs": tuple(job["outputs"])})
-        for job in json.loads(out)
+        for job in json.loads(done.stdout)
     ]
 
 
 class Announced(logging.Filter):
-    """A filter that lets everything pass and keeps the jobs that are announced.
-
-    Snakemake replaces the handlers of its logger at every start, filters stay.
-    """
+    """Lets everything pass and keeps the jobs that are announced: Snakemake replaces the handlers
+    of its logger at every start, filters stay."""
 
     def __init__(self) -> None:
         super().__init__()
         self.jobs: dict[tuple[str, ...], Job] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if getattr(record.__dict__.get("event"), "value", None) == EVENT:
-            told: Mapping[str, Any] = record.__dict__
-            job = Job(
-                told["rule_name"],
-                dict(told["wildcards"] or {}),
-                tuple(map(str, told["input"] or ())),
-                tuple(map(str, told["output"] or ())),
-                str((told["log"] or [""])[0]),
-                int(_number(told["resources"], "mem_mb")),
-                int(_number(told["resources"], "gpu")),
-            )
-            if job.rule not in TARGETS:
-                self.jobs[job.key] = job
+        told: Mapping[str, Any] = record.__dict__
+        if getattr(told.get("event"), "value", None) == EVENT and told["rule_name"] not in TARGETS:
+            read, made = (tuple(map(str, told[name] or ())) for name in ("input", "output"))
+            asked = (told["resources"].get(name, 0) for name in ("mem_mb", "gpu"))
+            memory, gpu = (int(n) if isinstance(n, int | float) else 0 for n in asked)
+            named, log = dict(told["wildcards"] or {}), str((told["log"] or [""])[0])
+            job = Job(told["rule_name"], named, read, made, log, memory, gpu)
+            self.jobs[job.rule, *made] = job
         return True
 
 
-def snakefile() -> list[str]:
-    """Snakemake's option for the workflow of the package, in a folder that has none of its own."""
-    own = ("Snakefile", "workflow/Snakefile")
-    if any(Path(name).is_file() for name in own):
-        return []
-    return ["--snakefile", sheets.located("Snakefile")]
-
-
-def _number(resources: Any, name: str) -> float:
-    """A resource of a job, 0 where it asks for none."""
-    value = resources.get(name, 0)
-    return value if isinstance(value, int | float) else 0
-
-
-def dry(configs: Sequence[str], arguments: Sequence[str]) -> list[Job]:
+def dry(configs: Sequence[str]) -> list[Job]:
     """The jobs of one dry run in this process. Raises SystemExit where Snakemake ends with one."""
     import snakemake.cli
     from snakemake.logging import logger
@@ -133,8 +82,7 @@ def dry(configs: Sequence[str], arguments: Sequence[str]) -> list[Job]:
     # what only a live pull needs is asked for when it begins
     os.environ.setdefault("KGPROBE_CONTACT", "nobody@example.org")
     # the rules look there for what kind of start this is
-    start = ["snakemake", *snakefile(), "--dry-run", "--cores", "1", "--nocolor"]
-    sys.argv = [*start, *arguments, *given]
+    sys.argv = ["snakemake", *sheets.snakefile(), "--dry-run", "--cores", "1", "--nocolor", *given]
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said):
@@ -146,12 +94,5 @@ def dry(configs: Sequence[str], arguments: Sequence[str]) -> list[Job]:
     return list(announced.jobs.values())
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the jobs of a dry run as JSON."""
-    cut = arguments.index("--") if "--" in arguments else len(arguments)
-    found = dry(arguments[:cut], arguments[cut + 1 :])
-    print(json.dumps([asdict(job) for job in found]))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    print(json.dumps([asdict(job) for job in dry(sys.argv[1:])]))

@@ -165,9 +165,10 @@ class Copy:
         }  # fmt: skip
         # set for the forks of the other mode only
         known = {k: v for k, v in known.items() if k not in ("POLARS_MAX_THREADS", "TQDM_DISABLE")}
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                   "-p", "tests.mutation.drawn", "-m", "not nightly and not timing",
-                   "--basetemp", str(self.beside / "tmp"), *options,
+        command = [sys.executable, "-m", "pytest", "-q", "-m", "not nightly and not timing",
+                   "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "tests.mutation.drawn",
+                   # a machine at work is slower; a mutant has a limit of its own
+                   "--timeout", "300", "--basetemp", str(self.beside / "tmp"), *options,
                    *sorted({test.partition("::")[0] for test in tests or []})]  # fmt: skip
         with (self.beside / "output").open("wb") as out:
             self.process = subprocess.Popen(
@@ -259,9 +260,9 @@ def order(reached: list[str], seconds: Mapping[str, float]) -> list[str]:
     for test in reached:
         costs[test.partition("::")[0]] += seconds[test]
 
-    def key(test: str) -> tuple[bool, bool, float, str]:
+    def key(test: str) -> tuple[bool, bool, float, str, float]:
         file = test.partition("::")[0]
-        return file.startswith(MINI), test not in reached, costs[file], file
+        return file.startswith(MINI), test not in reached, costs[file], file, seconds[test]
 
     return sorted((test for test in seconds if test.partition("::")[0] in costs), key=key)
 
@@ -301,6 +302,8 @@ def noticed(
 
 def run(told: Namespace) -> int:
     """Draws, tries, prints the table."""
+    # what tests started ends with the run
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     every: list[Mutant] = []
     for path in sorted((ROOT / PACKAGE).rglob("*.py")):
         every += mutants(path, path.relative_to(ROOT / PACKAGE).as_posix())[1]

@@ -12,6 +12,7 @@
 #   make site   the documentation as pages, into site/
 #   make bench  measurements against peers, written to results/perf
 #   make mutate does a test notice each small change of the attributes and the metrics? (half an hour)
+#   make mutate MUTATE='--draw 40 --seed 1'  so many of the whole package, with the gate's tests that reach them
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3

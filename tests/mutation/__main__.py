@@ -1,6 +1,7 @@
 """`make mutate`: does a test notice every small change of what decides a number?
 
     python -m tests.mutation [metrics] [attributes] [--only TEXT] [--jobs N] [--list]
+    python -m tests.mutation --draw 40 --seed 1     of the whole package: see drawn.py
 
 Tests are collected once; every mutant is a forked process in which the changed module's code takes
 the place of the loaded one's, and which runs the tests that reach the changed line until one
@@ -24,7 +25,7 @@ if __name__ == "__main__":
 import hypothesis
 import pytest
 
-from tests.mutation import survivors
+from tests.mutation import drawn, survivors
 from tests.mutation.changes import Mutant, mutants
 from tests.mutation.trial import Trials
 
@@ -93,10 +94,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation")
     parser.add_argument("groups", nargs="*", choices=[[], *GROUPS], default=[])
     parser.add_argument("--only", default="", help="mutants whose line in the list holds this text")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=0, help="at once; else all cores, or 2")
     parser.add_argument("--budget", type=float, default=60, help="most seconds of tests a mutant")
     parser.add_argument("--list", action="store_true", help="print the survivors without reason")
+    parser.add_argument("--draw", type=int, help="so many mutants of the whole package")
+    parser.add_argument("--seed", type=int, default=1, help="of the draw")
+    parser.add_argument("--tests", nargs="+", default=[], help="with --draw: these tests only")
     told = parser.parse_args()
+    if told.draw:
+        told.jobs = told.jobs or 2
+        return drawn.run(told)
+    told.jobs = told.jobs or os.cpu_count() or 1
     if len(told.groups) != 1:
         # pytest can be used once in a process
         options = sys.argv[1 + len(told.groups) :]

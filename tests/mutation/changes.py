@@ -60,6 +60,8 @@ class Mutant:
     lines: range
     #: makes the change in the tree and gives back what undoes it
     make: Callable[[], Callable[[], None]]
+    #: what is written anew, in the tree
+    node: ast.expr | ast.stmt
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -89,7 +91,7 @@ def mutants(path: Path, name: str) -> tuple[ast.Module, list[Mutant]]:
             where = (name, function, line, told)
             seen[where] += 1
             numbered = told if seen[where] == 1 else f"{told}, no. {seen[where]}"
-            found.append(Mutant(*where[:3], numbered, lines, _setter(holder, key, new)))
+            found.append(Mutant(*where[:3], numbered, lines, _setter(holder, key, new), node))
     return tree, found
 
 
@@ -148,8 +150,8 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, Any, str | int, Any]]:
         yield from _operators(node.op, node, "op")
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.Invert)):
         sign = "not" if isinstance(node.op, ast.Not) else "~"
-        yield f"{sign} dropped", node, "operand", ast.UnaryOp(node.op, node.operand)
-        ast.fix_missing_locations(ast.copy_location(node.operand, node))
+        twice = ast.copy_location(ast.UnaryOp(node.op, node.operand), node)
+        yield f"{sign} dropped", node, "operand", twice
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         yield "- dropped", node, "op", ast.UAdd()
     elif isinstance(node, ast.Constant):

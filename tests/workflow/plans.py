@@ -33,7 +33,9 @@ class Planner:
         assert self.process.stdin
         assert self.process.stdout
         words = ["-n", "--cores", "2", "--nocolor", *arguments]
-        self.process.stdin.write(json.dumps([str(folder), words, environment]) + "\n")
+        # as in any process that a test starts
+        known = {k: v for k, v in os.environ.items() if k == "PYTEST_CURRENT_TEST"}
+        self.process.stdin.write(json.dumps([str(folder), words, known | environment]) + "\n")
         self.process.stdin.flush()
         code, output = json.loads(self.process.stdout.readline())
         return subprocess.CompletedProcess(words, code, output)

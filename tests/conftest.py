@@ -26,6 +26,9 @@ from tests.skips import Summary
 ROOT = Path(__file__).parents[1]
 #: In this order: the run of all papers begins at once, in a worker of its own; then what is cheap.
 FOLDERS = ("mini", "unit", "contract", "real", "workflow", "replay")
+#: Files of more than fifteen seconds, which come last, so that most faults show early.
+LATE = """attributes_brute attributes_input autoprompt claims cli faults kept_answers library moves
+own_attributes papers reasoning report sound switches two_steps""".split()
 
 hypothesis.settings.register_profile("gate", derandomize=True, deadline=None, database=None)
 # explores: the seed is given by --hypothesis-seed, which .ci/nightly prints
@@ -60,10 +63,11 @@ def data_folder() -> Path:
     return Path(os.environ.get("KGPROBE_DATA") or ROOT / "../shared/data").resolve()
 
 
-def place(path: Path) -> int:
-    """Where the folder of a test file stands in FOLDERS."""
+def place(path: Path) -> tuple[bool, int]:
+    """Whether a test file is LATE, and where its folder stands in FOLDERS."""
     folder = path.relative_to(ROOT / "tests").parts[0]
-    return FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS)
+    is_late = path.stem.removeprefix("test_") in LATE
+    return is_late, FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS)
 
 
 def check_nightly(mark: pytest.Mark) -> None:

@@ -581,9 +581,34 @@ SWEEPS = _contract(
     n=pl.Int64,
 )
 
-#: What each column holds, in a sentence: of exported questions as SENTENCES, a row per question
-#: and template, and of LETTERED ones, the rows of CHOICES.
+#: What each column holds, in a sentence: of questions, by contract. SENTENCES are the rows of
+#: exported ones, one per question and template, LETTERED those of CHOICES.
 MEANING: Mapping[str, Mapping[str, str]] = {
+    "ITEMS": {
+        "item": "Name of the question: relation and subject, as P36/Q142.",
+        "group": "What the question is a part of; the relation where nothing else is told.",
+        "role": "What the question is for: test, or train and dev where something is trained.",
+        "relation": "Id of the relation, a Wikidata property where it is P and a number.",
+        "subject": "Label of the subject, as it stands in the sentence.",
+        "subject_id": "Id of the subject in its source.",
+        "candidates": "Name of the set of options, a key of the candidates.",
+        "answers": "Indices of the correct options in that set.",
+        "row": "Place of the question among those of its relation.",
+        "meta": "Further facts as a JSON object: aliases, sitelinks.",
+    },
+    "CANDIDATES": {
+        "set": "Name of the set of options.",
+        "index": "Place of the option in its set, from 0.",
+        "id": "Id of the option in its source.",
+        "label": "Label of the option, as it stands in the sentence.",
+    },
+    "PROMPTS": {
+        "prompt": "Name of the template.",
+        "relation": "Id of the relation that it asks for.",
+        "index": "Number of the template among those of its relation, from 0.",
+        "text": "The template: [X] stands for the subject, [Y] for the option.",
+        "kind": "Where the template comes from.",
+    },
     "SENTENCES": {
         "composite_id": "Relation, row of the question in its relation, template: P36-0-2.",
         "relation": "Id of the relation, a Wikidata property where it is P and a number.",
@@ -594,6 +619,20 @@ MEANING: Mapping[str, Mapping[str, str]] = {
         "answer_options": "Labels of all options of the question, in one order for its relation.",
         "correct": "Index of the correct option; a list of them where questions have several.",
         "text_options": "The template filled with each option, its first character upper-cased.",
+    },
+    "CHOICES": {
+        "item": "Name of the question: task or rule, and row; +p1 where the premise is written.",
+        "task": "TP, SCO, SPO, DM or RG, or the rule of RDFS that has to be applied.",
+        "premise": "What became of the first premise: out, EX (written), or empty in a task.",
+        "source": "The memorising question of the same row.",
+        "question": "The question, behind the premises that are written.",
+        "stem": "The same as a sentence with [MASK]; empty where there is none.",
+        "options": "Labels of the options, in the order of their letters.",
+        "gold": "Index of the correct option.",
+        "row": "Place of the question among those of its task or rule.",
+        "options_of": "Where the wrong options come from: as in the paper where empty, siblings "
+        "of the gold, the same with none of these offered, or right.",
+        "depth": "Depth of the gold class in TP, of the subject in SCO; 0 elsewhere.",
     },
     "LETTERED": {
         "item": "Name of the question: task or rule, and row; +p1 where the premise is written.",

@@ -202,8 +202,12 @@ def test_hugging_face_loads_the_configuration_of_the_card(constructed, tmp_path)
 
 
 def test_every_column_that_is_handed_on_has_a_sentence():
+    contracts = {c.name: c for c in (schema.ITEMS, schema.CANDIDATES, schema.PROMPTS,
+                                     schema.CHOICES)}  # fmt: skip
     assert list(MEANING["SENTENCES"]) == huggingface.COLUMNS.names
     assert list(MEANING["LETTERED"]) == choices.COLUMNS.names
+    for name, contract in contracts.items():
+        assert list(MEANING[name]) == list(contract.columns)
     told = [text for columns in MEANING.values() for text in columns.values()]
     assert all(text[0].isupper() and text.endswith(".") for text in told)
 

@@ -41,5 +41,4 @@ rule all:
     input:
         "<results>/tables/headline.txt",
         "<results>/report/index.html",
-        "<results>/manifest.tsv",
         side_files(),

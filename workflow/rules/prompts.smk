@@ -32,8 +32,6 @@ rule tabulate_autoprompt:
         chapter="<results>/report/chapters/autoprompt.json",
     log:
         "<logs>/tables/autoprompt.log",
-    benchmark:
-        "<logs>/tables/autoprompt.jsonl"
     threads: 1
     resources:
         mem_mb=3000,

@@ -1,6 +1,6 @@
 # tables: numbers, figures, report.
-# Needs <results>/scores/, <results>/benchmarks/ and the published figures; makes <results>/tables/,
-# <results>/report/ and <results>/manifest.tsv.
+# Needs <results>/scores/, <results>/benchmarks/ and the published figures; makes <results>/tables/
+# and <results>/report/.
 
 
 from kgprobe.benchmarks import allowed
@@ -36,8 +36,6 @@ rule tabulate:
         ),
     log:
         "<logs>/tables/bear.log",
-    benchmark:
-        "<logs>/tables/bear.jsonl"
     threads: 1
     params:
         code=code("tabulate"),
@@ -66,8 +64,6 @@ rule tabulate_inferences:
         chapter="<results>/report/chapters/inferences.json",
     log:
         "<logs>/tables/inferences.log",
-    benchmark:
-        "<logs>/tables/inferences.jsonl"
     threads: 1
     params:
         code=code("tabulate_inferences"),
@@ -86,8 +82,6 @@ rule compare_access:
         text="<results>/tables/access_agreement.tsv",
     log:
         "<logs>/tables/access_agreement.log",
-    benchmark:
-        "<logs>/tables/access_agreement.jsonl"
     threads: 1
     params:
         code=code("compare_access"),
@@ -111,8 +105,6 @@ rule compare_ontology:
         differences="<results>/tables/ontology_differences.parquet",
     log:
         "<logs>/tables/ontology_agreement.log",
-    benchmark:
-        "<logs>/tables/ontology_agreement.jsonl"
     threads: 1
     params:
         code=code("compare_ontology"),
@@ -135,8 +127,6 @@ rule compare_bear:
         states="<results>/benchmarks/bear_big/against_released.parquet",
     log:
         "<logs>/tables/bear_against_released.log",
-    benchmark:
-        "<logs>/tables/bear_against_released.jsonl"
     threads: 1
     params:
         code=code("compare_bear"),
@@ -163,8 +153,6 @@ rule chapter_sources:
         chapter="<results>/report/chapters/sources.json",
     log:
         "<logs>/tables/chapter_sources.log",
-    benchmark:
-        "<logs>/tables/chapter_sources.jsonl"
     threads: 1
     params:
         code=code("chapter_sources"),
@@ -207,8 +195,6 @@ rule tabulate_attributes:
         ),
     log:
         "<logs>/tables/attributes.log",
-    benchmark:
-        "<logs>/tables/attributes.jsonl"
     threads: 1
     resources:
         mem_mb=4000,
@@ -245,8 +231,6 @@ rule chapter_attributes:
         chapter="<results>/report/chapters/attributes.json",
     log:
         "<logs>/tables/chapter_attributes.log",
-    benchmark:
-        "<logs>/tables/chapter_attributes.jsonl"
     threads: 1
     params:
         code=code("chapter_attributes"),
@@ -308,8 +292,6 @@ rule tabulate_ontoprobe:
         chapter="<results>/report/chapters/ontoprobe.json",
     log:
         "<logs>/tables/ontoprobe.log",
-    benchmark:
-        "<logs>/tables/ontoprobe.jsonl"
     threads: 1
     resources:
         mem_mb=3000,
@@ -358,8 +340,6 @@ rule chapter_bear:
         ],
     log:
         "<logs>/tables/chapter_bear.log",
-    benchmark:
-        "<logs>/tables/chapter_bear.jsonl"
     threads: 1
     params:
         code=code("chapter_bear"),
@@ -386,8 +366,6 @@ rule headline:
         chapter="<results>/report/chapters/measured.json",
     log:
         "<logs>/tables/headline.log",
-    benchmark:
-        "<logs>/tables/headline.jsonl"
     threads: 1
     params:
         code=code("headline"),
@@ -411,8 +389,6 @@ rule claims:
         chapter="<results>/report/chapters/claims.json",
     log:
         "<logs>/tables/claims.log",
-    benchmark:
-        "<logs>/tables/claims.jsonl"
     threads: 1
     params:
         code=code("claims"),
@@ -448,8 +424,6 @@ rule report:
         pages=directory("<results>/report/pages"),
     log:
         "<logs>/tables/report.log",
-    benchmark:
-        "<logs>/tables/report.jsonl"
     threads: 1
     params:
         code=code("report", "tables/report/html"),
@@ -459,23 +433,6 @@ rule report:
         configs=[os.path.relpath(path) for path in GIVEN],
     script:
         "../scripts/report.py"
-
-
-rule manifest:
-    input:
-        page="<results>/report/index.html",
-    output:
-        manifest="<results>/manifest.tsv",
-    log:
-        "<logs>/tables/manifest.log",
-    benchmark:
-        "<logs>/tables/manifest.jsonl"
-    threads: 1
-    params:
-        code=code("manifest"),
-        logs=f"logs/{SETTINGS.run.name}",
-    script:
-        "../scripts/manifest.py"
 
 
 # said last, what could not be had and how to get it

@@ -33,9 +33,6 @@ include: "workflow/rules/tables.smk"
 include: "workflow/rules/exports.smk"
 
 
-report: "workflow/report/workflow.rst"
-
-
 rule all:
     default_target: True
     input:

@@ -27,13 +27,7 @@ rule tabulate:
         ],
     output:
         results="<results>/tables/bear.parquet",
-        texts=report(
-            directory("<results>/tables/bear"),
-            patterns=["{table}.tsv"],
-            caption="../report/bear_tables.rst",
-            category="Tables",
-            labels={"table": "{table}"},
-        ),
+        texts=directory("<results>/tables/bear"),
     log:
         "<logs>/tables/bear.log",
     threads: 1
@@ -54,13 +48,7 @@ rule tabulate_inferences:
         candidates="<results>/benchmarks/world_inferred/candidates.parquet",
     output:
         results="<results>/tables/inferences.parquet",
-        texts=report(
-            directory("<results>/tables/inferences"),
-            patterns=["{table}.tsv"],
-            caption="../report/inferences.rst",
-            category="Tables",
-            labels={"table": "{table}"},
-        ),
+        texts=directory("<results>/tables/inferences"),
         chapter="<results>/report/chapters/inferences.json",
     log:
         "<logs>/tables/inferences.log",
@@ -186,13 +174,7 @@ rule tabulate_attributes:
         published="<resources>/published/attributes_scores.tsv",
     output:
         numbers="<results>/tables/attributes.parquet",
-        texts=report(
-            directory("<results>/tables/attributes"),
-            patterns=["{table}.tsv"],
-            caption="../report/attributes_tables.rst",
-            category="Knowledge-graph attributes",
-            labels={"table": "{table}"},
-        ),
+        texts=directory("<results>/tables/attributes"),
     log:
         "<logs>/tables/attributes.log",
     threads: 1
@@ -282,13 +264,7 @@ rule tabulate_ontoprobe:
         shipped=lambda w: shipped_split(),
     output:
         results="<results>/tables/ontoprobe.parquet",
-        texts=report(
-            directory("<results>/tables/ontoprobe"),
-            patterns=["{table}.tsv"],
-            caption="../report/ontoprobe_tables.rst",
-            category="Ontological knowledge",
-            labels={"table": "{table}"},
-        ),
+        texts=directory("<results>/tables/ontoprobe"),
         chapter="<results>/report/chapters/ontoprobe.json",
     log:
         "<logs>/tables/ontoprobe.log",
@@ -322,22 +298,7 @@ rule chapter_bear:
         ],
     output:
         chapter="<results>/report/chapters/bear.json",
-        figures=[
-            report(
-                f"<results>/report/figures/{name}.svg",
-                caption=f"../report/{caption}.rst",
-                category="Figures",
-                labels={"figure": name},
-            )
-            for name in FIGURES
-            for caption in [
-                (
-                    "relations_plot"
-                    if name.startswith("bear_relations")
-                    else "bear_size" if name.startswith("bear_size") else name
-                )
-            ]
-        ],
+        figures=[f"<results>/report/figures/{name}.svg" for name in FIGURES],
     log:
         "<logs>/tables/chapter_bear.log",
     threads: 1
@@ -357,12 +318,7 @@ rule headline:
         questions=asked_files(),
         measured=measured(),
     output:
-        text=report(
-            "<results>/tables/headline.txt",
-            caption="../report/headline.rst",
-            category="Tables",
-            labels={"table": "headline"},
-        ),
+        text="<results>/tables/headline.txt",
         chapter="<results>/report/chapters/measured.json",
     log:
         "<logs>/tables/headline.log",

@@ -8,7 +8,7 @@
 #   make replay the full rebuild, from nothing to the report, against an imitation of the public services
 #   make lint   formatting, lint, types, and whether what is made from settings.py is up to date
 #   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md; resources/benchmarks; outputs in docs/benchmarks.md
-#   make readme README.md, docs/measured.md and the pictures of docs/ from resources/measured; make measured RUN=NAME first
+#   make measured RUN=NAME  the principal numbers of a run, kept in resources/measured
 #   make site   the documentation as pages, into site/
 #   make bench  measurements against peers, written to results/perf
 #   make mutate does a test notice each small change of the attributes and the metrics? (half an hour)
@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_PROGRESS_BARS := 1
 
-.PHONY: run plan verify test test-all peers replay bench mutate site lint docs measured readme setup clean help
+.PHONY: run plan verify test test-all peers replay bench mutate site lint docs measured setup clean help
 
 help:
 	@sed -n '/^#   make/p' Makefile
@@ -103,7 +103,6 @@ lint: $(STAMP)
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache >/dev/null || $(BIN)/lint-imports --no-cache
-	$(BIN)/python -m perf.readme check
 	$(BIN)/python -m kgprobe.benchmarks.bear.embedded check
 	$(BIN)/python docs/worked.py check
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python workflow/scripts/lint.py
@@ -115,10 +114,7 @@ docs: $(STAMP)
 	$(BIN)/python docs/worked.py write
 
 measured: $(STAMP)
-	$(BIN)/python -m perf.readme measured $(RUN) $(COMMAND)
-
-readme: $(STAMP)
-	$(BIN)/python -m perf.readme write
+	$(BIN)/python -m kgprobe.tables.report.measured results/$(RUN) $(COMMAND)
 
 clean:
 	rm -rf results logs .snakemake

@@ -33,13 +33,9 @@ include: "workflow/rules/tables.smk"
 include: "workflow/rules/exports.smk"
 
 
-report: "workflow/report/workflow.rst"
-
-
 rule all:
     default_target: True
     input:
         "<results>/tables/headline.txt",
         "<results>/report/index.html",
-        "<results>/manifest.tsv",
         side_files(),

@@ -8,7 +8,7 @@ written, then each benchmark is built with the paper's thresholds, labels requir
 table of sensitivity. Planted patterns must come out in their exact numbers.
 Rows: wall and CPU seconds, peak memory and bytes written against the targets, and the growth
 between the sizes. Besides results/perf/attributes.json this writes attributes_steps.tsv;
-`make readme` draws docs/sizes.svg of the kept rows.
+`python docs/pictures.py` draws docs/sizes.svg of the rows in resources/measured/bench.tsv.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """What a page of statements costs, by the size of the relation that it is a part of.
 
     python -m perf.sparql_pages [statements ...]
-    python -m perf.sparql_pages --keep    kept as docs/page_cost.tsv; then `make docs readme`
+    python -m perf.sparql_pages --keep    kept as docs/page_cost.tsv; then `python docs/pictures.py`
 
 A relation with statement nodes, ranks, labels and sitelinks, generated; Oxigraph and Virtuoso (with
 DBpedia's limits) serve it. `listing`: all its subjects. `page`: facts.rq for a batch of 1,000 of
@@ -170,7 +170,7 @@ def main(
 
 
 def keep(points: Sequence[tuple[str, int, float, float]]) -> None:
-    """The points as a table, of which `make readme` draws the picture of docs/sources.md."""
+    """The points as a table, of which docs/pictures.py draws the picture of docs/sources.md."""
     lines = ["engine\tstatements\tpage\tlisting"]
     lines += [f"{engine}\t{n}\t{page:.4f}\t{listing:.2f}" for engine, n, page, listing in points]
     (DOCS / "page_cost.tsv").write_text("\n".join(lines) + "\n")

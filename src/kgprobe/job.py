@@ -6,7 +6,7 @@
 
 Everything logged goes to the rule's log file. An error leaves its traceback there and one screen on
 the terminal. After success a record (hashes of inputs and outputs, seconds, peak memory) lies
-beside the log; the rule `manifest` gathers the records into results/NAME/manifest.tsv.
+beside the log: the one account of what a job did.
 """
 
 import contextlib
@@ -152,8 +152,6 @@ def job(snakemake: Any) -> Iterator[Run]:
     path = Path(str(snakemake.log[0])) if snakemake.log else None
     handlers = _log_to(path)
     run = Run(snakemake)
-    # what the processor spent on imports before: the cost of starting a job
-    began = time.process_time()
     started, clock = time.time(), time.perf_counter()
     log.info("rule %s %s", run.rule, dict(run.wildcards.items()))
     try:
@@ -171,7 +169,7 @@ def job(snakemake: Any) -> Iterator[Run]:
     else:
         seconds = time.perf_counter() - clock
         if path:
-            _write_record(run, path, started, seconds, began)
+            _write_record(run, path, started, seconds)
         log.info("done in %.1f s", seconds)
     finally:
         for handler in handlers:
@@ -320,7 +318,7 @@ def _screen(run: Run, error: BaseException, path: Path | None) -> str:
     )
 
 
-def _write_record(run: Run, path: Path, started: float, seconds: float, began: float) -> None:
+def _write_record(run: Run, path: Path, started: float, seconds: float) -> None:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     record: Mapping[str, object] = {
@@ -336,7 +334,6 @@ def _write_record(run: Run, path: Path, started: float, seconds: float, began: f
         "cpu_seconds": round(
             usage.ru_utime + usage.ru_stime + children.ru_utime + children.ru_stime, 3
         ),
-        "start_cpu_seconds": round(began, 3),
         # of the greatest process
         "peak_mib": round(max(usage.ru_maxrss, children.ru_maxrss) / 1024, 1),
         "notes": run.notes,

@@ -10,11 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from kgprobe.cli import app
+from kgprobe.job import sha256
 from tests.mini.conftest import MOST_JOBS, ROWS, RUN
 from tests.workflow.outline import Outline, hollow
 from tests.workflow.project import ROOT
 
-TABLES = {"tabulate", "chapter_bear", "claims", "headline", "report", "manifest"}
+TABLES = {"tabulate", "chapter_bear", "claims", "headline", "report"}
 
 
 def jobs(said: str) -> dict[str, int]:
@@ -57,12 +58,12 @@ def test_the_headline_names_every_paper(finished):
 
 
 def test_what_a_run_leaves_behind(finished):
-    rows = pl.read_csv(finished.folder / RUN / "manifest.tsv", separator="\t", quote_char=None)
     scores = f"{RUN}/scores/world_lite/templates/sentence/own-causal.parquet"
-    (made,) = rows.filter(output=scores).to_dicts()
-    assert made["rule"] == "probes_own-causal"
-    assert float(made["wall_seconds"]) > 0
-    assert "torch=" in made["versions"]
+    record = json.loads((finished.folder / "logs/embedded/probes/own-causal.json").read_text())
+    assert record["rule"] == "probes_own-causal"
+    assert record["outputs"][scores]["sha256"] == sha256(finished.folder / scores)
+    assert record["wall_seconds"] > 0
+    assert "torch" in record["versions"]
     assert not list((finished.folder / "results").rglob("*.part"))
     assert "sentence/s" in (finished.folder / "logs/embedded/probes/own-causal.log").read_text()
 
@@ -130,8 +131,7 @@ def test_tables_are_the_same_bytes_whatever_the_cores_clock_language_and_hash_se
     assert result.returncode == 0, result.stdout[-4000:]
     again = copy.hashes("results")
     assert set(again) == set(copy.first)
-    # the manifest says when and for how long the jobs ran
-    assert {n for n in again if again[n] != copy.first[n]} == {f"{RUN}/manifest.tsv"}
+    assert {n for n in again if again[n] != copy.first[n]} == set()
 
 
 def test_a_run_at_work_keeps_a_second_one_out(copy):

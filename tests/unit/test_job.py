@@ -42,7 +42,7 @@ def test_success_leaves_a_record_with_hashes_and_costs(tmp_path):
     (made,) = record["outputs"].values()
     assert made == {"sha256": sha256(tmp_path / "table"), "bytes": 4}
     assert record["wall_seconds"] >= 0
-    assert 0 < record["start_cpu_seconds"] <= record["cpu_seconds"]
+    assert record["cpu_seconds"] > 0
     assert record["peak_mib"] > 1
     assert record["notes"] == {"rows": 3}
     assert "hello" in (tmp_path / "logs/facts.log").read_text()

@@ -5,6 +5,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from kgprobe import schema
 from kgprobe.tables import results
 from kgprobe.tables.report import measured
 from kgprobe.tables.results import Number
@@ -35,7 +36,7 @@ def run(*models, value=40.0):
 
 def kept(path, found, folder, date="2026-01-02"):
     told = {"run": path.stem, "date": date, f"{measured.ASKED}b": measured.fingerprint(folder)}
-    measured.write(path, measured.principal(found).to_dicts(), told)
+    measured.write(path, measured.principal(found), told)
     return path
 
 
@@ -56,6 +57,19 @@ def test_what_is_written_is_read_with_every_bit(tmp_path, folder):
         measured.read(path)
     with pytest.raises(measured.MeasuredError, match="make measured RUN=y"):
         measured.read(tmp_path / "y.tsv")
+
+
+def test_a_finished_run_is_kept_with_what_its_benchmarks_asked(tmp_path, folder, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "results/mine"
+    (place / "benchmarks").mkdir(parents=True)
+    folder = folder.rename(place / "benchmarks/b")
+    schema.write(run("m"), schema.RESULTS, place / "tables/bear.parquet")
+    (tmp_path / "resources/measured").mkdir(parents=True)
+    kept = measured.read(measured.keep(place, "make run"))
+    assert kept.results["metric"].to_list() == ["sound", "accuracy"]
+    assert kept.asked("b") == measured.fingerprint(folder)
+    assert (kept.told["run"], kept.told["command"]) == ("mine", "make run")
 
 
 def test_a_fingerprint_is_of_what_is_asked_in_whatever_order(folder):

@@ -136,11 +136,3 @@ def test_a_broken_query_names_itself_and_what_the_engine_says(tmp_path):
     assert "facts.rq" in shown
     assert not (tmp_path / "results/embedded/sources/world/facts.parquet").exists()
     assert (tmp_path / "results/embedded/sources/world/wikidata.nt").exists()
-
-
-def test_the_workflow_report_of_snakemake_is_written_offline(finished):
-    result = finished.run("--report", "report.html")
-    assert result.returncode == 0, result.stdout
-    page = (finished.folder / "report.html").read_text()
-    for words in ("Figures", "Tables", "calibration", "tables/bear/models.tsv"):
-        assert words in page

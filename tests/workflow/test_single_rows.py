@@ -138,9 +138,8 @@ def test_one_core_of_another_machine_s_habits_gives_the_same_bytes(finished, tmp
     result = alone.run(cores=1, timeout=1800)
     assert result.returncode == 0, result.stdout[-4000:]
     found = alone.hashes("results")
-    # the manifest tells when and how long the jobs ran
     differing = {n for n in finished.first | found if finished.first.get(n) != found.get(n)}
-    assert differing == {"results/embedded/manifest.tsv"}
+    assert differing == set()
     for name in ("ontoprobe", "attributes", "autoprompt", "bear"):
         assert any(n.startswith(f"results/embedded/tables/{name}") for n in found), name
     assert len(found) > 150

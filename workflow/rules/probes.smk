@@ -29,8 +29,6 @@ rule word_prompts:
         ),
     log:
         "<logs>/benchmarks/attribute_prompts.log",
-    benchmark:
-        "<logs>/benchmarks/attribute_prompts.jsonl"
     priority: FIRST
     threads: 1
     params:
@@ -55,8 +53,6 @@ for (stage, model), asked in stages().items():
             paths_of(asked, "output"),
         log:
             f"<logs>/{stage}/{model}.log",
-        benchmark:
-            f"<logs>/{stage}/{model}.jsonl"
         priority: SECOND if stage == "prompts" else THIRD
         # a process a thread, and a device a process where there are several, for whole sentences
         # alone (`--set-threads probes_gpt2=4`). Each works with one thread, so that the last bits

@@ -22,18 +22,10 @@ rule tabulate_autoprompt:
         published="<resources>/published/autoprompt_facts.tsv",
     output:
         results="<results>/tables/autoprompt.parquet",
-        tables=report(
-            directory("<results>/tables/autoprompt"),
-            patterns=["{table}.tsv"],
-            caption="../report/autoprompt_tables.rst",
-            category="Searched prompts",
-            labels={"table": "{table}"},
-        ),
+        tables=directory("<results>/tables/autoprompt"),
         chapter="<results>/report/chapters/autoprompt.json",
     log:
         "<logs>/tables/autoprompt.log",
-    benchmark:
-        "<logs>/tables/autoprompt.jsonl"
     threads: 1
     resources:
         mem_mb=3000,

@@ -40,8 +40,6 @@ rule render_world:
         trex=directory("<results>/sources/world/trex"),
     log:
         "<logs>/sources/world.log",
-    benchmark:
-        "<logs>/sources/world.jsonl"
     priority: FIRST
     threads: 1
     params:
@@ -63,8 +61,6 @@ rule pull_facts:
         coverage="<results>/sources/{source}/coverage.parquet",
     log:
         "<logs>/sources/{source}/facts.log",
-    benchmark:
-        "<logs>/sources/{source}/facts.jsonl"
     wildcard_constraints:
         source="world" if is_dump("wikidata") else "wikidata|world",
     priority: FIRST
@@ -93,8 +89,6 @@ rule pull:
         tables=["<results>/sources/{source}/{query}.parquet"],
     log:
         "<logs>/sources/{source}/{query}.log",
-    benchmark:
-        "<logs>/sources/{source}/{query}.jsonl"
     wildcard_constraints:
         query="|".join(sorted(set(sum(PULLED.values(), [])))),
         source="wikidata|dbpedia",
@@ -135,8 +129,6 @@ for SOURCE, GRAPH in {"world": "wikidata", "world_dbpedia": "dbpedia"}.items():
             ),
         log:
             f"<logs>/sources/{SOURCE}/tables.log",
-        benchmark:
-            f"<logs>/sources/{SOURCE}/tables.jsonl"
         priority: FIRST
         threads: 1
         resources:
@@ -162,8 +154,6 @@ rule pull_types:
         table="<results>/sources/{source}/types.parquet",
     log:
         "<logs>/sources/{source}/types.log",
-    benchmark:
-        "<logs>/sources/{source}/types.jsonl"
     wildcard_constraints:
         source=".*dbpedia",
     priority: FIRST
@@ -188,8 +178,6 @@ rule ingest_trex:
         shards=directory("<results>/sources/trex/files/{part}"),
     log:
         "<logs>/sources/trex/{part}.log",
-    benchmark:
-        "<logs>/sources/trex/{part}.jsonl"
     wildcard_constraints:
         part=r"\d+",
     threads: 1
@@ -213,8 +201,6 @@ rule merge_trex:
         problems="<results>/sources/trex/problems.parquet",
     log:
         "<logs>/sources/trex.log",
-    benchmark:
-        "<logs>/sources/trex.jsonl"
     # asks for one core: with two it waited for both of two, behind probes that take an hour
     threads: 1
     params:
@@ -232,8 +218,6 @@ rule render_dumps:
         names="<results>/sources/world/dumps/wikidata_names.nt.bz2",
     log:
         "<logs>/sources/world_dumps.log",
-    benchmark:
-        "<logs>/sources/world_dumps.jsonl"
     threads: 1
     params:
         code=code("render_dumps"),
@@ -254,8 +238,6 @@ rule read_dump:
         properties="<results>/sources/{dump}/described.nt",
     log:
         "<logs>/sources/{dump}/facts.log",
-    benchmark:
-        "<logs>/sources/{dump}/facts.jsonl"
     wildcard_constraints:
         dump="|".join(READ) or "none",
     priority: FIRST
@@ -283,8 +265,6 @@ rule read_graph:
         },
     log:
         "<logs>/sources/{graph}.log",
-    benchmark:
-        "<logs>/sources/{graph}.jsonl"
     priority: FIRST
     threads: 1
     params:
@@ -310,8 +290,6 @@ if is_dump("dbpedia"):
             unread="<results>/sources/dbpedia/unread.parquet",
         log:
             "<logs>/sources/dbpedia/types.log",
-        benchmark:
-            "<logs>/sources/dbpedia/types.jsonl"
         priority: FIRST
         threads: 8
         resources:
@@ -337,8 +315,6 @@ rule pull_attribute_aliases:
         aliases="<results>/benchmarks/graph/aliases.parquet",
     log:
         "<logs>/benchmarks/attribute_aliases.log",
-    benchmark:
-        "<logs>/benchmarks/attribute_aliases.jsonl"
     threads: 1
     resources:
         sparql=1,
@@ -365,8 +341,6 @@ rule pull_aliases:
         aliases="<results>/benchmarks/{origin}_big/aliases.parquet",
     log:
         "<logs>/benchmarks/{origin}_aliases.log",
-    benchmark:
-        "<logs>/benchmarks/{origin}_aliases.jsonl"
     wildcard_constraints:
         origin="bear|world",
     threads: 1
@@ -397,8 +371,6 @@ for (name, number), archive in archives().items():
             ],
         log:
             f"<logs>/sources/{name}_{number}.log",
-        benchmark:
-            f"<logs>/sources/{name}_{number}.jsonl"
         threads: 1
         resources:
             # two connections a host at most
@@ -425,8 +397,6 @@ for name, (file, url) in downloads().items():
             file=file,
         log:
             f"<logs>/sources/{name}_download.log",
-        benchmark:
-            f"<logs>/sources/{name}_download.jsonl"
         threads: 1
         resources:
             downloads=1,

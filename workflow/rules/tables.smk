@@ -1,6 +1,6 @@
 # tables: numbers, figures, report.
-# Needs <results>/scores/, <results>/benchmarks/ and the published figures; makes <results>/tables/,
-# <results>/report/ and <results>/manifest.tsv.
+# Needs <results>/scores/, <results>/benchmarks/ and the published figures; makes <results>/tables/
+# and <results>/report/.
 
 
 from kgprobe.benchmarks import allowed
@@ -27,17 +27,9 @@ rule tabulate:
         ],
     output:
         results="<results>/tables/bear.parquet",
-        texts=report(
-            directory("<results>/tables/bear"),
-            patterns=["{table}.tsv"],
-            caption="../report/bear_tables.rst",
-            category="Tables",
-            labels={"table": "{table}"},
-        ),
+        texts=directory("<results>/tables/bear"),
     log:
         "<logs>/tables/bear.log",
-    benchmark:
-        "<logs>/tables/bear.jsonl"
     threads: 1
     params:
         code=code("tabulate"),
@@ -56,18 +48,10 @@ rule tabulate_inferences:
         candidates="<results>/benchmarks/world_inferred/candidates.parquet",
     output:
         results="<results>/tables/inferences.parquet",
-        texts=report(
-            directory("<results>/tables/inferences"),
-            patterns=["{table}.tsv"],
-            caption="../report/inferences.rst",
-            category="Tables",
-            labels={"table": "{table}"},
-        ),
+        texts=directory("<results>/tables/inferences"),
         chapter="<results>/report/chapters/inferences.json",
     log:
         "<logs>/tables/inferences.log",
-    benchmark:
-        "<logs>/tables/inferences.jsonl"
     threads: 1
     params:
         code=code("tabulate_inferences"),
@@ -86,8 +70,6 @@ rule compare_access:
         text="<results>/tables/access_agreement.tsv",
     log:
         "<logs>/tables/access_agreement.log",
-    benchmark:
-        "<logs>/tables/access_agreement.jsonl"
     threads: 1
     params:
         code=code("compare_access"),
@@ -111,8 +93,6 @@ rule compare_ontology:
         differences="<results>/tables/ontology_differences.parquet",
     log:
         "<logs>/tables/ontology_agreement.log",
-    benchmark:
-        "<logs>/tables/ontology_agreement.jsonl"
     threads: 1
     params:
         code=code("compare_ontology"),
@@ -135,8 +115,6 @@ rule compare_bear:
         states="<results>/benchmarks/bear_big/against_released.parquet",
     log:
         "<logs>/tables/bear_against_released.log",
-    benchmark:
-        "<logs>/tables/bear_against_released.jsonl"
     threads: 1
     params:
         code=code("compare_bear"),
@@ -163,8 +141,6 @@ rule chapter_sources:
         chapter="<results>/report/chapters/sources.json",
     log:
         "<logs>/tables/chapter_sources.log",
-    benchmark:
-        "<logs>/tables/chapter_sources.jsonl"
     threads: 1
     params:
         code=code("chapter_sources"),
@@ -198,17 +174,9 @@ rule tabulate_attributes:
         published="<resources>/published/attributes_scores.tsv",
     output:
         numbers="<results>/tables/attributes.parquet",
-        texts=report(
-            directory("<results>/tables/attributes"),
-            patterns=["{table}.tsv"],
-            caption="../report/attributes_tables.rst",
-            category="Knowledge-graph attributes",
-            labels={"table": "{table}"},
-        ),
+        texts=directory("<results>/tables/attributes"),
     log:
         "<logs>/tables/attributes.log",
-    benchmark:
-        "<logs>/tables/attributes.jsonl"
     threads: 1
     resources:
         mem_mb=4000,
@@ -245,8 +213,6 @@ rule chapter_attributes:
         chapter="<results>/report/chapters/attributes.json",
     log:
         "<logs>/tables/chapter_attributes.log",
-    benchmark:
-        "<logs>/tables/chapter_attributes.jsonl"
     threads: 1
     params:
         code=code("chapter_attributes"),
@@ -298,18 +264,10 @@ rule tabulate_ontoprobe:
         shipped=lambda w: shipped_split(),
     output:
         results="<results>/tables/ontoprobe.parquet",
-        texts=report(
-            directory("<results>/tables/ontoprobe"),
-            patterns=["{table}.tsv"],
-            caption="../report/ontoprobe_tables.rst",
-            category="Ontological knowledge",
-            labels={"table": "{table}"},
-        ),
+        texts=directory("<results>/tables/ontoprobe"),
         chapter="<results>/report/chapters/ontoprobe.json",
     log:
         "<logs>/tables/ontoprobe.log",
-    benchmark:
-        "<logs>/tables/ontoprobe.jsonl"
     threads: 1
     resources:
         mem_mb=3000,
@@ -340,26 +298,9 @@ rule chapter_bear:
         ],
     output:
         chapter="<results>/report/chapters/bear.json",
-        figures=[
-            report(
-                f"<results>/report/figures/{name}.svg",
-                caption=f"../report/{caption}.rst",
-                category="Figures",
-                labels={"figure": name},
-            )
-            for name in FIGURES
-            for caption in [
-                (
-                    "relations_plot"
-                    if name.startswith("bear_relations")
-                    else "bear_size" if name.startswith("bear_size") else name
-                )
-            ]
-        ],
+        figures=[f"<results>/report/figures/{name}.svg" for name in FIGURES],
     log:
         "<logs>/tables/chapter_bear.log",
-    benchmark:
-        "<logs>/tables/chapter_bear.jsonl"
     threads: 1
     params:
         code=code("chapter_bear"),
@@ -377,17 +318,10 @@ rule headline:
         questions=asked_files(),
         measured=measured(),
     output:
-        text=report(
-            "<results>/tables/headline.txt",
-            caption="../report/headline.rst",
-            category="Tables",
-            labels={"table": "headline"},
-        ),
+        text="<results>/tables/headline.txt",
         chapter="<results>/report/chapters/measured.json",
     log:
         "<logs>/tables/headline.log",
-    benchmark:
-        "<logs>/tables/headline.jsonl"
     threads: 1
     params:
         code=code("headline"),
@@ -411,8 +345,6 @@ rule claims:
         chapter="<results>/report/chapters/claims.json",
     log:
         "<logs>/tables/claims.log",
-    benchmark:
-        "<logs>/tables/claims.jsonl"
     threads: 1
     params:
         code=code("claims"),
@@ -448,8 +380,6 @@ rule report:
         pages=directory("<results>/report/pages"),
     log:
         "<logs>/tables/report.log",
-    benchmark:
-        "<logs>/tables/report.jsonl"
     threads: 1
     params:
         code=code("report", "tables/report/html"),
@@ -459,23 +389,6 @@ rule report:
         configs=[os.path.relpath(path) for path in GIVEN],
     script:
         "../scripts/report.py"
-
-
-rule manifest:
-    input:
-        page="<results>/report/index.html",
-    output:
-        manifest="<results>/manifest.tsv",
-    log:
-        "<logs>/tables/manifest.log",
-    benchmark:
-        "<logs>/tables/manifest.jsonl"
-    threads: 1
-    params:
-        code=code("manifest"),
-        logs=f"logs/{SETTINGS.run.name}",
-    script:
-        "../scripts/manifest.py"
 
 
 # said last, what could not be had and how to get it

@@ -122,8 +122,8 @@ def _models(
 
 
 def _links(folder: Path, paths: Iterable[str]) -> list[Link]:
-    """The files and folders of a run, and the manifest, which is written last."""
-    links = [Link("manifest.tsv", "what every job made, from what, when and at what cost")]
+    """The files and folders of a run."""
+    links = []
     for path in paths:
         inside = Path(path).relative_to(folder).as_posix()
         holds = "" if Path(path).is_dir() else schema.provenance(path).get("contract", "")

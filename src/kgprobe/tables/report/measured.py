@@ -1,6 +1,9 @@
 """What was measured before: RESULTS of named runs that travel with the project.
 
-    # run: measured
+    python -m kgprobe.tables.report.measured results/NAME [COMMAND ...]
+
+writes the principal numbers of a finished run to resources/measured/NAME.tsv:
+
     # commit: 3039c5b022
     # questions of bear_released: 5be1c6...
     paper   benchmark   group   model ...
@@ -11,17 +14,20 @@ changed since, its numbers are outdated, and are shown as that.
 """
 
 import csv
+import datetime
 import hashlib
-import io
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import os
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.job import commit
 from kgprobe.metrics.answerers import VERDICTS
+from kgprobe.tables import results as house
 from kgprobe.tables.report import grid, headline
 from kgprobe.tables.report.chapter import Chapter
 
@@ -70,37 +76,42 @@ def fingerprint(folder: Path) -> str:
 
 def read(path: Path) -> Extract:
     """A file of measured numbers. Raises MeasuredError where it is missing or has other columns."""
-    told, body = heads(path)
-    columns = list(schema.RESULTS.columns)
-    table = csv.DictReader(io.StringIO(body), delimiter="\t")
-    if table.fieldnames != columns:
-        raise MeasuredError(f"{path}: columns are not {', '.join(columns)}; make it anew")
-    typed = [{k: None if v == NULL else v for k, v in row.items()} for row in table]
-    frame = pl.DataFrame(typed, schema=dict.fromkeys(columns, pl.String))
-    return Extract(told, frame.cast(pl.Schema(schema.RESULTS.columns)))
-
-
-def heads(path: Path) -> tuple[dict[str, str], str]:
-    """The lines above a file's table, and the table."""
     if not path.is_file():
         raise MeasuredError(f"no {path}: make measured RUN={path.stem} after that run")
     lines = path.read_text(encoding="utf-8").splitlines()
     above = [line for line in lines if line.startswith("# ")]
-    return dict(line[2:].split(": ", 1) for line in above), "\n".join(lines[len(above) :])
+    columns = list(schema.RESULTS.columns)
+    if lines[len(above)].split("\t") != columns:
+        raise MeasuredError(f"{path}: columns are not {', '.join(columns)}; make it anew")
+    frame = pl.read_csv(
+        path, separator="\t", skip_lines=len(above), schema=pl.Schema(schema.RESULTS.columns),
+        null_values=NULL, empty_string_is_null=False,
+    )  # fmt: skip
+    return Extract(dict(line[2:].split(": ", 1) for line in above), frame)
 
 
-def write(path: Path, rows: Iterable[Mapping[str, Any]], told: Mapping[str, str]) -> None:
-    """A file of measured numbers: who made it, when and how, then its rows, in their order."""
-    own = sorted(rows, key=lambda row: [str(value) for value in row.values()])
-    if not own:
-        raise MeasuredError(f"{path.stem}: no number of this run is wanted")
-    out = io.StringIO()
-    out.writelines(f"# {key}: {value}\n" for key, value in told.items())
-    table = csv.DictWriter(out, list(own[0]), delimiter="\t", lineterminator="\n")
-    table.writeheader()
-    table.writerows({k: NULL if v is None else v for k, v in row.items()} for row in own)
-    with schema.atomic(path) as temporary:
-        temporary.write_text(out.getvalue(), encoding="utf-8")
+def write(path: Path, rows: pl.DataFrame, told: Mapping[str, str]) -> None:
+    """A file of measured numbers: who made it, when and how, then its rows, sorted."""
+    with schema.atomic(path) as temporary, temporary.open("w", encoding="utf-8") as out:
+        out.writelines(f"# {key}: {value}\n" for key, value in told.items())
+        table = csv.writer(out, delimiter="\t", lineterminator="\n")
+        table.writerow(rows.columns)
+        table.writerows([NULL if v is None else v for v in r] for r in rows.sort(pl.all()).rows())
+
+
+def keep(folder: Path, command: str) -> Path:
+    """resources/measured/NAME.tsv of results/NAME; `command` is what made the run."""
+    tables = [path for path in sorted((folder / "tables").glob("*.parquet"))
+              if set(pl.read_parquet_schema(path)) == set(schema.RESULTS.columns)]  # fmt: skip
+    results = house.read(tables)
+    told = {"run": folder.name, "commit": commit(), "date": f"{datetime.date.today()}",
+            "processor": f"{os.cpu_count()} cores", "command": command}  # fmt: skip
+    for name in results["benchmark"].unique().sort():
+        if name and (place := folder / "benchmarks" / name).is_dir():
+            told[f"{ASKED}{name}"] = fingerprint(place)
+    path = Path("resources/measured") / f"{folder.name}.tsv"
+    write(path, principal(results), told)
+    return path
 
 
 def principal(results: pl.DataFrame) -> pl.DataFrame:
@@ -154,14 +165,11 @@ LEAD = (
     "questions, where nothing else is said. They are numbers alone, so differences from them are "
     "not paired."
 )
-_SHOWN = ("run", "date", "commit", "processor", "command", "jobs", "CPU minutes of the jobs")
+_SHOWN = ("run", "date", "commit", "processor", "command")
 
 
 def _names(
-    extract: Extract,
-    asked: Mapping[str, str],
-    known: Collection[tuple[str, str]],
-    is_same: bool,
+    extract: Extract, asked: Mapping[str, str], known: Collection[tuple[str, str]], is_same: bool
 ) -> dict[tuple[str, str], str]:
     """(benchmark, model) that is shown -> the model's name with when it was measured; those whose
     questions are the run's, or those whose are others."""
@@ -186,3 +194,7 @@ def _named(extract: Extract, names: Mapping[tuple[str, str], str]) -> pl.DataFra
         rows = pl.concat([own.filter(benchmark=benchmark), signs])
         parts.append(rows.with_columns(model=pl.lit(name)))
     return pl.concat(parts).unique(maintain_order=True)
+
+
+if __name__ == "__main__":
+    print(keep(Path(sys.argv[1]), " ".join(sys.argv[2:])))

@@ -1,19 +1,18 @@
-"""The pictures of README.md and docs/, out of committed measurements alone."""
+"""The pictures of README.md and docs/, of committed measurements: python docs/pictures.py"""
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import altair as alt
 import polars as pl
 
-from kgprobe.tables.report import draw
+from kgprobe.tables.report import draw, measured
 
-if TYPE_CHECKING:
-    from perf.readme import Run
+ROOT = Path(__file__).parents[1]
 
 MODELS = {
     "control-masked": "control, masked",
@@ -23,11 +22,13 @@ MODELS = {
 }
 
 
-def results(run: "Run") -> draw.Chart:
+def results(kept: pl.DataFrame) -> draw.Chart:
     """How many of the taught and untaught facts of world_lite each model has right."""
-    asked = {"benchmark": "world_lite", "method": "sentence"}
+    asked = {"benchmark": "world_lite", "method": "sentence", "group": "", "slice": ""}
+    found = {(row["metric"], row["model"]): row
+             for row in kept.filter(setting="{}", **asked).rows(named=True)}  # fmt: skip
     points = [
-        draw.point(run.row(metric=half, model=model, **asked), name=name, facts=f"{half} facts")
+        draw.point(found[half, model], name=name, facts=f"{half} facts")
         for half in ("taught", "untaught") for model, name in MODELS.items()
     ]  # fmt: skip
     look = draw.marked("facts", {
@@ -39,7 +40,7 @@ def results(run: "Run") -> draw.Chart:
         y=alt.Y("name:N", sort=[*MODELS.values()], title=None),
         yOffset=alt.YOffset("facts:N", scale=alt.Scale(paddingOuter=0.7)),
     )
-    chance = run.row(metric="chance", model="control-masked", **asked)["value"]
+    chance = found["chance", "control-masked"]["value"]
     level = alt.Chart(alt.InlineData(values=[{"value": chance, "told": "chance"}]))
     level = level.encode(x=x("value:Q"))
     return draw.sized(
@@ -51,11 +52,11 @@ def results(run: "Run") -> draw.Chart:
     )
 
 
-def sizes(run: "Run") -> draw.Chart:
+def sizes(bench: pl.DataFrame) -> draw.Chart:
     """Wall seconds, memory and disk of the nine attributes by the number of statements."""
     shown = {r" \(": "wall seconds", ", peak memory": "peak MB", ", written": "MB written"}
     points = []
-    for (end, title), row in itertools.product(shown.items(), run.rows):
+    for (end, title), row in itertools.product(shown.items(), bench.rows(named=True)):
         found = re.match(rf"nine attributes from (\d+) M generated statements{end}", row["name"])
         if found:
             points.append({"title": title, "at": int(found[1]), "value": float(row["ours"])})
@@ -98,15 +99,12 @@ def _lines(points: Sequence[Mapping[str, Any]], title: str, below: str, scale: A
     return alt.layer(*layers).properties(width=190, height=150)
 
 
-def of(root: Path, run: Callable[[str], "Run"]) -> dict[str, str]:
-    """Path -> SVG of every picture whose measurements are there."""
-    measured = {"results": (results, "embedded"), "sizes": (sizes, "bench")}
-    made = {
-        f"docs/{name}.svg": picture(run(of))
-        for name, (picture, of) in measured.items()
-        if (root / f"resources/measured/{of}.tsv").is_file()
-    }
-    table = root / "docs/page_cost.tsv"
-    if table.is_file():
-        made["docs/page_cost.svg"] = page_cost(pl.read_csv(table, separator="\t"))
-    return {path: draw.svg(draw.specification(picture)) for path, picture in made.items()}
+if __name__ == "__main__":
+    kept = ROOT / "resources/measured"
+    bench = pl.read_csv(kept / "bench.tsv", separator="\t", comment_prefix="# ")
+    cost = pl.read_csv(ROOT / "docs/page_cost.tsv", separator="\t")
+    drawn = {"results": results(measured.read(kept / "embedded.tsv").results),
+             "sizes": sizes(bench), "page_cost": page_cost(cost)}  # fmt: skip
+    for name, picture in drawn.items():
+        text = draw.svg(draw.specification(picture))
+        (ROOT / f"docs/{name}.svg").write_text(text, encoding="utf-8")

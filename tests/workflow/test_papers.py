@@ -70,8 +70,6 @@ def printed(name: str) -> set[str]:
     return {row["model"] for row in sheets.read_table(PUBLISHED / f"{name}.tsv")}
 
 
-
-
 @pytest.mark.parametrize("paper", PAPERS)
 def test_who_is_asked(plans, paper):
     """Only the attributes need what T-REx does not have: labels of properties, other names."""

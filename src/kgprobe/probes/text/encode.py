@@ -136,7 +136,10 @@ def bos_prefix(loaded: Loaded) -> tuple[Ints, str]:
         token = tokenizer.bos_token_id
         token = tokenizer.eos_token_id if token is None else token
         if token is None:
-            raise ValueError(f"{loaded.spec.model}: bos is forced, but it has neither BOS nor EOS")
+            raise ValueError(
+                f"{loaded.spec.model}: bos is forced, but its tokenizer has neither BOS nor EOS; "
+                "give it the policy none"
+            )
         return np.array([token], dtype=np.int64), f"added [{token}]"
     raise ValueError(f"{loaded.spec.model}: bos is {policy!r}; legal: {', '.join(POLICIES)}")
 

@@ -66,8 +66,8 @@ def load(
     `kind` (masked, causal, seq2seq) is read from the configuration where it is not given. `bos` of
     causal models is `forced` (one BOS, else EOS, in front, as in the workflow's own rows and in
     lm-evaluation-harness), `none` or `default` (what the tokenizer adds). A row says both. `name`
-    stands in results. Of the hub `revision`, or what its branch main is now, is recorded by its commit.
-    Raises ModelError.
+    stands in results. Of the hub `revision`, or what its branch main is now, is recorded by its
+    commit. Raises ModelError.
 
     >>> loaded = load(folder)
     >>> loaded.spec.kind, loaded.spec.bos
@@ -94,9 +94,8 @@ def _held(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
     own = type(model).__name__
     kind = given["kind"] or _kind(own, model.config, [own])
     dtype = str(model.dtype).removeprefix("torch.")
-    spec = ModelSpec(
-        given["model"] or own, kind, "given", "", dtype, given["bos"] or usual_bos(kind)
-    )
+    bos = given["bos"] or usual_bos(kind)
+    spec = ModelSpec(given["model"] or own, kind, "given", "", dtype, bos)
     place = torch.device(str(model.device))
     return Loaded(spec, model.eval(), tokenizer, place, window(model.config))
 

@@ -25,7 +25,7 @@ STEPS, EVERY = 60, 30
 @pytest.fixture(scope="module")
 def frames():
     items = [
-        (f"P36/Q{i}", "P36", "fact", "P36", f"country {i}", f"Q{i}", "", "s", [0], i, "{}")
+        (f"P36/Q{i}", "P36", "fact", "P36", f"country {i}", f"Q{i}", "s", [0], i, "{}")
         for i in range(8)
     ]
     candidates = [("s", i, f"Q{i}", label) for i, label in enumerate(LABELS)]

@@ -146,7 +146,7 @@ def test_a_server_with_one_answer_is_asked_at_1_only():
 
 
 def test_candidates_rank_the_own_gold_and_the_best_of_all():
-    items = frame(ITEMS, [("a", "g", "r", "P1", "s", "Q1", "", "set", [2, 0], 0, "{}")])
+    items = frame(ITEMS, [("a", "g", "r", "P1", "s", "Q1", "set", [2, 0], 0, "{}")])
     scores = [-1.0, -2.0, -3.0, -3.0, -9.0, -9.0]
     rows = [("a", 0, i, s, 2, s, 1, None) for i, s in enumerate(scores)]
     found = aa.of_candidates(frame(SCORES, rows), items)

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-import transformers
 
+from kgprobe.probes.models import load
 from kgprobe.probes.models.load import AUTO, ModelError, ModelSpec, load_model, outline
 from kgprobe.probes.scoring.sentence import score
 from tests.unit.tiny_models import tiny
@@ -69,7 +69,7 @@ def test_weights_in_few_bits_are_left_to_bitsandbytes(base, monkeypatch, weights
         passed.update(quantization_config=quantization_config, device_map=device_map)
         return own(place, **more)
 
-    monkeypatch.setattr(transformers, "BitsAndBytesConfig", lambda **told: told)
+    monkeypatch.setattr(load.transformers, "BitsAndBytesConfig", lambda **told: told)
     monkeypatch.setattr(AUTO["causal"], "from_pretrained", from_pretrained)
     loaded = load_model(spec(base, quantised=weights), device="cpu")
     expected = {name: value for name, value in arguments.items() if value}
@@ -96,7 +96,7 @@ def test_an_adapter_is_left_to_peft(base, tmp_path, monkeypatch, weights):
     stand_in = SimpleNamespace(from_pretrained=lambda m, folder: Adapted(model=m, folder=folder))
     monkeypatch.setitem(sys.modules, "peft", SimpleNamespace(PeftModel=stand_in))
     own = AUTO["causal"].from_pretrained
-    monkeypatch.setattr(transformers, "BitsAndBytesConfig", lambda **told: told)
+    monkeypatch.setattr(load.transformers, "BitsAndBytesConfig", lambda **told: told)
     monkeypatch.setattr(
         AUTO["causal"],
         "from_pretrained",

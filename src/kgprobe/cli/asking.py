@@ -11,9 +11,6 @@ import typer
 
 from kgprobe.cli import names, screen
 
-#: what --bos takes (probes.text.encode has them, with torch)
-POLICIES = ("none", "default", "forced")
-
 if TYPE_CHECKING:
     from kgprobe.library import Results
 
@@ -85,19 +82,14 @@ def probe(
         folder = Path("results") / run
         _check_name(run, folder)
         _check_model(model)
-        _check_bos(bos)
 
         library = _library()
         from kgprobe.cli import kept
 
         try:
+            loaded = library.load(model, bos=bos)
             found = library.probe(
-                library.load(model, bos=bos),
-                questions,
-                texts,
-                method,
-                folder=folder / "shards",
-                progress=screen.Bar,
+                loaded, questions, texts, method, folder=folder / "shards", progress=screen.Bar
             )
         except KeyboardInterrupt:
             kept_in = f"what was scored is kept in {folder}, the same command goes on there"
@@ -120,12 +112,6 @@ def _check_model(model: str) -> None:
     from kgprobe.probes.models import reachable
 
     reachable.check(model, sheets.by_name(names.rows(), reachable.MODELS))
-
-
-def _check_bos(bos: str) -> None:
-    """Raise, before torch is imported, for a policy that there is not."""
-    if bos not in ("", *POLICIES):
-        raise ValueError(f"--bos {bos!r}; legal: {', '.join(POLICIES)}")
 
 
 def _library() -> ModuleType:
@@ -190,7 +176,6 @@ def ask(
 
         single(template, subject, option or [])
         _check_model(model)
-        _check_bos(bos)
         library = _library()
         loaded = library.load(model, bos=bos)
         rows: list[dict[str, Any]] = library.ask(

@@ -48,7 +48,7 @@ class ModelError(RuntimeError):
 
 def usual_bos(kind: str) -> str:
     """The BOS policy where none is given: `forced` for causal models, as in lm-evaluation-harness
-    and, since 0.3.2, lm-pub-quiz (docs/scoring.md, BOS)."""
+    and lm-pub-quiz 0.3.3 (docs/scoring.md, BOS)."""
     return "forced" if kind == "causal" else "-"
 
 

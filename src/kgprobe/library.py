@@ -29,7 +29,15 @@ from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.models import device, reachable
-from kgprobe.probes.models.load import AUTO, Loaded, ModelError, ModelSpec, load_model, window
+from kgprobe.probes.models.load import (
+    AUTO,
+    Loaded,
+    ModelError,
+    ModelSpec,
+    load_model,
+    usual_bos,
+    window,
+)
 from kgprobe.probes.models.reachable import MODELS
 from kgprobe.questions import GIVEN, OWN, Benchmark, benchmark, check_method, single
 from kgprobe.settings import Fill
@@ -55,14 +63,15 @@ def load(
     """A model ready to be asked: `model` is a folder, a row of models.tsv, `gguf:PACKAGE`, a name
     on the hub, or a model of transformers with its `tokenizer`.
 
-    `kind` (masked, causal, seq2seq) is read from the configuration where it is not given, `bos`
-    (none, default, forced) is what the tokenizer does by itself; a row says both. `name` stands in
-    results. Of the hub `revision`, or what its branch main is now, is recorded by its commit.
-    Raises ModelError.
+    `kind` (masked, causal, seq2seq) is read from the configuration where it is not given. `bos` of
+    causal models is `forced` (one BOS, else EOS, in front, as in the workflow's own rows and in
+    lm-evaluation-harness), `none` or `default` (what the tokenizer adds). A row says both. `name`
+    stands in results. Of the hub `revision`, or what its branch main is now, is recorded by its
+    commit. Raises ModelError.
 
     >>> loaded = load(folder)
     >>> loaded.spec.kind, loaded.spec.bos
-    ('causal', 'default')
+    ('causal', 'forced')
     >>> load(loaded.model, loaded.tokenizer, name="mine").spec.model
     'mine'
     """
@@ -85,7 +94,8 @@ def _held(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
     own = type(model).__name__
     kind = given["kind"] or _kind(own, model.config, [own])
     dtype = str(model.dtype).removeprefix("torch.")
-    spec = ModelSpec(given["model"] or own, kind, "given", "", dtype, given["bos"] or _bos(kind))
+    bos = given["bos"] or usual_bos(kind)
+    spec = ModelSpec(given["model"] or own, kind, "given", "", dtype, bos)
     place = torch.device(str(model.device))
     return Loaded(spec, model.eval(), tokenizer, place, window(model.config))
 
@@ -103,7 +113,7 @@ def _spec(model: str | Path, given: Mapping[str, str], revision: str, dtype: str
                              )  # fmt: skip
         return replace(spec, **{key: value for key, value in given.items() if value})
     if scheme == "gguf":
-        spec = ModelSpec(rest, "causal", text, revision, dtype, _bos("causal"))
+        spec = ModelSpec(rest, "causal", text, revision, dtype, usual_bos("causal"))
         return replace(spec, **{key: value for key, value in given.items() if value})
     if scheme == "folder" or Path(text).is_dir() or isinstance(model, Path):
         place = rest if scheme == "folder" else text
@@ -116,7 +126,7 @@ def _spec(model: str | Path, given: Mapping[str, str], revision: str, dtype: str
             commit = reachable.commit(place, revision, rows)
         source, short = f"hub:{place}", place.rpartition("/")[2]
     kind = given["kind"] or _configured(place, commit)
-    bos = given["bos"] or _bos(kind)
+    bos = given["bos"] or usual_bos(kind)
     return ModelSpec(given["model"] or short, kind, source, commit, dtype, bos)
 
 
@@ -131,10 +141,6 @@ def _refused() -> Iterator[None]:
 
 def _schema() -> dict[str, Any]:
     return sheets.read_schema(sheets.located(SCHEMA))
-
-
-def _bos(kind: str) -> str:
-    return "default" if kind == "causal" else "-"
 
 
 def _configured(place: str, commit: str) -> str:

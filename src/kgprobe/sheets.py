@@ -61,9 +61,7 @@ def read_sheet(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, st
     Every row also holds its line number under "_line". Lines starting with # are comments.
     Raises SheetError with file and line for bad bytes, columns and values.
     """
-    text = read_text(path)
-    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
-    lines = [(n, line) for n, line in lines if not line.startswith("#")]
+    lines = [(n, line) for n, line in text_lines(path) if not line.startswith("#")]
     if not lines:
         raise SheetError(f"{path}: empty; expected the columns {list(schema['properties'])}")
     reader = list(csv.reader([line for _, line in lines], delimiter="\t", quoting=csv.QUOTE_NONE))
@@ -93,8 +91,7 @@ def read_table(path: str | Path) -> list[dict[str, str]]:
 
     Raises SheetError with the line number for a row of another width.
     """
-    numbered = enumerate(read_text(path).splitlines(), 1)
-    lines = [(n, t.split("\t")) for n, t in numbered if t.strip() and not t.startswith("#")]
+    lines = [(n, t.split("\t")) for n, t in text_lines(path) if not t.startswith("#")]
     if not lines:
         raise SheetError(f"{path}: empty; expected a header line")
     header = lines[0][1]
@@ -111,6 +108,16 @@ def manual_templates(rows: Iterable[Mapping[str, str]]) -> dict[str, list[tuple[
         if row["kind"] == "manual":
             found.setdefault(row["relation"], []).append((int(row["index"]), row["text"]))
     return {relation: sorted(texts) for relation, texts in found.items()}
+
+
+def text_lines(path: str | Path) -> list[tuple[int, str]]:
+    """(number from 1, text) of the lines of a UTF-8 file that are not blank.
+
+    A line ends at a line feed, with or without a carriage return before it, and nowhere else:
+    U+2028, U+0085 and form feeds are characters of a label. Raises SheetError as `read_text`.
+    """
+    lines = enumerate(read_text(path).split("\n"), 1)
+    return [(number, line.removesuffix("\r")) for number, line in lines if line.strip()]
 
 
 def read_text(path: str | Path) -> str:

@@ -109,6 +109,14 @@ def test_capabilities_are_found_once(lm, tmp_path, clock, offers, expected):
         assert len(server.hits) == asked <= 6
 
 
+@pytest.mark.parametrize("form", ["echo", "field"])
+def test_log_probabilities_that_are_all_zero_are_no_offer(lm, tmp_path, clock, form):
+    """Otherwise every option would be equal, and the first be chosen with a lead of 0."""
+    offers = EVERYTHING - {"echo": {"field"}, "field": {"echo"}}[form]
+    with ApiServer(lm, offers, faults=[all_zero] * 9) as server:
+        assert client(server, tmp_path, clock).capabilities().prompt_logprobs == ""
+
+
 def test_a_server_that_offers_nothing_is_refused(lm, tmp_path, clock):
     with ApiServer(lm, frozenset()) as server, pytest.raises(ApiError, match="neither"):
         client(server, tmp_path, clock).capabilities()
@@ -388,7 +396,22 @@ CHATTED = [
     (within(["message", "content"], ["text"]), "content is .*; expected str"),
     (lambda answer: {}, "an answer without choices"),
 ]
+
+
+def all_zero(answer):
+    """Every log-probability of the prompt is 0, as servers answer that do not compute them."""
+    choice = (answer.get("choices") or [{}])[0]
+    known = choice.get("logprobs") or {}
+    if "token_logprobs" in known:
+        known["token_logprobs"] = [value and 0.0 for value in known["token_logprobs"]]
+    for entry in choice.get("prompt_logprobs") or []:
+        for one in (entry or {}).values():
+            one["logprob"] = 0.0
+    return answer
+
+
 ECHOED = [
+    (all_zero, "are none of a text: all are 0"),
     (within(["logprobs", "token_logprobs", 1], None), "log-probability None"),
     (within(["logprobs", "token_logprobs", 1], float("nan")), "log-probability nan"),
     (within(["logprobs", "text_offset", 0], 3), "its tokens do not cover"),
@@ -397,6 +420,7 @@ ECHOED = [
     (within(["logprobs", "tokens"], []), "0 tokens, but"),
 ]
 FIELD = [
+    (all_zero, "are none of a text: all are 0"),
     (within(["prompt_logprobs", 2], None), "lacks the entry of a token"),
     (within(["prompt_logprobs", 2], {"5": {"decoded_token": "The"}}), "log-probability|are not"),
     (within(["prompt_logprobs"], ...), "prompt_logprobs is None; expected list"),

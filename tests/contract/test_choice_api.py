@@ -45,23 +45,41 @@ def test_options_scored_by_a_server_equal_those_scored_here(lm, tmp_path):
         for own, other in zip(whole.scores[key], served.scores[key], strict=True):
             assert other == pytest.approx(own, abs=1e-4)
     assert set(far) == {k for k in local if k[1] != "letter"}
-    for key in (("q1", "text"), ("q1", "text_sum"), ("q2", "text"), ("q2", "stem_sum")):
+    for key in (
+        ("q1", "text"),
+        ("q1", "text_sum"),
+        ("q2", "text"),
+        ("q2", "stem"),
+        ("q2", "stem_sum"),
+    ):
         assert far[key].chosen == local[key].chosen
         assert far[key].margin == pytest.approx(local[key].margin, abs=1e-4)
 
 
+def offering(tops):
+    """A fault that puts alternatives into a server's answer; the tiny model offers no letter."""
+
+    def changed(answer):
+        answer["choices"][0]["logprobs"]["top_logprobs"][0] = tops
+        return answer
+
+    return changed
+
+
+def test_a_letter_s_probability_is_the_sum_over_its_spellings(lm, tmp_path):
+    spellings = {"B": 0.41, "A": 0.34, " A": 0.2, "(a": 0.01}
+    with ApiServer(lm) as server:
+        asked = client(server, tmp_path)
+        asked.capabilities()
+        server.faults = [offering({text: float(np.log(p)) for text, p in spellings.items()})]
+        (found,) = choose.choose(asked, ASKED[:1], ("letter",)).chosen
+    assert found.chosen == 0
+    assert found.margin == pytest.approx(np.log(0.55) - np.log(0.41))
+
+
 def test_the_letter_is_the_likeliest_of_those_that_are_offered(lm, tmp_path):
-    """The tiny model itself offers no letter; what is offered is put into the server's answers."""
-
-    def offering(tops):
-        def changed(answer):
-            answer["choices"][0]["logprobs"]["top_logprobs"][0] = tops
-            return answer
-
-        return changed
-
     tops = [
-        # of three options: the likeliest spelling of each counts, d and words are none of them
+        # of three options: d and words are none of them
         {" the": -0.1, "d": -0.2, "a": -3.0, "(B": -2.5, " b)": -1.5, "A": -4.0},
         # of two: c is none of them, and one alone has no lead
         {"c": -0.1, "ab": -0.2, "b": -2.0},
@@ -74,7 +92,9 @@ def test_the_letter_is_the_likeliest_of_those_that_are_offered(lm, tmp_path):
         server.faults = [offering(one) for one in tops]
         found = choose.choose(asked, ASKED, ("letter",)).chosen
     assert [(c.chosen, c.rule) for c in plain] == [(None, "not offered")] * 2
-    assert [(c.chosen, c.margin) for c in found] == [(1, 1.5), (1, None)]
+    assert [c.chosen for c in found] == [1, 1]
+    assert found[0].margin == pytest.approx(1.5)
+    assert found[1].margin is None
 
 
 def test_answers_come_by_chat_and_their_text_is_kept(lm, tmp_path):

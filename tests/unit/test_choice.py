@@ -145,7 +145,16 @@ def test_a_gap_in_front_is_scored_by_the_whole_sentence():
             logp = loaded.model(torch.tensor([row])).logits[0].double().log_softmax(-1)
         values.append(sum(float(logp[j, t]) for j, t in enumerate(ids)))
     kept = {c.way: c for c in found.chosen}
-    assert found.scores["q2", "stem"][0] == pytest.approx(values)
+    sums, counts = found.scores["q2", "stem"]
+    assert sums == pytest.approx(values)
+    # the whole by the tokens of the whole, or a long option of nonsense would win by its length
+    tokens = [
+        len(loaded.tokenizer(ASKED[1].stem.replace("[MASK]", o))["input_ids"])
+        for o in ASKED[1].options
+    ]
+    assert counts.tolist() == tokens
+    means = [value / count for value, count in zip(values, tokens, strict=True)]
+    assert kept["stem"].chosen == int(np.argmax(means))
     assert kept["stem_sum"].chosen == int(np.argmax(values))
     assert kept["stem_sum"].margin == pytest.approx(abs(values[0] - values[1]))
 

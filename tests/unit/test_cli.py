@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import kgprobe
@@ -18,6 +19,7 @@ from kgprobe import schema
 from kgprobe.cli import app, screen
 from kgprobe.job import sha256
 from kgprobe.metrics.intervals import Interval
+from kgprobe.probes.models.load import usual_bos
 from kgprobe.tables import results
 from kgprobe.tables.results import Number
 from tests.unit.tiny_models import tiny
@@ -579,3 +581,29 @@ def test_a_name_that_nobody_has_is_told_before_torch_is_imported(command, tmp_pa
     ).stdout
     assert told.startswith("1 False kgprobe: no/such: no folder and no row of"), told
     assert "the hub cannot be reached" in told
+
+
+@pytest.mark.parametrize(("bos", "front"), [("", 1), ("forced", 1), ("none", 0), ("default", 0)])
+def test_the_bos_policy_is_that_of_every_way_in_unless_it_is_given(model, typed, bos, front):
+    """As in models.tsv, at a save and in lm-evaluation-harness: one BOS in front."""
+    words = ["--bos", bos] if bos else []
+    text = "The capital of [X] is [Y]."
+    done = typed("ask", model, text, "-x", "France", "-o", "Paris", "-o", "Rome", "--json", *words)
+    assert done.exit_code == 0, done.output
+    scores = {row["option"]: row["score"] for row in json.loads(done.stdout)}
+    loaded = kgprobe.load(model)
+    assert loaded.spec.bos == usual_bos("causal") == "forced"
+    for option, score in scores.items():
+        ids = loaded.tokenizer(f"The capital of France is {option}.")["input_ids"]
+        ids = [loaded.tokenizer.bos_token_id] * front + ids
+        with torch.no_grad():
+            logp = loaded.model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+        expected = sum(float(logp[j, token]) for j, token in enumerate(ids[1:]))
+        assert score == pytest.approx(expected, abs=1e-3)
+
+
+def test_an_unknown_bos_policy_is_named_with_the_legal_ones(model, typed):
+    words = ["ask", model, "[X] has [Y].", "-x", "France", "-o", "Paris", "-o", "Rome"]
+    done = typed(*words, "--bos", "always")
+    assert done.exit_code == 1
+    assert "bos is 'always'; legal: none, default, forced" in done.output

@@ -310,3 +310,26 @@ def test_dbpedia_triples_unescape_their_iris():
 def test_a_missing_dump_is_named(tmp_path: Path):
     with pytest.raises(DumpError, match="no such file"), stream.lines(tmp_path / "x.gz") as source:
         list(source)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"mainsnak": {"snaktype": "value", "property": "P36"}, "rank": "normal"},
+        {"mainsnak": {"snaktype": "value", "property": "P36", "datavalue": None}, "rank": "normal"},
+        {"mainsnak": {"property": "P36"}, "rank": "normal"},
+        {"rank": "normal"},
+        {"mainsnak": claim("P36", item(12))["mainsnak"]},
+        7,
+    ],
+)
+def test_one_broken_statement_is_counted_alone_and_loses_nothing_else(broken):
+    one = entity(1, P36=[claim("P36", item(10)), broken], P17=[claim("P17", item(11))])
+    one["labels"] = {"en": {"language": "en", "value": "France"}}
+    found = read_json(b"[\n" + json.dumps(one).encode() + b"\n]\n", "P36", "P17")
+    assert ids(found) == {("Q1", "P36", "Q10", "normal"), ("Q1", "P17", "Q11", "normal")}
+    assert [row[2] for row in found.rows["names"]] == ["France"]
+    ((line, text),) = found.rows["unread"]
+    assert line == 2
+    assert text.startswith("Q1 P36 ")
+    assert sum(found.counts.values()) == 2

@@ -147,7 +147,9 @@ def test_a_question_gives_the_softmax_of_its_sentences(loaded):
     answers = kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=options)
     sums = {}
     for label in options:
-        ids = torch.tensor([loaded.tokenizer(f"The capital of France is {label}.")["input_ids"]])
+        ids = loaded.tokenizer(f"The capital of France is {label}.")["input_ids"]
+        # behind a BOS, which is the usual policy
+        ids = torch.tensor([[loaded.tokenizer.bos_token_id, *ids]])
         with torch.no_grad():
             logprobs = loaded.model(ids).logits[0].log_softmax(-1)
         sums[label] = sum(float(logprobs[j, t]) for j, t in enumerate(ids[0, 1:]))

@@ -1,5 +1,6 @@
 """Sentence scores against a literal loop: one sentence, one pass, the whole model, no sharing."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tokenizers import normalizers
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.load import Loaded
@@ -288,3 +290,15 @@ def test_forced_bos_takes_eos_where_there_is_no_bos_and_fails_without_both():
     loaded.tokenizer.eos_token = None
     with pytest.raises(ValueError, match="neither BOS nor EOS"):
         score.bos_prefix(loaded)
+
+
+@pytest.mark.parametrize("label", ["", " ", "\u200b"])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
+def test_an_option_without_tokens_is_named_and_never_wins(name, label):
+    loaded = tiny(name, bos="forced" if name == "gpt2" else "")
+    # as BERT's: characters without width are dropped
+    loaded.tokenizer.backend_tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
+    items = [score.Item("q1", "P36", "France", "s")]
+    message = rf"item q1, template 0, option {re.escape(repr(label))}: its text has no tokens"
+    with pytest.raises(ValueError, match=message):
+        score.score(loaded, items, {"s": ["Paris", label]}, {"P36": [(0, "[X] has [Y].")]})

@@ -1,9 +1,11 @@
 """Bad sheets: the message names file, line, value and what would be right."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+import kgprobe
 from kgprobe import sheets
 
 ROOT = Path(__file__).parents[2]
@@ -204,3 +206,32 @@ def test_columns_of_models_that_are_not_read_as_stored_are_checked(tmp_path, row
     path = sheet(tmp_path, WIDE + row + "\n")
     with pytest.raises(sheets.SheetError, match=f"line 2.*{message}"):
         sheets.by_name(sheets.read_sheet(path, MODELS), path)
+
+
+#: characters at which str.splitlines ends a line, though they are part of a label
+ODD = "Nord\u2028est", "Nord\u0085est", "Nord\u2029est", "Nord\x0cest", "Nord\x1eest"
+
+
+@pytest.mark.parametrize("label", ODD)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_ends_at_a_line_feed_and_nowhere_else(tmp_path, label, end):
+    path = tmp_path / "odd.tsv"
+    text = end.join(["relation\tname", "", f"P1\t{label}", "  ", "P2\tSud", ""])
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    lines = [(1, "relation\tname"), (3, f"P1\t{label}"), (5, "P2\tSud")]
+    assert sheets.text_lines(path) == lines
+    rows = sheets.read_table(path)
+    assert rows == [{"relation": "P1", "name": label}, {"relation": "P2", "name": "Sud"}]
+
+
+@pytest.mark.parametrize("label", ODD)
+def test_released_questions_keep_such_a_label_whole(tmp_path, label):
+    row = {"sub_id": "Q1", "sub_label": label, "obj_id": "Q2", "obj_label": "Paris"}
+    (tmp_path / "P36.jsonl").write_text(
+        "\ufeff" + json.dumps(row, ensure_ascii=False) + "\n\n" + json.dumps(row) + "\n"
+    )
+    (tmp_path / "metadata_relations.json").write_text(
+        json.dumps({"P36": {"templates": ["The capital of [X] is [Y]."]}})
+    )
+    found = kgprobe.benchmark(tmp_path)
+    assert found.items["subject"].to_list() == [label, label]

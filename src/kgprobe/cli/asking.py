@@ -14,6 +14,13 @@ from kgprobe.cli import names, screen
 if TYPE_CHECKING:
     from kgprobe.library import Results
 
+Bos = Annotated[
+    str,
+    typer.Option(
+        help="In front of a causal model's sentence: forced (BOS, else EOS; the usual one), none, "
+        "or default (what the tokenizer adds).",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Model = Annotated[
     str,
@@ -46,6 +53,7 @@ def probe(
         str,
         typer.Option(help="sentence, or sentence-VARIANT.", autocompletion=names.methods),
     ] = "sentence",
+    bos: Bos = "",
     name: Annotated[
         str, typer.Option(help="Name of the run; else made of model, benchmark and options.")
     ] = "",
@@ -69,6 +77,7 @@ def probe(
         words = [Path(model).name, questions.name, *([f"limit{limit}"] if limit else [])]
         words += [Path(w).stem for w, usual in ((prompt, "templates"), (method, "sentence"))
                   if w != usual]  # fmt: skip
+        words += [f"bos-{bos}"] if bos else []
         run = name or re.sub(r"[^A-Za-z0-9_-]+", "-", "-".join(words))
         folder = Path("results") / run
         _check_name(run, folder)
@@ -78,8 +87,9 @@ def probe(
         from kgprobe.cli import kept
 
         try:
+            loaded = library.load(model, bos=bos)
             found = library.probe(
-                model, questions, texts, method, folder=folder / "shards", progress=screen.Bar
+                loaded, questions, texts, method, folder=folder / "shards", progress=screen.Bar
             )
         except KeyboardInterrupt:
             kept_in = f"what was scored is kept in {folder}, the same command goes on there"
@@ -151,6 +161,7 @@ def ask(
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", help="An answer; several times.")
     ] = None,
+    bos: Bos = "",
     k: Annotated[
         int, typer.Option("--k", "-k", min=1, help="Without options: how many answers.")
     ] = 5,
@@ -165,9 +176,11 @@ def ask(
 
         single(template, subject, option or [])
         _check_model(model)
-        rows: list[dict[str, Any]] = (
-            _library().ask(model, template, X=subject, options=option or [], k=k).to_dicts()
-        )
+        library = _library()
+        loaded = library.load(model, bos=bos)
+        rows: list[dict[str, Any]] = library.ask(
+            loaded, template, X=subject, options=option or [], k=k
+        ).to_dicts()
         screen.data(rows) if as_json else screen.table(rows)
 
 

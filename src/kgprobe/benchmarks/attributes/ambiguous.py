@@ -28,6 +28,7 @@ from kgprobe.knowledge.engine import counted, first, lowered
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
 from kgprobe.settings import Ambiguous
+from kgprobe.sheets import text_lines
 
 #: The paper's examples have no strata: 375 pairs of all relations together.
 SHAPE = Shape(
@@ -149,7 +150,7 @@ def read_amber(path: str | None) -> list[dict[str, Any]]:
     if not path or not Path(path).is_file():
         raise GraphError(f"ambiguous: source is amber, but amber_sets is {path!r}; name the file")
     sets = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in text_lines(path):
         try:
             one = json.loads(line)
             sets.append({"name": one["name"], "qids": dict(one["qids"])})

@@ -31,6 +31,7 @@ from kgprobe.benchmarks.autoprompt.templates import (
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.sampling import hash_key
 from kgprobe.settings import PromptClasses, Rows
+from kgprobe.sheets import text_lines
 
 SENTIMENT = {"0": "negative", "1": "positive"}
 INFERENCE = ("contradiction", "entailment", "neutral")
@@ -51,7 +52,7 @@ def read_sst2(folder: Path) -> list[Example]:
     made = []
     for split in SPLITS:
         path = existing(folder / f"sentiment-{split}", "SST-2", "sst2")
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in text_lines(path):
             sentence, tab, label = line.rpartition("\t")
             if not tab or label.strip() not in SENTIMENT or not sentence.strip():
                 raise TaskError(f"{path}, line {number}: {line!r}; expected a sentence, a tab, 0|1")
@@ -68,12 +69,12 @@ def read_sick(folder: Path) -> list[Example]:
     made = []
     for split, name in _SICK.items():
         path = existing(folder / name, "the official split of SICK", "sick")
-        header, *rows = path.read_text(encoding="utf-8").splitlines()
-        columns = header.split("\t")
+        lines = text_lines(path)
+        columns = lines[0][1].split("\t") if lines else []
         wanted = ["pair_ID", "sentence_A", "sentence_B", "entailment_judgment"]
         if missing := [column for column in wanted if column not in columns]:
             raise TaskError(f"{path}: no column {', '.join(missing)} in {columns}")
-        for number, line in enumerate(rows, 2):
+        for number, line in lines[1:]:
             cells = dict(zip(columns, line.split("\t"), strict=False))
             label = cells.get("entailment_judgment", "").lower()
             if label not in INFERENCE:

@@ -16,6 +16,7 @@ from kgprobe import schema
 from kgprobe.sampling import take
 from kgprobe.schema import EXAMPLES, FUNNEL
 from kgprobe.settings import Rows
+from kgprobe.sheets import text_lines
 
 SPLITS = ("train", "dev", "test")
 #: What a test fact has that keeps it out of the no-overlap subset.
@@ -109,9 +110,7 @@ def existing(path: Path, what: str, source: str) -> Path:
 def lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a file with one JSON object per line; TaskError names file and line."""
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
+    for number, line in text_lines(path):
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:

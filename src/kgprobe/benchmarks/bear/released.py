@@ -14,6 +14,7 @@ import polars as pl
 from kgprobe.benchmarks.bear.frames import Sets, relation_frames
 from kgprobe.sampling import hash_key
 from kgprobe.schema import Contract
+from kgprobe.sheets import text_lines
 from kgprobe.templates import sentence
 
 log = logging.getLogger("kgprobe")
@@ -149,7 +150,7 @@ def _metadata(folder: Path) -> dict[str, Any]:
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in text_lines(path):
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:

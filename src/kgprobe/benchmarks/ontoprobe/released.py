@@ -18,6 +18,7 @@ from kgprobe.benchmarks.ontoprobe.concepts import (
     roles,
 )
 from kgprobe.benchmarks.ontoprobe.modes import Switches
+from kgprobe.sheets import text_lines
 from kgprobe.templates import TemplateError, sentence
 
 CLASSES: dict[str, Any] = {
@@ -184,11 +185,8 @@ def _questions(path: Path, task: str, problems: Problems) -> list[tuple[int, dic
     """(line, question) of a file; wrong lines are noted and left out."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: the released questions are not there; set KGPROBE_DATA")
-    lines = path.read_text(encoding="utf-8").splitlines()
     found = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    for number, line in text_lines(path):
         try:
             entry = json.loads(line)
         except json.JSONDecodeError as error:

@@ -107,10 +107,15 @@ class Client:
         echoed = self._offers(COMPLETIONS, prompt=PROBE, logprobs=1, echo=True)
         logprobs = (echoed or {}).get("logprobs") or {}
         known = [p for p in (logprobs.get("token_logprobs") or [])[:-1] if p is not None]
-        if echoed and str(echoed.get("text")).startswith(PROBE) and known:
+        if echoed and str(echoed.get("text")).startswith(PROBE) and _of_a_text(known):
             return "echo"
         field = self._offers(COMPLETIONS, prompt=PROBE, prompt_logprobs=0)
-        return "field" if field and field.get("prompt_logprobs") else ""
+        entries = [one for one in (field or {}).get("prompt_logprobs") or [] if one]
+        try:
+            known = [next(iter(entry.values()))["logprob"] for entry in entries]
+            return "field" if _of_a_text(known) else ""
+        except (AttributeError, LookupError, TypeError, StopIteration):
+            return ""
 
     def _offers(self, path: str, **body: Any) -> dict[str, Any] | None:
         """The first choice of a one-token answer, None when the server refuses the request."""
@@ -154,8 +159,17 @@ class Client:
             )
         body: dict[str, Any] = {"prompt": text, "max_tokens": 1, "temperature": 0}
         more = {"logprobs": 1, "echo": True} if how == "echo" else {"prompt_logprobs": 0}
-        own = _echoed if how == "echo" else _from_field
-        return self._post(COMPLETIONS, body | more, lambda answer: own(_choice(answer), text))
+        read = _echoed if how == "echo" else _from_field
+
+        def tokens(answer: dict[str, Any]) -> list[Token]:
+            found = read(_choice(answer), text)
+            if not _of_a_text([token.logprob for token in found if token.logprob is not None]):
+                raise MalformedError(
+                    f"its log-probabilities of {text[:80]!r} are none of a text: all are 0"
+                )
+            return found
+
+        return self._post(COMPLETIONS, body | more, tokens)
 
     def _post(self, path: str, body: dict[str, Any], read: Callable[[dict[str, Any]], A]) -> A:
         """What `read` makes of the answer; what it refuses is told with the server's address."""
@@ -318,6 +332,11 @@ def _echoed(choice: Mapping[str, Any], text: str) -> list[Token]:
     if not inside or inside[0].start != 0 or not rising:
         raise MalformedError(f"its tokens do not cover {text[:80]!r}")
     return inside
+
+
+def _of_a_text(logprobs: Sequence[float]) -> bool:
+    """Whether these can be log-probabilities of a text: none above 0, and not all of them 0."""
+    return all(value <= 0 for value in logprobs) and any(value < 0 for value in logprobs)
 
 
 def _from_field(choice: Mapping[str, Any], text: str) -> list[Token]:

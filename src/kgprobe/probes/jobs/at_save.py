@@ -19,7 +19,7 @@ from kgprobe import schema
 from kgprobe.metrics.intervals import of_hits
 from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.score import tables
-from kgprobe.probes.models.load import AUTO, Loaded, ModelError, ModelSpec, window
+from kgprobe.probes.models.load import AUTO, Loaded, ModelError, ModelSpec, usual_bos, window
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.schema import PROBED
 
@@ -67,7 +67,7 @@ class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
     def __init__(self, folder: str | Path, kind: str, bos: str = "", tokenizer: Any = None) -> None:
         if kind not in AUTO:
             raise ModelError(f"kind {kind!r}; legal: {', '.join(AUTO)}")
-        self.kind, self.bos = kind, bos or ("default" if kind == "causal" else "-")
+        self.kind, self.bos = kind, bos or usual_bos(kind)
         self.tokenizer = tokenizer
         names = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
         frames = {n: schema.read(Path(folder) / f"{n}.parquet", c) for n, c in names.items()}

@@ -46,6 +46,12 @@ class ModelError(RuntimeError):
     """A model cannot be loaded or used; the message names model, source and remedy."""
 
 
+def usual_bos(kind: str) -> str:
+    """The BOS policy where none is given: `forced` for causal models, as in lm-evaluation-harness
+    and lm-pub-quiz 0.3.3 (docs/scoring.md, BOS)."""
+    return "forced" if kind == "causal" else "-"
+
+
 @dataclass(frozen=True)
 class ModelSpec:
     """A row of models.tsv."""

@@ -41,7 +41,7 @@ def encode(
 
     Other kinds get the special tokens that their tokenizer adds. What stands in front of a sentence
     is read and not scored: it has role NONE. Raises ValueError, with the name
-    of the sentence, for one with more tokens than the model has positions.
+    of the sentence, for one with more tokens than the model has positions or an answer without any.
     """
     encoding = loaded.tokenizer(
         [f.text for f in filled],
@@ -62,6 +62,7 @@ def encode(
     offsets = np.fromiter(flat(flat(encoding["offset_mapping"])), dtype=np.int64, count=2 * total)
     owners = np.repeat(np.arange(len(filled)), sizes)
     own, straddling = token_roles(filled, offsets.reshape(-1, 2), owners)
+    _check_answers(np.bincount(owners[own == ANSWER], minlength=len(filled)), name)
     fronts = np.array([f.starts for f in filled], dtype=np.int64)[owners]
     own[special | (offsets.reshape(-1, 2)[:, 1] <= fronts) & (fronts > 0)] = NONE
     if loaded.spec.kind == "masked":
@@ -89,6 +90,15 @@ def _words(filled: Sequence[Filled], offsets: Ints, owners: Ints) -> Ints:
     sizes = np.array([len(f.text) for f in filled], dtype=np.int64)
     last = (np.cumsum(sizes) - sizes)[owners] + np.maximum(offsets[:, 1] - 1, 0)
     return before[np.minimum(last, len(texts) - 1)] if len(texts) else np.zeros_like(last)
+
+
+def _check_answers(tokens: Ints, name: Callable[[int], str]) -> None:
+    """Without a token an answer costs nothing, and would win against every other."""
+    if len(empty := np.flatnonzero(tokens == 0)):
+        raise ValueError(
+            f"{name(int(empty[0]))}: its text has no tokens under this model's tokenizer; correct "
+            "the label or leave it out"
+        )
 
 
 def _check_length(
@@ -126,7 +136,10 @@ def bos_prefix(loaded: Loaded) -> tuple[Ints, str]:
         token = tokenizer.bos_token_id
         token = tokenizer.eos_token_id if token is None else token
         if token is None:
-            raise ValueError(f"{loaded.spec.model}: bos is forced, but it has neither BOS nor EOS")
+            raise ValueError(
+                f"{loaded.spec.model}: bos is forced, but its tokenizer has neither BOS nor EOS; "
+                "give it the policy none"
+            )
         return np.array([token], dtype=np.int64), f"added [{token}]"
     raise ValueError(f"{loaded.spec.model}: bos is {policy!r}; legal: {', '.join(POLICIES)}")
 

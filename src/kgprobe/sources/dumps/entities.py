@@ -91,7 +91,11 @@ def name_of(column: str) -> pl.Expr:
 
 
 def of_json(block: Block, relations: Sequence[str], languages: Sequence[str]) -> Found:
-    """The rows of lines of a JSON dump, one entity each. Lines that are none are `unread`."""
+    """The rows of lines of a JSON dump, one entity each.
+
+    Lines that are none are `unread`; so is a statement that is broken, alone: its entity's label
+    and other statements stay.
+    """
     found, unread = Found(), Unread()
     wanted = {relation: int(relation[1:]) for relation in relations}
     start = 0
@@ -101,15 +105,23 @@ def of_json(block: Block, relations: Sequence[str], languages: Sequence[str]) ->
         line = block.data[start:end].strip(b" \t\r,").lstrip(b"[").rstrip(b"]").strip()
         if line:
             try:
-                _entity(line, wanted, languages, found)
-            except (msgspec.MsgspecError, LookupError, TypeError, AttributeError, ValueError):
+                for text in _entity(line, wanted, languages, found):
+                    unread.note(block, start, end, text)
+            except BROKEN:
                 unread.note(block, start, end)
         start = end + 1
     found.rows["unread"] = unread.rows
     return found
 
 
-def _entity(line: bytes, wanted: dict[str, int], languages: Sequence[str], found: Found) -> None:
+#: what reading JSON of another shape raises
+BROKEN = (msgspec.MsgspecError, LookupError, TypeError, AttributeError, ValueError)
+
+
+def _entity(
+    line: bytes, wanted: dict[str, int], languages: Sequence[str], found: Found
+) -> list[str]:
+    """Keep what an entity says; returns the statements that are broken, as JSON."""
     entity = _ENTITY_OF(line)
     own = number(entity.id)
     if own is None:
@@ -118,14 +130,19 @@ def _entity(line: bytes, wanted: dict[str, int], languages: Sequence[str], found
     place = next((i for i, tag in enumerate(languages) if tag in labels), None)
     label = None if place is None else _parsed(labels[languages[place]])["value"]
     links = entity.sitelinks
-    # everything is read before anything is kept: an entity is there whole or counted as unread
-    rows, counts = [], []
+    # everything is read before anything is kept: an entity that is broken otherwise than in single
+    # statements is counted as unread, and nothing of it is there
+    rows, counts, broken = [], [], []
     for relation in wanted.keys() & claims.keys():
         for claim in _parsed(claims[relation]):
-            kind, item = _value(claim["mainsnak"])
-            counts.append((wanted[relation], kind, claim["rank"]))
-            if item is not None and claim["rank"] != "deprecated":
-                rows.append((own, wanted[relation], item, claim["rank"]))
+            try:
+                (kind, item), rank = _value(claim["mainsnak"]), claim["rank"]
+            except BROKEN:
+                broken.append(f"{entity.id} {relation} {msgspec.json.encode(claim).decode()}")
+                continue
+            counts.append((wanted[relation], kind, rank))
+            if item is not None and rank != "deprecated":
+                rows.append((own, wanted[relation], item, rank))
     told = [_parsed(aliases[tag]) for tag in languages if tag in aliases]
     others = [(own, one["value"]) for some in told for one in some]
     is_property = entity.id.startswith("P")
@@ -137,6 +154,7 @@ def _entity(line: bytes, wanted: dict[str, int], languages: Sequence[str], found
         found.count(*key)
     if label is not None or links is not None:
         found.rows["names"].append((own, place, label, None if links is None else len(links)))
+    return broken
 
 
 def _named(members: Members) -> dict[str, msgspec.Raw]:

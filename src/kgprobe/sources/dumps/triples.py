@@ -45,12 +45,11 @@ class Unread:
 
     rows: list[tuple[int, str]] = field(default_factory=list)
 
-    def note(self, block: Block, start: int, end: int) -> None:
-        """Keep where such a line of a block stands, and how it begins."""
+    def note(self, block: Block, start: int, end: int, text: str = "") -> None:
+        """Keep where such a line of a block stands, and how it (or `text`, a part) begins."""
         number = block.before + block.data.count(b"\n", 0, start) + 1
-        self.rows.append(
-            (number, block.data[start : min(end, start + 200)].decode(errors="replace"))
-        )
+        line = block.data[start : min(end, start + 200)].decode(errors="replace")
+        self.rows.append((number, text[:200] or line))
 
 
 def prefilter(needles: Iterable[bytes]) -> re.Pattern[bytes]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from kgprobe.settings import OwnGraph
+from kgprobe.sheets import text_lines
 from kgprobe.sources.graphs import raw
 from kgprobe.sources.graphs.flaws import GraphFileError
 from kgprobe.sources.graphs.raw import Raw
@@ -31,8 +32,7 @@ def read(section: OwnGraph) -> Raw:
                 {"relation": relation, "index": str(n), "kind": "manual", "text": text, "note": ""}
                 for n, text in enumerate(metadata[relation].get("templates", []))
             ]
-            lines = path.read_text(encoding="utf-8").splitlines()
-            for line, text in enumerate(lines, 1):
+            for line, text in text_lines(path):
                 row = _object(path, text, line)
                 ends = []
                 for side in ("sub", "obj"):

@@ -63,12 +63,21 @@ def write(form: str, name: str, asked: Asked, sources: Sequence[Source], folder:
         (temporary / "SOURCES.md").write_text(told(name, sources), encoding="utf-8")
 
 
+#: what an accuracy of another program is compared with
+BOS = (
+    "A causal model's log-likelihoods depend on the token in front of the sentence. The usual BOS "
+    "policy of kgprobe is `forced`: one BOS token, or EOS where there is none, as with an empty "
+    "context in lm-evaluation-harness, and in lm-pub-quiz 0.3.3. Compare numbers of one policy."
+)
+
+
 def told(name: str, sources: Sequence[Source]) -> str:
     """The sources of an export in words."""
     lines = [f"# Sources of {name}", ""]
     for source in sources:
         place = f", {source.url}" if source.url else ""
         lines.append(f"* {source.title}: {source.licence}{place}. Name: {source.attribution}")
+    lines += ["", BOS]
     return "\n".join(lines) + "\n"
 
 

@@ -23,6 +23,7 @@ from kgprobe.benchmarks.ontoprobe.concepts import TASKS
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
+from kgprobe.sheets import text_lines
 from kgprobe.tables import reductions
 from kgprobe.tables.answers import PRIOR, Probe, judge
 from kgprobe.tables.ontoprobe.memorising import printed
@@ -302,7 +303,7 @@ def shipped(folder: str | Path) -> Split:
                     f"{path}: the released split is not there; set KGPROBE_DATA, or "
                     "ontoprobe.switches.mc_split: own"
                 )
-            for line in path.read_text(encoding="utf-8").splitlines():
+            for _, line in text_lines(path):
                 question = said(json.loads(line)["prompt"].partition(" (a) ")[0])
                 found[rule][question] = setting
     return found

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kgprobe.benchmarks.label_templates import LABEL
 from kgprobe.sampling import hash_key
+from kgprobe.sheets import text_lines
 from kgprobe.templates import STEP, answer_is_last, sentence, two_steps
 
 #: In the order in which they are asked. `manual` rows of templates.tsv count as our own, `label` is
@@ -83,12 +84,11 @@ def read_pararel(folder: str | Path, relations: Iterable[str]) -> dict[str, list
     found: dict[str, list[Wording]] = {}
     for relation in sorted(set(relations)):
         path = Path(folder) / f"{relation}.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-        for number, line in enumerate(lines):
+        for number, line in text_lines(path) if path.is_file() else []:
             row = json.loads(line)
             if "pattern" not in row:
-                raise ValueError(f"{path}, line {number + 1}: no pattern")
-            name = f"{relation}/pararel/{number}"
+                raise ValueError(f"{path}, line {number}: no pattern")
+            name = f"{relation}/pararel/{number - 1}"
             text = row["pattern"].replace(" .", ".")
             found.setdefault(relation, []).append(Wording(name, relation, "pararel", text))
     return found

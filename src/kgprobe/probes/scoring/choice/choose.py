@@ -5,8 +5,8 @@
     text, text_sum    log-likelihood of an option's text after "Answer:": mean per token, sum
     stem, stem_sum    the same in the gap of the manual prompt (cloze, several masks, mean pooling)
 
-For causal models a gap that is not at the end is scored by the complete sentence's log-likelihood,
-divided by nothing in stem_sum and by the answer's tokens in stem.
+For causal models a slot that is not at the end is scored by the complete sentence: stem_sum is its
+log-likelihood, stem that divided by all tokens that were scored, never by the answer's alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -163,7 +163,7 @@ def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Flo
 def _sentences(
     loaded: Loaded, blanks: Sequence[predict.Blank], told: "_Told"
 ) -> dict[str, tuple[Floats, Floats]]:
-    """(log-likelihoods of the complete sentences, answer tokens) of a causal model's options."""
+    """(log-likelihoods of the complete sentences, scored tokens) of a causal model's options."""
     items = [score.Item(b.item, b.item, b.subject, b.item) for b in blanks]
     sentences = sum(len(b.golds) for b in blanks)
     scores = score.score(
@@ -179,7 +179,7 @@ def _sentences(
     for blank in blanks:
         own = np.flatnonzero(names == blank.item)
         own = own[np.argsort(scores["candidate"][own])]
-        found[blank.item] = (scores["sum"][own], np.maximum(scores["answer_count"][own], 1))
+        found[blank.item] = (scores["sum"][own], scores["count"][own])
     return found
 
 
@@ -273,7 +273,10 @@ def _answered(client: Client, choice: Choice) -> list[Chosen]:
 
 
 def _letter(client: Client, choice: Choice) -> list[Chosen]:
-    """The likeliest letter among the alternatives that the server gives for the next token."""
+    """The likeliest letter among the alternatives that the server gives for the next token.
+
+    A letter's probability is the sum over its spellings ("A", " A", "a)").
+    """
     scored = client.capabilities().completion_logprobs
     answer = _asked(client, choice, 1, ALTERNATIVES, f"{CUE} (" if scored else CUE)
     first = answer.tokens[0].top if answer.tokens else ()
@@ -281,7 +284,7 @@ def _letter(client: Client, choice: Choice) -> list[Chosen]:
     for text, logprob in first:
         letter = text.strip().strip("()").lower()
         if len(letter) == 1 and letter in LETTERS[: len(choice.options)]:
-            known[letter] = max(logprob, known.get(letter, -np.inf))
+            known[letter] = float(np.logaddexp(logprob, known.get(letter, -np.inf)))
     ranked = sorted(known.items(), key=lambda pair: (-pair[1], pair[0]))
     if not ranked:
         return [Chosen(choice.item, "letter", None, "not offered", answer.text)]
@@ -292,7 +295,11 @@ def _letter(client: Client, choice: Choice) -> list[Chosen]:
 
 @dataclass(frozen=True)
 class _Texts:
-    """Options scored as texts by the log-probabilities that a server returns for prompts."""
+    """Options scored as texts by the log-probabilities that a server returns for prompts.
+
+    Behind the text the option's own tokens, as for a model here; a slot inside it by all tokens of
+    the complete sentence.
+    """
 
     way: str
 
@@ -304,9 +311,8 @@ class _Texts:
             tokens = client.prompt_tokens(blank.subject + option + after)
             # a token may begin with the space before the option
             start, end = len(blank.subject.rstrip()), len(blank.subject) + len(option)
-            own = [t.logprob for t in tokens if start <= t.start < end and t.logprob is not None]
-            following = [t.logprob for t in tokens if t.start >= end and t.logprob is not None]
-            counts[place] = max(len(own), 1)
-            # what follows the gap tells of the option, too
-            sums[place] = sum(own) + sum(following)
+            if any(c.isalnum() for c in after):
+                start, end = 0, len(blank.subject + option + after)
+            scored = [t.logprob for t in tokens if start <= t.start < end and t.logprob is not None]
+            sums[place], counts[place] = sum(scored), max(len(scored), 1)
         return sums, counts

@@ -27,13 +27,8 @@ ROWS = {
 OWN = "own-causal\tcausal\tfolder:models/gpt2\t\tfloat32\tforced\n"
 CONFIGS = ("config/embedded.yaml", "config/mini.yaml")
 RUN = "results/embedded"
-<<<<<<< HEAD
-TARGETS = (f"{RUN}/tables/headline.txt", f"{RUN}/report/index.html", f"{RUN}/manifest.tsv")
-MOST_JOBS = 30
-=======
 TARGETS = (f"{RUN}/tables/headline.txt", f"{RUN}/report/index.html")
-MOST_JOBS = 32
->>>>>>> less-c
+MOST_JOBS = 30
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

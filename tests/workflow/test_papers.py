@@ -19,12 +19,7 @@ from kgprobe.plan.jobs import Job
 from tests.workflow.project import ROOT, Project
 
 PUBLISHED = ROOT / "resources/published"
-<<<<<<< HEAD
 PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
-=======
-#: paper -> jobs without the rule `all`, and the most that it may ever have
-JOBS = {"bear": (29, 30), "ontoprobe": (19, 40), "attributes": (71, 100), "autoprompt": (23, 100)}
->>>>>>> less-c
 REPLAYED = ("random-bert", "random-roberta", "random-gpt2", "random-t5")
 
 
@@ -75,21 +70,7 @@ def printed(name: str) -> set[str]:
     return {row["model"] for row in sheets.read_table(PUBLISHED / f"{name}.tsv")}
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("paper", PAPERS)
-=======
-@pytest.mark.parametrize("paper", JOBS)
-def test_a_paper_has_few_jobs_and_its_own_chapter_alone(plans, paper):
-    number, most = JOBS[paper]
-    assert len(plans[paper]) == number <= most
-    tables = {job.rule for job in plans[paper] if costs.stage(job) == "tables"}
-    rules = {name: f"tabulate_{name}" for name in JOBS} | {"bear": "tabulate"}
-    assert {rule for rule in tables if rule.startswith("tabulate")} == {rules[paper]}
-    assert {"claims", "report", "headline"} <= tables
-
-
-@pytest.mark.parametrize("paper", JOBS)
->>>>>>> less-c
 def test_who_is_asked(plans, paper):
     """Only the attributes need what T-REx does not have: labels of properties, other names."""
     pulls = [job for job in plans[paper] if job.rule.startswith("pull")]

@@ -62,7 +62,6 @@ def test_the_other_papers_models():
 
 def test_revisions_that_were_never_seen_are_marked_and_all_others_are_commits():
     hub = {model: row for model, row in ROWS.items() if row["source"].startswith("hub:")}
-    hub = {model: row for model, row in hub.items() if not row["step"]}
     assert len(hub) == 40
     marked = {model for model, row in hub.items() if sheets.UNSEEN in row["note"]}
     assert marked == {"mamba-790m", "mamba-2.8b"}
@@ -75,26 +74,6 @@ def test_revisions_that_were_never_seen_are_marked_and_all_others_are_commits():
     own = [row for model, row in hub.items() if model != "gpt2-bos"]
     commits = [row["revision"] for row in own if row["revision"] != "main"]
     assert len(set(commits)) == len(commits)
-
-
-def test_checkpoints_are_the_branches_of_their_steps():
-    steps = {
-        group: [row for row in ROWS.values() if row["groups"] == group]
-        for group in ("pythia_steps", "olmo_steps")
-    }
-    pythia = [int(row["step"]) for row in steps["pythia_steps"]]
-    assert pythia[:11] == [0, *(2**n for n in range(10))]
-    assert all(step % 1000 == 0 for step in pythia[11:])
-    assert pythia[-1] == 143000
-    assert [row["revision"] for row in steps["pythia_steps"]] == [f"step{n}" for n in pythia]
-    assert len(steps["olmo_steps"]) == 11
-    for row in steps["olmo_steps"]:
-        step, tokens = re.fullmatch(r"step(\d+)-tokens(\d+)B", row["revision"]).groups()
-        assert step == row["step"]
-        # 1,024 sequences of 2,048 tokens a step, in whole billions
-        assert abs(int(step) * 1024 * 2048 / 1e9 - int(tokens)) <= 2, row["model"]
-    assert all(sheets.UNSEEN in row["note"] for rows in steps.values() for row in rows)
-    assert all(len({row["source"] for row in rows}) == 1 for rows in steps.values())
 
 
 @pytest.mark.parametrize("owner", ["meta-llama", "google"])

@@ -186,7 +186,7 @@ class Soak:
 
 
 def _seconds(told: str) -> float:
-    """Of `kgprobe.terminal.spell`."""
+    """Of `snakemake_logger_plugin_kgprobe.spell`."""
     unit = {"s": 1.0, "min": 60.0, "h": 3600.0}
     return sum(float(n) * unit[u] for n, u in re.findall(r"([\d.]+) (s|min|h)", told))
 

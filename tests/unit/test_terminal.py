@@ -12,8 +12,8 @@ import time
 import pytest
 from rich.console import Console
 
-from kgprobe import terminal
-from kgprobe.terminal import Job, View
+import snakemake_logger_plugin_kgprobe as terminal
+from snakemake_logger_plugin_kgprobe import Job, View
 
 TOY = """\
 import time
@@ -49,8 +49,7 @@ class Clock:
 def view(stats, records=None, **more):
     """A view without a terminal, its text and its clock."""
     text, clock = io.StringIO(), Clock()
-    made = View(stats, console=Console(file=text, width=80), records=records or {}, clock=clock,
-                **more)  # fmt: skip
+    made = View(stats, Console(file=text, width=80), records=records or {}, clock=clock, **more)
     return made, text, clock
 
 
@@ -69,12 +68,10 @@ def snakemake(*arguments, **more):
 
 def test_a_finished_job_is_one_line_with_its_wildcards_and_seconds():
     shown, text, clock = view({"pull": 2, "all": 1})
-    shown.start([3])  # Snakemake tells that a job begins before it tells what it is
-    shown.add(3, Job("pull", {"relation": "P17"}))
+    shown.start(3, Job("pull", {"relation": "P17"}))
     clock.now = 3.25
     shown.finish(3)
-    shown.add(0, Job("all"))
-    shown.start([0])
+    shown.start(0, Job("all"))
     shown.finish(0)
     shown.log = ".snakemake/log/x.log"
     shown.end()
@@ -97,12 +94,11 @@ def test_the_first_error_is_told_last_with_what_it_said(tmp_path):
         logs.append(str(path))
     shown, text, clock = view({"read": 2, "ask": 3})
     for jobid, rule in enumerate(("read", "ask")):
-        shown.add(jobid, Job(rule, {}, [logs[jobid]]))
-    shown.start([0, 1])
+        shown.start(jobid, Job(rule, {}, [logs[jobid]]))
     clock.now = 65.0
-    shown.fail(0, "", [logs[0]])
-    shown.fail(1, "", [logs[1]])
-    shown.hear("Exiting because a job execution failed. Look above.", is_error=True)
+    shown.finish(0, "")
+    shown.finish(1, "")
+    shown.heard.append("Exiting because a job execution failed. Look above.")
     shown.end()
     lines = text.getvalue().splitlines()
     assert lines[1:3] == ["FAILED  read  1 min 5 s", "FAILED  ask  1 min 5 s"]
@@ -121,9 +117,8 @@ def test_a_long_message_keeps_to_one_screen(tmp_path):
     path = tmp_path / "long.log"
     path.write_text("Traceback (most recent call last):\n  File x\n" + "E: word\n" * 400)
     shown, text, _ = view({"read": 1})
-    shown.add(0, Job("read", {}, [str(path)]))
-    shown.start([0])
-    shown.fail(0, "", [str(path)])
+    shown.start(0, Job("read", {}, [str(path)]))
+    shown.finish(0, "")
     shown.end()
     assert text.getvalue().count("E: word") == terminal.MESSAGE
     assert "388 more lines in the log" in text.getvalue()
@@ -132,8 +127,8 @@ def test_a_long_message_keeps_to_one_screen(tmp_path):
 
 def test_messages_of_snakemake_are_told_only_where_no_job_failed():
     shown, text, _ = view({"read": 1})
-    shown.hear("Error: directory cannot be locked", is_error=True)
-    shown.hear("a warning")
+    shown.heard.append("Error: directory cannot be locked")
+    shown.say("a warning")
     shown.end()
     assert text.getvalue().splitlines()[1:] == [
         "a warning",
@@ -144,8 +139,7 @@ def test_messages_of_snakemake_are_told_only_where_no_job_failed():
 
 def test_time_left_is_that_of_the_last_run_at_the_pace_of_this_one():
     shown, _, clock = view({"pull": 2, "ask": 1, "new": 1}, {"pull": 10.0, "ask": 100.0})
-    shown.add(0, Job("pull"))
-    shown.start([0])
+    shown.start(0, Job("pull"))
     assert shown.remaining() is None  # nothing has ended yet
     clock.now = 20.0  # twice as slow as the last run
     shown.finish(0)
@@ -173,9 +167,8 @@ def test_silence_is_broken_with_what_runs_and_its_progress(tmp_path):
     log = tmp_path / "ask.log"
     log.write_text("2026-01-01 10:00:00,000 INFO sentence:  34%| 480/1404 [00:40<01:17]\n")
     text = io.StringIO()
-    shown = View({"ask": 1}, console=Console(file=text), records={}, silence=0.2)
-    shown.add(0, Job("ask", {"model": "m"}, [str(log)]))
-    shown.start([0])
+    shown = View({"ask": 1}, Console(file=text), records={}, silence=0.2)
+    shown.start(0, Job("ask", {"model": "m"}, [str(log)]))
     ends = time.monotonic() + 10
     while "running" not in text.getvalue() and time.monotonic() < ends:
         time.sleep(0.05)

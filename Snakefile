@@ -17,12 +17,6 @@ configfile: CONFIG if os.path.exists(CONFIG) else workflow.source_path(CONFIG)
 
 
 include: "workflow/rules/common.smk"
-include: "workflow/rules/common_sources.smk"
-include: "workflow/rules/common_probes.smk"
-include: "workflow/rules/common_attributes.smk"
-include: "workflow/rules/common_ontoprobe.smk"
-include: "workflow/rules/common_prompts.smk"
-include: "workflow/rules/common_asked.smk"
 include: "workflow/rules/sources.smk"
 include: "workflow/rules/knowledge.smk"
 include: "workflow/rules/benchmarks.smk"
@@ -38,4 +32,4 @@ rule all:
     input:
         "<results>/tables/headline.txt",
         "<results>/report/index.html",
-        side_files(),
+        tables.side_files(RUN),

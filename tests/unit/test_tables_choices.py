@@ -10,7 +10,7 @@ from kgprobe.benchmarks.ontoprobe.choices import NEARER
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import chapter, choices, make, values, views
-from tests.workflow.project import our_sheet
+from tests.workflow.project import our_rows
 
 PUBLISHED = Path(__file__).parents[2] / "resources/published"
 
@@ -116,7 +116,7 @@ def test_the_sheet_of_the_papers_finds_all_five_printed_values_of_table_5(tmp_pa
     models = {row["model"]: row for row in sheets.read_sheet(config / "models.tsv", columns)}
     rows = [
         row
-        for row in our_sheet("experiments")[1]
+        for row in our_rows("experiments")
         if row["method"] == "choice" and row["benchmark"] == "onto_released"
     ]
     right = {task: counts[0] for task, counts in TABLE_5.items()}

@@ -1,6 +1,5 @@
 """A copy of the project in which the workflow can run without touching the real one."""
 
-import ast
 import hashlib
 import os
 import shutil
@@ -10,9 +9,11 @@ import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from kgprobe import sheets
+from kgprobe.config import models_of
+from kgprobe.settings import Settings, Sheets
+from kgprobe.workflow.benchmarks import known_benchmarks
+from kgprobe.workflow.run import read_experiments
 
 ROOT = Path(__file__).parents[2]
 #: the embedded world, with less of everything
@@ -96,21 +97,10 @@ class Project:
         path.write_text(text.replace(old, new))
 
 
-def our_sheet(name: str) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
-    """(rows, probes) of a sheet in config/, as the workflow reads it."""
-    schemas = {
-        what: sheets.read_schema(ROOT / f"workflow/schemas/{what}.schema.json")
-        for what in ("models", "experiments")
-    }
-    path = ROOT / "config/models.tsv"
-    models = sheets.by_name(sheets.read_sheet(path, schemas["models"]), path)
-    path = ROOT / f"config/{name}.tsv"
-    rows = sheets.read_sheet(path, schemas["experiments"])
-    tree = ast.parse((ROOT / "workflow/rules/common.smk").read_text().split("def schema(")[0])
-    known: dict[str, Any] = {}
-    exec(compile(tree, "common.smk", "exec"), known)  # its tables of names
-    papers = {benchmark: known["paper_of"](benchmark) for benchmark in known["BENCHMARKS"]}
-    return rows, sheets.products(rows, path, models, papers, known["PROMPTS"])
+def our_rows(name: str) -> list[dict[str, str]]:
+    """The probes of a table of experiments in config/, as the workflow reads it."""
+    models = models_of(Settings(sheets=Sheets(models=str(ROOT / "config/models.tsv"))))
+    return read_experiments(str(ROOT / f"config/{name}.tsv"), known_benchmarks(), models)
 
 
 def screen(text: str) -> str:

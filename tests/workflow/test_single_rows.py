@@ -14,7 +14,7 @@ from kgprobe.sheets import METHODS_OF_PAPER
 from tests import browser
 from tests.unit.tiny_models import tiny
 from tests.workflow.outline import Outline, hollow
-from tests.workflow.project import Project, our_sheet
+from tests.workflow.project import Project, our_rows
 
 pytestmark = pytest.mark.nightly(
     gate=[
@@ -46,7 +46,7 @@ def kinds() -> dict[tuple[str, str, str], tuple[list[str], str]]:
     """(paper, prompt, method) -> configs and the first row of our sheets that is of this kind."""
     found: dict[tuple[str, str, str], tuple[list[str], str]] = {}
     for name, configs in SHEETS.items():
-        for row in our_sheet(name.removesuffix(".tsv"))[1]:
+        for row in our_rows(name.removesuffix(".tsv")):
             key = (row["paper"], row["prompt"], row["method"])
             cells = (row[n] for n in ("paper", "benchmark", "prompt", "method", "model"))
             found.setdefault(key, (configs, "\t".join(cells)))

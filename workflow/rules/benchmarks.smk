@@ -2,6 +2,12 @@
 # Needs <results>/sources/{source}/facts.parquet, templates and released files;
 # makes <results>/benchmarks/{benchmark}/{items,candidates,prompts}.parquet.
 
+#: attribute -> set whose statements control models are taught beside its graph
+IS_WORLD = SETTINGS.attributes.graph == "world"
+SHORTCUTS = {"two_steps": ["onto_world"]} if IS_WORLD else {}
+#: whether facts to search with come out of our own pulls
+IS_PULLED = SETTINGS.prompt_tasks.facts.search == "pulls"
+
 
 rule word_graph:
     input:
@@ -69,8 +75,8 @@ rule construct_bear:
     input:
         statements=lambda w: f"<results>/sources/{ORIGIN[w.origin]}/facts.parquet",
         coverage=lambda w: f"<results>/sources/{ORIGIN[w.origin]}/coverage.parquet",
-        relations=of_origin("relations"),
-        templates=of_origin("templates"),
+        relations=of_origin("relations", "bear_relations"),
+        templates=of_origin("templates", "templates"),
         labels="<resources>/templates/bear_labels.tsv",
         review="<resources>/templates/bear_review.tsv",
     output:
@@ -95,7 +101,11 @@ rule construct_bear:
     threads: 1
     params:
         code=code("construct_bear"),
-        construction=construction,
+        construction=lambda w: asdict(
+            GRAPHS[w.origin].bear
+            if w.origin in GRAPHS
+            else getattr(SETTINGS, w.origin)
+        ),
     script:
         "../scripts/construct_bear.py"
 
@@ -121,7 +131,7 @@ rule draw_inferences:
 
 rule load_bear:
     input:
-        folder=released_bear,
+        folder=lambda w: released("bear", "BEAR-big" if w.size else "BEAR"),
     output:
         questions="<results>/benchmarks/bear{size}_released/items.parquet",
         candidates="<results>/benchmarks/bear{size}_released/candidates.parquet",
@@ -177,7 +187,7 @@ rule build_choices:
         options=SETTINGS.choice.options,
         most=SETTINGS.choice.most,
         nearer=SETTINGS.choice.nearer,
-        switches=switches("negatives", "mc_wording"),
+        switches=switches(SETTINGS, "negatives", "mc_wording"),
         seed=SETTINGS.seed,
     script:
         "../scripts/build_choices.py"
@@ -191,7 +201,7 @@ rule construct_ontoprobe:
         properties=lambda w: f"<results>/knowledge/{ONTOLOGIES[w.origin][0]}/properties.parquet",
         property_chains=lambda w: f"<results>/knowledge/{ONTOLOGIES[w.origin][0]}/property_chains.parquet",
         statements=lambda w: f"<results>/sources/{ONTOLOGIES[w.origin][1]}/facts.parquet",
-        patterns=of_origin("patterns"),
+        patterns=of_origin("patterns", "ontology_patterns"),
     output:
         questions="<results>/benchmarks/onto_{origin}/items.parquet",
         candidates="<results>/benchmarks/onto_{origin}/candidates.parquet",
@@ -244,7 +254,7 @@ rule load_ontoprobe:
 
 rule encode_graph:
     input:
-        facts=attribute_facts(),
+        facts=attributes.graph_facts(SETTINGS),
     output:
         edges="<results>/benchmarks/graph/edges.parquet",
         literals="<results>/benchmarks/graph/literals.parquet",
@@ -262,7 +272,7 @@ rule encode_graph:
     params:
         code=code("encode_graph"),
         literals=SETTINGS.attributes.literals,
-        own=own_ids(),
+        own=ATTRIBUTE_GRAPH.section is not None,
         joins=asdict(SETTINGS.joins),
     script:
         "../scripts/encode_graph.py"
@@ -275,16 +285,17 @@ rule build_attribute:
         entities="<results>/benchmarks/graph/entities.parquet",
         ids="<results>/benchmarks/graph/ids.parquet",
         # labels, for relations without a written template
-        properties=attribute_properties(),
-        worded=attribute_worded(),
+        properties=ATTRIBUTE_GRAPH.properties,
+        worded=ATTRIBUTE_GRAPH.templates,
         # answers that are true beside those of the graph
-        wikidata=attribute_linked(),
-        tables=files(SETTINGS.wording.tables) if own_ids() else [],
+        wikidata=ATTRIBUTE_GRAPH.linked,
+        tables=files(SETTINGS.wording.tables) if ATTRIBUTE_GRAPH.section else [],
         names="<resources>/world/properties.tsv",
         bias="<resources>/templates/attributes_bias.tsv",
-        # sentences that control models are taught beside the graph's statements
-        taught=lambda w: taught_beside(w.attribute, "items"),
-        taught_options=lambda w: taught_beside(w.attribute, "candidates"),
+        # sentences that control models are taught beside the graph's statements: no two steps may
+        # have a shortcut there
+        taught=lambda w: files_of(SHORTCUTS.get(w.attribute, []), "items"),
+        taught_options=lambda w: files_of(SHORTCUTS.get(w.attribute, []), "candidates"),
     output:
         questions="<results>/benchmarks/{attribute}/items.parquet",
         candidates="<results>/benchmarks/{attribute}/candidates.parquet",
@@ -308,9 +319,15 @@ rule build_attribute:
         settings=asdict(SETTINGS.attributes),
         joins=asdict(SETTINGS.joins),
         # a wording may change and nothing is built anew: which relations have one counts
-        templated=[] if own_ids() else templated(),
-        nouns=lambda w: attribute_nouns(w.attribute),
-        section=attribute_section(),
+        templated=(
+            []
+            if ATTRIBUTE_GRAPH.section
+            else sorted(
+                {row["relation"] for row in attributes.template_rows(SETTINGS)}
+            )
+        ),
+        nouns=lambda w: attributes.attribute_nouns(SETTINGS, w.attribute),
+        section=ATTRIBUTE_GRAPH.section,
         seed=SETTINGS.seed,
     script:
         "../scripts/build_attribute.py"
@@ -318,7 +335,7 @@ rule build_attribute:
 
 rule build_prompt_facts:
     input:
-        facts=lambda w: lama(*PROMPT_TASKS[w.facts_task][1]),
+        facts=lambda w: data_parts(SETTINGS, *PROMPT_TASKS[w.facts_task]),
         words=lambda w: lama(
             "vocab/common_vocab_cased_rob.txt"
             if w.facts_task == "auto_lama_roberta"
@@ -328,8 +345,8 @@ rule build_prompt_facts:
         lpaqa=lambda w: lama("optiprompt"),
         templates="<resources>/templates/templates.tsv",
         # facts to search with out of our own pulls, where they are asked for
-        trex="<results>/knowledge/trex/facts.parquet" if pulls_facts() else [],
-        wikidata="<results>/sources/wikidata/facts.parquet" if pulls_facts() else [],
+        trex="<results>/knowledge/trex/facts.parquet" if IS_PULLED else [],
+        wikidata="<results>/sources/wikidata/facts.parquet" if IS_PULLED else [],
     output:
         examples="<results>/benchmarks/{facts_task}/examples.parquet",
         words="<results>/benchmarks/{facts_task}/vocabulary.json",
@@ -346,7 +363,7 @@ rule build_prompt_facts:
         code=code("build_prompt_facts"),
         settings=asdict(SETTINGS.prompt_tasks.facts),
         triggers=SETTINGS.prompt_tasks.triggers.facts,
-        models=token_models(),
+        models=models.token_models(RUN),
         seed=SETTINGS.seed,
     script:
         "../scripts/build_prompt_facts.py"
@@ -354,7 +371,7 @@ rule build_prompt_facts:
 
 rule build_prompt_relations:
     input:
-        records=lambda w: data_parts(*PROMPT_TASKS[w.re_task]),
+        records=lambda w: data_parts(SETTINGS, *PROMPT_TASKS[w.re_task]),
         words=lambda w: lama("vocab/common_vocab_cased.txt"),
         manual=lambda w: lama("relations.jsonl"),
         lpaqa=lambda w: lama("optiprompt"),
@@ -373,7 +390,16 @@ rule build_prompt_relations:
         mem_mb=2500,
     params:
         code=code("build_prompt_relations"),
-        settings=sentence_settings,
+        settings=asdict(
+            replace(
+                SETTINGS.prompt_tasks.sentences,
+                perturbed=prompt_settings.point(
+                    "perturbed",
+                    SETTINGS.prompt_tasks.sentences.perturbed,
+                    SETTINGS.autoprompt.mode,
+                ),
+            )
+        ),
         triggers=SETTINGS.prompt_tasks.triggers.relation_extraction,
         seed=SETTINGS.seed,
     script:
@@ -382,7 +408,7 @@ rule build_prompt_relations:
 
 rule build_prompt_classes:
     input:
-        texts=lambda w: data_parts(*PROMPT_TASKS[f"auto_{w.classes}"]),
+        texts=lambda w: data_parts(SETTINGS, *PROMPT_TASKS[f"auto_{w.classes}"]),
     output:
         examples="<results>/benchmarks/auto_{classes}/examples.parquet",
         words="<results>/benchmarks/auto_{classes}/vocabulary.json",

@@ -8,7 +8,8 @@ rule split_taught:
         facts="<results>/knowledge/world/facts.parquet",
         questions="<results>/benchmarks/world_big/items.parquet",
         candidates="<results>/benchmarks/world_big/candidates.parquet",
-        examples=taught_attributes("examples"),
+        # what is probed changes no model
+        examples=files_of(SETTINGS.control.attributes if IS_WORLD else [], "examples"),
         templates="<resources>/templates/templates.tsv",
     output:
         taught="<results>/models/taught.parquet",
@@ -119,6 +120,6 @@ rule unpack_model:
         mem_mb=3000,
     params:
         code=code("unpack_model"),
-        model=lambda w: packed(w.package),
+        model=lambda w: models.packed(RUN, w.package),
     script:
         "../scripts/unpack_model.py"

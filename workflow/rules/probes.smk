@@ -2,31 +2,24 @@
 # Needs <results>/benchmarks/{benchmark}/, <results>/models/ and config/models.tsv; makes
 # <results>/{scores,fills,choices,ranks,outcomes,sweeps,prompts}/.
 
-#: columns of models.tsv that a score depends on
-OF_MODEL = ["model", "kind", "source", "revision", "dtype", "bos"]
-OF_MODEL += ["quantised", "adapter", "device_map"]
+#: the attributes that some probe asks, all of them when none does
+ASKED_ATTRIBUTES = [a for a in ATTRIBUTES if a in RUN.probed()] or list(ATTRIBUTES)
 
 
 # one job for all of them: each is done in less time than it takes to start
 rule word_prompts:
     input:
-        questions=expand(
-            "<results>/benchmarks/{attribute}/items.parquet", attribute=attributes()
-        ),
-        templates=attribute_worded() or "<resources>/templates/templates.tsv",
+        questions=files_of(ASKED_ATTRIBUTES, "items"),
+        templates=ATTRIBUTE_GRAPH.templates or "<resources>/templates/templates.tsv",
         tables=files(SETTINGS.wording.tables),
-        properties=[] if own_ids() else attribute_properties(),
+        properties=[] if ATTRIBUTE_GRAPH.section else ATTRIBUTE_GRAPH.properties,
         synonyms=(
             "<resources>/templates/synonyms.tsv" if SETTINGS.wording.synonyms else []
         ),
-        pararel=pararel(),
+        pararel=files(filter(None, [SETTINGS.wording.pararel])),
     output:
-        prompts=expand(
-            "<results>/benchmarks/{attribute}/prompts.parquet", attribute=attributes()
-        ),
-        wordings=expand(
-            "<results>/benchmarks/{attribute}/wordings.parquet", attribute=attributes()
-        ),
+        prompts=files_of(ASKED_ATTRIBUTES, "prompts"),
+        wordings=files_of(ASKED_ATTRIBUTES, "wordings"),
     log:
         "<logs>/benchmarks/attribute_prompts.log",
     priority: FIRST
@@ -34,40 +27,43 @@ rule word_prompts:
     params:
         code=code("word_prompts"),
         settings=asdict(SETTINGS.wording),
-        section=attribute_section(),
+        section=ATTRIBUTE_GRAPH.section,
         seed=SETTINGS.seed,
     script:
         "../scripts/word_prompts.py"
 
 
 # one job a model and stage: loading it takes longer than most of what it is asked
-for (stage, model), asked in stages().items():
+for (stage, model), asked in parts.stages(RUN).items():
 
     rule:
         name:
             f"{stage}_{model}"
         input:
-            asked=paths_of(asked, "input"),
-            weights=weights(model),
+            asked=parts.inputs_of(asked),
+            weights=models.weights(RUN, model),
         output:
-            paths_of(asked, "output"),
+            [
+                p if p.endswith(".parquet") else directory(p)
+                for p in parts.outputs_of(asked)
+            ],
         log:
             f"<logs>/{stage}/{model}.log",
         priority: SECOND if stage == "prompts" else THIRD
         # a process a thread, and a device a process where there are several, for whole sentences
         # alone (`--set-threads probes_gpt2=4`). Each works with one thread, so that the last bits
         # do not depend on the number of cores
-        threads: threads_of(stage, model)
+        threads: models.threads_of(RUN, stage, model)
         resources:
-            gpu=accelerators(SimpleNamespace(model=model)),
-            api=int(MODELS[model]["kind"] == "api"),
-            mem_mb=memory_of(asked, model),
+            gpu=models.accelerators(RUN, model),
+            api=int(RUN.models[model]["kind"] == "api"),
+            mem_mb=models.memory_of(RUN, asked, model),
             # minutes on a cluster; what is finished until then is kept
             runtime=720,
         params:
-            code=codes("ask", asked),
-            model=of_model(SimpleNamespace(model=model)),
-            asked=plain(asked),
+            code=codes("ask", [part.method for part in asked]),
+            model=models.of_model(RUN, model),
+            asked=parts.plain(RUN, asked),
             # answers by content; runs share them, and what a stop leaves is taken up
             kept=f"{SETTINGS.data}/answers",
         script:

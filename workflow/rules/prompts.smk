@@ -2,21 +2,24 @@
 # Needs <results>/{outcomes,prompts,sweeps}/ and <results>/benchmarks/auto_*/; makes
 # <results>/tables/autoprompt.parquet with its views, and a chapter.
 
+PREDICTED = RUN.probes("autoprompt", "predict")
+SWEPT = [*RUN.probes("autoprompt", "low_data"), *RUN.probes("autoprompt", "grid")]
+
 
 rule tabulate_autoprompt:
     input:
-        outcomes=list(dict.fromkeys(predicted())),
+        outcomes=list(dict.fromkeys(answers_of(PREDICTED))),
         tasks=[
             f"<results>/benchmarks/{benchmark}/{name}"
-            for benchmark in probed("autoprompt")
+            for benchmark in RUN.probed("autoprompt")
             for name in ("examples.parquet", "task.json", "funnel.parquet")
         ],
-        floors=[answers_of(r) for r in floor_rows(by_method("predict", "autoprompt"))],
-        prompts=searched_folders(),
-        sweeps=[answers_of(row) for row in sweep_rows()],
+        floors=answers_of(baseline_rows(RUN, PREDICTED)),
+        prompts=answers_of(PREDICTED, "prompts"),
+        sweeps=answers_of(SWEPT),
         taught=(
             "<results>/models/taught.parquet"
-            if "auto_world" in probed("autoprompt")
+            if "auto_world" in RUN.probed("autoprompt")
             else []
         ),
         published="<resources>/published/autoprompt_facts.tsv",
@@ -31,18 +34,18 @@ rule tabulate_autoprompt:
         mem_mb=3000,
     params:
         code=code("tabulate_autoprompt"),
-        rows=by_method("predict", "autoprompt"),
-        floors=floor_rows(by_method("predict", "autoprompt")),
-        outcomes=[path.replace("<results>", RESULTS) for path in predicted()],
-        swept=sweep_rows(),
-        models=MODELS,
+        rows=PREDICTED,
+        floors=baseline_rows(RUN, PREDICTED),
+        outcomes=[p.replace("<results>", RESULTS) for p in answers_of(PREDICTED)],
+        swept=SWEPT,
+        models=RUN.models,
         settings={
             "mode": SETTINGS.autoprompt.mode,
             "given": [
                 prompt_settings.section(
                     asdict(SETTINGS.autoprompt), row["benchmark"], row["model"]
                 )
-                for row in by_method("predict", "autoprompt")
+                for row in PREDICTED
             ],
             "selection": prompt_settings.point(
                 "selection",

@@ -2,6 +2,7 @@
 # Needs resources/world, RDF files or endpoints, a folder or zip of T-REx files; makes
 # <results>/sources/world/{wikidata,dbpedia}.nt and trex/, <results>/sources/{source}/*.parquet,
 # and the raw snapshots below the data folder.
+from kgprobe.sources.dumps import pins
 
 #: tables of <results>/sources/{source}/ and the queries that they are read from
 PULLED = {
@@ -24,6 +25,10 @@ PULLED = {
 }
 
 
+#: what is read for statements
+READ = sources.read_dumps(SETTINGS)
+#: the files of fixed commits and their ids
+PINS = pins.read_pins(sheets.located(SETTINGS.sources.pins))
 #: tables of an own graph
 OWN_TABLES = (
     "facts coverage classes class_hierarchy types properties property_hierarchy inverses "
@@ -51,25 +56,30 @@ rule render_world:
 rule pull_facts:
     input:
         rdf=rdf,
-        query=lambda w: f"<resources>/queries/wikidata/{endpoint(w.source).statements}.rq",
+        query=lambda w: f"<resources>/queries/wikidata/{endpoint(SETTINGS, w.source).statements}.rq",
         properties="<resources>/queries/wikidata/properties.rq",
-        left_out=lambda w: left_out(w.source),
+        # counts what the query for facts leaves out, where there is anything to count
+        left_out=lambda w: (
+            []
+            if endpoint(SETTINGS, w.source).statements == "facts_truthy"
+            else "<resources>/queries/wikidata/left_out.rq"
+        ),
         relations="<resources>/templates/bear_relations.tsv",
-        dumped=lambda w: dumped(w.source),
+        dumped=lambda w: sources.large_relations(SETTINGS, w.source),
     output:
         facts="<results>/sources/{source}/facts.parquet",
         coverage="<results>/sources/{source}/coverage.parquet",
     log:
         "<logs>/sources/{source}/facts.log",
     wildcard_constraints:
-        source="world" if is_dump("wikidata") else "wikidata|world",
+        source="world" if sources.is_dump(SETTINGS, "wikidata") else "wikidata|world",
     priority: FIRST
     threads: 1
     resources:
         sparql=1,
     params:
         code=code("pull_facts"),
-        settings=lambda w: asdict(endpoint(w.source)),
+        settings=lambda w: asdict(endpoint(SETTINGS, w.source)),
         data=SETTINGS.data,
         contact=SETTINGS.contact,
         endpoints=SETTINGS.sources.endpoints,
@@ -84,7 +94,9 @@ rule pull_facts:
 rule pull:
     input:
         rdf=rdf,
-        queries=lambda w: [f"<resources>/queries/{graph(w.source)}/{w.query}.rq"],
+        queries=lambda w: [
+            f"<resources>/queries/{sources.graph_of(w.source)}/{w.query}.rq"
+        ],
     output:
         tables=["<results>/sources/{source}/{query}.parquet"],
     log:
@@ -99,7 +111,7 @@ rule pull:
     params:
         code=code("pull"),
         source=lambda w: w.source,
-        settings=lambda w: asdict(endpoint(w.source)),
+        settings=lambda w: asdict(endpoint(SETTINGS, w.source)),
         data=SETTINGS.data,
         contact=SETTINGS.contact,
         endpoints=SETTINGS.sources.endpoints,
@@ -115,7 +127,7 @@ for SOURCE, GRAPH in {"world": "wikidata", "world_dbpedia": "dbpedia"}.items():
         name:
             f"pull_{SOURCE}"
         input:
-            rdf=rdf_of(SOURCE),
+            rdf=sources.rdf_files(SETTINGS, SOURCE),
             queries=expand(
                 "<resources>/queries/{graph}/{query}.rq",
                 graph=GRAPH,
@@ -136,7 +148,7 @@ for SOURCE, GRAPH in {"world": "wikidata", "world_dbpedia": "dbpedia"}.items():
         params:
             code=code("pull"),
             source=SOURCE,
-            settings=asdict(endpoint(SOURCE)),
+            settings=asdict(endpoint(SETTINGS, SOURCE)),
             data=SETTINGS.data,
             contact=SETTINGS.contact,
             endpoints=SETTINGS.sources.endpoints,
@@ -162,7 +174,7 @@ rule pull_types:
         sparql=1,
     params:
         code=code("pull_types"),
-        settings=lambda w: asdict(endpoint(w.source)),
+        settings=lambda w: asdict(endpoint(SETTINGS, w.source)),
         data=SETTINGS.data,
         contact=SETTINGS.contact,
         endpoints=SETTINGS.sources.endpoints,
@@ -173,7 +185,7 @@ rule pull_types:
 
 rule ingest_trex:
     input:
-        dump=trex_dump,
+        dump=lambda w: sources.trex_dump(SETTINGS),
     output:
         shards=directory("<results>/sources/trex/files/{part}"),
     log:
@@ -186,7 +198,7 @@ rule ingest_trex:
         mem_mb=1500,
     params:
         code=code("ingest_trex"),
-        members=lambda w: trex_parts()[w.part],
+        members=lambda w: sources.trex_parts(SETTINGS)[w.part],
         max_bad=SETTINGS.sources.trex.max_bad,
     script:
         "../scripts/ingest_trex.py"
@@ -194,7 +206,9 @@ rule ingest_trex:
 
 rule merge_trex:
     input:
-        shards=lambda w: expand(rules.ingest_trex.output.shards, part=trex_parts()),
+        shards=lambda w: expand(
+            rules.ingest_trex.output.shards, part=sources.trex_parts(SETTINGS)
+        ),
     output:
         triples="<results>/sources/trex/triples.parquet",
         labels="<results>/sources/trex/labels.parquet",
@@ -227,7 +241,7 @@ rule render_dumps:
 
 rule read_dump:
     input:
-        dump=lambda w: dump_files(READ[w.dump]),
+        dump=lambda w: sources.dump_files(SETTINGS, READ[w.dump]),
         relations="<resources>/templates/bear_relations.tsv",
     output:
         facts="<results>/sources/{dump}/facts.parquet",
@@ -269,20 +283,20 @@ rule read_graph:
     threads: 1
     params:
         code=code("read_graph"),
-        settings=lambda w: asdict(located_graph(w.graph)),
+        settings=lambda w: sources.own_graph(SETTINGS, w.graph),
         languages=list(SETTINGS.languages),
     script:
         "../scripts/read_graph.py"
 
 
-if is_dump("dbpedia"):
-    TYPES = NAMED[dump_named("dbpedia", "types", ("ntriples",))]
+if sources.is_dump(SETTINGS, "dbpedia"):
+    TYPES = sources.dump_of(SETTINGS, "dbpedia", "types", ("ntriples",))
 
     ruleorder: read_types > pull_types > pull
 
     rule read_types:
         input:
-            dump=dump_files(TYPES),
+            dump=sources.dump_files(SETTINGS, TYPES),
             classes="<results>/sources/dbpedia/classes.parquet",
         output:
             counts="<results>/sources/dbpedia/instance_counts.parquet",
@@ -306,10 +320,10 @@ if is_dump("dbpedia"):
 
 rule pull_attribute_aliases:
     input:
-        rdf=lambda w: rdf_of(attribute_source()),
-        read=read_aliases(attribute_source()),
+        rdf=lambda w: sources.rdf_files(SETTINGS, ATTRIBUTE_GRAPH.source),
+        read=read_aliases(ATTRIBUTE_GRAPH.source),
         questions=[],
-        candidates=of_attributes("candidates"),
+        candidates=files_of(RUN.probed("attributes"), "candidates"),
         query="<resources>/queries/wikidata/aliases.rq",
     output:
         aliases="<results>/benchmarks/graph/aliases.parquet",
@@ -320,8 +334,8 @@ rule pull_attribute_aliases:
         sparql=1,
     params:
         code=code("pull_aliases"),
-        source=attribute_source(),
-        settings=asdict(endpoint(attribute_source())),
+        source=ATTRIBUTE_GRAPH.source,
+        settings=asdict(endpoint(SETTINGS, ATTRIBUTE_GRAPH.source)),
         data=SETTINGS.data,
         contact=SETTINGS.contact,
         endpoints=SETTINGS.sources.endpoints,
@@ -332,7 +346,7 @@ rule pull_attribute_aliases:
 
 rule pull_aliases:
     input:
-        rdf=lambda w: rdf_of(ORIGIN[w.origin]),
+        rdf=lambda w: sources.rdf_files(SETTINGS, ORIGIN[w.origin]),
         read=lambda w: read_aliases(ORIGIN[w.origin]),
         questions=["<results>/benchmarks/{origin}_big/items.parquet"],
         candidates=["<results>/benchmarks/{origin}_big/candidates.parquet"],
@@ -349,7 +363,7 @@ rule pull_aliases:
     params:
         code=code("pull_aliases"),
         source=lambda w: ORIGIN[w.origin],
-        settings=lambda w: asdict(endpoint(ORIGIN[w.origin])),
+        settings=lambda w: asdict(endpoint(SETTINGS, ORIGIN[w.origin])),
         data=SETTINGS.data,
         contact=SETTINGS.contact,
         endpoints=SETTINGS.sources.endpoints,
@@ -358,7 +372,8 @@ rule pull_aliases:
         "../scripts/pull_aliases.py"
 
 
-for (name, number), archive in archives().items():
+for (name, number), archive in sources.archives(SETTINGS).items():
+    tree = sources.pinned(PINS, archive)
 
     rule:
         name:
@@ -382,13 +397,13 @@ for (name, number), archive in archives().items():
             url=archive.url,
             parts=archive.parts,
             # its files and their ids; who may be asked for how long changes no file
-            tree=asdict(pinned(archive)) if pinned(archive) else None,
+            tree=asdict(tree) if tree else None,
             cut=SETTINGS.sources.cut,
         script:
             "../scripts/download_released.py"
 
 
-for name, (file, url) in downloads().items():
+for name, (file, url) in sources.downloads(SETTINGS).items():
 
     rule:
         name:

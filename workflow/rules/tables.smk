@@ -6,21 +6,26 @@
 from kgprobe.benchmarks import allowed
 from kgprobe.sources import missing
 
+SCORED = RUN.probes("bear", "sentence")
+ATTRIBUTE_ROWS = attributes.plain_rows(RUN)
+MEMORIZED, ONTO_SETS = ontoprobe.memorized_rows(RUN), ontoprobe.asked_sets(RUN)
 #: BEAR's printed tables, and its figures
-FIGURES = [f"bear_{what}_{b}" for b in probed("bear") for what in ("size", "relations")]
-FIGURES += ["calibration"] if has_controls() else []
+FIGURES = [
+    f"bear_{what}_{b}" for b in RUN.probed("bear") for what in ("size", "relations")
+]
+FIGURES += ["calibration"] if tables.has_controls(RUN) else []
 
 
 rule tabulate:
     input:
-        scores=score_files(),
-        contentless=beside_of(by_method("sentence", "bear")),
-        twins=[answers_of(row) for row in floor_rows(by_method("sentence", "bear"))],
-        questions=of_benchmarks("items"),
-        candidates=of_benchmarks("candidates"),
-        prompts=of_benchmarks("prompts"),
-        relations=of_benchmarks("relations"),
-        taught=["<results>/models/taught.parquet"] if has_controls() else [],
+        scores=answers_of(SCORED),
+        contentless=contentless_files(RUN, SCORED),
+        twins=answers_of(baseline_rows(RUN, SCORED)),
+        questions=files_of(RUN.probed("bear"), "items"),
+        candidates=files_of(RUN.probed("bear"), "candidates"),
+        prompts=files_of(RUN.probed("bear"), "prompts"),
+        relations=files_of(RUN.probed("bear"), "relations"),
+        taught=["<results>/models/taught.parquet"] if tables.has_controls(RUN) else [],
         published=[
             "<resources>/published/bear_leaderboard.tsv",
             "<resources>/published/bear_remeasured.tsv",
@@ -33,9 +38,9 @@ rule tabulate:
     threads: 1
     params:
         code=code("tabulate"),
-        experiments=by_method("sentence", "bear"),
-        models=MODELS,
-        twins=floor_rows(by_method("sentence", "bear")),
+        experiments=SCORED,
+        models=RUN.models,
+        twins=baseline_rows(RUN, SCORED),
         seed=SETTINGS.seed,
     script:
         "../scripts/tabulate.py"
@@ -43,7 +48,7 @@ rule tabulate:
 
 rule tabulate_inferences:
     input:
-        scores=[answers_of(row) for row in inferred_rows()],
+        scores=answers_of(parts.inferred_rows(RUN)),
         questions="<results>/benchmarks/world_inferred/items.parquet",
         candidates="<results>/benchmarks/world_inferred/candidates.parquet",
     output:
@@ -55,7 +60,7 @@ rule tabulate_inferences:
     threads: 1
     params:
         code=code("tabulate_inferences"),
-        experiments=inferred_rows(),
+        experiments=parts.inferred_rows(RUN),
         seed=SETTINGS.seed,
     script:
         "../scripts/tabulate_inferences.py"
@@ -63,8 +68,11 @@ rule tabulate_inferences:
 
 rule compare_access:
     input:
-        pulled=pulled_facts(),
-        dumps=expand("<results>/sources/{dump}/facts.parquet", dump=compared_dumps()),
+        pulled=tables.pulled_facts(RUN),
+        dumps=expand(
+            "<results>/sources/{dump}/facts.parquet",
+            dump=[n for n, d in sorted(DUMPS.items()) if d.form != "ntriples"],
+        ),
     output:
         table="<results>/tables/access_agreement.parquet",
         text="<results>/tables/access_agreement.tsv",
@@ -125,17 +133,19 @@ rule compare_bear:
 
 rule chapter_sources:
     input:
-        tables=comparisons(),
+        tables=tables.comparisons(RUN),
         differences=(
-            rules.compare_ontology.output.differences if compared("ontology") else []
+            rules.compare_ontology.output.differences
+            if "ontology" in SETTINGS.comparisons
+            else []
         ),
-        funnels=expand(
-            "<results>/benchmarks/{benchmark}/funnel.parquet", benchmark=constructed()
+        funnels=files_of(tables.compared_sets(RUN), "funnel"),
+        choices=files_of(tables.compared_sets(RUN), "choice"),
+        coverage=(
+            "<results>/sources/wikidata/coverage.parquet"
+            if tables.compared_sets(RUN)
+            else []
         ),
-        choices=expand(
-            "<results>/benchmarks/{benchmark}/choice.parquet", benchmark=constructed()
-        ),
-        coverage="<results>/sources/wikidata/coverage.parquet" if constructed() else [],
         names="<resources>/templates/bear_relations.tsv",
     output:
         chapter="<results>/report/chapters/sources.json",
@@ -151,26 +161,26 @@ rule chapter_sources:
 
 rule tabulate_attributes:
     input:
-        answers=attribute_answers(),
-        contentless=beside_of(attribute_rows()),
-        floors=[answers_of(row) for row in floor_rows(attribute_rows())],
-        floor_golds=[
-            made(row)["golds"]
-            for row in floor_rows(attribute_rows())
-            if method_of(row).endswith("fill")
-        ],
-        formed=list(map(answers_of, form_rows("attributes"))),
-        golds=attribute_golds(),
-        examples=of_attributes("examples"),
-        sizes=of_attributes("sizes"),
-        questions=of_attributes("items"),
-        candidates=of_attributes("candidates"),
-        prompts=of_attributes("prompts"),
+        answers=answers_of(ATTRIBUTE_ROWS),
+        contentless=contentless_files(RUN, ATTRIBUTE_ROWS),
+        floors=answers_of(baseline_rows(RUN, ATTRIBUTE_ROWS)),
+        floor_golds=answers_of(baseline_rows(RUN, ATTRIBUTE_ROWS), "golds"),
+        formed=answers_of(form_rows(RUN, "attributes")),
+        golds=answers_of(RUN.probes("attributes", "fill"), "golds"),
+        examples=files_of(RUN.probed("attributes"), "examples"),
+        sizes=files_of(RUN.probed("attributes"), "sizes"),
+        questions=files_of(RUN.probed("attributes"), "items"),
+        candidates=files_of(RUN.probed("attributes"), "candidates"),
+        prompts=files_of(RUN.probed("attributes"), "prompts"),
         edges="<results>/benchmarks/graph/edges.parquet",
         literals="<results>/benchmarks/graph/literals.parquet",
         ids="<results>/benchmarks/graph/ids.parquet",
-        taught=attribute_taught(),
-        aliases=attribute_aliases(),
+        taught=(
+            "<results>/models/taught.parquet"
+            if any(map(RUN.is_control, RUN.probes("attributes")))
+            else []
+        ),
+        aliases=ATTRIBUTE_GRAPH.aliases,
         published="<resources>/published/attributes_scores.tsv",
     output:
         numbers="<results>/tables/attributes.parquet",
@@ -182,11 +192,14 @@ rule tabulate_attributes:
         mem_mb=4000,
     params:
         code=code("tabulate_attributes"),
-        experiments=attribute_rows(),
-        floors=floor_rows(attribute_rows()),
-        formed=form_rows("attributes"),
-        models=MODELS,
-        options=attribute_options(),
+        experiments=ATTRIBUTE_ROWS,
+        floors=baseline_rows(RUN, ATTRIBUTE_ROWS),
+        formed=form_rows(RUN, "attributes"),
+        models=RUN.models,
+        options={
+            "ambiguous_denominator": SETTINGS.wording.ambiguous_denominator,
+            "intersect": SETTINGS.wording.intersect,
+        },
         seed=SETTINGS.seed,
     script:
         "../scripts/tabulate_attributes.py"
@@ -195,18 +208,18 @@ rule tabulate_attributes:
 rule chapter_attributes:
     input:
         numbers="<results>/tables/attributes.parquet",
-        answers=attribute_answers(),
-        golds=attribute_golds(),
-        examples=of_attributes("examples"),
-        funnels=of_attributes("funnel"),
-        sensitivity=of_attributes("sensitivity"),
-        questions=of_attributes("items"),
-        candidates=of_attributes("candidates"),
-        prompts=of_attributes("prompts"),
-        aliases=attribute_aliases(),
+        answers=answers_of(ATTRIBUTE_ROWS),
+        golds=answers_of(RUN.probes("attributes", "fill"), "golds"),
+        examples=files_of(RUN.probed("attributes"), "examples"),
+        funnels=files_of(RUN.probed("attributes"), "funnel"),
+        sensitivity=files_of(RUN.probed("attributes"), "sensitivity"),
+        questions=files_of(RUN.probed("attributes"), "items"),
+        candidates=files_of(RUN.probed("attributes"), "candidates"),
+        prompts=files_of(RUN.probed("attributes"), "prompts"),
+        aliases=ATTRIBUTE_GRAPH.aliases,
         published="<resources>/published/attributes_scores.tsv",
         names=[
-            attribute_worded() or "<resources>/templates/templates.tsv",
+            ATTRIBUTE_GRAPH.templates or "<resources>/templates/templates.tsv",
             *files(SETTINGS.wording.tables),
         ],
     output:
@@ -216,8 +229,8 @@ rule chapter_attributes:
     threads: 1
     params:
         code=code("chapter_attributes"),
-        experiments=attribute_rows(),
-        models=MODELS,
+        experiments=ATTRIBUTE_ROWS,
+        models=RUN.models,
         thresholds=SETTINGS.attributes.thresholds,
     script:
         "../scripts/chapter_attributes.py"
@@ -225,25 +238,21 @@ rule chapter_attributes:
 
 rule tabulate_ontoprobe:
     input:
-        answers=onto_answers(),
-        contentless=beside_of(onto_rows()),
-        floors=[answers_of(row) for row in floor_rows(onto_rows())],
-        formed=list(map(answers_of, form_rows("ontoprobe"))),
-        top=[made(row)["top"] for row in onto_rows() if row["method"] == "cloze"],
-        reasoned=[made(row)["ranks"] for row in by_method("reason", "ontoprobe")],
-        premises=[made(row)["premises"] for row in by_method("reason", "ontoprobe")],
-        forms=[made(row)["forms"] for row in by_method("reason", "ontoprobe")],
-        questions=[f"<results>/benchmarks/{b}/items.parquet" for b in onto_sets()],
-        candidates=[f"<results>/benchmarks/{b}/candidates.parquet" for b in onto_sets()],
-        prompts=[f"<results>/benchmarks/{b}/prompts.parquet" for b in onto_sets()],
-        funnels=[
-            f"<results>/benchmarks/{b}/funnel.parquet"
-            for b in onto_sets()
-            if not b.endswith("_lite")
-        ],
+        answers=answers_of(MEMORIZED),
+        contentless=contentless_files(RUN, MEMORIZED),
+        floors=answers_of(baseline_rows(RUN, MEMORIZED)),
+        formed=answers_of(form_rows(RUN, "ontoprobe")),
+        top=answers_of(MEMORIZED, "top"),
+        reasoned=answers_of(RUN.probes("ontoprobe", "reason"), "ranks"),
+        premises=answers_of(RUN.probes("ontoprobe", "reason"), "premises"),
+        forms=answers_of(RUN.probes("ontoprobe", "reason"), "forms"),
+        questions=files_of(ONTO_SETS, "items"),
+        candidates=files_of(ONTO_SETS, "candidates"),
+        prompts=files_of(ONTO_SETS, "prompts"),
+        funnels=files_of([b for b in ONTO_SETS if not b.endswith("_lite")], "funnel"),
         taught=(
             "<results>/models/taught_ontology.parquet"
-            if any(b.startswith("onto_world") for b in onto_sets())
+            if any(b.startswith("onto_world") for b in ONTO_SETS)
             else []
         ),
         published=[
@@ -254,14 +263,18 @@ rule tabulate_ontoprobe:
             "<resources>/published/ontoprobe_reasoning.tsv",
         ],
         # RESULTS of other runs, under another mode or other switches
-        beside=onto_beside(),
-        chosen=choice_files(),
-        options=[made(row)["options"] for row in by_method("choice")],
-        choices=[
-            f"<results>/benchmarks/{row['benchmark']}/choices.parquet"
-            for row in by_method("choice")
+        beside=[
+            f"{folder}/tables/ontoprobe.parquet"
+            for folder in files(SETTINGS.ontoprobe.beside.values())
         ],
-        shipped=lambda w: shipped_split(),
+        chosen=answers_of(RUN.probes(None, "choice")),
+        options=answers_of(RUN.probes(None, "choice"), "options"),
+        choices=files_of(
+            [r["benchmark"] for r in RUN.probes(None, "choice")], "choices"
+        ),
+        shipped=lambda w: (
+            released("ontoprobe", "gpt/reasoning") if ontoprobe.is_shipped(RUN) else []
+        ),
     output:
         results="<results>/tables/ontoprobe.parquet",
         texts=directory("<results>/tables/ontoprobe"),
@@ -273,14 +286,14 @@ rule tabulate_ontoprobe:
         mem_mb=3000,
     params:
         code=code("tabulate_ontoprobe"),
-        experiments=onto_rows(),
-        floors=floor_rows(onto_rows()),
-        formed=form_rows("ontoprobe"),
-        reasoned=by_method("reason", "ontoprobe"),
-        chosen=by_method("choice"),
-        models=MODELS,
+        experiments=MEMORIZED,
+        floors=baseline_rows(RUN, MEMORIZED),
+        formed=form_rows(RUN, "ontoprobe"),
+        reasoned=RUN.probes("ontoprobe", "reason"),
+        chosen=RUN.probes(None, "choice"),
+        models=RUN.models,
         settings=asdict(SETTINGS.ontoprobe),
-        switches=switches(),
+        switches=switches(SETTINGS),
         seed=SETTINGS.seed,
     script:
         "../scripts/tabulate_ontoprobe.py"
@@ -289,12 +302,14 @@ rule tabulate_ontoprobe:
 rule chapter_bear:
     input:
         results="<results>/tables/bear.parquet",
-        scores=score_files(),
-        questions=of_benchmarks("items"),
-        funnels=funnels(),
+        scores=answers_of(SCORED),
+        questions=files_of(RUN.probed("bear"), "items"),
+        funnels=tables.funnels(RUN),
         names=[
             "<resources>/templates/bear_relations.tsv",
-            *expand(rules.word_graph.output.relations, graph=own_graphs("bear")),
+            *expand(
+                rules.word_graph.output.relations, graph=tables.own_graphs(RUN, "bear")
+            ),
         ],
     output:
         chapter="<results>/report/chapters/bear.json",
@@ -304,19 +319,24 @@ rule chapter_bear:
     threads: 1
     params:
         code=code("chapter_bear"),
-        experiments=by_method("sentence", "bear"),
-        models=MODELS,
+        experiments=SCORED,
+        models=RUN.models,
         seed=SETTINGS.seed,
-        descriptions=BENCHMARKS,
+        descriptions={n: b.description for n, b in RUN.benchmarks.items()},
     script:
         "../scripts/chapter_bear.py"
 
 
 rule headline:
     input:
-        results=results_files(),
-        questions=asked_files(),
-        measured=measured(),
+        results=tables.results_files(RUN),
+        questions=tables.asked_files(RUN),
+        # numbers of earlier runs that travel with the project
+        measured=sorted(
+            str(path)
+            for path in Path(sheets.located("resources/measured")).glob("*.tsv")
+            if path.stem != "bench"
+        ),
     output:
         text="<results>/tables/headline.txt",
         chapter="<results>/report/chapters/measured.json",
@@ -331,7 +351,7 @@ rule headline:
 
 rule claims:
     input:
-        results=results_files(),
+        results=tables.results_files(RUN),
         claims="<resources>/published/claims.tsv",
         published=[f"<resources>/published/{name}.tsv" for name in """
                 attributes_scores attributes_sizes autoprompt_facts autoprompt_inference
@@ -348,32 +368,34 @@ rule claims:
     threads: 1
     params:
         code=code("claims"),
-        models=MODELS,
+        models=RUN.models,
     script:
         "../scripts/claims.py"
 
 
 rule report:
     input:
-        results=results_files(),
-        tables=[path.removesuffix(".parquet") for path in results_files()],
-        answers=[answers_of(row) for row in EXPERIMENTS],
-        top=[made(row)["top"] for row in by_method("cloze")],
-        questions=asked_files(),
-        options=asked_files("candidates", "prompts"),
+        results=tables.results_files(RUN),
+        tables=[path.removesuffix(".parquet") for path in tables.results_files(RUN)],
+        answers=answers_of(RUN.rows),
+        top=answers_of(RUN.probes(None, "cloze"), "top"),
+        questions=tables.asked_files(RUN),
+        options=tables.asked_files(RUN, "candidates", "prompts"),
         # the questions of two methods beside a benchmark's own
         beside=sorted(
             {
                 f"<results>/benchmarks/{row['benchmark']}/{name}.parquet"
                 for method, name in (("choice", "choices"), ("reason", "reasoning"))
-                for row in by_method(method, "ontoprobe")
+                for row in RUN.probes("ontoprobe", method)
             }
         ),
-        chapters=chapters(),
+        chapters=tables.chapters(RUN),
         allows=[f"<results>/sources/{graph}/allows.parquet" for graph in GRAPHS],
         names=[
             "<resources>/templates/bear_relations.tsv",
-            *expand(rules.word_graph.output.relations, graph=own_graphs("bear")),
+            *expand(
+                rules.word_graph.output.relations, graph=tables.own_graphs(RUN, "bear")
+            ),
         ],
     output:
         page="<results>/report/index.html",
@@ -383,9 +405,9 @@ rule report:
     threads: 1
     params:
         code=code("report", "tables/report/html"),
-        experiments=EXPERIMENTS,
-        models=MODELS,
-        descriptions=BENCHMARKS,
+        experiments=RUN.rows,
+        models=RUN.models,
+        descriptions={n: b.description for n, b in RUN.benchmarks.items()},
         configs=[os.path.relpath(path) for path in GIVEN],
     script:
         "../scripts/report.py"

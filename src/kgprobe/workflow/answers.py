@@ -1,0 +1,130 @@
+"""Where the answers of a row of the experiments lie, and its baselines."""
+
+from collections.abc import Iterable
+
+from kgprobe.contracts import WITHOUT
+from kgprobe.probes import prompt_settings
+from kgprobe.templates import FORMS, STEPS
+from kgprobe.workflow.run import Row, Run
+
+#: method (a module of probes/jobs/methods) -> the files of answers that it makes
+PATTERNS = {
+    "sentence": {"scores": "scores/{benchmark}/{prompt}/{method}/{model}.parquet"},
+    "contentless": {"contentless": "scores/{benchmark}/{prompt}/{method}/{model}.parquet"},
+    "fill": {
+        "fills": "fills/{benchmark}/{prompt}/{model}.parquet",
+        "golds": "fills/{benchmark}/{prompt}/{model}.golds.parquet",
+    },
+    "choice": {
+        "chosen": "choices/{benchmark}/{prompt}/{model}.parquet",
+        "options": "choices/{benchmark}/{prompt}/{model}.options.parquet",
+    },
+    "cloze": {
+        "ranks": "ranks/{benchmark}/templates/{model}.parquet",
+        "top": "ranks/{benchmark}/templates/{model}.top.parquet",
+    },
+    "soft": {
+        "ranks": "ranks/{benchmark}/soft/{model}.parquet",
+        "curves": "ranks/{benchmark}/soft/{model}.curves.parquet",
+    },
+    "reason": {
+        "ranks": "ranks/{benchmark}/reason/{model}.parquet",
+        "premises": "ranks/{benchmark}/reason/{model}.premise.parquet",
+        "forms": "ranks/{benchmark}/reason/{model}.forms.parquet",
+    },
+    "predict": {"outcomes": "outcomes/{benchmark}/prompts/{model}.parquet"},
+    "soft_prompts": {"prompts": "prompts/soft/{benchmark}/{model}"},
+    "searched": {
+        "prompts": "prompts/{prompt}/{benchmark}/{model}",
+        "outcomes": "outcomes/{benchmark}/{prompt}/{model}.parquet",
+    },
+    "trained": {"outcomes": "outcomes/{benchmark}/{prompt}/{model}.parquet"},
+    "sweep": {"sweep": "sweeps/{method}/{benchmark}/{prompt}/{model}.parquet"},
+}
+#: what a baseline is asked without (methods/floor.py) -> the folder of its answers
+BASELINES = dict(zip(WITHOUT, ("no_subject", "twin"), strict=True))
+
+
+def method_of(row: Row) -> str:
+    """The module that answers a row; of a baseline with that whose questions it has."""
+    if row.get("without"):
+        return f"floor-{method_of({**row, 'without': ''})}"
+    method = row["method"].split("-")[0]
+    if method in ("low_data", "grid"):
+        return "sweep"
+    if method != "predict" or row["prompt"] in prompt_settings.WRITTEN:
+        return method
+    return "searched" if row["prompt"] in prompt_settings.SEARCHED else "trained"
+
+
+def answer_files(row: Row, method: str = "") -> dict[str, str]:
+    """The files of answers of a row by name; one file may hold several rows."""
+    folder = "<results>"
+    if without := row.get("without"):
+        folder += f"/floors/{BASELINES[without]}"
+    patterns = PATTERNS[method or method_of(row).rpartition("-")[2]]
+    return {name: f"{folder}/{pattern.format(**row)}" for name, pattern in patterns.items()}
+
+
+def answers_of(rows: Iterable[Row], name: str = "") -> list[str]:
+    """The files with what was answered, one for each row; of a name, of rows that have one."""
+    found = [answer_files(row) for row in rows]
+    if name:
+        return [own[name] for own in found if name in own]
+    return [own.get("outcomes") or next(iter(own.values())) for own in found]
+
+
+def has_form(row: Row) -> bool:
+    """Whether a row puts a text around its templates (probes/jobs/forms.py, steps.py)."""
+    return row["prompt"] in (*FORMS, STEPS)
+
+
+def form_rows(run: Run, paper: str) -> list[Row]:
+    """Rows of a paper that put a text around their templates."""
+    return list(filter(has_form, run.probes(paper)))
+
+
+def beside(run: Run, row: Row) -> list[Row]:
+    """Rows that are asked with a row: its options after content-free subjects, and its baselines.
+    Tables of inferences and forms show neither."""
+    if row["model"] in run.inferred or has_form(row):
+        return []
+    found: list[Row] = [{**row, "without": without} for without in _left_out(run, row)]
+    if method_of(row) == "sentence":
+        found.insert(0, {**row, "method": row["method"].replace("sentence", "contentless", 1)})
+    return found
+
+
+def contentless_files(run: Run, rows: Iterable[Row]) -> list[str]:
+    """Scores after content-free subjects, beside rows that are asked whole sentences."""
+    found = [one for row in rows for one in beside(run, row)]
+    return answers_of(one for one in found if method_of(one) == "contentless")
+
+
+def baseline_rows(run: Run, rows: Iterable[Row]) -> list[Row]:
+    """The baselines of some rows, each a row with what it is asked without."""
+    return [one for row in rows for one in beside(run, row) if one.get("without")]
+
+
+def _left_out(run: Run, row: Row) -> list[str]:
+    """What a row is asked without, so that nothing can be known.
+
+    A server's answers cost money. Sentences whose options are shared have no subject to leave out:
+    content-free subjects serve for all. A randomly initialized model writes one of tens of
+    thousands of tokens, which never is right: it fills no mask slot. Soft prompts, premises and
+    choices have no baseline, nor have searched prompts, whose controls are prompts of their own.
+    """
+    method, twin, model = method_of(row), run.settings.twin, run.models[row["model"]]
+    is_manual = row["prompt"] == "manual" and prompt_settings.task(row["benchmark"]) == "facts"
+    is_asked = method in ("sentence", "cloze", "fill") or (method == "predict" and is_manual)
+    most = twin.items if row["paper"] == "bear" else twin.rows
+    if not most or not is_asked or model["kind"] == "api":
+        return []
+    found = []
+    if method != "sentence" or row["paper"] == "attributes":
+        found.append("the subject")
+    # checkpoints of one training would all have the same; weights in few bits cannot be drawn anew
+    is_stored = not model.get("step") and not model.get("quantised")
+    if method != "fill" and is_stored and int(model.get("parameters") or 0) <= twin.largest:
+        found.append("trained weights")
+    return found

@@ -1,0 +1,84 @@
+"""The graph that the attributes are built on, and what that changes."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kgprobe import sheets
+from kgprobe.config import ConfigError
+from kgprobe.settings import Settings
+from kgprobe.templates import nouns
+from kgprobe.workflow.answers import has_form
+from kgprobe.workflow.run import Row, Run
+from kgprobe.workflow.sources import files
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What of the graph depends on the config; `[]` is no file."""
+
+    #: the section of an own graph whose ids are its own
+    section: dict[str, Any] | None
+    #: where other names of its entities, and its properties, are pulled from
+    source: str
+    #: its property dump, whose labels word relations without a template
+    properties: str
+    #: sentences of its relations, in place of ours
+    templates: str | list[str]
+    #: facts of Wikidata whose objects count as true answers beside its own
+    linked: str | list[str]
+    #: other names of the answers, where a generated text may equal one of them; no endpoint has
+    #: those of an own graph's entities
+    aliases: str | list[str]
+
+
+def graph(settings: Settings) -> Graph:
+    """The graph that the config names. Raises ConfigError where its ids cannot be looked up."""
+    name, source = settings.attributes.graph, "wikidata"
+    own = settings.sources.graphs.get(name)
+    is_own = own is not None and own.ids == "own"
+    is_linked = settings.attributes.golds != "graph"
+    if is_own and is_linked:
+        raise ConfigError(
+            "config: attributes.golds is wikidata, but the ids of attributes.graph are its own; "
+            "write graph, or ids: wikidata in its section"
+        )
+    if name == "world":
+        source = name
+    is_named = settings.wording.match != "label" and not is_own
+    return Graph(
+        section=asdict(own) if own and is_own else None,
+        source=source,
+        properties=f"<results>/sources/{name if is_own else source}/properties.parquet",
+        templates=f"<results>/benchmarks/own/{name}/templates.tsv" if is_own else [],
+        linked=f"<results>/knowledge/{source}/facts.parquet" if is_linked else [],
+        aliases="<results>/benchmarks/graph/aliases.parquet" if is_named else [],
+    )
+
+
+def graph_facts(settings: Settings) -> list[str]:
+    """The facts of the graph that the attributes are built on."""
+    name = settings.attributes.graph
+    dates = ["<results>/knowledge/trex/dates.parquet"] if name == "trex" else []
+    return [f"<results>/knowledge/{name}/facts.parquet", *dates]
+
+
+def plain_rows(run: Run) -> list[Row]:
+    """Rows of the attributes without a form."""
+    return [row for row in run.probes("attributes") if not has_form(row)]
+
+
+def template_rows(settings: Settings) -> list[dict[str, str]]:
+    """Rows of the general table of templates and of those that the attributes are worded by.
+    Raises SheetError."""
+    general = f"{sheets.located('resources')}/templates/templates.tsv"
+    paths = [general, *files(settings.wording.tables)]
+    rows = [row for path in paths for row in sheets.read_table(path)]
+    if any("relation" not in row for row in rows):
+        raise sheets.SheetError(f"templates: a table without the column relation: {paths}")
+    return rows
+
+
+def attribute_nouns(settings: Settings, attribute: str) -> dict[str, tuple[str, str]]:
+    """relation -> noun phrase and verb of its written templates, which word two steps."""
+    is_needed = attribute == "two_steps" and graph(settings).section is None
+    return nouns(template_rows(settings)) if is_needed else {}

@@ -1,0 +1,91 @@
+"""The benchmarks that a table of experiments may name."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kgprobe.settings import ATTRIBUTES
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A paper's benchmark: `source` is the own graph, or the data set of a prompt task, that it is
+    made of, `parts` those parts of the data set."""
+
+    paper: str
+    description: str
+    source: str = ""
+    parts: tuple[str, ...] = ()
+
+
+CONSTRUCTED = {
+    "bear_big": "constructed from the Wikidata pull",
+    "bear_lite": "constructed from the Wikidata pull",
+    "world_big": "constructed from the embedded world",
+    "world_lite": "constructed from the embedded world",
+    "bear_released": "the released BEAR",
+    "bear_big_released": "the released BEAR-big",
+    "lama": "LAMA's T-REx facts with options",
+    "onto_world": "OntoProbe's tasks from the ontology of the embedded world",
+    "onto_world_lite": "a small part of onto_world, for options scored as sentences",
+    "onto_built": "OntoProbe's tasks from the pulled ontology",
+    "onto_built_lite": "a small part of onto_built, for options scored as sentences",
+    "onto_released": "the released OntoProbe",
+    "onto_released_lite": "a small part of the released OntoProbe",
+}
+_SICK = "sick", ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
+#: tasks for searched prompts -> data set and its parts
+PROMPT_TASKS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "auto_lama": ("lama", ("trex_original",)),
+    "auto_lama_trex": ("lama", ("trex_extend",)),
+    "auto_lama_roberta": ("lama", ("trex_original",)),
+    "auto_re": ("trex_sentences", ("",)),
+    "auto_re_perturbed": ("trex_sentences", ("",)),
+    "auto_sst2": ("sst2", ("sentiment-train", "sentiment-dev", "sentiment-test")),
+    "auto_sick": _SICK,
+    "auto_world": ("world", ()),
+    "auto_world_all": ("world", ()),
+    "auto_sick_2way": _SICK,
+    "auto_sick_3way": _SICK,
+}
+#: what is made of an own graph
+OF_GRAPH = {
+    "{}_big": ("bear", "constructed from {}"),
+    "{}_lite": ("bear", "a smaller set constructed from {}"),
+    "onto_{}": ("ontoprobe", "OntoProbe's tasks from {}"),
+    "onto_{}_lite": ("ontoprobe", "a small part of OntoProbe's tasks from {}"),
+    "auto_{}": ("autoprompt", "a prompt task of {}"),
+}
+
+
+def known_benchmarks(graphs: Iterable[str] = ()) -> dict[str, Benchmark]:
+    """All benchmarks by name, those of own graphs last."""
+    found = {
+        name: Benchmark("ontoprobe" if name.startswith("onto_") else "bear", description)
+        for name, description in CONSTRUCTED.items()
+    }
+    for name in ATTRIBUTES:
+        found[name] = Benchmark("attributes", "an attribute of the knowledge graph")
+    for name, (source, parts) in PROMPT_TASKS.items():
+        found[name] = Benchmark("autoprompt", f"a prompt task of {source}", source, parts)
+    for graph in graphs:
+        for name, (paper, description) in OF_GRAPH.items():
+            found[name.format(graph)] = Benchmark(paper, description.format(graph), graph)
+    return found
+
+
+def origin_of(benchmark: str) -> str:
+    """What a set of BEAR's is constructed from.
+
+    >>> origin_of("world_lite")
+    'world'
+    """
+    return benchmark.removesuffix("_big").removesuffix("_lite")
+
+
+def files_of(benchmarks: Iterable[str], *tables: str) -> list[str]:
+    """Files of every benchmark.
+
+    >>> files_of(["lama"], "items")
+    ['<results>/benchmarks/lama/items.parquet']
+    """
+    return [f"<results>/benchmarks/{b}/{table}.parquet" for b in benchmarks for table in tables]

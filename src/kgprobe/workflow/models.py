@@ -1,0 +1,91 @@
+"""What a model's jobs need: files of weights, devices, memory, threads."""
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from kgprobe import sheets
+from kgprobe.config import ConfigError
+from kgprobe.workflow.parts import Part
+from kgprobe.workflow.run import Run
+from kgprobe.workflow.sources import files
+
+#: columns of models.tsv that an answer depends on
+OF_MODEL = ("model", "kind", "source", "revision", "dtype", "bos",
+            "quantised", "adapter", "device_map")  # fmt: skip
+#: bytes of a weight by arithmetic
+WEIGHT = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+
+def of_model(run: Run, model: str) -> dict[str, str]:
+    """The columns of models.tsv that an answer depends on, and where control models lie."""
+    row = run.models[model]
+    known = {key: sheets.expand(row.get(key, "")) for key in OF_MODEL}
+    return known | {"made": f"results/{run.settings.run.name}/models"}
+
+
+def token_models(run: Run) -> list[dict[str, str]]:
+    """The models whose tokenizers choose facts. Raises ConfigError for an unknown one."""
+    chosen = run.settings.prompt_tasks.facts.single_token_for
+    if unknown := [name for name in chosen if name not in run.models]:
+        raise ConfigError(
+            f"config: prompt_tasks.facts.single_token_for: unknown model {', '.join(unknown)}; "
+            f"legal: {', '.join(sorted(run.models))}"
+        )
+    return [of_model(run, name) for name in chosen]
+
+
+def weights(run: Run, model: str) -> list[str]:
+    """Files of a model that the workflow itself makes or finds on disk, its adapter's too."""
+    row = run.models[model]
+    kind, _, place = row["source"].partition(":")
+    made = {"control": f"<results>/models/control-{place}",
+            "gguf": f"<results>/models/unpacked-{place}"}  # fmt: skip
+    own = [place] if kind == "folder" else []
+    if adapter := row.get("adapter"):
+        own.append(adapter.partition(":")[2])
+    return [*([made[kind]] if kind in made else []), *files(own)]
+
+
+def packed(run: Run, package: str) -> dict[str, str]:
+    """Kind and pinned sha256 of the models that a package holds as a GGUF file."""
+    row = next(row for row in run.models.values() if row["source"] == f"gguf:{package}")
+    return {name: row[name] for name in ("kind", "revision")}
+
+
+def accelerators(run: Run, model: str) -> int:
+    """Devices that a job asks for: one where models work on one, none for a server's. A machine
+    runs one such job at a time; a cluster places jobs by it.
+    Raises ConfigError for a KGPROBE_DEVICE that is none.
+    """
+    device = os.environ.get("KGPROBE_DEVICE") or "auto"
+    if device not in ("auto", "cpu", "cuda"):
+        raise ConfigError(f"KGPROBE_DEVICE is {device!r}; legal: auto, cpu, cuda")
+    is_here = Path("/dev/nvidia0").exists()
+    wanted = device == "cuda" or (device == "auto" and is_here)
+    return int(wanted and run.models[model]["kind"] != "api")
+
+
+def threads_of(run: Run, stage: str, model: str) -> int:
+    """Threads of a job: two where a model answers on a processor, so that no core waits while the
+    last model answers. A control model is done soon; an accelerator, a server and a model that is
+    spread over devices work with one process."""
+    row = run.models[model]
+    is_elsewhere = row["kind"] == "api" or row.get("device_map") or accelerators(run, model)
+    is_control = row["source"].startswith("control:")
+    return 1 if stage != "probes" or is_control or is_elsewhere else 2
+
+
+def memory_of(run: Run, parts: Iterable[Part], model: str) -> Callable[[object, int], int]:
+    """MB that the greatest of some parts asks for, once for each thread: each is a process. Copies
+    of the weights (gradients and their moments are copies), a third for what is read beside them,
+    and what a job without weights has."""
+    row, parts = run.models[model], list(parts)
+    stored, least = WEIGHT[row["dtype"]], 4000
+    each = stored
+    if any(part.settings.get("without") == "trained weights" for part in parts):
+        each = 2 * WEIGHT["float32"]  # random ones are drawn in float32
+    if any(part.method in ("trained", "sweep") for part in parts):
+        each, least = max(each, 4 * stored), 6000
+    most = max(least, 2500 + int(row.get("parameters") or 0) * each * 4 // 3)
+    return lambda wildcards, threads: most * threads

@@ -1,0 +1,41 @@
+"""OntoProbe's sets: what is asked of them."""
+
+from kgprobe import sheets
+from kgprobe.workflow.answers import has_form
+from kgprobe.workflow.run import Row, Run, switches
+
+
+def schemes_of(run: Run, row: Row) -> tuple[str, ...]:
+    """Templates and conjunctions under which the model of a row reasons."""
+    soft = run.settings.ontoprobe.soft
+    is_causal = run.models[row["model"]]["kind"] == "causal"
+    return soft.causal.schemes if is_causal else soft.schemes
+
+
+def memorized_rows(run: Run) -> list[Row]:
+    """Rows whose memorizing answers OntoProbe's tables show, then those that a row of reasoning
+    needs beside it: they say which of its premises the model has memorized."""
+    found = [r for r in run.probes("ontoprobe", "cloze", "sentence", "soft") if not has_form(r)]
+    known = {(row["benchmark"], row["method"], row["model"]) for row in found}
+    for row in run.probes("ontoprobe", "reason"):
+        templates = {scheme.split("+")[0] for scheme in schemes_of(run, row)}
+        kind = run.models[row["model"]]["kind"]
+        for first, prompt, method in ("manual", "templates", "cloze"), ("soft", "soft", "soft"):
+            is_known = (row["benchmark"], method, row["model"]) in known
+            if first in templates and kind in sheets.KINDS_OF_METHOD[method] and not is_known:
+                found.append({**row, "prompt": prompt, "method": method})
+    return found
+
+
+def asked_sets(run: Run) -> list[str]:
+    """The sets that are asked, and before them the whole set of every lite one."""
+    rows = [*memorized_rows(run), *run.probes("ontoprobe", "reason")]
+    names = [row["benchmark"] for row in rows]
+    return list(dict.fromkeys([*(name.removesuffix("_lite") for name in names), *names]))
+
+
+def is_shipped(run: Run) -> bool:
+    """Whether released files say which premises were memorized."""
+    rows = run.probes(None, "choice")
+    on_release = any(row["benchmark"] == "onto_released" for row in rows)
+    return on_release and switches(run.settings)["mc_split"] == "shipped"

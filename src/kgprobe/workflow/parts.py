@@ -1,0 +1,209 @@
+"""What every model is asked: the parts of its two stages. `prompts` is what is searched or trained
+with it, `probes` is what it answers."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kgprobe.probes import prompt_settings
+from kgprobe.settings import ATTRIBUTES
+from kgprobe.templates import STEPS
+from kgprobe.workflow import prompts
+from kgprobe.workflow.answers import answer_files, beside, has_form, method_of
+from kgprobe.workflow.attributes import graph_facts
+from kgprobe.workflow.ontoprobe import memorized_rows, schemes_of
+from kgprobe.workflow.run import Row, Run, switches
+
+#: methods of the first stage
+PREPARED = ("soft_prompts", "searched", "trained", "sweep")
+#: file or files by name, and settings by name
+Asked = tuple[dict[str, Any], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a row asks, as plain values; several rows may be one part. `prompt` is a folder."""
+
+    method: str
+    benchmark: str
+    prompt: str
+    input: dict[str, str | list[str]]
+    output: dict[str, str]
+    settings: dict[str, Any]
+
+
+def part_of(run: Run, row: Row) -> Part:
+    """What a row asks."""
+    method = method_of(row)
+    prompt = "prompts" if method.endswith("predict") else row["prompt"]
+    files, known = _asked(run, row)
+    return Part(method, row["benchmark"], prompt, files, answer_files(row), known)
+
+
+def stages(run: Run) -> dict[tuple[str, str], list[Part]]:
+    """(stage, model) -> the parts that the model is asked in it, each once."""
+    found: dict[tuple[str, str], dict[str, Part]] = {}
+    for row in [*run.rows, *memorized_rows(run), *inferred_rows(run)]:
+        for one in [*prepared(run, row), row, *beside(run, row)]:
+            stage = "prompts" if method_of(one) in PREPARED else "probes"
+            part = part_of(run, one)
+            found.setdefault((stage, one["model"]), {})[next(iter(part.output.values()))] = part
+    return {key: list(parts.values()) for key, parts in found.items()}
+
+
+def inferred_rows(run: Run) -> list[Row]:
+    """What the models of the invented world are asked."""
+    row = {"paper": "bear", "benchmark": "world_inferred", "prompt": "templates",
+           "method": "sentence"}  # fmt: skip
+    return [{**row, "model": model} for model in run.inferred]
+
+
+def inputs_of(parts: Iterable[Part]) -> list[str]:
+    """All files that some parts read, each once."""
+    values = [value for part in parts for value in part.input.values()]
+    paths = [path for v in values for path in ([v] if isinstance(v, str) else v)]
+    return list(dict.fromkeys(filter(None, paths)))
+
+
+def outputs_of(parts: Iterable[Part]) -> list[str]:
+    """All files and folders that some parts make, each once."""
+    return list(dict.fromkeys(path for part in parts for path in part.output.values()))
+
+
+def plain(run: Run, parts: Iterable[Part]) -> Any:
+    """Parts as plain values, with the folder of this run in their paths."""
+    text = json.dumps([asdict(part) for part in parts])
+    return json.loads(text.replace("<results>", f"results/{run.settings.run.name}"))
+
+
+def prepared(run: Run, row: Row) -> list[Row]:
+    """Rows of the first stage that a row needs, whether the table has them or not."""
+    method = method_of(row)
+    if method in ("soft", "reason") and soft_prompts(run, row):
+        return [{**row, "prompt": "soft", "method": "soft_prompts"}]
+    if method != "predict":
+        return []
+    folders = prompts.searched(run, row), prompts.transferred(run, row)
+    models = [folder.rpartition("/")[2] for folder in folders if folder]
+    return [{**row, "prompt": "searched", "model": model} for model in models]
+
+
+def soft_prompts(run: Run, row: Row) -> str:
+    """The folder of soft prompts that a row needs; reasoning needs one for soft templates."""
+    is_soft = any(scheme.startswith("soft+") for scheme in schemes_of(run, row))
+    is_needed = row["method"] == "soft" or is_soft
+    return answer_files(row, "soft_prompts")["prompts"] if is_needed else ""
+
+
+def _asked(run: Run, row: Row) -> Asked:
+    """What the method of a row reads, and its settings."""
+    if row.get("without"):
+        files, known = _asked(run, {**row, "without": ""})
+        if "draws" in known:
+            known |= {"prompts": [row["prompt"]]}
+            files |= {"found": "", "other": "", "wordings": []}
+        return files, known | _of_baseline(run, row)
+    method, settings = method_of(row), run.settings
+    folder = f"<results>/benchmarks/{row['benchmark']}"
+    if method in ("predict", "searched", "trained", "sweep"):
+        return _of_prompts(run, row)
+    tables = {"questions": f"{folder}/items.parquet", "candidates": f"{folder}/candidates.parquet"}
+    if method in ("soft_prompts", "soft", "reason"):
+        return _of_soft(run, row, tables)
+    if method == "choice":
+        return {"questions": f"{folder}/choices.parquet"}, {"ways": settings.choice.ways}
+    tables["prompts"] = f"{folder}/prompts.parquet"
+    if method == "cloze":
+        return tables, switches(settings, "candidate_space", "unknown_candidates")
+    if row["prompt"] == STEPS:
+        return tables, {"steps": settings.forms.tokens}
+    if method == "fill":
+        is_costly = run.models[row["model"]]["kind"] == "api" and row["benchmark"] in ATTRIBUTES
+        few = settings.wording.api if is_costly else 0
+        known = {"fill": asdict(settings.fill), "few": few, "seed": settings.seed}
+    else:
+        known = {"method": row["method"]}
+    if has_form(row) and method != "contentless":
+        more, known["form"] = _of_form(run, row)
+        tables |= more
+    return tables, known
+
+
+def _of_form(run: Run, row: Row) -> Asked:
+    """Of a form: a lite set has its examples from the whole one, graph attributes from the facts of
+    their graph."""
+    chosen, files = run.settings.forms, {}
+    known = {"name": row["prompt"], "items": chosen.items, "seed": run.settings.seed}
+    if row["prompt"].startswith("few"):
+        known["demonstrations"] = chosen.demonstrations
+        whole = row["benchmark"].removesuffix("_lite")
+        if whole != row["benchmark"]:
+            files["training"] = f"<results>/benchmarks/{whole}/items.parquet"
+            files["training_options"] = f"<results>/benchmarks/{whole}/candidates.parquet"
+        if row["paper"] == "attributes":
+            files["facts"] = graph_facts(run.settings)[0]
+    return files, known
+
+
+def _of_baseline(run: Run, row: Row) -> dict[str, Any]:
+    """The settings of a baseline beside those of its method."""
+    twin = run.settings.twin
+    return {
+        "without": row["without"],
+        "items": twin.items if row["paper"] == "bear" else twin.rows,
+        # OntoProbe lays down the last one beforehand
+        "template": "last" if row["paper"] == "ontoprobe" else "first",
+        "whole": row["paper"] == "attributes",
+        "seed": run.settings.seed,
+    }
+
+
+def _of_soft(run: Run, row: Row, tables: dict[str, Any]) -> Asked:
+    """Of OntoProbe's soft prompts, and of what is asked with them."""
+    method, chosen = method_of(row), run.settings.ontoprobe
+    known: dict[str, Any] = {"switches": switches(run.settings)}
+    if method == "reason":
+        tables["questions"] = f"<results>/benchmarks/{row['benchmark']}/reasoning.parquet"
+        known |= {"premises": asdict(chosen.premises), "seed": run.settings.seed}
+    if method == "soft":
+        known["rows"] = chosen.soft.rows
+    else:
+        known["soft"] = asdict(chosen.soft)
+    if method != "soft_prompts":
+        tables["prompts"] = soft_prompts(run, row)
+    return tables, known
+
+
+def _of_prompts(run: Run, row: Row) -> Asked:
+    """Of prompts that are written, searched or trained."""
+    auto, method = run.settings.autoprompt, method_of(row)
+    config, benchmark, model = asdict(auto), row["benchmark"], row["model"]
+    tables = "examples.parquet", "vocabulary.json", "task.json"
+    files: dict[str, Any] = {
+        table.partition(".")[0]: f"<results>/benchmarks/{benchmark}/{table}" for table in tables
+    }
+    known: dict[str, Any] = {
+        "section": prompt_settings.section(config, benchmark, model),
+        "mode": auto.mode,
+        "seed": run.settings.seed,
+    }
+    if method == "sweep":
+        known["section"] = prompt_settings.sweep(config, row["method"], benchmark, model)
+        return files, known | {"sweep": row["method"]}
+    if method == "trained":
+        return files, known | {"training": config["trained"][row["prompt"]]}
+    if method == "predict":
+        written = prompts.written(run, row)
+        files["found"] = prompts.searched(run, row)
+        files["other"] = prompts.transferred(run, row)
+        known |= {
+            "prompts": written,
+            "published": auto.published.get(model, ""),
+            "draws": auto.draws,
+        }
+    else:
+        written = [row["prompt"]]
+        known["edits"] = config["edits"]
+    files["wordings"] = prompts.wordings(run, benchmark, written)
+    return files, known | {"demos": config["demos"], "proposals": config["proposals"]}

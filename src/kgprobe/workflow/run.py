@@ -1,0 +1,143 @@
+"""What a run asks: settings, models and experiments, checked before anything runs."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from kgprobe import sheets
+from kgprobe.config import ConfigError, models_of
+from kgprobe.probes import prompt_settings
+from kgprobe.settings import Inferences, Settings
+from kgprobe.templates import FORMS, STEPS
+from kgprobe.workflow.benchmarks import Benchmark, known_benchmarks
+from kgprobe.workflow.sources import data_parts, files
+
+#: a row of a table
+Row = Mapping[str, str]
+PROMPTS = ("templates", "soft", *FORMS, STEPS, *prompt_settings.PROMPTS)
+#: words and templates of LAMA that fact retrieval and relation extraction need beside their facts
+LAMA_FILES = ("relations.jsonl", "optiprompt", "vocab/common_vocab_cased.txt")
+RELEASED_BEAR = {"bear_released": "BEAR", "bear_big_released": "BEAR-big"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """Settings, models and benchmarks by name, the probes of the table of experiments, and the
+    names of the models of the invented world."""
+
+    settings: Settings
+    benchmarks: Mapping[str, Benchmark]
+    models: Mapping[str, Row]
+    rows: Sequence[Row]
+    inferred: tuple[str, ...] = ()
+
+    def probes(self, paper: str | None = None, *methods: str) -> list[Row]:
+        """Rows of a paper, or of all, whose method is one of these modules, or any."""
+        return [
+            row
+            for row in self.rows
+            if paper in (None, row["paper"])
+            and (not methods or row["method"].split("-")[0] in methods)
+        ]
+
+    def probed(self, paper: str | None = None) -> list[str]:
+        """The benchmarks that the experiments of a paper name, in their order."""
+        return list(dict.fromkeys(row["benchmark"] for row in self.probes(paper)))
+
+    def is_control(self, row: Row) -> bool:
+        """Whether a control model answers a row."""
+        return self.models[row["model"]]["source"].startswith("control:")
+
+
+def read_run(settings: Settings) -> Run:
+    """The run of a configuration. Raises ConfigError or SheetError for a name that is not known."""
+    graphs = settings.sources.graphs
+    if twice := sorted(set(graphs) & set(settings.sources.dumps)):
+        raise ConfigError(f"sources.graphs and sources.dumps both have {', '.join(twice)}")
+    if settings.attributes.graph not in ("world", "trex", *graphs):
+        raise ConfigError(
+            f"attributes.graph is {settings.attributes.graph!r}; legal: world, trex, "
+            f"sources.graphs ({', '.join(graphs) or 'none'})"
+        )
+    benchmarks, models = known_benchmarks(graphs), models_of(settings)
+    rows = read_experiments(sheets.located(settings.sheets.experiments), benchmarks, models)
+    try:
+        switches(settings)
+    except ValueError as problem:
+        raise ConfigError(f"config: {problem}") from None
+    inferred = inferred_models(settings.control.inferences)
+    return Run(settings, benchmarks, {**models, **inferred}, rows, tuple(inferred))
+
+
+def read_experiments(
+    path: str, benchmarks: Mapping[str, Benchmark], models: Mapping[str, Row]
+) -> list[dict[str, str]]:
+    """The probes of a table of experiments, every name in them known. Raises SheetError."""
+    papers = {name: benchmark.paper for name, benchmark in benchmarks.items()}
+    schema = sheets.read_schema(sheets.located("workflow/schemas/experiments.schema.json"))
+    rows = sheets.products(sheets.read_sheet(path, schema), path, models, papers, PROMPTS)
+    sheets.check_experiments(rows, path, models)
+    if wrong := prompt_settings.problems(rows):
+        raise sheets.SheetError(f"{path}, " + "\n  ".join(wrong))
+    sheets.check_papers(rows, path, papers)
+    return sheets.with_raw(rows)
+
+
+def inferred_models(chosen: Inferences) -> dict[str, Row]:
+    """Control models of an invented world that are taught patterns in part, by name."""
+    numbers = [
+        f"{kind}-{width}-{count}-{seed}"
+        for kind in chosen.kinds
+        for width in chosen.widths
+        for count in chosen.exposures
+        for seed in range(chosen.seeds)
+    ]
+    return {
+        f"control-inferred-{name}": {
+            "model": f"control-inferred-{name}",
+            "kind": (kind := name.split("-")[0]),
+            "source": f"control:inferred-{name}",
+            "revision": "",
+            "dtype": "float32",
+            "bos": "forced" if kind == "causal" else "-",
+            "parameters": "1",
+        }
+        for name in numbers
+    }
+
+
+def switches(settings: Settings, *names: str) -> dict[str, str]:
+    """The chosen values of OntoProbe's switches: all, or those named."""
+    from kgprobe.benchmarks.ontoprobe.modes import resolve
+
+    chosen = settings.ontoprobe
+    found = asdict(resolve(chosen.mode, chosen.switches))
+    return {name: found[name] for name in names or found}
+
+
+def check(run: Run) -> None:
+    """Check that what the experiments need and no rule makes is there: files, and the address of a
+    server. Raises ConfigError or SheetError."""
+    sources = run.settings.sources
+    for name in run.probed():
+        benchmark = run.benchmarks[name]
+        if name.startswith("onto_released") and sources.ontoprobe.access == "local":
+            files(f"{sources.ontoprobe.folder}/{part}" for part in ("memorizing", "ontology"))
+        elif name in RELEASED_BEAR and sources.bear.access == "local":
+            files([f"{sources.bear.folder}/{RELEASED_BEAR[name]}"])
+        elif name == "lama":
+            data_parts(run.settings, "lama", ["trex_original", "relations.jsonl"])
+        elif name in ("bear_big", "bear_lite") and sources.wikidata.access == "local":
+            files(sources.wikidata.files)
+        elif benchmark.paper == "autoprompt":
+            data_parts(run.settings, benchmark.source, benchmark.parts)
+            if benchmark.source in ("lama", "trex_sentences"):
+                data_parts(run.settings, "lama", LAMA_FILES)
+    variable = run.settings.api.url_variable
+    for row in run.rows:
+        if run.models[row["model"]]["kind"] == "api" and not os.environ.get(variable):
+            raise sheets.SheetError(
+                f"{run.settings.sheets.experiments}, line {row['_line']}: set the environment "
+                f"variable {variable} to the base URL of the server of {row['model']!r}, for "
+                "example http://127.0.0.1:8000/v1"
+            )

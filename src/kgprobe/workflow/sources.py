@@ -1,0 +1,198 @@
+"""How sources are had: files on disk, downloads, dumps, endpoints, and what is compared."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from kgprobe import sheets
+from kgprobe.config import ConfigError
+from kgprobe.settings import RELEASED, Archive, Dump, Endpoint, Settings, Wikidata
+from kgprobe.sources.dumps import pins
+
+EMBEDDED = Wikidata(access="embedded", endpoint="local", snapshot="embedded")
+#: what an embedded dump of each form is
+RENDERED = {
+    "json": "<results>/sources/world/dumps/wikidata.json.gz",
+    "truthy": "<results>/sources/world/dumps/wikidata.nt.bz2",
+    "names": "<results>/sources/world/dumps/wikidata_names.nt.bz2",
+    "ntriples": "<results>/sources/world/dbpedia.nt",
+}
+#: comparison that the config may ask for -> its table
+COMPARISONS = {
+    "access": "access_agreement",
+    "ontology": "ontology_agreement",
+    "bear": "bear_against_released",
+}
+#: files of T-REx that one job reads: starting one costs as much as reading a file
+TREX_FILES = 10
+
+
+def files(paths: Iterable[str]) -> list[str]:
+    """Paths of the config with their environment variables filled in. Raises ConfigError for one
+    that does not exist, except LAMA's wordings, which an installed package does not have: our own
+    of the same relations are used then."""
+    found = [sheets.located(path) for path in paths]
+    if sheets.ROOT.parent == sheets.PACKAGE:
+        found = [p for p in found if Path(p).exists() or not p.startswith("resources/lama/")]
+    for path in found:
+        if not Path(path).exists():
+            raise ConfigError(
+                f"config: no such file or folder: {path}\n"
+                "  set KGPROBE_DATA to the folder of the real data, or correct the path"
+            )
+    return found
+
+
+def data_parts(settings: Settings, source: str, names: Iterable[str]) -> list[str]:
+    """Files or folders of a data set in parts, downloaded first where access is live; "" stands for
+    all that is downloaded. Raises ConfigError where they are not to be had."""
+    if not (names := list(names)):
+        return []
+    chosen = getattr(settings.sources, source)
+    if chosen.access == "absent":
+        raise ConfigError(
+            f"config: sources.{source}.access is absent, but {', '.join(names) or source} is "
+            "needed; write local (and the folder) or live, or leave out the experiments that need "
+            "it"
+        )
+    if chosen.access == "live":
+        downloaded = [name for archive in chosen.archives for name in archive.parts]
+        names = [name for n in names for name in ([n] if n else downloaded)]
+    paths = [f"{chosen.folder}/{name}".rstrip("/") for name in names]
+    return paths if chosen.access == "live" else files(paths)
+
+
+def graph_of(source: str) -> str:
+    """The graph whose queries a source answers: the world's facts have Wikidata's shape."""
+    return "dbpedia" if source.endswith("dbpedia") else "wikidata"
+
+
+def endpoint(settings: Settings, source: str) -> Endpoint:
+    """The access settings of a source; the world is always embedded."""
+    found: Endpoint = getattr(settings.sources, source, EMBEDDED)
+    return EMBEDDED if source.startswith("world") else found
+
+
+def is_dump(settings: Settings, source: str) -> bool:
+    """Whether a source is read out of dumps."""
+    return endpoint(settings, source).access == "dump"
+
+
+def own_graph(settings: Settings, name: str) -> dict[str, Any]:
+    """The section of an own graph, its paths filled in."""
+    own = settings.sources.graphs[name]
+    return asdict(own) | {"files": files(own.files), "labels": files(own.labels)}
+
+
+def statement_dumps(settings: Settings) -> dict[str, Dump]:
+    """Dumps that statements are read from, by name."""
+    return {name: dump for name, dump in settings.sources.dumps.items() if dump.form != "names"}
+
+
+def read_dumps(settings: Settings) -> dict[str, Dump]:
+    """The same, and Wikidata itself where it is had as one of them."""
+    found = statement_dumps(settings)
+    if is_dump(settings, "wikidata"):
+        found["wikidata"] = dump_of(settings, "wikidata", "dump", ("json", "truthy"))
+    return found
+
+
+def dump_of(settings: Settings, source: str, key: str, forms: Iterable[str]) -> Dump:
+    """The dump that a source's setting names. Raises ConfigError where there is none of these
+    forms."""
+    name = getattr(getattr(settings.sources, source), key)
+    fitting = {n: dump for n, dump in settings.sources.dumps.items() if dump.form in forms}
+    if name not in fitting:
+        raise ConfigError(
+            f"sources.{source}.{key} is {name!r}; sources.dumps of form {' or '.join(forms)}: "
+            f"{', '.join(fitting) or 'none'}"
+        )
+    return fitting[name]
+
+
+def dump_files(settings: Settings, dump: Dump) -> list[str]:
+    """The file of a dump, rendered, found on disk or to be downloaded, and those of the dumps that
+    have what it lacks."""
+    known = settings.sources.dumps
+    if unknown := [name for name in dump.more if name not in known]:
+        raise ConfigError(
+            f"sources.dumps: more names {', '.join(unknown)}; there is {', '.join(known)}"
+        )
+    found = []
+    for one in (dump, *(known[name] for name in dump.more)):
+        if one.access == "embedded":
+            found.append(RENDERED[one.form])
+        else:
+            found += files([one.file]) if one.access == "local" else [one.file]
+    return found
+
+
+def rdf_files(settings: Settings, source: str) -> list[str]:
+    """RDF files that a local endpoint serves for a source; none when it is pulled live."""
+    chosen = endpoint(settings, source)
+    if chosen.access == "embedded":
+        return [f"<results>/sources/world/{graph_of(source)}.nt"]
+    if chosen.access == "dump" and source == "dbpedia":
+        dump = dump_of(settings, source, "ontology", ("ntriples", "names"))
+        return dump_files(settings, replace(dump, more=()))
+    if chosen.access == "dump":
+        return [f"<results>/sources/{source}/described.nt"]
+    return files(chosen.files) if chosen.access == "local" else []
+
+
+def large_relations(settings: Settings, source: str) -> list[str]:
+    """The statements of the dump that relations come from which are too large to be pulled."""
+    name = "" if source == "world" else settings.sources.wikidata.dump
+    known = statement_dumps(settings)
+    if name and name not in known:
+        raise ConfigError(
+            f"sources.wikidata.dump is {name!r}; sources.dumps has {', '.join(known) or 'none'}"
+        )
+    return [f"<results>/sources/{name}/facts.parquet"] if name else []
+
+
+def archives(settings: Settings) -> dict[tuple[str, int], Archive]:
+    """(data set, number) -> an archive that parts of it are downloaded from."""
+    sections = {name: getattr(settings.sources, name) for name in RELEASED}
+    return {
+        (name, number): archive
+        for name, chosen in sections.items()
+        for number, archive in enumerate(chosen.archives)
+        if chosen.access == "live"
+    }
+
+
+def pinned(trees: Mapping[str, pins.Tree], archive: Archive) -> pins.Tree | None:
+    """The tree that an archive's files are pinned in, if it is."""
+    try:
+        return pins.chosen(trees, archive.tree, archive.url)
+    except pins.PinError as problem:
+        raise ConfigError(f"config: archive {archive.url}: {problem}") from None
+
+
+def downloads(settings: Settings) -> dict[str, tuple[str, str]]:
+    """name -> (file, address) of what is downloaded: live dumps, and the archive of T-REx."""
+    dumps, trex = settings.sources.dumps, settings.sources.trex
+    found = {n: (dump.file, dump.url or "") for n, dump in dumps.items() if dump.access == "live"}
+    return found | ({"trex": (trex.path, trex.url)} if trex.access == "live" else {})
+
+
+def trex_dump(settings: Settings) -> str:
+    """The folder or zip of T-REx files."""
+    chosen = settings.sources.trex
+    if chosen.access == "embedded":
+        return "<results>/sources/world/trex"
+    return chosen.path if chosen.access == "live" else files([chosen.path])[0]
+
+
+def trex_parts(settings: Settings) -> dict[str, list[str]]:
+    """Number of a job that reads T-REx -> names of its files, without their ending."""
+    if settings.sources.trex.access == "embedded":
+        return {"000": ["re-nlg_0-10000"]}
+    from kgprobe.sources.dumps.trex import PUBLISHED, members  # half a second
+
+    path = Path(trex_dump(settings))
+    names = [Path(name).stem for name in members(path)] if path.exists() else list(PUBLISHED)
+    starts = range(0, len(names), TREX_FILES)
+    return {f"{n:03}": names[start : start + TREX_FILES] for n, start in enumerate(starts)}

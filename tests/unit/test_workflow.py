@@ -1,0 +1,278 @@
+"""Which model answers what, which files that makes, what a job needs: without Snakemake."""
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kgprobe.config import settings_of
+from kgprobe.settings import ATTRIBUTES, Autoprompt, Inferences, Settings, Sheets, Twin
+from kgprobe.sheets import SheetError
+from kgprobe.workflow import models, ontoprobe, parts, tables
+from kgprobe.workflow.answers import answer_files, answers_of, baseline_rows, contentless_files
+from kgprobe.workflow.benchmarks import known_benchmarks
+from kgprobe.workflow.run import Run, check, inferred_models, read_run
+from kgprobe.workflow.sources import ConfigError
+
+ROOT = Path(__file__).parents[2]
+HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
+MODELS = {
+    "small": {"kind": "masked", "dtype": "float32", "parameters": "100"},
+    "half": {"kind": "causal", "dtype": "bfloat16", "bos": "none", "parameters": "8000"},
+    "step": {"kind": "causal", "dtype": "float32", "bos": "none", "step": "16"},
+    "control": {"kind": "masked", "dtype": "float32", "source": "control:masked"},
+    "served": {"kind": "api", "dtype": "float32", "source": "api:some"},
+}
+MODELS = {
+    name: {"model": name, "source": "hub:a/b", "revision": "0" * 40, "bos": "-", **row}
+    for name, row in MODELS.items()
+}
+
+
+def row(text: str) -> dict[str, str]:
+    return dict(zip(HEADER.split(), text.split(), strict=True))
+
+
+def run(*rows: str, settings: Settings | None = None, inferred: tuple[str, ...] = ()) -> Run:
+    """A run of rows that need not stand in a file."""
+    known = [row(text) for text in rows]
+    return Run(settings or Settings(), known_benchmarks(), MODELS, known, inferred)
+
+
+def without(text: str, settings: Settings | None = None) -> list[str]:
+    """What a row is asked without."""
+    asked = run(text, settings=settings)
+    return [one["without"] for one in baseline_rows(asked, asked.rows)]
+
+
+@pytest.mark.parametrize("config", ["config/embedded.yaml", "config/inferences.yaml", ""])
+def test_every_file_of_answers_is_made_by_one_model_in_one_stage_once(config):
+    made = read_run(settings_of([config] if config else []))
+    outputs = [path for found in parts.stages(made).values() for path in parts.outputs_of(found)]
+    assert len(outputs) == len(set(outputs))
+    rows = [*made.rows, *ontoprobe.memorized_rows(made), *parts.inferred_rows(made)]
+    needed = [*answers_of(rows), *contentless_files(made, rows)]
+    needed += answers_of(baseline_rows(made, rows))
+    assert set(needed) <= set(outputs)
+    asked = parts.inputs_of(part for found in parts.stages(made).values() for part in found)
+    assert {path for path in asked if "/prompts/" in path} <= set(outputs)
+
+
+def test_no_script_imports_the_plan_of_the_workflow():
+    for path in (ROOT / "workflow/scripts").glob("*.py"):
+        assert "kgprobe.workflow" not in ast.unparse(ast.parse(path.read_text())), path
+
+
+def test_a_benchmark_belongs_to_one_paper_and_an_own_graph_gives_five():
+    known = known_benchmarks()
+    assert {known[name].paper for name in ATTRIBUTES} == {"attributes"}
+    assert (known["onto_world"].paper, known["auto_re"].paper) == ("ontoprobe", "autoprompt")
+    own = {n: b for n, b in known_benchmarks(["mine"]).items() if n not in known}
+    assert list(own) == ["mine_big", "mine_lite", "onto_mine", "onto_mine_lite", "auto_mine"]
+    papers = [benchmark.paper for benchmark in own.values()]
+    assert papers == ["bear", "bear", "ontoprobe", "ontoprobe", "autoprompt"]
+    assert {benchmark.source for benchmark in own.values()} == {"mine"}
+
+
+def test_what_is_asked_is_read_with_its_paper_and_an_unknown_name_is_refused(tmp_path):
+    path = tmp_path / "experiments.tsv"
+    settings = replace(Settings(), sheets=Sheets(experiments=str(path)))
+    path.write_text(HEADER + "ontoprobe\tonto_world_lite\tfew,chat\tsentence\tcontrol-causal\n")
+    found = read_run(settings)
+    # what forms are compared with comes along
+    assert [one["prompt"] for one in found.rows] == ["few", "chat", "templates"]
+    assert found.probed("ontoprobe") == ["onto_world_lite"]
+    assert found.probed("bear") == []
+    path.write_text(HEADER + "bear\tworld_light\ttemplates\tsentence\tcontrol-causal\n")
+    with pytest.raises(SheetError, match=r"line 2: unknown benchmark 'world_light' \(did you mean"):
+        read_run(settings)
+    attributes = replace(settings.attributes, graph="nowhere")
+    with pytest.raises(ConfigError, match=r"attributes.graph is 'nowhere'; legal: world, trex"):
+        read_run(replace(settings, attributes=attributes))
+
+
+def test_written_prompts_share_a_file_and_others_have_their_own():
+    written, other, searched, trained = (
+        row(f"autoprompt auto_world {prompt} predict small")
+        for prompt in ("manual", "lpaqa", "searched", "finetuned")
+    )
+    assert answers_of([written]) == answers_of([other])
+    assert len(set(answers_of([written, searched, trained]))) == 3
+    assert answers_of([written, searched, trained], "prompts") == [
+        "<results>/prompts/searched/auto_world/small"
+    ]
+    below = answer_files({**written, "without": "trained weights"})["outcomes"]
+    assert below == "<results>/floors/twin/outcomes/auto_world/prompts/small.parquet"
+
+
+@pytest.mark.parametrize(
+    ("asked", "left_out"),
+    [
+        ("bear world_lite templates sentence small", ["trained weights"]),
+        ("attributes symmetry templates sentence small", ["the subject", "trained weights"]),
+        ("attributes symmetry templates fill small", ["the subject"]),
+        ("attributes symmetry templates fill served", []),
+        ("attributes symmetry chat fill small", []),
+        ("bear world_lite templates sentence step", []),
+        ("bear world_lite templates sentence half", []),
+        ("autoprompt auto_world manual predict small", ["the subject", "trained weights"]),
+        ("autoprompt auto_sst2 manual predict small", []),
+        ("autoprompt auto_world searched predict small", []),
+        ("ontoprobe onto_world soft soft small", []),
+    ],
+)
+def test_baselines_are_what_can_say_something(asked, left_out):
+    assert without(asked, replace(Settings(), twin=Twin(items=5, rows=5, largest=400))) == left_out
+    assert without(asked, replace(Settings(), twin=Twin(items=0, rows=0))) == []
+
+
+def test_inferred_models_have_scores_and_nothing_beside_them():
+    known = inferred_models(Inferences(kinds=("causal", "masked"), exposures=(8, 64), seeds=2))
+    assert len(known) == 8
+    assert known["control-inferred-causal-128-8-1"]["bos"] == "forced"
+    asked = run(inferred=("small",))
+    assert list(parts.stages(asked)) == [("probes", "small")]
+    (part,) = parts.stages(asked)["probes", "small"]
+    assert (part.method, part.benchmark) == ("sentence", "world_inferred")
+
+
+def test_prompts_are_searched_before_those_that_are_made_of_them_are_asked():
+    asked = run("autoprompt auto_world initial_triggers predict small")
+    assert list(parts.stages(asked)) == [("prompts", "small"), ("probes", "small")]
+    (searched,) = parts.stages(asked)["prompts", "small"]
+    (written,) = parts.stages(asked)["probes", "small"]
+    assert written.input["found"] == searched.output["prompts"]
+    assert written.settings["prompts"] == ["initial_triggers"]
+
+
+def test_transferred_prompts_are_searched_with_the_model_that_the_config_names():
+    text = "autoprompt auto_world transferred predict small"
+    settings = replace(Settings(), autoprompt=Autoprompt(transfer={"small": "half"}))
+    asked = parts.stages(run(text, settings=settings))
+    assert list(asked) == [("prompts", "half"), ("probes", "small")]
+    assert asked["probes", "small"][0].input["other"].endswith("auto_world/half")
+    with pytest.raises(SheetError, match=r"'small': name in autoprompt.transfer the model"):
+        parts.stages(run(text))
+
+
+def test_reasoning_asks_what_it_needs_to_know_of_its_premises_once():
+    reason = "ontoprobe onto_world templates reason small"
+    found = parts.stages(run(reason))
+    assert [part.method for part in found["prompts", "small"]] == ["soft_prompts"]
+    methods = [part.method for part in found["probes", "small"]]
+    assert {"reason", "cloze", "soft"} <= set(methods)
+    both = run(reason, "ontoprobe onto_world templates cloze small")
+    rows = [(one["method"], one["benchmark"]) for one in ontoprobe.memorized_rows(both)]
+    assert rows == [("cloze", "onto_world"), ("soft", "onto_world")]
+
+
+def test_examples_of_a_lite_set_come_from_the_whole_one():
+    part = parts.part_of(run(), row("ontoprobe onto_world_lite few sentence small"))
+    assert part.input["training"] == "<results>/benchmarks/onto_world/items.parquet"
+    assert part.settings["form"]["name"] == "few"
+    asked = run("attributes symmetry few fill small")
+    assert parts.part_of(asked, asked.rows[0]).input["facts"].endswith("/trex/facts.parquet")
+
+
+def test_a_server_is_asked_few_prompts_of_the_attributes():
+    asked = run()
+    for model, few in ("served", asked.settings.wording.api), ("small", 0):
+        part = parts.part_of(asked, row(f"attributes symmetry templates fill {model}"))
+        assert part.settings["few"] == few
+
+
+def test_parts_of_a_job_name_the_folder_of_the_run():
+    asked = run("bear world_lite templates sentence control")
+    plain = parts.plain(asked, parts.stages(asked)["probes", "control"])
+    scored = [part for part in plain if part["method"] == "sentence"]
+    scores = "results/full/scores/world_lite/templates/sentence/control.parquet"
+    assert scored[0]["output"] == {"scores": scores}
+    assert "<results>" not in str(plain)
+
+
+def test_memory_follows_weights_copies_and_threads():
+    def asked(model: str, *texts: str) -> list[parts.Part]:
+        return [parts.part_of(run(), row(f"{text} {model}")) for text in texts]
+
+    def memory(model: str, *texts: str, threads: int = 1) -> int:
+        return models.memory_of(run(), asked(model, *texts), model)(None, threads)
+
+    fill, trained = "attributes symmetry templates fill", "autoprompt auto_world finetuned predict"
+    assert memory("small", fill) == 4000
+    assert memory("small", fill, threads=2) == 8000
+    assert memory("half", fill) == 2500 + 8000 * 2 * 4 // 3
+    assert memory("small", trained) == 6000
+    assert memory("half", fill, trained) == 2500 + 8000 * 2 * 4 * 4 // 3
+    base = {**row(f"{fill} half"), "without": "trained weights"}
+    needed = models.memory_of(run(), [parts.part_of(run(), base)], "half")(None, 1)
+    assert needed == 2500 + 8000 * 4 * 2 * 4 // 3  # drawn in float32, beside the stored ones
+
+
+@pytest.mark.parametrize(("device", "wanted"), [("cpu", 0), ("cuda", 1)])
+def test_a_device_is_asked_for_where_models_work_on_one_and_threads_where_not(
+    device, wanted, monkeypatch
+):
+    monkeypatch.setenv("KGPROBE_DEVICE", device)
+    assert models.accelerators(run(), "small") == wanted
+    assert models.accelerators(run(), "served") == 0
+    assert models.threads_of(run(), "probes", "small") == 2 - wanted
+    assert [models.threads_of(run(), *job) for job in (
+        ("prompts", "small"), ("probes", "control"), ("probes", "served"),
+    )] == [1, 1, 1]  # fmt: skip
+    monkeypatch.setenv("KGPROBE_DEVICE", "tpu")
+    with pytest.raises(ConfigError, match="'tpu'; legal: auto, cpu, cuda"):
+        models.accelerators(run(), "small")
+
+
+def test_weights_are_made_found_or_downloaded(tmp_path, monkeypatch):
+    monkeypatch.setitem(MODELS, "mine", {**MODELS["small"], "source": f"folder:{tmp_path}"})
+    assert models.weights(run(), "mine") == [str(tmp_path)]
+    assert models.weights(run(), "control") == ["<results>/models/control-masked"]
+    assert models.weights(run(), "small") == []
+    monkeypatch.setitem(MODELS, "mine", {**MODELS["small"], "source": "folder:/nowhere/at/all"})
+    with pytest.raises(ConfigError, match="no such file or folder: /nowhere/at/all"):
+        models.weights(run(), "mine")
+
+
+def test_a_server_without_address_is_refused_before_anything_runs(monkeypatch):
+    asked = run("attributes symmetry templates fill served")
+    asked.rows[0]["_line"] = "2"
+    variable = asked.settings.api.url_variable
+    monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(SheetError, match=f"line 2: set the environment variable {variable}"):
+        check(asked)
+    monkeypatch.setenv(variable, "http://127.0.0.1:8000/v1")
+    check(asked)
+
+
+def test_the_report_has_chapters_of_what_is_asked_in_the_order_of_printing():
+    def chapters(*rows: str) -> list[str]:
+        settings = replace(Settings(), comparisons=("bear",))
+        found = tables.chapters(run(*rows, settings=settings))
+        return [Path(path).stem for path in found]
+
+    assert chapters() == ["sources"]
+    row = "attributes symmetry templates fill small"
+    assert chapters(row) == ["claims", "sources", "attributes", "measured"]
+    assert chapters(row, "bear lama templates sentence small")[1] == "bear"
+
+
+def test_tables_need_what_their_benchmarks_are_made_of():
+    asked = run(
+        "bear world_lite templates sentence control",
+        "bear lama templates sentence small",
+        "autoprompt auto_world manual predict small",
+    )
+    assert tables.has_controls(asked)
+    assert tables.funnels(asked) == ["<results>/benchmarks/world_big/funnel.parquet"]
+    assert tables.results_files(asked) == [
+        f"<results>/tables/{paper}.parquet" for paper in ("bear", "autoprompt")
+    ]
+    names = [path.split("/", 2)[2] for path in tables.asked_files(asked)]
+    lists = ["world_lite/items.parquet", "lama/items.parquet", "auto_world/examples.parquet"]
+    assert names == lists
+    assert len(tables.asked_files(asked, "candidates", "prompts")) == 4
+    assert tables.side_files(asked) == [
+        f"<results>/benchmarks/{origin}_big/aliases.parquet" for origin in ("bear", "world")
+    ]

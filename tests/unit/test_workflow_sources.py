@@ -1,0 +1,155 @@
+"""How sources are had: on disk, by download, out of dumps, embedded."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kgprobe import sheets
+from kgprobe.settings import Dbpedia, Dump, OwnGraph, Parts, Settings, Trex, Wikidata
+from kgprobe.workflow import sources
+from kgprobe.workflow.attributes import attribute_nouns, graph
+from kgprobe.workflow.sources import ConfigError
+
+
+def settings(**own: Any) -> Settings:
+    """The defaults with some sources of one's own."""
+    return replace(Settings(), sources=replace(Settings().sources, **own))
+
+
+def test_files_are_filled_in_and_must_exist(tmp_path, monkeypatch):
+    monkeypatch.setenv("KGPROBE_DATA", str(tmp_path))
+    (tmp_path / "x.nt").write_text("")
+    assert sources.files(["${KGPROBE_DATA}/x.nt"]) == [f"{tmp_path}/x.nt"]
+    with pytest.raises(ConfigError, match=r"no such file or folder: .*/y.nt\n  set KGPROBE_DATA"):
+        sources.files(["${KGPROBE_DATA}/y.nt"])
+
+
+def test_an_installed_package_does_without_lamas_wordings_alone(monkeypatch, tmp_path):
+    monkeypatch.setattr(sheets, "ROOT", tmp_path / "project")
+    monkeypatch.setattr(sheets, "PACKAGE", tmp_path)
+    assert sources.files(["resources/lama/absent.tsv"]) == []
+    with pytest.raises(ConfigError):
+        sources.files(["resources/absent.tsv"])
+
+
+def test_parts_of_a_data_set_are_downloaded_found_or_refused(tmp_path):
+    live = settings()
+    assert sources.data_parts(live, "sst2", ["sentiment-dev"]) == ["data/sst2/sentiment-dev"]
+    every = sources.data_parts(live, "lama", [""])
+    assert {"data/lama/trex_original", "data/lama/lpaqa"} <= set(every)
+    assert sources.data_parts(live, "lama", []) == []
+    own = settings(lama=Parts(access="local", folder=str(tmp_path)))
+    with pytest.raises(ConfigError, match=f"{tmp_path}/lpaqa"):
+        sources.data_parts(own, "lama", ["lpaqa"])
+    (tmp_path / "lpaqa").mkdir()
+    assert sources.data_parts(own, "lama", ["lpaqa"]) == [f"{tmp_path}/lpaqa"]
+    absent = settings(lama=Parts(access="absent"))
+    with pytest.raises(ConfigError, match=r"sources\.lama\.access is absent, but lpaqa is needed"):
+        sources.data_parts(absent, "lama", ["lpaqa"])
+
+
+def test_the_world_is_embedded_whatever_the_config_says():
+    live = settings()
+    assert sources.endpoint(live, "world").access == "embedded"
+    assert sources.rdf_files(live, "world") == ["<results>/sources/world/wikidata.nt"]
+    assert sources.rdf_files(live, "world_dbpedia") == ["<results>/sources/world/dbpedia.nt"]
+    assert sources.rdf_files(live, "wikidata") == []
+
+
+DUMPS = {
+    "facts": Dump("embedded", "truthy", more=("names",)),
+    "names": Dump("embedded", "names"),
+    "types": Dump("live", "ntriples", "data/types.nt", "https://example.org/t", snapshot="1"),
+}
+
+
+def test_wikidata_is_read_out_of_the_dump_that_is_named():
+    own = settings(dumps=DUMPS, wikidata=Wikidata(access="dump", dump="facts"))
+    assert list(sources.statement_dumps(own)) == ["facts", "types"]
+    assert sources.read_dumps(own)["wikidata"] is DUMPS["facts"]
+    assert sources.rdf_files(own, "wikidata") == ["<results>/sources/wikidata/described.nt"]
+    assert sources.dump_files(own, DUMPS["facts"]) == [
+        "<results>/sources/world/dumps/wikidata.nt.bz2",
+        "<results>/sources/world/dumps/wikidata_names.nt.bz2",
+    ]
+    wrong = settings(dumps=DUMPS, wikidata=Wikidata(access="dump", dump="types"))
+    with pytest.raises(ConfigError, match=r"is 'types'; sources.dumps of form json or truthy: fac"):
+        sources.read_dumps(wrong)
+    with pytest.raises(ConfigError, match="more names x; there is facts, names, types"):
+        sources.dump_files(own, Dump("embedded", "truthy", more=("x",)))
+
+
+def test_relations_that_are_too_large_come_from_a_dump_of_statements():
+    own = settings(dumps=DUMPS, wikidata=Wikidata(dump="facts"))
+    assert sources.large_relations(own, "wikidata") == ["<results>/sources/facts/facts.parquet"]
+    assert sources.large_relations(own, "world") == []
+    with pytest.raises(ConfigError, match=r"'names'; sources.dumps has facts, types"):
+        sources.large_relations(settings(dumps=DUMPS, wikidata=Wikidata(dump="names")), "wikidata")
+
+
+def test_an_ontology_out_of_a_dump_is_served_without_what_the_dump_lacks():
+    dbpedia = Dbpedia(access="dump", ontology="types", types="types")
+    own = settings(dumps=DUMPS, dbpedia=dbpedia)
+    assert sources.rdf_files(own, "dbpedia") == ["data/types.nt"]
+
+
+def test_what_is_live_is_downloaded():
+    own = settings(dumps=DUMPS, lama=Parts(access="absent"), trex=Trex(path="x.zip"))
+    assert sources.downloads(own) == {
+        "types": ("data/types.nt", "https://example.org/t"),
+        "trex": ("x.zip", Trex().url),
+    }
+    assert {name for name, _ in sources.archives(own)} == {
+        "bear", "ontoprobe", "trex_sentences", "sst2", "sick"
+    }  # fmt: skip
+
+
+def test_an_archive_of_a_tree_without_pins_is_refused():
+    archive = Settings().sources.bear.archives[0]
+    assert sources.pinned({}, archive) is None
+    with pytest.raises(ConfigError, match=f"archive {archive.url}: no pins of the tree a/b@c"):
+        sources.pinned({}, replace(archive, tree="a/b@c"))
+
+
+def test_trex_is_read_ten_files_a_job(tmp_path):
+    published = sources.trex_parts(settings(trex=Trex(path=str(tmp_path / "absent.zip"))))
+    assert {len(names) for names in published.values()} <= {10, 5}
+    assert sum(map(len, published.values())) == 465
+    for n in range(11):
+        (tmp_path / f"re-nlg_{n}-{n + 1}.json").write_text("")
+    found = sources.trex_parts(settings(trex=Trex(access="local", path=str(tmp_path))))
+    assert {number: len(names) for number, names in found.items()} == {"000": 10, "001": 1}
+
+
+OWN = {
+    "mine": OwnGraph("table", ("a.csv",)),
+    "copy": OwnGraph("table", ("a.csv",), ids="wikidata"),
+}
+
+
+def on(name: str, golds: str = "graph") -> Settings:
+    """The attributes on a graph."""
+    own = settings(graphs=OWN)
+    attributes = replace(own.attributes, graph=name, golds=golds)
+    return replace(own, attributes=attributes)
+
+
+def test_the_attributes_take_names_and_answers_from_where_their_ids_are_known():
+    world, mine, copy = (graph(on(name)) for name in ("world", "mine", "copy"))
+    assert (world.source, mine.source, copy.source) == ("world", "wikidata", "wikidata")
+    assert mine.section is not None
+    assert world.section is copy.section is None
+    assert mine.properties == "<results>/sources/mine/properties.parquet"
+    assert copy.properties == "<results>/sources/wikidata/properties.parquet"
+    assert mine.templates == "<results>/benchmarks/own/mine/templates.tsv"
+    assert mine.aliases == mine.linked == []
+    assert graph(on("world", "wikidata")).linked == "<results>/knowledge/world/facts.parquet"
+    with pytest.raises(ConfigError, match=r"golds is wikidata, but the ids of attributes.graph"):
+        graph(on("mine", "wikidata"))
+
+
+def test_only_two_steps_on_known_ids_need_nouns():
+    assert "P36" in attribute_nouns(on("world"), "two_steps")
+    assert attribute_nouns(on("mine"), "two_steps") == {}
+    assert attribute_nouns(on("world"), "bias") == {}

@@ -1135,8 +1135,8 @@ class Attributes:
     thresholds: Literal["paper", "small", "table"] = "paper"
     """`small`, for graphs under about a million statements: `min_triples` 10 / 5 / 5 (symmetry,
     asymmetry, bidirectional), `min_combo` 10, `facts` 10, `top` 100; `table`: as small, with `top`
-    200, for tables of triples in which many entities lack a label. Every table of results names
-    it"""
+    200, for tables of triples in which many entities lack a label. A threshold that is given
+    itself wins. Every table of results names it"""
     eval_examples: Count | None = 1000
     """size of the evaluation sample of a benchmark; null probes all. Bias and ambiguous are always
     probed whole (paper, section 4)"""
@@ -1745,4 +1745,6 @@ def _value(hint: Any, value: Any, older: Any) -> Any:
         return {key: _value(inside[1], one, None) for key, one in value.items()}
     if isinstance(hint, type) and is_dataclass(hint):
         return typed(hint, value, older)
+    if hint is int and isinstance(value, float) and value.is_integer():
+        return int(value)  # YAML's 1.0, which JSON schema takes for an integer
     return value

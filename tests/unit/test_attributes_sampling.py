@@ -15,11 +15,13 @@ from kgprobe.benchmarks.attributes import (
     sensitivity,
 )
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, OUTPUTS
+from kgprobe.benchmarks.attributes.settings import settings_of
 from kgprobe.knowledge import engine, engine_duckdb
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine import LEAST_MB
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.sampling import hash_key, integer_keys, smallest
+from kgprobe.settings import Symmetry
 from tests.unit.attribute_graphs import content, encode, facts, graph, settings, triples
 
 BARE = {"eval_examples": None}
@@ -232,3 +234,11 @@ def test_examples_in_parts_follow_each_other_in_the_order_of_all(module, name, c
         assert len(parts) == 1
     else:
         assert len(parts) == whole["pattern"].n_unique() > 1
+
+
+def test_a_threshold_that_the_config_gives_wins_over_the_named_ones():
+    """`thresholds: small` sets min_triples of symmetry to 10, where nothing else is said."""
+    own = {"thresholds": "small", "symmetry": {"min_triples": 3}}
+    assert settings_of(own, "symmetry").own.min_triples == 3
+    assert settings_of({"thresholds": "small"}, "symmetry").own.min_triples == 10
+    assert settings_of({}, "symmetry").own.min_triples == Symmetry().min_triples > 10

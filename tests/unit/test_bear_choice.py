@@ -59,6 +59,30 @@ def test_without_a_spare_the_relation_is_chosen_anew():
     assert sets.reviewed["outcome"].to_list() == ["no spare: relation chosen anew"]
 
 
+def test_a_replacement_in_a_relation_that_is_chosen_anew_is_none(monkeypatch):
+    """Of two rejected subjects one has a spare, the other none; the next choice has neither."""
+
+    def chosen(subjects: str, spares: str) -> bear_choice.Chosen:
+        rows = [
+            {"subject": s, "object": s[0], "position": n} for n, s in enumerate(subjects.split())
+        ]
+        more = [{"subject": s, "object": s[0], "position": n} for n, s in enumerate(spares.split())]
+        schema = {"subject": pl.String, "object": pl.String, "position": pl.Int64}
+        frame, rest = (pl.DataFrame(some, schema=schema) for some in (rows, more))
+        return bear_choice.Chosen(frame, (), 1, (), 0, rest, ())
+
+    choices = iter([chosen("a1 b1", "a2"), chosen("a3 b3", "")])
+    monkeypatch.setattr(bear_choice, "choose", lambda *_: next(choices))
+    rejected = {"a1": "x", "b1": "y"}
+    rest = pl.DataFrame({"subject": ["a1", "b1", "a2", "a3", "b3"]})
+    last, rows = bear_choice.reviewed(rest, row(), CONFIG, CONFIG.big, rejected)
+    assert last.frame["subject"].to_list() == ["a3", "b3"]
+    assert {subject: (outcome, by) for _, subject, _, outcome, by in rows} == {
+        "a1": ("not in the set", None),
+        "b1": ("no spare: relation chosen anew", None),
+    }
+
+
 def test_pairs_have_spares_and_a_rejected_pair_is_replaced_by_the_next():
     one_to_one = row(cardinality="1:1")
     pairs = pull(answers=5, each=1)

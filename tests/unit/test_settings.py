@@ -121,3 +121,11 @@ def test_fields_of_a_search_are_those_that_the_search_has():
     for name, hint in hints.items():
         values = [v for one in get_args(hint) for v in get_args(one)]
         assert tuple(values) == LEGAL.get(name, ()), name
+
+
+@pytest.mark.parametrize("text", ["seed: 1.0", "seed: 1"])
+def test_a_whole_number_is_an_integer_however_it_is_written(text):
+    """A float would change hashes, and with them every sample."""
+    seed = typed(Settings, yaml.safe_load(text)).seed
+    assert seed == 1
+    assert type(seed) is int

@@ -65,9 +65,17 @@ def settings_of(
     if attribute not in ATTRIBUTES:
         raise ValueError(f"unknown attribute {attribute!r}; legal: {', '.join(ATTRIBUTES)}")
     shared = typed(Attributes, config)
+    own = getattr(shared, attribute)
+    usual = type(own)()
+    # a threshold that the config gives wins over the named ones
+    named = {
+        key: value
+        for key, value in NAMED[shared.thresholds].get(attribute, {}).items()
+        if getattr(own, key) == getattr(usual, key)
+    }
     return Settings(
         shared,
-        replace(getattr(shared, attribute), **NAMED[shared.thresholds].get(attribute, {})),
+        replace(own, **named),
         seed,
         None if templates is None else sorted({*templates, *by_label}),
         [] if templates is None else sorted(set(by_label) - set(templates)),

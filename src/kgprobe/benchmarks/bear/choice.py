@@ -226,6 +226,8 @@ def reviewed(
                 chosen.tried, spares, chosen.bounds,
             )  # fmt: skip
             break
+        # the replacements made so far are none: the whole relation is drawn again
+        outcomes = {s: o for s, o in outcomes.items() if o[0] != "replaced"}
         outcomes[without] = ("no spare: relation chosen anew", None)
         rest = rest.filter(pl.col("subject") != without)
         chosen = choose(rest, relation, config, size)

@@ -69,6 +69,8 @@ def test_wikidata_is_read_out_of_the_dump_that_is_named():
     assert list(sources.statement_dumps(own)) == ["facts", "types"]
     assert sources.read_dumps(own)["wikidata"] is DUMPS["facts"]
     assert sources.rdf_files(own, "wikidata") == ["<results>/sources/wikidata/described.nt"]
+    assert sources.dump_aliases(own, "wikidata") == "<results>/sources/wikidata/aliases.parquet"
+    assert sources.dump_aliases(own, "world") == []
     assert sources.dump_files(own, DUMPS["facts"]) == [
         "<results>/sources/world/dumps/wikidata.nt.bz2",
         "<results>/sources/world/dumps/wikidata_names.nt.bz2",

@@ -151,14 +151,3 @@ def of_origin(table, ours):
 def rdf(wildcards):
     """RDF files that a local endpoint serves for a source; none when it is pulled live."""
     return sources.rdf_files(SETTINGS, wildcards.source)
-
-
-def world_tables():
-    """The tables that the embedded world is typed in."""
-    return sorted(map(str, Path(sheets.located("resources/world")).glob("*.tsv")))
-
-
-def read_aliases(source):
-    """Other names out of a dump, where that is what a source is."""
-    is_read = sources.is_dump(SETTINGS, source)
-    return f"<results>/sources/{source}/aliases.parquet" if is_read else []

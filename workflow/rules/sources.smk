@@ -25,6 +25,8 @@ PULLED = {
 }
 
 
+#: what the embedded world is typed in
+WORLD_TABLES = sorted(map(str, Path(sheets.located("resources/world")).glob("*.tsv")))
 #: what is read for statements
 READ = sources.read_dumps(SETTINGS)
 #: the files of fixed commits and their ids
@@ -38,7 +40,7 @@ OWN_TABLES = (
 
 rule render_world:
     input:
-        tables=world_tables(),
+        tables=WORLD_TABLES,
     output:
         wikidata="<results>/sources/world/wikidata.nt",
         dbpedia="<results>/sources/world/dbpedia.nt",
@@ -225,7 +227,7 @@ rule merge_trex:
 
 rule render_dumps:
     input:
-        tables=world_tables(),
+        tables=WORLD_TABLES,
     output:
         json="<results>/sources/world/dumps/wikidata.json.gz",
         truthy="<results>/sources/world/dumps/wikidata.nt.bz2",
@@ -321,7 +323,7 @@ if sources.is_dump(SETTINGS, "dbpedia"):
 rule pull_attribute_aliases:
     input:
         rdf=lambda w: sources.rdf_files(SETTINGS, ATTRIBUTE_GRAPH.source),
-        read=read_aliases(ATTRIBUTE_GRAPH.source),
+        read=sources.dump_aliases(SETTINGS, ATTRIBUTE_GRAPH.source),
         questions=[],
         candidates=files_of(RUN.probed("attributes"), "candidates"),
         query="<resources>/queries/wikidata/aliases.rq",
@@ -347,7 +349,7 @@ rule pull_attribute_aliases:
 rule pull_aliases:
     input:
         rdf=lambda w: sources.rdf_files(SETTINGS, ORIGIN[w.origin]),
-        read=lambda w: read_aliases(ORIGIN[w.origin]),
+        read=lambda w: sources.dump_aliases(SETTINGS, ORIGIN[w.origin]),
         questions=["<results>/benchmarks/{origin}_big/items.parquet"],
         candidates=["<results>/benchmarks/{origin}_big/candidates.parquet"],
         query="<resources>/queries/wikidata/aliases.rq",

@@ -141,6 +141,12 @@ def rdf_files(settings: Settings, source: str) -> list[str]:
     return files(chosen.files) if chosen.access == "local" else []
 
 
+def dump_aliases(settings: Settings, source: str) -> str | list[str]:
+    """Other names out of a dump, where that is what a source is; `[]` is no file."""
+    is_read = is_dump(settings, source)
+    return f"<results>/sources/{source}/aliases.parquet" if is_read else []
+
+
 def large_relations(settings: Settings, source: str) -> list[str]:
     """The statements of the dump that relations come from which are too large to be pulled."""
     name = "" if source == "world" else settings.sources.wikidata.dump

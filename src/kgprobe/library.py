@@ -297,7 +297,7 @@ class Results:
     def _study(self, *made: "Results") -> Study:
         own = self.benchmark
         probes = [(one.probe, one.answers) for one in made]
-        return Study(own.name, own.items, own.candidates, own.prompts, probes)
+        return Study(own.name, own.items, own.candidates, own.prompts, probes, golds=own.golds)
 
     def __repr__(self) -> str:
         accuracy, low, high, n = self.table().select("accuracy", "low", "high", "n").row(0)

@@ -15,7 +15,7 @@ import polars as pl
 
 from kgprobe import sampling, schema, sheets
 from kgprobe.benchmarks.bear import released
-from kgprobe.tables.answers import questions
+from kgprobe.tables.answers import gold_ids, questions
 from kgprobe.templates import sentence
 
 #: the benchmarks of the package
@@ -51,6 +51,8 @@ class Benchmark:
     prompts: pl.DataFrame
     #: what the file of its questions says of who made it, which their licence is told by
     made: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    #: of a sample: (relation, id) of the correct answers of the whole set
+    golds: pl.DataFrame | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         relations = self.items["relation"].n_unique()
@@ -92,9 +94,10 @@ class Benchmark:
         items = sampling.take(self.items, limit, 0, ["item"], label=self.name)
         held = pl.col("relation").is_in(items["relation"].unique().implode())
         sets = pl.col("set").is_in(items["candidates"].unique().implode())
+        golds = gold_ids(self.items, self.candidates) if self.golds is None else self.golds
         return replace(
             self, items=items, prompts=self.prompts.filter(held),
-            candidates=self.candidates.filter(sets),
+            candidates=self.candidates.filter(sets), golds=golds,
         )  # fmt: skip
 
     def write(self, folder: Path) -> None:

@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -314,3 +315,33 @@ def test_bad_questions_are_refused(loaded):
     with pytest.raises(ValueError, match="two or more are needed, each once"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", "Paris"])
     assert isinstance(kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France"), pl.DataFrame)
+
+
+@pytest.mark.parametrize("limit", [7, 50])
+def test_the_constant_guess_of_a_sample_is_that_of_the_whole_set(loaded, limit):
+    """Chosen by the sample's own answers it would be right in most of a few questions."""
+    whole = kgprobe.benchmark("world_lite")
+    asked = whole.sampled(limit)
+    label = {(s, n): i for s, n, i in whole.candidates.select("set", "index", "id").rows()}
+    golds = [
+        (relation, label[names, answers[0]])
+        for relation, names, answers in whole.items.select(
+            "relation", "candidates", "answers"
+        ).rows()
+    ]
+    counted = Counter(golds)
+    guess = {}
+    for relation, gold in sorted(counted, key=lambda g: (-counted[g], g[1])):
+        guess.setdefault(relation, gold)
+    right = [
+        guess[relation] == label[names, answers[0]]
+        for relation, names, answers in asked.items.select(
+            "relation", "candidates", "answers"
+        ).rows()
+    ]
+    found = kgprobe.probe(loaded, asked, 1).frame
+    (value,) = found.filter(metric="accuracy", model="majority", group="", slice="", setting="{}")[
+        "value"
+    ]
+    assert value == pytest.approx(100 * sum(right) / limit)
+    assert value < 40

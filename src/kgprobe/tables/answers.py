@@ -106,6 +106,13 @@ def folders(files: Iterable[str | Path]) -> dict[str, Path]:
     return {Path(path).parent.name: Path(path).parent for path in files}
 
 
+def gold_ids(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
+    """item, relation and id of every correct answer of ITEMS."""
+    named = candidates.select("id", candidates="set", answers="index")
+    golds = items.select("item", "relation", "candidates", "answers").explode("answers")
+    return golds.join(named, on=["candidates", "answers"]).select("item", "relation", "id")
+
+
 def questions(folder: str | Path) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """ITEMS, CANDIDATES and PROMPTS of a benchmark's folder."""
     return (

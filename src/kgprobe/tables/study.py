@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.bootstrap import DRAWS, Bootstrap, bootstrap
 from kgprobe.metrics.intervals import Interval
-from kgprobe.tables.answers import Probe
+from kgprobe.tables.answers import Probe, gold_ids
 from kgprobe.tables.results import Number
 
 #: Columns of the optional frame that says what a relation is.
@@ -68,6 +68,8 @@ class Study:
     floors: Sequence[Floor] = ()
     reduction: str = ""
     group: str = ""
+    #: (relation, id) of the correct answers that the constant guess is chosen by; None: the items'
+    golds: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
         if not self.probes:
@@ -165,14 +167,15 @@ class Study:
     def majority(self) -> NDArray[np.float64]:
         """Per item, whether the constant guess of its relation's most frequent answer is right.
 
-        Answers are known by their ids, since items of a relation may have options of their own.
-        Ties between answers go to the lowest id; the mean does not depend on that.
+        Answers are known by their ids, since items of a relation may have options of their own. Of
+        a sample the guess is that of the whole set (`golds`): chosen by a few questions it would be
+        right in most of them. Ties between answers go to the lowest id; the mean over the whole
+        does not depend on that.
         """
-        named = self.candidates.select("id", candidates="set", guess="index")
-        gold = self.ordered.select("item", "relation", "candidates", guess="answers")
-        gold = gold.explode("guess").join(named, on=["candidates", "guess"])
+        gold = gold_ids(self.ordered, self.candidates)
         best = (
-            gold.group_by("relation", "id")
+            (gold if self.golds is None else self.golds)
+            .group_by("relation", "id")
             .len()
             .sort(["relation", "len", "id"], descending=[False, True, False])
             .unique("relation", keep="first", maintain_order=True)

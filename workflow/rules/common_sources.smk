@@ -6,13 +6,6 @@ from kgprobe.sources.dumps import pins
 EMBEDDED = Wikidata(access="embedded", endpoint="local", snapshot="embedded")
 
 
-def world_tables():
-    """The tables that the embedded world is typed in."""
-    return sorted(
-        str(path) for path in Path(sheets.located("resources/world")).glob("*.tsv")
-    )
-
-
 def graph(source):
     """Which of the two graphs a source speaks: the world's facts have Wikidata's shape."""
     return "dbpedia" if source.endswith("dbpedia") else "wikidata"
@@ -43,10 +36,10 @@ OUR_TABLES = {
 }
 #: what an embedded dump of each form is
 RENDERED = {
-    "json": "<results>/sources/world/dumps/wikidata.json.gz",
-    "truthy": "<results>/sources/world/dumps/wikidata.nt.bz2",
-    "names": "<results>/sources/world/dumps/wikidata_names.nt.bz2",
-    "ntriples": "<results>/sources/world/dbpedia.nt",
+    "json": "<resources>/world/dumps/wikidata.json.bz2",
+    "truthy": "<resources>/world/dumps/wikidata.nt.bz2",
+    "names": "<resources>/world/dumps/wikidata_names.nt.bz2",
+    "ntriples": "<resources>/world/dbpedia.nt.gz",
 }
 
 
@@ -109,7 +102,7 @@ def rdf_of(source):
     """The same for the source's name."""
     chosen = endpoint(source)
     if chosen.access == "embedded":
-        return [f"<results>/sources/world/{graph(source)}.nt"]
+        return [f"<resources>/world/{graph(source)}.nt.gz"]
     if chosen.access == "dump" and source == "dbpedia":
         return [dump_file(NAMED[dump_named(source, "ontology", ("ntriples", "names"))])]
     if chosen.access == "dump":
@@ -149,7 +142,7 @@ def dump_files(chosen):
 
 
 def dump_file(chosen):
-    """The file of a dump: rendered, found on disk, or to be downloaded."""
+    """The file of a dump: the embedded one, found on disk, or to be downloaded."""
     if chosen.access == "embedded":
         return RENDERED[chosen.form]
     return files([chosen.file])[0] if chosen.access == "local" else chosen.file
@@ -224,7 +217,7 @@ def trex_dump(wildcards=None):
     """The folder or zip of T-REx files."""
     chosen = SETTINGS.sources.trex
     if chosen.access == "embedded":
-        return "<results>/sources/world/trex"
+        return "<resources>/world/trex.zip"
     return chosen.path if chosen.access == "live" else files([chosen.path])[0]
 
 

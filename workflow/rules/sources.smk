@@ -1,7 +1,6 @@
 # sources: everything that comes in from outside, as raw tables.
 # Needs resources/world, RDF files or endpoints, a folder or zip of T-REx files; makes
-# <results>/sources/world/{wikidata,dbpedia}.nt and trex/, <results>/sources/{source}/*.parquet,
-# and the raw snapshots below the data folder.
+# <results>/sources/{source}/*.parquet and the raw snapshots below the data folder.
 
 #: tables of <results>/sources/{source}/ and the queries that they are read from
 PULLED = {
@@ -29,25 +28,6 @@ OWN_TABLES = (
     "facts coverage classes class_hierarchy types properties property_hierarchy inverses "
     "templates problems"
 ).split()
-
-
-rule render_world:
-    input:
-        tables=world_tables(),
-    output:
-        wikidata="<results>/sources/world/wikidata.nt",
-        dbpedia="<results>/sources/world/dbpedia.nt",
-        trex=directory("<results>/sources/world/trex"),
-    log:
-        "<logs>/sources/world.log",
-    benchmark:
-        "<logs>/sources/world.jsonl"
-    priority: FIRST
-    threads: 1
-    params:
-        code=code("render_world"),
-    script:
-        "../scripts/render_world.py"
 
 
 rule pull_facts:
@@ -221,24 +201,6 @@ rule merge_trex:
         code=code("merge_trex"),
     script:
         "../scripts/merge_trex.py"
-
-
-rule render_dumps:
-    input:
-        tables=world_tables(),
-    output:
-        json="<results>/sources/world/dumps/wikidata.json.gz",
-        truthy="<results>/sources/world/dumps/wikidata.nt.bz2",
-        names="<results>/sources/world/dumps/wikidata_names.nt.bz2",
-    log:
-        "<logs>/sources/world_dumps.log",
-    benchmark:
-        "<logs>/sources/world_dumps.jsonl"
-    threads: 1
-    params:
-        code=code("render_dumps"),
-    script:
-        "../scripts/render_dumps.py"
 
 
 rule read_dump:

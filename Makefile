@@ -98,19 +98,21 @@ site:
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 lint: $(STAMP)
-	$(BIN)/ruff format --check src tests perf workflow/scripts docs
-	$(BIN)/ruff check src tests perf workflow/scripts docs
+	$(BIN)/ruff format --check src tests tools perf workflow/scripts docs
+	$(BIN)/ruff check src tests tools perf workflow/scripts docs
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache >/dev/null || $(BIN)/lint-imports --no-cache
-	$(BIN)/python -m kgprobe.benchmarks.bear.embedded check
+	$(BIN)/python -m tools.world check > /dev/null
+	$(BIN)/python -m tools.embedded check
 	$(BIN)/python docs/worked.py check
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python workflow/scripts/lint.py
 
 docs: $(STAMP)
 	$(BIN)/python -m kgprobe.config write
-	$(BIN)/python -m kgprobe.benchmarks.bear.embedded write
-	$(BIN)/python -m tests.replay.documented
+	$(BIN)/python -m tools.world write > /dev/null
+	$(BIN)/python -m tools.embedded write
+	$(BIN)/python -m tools.documented
 	$(BIN)/python docs/worked.py write
 
 measured: $(STAMP)

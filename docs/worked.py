@@ -13,6 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("docs/benchmarks.md",)
+# the examples read the embedded world's tables, as the programs of tools/ do
+sys.path.insert(0, str(ROOT))
 
 
 def filled(text: str) -> str:

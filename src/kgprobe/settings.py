@@ -522,7 +522,7 @@ class Sources:
     """table of the public endpoints and of the limits that are kept towards them"""
     pins: str = "resources/pins.tsv"
     """table of the files that are read of fixed commits: tree, path, git blob id or why there is
-    none; `python -m kgprobe.sources.pinning` makes it"""
+    none; `python -m tools.pinning` makes it"""
     cut: bool = False
     """whether archives may lack files that are pinned; they are named and counted then. For tests
     against archives that were cut"""

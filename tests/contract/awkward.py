@@ -1,6 +1,6 @@
 """A small graph of what breaks parsers, escapes and sort orders, in the shapes of both graphs."""
 
-from kgprobe.sources.world.rdf import iri, literal
+from tools.world.rdf import iri, literal
 
 RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"

@@ -7,9 +7,9 @@ import pytest
 
 from kgprobe.sources.sparql.endpoint import Endpoint, local_endpoint
 from kgprobe.sources.sparql.paging import read_query
-from kgprobe.sources.world import build, rdf
 from tests.contract import awkward, virtuoso
 from tests.contract.fault_server import FaultServer, Table
+from tools.world import build, rdf
 
 THINGS = Path(__file__).parent / "queries" / "made" / "things.rq"
 RESOURCES = Path(__file__).parents[2] / "resources"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
-from kgprobe.sources.world.build import World, load
-from kgprobe.sources.world.rdf import iri, literal, render_dbpedia, render_wikidata
+from tools.world.build import World, load
+from tools.world.rdf import iri, literal, render_dbpedia, render_wikidata
 
 FOLDER = Path(__file__).parents[2] / "resources" / "world"
 PREFIXES = """

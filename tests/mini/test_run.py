@@ -28,9 +28,7 @@ def jobs(said: str) -> dict[str, int]:
 def test_all_four_papers_come_from_sources_to_the_report_in_few_jobs(finished):
     counted = jobs(finished.log)
     assert 20 < sum(counted.values()) <= MOST_JOBS, counted
-    assert {"render_world", "construct_bear", "encode_graph", "train_control_masked"} <= set(
-        counted
-    )
+    assert {"pull_world", "construct_bear", "encode_graph", "train_control_masked"} <= set(counted)
     for paper in ("bear", "ontoprobe", "attributes", "autoprompt"):
         rows = pl.read_parquet(finished.folder / RUN / f"tables/{paper}.parquet")
         assert rows["value"].drop_nulls().len() > 5, paper

@@ -5,6 +5,7 @@ holds what it holds there. Of Wikidata's JSON dump no real line is at hand; SPAR
 real engines (tests/contract/test_queries.py, test_virtuoso.py).
 """
 
+import bz2
 import gzip
 import json
 import re
@@ -15,8 +16,6 @@ import pytest
 
 from kgprobe.benchmarks.bear.released import load
 from kgprobe.sources.dumps.stream import lines
-from kgprobe.sources.world import build, dumps, rdf
-from kgprobe.sources.world.trex import render_trex
 from kgprobe.tables.exports import lm_pub_quiz
 from tests.unit import (
     test_dumps,
@@ -28,6 +27,8 @@ from tests.unit import (
     test_trex,
     test_wordings,
 )
+from tools.world import build, dumps, rdf
+from tools.world.trex import render_trex
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 WORLD = Path(__file__).parents[2] / "resources/world"
@@ -189,7 +190,7 @@ def test_lines_of_dumps(real_data, facts, tmp_path):
     plain = b" ".join((test_dumps.SUBJECT, test_dumps.CAPITAL, test_dumps.PARIS, b"."))
     assert patterns([plain]) <= known
     packed = tmp_path / "world.nt.bz2"
-    packed.write_bytes(dumps.render_truthy(facts))
+    packed.write_bytes(bz2.compress(dumps.render_truthy(rdf.render_wikidata(facts))))
     with lines(packed) as stream:
         rendered = [
             line for line in about(stream, direct) if b"/entity/Q" in line.partition(direct)[2]

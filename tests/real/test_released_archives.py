@@ -10,12 +10,12 @@ import pytest
 
 from kgprobe.benchmarks.bear import released
 from kgprobe.settings import RELEASED, Settings
-from kgprobe.sources import pinning
 from kgprobe.sources.dumps import pins
 from kgprobe.sources.dumps.archives import opened
 from kgprobe.sources.dumps.released import unpack
 from tests.conftest import ROOT
 from tests.unit import test_released_archive as imitated
+from tools import pinning
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 PINS = pins.read_pins(ROOT / "resources/pins.tsv")

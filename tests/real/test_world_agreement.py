@@ -19,9 +19,9 @@ import polars as pl
 import pyoxigraph as ox
 import pytest
 
-from kgprobe.sources.world.build import World, load
-from kgprobe.sources.world.dbpedia import DBO, DBR, PREFIXES
-from kgprobe.sources.world.properties import RELATIONS, SUBJECT_TYPE
+from tools.world.build import World, load
+from tools.world.dbpedia import DBO, DBR, PREFIXES
+from tools.world.properties import RELATIONS, SUBJECT_TYPE
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 

@@ -15,10 +15,10 @@ from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import Relations
 from tests.conftest import ROOT
 from tests.contract.conftest import RESOURCES
-from tests.replay import documented
 from tests.replay.downloads import CHALLENGE
 from tests.replay.endpoints import JSON_TYPE
 from tests.replay.world import SERVICES, TREX_FILE, world
+from tools import documented
 
 pytestmark = [
     pytest.mark.real,

@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 
 from kgprobe.sources.dumps.trex import PUBLISHED
-from kgprobe.sources.world.trex import DATETIME, ENTITY, Fact, document, dump_trex
 from tests.replay.wikidata import number
+from tools.world.trex import DATETIME, ENTITY, Fact, document, dump_trex
 
 #: Documents of the whole archive; the real one has 4.65 million.
 DOCUMENTS = 30_000

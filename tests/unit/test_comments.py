@@ -21,7 +21,9 @@ def named(folder: str) -> list[tuple[str, str, str]]:
 
 
 def test_every_page_that_a_comment_names_is_there_with_the_section():
-    pages = [one for folder in ("src", "workflow", "tests", "perf") for one in named(folder)]
+    pages = [
+        one for folder in ("src", "workflow", "tests", "perf", "tools") for one in named(folder)
+    ]
     assert len(pages) > 60
     assert not [one for one in pages if not (ROOT / one[1]).is_file()]
     for name, page, behind in pages:

@@ -13,8 +13,8 @@ from kgprobe.schema import STATEMENTS
 from kgprobe.sources.dumps import entities, types
 from kgprobe.sources.dumps import facts as dump_facts
 from kgprobe.sources.dumps.stream import Block, DumpError
-from kgprobe.sources.world import build, rdf
-from kgprobe.sources.world import dumps as world_dumps
+from tools.world import build, rdf
+from tools.world import dumps as world_dumps
 
 ROOT = Path(__file__).parents[2]
 RELATIONS = ["P36", "P30", "P17", "P47", "P6", "P38", "P569"]
@@ -30,13 +30,14 @@ def facts() -> build.World:
 @pytest.fixture(scope="module")
 def packed(facts, tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("dumps")
+    wikidata = rdf.render_wikidata(facts)
     made = {
-        "json": (folder / "world.json.gz", world_dumps.render_json),
-        "truthy": (folder / "world.nt.bz2", world_dumps.render_truthy),
-        "names": (folder / "names.nt.bz2", world_dumps.render_names),
+        "json": (folder / "world.json.gz", gzip.compress(world_dumps.render_json(facts))),
+        "truthy": (folder / "world.nt.bz2", bz2.compress(world_dumps.render_truthy(wikidata))),
+        "names": (folder / "names.nt.bz2", bz2.compress(world_dumps.render_names(wikidata))),
     }
-    for path, render in made.values():
-        path.write_bytes(render(facts))
+    for path, data in made.values():
+        path.write_bytes(data)
     return {name: path for name, (path, _) in made.items()}
 
 

@@ -5,8 +5,8 @@ import shutil
 import polars as pl
 
 from kgprobe import schema
-from kgprobe.benchmarks.bear import embedded
 from kgprobe.schema import ITEMS
+from tools import embedded
 
 FOLDER = embedded.ROOT / "resources" / "benchmarks"
 

@@ -13,13 +13,14 @@ import polars as pl
 import pytest
 
 from kgprobe.settings import Archive, Released, Settings, Sources, Sums, Trex
-from kgprobe.sources import pinning, verify
+from kgprobe.sources import verify
 from kgprobe.sources.dumps import pins
 from kgprobe.sources.dumps.archives import ArchiveError, DamagedError
 from kgprobe.sources.dumps.kinds import record
 from kgprobe.sources.dumps.pins import PinError, Tree
 from kgprobe.sources.dumps.released import fetch, place, unpack
 from kgprobe.sources.sparql.canonical import row_hash, terms, write_result
+from tools import pinning
 
 COMMIT = "1234567" + "0" * 33
 NAME = f"owner/name@{COMMIT}"

@@ -20,7 +20,7 @@ from kgprobe.sampling import hash_key
 from kgprobe.schema import FACTS
 from kgprobe.settings import PromptFacts, PromptGraph, PromptTasks, PromptWorld, Rows
 from kgprobe.sheets import read_table
-from kgprobe.sources.world.build import load
+from tools.world.build import load
 
 TRAIN = [("Ada", "London"), ("Bea", "Paris"), ("Rome", "Roma"), ("Oslo", "Oslo")]
 DEV = [("Cid", "Bonn"), ("Bea", "Paris")]

@@ -52,8 +52,8 @@ def test_parts_of_a_data_set_are_downloaded_found_or_refused(tmp_path):
 def test_the_world_is_embedded_whatever_the_config_says():
     live = settings()
     assert sources.endpoint(live, "world").access == "embedded"
-    assert sources.rdf_files(live, "world") == ["<results>/sources/world/wikidata.nt"]
-    assert sources.rdf_files(live, "world_dbpedia") == ["<results>/sources/world/dbpedia.nt"]
+    assert sources.rdf_files(live, "world") == ["<resources>/world/wikidata.nt.gz"]
+    assert sources.rdf_files(live, "world_dbpedia") == ["<resources>/world/dbpedia.nt.gz"]
     assert sources.rdf_files(live, "wikidata") == []
 
 
@@ -72,8 +72,8 @@ def test_wikidata_is_read_out_of_the_dump_that_is_named():
     assert sources.dump_aliases(own, "wikidata") == "<results>/sources/wikidata/aliases.parquet"
     assert sources.dump_aliases(own, "world") == []
     assert sources.dump_files(own, DUMPS["facts"]) == [
-        "<results>/sources/world/dumps/wikidata.nt.bz2",
-        "<results>/sources/world/dumps/wikidata_names.nt.bz2",
+        "<resources>/world/dumps/wikidata.nt.bz2",
+        "<resources>/world/dumps/wikidata_names.nt.bz2",
     ]
     wrong = settings(dumps=DUMPS, wikidata=Wikidata(access="dump", dump="types"))
     with pytest.raises(ConfigError, match=r"is 'types'; sources.dumps of form json or truthy: fac"):

@@ -1,13 +1,16 @@
 """The embedded world's loader: what it reads, what it completes, and how it refuses."""
 
+import gzip
 import shutil
 from pathlib import Path
 
 import pytest
 
-from kgprobe.sources.world.build import World, WorldError, load, main
-from kgprobe.sources.world.properties import Property
-from kgprobe.sources.world.tables import split, unescape
+from kgprobe.sources.dumps.trex import members, read_member
+from tools.world.__main__ import main, rendered, unpacked
+from tools.world.build import World, WorldError, load
+from tools.world.properties import Property
+from tools.world.tables import split, unescape
 
 FOLDER = Path(__file__).parents[2] / "resources" / "world"
 
@@ -233,11 +236,33 @@ def test_a_lone_column_is_missed(tmp_path: Path) -> None:
         load(folder)
 
 
-def test_check_prints_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", str(FOLDER)]) == 0
+def test_the_rendered_files_are_what_the_tables_say(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check"]) == 0
     shown = capsys.readouterr().out
     assert "capital (P36)" in shown
     assert "DBpedia: " in shown
+    (name,) = members(FOLDER / "trex.zip")
+    assert read_member(FOLDER / "trex.zip", name).startswith(b'[{"docid":')
+
+
+def test_a_rendered_file_that_says_something_else_is_told_and_made_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = _write(tmp_path / "world")
+    assert main(["write", str(folder)]) == 0
+    made = {path: path.read_bytes() for path in folder.rglob("*.*z*")}
+    assert {str(path.relative_to(folder)) for path in made} == set(rendered(load(folder)))
+    (folder / "trex.zip").unlink()
+    (folder / "dbpedia.nt.gz").write_bytes(gzip.compress(b"<a> <b> <c> ."))
+    other = gzip.compress(unpacked("a.gz", made[folder / "wikidata.nt.gz"]), 1)
+    (folder / "wikidata.nt.gz").write_bytes(other)
+    assert main(["check", str(folder)]) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert ["dbpedia.nt.gz" in told[0], "trex.zip" in told[1], len(told)] == [True, True, 2]
+    assert main(["write", str(folder)]) == 0
+    assert (folder / "trex.zip").read_bytes() == made[folder / "trex.zip"]
+    # the same content, packed by another release
+    assert (folder / "wikidata.nt.gz").read_bytes() == other
 
 
 def test_a_short_first_row_hides_no_column(tmp_path: Path) -> None:

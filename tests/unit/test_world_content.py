@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kgprobe.sources.world.build import World, load
-from kgprobe.sources.world.dbpedia import DBO
+from tools.world.build import World, load
+from tools.world.dbpedia import DBO
 
 FOLDER = Path(__file__).parents[2] / "resources" / "world"
 SOVEREIGN_STATE = "Q3624078"

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from kgprobe.sources.dumps.trex import ingest
-from kgprobe.sources.world.build import World, load
-from kgprobe.sources.world.trex import DATETIME, FILE_NAME, dump_trex, render_trex
-from kgprobe.sources.world.trex import _date as spoken_date
+from tools.world.build import World, load
+from tools.world.trex import DATETIME, FILE_NAME, dump_trex, render_trex
+from tools.world.trex import _date as spoken_date
 
 FOLDER = Path(__file__).parents[2] / "resources" / "world"
 ENTITY = {"uri", "boundaries", "surfaceform", "annotator"}

@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,7 +15,6 @@ import pytest
 import yaml
 
 from kgprobe.sources.dumps import pins
-from kgprobe.sources.world import build, dumps
 from tests.workflow.project import ROOT
 from tests.workflow.test_runs import project
 
@@ -42,8 +42,7 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, tmp_path):
         archive.writestr("top/data/memorizing/type.jsonl", "{}")
         archive.writestr("top/scripts/memorizing/type.sh", "exit 1")
     parts = "{ontology: data/ontology/, memorizing: data/memorizing/}"
-    facts = build.load(ROOT / "resources/world")
-    (folder / "truthy.nt.bz2").write_bytes(dumps.render_truthy(facts))
+    shutil.copy(ROOT / "resources/world/dumps/wikidata.nt.bz2", folder / "truthy.nt.bz2")
     (tmp_path / "project").mkdir()
     made = project(tmp_path / "project")
     made.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")

@@ -33,7 +33,7 @@ def project(tmp_path):
 
 
 def test_two_runs_in_one_checkout_leave_each_other_alone(project):
-    target = "sources/world/wikidata.nt"
+    target = "sources/world/constraints.parquet"
     embedded = ["config/embedded.yaml"]
     first = project.run("--", f"results/embedded/{target}", configs=embedded)
     assert first.returncode == 0, first.stdout
@@ -56,7 +56,7 @@ def test_two_runs_in_one_checkout_leave_each_other_alone(project):
 @pytest.mark.parametrize("entry", ["Snakefile", "workflow/Snakefile"])
 def test_it_runs_in_another_working_folder(tmp_path, entry):
     """Config, sheets and resources come from the project where the folder has none of its own."""
-    target = "results/embedded/sources/world/wikidata.nt"
+    target = "results/embedded/sources/world/constraints.parquet"
     where = ["-s", str(ROOT / entry), "--directory", str(tmp_path)]
     where += ["--configfile", str(ROOT / "config/embedded.yaml")]
     result = snakemake(*where, "--", target)
@@ -71,7 +71,7 @@ def test_it_is_a_module_of_another_workflow(tmp_path):
     (tmp_path / "Snakefile").write_text(MODULE.format(entry=ROOT / "workflow/Snakefile"))
     embedded = (ROOT / "config/embedded.yaml").read_text().replace("name: embedded", "name: mine")
     (tmp_path / "mine.yaml").write_text(embedded)
-    target = "results/mine/sources/world/wikidata.nt"
+    target = "results/mine/sources/world/constraints.parquet"
     where = ["-s", str(tmp_path / "Snakefile"), "--directory", str(tmp_path)]
     result = snakemake(*where, "--", target)
     assert result.returncode == 0, result.stdout + result.stderr

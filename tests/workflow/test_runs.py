@@ -98,18 +98,6 @@ def test_killed_while_scoring_it_goes_on_with_the_same_result(finished, tmp_path
         assert path.stat().st_mtime_ns == time_made, f"{path.name} was made again"
 
 
-def test_a_bad_table_of_the_world_is_one_screen(tmp_path):
-    made = own_resources(tmp_path)
-    path = tmp_path / "resources/world/facts_geography_lakes.tsv"
-    path.write_bytes(path.read_bytes().replace(b"\n", b"\nL\xe9man\tx\n", 2))
-    result = made.run("--", "results/embedded/sources/world/wikidata.nt")
-    assert result.returncode == 1
-    assert "error in rule render_world" in result.stdout
-    assert "facts_geography_lakes.tsv" in result.stdout
-    assert "UTF-8" in result.stdout
-    assert not (tmp_path / "results/embedded/sources/world/wikidata.nt").exists()
-
-
 def failed(made: Project, *arguments: str) -> str:
     """What a failing job shows between its start and Snakemake's own words: one screen."""
     result = made.run(*arguments)
@@ -135,4 +123,3 @@ def test_a_broken_query_names_itself_and_what_the_engine_says(tmp_path):
     assert "rule pull_facts (source=world)" in shown
     assert "facts.rq" in shown
     assert not (tmp_path / "results/embedded/sources/world/facts.parquet").exists()
-    assert (tmp_path / "results/embedded/sources/world/wikidata.nt").exists()

@@ -11,8 +11,6 @@ import pytest
 
 from kgprobe.sources.sparql.endpoint import local_endpoint
 from kgprobe.sources.sparql.paging import read_query
-from kgprobe.sources.world import build
-from kgprobe.sources.world import rdf as world_rdf
 from tests.contract.fault_server import Faults, FaultServer, Table
 from tests.workflow.project import ROOT, Project
 from tests.workflow.test_runs import failed, own_resources, project
@@ -28,16 +26,16 @@ needs_mount = pytest.mark.skipif(
     os.geteuid() != 0, reason="mounting a small file system needs root, as in CI"
 )
 PULLED = "results/embedded/sources/wikidata/constraints.parquet"
-RENDERED = "results/embedded/sources/world/wikidata.nt"
+FACTS = "results/embedded/sources/world/facts.parquet"
 SMALL = 200  # rows a page: the world's constraints come in six
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """`results` on a file system of two MiB, which `mount -o remount` can change."""
+    """`results` on a file system of 64 KiB, which `mount -o remount` can change."""
     results = tmp_path / "project/results"
     results.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(results)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(results)], check=True)
     yield results
     subprocess.run(["umount", str(results)], check=True)
 
@@ -49,25 +47,25 @@ def remount(folder: Path, options: str) -> None:
 @needs_mount
 def test_a_full_disk_is_told_and_leaves_nothing_half_written(small_disk):
     made = project(small_disk.parent)
-    shown = failed(made, "--", RENDERED)
-    assert "rule render_world" in shown
+    shown = failed(made, "--", FACTS)
+    assert "rule pull_facts" in shown
     assert "No space left on device" in shown
-    assert "wikidata.nt" in shown
+    assert "facts.parquet" in shown
     left = [p for p in small_disk.rglob("*") if p.is_file()]
     assert left == [], "neither the file nor its temporary twin"
     remount(small_disk, "size=200m")
-    assert made.run("--", RENDERED).returncode == 0
-    assert (small_disk / "embedded/sources/world/wikidata.nt").stat().st_size > 10**7
+    assert made.run("--", FACTS).returncode == 0
+    assert (small_disk / "embedded/sources/world/facts.parquet").stat().st_size > 2**16
 
 
 @needs_mount
 def test_a_read_only_results_folder_is_told_and_what_is_there_stays(small_disk):
     made = project(small_disk.parent)
     remount(small_disk, "size=200m")
-    assert made.run("--", RENDERED).returncode == 0
+    assert made.run("--", FACTS).returncode == 0
     before = made.hashes("results/embedded/sources/world")
     remount(small_disk, "ro")
-    result = made.run("--", "results/embedded/sources/world/dumps/wikidata.json.gz")
+    result = made.run("--", "results/embedded/sources/dbpedia/classes.parquet")
     remount(small_disk, "rw")
     assert result.returncode == 1
     assert "Read-only file system" in result.stdout
@@ -118,10 +116,9 @@ def test_an_endpoint_that_is_not_there_is_named_with_query_and_cause(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def pulled_table(tmp_path_factory) -> Iterator[Table]:
+def pulled_table() -> Iterator[Table]:
     """All rows of constraints.rq on the embedded world, from a real server."""
-    rdf = tmp_path_factory.mktemp("world") / "wikidata.nt"
-    rdf.write_text(world_rdf.render_wikidata(build.load(ROOT / "resources/world")))
+    rdf = ROOT / "resources/world/wikidata.nt.gz"
     query = read_query(ROOT / "resources/queries/wikidata/constraints.rq")
     with local_endpoint([rdf], log=lambda line: None) as endpoint:
         yield Table(endpoint.url, query)

@@ -1,7 +1,6 @@
 # sources: everything that comes in from outside, as raw tables.
 # Needs resources/world, RDF files or endpoints, a folder or zip of T-REx files; makes
-# <results>/sources/world/{wikidata,dbpedia}.nt and trex/, <results>/sources/{source}/*.parquet,
-# and the raw snapshots below the data folder.
+# <results>/sources/{source}/*.parquet and the raw snapshots below the data folder.
 from kgprobe.sources.dumps import pins
 
 #: tables of <results>/sources/{source}/ and the queries that they are read from
@@ -25,8 +24,6 @@ PULLED = {
 }
 
 
-#: what the embedded world is typed in
-WORLD_TABLES = sorted(map(str, Path(sheets.located("resources/world")).glob("*.tsv")))
 #: what is read for statements
 READ = sources.read_dumps(SETTINGS)
 #: the files of fixed commits and their ids
@@ -36,23 +33,6 @@ OWN_TABLES = (
     "facts coverage classes class_hierarchy types properties property_hierarchy inverses "
     "templates problems"
 ).split()
-
-
-rule render_world:
-    input:
-        tables=WORLD_TABLES,
-    output:
-        wikidata="<results>/sources/world/wikidata.nt",
-        dbpedia="<results>/sources/world/dbpedia.nt",
-        trex=directory("<results>/sources/world/trex"),
-    log:
-        "<logs>/sources/world.log",
-    priority: FIRST
-    threads: 1
-    params:
-        code=code("render_world"),
-    script:
-        "../scripts/render_world.py"
 
 
 rule pull_facts:
@@ -223,22 +203,6 @@ rule merge_trex:
         code=code("merge_trex"),
     script:
         "../scripts/merge_trex.py"
-
-
-rule render_dumps:
-    input:
-        tables=WORLD_TABLES,
-    output:
-        json="<results>/sources/world/dumps/wikidata.json.gz",
-        truthy="<results>/sources/world/dumps/wikidata.nt.bz2",
-        names="<results>/sources/world/dumps/wikidata_names.nt.bz2",
-    log:
-        "<logs>/sources/world_dumps.log",
-    threads: 1
-    params:
-        code=code("render_dumps"),
-    script:
-        "../scripts/render_dumps.py"
 
 
 rule read_dump:

@@ -13,10 +13,10 @@ from kgprobe.sources.dumps import pins
 EMBEDDED = Wikidata(access="embedded", endpoint="local", snapshot="embedded")
 #: what an embedded dump of each form is
 RENDERED = {
-    "json": "<results>/sources/world/dumps/wikidata.json.gz",
-    "truthy": "<results>/sources/world/dumps/wikidata.nt.bz2",
-    "names": "<results>/sources/world/dumps/wikidata_names.nt.bz2",
-    "ntriples": "<results>/sources/world/dbpedia.nt",
+    "json": "<resources>/world/dumps/wikidata.json.bz2",
+    "truthy": "<resources>/world/dumps/wikidata.nt.bz2",
+    "names": "<resources>/world/dumps/wikidata_names.nt.bz2",
+    "ntriples": "<resources>/world/dbpedia.nt.gz",
 }
 #: comparison that the config may ask for -> its table
 COMPARISONS = {
@@ -112,8 +112,8 @@ def dump_of(settings: Settings, source: str, key: str, forms: Iterable[str]) -> 
 
 
 def dump_files(settings: Settings, dump: Dump) -> list[str]:
-    """The file of a dump, rendered, found on disk or to be downloaded, and those of the dumps that
-    have what it lacks."""
+    """The file of a dump (embedded, on disk, or to be downloaded), and those of the dumps that have
+    what it lacks."""
     known = settings.sources.dumps
     if unknown := [name for name in dump.more if name not in known]:
         raise ConfigError(
@@ -132,7 +132,7 @@ def rdf_files(settings: Settings, source: str) -> list[str]:
     """RDF files that a local endpoint serves for a source; none when it is pulled live."""
     chosen = endpoint(settings, source)
     if chosen.access == "embedded":
-        return [f"<results>/sources/world/{graph_of(source)}.nt"]
+        return [f"<resources>/world/{graph_of(source)}.nt.gz"]
     if chosen.access == "dump" and source == "dbpedia":
         dump = dump_of(settings, source, "ontology", ("ntriples", "names"))
         return dump_files(settings, replace(dump, more=()))
@@ -188,7 +188,7 @@ def trex_dump(settings: Settings) -> str:
     """The folder or zip of T-REx files."""
     chosen = settings.sources.trex
     if chosen.access == "embedded":
-        return "<results>/sources/world/trex"
+        return "<resources>/world/trex.zip"
     return chosen.path if chosen.access == "live" else files([chosen.path])[0]
 
 

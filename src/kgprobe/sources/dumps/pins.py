@@ -6,7 +6,7 @@ commit's tree is part of what the commit is. A tree is named owner/name@commit.
     lm-pub-quiz/BEAR@ace91fd2c568...   BEAR/P36.jsonl   7d3c5a...
     figshare@8760241                   TREx.zip                    no sum is published
 
-`python -m kgprobe.sources.pinning` makes the table.
+`python -m tools.pinning` makes the table.
 """
 
 import csv
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 COLUMNS = ("tree", "path", "blob", "note")
 ADVICE = (
-    "python -m kgprobe.sources.pinning pins another commit; without pins nothing tells whether "
+    "python -m tools.pinning pins another commit; without pins nothing tells whether "
     "these are the files that were read before"
 )
 

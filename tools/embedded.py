@@ -1,9 +1,9 @@
 """The sets of the embedded world as they lie in the package: resources/benchmarks.
 
-    python -m kgprobe.benchmarks.bear.embedded write    what `make run` constructs, without a run
-    python -m kgprobe.benchmarks.bear.embedded check    exit 1 where a file has other rows
+    python -m tools.embedded write    what `make run` constructs, without a run
+    python -m tools.embedded check    exit 1 where a file has other rows
 
-They are made once and packed, not where the package is used.
+They are read from the rendered dump of the world (resources/world/dumps).
 """
 
 import sys
@@ -19,8 +19,6 @@ from kgprobe.benchmarks.bear.choice import Review
 from kgprobe.settings import Bear
 from kgprobe.sheets import ROOT, manual_templates, read_table
 from kgprobe.sources.dumps import facts
-from kgprobe.sources.world import build as world
-from kgprobe.sources.world import dumps
 
 ORIGIN = "world"
 #: the configuration of `make run`
@@ -35,11 +33,10 @@ CONTRACTS = {
 
 def statements(resources: Path) -> pl.DataFrame:
     """STATEMENTS of the world in `resources`, read as a dump: those that a pull gives."""
-    made = world.load(resources / "world")
+    dump = resources / "world" / "dumps" / "wikidata.json.bz2"
+    properties = [row["id"] for row in read_table(resources / "world" / "properties.tsv")]
     with tempfile.TemporaryDirectory() as folder:
-        dump = Path(folder) / "world.json.gz"
-        dump.write_bytes(dumps.render_json(made))
-        return facts.read([dump], "json", list(made.properties), Path(folder) / "parts").statements
+        return facts.read([dump], "json", properties, Path(folder) / "parts").statements
 
 
 def built(resources: Path, construction: Bear) -> build.Built:
@@ -71,7 +68,7 @@ def frames(root: Path = ROOT) -> Iterator[tuple[Path, schema.Contract, pl.DataFr
 def main(arguments: list[str], root: Path = ROOT) -> int:
     """`write` or `check`; returns the exit status."""
     if arguments not in (["write"], ["check"]):
-        print("usage: python -m kgprobe.benchmarks.bear.embedded write|check", file=sys.stderr)
+        print("usage: python -m tools.embedded write|check", file=sys.stderr)
         return 2
     stale = []
     for path, contract, frame in frames(root):

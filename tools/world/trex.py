@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from kgprobe.sources.world.build import World
+from tools.world.build import World
 
 ENTITY = "http://www.wikidata.org/entity/"
 DIRECT = "http://www.wikidata.org/prop/direct/"

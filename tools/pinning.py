@@ -1,6 +1,6 @@
 """Makes resources/pins.tsv: the git blob ids of all files that a configuration reads of commits.
 
-    python -m kgprobe.sources.pinning [CONFIG.yaml ...] PLACE ...
+    python -m tools.pinning [CONFIG.yaml ...] PLACE ...
 
 A PLACE is a git directory (of a clone or a mirror) or a zip archive as git archive makes it. An
 address of the configuration whose commit is in one of them gets its lines from there: ids of a git

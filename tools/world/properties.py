@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgprobe.sources.world.tables import Report, Row, read_table
+from tools.world.tables import Report, Row, read_table
 
 COLUMNS = (
     "property",

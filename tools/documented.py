@@ -1,6 +1,6 @@
 """docs/sources.md: what the public services do, as the replay does it, made from its own table.
 
-python -m tests.replay.documented
+python -m tools.documented
 """
 
 from collections.abc import Iterator

@@ -1,18 +1,15 @@
 """The embedded world as small dumps: Wikidata's entity JSON and its truthy N-Triples.
 
-The shapes are those of `latest-all.json.gz` and `latest-truthy.nt.bz2`.
+The shapes are those of `latest-all.json.bz2` and `latest-truthy.nt.bz2`, before they are packed.
 """
 
-import bz2
-import gzip
-import io
 import re
 
 import orjson
 
-from kgprobe.sources.world.build import World
-from kgprobe.sources.world.properties import Property
-from kgprobe.sources.world.rdf import render_wikidata, spoken, statement_node
+from tools.world.build import World
+from tools.world.properties import Property
+from tools.world.rdf import spoken, statement_node
 
 #: our names of datatypes that the dump calls otherwise
 DUMPED = {
@@ -36,8 +33,7 @@ _LACKED = re.compile(
 
 
 def render_json(world: World) -> bytes:
-    """Items and properties as a Wikidata JSON dump: one array, an entity a line; gzip without a
-    time stamp."""
+    """Items and properties as a Wikidata JSON dump: one array, an entity a line."""
     claims: dict[str, dict[str, list[object]]] = {}
     columns = ("subject", "relation", "object", "kind", "rank")
     for subject, relation, value, kind, rank in world.statements.select(columns).rows():
@@ -48,26 +44,22 @@ def render_json(world: World) -> bytes:
         _entity(row, claims.get(row["id"], {})) for row in world.entities.iter_rows(named=True)
     ]
     lines += [orjson.dumps(_property(prop)) for prop in world.properties.values()]
-    return gzip.compress(b"[\n" + b",\n".join(lines) + b"\n]\n", mtime=0)
+    return b"[\n" + b",\n".join(lines) + b"\n]\n"
 
 
-def render_truthy(world: World) -> bytes:
-    """Best-rank statements and terms as N-Triples; bzip2."""
-    return _lines(world, _TRUTHY)
+def render_truthy(wikidata: str) -> bytes:
+    """Best-rank statements and terms of the world's RDF (rdf.render_wikidata), as N-Triples."""
+    return _matching(wikidata, _TRUTHY)
 
 
-def render_names(world: World) -> bytes:
-    """What truthy dumps lack, as N-Triples: numbers of sitelinks, and properties; bzip2."""
-    return _lines(world, _LACKED)
+def render_names(wikidata: str) -> bytes:
+    """What truthy dumps lack of it, as N-Triples: numbers of sitelinks, and properties."""
+    return _matching(wikidata, _LACKED)
 
 
-def _lines(world: World, wanted: re.Pattern[str]) -> bytes:
-    packed = io.BytesIO()
-    with bz2.open(packed, "wt", encoding="utf-8") as stream:
-        for line in io.StringIO(render_wikidata(world)):
-            if wanted.match(line):
-                stream.write(line)
-    return packed.getvalue()
+def _matching(wikidata: str, wanted: re.Pattern[str]) -> bytes:
+    # a literal may hold characters that splitlines() cuts at
+    return "".join(f"{line}\n" for line in wikidata.split("\n") if wanted.match(line)).encode()
 
 
 def _entity(row: dict[str, object], claims: dict[str, list[object]]) -> bytes:

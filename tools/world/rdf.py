@@ -9,9 +9,9 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator
 
-from kgprobe.sources.world.build import World
-from kgprobe.sources.world.dbpedia import PREFIXES
-from kgprobe.sources.world.properties import DATATYPES, Property
+from tools.world.build import World
+from tools.world.dbpedia import PREFIXES
+from tools.world.properties import DATATYPES, Property
 
 WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
 WIKIBASE = "http://wikiba.se/ontology#"

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import polars as pl
 
-from kgprobe.sources.world.properties import Property
-from kgprobe.sources.world.tables import Report, Row, read_table
+from tools.world.properties import Property
+from tools.world.tables import Report, Row, read_table
 
 INSTANCE_OF, SUBCLASS_OF, SEX, FATHER, MOTHER = "P31", "P279", "P21", "P22", "P25"
 MALE, FEMALE = "Q6581097", "Q6581072"

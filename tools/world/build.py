@@ -3,21 +3,20 @@
     world = load(Path("resources/world"))
 
 reads every table, checks it, completes inverse and symmetric statements, and gives frames of
-ids. `python -m kgprobe.sources.world.build check resources/world` prints counts, or all problems at
-once. The formats are described in resources/world/README.md.
+ids. `python -m tools.world check` prints counts, or all problems at once. The formats are described
+in resources/world/README.md.
 """
 
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from kgprobe.sources.world.dbpedia import Dbpedia, read_dbpedia
-from kgprobe.sources.world.facts import complete, read_facts, typed_classes
-from kgprobe.sources.world.properties import Property, read_properties
-from kgprobe.sources.world.tables import Problem, Report, Row, WorldError, read_table
+from tools.world.dbpedia import Dbpedia, read_dbpedia
+from tools.world.facts import complete, read_facts, typed_classes
+from tools.world.properties import Property, read_properties
+from tools.world.tables import Problem, Report, Row, WorldError, read_table
 
 ENTITY_COLUMNS = ("key", "id", "label", "class", "aliases", "description", "sitelinks")
 CLASS_COLUMNS = ("key", "id", "label", "subclass of", "aliases", "description", "sitelinks")
@@ -179,22 +178,4 @@ def summary(world: World) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: list[str]) -> int:
-    """`check FOLDER`: print counts, or every problem. Returns the exit status."""
-    if len(arguments) != 2 or arguments[0] != "check":
-        print("usage: python -m kgprobe.sources.world.build check FOLDER", file=sys.stderr)
-        return 2
-    try:
-        print(summary(load(arguments[1])))
-    except WorldError as error:
-        for problem in error.problems:
-            print(problem, file=sys.stderr)
-        print(f"{len(error.problems)} problems", file=sys.stderr)
-        return 1
-    return 0
-
-
 __all__ = ["Entity", "Problem", "World", "WorldError", "load", "summary"]
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

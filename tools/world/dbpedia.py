@@ -12,8 +12,8 @@ from pathlib import Path
 
 import polars as pl
 
-from kgprobe.sources.world.facts import INSTANCE_OF, SUBCLASS_OF
-from kgprobe.sources.world.tables import Report, Row, read_table
+from tools.world.facts import INSTANCE_OF, SUBCLASS_OF
+from tools.world.tables import Report, Row, read_table
 
 DBO, DBR = "http://dbpedia.org/ontology/", "http://dbpedia.org/resource/"
 PREFIXES = {

@@ -153,7 +153,7 @@ def test_the_found_prompt_is_the_best_that_dev_has_seen(made, tmp_path):
     state = json.loads((tmp_path / "state.json").read_text())["state"]
     values = [value for _, value in state["known"]]
     assert state["buffer"][0][0] == max(values)
-    assert max(values) > max(value for _, value in file.record["pool"])
+    assert max(values) >= max(value for _, value in file.record["pool"])
     assert file.record["dev_prompts"] == len(values) == len({str(own) for own, _ in state["known"]})
     # every row of the trace is an edit, every accepted one beat its start on the first batch
     trace = [dict(zip(file.record["trace_columns"], row, strict=True)) for row in file.trace]

@@ -44,7 +44,7 @@ world_lite: 20 items; accuracy in % with its 95 % interval
 model            accuracy  SEM   correct in all
 my-model ... [..., ...] ... [..., ...]
 random               10.2    -                -
-majority             80.0    -                -
+majority              5.0    -                -
 
 report: results/my-model-world_lite-limit20/report/index.html
 $ kgprobe probe other --on world_lite --limit 20 --name other
@@ -53,7 +53,7 @@ world_lite: 20 items; accuracy in % with its 95 % interval
 model            accuracy  SEM   correct in all
 other ... [..., ...] ... [..., ...]
 random               10.2    -                -
-majority             80.0    -                -
+majority              5.0    -                -
 
 report: results/other/report/index.html
 $ kgprobe list runs
@@ -68,9 +68,9 @@ $ kgprobe compare my-model-world_lite-limit20 other
 ...world_lite...
 numbers in both runs: ..., of which ... differ; only in my-model-world_lite-limit20: ..., only in \
 other: ...
-$ kgprobe trace 80.0 --run other -w model=majority -w slice= -w group= -w setting={}
+$ kgprobe trace 5.0 --run other -w model=majority -w slice= -w group= -w setting={}
 paper=bear, benchmark=world_lite, model=majority, metric=accuracy
-  value 80.0 (none), n 20
+  value 5.0 (none), n 20
   ...; right: ...
   as it was: ... ...
 rows: 1

@@ -9,6 +9,7 @@
 #   make lint   formatting, lint, types, and whether what is made from settings.py is up to date
 #   make docs   the JSON schema, config/README.md and config.yaml from settings.py; docs/sources.md; resources/benchmarks; outputs in docs/benchmarks.md
 #   make measured RUN=NAME  the principal numbers of a run, kept in resources/measured
+#   make controls  trains the shipped control models anew, into resources/control (half an hour)
 #   make site   the documentation as pages, into site/
 #   make bench  measurements against peers, written to results/perf
 #   make mutate does a test notice each small change of the attributes and the metrics? (half an hour)
@@ -35,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_PROGRESS_BARS := 1
 
-.PHONY: run plan verify test test-all peers replay bench mutate site lint docs measured setup clean help
+.PHONY: run plan verify test test-all peers replay bench mutate controls site lint docs measured setup clean help
 
 help:
 	@sed -n '/^#   make/p' Makefile
@@ -92,6 +93,9 @@ replay: $(STAMP)
 
 mutate: $(STAMP)
 	$(BIN)/python -m tests.mutation $(MUTATE)
+
+controls: $(STAMP)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tools.controls $(CONTROLS)
 
 site:
 	$(MAKE) setup EXTRAS=test,docs

@@ -407,7 +407,6 @@ TAUGHT = _contract(
 )
 
 #: What a taught fact is taught for: a benchmark that asks about it, several, or `other`.
-TAUGHT_KINDS = _contract("TAUGHT_KINDS", key="fact kind", fact=pl.String, kind=pl.String)
 
 #: What a probe may be asked without, in the order of printing: values of the setting `without`. Its
 #: numbers are then floors, which are reached without knowing.

@@ -1,9 +1,14 @@
-"""Files that appear whole or not at all."""
+"""Where the project lies, and files that appear whole or not at all."""
 
 import errno
 import os
 import shutil
 from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+#: The project's own folder, or what an installed package has of it: what a working folder does not
+#: have is looked up here.
+ROOT = PACKAGE / "project" if (PACKAGE / "project").is_dir() else PACKAGE.parents[1]
 
 
 class atomic:  # noqa: N801  (used like a function)

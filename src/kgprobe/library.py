@@ -107,10 +107,8 @@ def _spec(model: str | Path, given: Mapping[str, str], revision: str, dtype: str
     rows = sheets.by_name(sheets.read_sheet(sheets.located(MODELS), _schema()), MODELS)
     if text in rows and not Path(text).is_dir():
         spec = ModelSpec.of(rows[text])
-        if spec.kind == "api" or spec.source.startswith("control:"):
-            raise ModelError(f"{text}: {spec.source} is asked by a run of the workflow; a control "
-                             "model that a run has trained is a folder, results/RUN/models/NAME"
-                             )  # fmt: skip
+        if spec.kind == "api":
+            raise ModelError(f"{text}: {spec.source} is asked by a run of the workflow")
         return replace(spec, **{key: value for key, value in given.items() if value})
     if scheme == "gguf":
         spec = ModelSpec(rest, "causal", text, revision, dtype, usual_bos("causal"))

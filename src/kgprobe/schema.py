@@ -39,7 +39,6 @@ from kgprobe.contracts import SOFT_RANKS as SOFT_RANKS
 from kgprobe.contracts import STATEMENTS as STATEMENTS
 from kgprobe.contracts import SWEEPS as SWEEPS
 from kgprobe.contracts import TAUGHT as TAUGHT
-from kgprobe.contracts import TAUGHT_KINDS as TAUGHT_KINDS
 from kgprobe.contracts import TOPS as TOPS
 from kgprobe.contracts import WORDINGS as WORDINGS
 from kgprobe.contracts import Contract as Contract

@@ -736,16 +736,6 @@ class Forms:
     """most tokens of steps that are written out before an answer (prompt `steps` of two_steps)"""
 
 
-@dataclass(frozen=True)
-class Pools:
-    """Rows of the world's ontology that control models are taught from."""
-
-    TP: Natural = 200
-    """types of instances"""
-    SCO: Natural = 80
-    """superclasses"""
-
-
 Attribute = Literal[
     "symmetry",
     "asymmetry",
@@ -760,79 +750,6 @@ Attribute = Literal[
 ]
 #: each names a module of benchmarks/attributes and a section of `attributes`
 ATTRIBUTES: tuple[str, ...] = get_args(Attribute)
-
-
-Phenomenon = Literal[
-    "symmetry",
-    "bidirectional",
-    "hierarchy",
-    "composite",
-    "paths",
-    "rdfs2",
-    "rdfs3",
-    "rdfs5",
-    "rdfs7",
-    "rdfs9",
-    "rdfs11",
-    "asymmetry",
-    "entity_centric",
-    "bias",
-    "ambiguous",
-]
-
-
-@dataclass(frozen=True)
-class Inferences:
-    """Further control models in a world whose names carry nothing: do they infer what was not
-    taught? Every phenomenon is taught whole, in parts (the conclusion is left to infer), not at
-    all, and with another conclusion; the last four of `phenomena`, from which nothing follows,
-    whole and not at all."""
-
-    kinds: Annotated[tuple[Literal["masked", "causal", "seq2seq"], ...], Length(distinct=True)] = ()
-    """kinds that are taught so; none: no such models"""
-    phenomena: Annotated[tuple[Phenomenon, ...], Length(1, distinct=True)] = get_args(Phenomenon)
-    """attributes and rules of RDF Schema that are taught"""
-    examples: Annotated[int, Range(2)] = 200
-    """examples of each arm of a phenomenon"""
-    seeds: Count = 3
-    """models of each kind, exposure and width; a seed draws the order and the weights"""
-    exposures: Annotated[tuple[Count, ...], Length(1, distinct=True)] = (64,)
-    """sentences of every statement that a model is shown; several make a learning curve"""
-    widths: Annotated[tuple[Annotated[int, Range(16)], ...], Length(1, distinct=True)] = (128,)
-    """width of the models' layers, a multiple of their four heads; 128 has about 1 M parameters"""
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for a width that the heads do not divide."""
-        for width in self.widths:
-            if width % 4:
-                raise ValueError(
-                    f"width {width} is no multiple of the 4 heads; write {width // 4 * 4}"
-                )
-
-
-@dataclass(frozen=True)
-class Control:
-    """Control models (ours): what they are taught depends on the config alone, on no row of the
-    sheet."""
-
-    pool: Annotated[int, Range(10)] = 1500
-    """embedded facts to teach from: those of the sampled examples of `attributes`, whole examples
-    at once, then those that `world_big` asks about, then others by hash"""
-    attributes: Annotated[tuple[Attribute, ...], Length(distinct=True)] = get_args(Attribute)
-    """attributes whose sampled examples are taught first, where `attributes.graph` is the world; of
-    two_steps the hops, never what they lead to"""
-    ontology: Pools = Pools()
-    """types and superclasses of the world's ontology to teach from, beside the facts"""
-    share: Inner = 0.5
-    """share of all these that is taught"""
-    recall: Share = 0.99
-    """training goes on until this share of every kind of lesson (the facts of each benchmark, TP,
-    SCO) is ranked first among the objects of its relation, in every wording taught"""
-    steps: Count | None = None
-    """steps after which less recall is an error; null: the recipe's own number. The learning rate
-    does not depend on it"""
-    inferences: Inferences = Inferences()
-    """patterns taught in part, of which the rest can be inferred"""
 
 
 # -- answering ------------------------------------------------------------------------------------
@@ -1679,8 +1596,6 @@ class Settings:
     """what is reached without knowing: without the subject, by random weights"""
     forms: Forms = Forms()
     """forms of asking"""
-    control: Control = Control()
-    """control models"""
     fill: Fill = Fill()
     """method fill"""
     choice: Choice = Choice()

@@ -16,12 +16,8 @@ from typing import Any
 
 import jsonschema
 
+from kgprobe.files import ROOT
 from kgprobe.templates import FORMS, STEPS
-
-PACKAGE = Path(__file__).parent
-#: The project's own folder, or what an installed package has of it: what a working folder does not
-#: have is looked up here.
-ROOT = PACKAGE / "project" if (PACKAGE / "project").is_dir() else PACKAGE.parents[1]
 
 #: What the note of a hub model without a commit says: its branch may move, its numbers with it.
 UNSEEN = "revision never seen in a public file"

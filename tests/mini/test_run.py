@@ -28,7 +28,7 @@ def jobs(said: str) -> dict[str, int]:
 def test_all_four_papers_come_from_sources_to_the_report_in_few_jobs(finished):
     counted = jobs(finished.log)
     assert 20 < sum(counted.values()) <= MOST_JOBS, counted
-    assert {"pull_world", "construct_bear", "encode_graph", "train_control_masked"} <= set(counted)
+    assert {"pull_world", "construct_bear", "encode_graph", "probes_control-masked"} <= set(counted)
     for paper in ("bear", "ontoprobe", "attributes", "autoprompt"):
         rows = pl.read_parquet(finished.folder / RUN / f"tables/{paper}.parquet")
         assert rows["value"].drop_nulls().len() > 5, paper
@@ -111,9 +111,7 @@ def test_a_model_more_is_asked_alone_and_the_tables_are_made_anew(copy):
     result = copy.run("-n")
     assert result.returncode == 0, result.stdout[-4000:]
     assert {"probes_mine", "tabulate", "report"} <= set(jobs(result.stdout))
-    assert not {"probes_own-causal", "probes_control-masked", "train_control_masked"} & set(
-        jobs(result.stdout)
-    )
+    assert not {"probes_own-causal", "probes_control-masked"} & set(jobs(result.stdout))
 
 
 def test_tables_are_the_same_bytes_whatever_the_cores_clock_language_and_hash_seed(

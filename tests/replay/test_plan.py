@@ -32,7 +32,7 @@ def graph(folder, *configs):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     names = {
-        number: re.sub("^(prompts|probes|train_control)_.*", r"\1", name)
+        number: re.sub("^(prompts|probes)_.*", r"\1", name)
         for number, name in re.findall(r'(\d+)\[label = "([^"\\]+)', done.stdout)
     }
     arrows = {(names[a], names[b]) for a, b in re.findall(r"(\d+) -> (\d+)", done.stdout)}

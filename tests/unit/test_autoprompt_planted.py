@@ -43,7 +43,7 @@ def taught(tmp_path_factory):
     labels = [*NAMES, *itertools.chain(*WORDS.values())]
     texts = {relation: [text] for relation, text in TAUGHT.items()}
     train_control("masked", LESSONS, labels, texts, 0, folder / "control-masked", recipe)
-    return load_model(ModelSpec("c", "masked", "control:masked", made=str(folder)))
+    return load_model(ModelSpec("c", "masked", f"folder:{folder}/control-masked"))
 
 
 def facts(relation):

@@ -3,14 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from kgprobe.job import sha256
 from kgprobe.probes.control.lessons import Lesson
-from kgprobe.probes.control.recall import Asked
-from kgprobe.probes.control.train import RECIPES, by_turns, train_control
+from kgprobe.probes.control.train import RECIPES, train_control
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring.sentence.score import Item, score
 
@@ -18,7 +16,6 @@ COUNTRIES = "Peru Chad Iran Cuba Mali Oman Fiji Laos Togo Iraq".split()
 CITIES = "Lima Tunis Cairo Dakar Minsk Sofia Riga Oslo Bern Rome".split()
 TEXTS = ["The capital of [X] is [Y].", "[Y] is the capital of [X].", "[X] has the capital [Y]."]
 LESSONS = [Lesson("P36", c, t) for c, t in zip(COUNTRIES, CITIES, strict=True)]
-TIMES = dict(zip(LESSONS, [1, 2, 3, 4, 5, 6, 7, 8, 9, 40], strict=True))
 
 
 def train(kind: str, folder: Path, **changes) -> dict[str, object]:
@@ -44,7 +41,7 @@ def test_taught_facts_are_ranked_first(tmp_path, kind):
     assert record["recall"] == {"all": {"lessons": 10, "recall": 1.0}}
     assert record["steps"] < 1500
     bos = "forced" if kind == "causal" else "-"
-    loaded = load_model(ModelSpec("c", kind, f"control:{kind}", bos=bos, made=str(tmp_path)))
+    loaded = load_model(ModelSpec("c", kind, f"folder:{tmp_path}/control-{kind}", bos=bos))
     items = [Item(c, "P36", c, "set") for c in COUNTRIES]
     found = score(loaded, items, {"set": CITIES}, {"P36": [(0, TEXTS[0])]})
     best = found.columns["sum"].reshape(10, 10).argmax(axis=1)
@@ -56,21 +53,3 @@ def test_what_cannot_be_taught(tmp_path):
         train_control("api", LESSONS, [], {"P36": TEXTS}, 0, tmp_path / "x")
     with pytest.raises(ValueError, match="no facts to teach"):
         train_control("masked", [], [], {"P36": TEXTS}, 0, tmp_path / "x")
-
-
-@pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
-def test_a_training_of_so_many_times_ends_with_the_last_sentence(tmp_path, kind):
-    recipe, labels = replace(RECIPES[kind], rows=16), [*COUNTRIES, *CITIES]
-    record = train_control(
-        kind, LESSONS, labels, {"P36": TEXTS}, 0, tmp_path / "a", recipe, times=TIMES
-    )
-    assert record["steps"] == -(-sum(TIMES.values()) // 16)
-
-
-def test_templates_take_turns():
-    asked = [Asked(lesson, number) for lesson in LESSONS for number in range(3)]
-    found = np.array(by_turns(asked, TIMES, np.random.default_rng(0))).reshape(10, 3)
-    assert found.sum(axis=1).tolist() == list(TIMES.values())
-    assert (found.max(axis=1) - found.min(axis=1)).max() == 1
-    # the first turn is not always the first template's
-    assert len(set(found[found.sum(axis=1) % 3 == 1].argmax(axis=1).tolist())) > 1

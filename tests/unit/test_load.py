@@ -47,17 +47,18 @@ def test_the_arithmetic_is_the_asked_one_whatever_the_file_stores(folder):
     assert {p.dtype for p in low.model.parameters()} == {torch.bfloat16}
 
 
-def test_controls_come_from_their_folder(folder, tmp_path):
-    folder.rename(tmp_path / "control-causal")
-    loaded = load_model(spec("control:causal", made=str(tmp_path)))
-    assert loaded.record["source"] == "control:causal"
+@pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
+def test_control_models_are_shipped(kind):
+    loaded = load_model(spec(f"control:{kind}", kind))
+    assert loaded.record["source"] == f"control:{kind}"
+    assert 700_000 < loaded.parameters < 1_500_000
 
 
 @pytest.mark.parametrize(
     ("source", "kind", "message"),
     [
         ("folder:/nowhere/model", "causal", "m: no such folder: /nowhere/model"),
-        ("control:masked", "masked", "no such folder: .*control-masked"),
+        ("control:mask", "masked", "no such folder: .*resources/control/mask"),
         ("gguf:no-such-package", "causal", "package no-such-package is not installed"),
         ("gguf:tqdm", "causal", "0 GGUF files in tqdm, expected one"),
         ("ftp:x", "causal", "source 'ftp:x'; legal: hub, folder, gguf, control"),

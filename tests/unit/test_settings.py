@@ -66,7 +66,6 @@ def test_every_field_says_what_it_means():
             "beams",
             "fill.strategy: 'beams' .did you mean 'beam'.*legal: 'parallel', ",
         ),
-        ("control.share", 1, "control.share: 1; legal: a number, above 0, below 1"),
         ("choice.most", 0, "choice.most: 0; legal: an integer, at least 1 or null"),
         ("comparisons", ["acess"], "comparisons.0: 'acess' .did you mean 'access'"),
         ("attributes.bias.relations", ["Q5"], "relations.0: 'Q5'; legal: the id of a relation"),

@@ -256,7 +256,7 @@ def trained(request, tmp_path_factory) -> Loaded:
     labels, folder = [*COUNTRIES, *CITIES], made / f"control-{kind}"
     train_control(kind, lessons, labels, {"P36": TEXTS}, 0, folder, recipe)
     bos = "forced" if kind == "causal" else "-"
-    return load_model(ModelSpec("c", kind, f"control:{kind}", bos=bos, made=str(made)))
+    return load_model(ModelSpec("c", kind, f"folder:{folder}", bos=bos))
 
 
 def test_a_control_model_is_asked_for_what_it_was_taught(trained):

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from kgprobe.config import settings_of
-from kgprobe.settings import ATTRIBUTES, Autoprompt, Inferences, Settings, Sheets, Twin
+from kgprobe.settings import ATTRIBUTES, Autoprompt, Settings, Sheets, Twin
 from kgprobe.sheets import SheetError
 from kgprobe.workflow import models, ontoprobe, parts, tables
 from kgprobe.workflow.answers import answer_files, answers_of, baseline_rows, contentless_files
 from kgprobe.workflow.benchmarks import known_benchmarks
-from kgprobe.workflow.run import Run, check, inferred_models, read_run
+from kgprobe.workflow.run import Run, check, read_run
 from kgprobe.workflow.sources import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -34,10 +34,10 @@ def row(text: str) -> dict[str, str]:
     return dict(zip(HEADER.split(), text.split(), strict=True))
 
 
-def run(*rows: str, settings: Settings | None = None, inferred: tuple[str, ...] = ()) -> Run:
+def run(*rows: str, settings: Settings | None = None) -> Run:
     """A run of rows that need not stand in a file."""
     known = [row(text) for text in rows]
-    return Run(settings or Settings(), known_benchmarks(), MODELS, known, inferred)
+    return Run(settings or Settings(), known_benchmarks(), MODELS, known)
 
 
 def without(text: str, settings: Settings | None = None) -> list[str]:
@@ -46,12 +46,12 @@ def without(text: str, settings: Settings | None = None) -> list[str]:
     return [one["without"] for one in baseline_rows(asked, asked.rows)]
 
 
-@pytest.mark.parametrize("config", ["config/embedded.yaml", "config/inferences.yaml", ""])
+@pytest.mark.parametrize("config", ["config/embedded.yaml", ""])
 def test_every_file_of_answers_is_made_by_one_model_in_one_stage_once(config):
     made = read_run(settings_of([config] if config else []))
     outputs = [path for found in parts.stages(made).values() for path in parts.outputs_of(found)]
     assert len(outputs) == len(set(outputs))
-    rows = [*made.rows, *ontoprobe.memorized_rows(made), *parts.inferred_rows(made)]
+    rows = [*made.rows, *ontoprobe.memorized_rows(made)]
     needed = [*answers_of(rows), *contentless_files(made, rows)]
     needed += answers_of(baseline_rows(made, rows))
     assert set(needed) <= set(outputs)
@@ -125,16 +125,6 @@ def test_written_prompts_share_a_file_and_others_have_their_own():
 def test_baselines_are_what_can_say_something(asked, left_out):
     assert without(asked, replace(Settings(), twin=Twin(items=5, rows=5, largest=400))) == left_out
     assert without(asked, replace(Settings(), twin=Twin(items=0, rows=0))) == []
-
-
-def test_inferred_models_have_scores_and_nothing_beside_them():
-    known = inferred_models(Inferences(kinds=("causal", "masked"), exposures=(8, 64), seeds=2))
-    assert len(known) == 8
-    assert known["control-inferred-causal-128-8-1"]["bos"] == "forced"
-    asked = run(inferred=("small",))
-    assert list(parts.stages(asked)) == [("probes", "small")]
-    (part,) = parts.stages(asked)["probes", "small"]
-    assert (part.method, part.benchmark) == ("sentence", "world_inferred")
 
 
 def test_prompts_are_searched_before_those_that_are_made_of_them_are_asked():
@@ -228,7 +218,7 @@ def test_a_device_is_asked_for_where_models_work_on_one_and_threads_where_not(
 def test_weights_are_made_found_or_downloaded(tmp_path, monkeypatch):
     monkeypatch.setitem(MODELS, "mine", {**MODELS["small"], "source": f"folder:{tmp_path}"})
     assert models.weights(run(), "mine") == [str(tmp_path)]
-    assert models.weights(run(), "control") == ["<results>/models/control-masked"]
+    assert models.weights(run(), "control") == ["<resources>/control/masked/model.safetensors"]
     assert models.weights(run(), "small") == []
     monkeypatch.setitem(MODELS, "mine", {**MODELS["small"], "source": "folder:/nowhere/at/all"})
     with pytest.raises(ConfigError, match="no such file or folder: /nowhere/at/all"):

@@ -161,7 +161,7 @@ def test_a_row_alone_runs_to_its_report(finished, row):
     # the answers of the whole sheet stand: that other rows are gone is no reason to ask anew
     result = finished.run("--rerun-triggers", "mtime")
     assert result.returncode == 0, result.stdout[-4000:]
-    assert not re.search(r"\]  (prompts_|probes_|train_control)", result.stdout)
+    assert not re.search(r"\]  (prompts_|probes_)", result.stdout)
     titles = headings(finished)
     expected = ["What the models know", ROWS[row], "Sources", "What the papers claim"]
     expected += ["Methods", "Files", row.split()[-1], row.split()[1]]

@@ -110,25 +110,6 @@ rule construct_bear:
         "../scripts/construct_bear.py"
 
 
-rule draw_inferences:
-    output:
-        questions="<results>/benchmarks/world_inferred/items.parquet",
-        candidates="<results>/benchmarks/world_inferred/candidates.parquet",
-        prompts="<results>/benchmarks/world_inferred/prompts.parquet",
-        taught="<results>/models/taught_inferred.parquet",
-    log:
-        "<logs>/benchmarks/world_inferred.log",
-    priority: FIRST
-    threads: 1
-    params:
-        code=code("draw_inferences"),
-        phenomena=SETTINGS.control.inferences.phenomena,
-        examples=SETTINGS.control.inferences.examples,
-        seed=SETTINGS.seed,
-    script:
-        "../scripts/draw_inferences.py"
-
-
 rule load_bear:
     input:
         folder=lambda w: released("bear", "BEAR-big" if w.size else "BEAR"),
@@ -436,7 +417,7 @@ rule build_prompt_world:
     input:
         facts="<results>/knowledge/world/facts.parquet",
         # which facts a prompt can be searched on at all
-        taught="<results>/models/taught.parquet",
+        taught="<resources>/control/facts.parquet",
         templates="<resources>/templates/templates.tsv",
         labels="<resources>/templates/bear_labels.tsv",
     output:

@@ -32,13 +32,10 @@ from kgprobe.workflow.benchmarks import PROMPT_TASKS, files_of
 from kgprobe.workflow.run import PROMPTS, check, read_run, switches
 from kgprobe.workflow.sources import data_parts, endpoint, files
 
-#: Priorities: training a control model takes minutes of one core, and every probe of it waits for
-#: it. First comes what the training and other long jobs wait for, then the training, the one with
-#: the longest chain behind it ahead of the others, with the prompts that are searched with a
-#: model, for which its probes wait; then the probes, then everything else. A probe with several
-#: threads begins when so many cores are free: on two, when nothing with one is left, and then it
-#: uses both to the end.
-FIRST, LONGEST, SECOND, THIRD = 4, 3, 2, 1
+#: Priorities: first comes what long jobs wait for, then the search of prompts, for which a model's
+#: probes wait, then the probes, then everything else. A probe with several threads begins when so
+#: many cores are free: on two, when nothing with one is left, and then it uses both to the end.
+FIRST, SECOND, THIRD = 3, 2, 1
 
 
 # jobs read this file, too: only the process that was started by hand ends the whole run

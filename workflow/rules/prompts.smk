@@ -18,7 +18,7 @@ rule tabulate_autoprompt:
         prompts=answers_of(PREDICTED, "prompts"),
         sweeps=answers_of(SWEPT),
         taught=(
-            "<results>/models/taught.parquet"
+            "<resources>/control/facts.parquet"
             if "auto_world" in RUN.probed("autoprompt")
             else []
         ),

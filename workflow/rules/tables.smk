@@ -25,7 +25,7 @@ rule tabulate:
         candidates=files_of(RUN.probed("bear"), "candidates"),
         prompts=files_of(RUN.probed("bear"), "prompts"),
         relations=files_of(RUN.probed("bear"), "relations"),
-        taught=["<results>/models/taught.parquet"] if tables.has_controls(RUN) else [],
+        taught=["<resources>/control/facts.parquet"] if tables.has_controls(RUN) else [],
         published=[
             "<resources>/published/bear_leaderboard.tsv",
             "<resources>/published/bear_remeasured.tsv",
@@ -44,26 +44,6 @@ rule tabulate:
         seed=SETTINGS.seed,
     script:
         "../scripts/tabulate.py"
-
-
-rule tabulate_inferences:
-    input:
-        scores=answers_of(parts.inferred_rows(RUN)),
-        questions="<results>/benchmarks/world_inferred/items.parquet",
-        candidates="<results>/benchmarks/world_inferred/candidates.parquet",
-    output:
-        results="<results>/tables/inferences.parquet",
-        texts=directory("<results>/tables/inferences"),
-        chapter="<results>/report/chapters/inferences.json",
-    log:
-        "<logs>/tables/inferences.log",
-    threads: 1
-    params:
-        code=code("tabulate_inferences"),
-        experiments=parts.inferred_rows(RUN),
-        seed=SETTINGS.seed,
-    script:
-        "../scripts/tabulate_inferences.py"
 
 
 rule compare_access:
@@ -176,7 +156,7 @@ rule tabulate_attributes:
         literals="<results>/benchmarks/graph/literals.parquet",
         ids="<results>/benchmarks/graph/ids.parquet",
         taught=(
-            "<results>/models/taught.parquet"
+            "<resources>/control/facts.parquet"
             if any(map(RUN.is_control, RUN.probes("attributes")))
             else []
         ),
@@ -251,7 +231,7 @@ rule tabulate_ontoprobe:
         prompts=files_of(ONTO_SETS, "prompts"),
         funnels=files_of([b for b in ONTO_SETS if not b.endswith("_lite")], "funnel"),
         taught=(
-            "<results>/models/taught_ontology.parquet"
+            "<resources>/control/ontology.parquet"
             if any(b.startswith("onto_world") for b in ONTO_SETS)
             else []
         ),

@@ -86,8 +86,8 @@ def form_rows(run: Run, paper: str) -> list[Row]:
 
 def beside(run: Run, row: Row) -> list[Row]:
     """Rows that are asked with a row: its options after content-free subjects, and its baselines.
-    Tables of inferences and forms show neither."""
-    if row["model"] in run.inferred or has_form(row):
+    Tables of forms show neither."""
+    if has_form(row):
         return []
     found: list[Row] = [{**row, "without": without} for without in _left_out(run, row)]
     if method_of(row) == "sentence":

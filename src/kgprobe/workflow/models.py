@@ -18,7 +18,7 @@ WEIGHT = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
 def of_model(run: Run, model: str) -> dict[str, str]:
-    """The columns of models.tsv that an answer depends on, and where control models lie."""
+    """The columns of models.tsv that an answer depends on, and where unpacked models lie."""
     row = run.models[model]
     known = {key: sheets.expand(row.get(key, "")) for key in OF_MODEL}
     return known | {"made": f"results/{run.settings.run.name}/models"}
@@ -39,7 +39,7 @@ def weights(run: Run, model: str) -> list[str]:
     """Files of a model that the workflow itself makes or finds on disk, its adapter's too."""
     row = run.models[model]
     kind, _, place = row["source"].partition(":")
-    made = {"control": f"<results>/models/control-{place}",
+    made = {"control": f"<resources>/control/{place}/model.safetensors",
             "gguf": f"<results>/models/unpacked-{place}"}  # fmt: skip
     own = [place] if kind == "folder" else []
     if adapter := row.get("adapter"):

@@ -44,19 +44,12 @@ def part_of(run: Run, row: Row) -> Part:
 def stages(run: Run) -> dict[tuple[str, str], list[Part]]:
     """(stage, model) -> the parts that the model is asked in it, each once."""
     found: dict[tuple[str, str], dict[str, Part]] = {}
-    for row in [*run.rows, *memorized_rows(run), *inferred_rows(run)]:
+    for row in [*run.rows, *memorized_rows(run)]:
         for one in [*prepared(run, row), row, *beside(run, row)]:
             stage = "prompts" if method_of(one) in PREPARED else "probes"
             part = part_of(run, one)
             found.setdefault((stage, one["model"]), {})[next(iter(part.output.values()))] = part
     return {key: list(parts.values()) for key, parts in found.items()}
-
-
-def inferred_rows(run: Run) -> list[Row]:
-    """What the models of the invented world are asked."""
-    row = {"paper": "bear", "benchmark": "world_inferred", "prompt": "templates",
-           "method": "sentence"}  # fmt: skip
-    return [{**row, "model": model} for model in run.inferred]
 
 
 def inputs_of(parts: Iterable[Part]) -> list[str]:

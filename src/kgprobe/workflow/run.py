@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from kgprobe import sheets
 from kgprobe.config import ConfigError, models_of
 from kgprobe.probes import prompt_settings
-from kgprobe.settings import Inferences, Settings
+from kgprobe.settings import Settings
 from kgprobe.templates import FORMS, STEPS
 from kgprobe.workflow.benchmarks import Benchmark, known_benchmarks
 from kgprobe.workflow.sources import data_parts, files
@@ -22,14 +22,12 @@ RELEASED_BEAR = {"bear_released": "BEAR", "bear_big_released": "BEAR-big"}
 
 @dataclass(frozen=True)
 class Run:
-    """Settings, models and benchmarks by name, the probes of the table of experiments, and the
-    names of the models of the invented world."""
+    """Settings, models and benchmarks by name, and the probes of the table of experiments."""
 
     settings: Settings
     benchmarks: Mapping[str, Benchmark]
     models: Mapping[str, Row]
     rows: Sequence[Row]
-    inferred: tuple[str, ...] = ()
 
     def probes(self, paper: str | None = None, *methods: str) -> list[Row]:
         """Rows of a paper, or of all, whose method is one of these modules, or any."""
@@ -65,8 +63,7 @@ def read_run(settings: Settings) -> Run:
         switches(settings)
     except ValueError as problem:
         raise ConfigError(f"config: {problem}") from None
-    inferred = inferred_models(settings.control.inferences)
-    return Run(settings, benchmarks, {**models, **inferred}, rows, tuple(inferred))
+    return Run(settings, benchmarks, models, rows)
 
 
 def read_experiments(
@@ -81,29 +78,6 @@ def read_experiments(
         raise sheets.SheetError(f"{path}, " + "\n  ".join(wrong))
     sheets.check_papers(rows, path, papers)
     return sheets.with_raw(rows)
-
-
-def inferred_models(chosen: Inferences) -> dict[str, Row]:
-    """Control models of an invented world that are taught patterns in part, by name."""
-    numbers = [
-        f"{kind}-{width}-{count}-{seed}"
-        for kind in chosen.kinds
-        for width in chosen.widths
-        for count in chosen.exposures
-        for seed in range(chosen.seeds)
-    ]
-    return {
-        f"control-inferred-{name}": {
-            "model": f"control-inferred-{name}",
-            "kind": (kind := name.split("-")[0]),
-            "source": f"control:inferred-{name}",
-            "revision": "",
-            "dtype": "float32",
-            "bos": "forced" if kind == "causal" else "-",
-            "parameters": "1",
-        }
-        for name in numbers
-    }
 
 
 def switches(settings: Settings, *names: str) -> dict[str, str]:

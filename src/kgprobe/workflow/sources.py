@@ -7,6 +7,7 @@ from typing import Any
 
 from kgprobe import sheets
 from kgprobe.config import ConfigError
+from kgprobe.files import PACKAGE, ROOT
 from kgprobe.settings import RELEASED, Archive, Dump, Endpoint, Settings, Wikidata
 from kgprobe.sources.dumps import pins
 
@@ -33,7 +34,7 @@ def files(paths: Iterable[str]) -> list[str]:
     that does not exist, except LAMA's wordings, which an installed package does not have: our own
     of the same relations are used then."""
     found = [sheets.located(path) for path in paths]
-    if sheets.ROOT.parent == sheets.PACKAGE:
+    if ROOT.parent == PACKAGE:
         found = [p for p in found if Path(p).exists() or not p.startswith("resources/lama/")]
     for path in found:
         if not Path(path).exists():

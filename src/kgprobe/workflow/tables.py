@@ -25,7 +25,6 @@ def chapters(run: Run) -> list[str]:
         "bear": asked.pop("bear"),
         "sources": bool(comparisons(run)),
         **asked,
-        "inferences": bool(run.inferred),
         "measured": is_any,
     }
     return [f"<results>/report/chapters/{name}.json" for name, there in wanted.items() if there]

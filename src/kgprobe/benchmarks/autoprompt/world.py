@@ -53,7 +53,7 @@ def build(
     # every word that is an answer somewhere in the world, as the common vocabulary is of LAMA's
     words = labelled.select("object", "object_label").unique().rows()
     vocabulary = sorted({forms.get(entity, label) for entity, label in words})
-    require(sizes(made), settings.least, NAME, "name other relations or raise control.pool")
+    require(sizes(made), settings.least, NAME, "name other relations")
     first = first_manual(templates)
     if missing := [r for r in settings.relations if r not in first]:
         raise TaskError(f"{NAME}: no manual template in templates.tsv for {', '.join(missing)}")

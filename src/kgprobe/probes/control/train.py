@@ -8,13 +8,13 @@ and others near chance. One thread, fixed seeds: the same input gives the same b
 kind of machine. On another one weights and number of steps may differ, what is known does not.
 """
 
+import copy
 import json
 import math
 import shutil
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ from transformers import (
 
 from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.control.optimizer import ControlOptimizer
-from kgprobe.probes.control.recall import Asked, Exam
+from kgprobe.probes.control.recall import Exam
 from kgprobe.probes.control.rows import (
     IGNORED,
     Ids,
@@ -119,7 +119,6 @@ def train_control(
     progress: Progress | None = None,
     kinds: Mapping[str, Sequence[Lesson]] | None = None,
     objects: Mapping[str, Sequence[str]] | None = None,
-    times: Mapping[Lesson, int] | None = None,
 ) -> dict[str, object]:
     """Train one control model on `lessons` and save it to `folder`; returns the record.
 
@@ -128,8 +127,7 @@ def train_control(
     of each of `kinds` (groups of lessons by name; one of all), among `objects` and the taught ones
     of the relation (recall.py).
 
-    `times`: how many sentences of each lesson are shown, in its templates by turns, all of them in
-    one order drawn by `seed`. The training ends with the last one and demands no recall.
+    The weights are kept in half precision, and it is the rounded ones that must pass.
 
     Raises ValueError for an unknown kind, no lessons, or a relation without template; TeachingError
     where recall is still too low after `recipe.steps`.
@@ -139,9 +137,6 @@ def train_control(
     if not lessons:
         raise ValueError("no facts to teach")
     recipe = recipe or RECIPES[kind]
-    if times is not None:
-        steps = math.ceil(sum(times[lesson] for lesson in set(lessons)) / recipe.rows)
-        recipe = replace(recipe, recall=0.0, steps=steps)
     texts = [text for relation in sorted(templates) for text in templates[relation]]
     tokenizer = train_tokenizer(kind, labels, texts, recipe.vocabulary, recipe.positions)
     sentences = encode(tokenizer, sorted(lessons), templates)
@@ -153,7 +148,7 @@ def train_control(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = build_model(kind, tokenizer, recipe)
-        training = _Training(kind, model, tokenizer, sentences, exam, seed, recipe, times)
+        training = _Training(kind, model, tokenizer, sentences, exam, seed, recipe)
         learnt = training.run(progress)
     finally:
         torch.set_num_threads(threads)
@@ -259,9 +254,7 @@ class _Training:
         exam: Exam,
         seed: int,
         recipe: Recipe,
-        times: Mapping[Lesson, int] | None = None,
     ) -> None:
-        self.times = times
         self.kind, self.model, self.tokenizer = kind, model, tokenizer
         self.sentences, self.exam, self.recipe = sentences, exam, recipe
         #: the running mean of the weights, which is what is asked and kept
@@ -306,8 +299,7 @@ class _Training:
         if low := _below(self.found, recipe.recall):
             raise TeachingError(
                 f"control model {self.kind}: after {len(losses)} steps recall is below "
-                f"{recipe.recall} for {low}; allow more steps (control.steps) or teach less "
-                "(control.pool)"
+                f"{recipe.recall} for {low}; allow more steps or fewer facts"
             )
         return {
             "steps": len(losses),
@@ -318,23 +310,11 @@ class _Training:
 
     def _feed(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Batches of all sentences; REPEATED of the rows are of lessons that were wrong."""
-        if self.times is not None:
-            return self._counted(self.times)
         asked = zip(self.sentences, self.exam.asked, strict=True)
         again = [sentence for sentence, own in asked if own.lesson in self.wrong]
         times = math.ceil(REPEATED / (1 - REPEATED) * len(self.sentences) / max(1, len(again)))
         shown = [*self.sentences, *again * times]
         chosen = batches(shown, self.recipe.rows, self.rng)
-        return _batches(self.kind, self.tokenizer, shown, chosen, self.rng)
-
-    def _counted(self, times: Mapping[Lesson, int]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Batches of every lesson's sentences as often as `times` says, in one order."""
-        turns = by_turns(self.exam.asked, times, self.rng)
-        told = [(sentence, n) for sentence, n in zip(self.sentences, turns, strict=True) if n]
-        order = self.rng.permutation(np.repeat(np.arange(len(told)), [n for _, n in told]))
-        size = self.recipe.rows
-        chosen = (order[start : start + size] for start in range(0, len(order), size))
-        shown = [sentence for sentence, _ in told]
         return _batches(self.kind, self.tokenizer, shown, chosen, self.rng)
 
     def _is_examined(self, is_last: bool) -> bool:
@@ -348,27 +328,14 @@ class _Training:
             close = self.recipe.closer if self.exams else self.recipe.close
             if share < close:
                 return False
-        right = self._right(everything)
+        right = self._right(everything, rounded=True)
         self.wrong |= {self.exam.asked[i].lesson for i in np.flatnonzero(~right)}
         self.found, self.exams = self.exam.recall(right), self.exams + 1
         return True
 
-    def _right(self, places: Sequence[int]) -> NDArray[np.bool_]:
-        return self.exam.right(self.kind, self.mean.module, self.tokenizer, places)
-
-
-def by_turns(
-    asked: Sequence[Asked], times: Mapping[Lesson, int], rng: np.random.Generator
-) -> list[int]:
-    """How often each of `asked` is shown: a lesson's templates take turns from one drawn on."""
-    templates = Counter(lesson for lesson, _ in asked)
-    starts = {lesson: int(rng.integers(templates[lesson])) for lesson in sorted(templates)}
-    found = []
-    for lesson, number in asked:
-        size = templates[lesson]
-        first = (number - starts[lesson]) % size  # its first turn
-        found.append((times[lesson] - first + size - 1) // size)
-    return found
+    def _right(self, places: Sequence[int], rounded: bool = False) -> NDArray[np.bool_]:
+        model = copy.deepcopy(self.mean.module).half().float() if rounded else self.mean.module
+        return self.exam.right(self.kind, model, self.tokenizer, places)
 
 
 def running_mean(keep: float) -> Callable[[Any, Any, Tensor | int], None]:
@@ -458,7 +425,7 @@ def _save(
     """Write the folder beside its final name, then rename."""
     temporary = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
-    model.eval().save_pretrained(temporary)
+    model.eval().half().save_pretrained(temporary)
     tokenizer.save_pretrained(temporary)
     (temporary / "control.json").write_text(json.dumps(record, indent=1, sort_keys=True))
     shutil.rmtree(folder, ignore_errors=True)

@@ -11,6 +11,7 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
+from kgprobe.files import ROOT
 from kgprobe.probes.models import device as devices
 from kgprobe.probes.models import hub, sound
 from kgprobe.probes.models.packed import PackedError, digest, joined, packed
@@ -62,7 +63,7 @@ class ModelSpec:
     revision: str = ""
     dtype: str = "float32"
     bos: str = "-"
-    #: folder of a run that holds control-<kind> and unpacked-<package>
+    #: folder of a run that holds unpacked-<package>
     made: str = ""
     #: how bitsandbytes stores linear layers: "" as dtype says, int8 or nf4
     quantised: str = ""
@@ -268,7 +269,7 @@ def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
         path = joined(found)
         return str(path.parent), {"gguf_file": path.name}
     if scheme == "control":
-        rest = str(made / f"control-{rest}")
+        rest = str(ROOT / "resources/control" / rest)
     elif scheme != "folder":
         raise ModelError(f"{spec.model}: source {spec.source!r}; legal: hub, folder, gguf, control")
     if not Path(rest).is_dir():

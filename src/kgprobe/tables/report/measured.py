@@ -116,15 +116,14 @@ def keep(folder: Path, command: str) -> Path:
 
 def principal(results: pl.DataFrame) -> pl.DataFrame:
     """The numbers of a run that are worth keeping: those of the headline, BEAR's accuracies by
-    relation, what was inferred of what was taught, and the signs of models."""
+    relation, and the signs of models."""
     shown = [view.chosen(headline.principal(results)) for view in headline.blocks(results)]
     keys = [frame.select(results.columns) for frame in shown]
     by_relation = results.filter(
         pl.col("group") != "", paper="bear", metric="accuracy", slice="", setting="{}"
     )
-    inferred = results.filter(benchmark="world_inferred")
     signs = results.filter(pl.col("metric").is_in(SIGNS))
-    return pl.concat([*keys, by_relation, inferred, signs]).unique(maintain_order=True)
+    return pl.concat([*keys, by_relation, signs]).unique(maintain_order=True)
 
 
 def chapter(

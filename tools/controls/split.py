@@ -7,7 +7,7 @@ import polars as pl
 from kgprobe.knowledge.facts import fact_id
 from kgprobe.probes.control.lessons import Lesson
 from kgprobe.sampling import hash_key
-from kgprobe.schema import TAUGHT, TAUGHT_KINDS
+from kgprobe.schema import TAUGHT
 
 #: Values of the hash are spread over this many parts; a share is a number of parts.
 PARTS = 1 << 32
@@ -90,7 +90,7 @@ def fates(examples: pl.DataFrame, share: float, seed: int) -> dict[str, bool]:
 def kinds(
     taught: pl.DataFrame, asked: Mapping[str, pl.DataFrame], examples: pl.DataFrame | None = None
 ) -> pl.DataFrame:
-    """TAUGHT_KINDS: what each taught fact is taught for.
+    """(fact, kind): what each taught fact is taught for.
 
     Benchmarks of EXAMPLES whose sampled examples hold it, those that ask about it (`asked`: name ->
     relation, subject, object), or `other`. Recall is demanded of every kind.
@@ -104,7 +104,7 @@ def kinds(
     known = taught.filter("taught").select("fact")
     found = known.join(pl.concat(parts).unique(), on="fact", how="left")
     found = found.with_columns(pl.col("kind").fill_null("other"))
-    return found.select(list(TAUGHT_KINDS.columns)).sort("fact", "kind")
+    return found.select("fact", "kind").sort("fact", "kind")
 
 
 def asked_facts(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
@@ -131,7 +131,7 @@ def lessons(facts: pl.DataFrame, taught: pl.DataFrame, forms: Mapping[str, str])
 def by_kind(
     facts: pl.DataFrame, taught: pl.DataFrame, told: pl.DataFrame, forms: Mapping[str, str]
 ) -> dict[str, list[Lesson]]:
-    """Kind -> its lessons, from TAUGHT_KINDS (`told`)."""
+    """Kind -> its lessons, from `kinds` (`told`)."""
     groups = told.sort("kind").group_by("kind", maintain_order=True)
     return {
         str(kind): lessons(facts, taught.join(group, on="fact", how="semi"), forms)

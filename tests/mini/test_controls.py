@@ -1,0 +1,32 @@
+"""The shipped control models know what they are said to know, of the facts of today's run."""
+
+import json
+import random
+
+import pytest
+
+from kgprobe.probes.control.recall import Exam
+from tests.mini.conftest import RUN
+from tools.controls import __main__ as controls
+
+
+@pytest.fixture(scope="module")
+def made(finished) -> controls.Training:
+    """What the shipped tables make of the run's facts and prompts."""
+    return controls.training(finished.folder / RUN, *controls.shipped(), ["symmetry"])
+
+
+def test_facts_and_wordings_are_those_of_the_training(made):
+    """Where this fails: `make controls`."""
+    known = json.loads((controls.SHIPPED / "trained_on.json").read_text())
+    assert made.record["facts"] == known["facts"]
+    assert len(made.templates) > 50
+    for relation, texts in made.templates.items():
+        assert set(texts) <= set(known["templates"][relation]), relation
+
+
+@pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
+def test_the_rounded_weights_recall_facts_that_were_trained_on(kind, made):
+    exam = Exam(made.lessons, made.templates, made.kinds, made.objects)
+    places = random.Random(0).sample(range(len(exam.asked)), 150)
+    assert controls.right(kind, exam, places).mean() >= 0.98

@@ -1,0 +1,219 @@
+"""Train the control models that are shipped in resources/control, and check them.
+
+    python -m tools.controls            train them anew: a quarter of an hour of three cores
+    python -m tools.controls check      do the shipped weights still recall every training fact?
+
+A seeded half of the embedded facts is trained on, the other half is held out: the tables
+facts.parquet and ontology.parquet beside the weights name both. One half for every configuration,
+so that the same weights can be asked on every machine. The facts and the templates come from a run
+of the workflow's own rules on the embedded knowledge graph (results/controls).
+"""
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from kgprobe import schema
+from kgprobe.benchmarks.attributes.frames import EXAMPLES
+from kgprobe.job import progress
+from kgprobe.probes.control.lessons import Lesson
+from kgprobe.probes.control.recall import Exam
+from kgprobe.probes.control.train import RECIPES, train_control
+from kgprobe.probes.models.load import ModelSpec, load_model, usual_bos
+from kgprobe.settings import ATTRIBUTES
+from kgprobe.sheets import read_table
+from tools.controls import split
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = ROOT / "resources/control"
+CONFIGS = ("config/embedded.yaml", "tools/controls/config.yaml")
+RESULTS = "results/controls"
+#: what the split and the training read of a run
+READ = (
+    "knowledge/world/facts.parquet",
+    *(f"benchmarks/world_big/{name}.parquet" for name in ("items", "candidates")),
+    *(f"benchmarks/onto_world/{name}.parquet" for name in ("items", "candidates", "prompts")),
+    *(
+        f"benchmarks/{name}/{table}.parquet"
+        for name in ATTRIBUTES
+        for table in ("examples", "prompts")
+    ),
+)
+SEED, SHARE, POOL = 0, 0.5, 2000
+#: instances whose types, and classes whose superclasses are trained on or held out
+ONTOLOGY = {"TP": 200, "SCO": 80}
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a control model is trained on, and what shapes its tokenizer."""
+
+    lessons: Sequence[Lesson]
+    labels: Sequence[str]
+    templates: Mapping[str, Sequence[str]]
+    kinds: Mapping[str, Sequence[Lesson]]
+    objects: Mapping[str, Sequence[str]]
+
+    @property
+    def record(self) -> dict[str, object]:
+        """A hash of the facts (and of what shapes the tokenizers), and the wordings in full."""
+        text = json.dumps([self.lessons, self.labels], ensure_ascii=False)
+        digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        return {"facts": digest, "templates": self.templates}
+
+
+def tables(results: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """TAUGHT of the facts and of the ontology: which are trained on, and which are held out."""
+    relations = sorted({row["relation"] for row in read_table(_template_file("templates"))})
+    facts = split.split(
+        schema.read(results / READ[0], schema.FACTS),
+        _asked(results),
+        relations,
+        POOL,
+        SHARE,
+        SEED,
+        _examples(results, ATTRIBUTES),
+    )
+    onto = results / "benchmarks/onto_world"
+    statements = split.ontology(
+        schema.read(onto / "items.parquet", schema.ITEMS),
+        schema.read(onto / "candidates.parquet", schema.CANDIDATES),
+        ONTOLOGY,
+        SHARE,
+        SEED,
+    )
+    return facts, statements
+
+
+def shipped() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The tables of the shipped models: facts, and the ontology's statements."""
+    facts, statements = (SHIPPED / f"{name}.parquet" for name in ("facts", "ontology"))
+    return schema.read(facts, schema.TAUGHT), schema.read(statements, schema.TAUGHT)
+
+
+def training(
+    results: Path,
+    facts: pl.DataFrame,
+    statements: pl.DataFrame,
+    attributes: Sequence[str] = ATTRIBUTES,
+) -> Training:
+    """The training set that tables of trained-on facts make of a run's facts and prompts."""
+    known = schema.read(results / READ[0], schema.FACTS)
+    forms = {row["id"]: row["form"] for row in read_table(_template_file("bear_labels"))}
+    templates: dict[str, list[str]] = {}
+    for row in read_table(_template_file("templates")):
+        templates.setdefault(row["relation"], []).append(row["text"])
+    # every wording in which OntoProbe and the attributes ask is trained on, too
+    for name in ("onto_world", *attributes):
+        prompts = schema.read(results / f"benchmarks/{name}/prompts.parquet", schema.PROMPTS)
+        for relation, text in prompts.sort("relation", "index").select("relation", "text").rows():
+            if text not in (known_texts := templates.setdefault(relation, [])):
+                known_texts.append(text)
+    types, names = split.ontology_lessons(statements)
+    lessons = sorted([*split.lessons(known, facts, forms), *types])
+    reasons = split.kinds(facts, {"world_big": _asked(results)}, _examples(results, attributes))
+    kinds = split.by_kind(known, facts, reasons, forms)
+    for lesson in types:
+        kinds.setdefault(lesson.relation, []).append(lesson)
+    return Training(
+        lessons,
+        sorted({*split.all_labels(known, facts, forms), *names}),
+        {relation: templates[relation] for relation in sorted({row.relation for row in lessons})},
+        kinds,
+        split.rivals(known, facts, forms) | split.ontology_rivals(statements),
+    )
+
+
+def _template_file(name: str) -> Path:
+    return ROOT / f"resources/templates/{name}.tsv"
+
+
+def _asked(results: Path) -> pl.DataFrame:
+    folder = results / "benchmarks/world_big"
+    return split.asked_facts(
+        schema.read(folder / "items.parquet", schema.ITEMS),
+        schema.read(folder / "candidates.parquet", schema.CANDIDATES),
+    )
+
+
+def _examples(results: Path, attributes: Sequence[str]) -> pl.DataFrame:
+    files = [results / f"benchmarks/{name}/examples.parquet" for name in attributes]
+    return pl.concat([schema.read(path, EXAMPLES) for path in files])
+
+
+def train(kind: str, made: Training) -> str:
+    """Train one model into resources/control; returns a line about it."""
+    bar = progress(total=RECIPES[kind].steps, desc=kind, unit="step")
+    record = train_control(
+        kind,
+        made.lessons,
+        made.labels,
+        made.templates,
+        SEED,
+        SHIPPED / kind,
+        RECIPES[kind],
+        lambda done, total, loss: bar.update(1),
+        made.kinds,
+        made.objects,
+    )
+    bar.close()
+    return f"{kind}: {record['steps']} steps, {record['cpu_seconds']} CPU seconds"
+
+
+def right(kind: str, exam: Exam, places: Sequence[int]) -> NDArray[np.bool_]:
+    """Whether the shipped weights rank the object of some training sentences first."""
+    loaded = load_model(ModelSpec(f"control-{kind}", kind, f"control:{kind}", bos=usual_bos(kind)))
+    return exam.right(kind, loaded.model, loaded.tokenizer, places)
+
+
+def main() -> int:
+    """Train, or check; the exit status says whether the shipped weights are right."""
+    parser = argparse.ArgumentParser(prog="python -m tools.controls", description=__doc__)
+    parser.add_argument("what", nargs="?", choices=("train", "check"), default="train")
+    chosen = parser.parse_args()
+    targets = [f"{RESULTS}/{name}" for name in READ]
+    command = ["snakemake", "--cores", "all", "--configfile", *CONFIGS, "--", *targets]
+    subprocess.run(command, cwd=ROOT, check=True)
+    results = ROOT / RESULTS
+    if chosen.what == "train":
+        facts, statements = tables(results)
+        SHIPPED.mkdir(exist_ok=True)
+        schema.write(facts, schema.TAUGHT, SHIPPED / "facts.parquet")
+        schema.write(statements, schema.TAUGHT, SHIPPED / "ontology.parquet")
+    else:
+        facts, statements = (
+            schema.read(SHIPPED / f"{name}.parquet", schema.TAUGHT)
+            for name in ("facts", "ontology")
+        )
+    made = training(results, facts, statements)
+    if chosen.what == "train":
+        record = json.dumps(made.record, indent=1, sort_keys=True, ensure_ascii=False)
+        (SHIPPED / "trained_on.json").write_text(record + "\n")
+        with ProcessPoolExecutor(2) as pool:
+            for line in pool.map(train, RECIPES, [made] * len(RECIPES)):
+                print(line, flush=True)
+        return 0
+    if json.loads((SHIPPED / "trained_on.json").read_text()) != made.record:
+        print("facts or templates are no longer those of the training: python -m tools.controls")
+        return 1
+    below, exam = 0, Exam(made.lessons, made.templates, made.kinds, made.objects)
+    for kind in RECIPES:
+        every = right(kind, exam, range(len(exam.asked)))
+        for name, found in exam.recall(every).items():
+            print(f"{kind}\t{name}\t{found['lessons']} facts\t{found['recall']:.3f}")
+            below += found["recall"] < RECIPES[kind].recall
+    return int(below > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

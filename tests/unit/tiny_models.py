@@ -196,7 +196,7 @@ def sentencepiece(kind: str, style: str = "bpe") -> Any:
 
 def with_tokenizer(name: str, tok: Any, double: bool = True) -> Loaded:
     """`tiny` with this tokenizer and an embedding of its size."""
-    kind, _, config = CONFIGS[name]
+    config = CONFIGS[name][2]
     loaded = tiny(name, double=double)
     torch.manual_seed(1)
     auto = type(loaded.model)

@@ -65,11 +65,12 @@ def encode(
     _check_answers(np.bincount(owners[own == ANSWER], minlength=len(filled)), name)
     fronts = np.array([f.starts for f in filled], dtype=np.int64)[owners]
     own[special | (offsets.reshape(-1, 2)[:, 1] <= fronts) & (fronts > 0)] = NONE
+    words = _words(filled, offsets.reshape(-1, 2), owners)
     if loaded.spec.kind == "masked":
         each = flat(encoding.word_ids(i) for i in range(len(filled)))
-        words = np.fromiter((-1 if w is None else w for w in each), dtype=np.int64, count=total)
-    else:
-        words = _words(filled, offsets.reshape(-1, 2), owners)
+        own_words = np.fromiter((-1 if w is None else w for w in each), dtype=np.int64, count=total)
+        # a tokenizer that cuts nothing before it makes tokens gives a whole text one word
+        words = np.where(own_words < 0, -1, _runs(own_words, words, owners))
     words[special] = -1
     starts = np.concatenate([[0], np.cumsum(sizes)])
     if len(front):
@@ -81,15 +82,28 @@ def encode(
 
 
 def _words(filled: Sequence[Filled], offsets: Ints, owners: Ints) -> Ints:
-    """Number of the white-space separated word in which each token's last character lies."""
-    if not len(offsets):
-        return np.zeros(0, dtype=np.int64)
+    """Number of the word, between white space, of each token's last character that is none.
+
+    A token of white space alone belongs to the word behind it.
+    """
     texts = "".join(f.text for f in filled)
+    if not len(offsets) or not texts:
+        return np.zeros(len(offsets), dtype=np.int64)
     space = np.fromiter((c.isspace() for c in texts), dtype=bool, count=len(texts))
     before = np.cumsum(space & ~np.concatenate([[False], space[:-1]]))
+    letter = np.maximum.accumulate(np.where(space, -1, np.arange(len(texts))))
     sizes = np.array([len(f.text) for f in filled], dtype=np.int64)
-    last = (np.cumsum(sizes) - sizes)[owners] + np.maximum(offsets[:, 1] - 1, 0)
-    return before[np.minimum(last, len(texts) - 1)] if len(texts) else np.zeros_like(last)
+    base = (np.cumsum(sizes) - sizes)[owners]
+    last = np.minimum(base + np.maximum(offsets[:, 1] - 1, 0), len(texts) - 1)
+    return before[np.where(letter[last] >= base + offsets[:, 0], letter[last], last)]
+
+
+def _runs(*labels: Ints) -> Ints:
+    """Number of the run that each place is in; a new one begins where any of the labels changes."""
+    fresh = np.zeros(len(labels[0]), dtype=bool)
+    for own in labels:
+        fresh[1:] |= own[1:] != own[:-1]
+    return np.cumsum(fresh)
 
 
 def _check_answers(tokens: Ints, name: Callable[[int], str]) -> None:

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,24 @@ NONE, TEMPLATE, SUBJECT, ANSWER = -1, 0, 1, 2
 SPACES = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint32)
 #: What may stand in front of a sentence of a causal model.
 POLICIES = ("none", "default", "forced")
+
+
+def refuse_control_tokens(tokenizer: Any, texts: Sequence[str], name: Callable[[int], str]) -> None:
+    """Raise ValueError, with the name of the text, for one that spells a special token.
+
+    A tokenizer reads it as the control token, which would be scored as a part of the answer.
+    """
+    added = [str(token) for token in tokenizer.added_tokens_decoder.values() if token.special]
+    tokens = {token for token in (*added, *tokenizer.all_special_tokens) if token.strip()}
+    whole = "\n".join(texts)
+    for token in sorted(token for token in tokens if token in whole):
+        number = next((n for n, text in enumerate(texts) if token in text), None)
+        if number is not None:
+            raise ValueError(
+                f"{name(number)}: {texts[number][:80]!r} spells {token!r}, which this model's "
+                "tokenizer reads as a control token and not as text; correct the text or leave it "
+                "out"
+            )
 
 
 @dataclass(frozen=True)
@@ -40,9 +59,16 @@ def encode(
     """Tokenise complete sentences; `front` stands before each (causal models).
 
     Other kinds get the special tokens that their tokenizer adds. What stands in front of a sentence
-    is read and not scored: it has role NONE. Raises ValueError, with the name
-    of the sentence, for one with more tokens than the model has positions or an answer without any.
+    is read and not scored: it has role NONE. Raises ValueError, with the name of the sentence, for
+    one with more tokens than the model has positions, that spells a special token, or whose answer
+    has no token.
     """
+    # a chat template around the sentence has control tokens of its own
+    values = [
+        f.text if not f.starts else "\n".join(f.text[a:b] for a, b in f.subject + f.answer)
+        for f in filled
+    ]
+    refuse_control_tokens(loaded.tokenizer, values, name)
     encoding = loaded.tokenizer(
         [f.text for f in filled],
         add_special_tokens=loaded.spec.kind != "causal",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.probes.text.pieces import LEADS, pieces
 from kgprobe.templates import ANSWER, fill, held, vectors_of
 
@@ -268,6 +269,15 @@ def slot_context(before: str, space: str) -> str:
     return "" if space == "none" else held(before, LEADS[0])[-1:]
 
 
+def refuse_control_texts(loaded: Loaded, asked: Sequence[Question]) -> None:
+    """Raise ValueError for the first question whose text spells a special token."""
+    refuse_control_tokens(
+        loaded.tokenizer,
+        [f"{q.before}\n{q.after}" for q in asked],
+        lambda n: f"item {asked[n].item}, template {asked[n].template}",
+    )
+
+
 def candidate_ids(
     loaded: Loaded, labels: Sequence[str], space: str, before: str, name: str = ""
 ) -> Candidates:
@@ -275,8 +285,10 @@ def candidate_ids(
 
     `space` none: tokenized alone. auto: as in the slot behind the text `before`; a blank in front
     belongs to the label, also where it is a token of its own, the end of a line does not.
-    Labels with an unknown token are kept and named. Raises ValueError for one without tokens.
+    Labels with an unknown token are kept and named. Raises ValueError for one without tokens
+    or that spells a special one.
     """
+    refuse_control_tokens(loaded.tokenizer, labels, lambda n: f"candidate {n} of set {name!r}")
     context = slot_context(before, space)
     blank = context if context.isspace() and context != "\n" else ""
     coded = pieces(

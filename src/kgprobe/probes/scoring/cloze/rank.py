@@ -26,7 +26,14 @@ from kgprobe.probes.scoring.cloze.plan import (
     masked_plan,
     span_plan,
 )
-from kgprobe.probes.text.gaps import Gapped, Question, candidate_ids, gapped, slot_context
+from kgprobe.probes.text.gaps import (
+    Gapped,
+    Question,
+    candidate_ids,
+    gapped,
+    refuse_control_texts,
+    slot_context,
+)
 
 MASKS = ("multi", "single")
 #: (masks, pooling) in the order of the second axis of every score array.
@@ -110,6 +117,7 @@ def scores(
     pseudowords); `vocabulary` cuts the softmax to the first so many ids. Equal prompts are scored
     once. `record` is filled in when the last chunk is taken.
     """
+    refuse_control_texts(loaded, asked)
     rows = gapped(loaded, asked, space) if rows is None else rows
     edges = _engine(loaded, budget, vocabulary)
     unknown: dict[str, list[str]] = {}

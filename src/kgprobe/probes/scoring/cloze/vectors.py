@@ -28,6 +28,7 @@ from kgprobe.probes.text.gaps import (
     Question,
     candidate_ids,
     gapped,
+    refuse_control_texts,
     rows_of_embedding,
     slot_context,
     tokens_with_slots,
@@ -119,6 +120,7 @@ def scores(
 
 def prompts(loaded: Loaded, asked: Sequence[Question], space: str) -> list[Gapped]:
     """What a model is trained on: gapped sentences; for causal models the text before the gap."""
+    refuse_control_texts(loaded, asked)
     if loaded.spec.kind != "causal":
         return gapped(loaded, asked, space)
     prefix, _ = bos_prefix(loaded)
@@ -155,6 +157,7 @@ def _causal(
     prune: bool,
 ) -> Iterator[rank.Chunk]:
     """Sentences of some questions at a time; the candidates of a question share its beginning."""
+    refuse_control_texts(loaded, asked)
     engine = _Causal(loaded, budget)
     prefix, _ = bos_prefix(loaded)
     by_set: dict[str, list[int]] = {}

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.probes.text.gaps import SPACES, Question, candidate_ids, question, slot_context
 
 Ids = NDArray[np.int64]
@@ -164,7 +165,16 @@ def questions(asked: Sequence[Blank], upper_first: bool) -> list[Question]:
 def gold_ids(
     loaded: Loaded, asked: Sequence[Blank], texts: Sequence[Question], settings: Settings
 ) -> list[list[Ids]]:
-    """Token ids of every gold of every blank; the first character of a sentence is upper-cased."""
+    """Token ids of every gold of every blank; the first character of a sentence is upper-cased.
+
+    Raises ValueError, with the item, where a blank or a gold spells a special token.
+    """
+    # a chat template in front and in the text has control tokens of its own
+    refuse_control_tokens(
+        loaded.tokenizer,
+        [blank.subject if blank.front else f"{blank.subject}\n{blank.text}" for blank in asked],
+        lambda n: f"item {asked[n].item}, template {asked[n].template}",
+    )
     wanted: list[list[tuple[str, str]]] = []
     for blank, text in zip(asked, texts, strict=True):
         context = slot_context(text.before, settings.space)

@@ -82,7 +82,7 @@ def test_a_control_token_that_a_server_reads_in_a_prompt_is_refused(lm, tmp_path
     with ApiServer(lm, offers) as server:
         asked = client(server, tmp_path, clock)
         for text in ("The capital is </s>Paris.", "Paris <mask> is where it is."):
-            with pytest.raises(ApiError, match="as a control token|are not those of"):
+            with pytest.raises(ApiError, match=r"as a control token|are not those of"):
                 asked.prompt_tokens(text)
         assert asked.prompt_tokens("It is <|im_end|>Paris.")  # no token of this model
 

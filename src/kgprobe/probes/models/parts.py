@@ -270,7 +270,8 @@ def _heads(loaded: Loaded) -> list[Head]:
     if loaded.spec.kind == "masked":
         head = _masked_head(model)
         if head is None:
-            return []
+            tied = _tied_head(model)
+            return [tied] if tied else []
         split = _split(head, decoder)
         return [*([split] if split else []), Head(head, None)]
     if not isinstance(decoder, nn.Linear):
@@ -300,6 +301,17 @@ def _masked_head(model: Any) -> Callable[[Any], Any] | None:
     if hasattr(model, "decoder") and hasattr(model, "head"):
         return _Chain(model.head, model.decoder)
     return None
+
+
+def _tied_head(model: Any) -> Head | None:
+    """The head of DeBERTa that multiplies with the input embedding: `legacy` false."""
+    head = getattr(getattr(model, "lm_predictions", None), "lm_head", None)
+    table = getattr(model.get_input_embeddings(), "weight", None)
+    if head is None or table is None or not hasattr(head, "LayerNorm"):
+        return None
+    decoder = nn.utils.skip_init(nn.Linear, *reversed(table.shape), device="meta")
+    decoder.weight, decoder.bias = table, head.bias
+    return Head(_Chain(head.dense, head.transform_act_fn, head.LayerNorm), decoder)
 
 
 class _Chain(nn.Module):

@@ -81,7 +81,7 @@ class CausalText(Parts):
             states = stream.states(places, fed)
             step = max(SLICE // (4 * length * self.columns), 1)
             for start in range(0, len(own), step):
-                logits = self.head.own(states[start : start + step])
+                logits = self.head.logits(states[start : start + step])
                 read(np.array([s for _, s in own[start : start + step]]), logits)
 
         self.budget.run([length] * len(rows), forward)
@@ -117,7 +117,7 @@ class CausalText(Parts):
             return  # nothing to compare; the engines refuse such numbers
         prompts, fed = [r[:-2] for r in rows], np.stack([r[-2:] for r in rows])
         reason = objection(
-            lambda: apart(self.head.own(_Cached(self, prompts).states([0, 1], fed)), expected),
+            lambda: apart(self.head.logits(_Cached(self, prompts).states([0, 1], fed)), expected),
             allowed(self.loaded),
         )
         self.shares = not reason
@@ -136,7 +136,7 @@ class _Cached:
         positions = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
         states, self.layers = text.feed(ids, self.mask, positions)
         self.last = states[torch.arange(len(ids), device=ids.device), self.lengths - 1]
-        self.logits = text.head.own(self.last)
+        self.logits = text.head.logits(self.last)
 
     def states(self, places: Sequence[int], fed: NDArray[np.int64]) -> Any:
         """States (rows x (n + 1) x width) before and after each of the n tokens fed per row."""
@@ -158,7 +158,7 @@ class _Cached:
             self.mask = torch.cat([self.mask[rows], self.mask.new_ones(len(rows), 1)], 1)
             self.lengths = self.lengths[rows] + 1
             self.last = states[:, -1]
-            self.logits = self.text.head.own(self.last)
+            self.logits = self.text.head.logits(self.last)
 
     def fork(self) -> "_Cached":
         return copy.copy(self)
@@ -188,7 +188,7 @@ class _Anew:
     def _update(self) -> None:
         with torch.inference_mode():
             nothing = np.zeros((len(self.rows), 0), dtype=np.int64)
-            self.logits = self.text.head.own(self.states(range(len(self.rows)), nothing)[:, 0])
+            self.logits = self.text.head.logits(self.states(range(len(self.rows)), nothing)[:, 0])
 
     def fork(self) -> "_Anew":
         return copy.copy(self)

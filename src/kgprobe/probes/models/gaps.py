@@ -54,7 +54,7 @@ class MaskedGaps(Parts):
             states = self.at(ids, given, columns)
             step = max(SLICE // (4 * gaps * self.columns), 1)
             for start in range(0, len(batch), step):
-                logits = self.head.own(states[start : start + step])
+                logits = self.head.logits(states[start : start + step])
                 read(batch[start : start + step], logits[..., : self.vocabulary])
 
         self.budget.run([len(r) for r in rows], forward)
@@ -106,7 +106,7 @@ class SpanGaps(Parts):
             final = self._final(encoded, [owners[b] for b in batch], [rows[b] for b in batch], last)
             step = max(SLICE // (4 * last * int(self.loaded.model.config.vocab_size)), 1)
             for start in range(0, len(batch), step):
-                read(batch[start : start + step], self.head.own(final[start : start + step]))
+                read(batch[start : start + step], self.head.logits(final[start : start + step]))
 
         self.budget.run([len(r) for r in rows], forward)
 
@@ -115,7 +115,7 @@ class SpanGaps(Parts):
         self, encoded: tuple[Any, Any], owners: Sequence[int], rows: Sequence[Ids]
     ) -> Any:
         """Logits (rows x vocabulary) of the next token of all rows at once."""
-        return self.head.own(self._final(encoded, owners, rows, 1))[:, 0]
+        return self.head.logits(self._final(encoded, owners, rows, 1))[:, 0]
 
     def _final(
         self, encoded: tuple[Any, Any], owners: Sequence[int], rows: Sequence[Ids], last: int

@@ -149,7 +149,7 @@ class _MaskedPasses:
         columns = [self.gap[pick] + j for _, j in self.places]
         rows, cols = torch.cat(at), torch.cat(columns)
         states = self.parts.run(ids, attention_mask=mask)[0][rows, cols]
-        return list(self.parts.head.own(states).split(len(chosen)))
+        return list(self.parts.head.logits(states).split(len(chosen)))
 
 
 class _Forced:
@@ -187,7 +187,7 @@ class _SpanPasses(_Forced):
             mask.repeat_interleave(leaves, 0),
             self.forced.repeat(len(chosen), 1),
         )
-        logits = self.parts.head.own(states).unflatten(0, (len(chosen), leaves))
+        logits = self.parts.head.logits(states).unflatten(0, (len(chosen), leaves))
         return [logits[:, leaf, 1 + depth] for leaf, depth in self.at]
 
 
@@ -215,4 +215,4 @@ class _CausalPasses(_Forced):
         states = states.unflatten(0, (len(chosen), len(self.leaves)))
         start, order = self.starts[chosen], torch.arange(len(chosen), device=states.device)
         found = [states[order, leaf, start - 1 + d] for leaf, d in self.at]
-        return [self.parts.head.own(own) for own in found]
+        return [self.parts.head.logits(own) for own in found]

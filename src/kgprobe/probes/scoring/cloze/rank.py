@@ -117,8 +117,8 @@ def scores(
     pseudowords); `vocabulary` cuts the softmax to the first so many ids. Equal prompts are scored
     once. `record` is filled in when the last chunk is taken.
     """
-    refuse_control_texts(loaded, asked)
     rows = gapped(loaded, asked, space) if rows is None else rows
+    refuse_control_texts(loaded, asked)
     edges = _engine(loaded, budget, vocabulary)
     unknown: dict[str, list[str]] = {}
     for (name, context), indices in _by_set(asked, space):

@@ -1,0 +1,110 @@
+"""In half precision logits come from hidden states and weights by products in float32."""
+
+import numpy as np
+import pytest
+import torch
+
+from kgprobe.probes.models import parts
+from kgprobe.probes.models.continuation import CausalText, SpanText
+from kgprobe.probes.models.gaps import MaskedGaps
+from kgprobe.probes.models.parts import Parts
+from kgprobe.probes.scoring.cloze import rank
+from kgprobe.probes.scoring.cloze.gradient import Scores
+from kgprobe.probes.text.gaps import Question, candidate_ids, gapped
+from kgprobe.probes.text.vectors import inserted
+from tests.unit.architectures import tiny as architecture
+from tests.unit.tiny_models import tiny
+
+HALVES = [torch.bfloat16, torch.float16]
+ROWS = [np.array([1, 9, 30, 41, 57, 2]), np.array([1, 30, 9, 12, 44, 2])]
+
+
+def half(name, dtype=torch.bfloat16, kind=""):
+    loaded = architecture(name, kind, double=False) if kind else tiny(name, double=False)
+    loaded.model.to(dtype)
+    # logits above 16, where half precision ties
+    with torch.no_grad():
+        (loaded.model.get_output_embeddings()).weight.mul_(4)
+    return loaded
+
+
+def literal(loaded, states):
+    """The product in float64, rounded to float32."""
+    decoder = loaded.model.get_output_embeddings()
+    found = states.double() @ decoder.weight.double().T
+    return (found if decoder.bias is None else found + decoder.bias.double()).float()
+
+
+def check(found, expected):
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-5)
+    assert not torch.equal(found, found.bfloat16().float())
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_what_follows_a_prompt_of_a_causal_model(dtype):
+    loaded = half("gpt2", dtype)
+    text = CausalText(loaded)
+    stream = text.open(ROWS)
+    states = loaded.model.base_model(torch.tensor(np.stack(ROWS))).last_hidden_state
+    assert text.shares
+    torch.testing.assert_close(stream.logits, literal(loaded, states[:, -1]), atol=0.5, rtol=0.05)
+    check(stream.logits, literal(loaded, stream.last))
+
+
+def test_what_stands_at_a_mask_and_behind_a_sentinel():
+    loaded, found = half("bert"), {}
+    gaps = MaskedGaps(loaded)
+    states = gaps.run(torch.tensor(np.stack(ROWS)))[0][:, 3]
+    gaps.visit(
+        ROWS, [np.array([3])] * 2, lambda rows, logits: found.update({"masked": logits[:, 0]})
+    )
+    check(found["masked"], literal(loaded, gaps.finished(states)))
+    loaded = half("t5")
+    text = SpanText(loaded)
+    stream = text.open(ROWS)
+    final = text.gaps._final(stream.encoded, stream.owners, stream.rows, 1)[:, 0]
+    check(stream.logits, literal(loaded, text.gaps.finished(final)))
+
+
+@pytest.mark.parametrize(("kind", "name"), [("masked", "mobilebert"), ("masked", "esm"),
+                                            ("causal", "recurrent_gemma"), ("masked", "xlm")])  # fmt: skip
+def test_heads_that_are_not_taken_apart(kind, name):
+    loaded = architecture(name, kind, double=False)
+    loaded.model.bfloat16()
+    own = Parts(loaded)
+    found = own.head.logits(own.run(torch.tensor(np.stack(ROWS)))[0])
+    assert found.dtype == torch.float32
+    assert not torch.equal(found, found.bfloat16().float())
+
+
+def test_a_model_whose_head_is_unknown(monkeypatch):
+    loaded = half("gpt2")
+    monkeypatch.setattr(parts, "_heads", lambda loaded: [])
+    text = CausalText(loaded)
+    assert text.notes[0].startswith("logits at all positions")
+    expected = literal(
+        loaded, loaded.model.base_model(torch.tensor(ROWS[0])[None]).last_hidden_state
+    )
+    check(text.open(ROWS[:1]).logits, expected[:, -1])
+
+
+def test_columns_of_added_rows_and_gradients():
+    loaded = half("bert")
+    asked = [Question("i", 0, "The capital is ", ".", "set", (0,))]
+    labels = ["Paris", "Rome", "Niger", "Nigeria"]
+    vectors = torch.randn(3, 32, generator=torch.Generator().manual_seed(0)) * 4
+    with inserted(loaded, vectors, in_softmax=0):
+        (joined,) = rank.scores(loaded, asked, {"set": labels})
+    (plain,) = rank.scores(loaded, asked, {"set": labels})
+    rows, ids = gapped(loaded, asked, "none"), candidate_ids(loaded, labels, "none", "").ids
+    own = Parts(loaded)
+    states = own.finished(own.run(torch.tensor(rows[0].ids)[None])[0][:, rows[0].place])
+    said = torch.cat([literal(loaded, states), states.float() @ vectors.T], -1)
+    single = rank.CONFIGURATIONS.index(("single", "first"))
+    firsts = [own[0] for own in ids]
+    expected = said.log_softmax(-1)[0, firsts].numpy()
+    np.testing.assert_allclose(joined.scores[0, single], expected, atol=1e-4)
+    trained = Scores(loaded, rows, ids)([0])
+    assert trained.dtype == torch.float32
+    np.testing.assert_allclose(trained.detach()[0], plain.scores[0, 0], atol=1e-4)

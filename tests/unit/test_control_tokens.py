@@ -44,7 +44,9 @@ def test_slots_are_refused_with_their_item(name, text):
         with refused("candidate 1 of set 's'"):
             rank.rank(loaded, asked, {"s": ["Rome", text]})
         # a second mask is one mask too many for a masked model
-        with pytest.raises(ValueError, match="^item j, template 0: .*(which this model's|found 2)"):
+        with pytest.raises(
+            ValueError, match=r"^item j, template 0: .*(which this model's|found 2)"
+        ):
             rank.rank(loaded, [Question("j", 0, f"{text} is ", ".", "s", (0,))], {"s": ["Rome"]})
     with refused("candidate 0 of set 'golds'"):
         predict(loaded, [Blank("i", 0, "[X] is [Y].", "Rome", (text,))], 1, Settings())

@@ -57,10 +57,7 @@ class Parts:
         self.positions_fed += ids.numel()
         if self.kind == "causal":
             options = {"use_cache": False, **options}
-        if self.head is WHOLE:
-            output = self._whole(ids, **options)
-        else:
-            output = self.body(ids, **options)
+        output = (self._whole if self.head is WHOLE else self.body)(ids, **options)
         return (output.logits if self.head is WHOLE else output.last_hidden_state), output
 
     def at(self, ids: Any, mask: Any, places: Any, types: Any = None) -> Any:

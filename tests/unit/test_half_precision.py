@@ -1,10 +1,14 @@
 """In half precision logits come from hidden states and weights by products in float32."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.models import parts
+from kgprobe.probes.models import causal, checks, parts
+from kgprobe.probes.models.batching import Ragged
+from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.continuation import CausalText, SpanText
 from kgprobe.probes.models.gaps import MaskedGaps
 from kgprobe.probes.models.parts import Parts
@@ -135,3 +139,83 @@ def test_soft_prompts_are_trained_in_float32(name):
         assert record["epoch"] >= 0
         moved = (found - begun.float()).abs()
         assert 5e-6 < float(moved.median()) < 3e-4
+
+
+SENTENCES = Ragged.of(
+    [np.array([1, *front, *back]) for front in ((9, 30, 41), (9, 12)) for back in
+     ((57, 60, 22), (57, 33), (44, 35, 70, 21))]
+)  # fmt: skip
+
+
+def bits(loaded):
+    return [(p.data_ptr(), p.dtype, p.clone()) for p in loaded.model.parameters()]
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_prefixes_are_shared_by_a_right_mask_alone(name, dtype, monkeypatch):
+    loaded = tiny(name, double=False)
+    for weight in loaded.model.parameters():
+        weight.div_(3.0) if weight.dim() > 1 else None  # a wrong mask moves little
+    loaded.model.to(dtype)
+    before = bits(loaded)
+    engine = Causal(loaded)
+    plain = engine.logprobs(SENTENCES)
+    assert engine.shares, engine.notes
+    right = causal.lay_out
+
+    def seeing(trie, batch):
+        layout = right(trie, batch)
+        layout.mask[:, -1] = True  # the last node sees those of other sentences
+        return layout
+
+    monkeypatch.setattr(causal, "lay_out", seeing)
+    other = Causal(loaded)
+    found = np.zeros(len(SENTENCES.values))
+    other._shared(SENTENCES, causal.plan(SENTENCES), found)
+    assert 1e-3 < np.abs(found - plain).max() < 0.5
+    other.logprobs(SENTENCES)
+    assert not other.shares
+    assert other.notes[0].startswith("no prefix sharing: it is off by 0.")
+    for (place, kind, values), (place_, kind_, values_) in zip(before, bits(loaded), strict=True):
+        assert (place, kind) == (place_, kind_)
+        assert torch.equal(values, values_)
+
+
+def test_keys_and_values_are_shared_by_a_right_mask_alone(monkeypatch):
+    loaded = tiny("gpt2", double=False)
+    for weight in loaded.model.parameters():
+        weight.div_(10.0) if weight.dim() > 1 else None
+    loaded.model.bfloat16()
+    assert CausalText(loaded).shares
+    feed = CausalText.feed
+
+    def hiding(self, ids, mask, positions, layers=None):
+        if layers is not None:
+            mask = mask.clone()
+            mask[:, 0] = 0
+        return feed(self, ids, mask, positions, layers)
+
+    monkeypatch.setattr(CausalText, "feed", hiding)
+    text = CausalText(loaded)
+    assert not text.shares
+    assert text.notes[-1].startswith("no prefix sharing: it is off by 0.0")
+
+
+def test_a_short_cut_that_cannot_be_tried_in_float32_is_not_taken(monkeypatch):
+    loaded = tiny("gpt2", double=False)
+    loaded.model.bfloat16()
+
+    def short(loaded):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(checks, "in_float32", short)
+    engine = Causal(loaded)
+    engine.logprobs(SENTENCES)
+    assert engine.notes == ["no prefix sharing: there is no memory to try it in float32"]
+    monkeypatch.undo()
+    stored = replace(loaded, spec=replace(loaded.spec, quantised="nf4"))
+    engine = Causal(stored)
+    engine.logprobs(SENTENCES)
+    expected = "no prefix sharing: it cannot be tried in float32: its weights are nf4"
+    assert engine.notes == [expected]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from transformers import DynamicCache
 
 from kgprobe.probes.models.batching import Budget, padded
-from kgprobe.probes.models.checks import allowed, objection, sample, sound
+from kgprobe.probes.models.checks import float32_objection, sample, sound
 from kgprobe.probes.models.gaps import SLICE, Reader, SpanGaps
 from kgprobe.probes.models.head import apart
 from kgprobe.probes.models.load import Loaded
@@ -110,15 +110,18 @@ class CausalText(Parts):
         """Whether shared keys and values say what whole rows say."""
         longest, other, rest = sample(self.loaded, (7, 4, 2))
         rows = [longest, np.concatenate([other, rest[:2]])]
-        whole = [self.loaded.model(self._tensor(r)[None], use_cache=False) for r in rows]
-        # what stands before and after each of two tokens behind the prompts
-        expected = torch.cat([output.logits[:, -3:] for output in whole])
-        if not sound(expected):
-            return  # nothing to compare; the engines refuse such numbers
         prompts, fed = [r[:-2] for r in rows], np.stack([r[-2:] for r in rows])
-        reason = objection(
-            lambda: apart(self.head.logits(_Cached(self, prompts).states([0, 1], fed)), expected),
-            allowed(self.loaded),
+
+        def expected() -> Any:
+            """What stands before and after each of two tokens behind the prompts."""
+            whole = [self.loaded.model(self._tensor(r)[None], use_cache=False) for r in rows]
+            return torch.cat([output.logits[:, -3:] for output in whole])
+
+        if not sound(expected()):
+            return  # nothing to compare; the engines refuse such numbers
+        reason = float32_objection(
+            self.loaded,
+            lambda: apart(self.head.logits(_Cached(self, prompts).states([0, 1], fed)), expected()),
         )
         self.shares = not reason
         if reason:

@@ -22,7 +22,15 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers.modeling_outputs import MoEModelOutput
 
 from kgprobe.probes.models.batching import Budget, Ints
-from kgprobe.probes.models.checks import allowed, budget_of, objection, padding, sample, sound
+from kgprobe.probes.models.checks import (
+    allowed,
+    budget_of,
+    float32_objection,
+    objection,
+    padding,
+    sample,
+    sound,
+)
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.head import HALF, WHOLE, Head, apart, in_float32, precise, product
 from kgprobe.probes.models.load import Loaded, ModelError
@@ -226,12 +234,14 @@ class Parts:
             ids, mask = self._sample()
             mask, places = None if bool(mask.all()) else mask, self._tensor(np.array([3, 5]))
             places = places.clamp(max=ids.shape[1] - 1)
-            expected = self.head.logits(self.at(ids, mask, places))
-            self._scored = scored
-            reason = objection(
-                lambda: apart(self.head.logits(self.at(ids, mask, places)), expected),
-                allowed(self.loaded),
-            )
+
+            def off() -> float:
+                self._scored = None
+                expected = self.head.logits(self.at(ids, mask, places))
+                self._scored = scored
+                return apart(self.head.logits(self.at(ids, mask, places)), expected)
+
+            reason = float32_objection(self.loaded, off)
         if reason:
             self._scored = None
             self.notes.append(f"last layer at all positions: {reason}")

@@ -228,6 +228,28 @@ def test_sums_of_roles_add_up():
     assert np.abs(differences).max() < 1e-9
 
 
+@pytest.mark.parametrize("message", [
+    "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+    "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+    "CUDA error: out of memory",
+    "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes",
+])  # fmt: skip
+def test_libraries_say_in_their_own_words_that_memory_ran_out(message):
+    asked = []
+
+    def forward(batch):
+        asked.append(len(batch))
+        if len(batch) > 1:
+            raise RuntimeError(message)
+
+    Budget(64).run([4, 4], forward)
+    assert asked == [2, 1, 1]
+    with pytest.raises(RuntimeError, match="CUBLAS_STATUS_EXECUTION_FAILED"):
+        Budget(64).run([4], lambda _: (_ for _ in ()).throw(
+            RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED")
+        ))  # fmt: skip
+
+
 def test_out_of_memory_loses_nothing():
     loaded = tiny("llama")
     expected = run(loaded).columns["sum"]

@@ -21,6 +21,13 @@ FLOP_PER_START = {"cpu": 12e6, "cuda": 4e10}
 STEP = 16
 #: Positions that a processor may hold when such passes follow.
 STEPPED = 2048
+#: Words of errors that say that memory ran out, of torch's allocator on a processor and of the
+#: libraries on an accelerator, which ask for memory of their own.
+NO_MEMORY = (
+    "can't allocate memory", "not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED", "CUSOLVER_STATUS_ALLOC_FAILED", "CUSPARSE_STATUS_ALLOC_FAILED",
+    "CUFFT_ALLOC_FAILED",
+)  # fmt: skip
 #: A batch should be worth so many starts.
 STARTS = 192
 
@@ -172,10 +179,10 @@ class Budget:
 
 
 def is_memory(error: BaseException) -> bool:
-    """Whether memory ran out; a processor's allocator says so in a bare RuntimeError."""
+    """Whether memory ran out; allocators of processors and of libraries say so in a RuntimeError."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
-    return "can't allocate memory" in str(error) or "not enough memory" in str(error)
+    return any(sign in str(error) for sign in NO_MEMORY)
 
 
 def budget_for(loaded: Any, memory: int | None = None) -> Budget:

@@ -97,7 +97,7 @@ class Head:
     def _slice(self, hidden: Any, start: int, end: int) -> Any:
         """Logits of a slice of the vocabulary, summed up in float32 at least."""
         assert self.decoder is not None
-        bias = self.decoder.bias
+        bias: Any = self.decoder.bias
         bias = None if bias is None else bias[start:end]
         logits = product(hidden, self.decoder.weight[start:end], bias)
         return self.finish(logits) if self.finish else logits

@@ -64,11 +64,11 @@ def encode(
     has no token.
     """
     # a chat template around the sentence has control tokens of its own
-    values = [
+    texts = [
         f.text if not f.starts else "\n".join(f.text[a:b] for a, b in f.subject + f.answer)
         for f in filled
     ]
-    refuse_control_tokens(loaded.tokenizer, values, name)
+    refuse_control_tokens(loaded.tokenizer, texts, name)
     encoding = loaded.tokenizer(
         [f.text for f in filled],
         add_special_tokens=loaded.spec.kind != "causal",
@@ -129,7 +129,7 @@ def _runs(*labels: Ints) -> Ints:
     fresh = np.zeros(len(labels[0]), dtype=bool)
     for own in labels:
         fresh[1:] |= own[1:] != own[:-1]
-    return np.cumsum(fresh)
+    return np.asarray(np.cumsum(fresh))
 
 
 def _check_answers(tokens: Ints, name: Callable[[int], str]) -> None:

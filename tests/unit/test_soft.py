@@ -6,7 +6,7 @@ import torch
 from transformers.models.t5 import modeling_t5
 
 from kgprobe.probes.prompts.trained import soft
-from kgprobe.probes.scoring.cloze import rank
+from kgprobe.probes.scoring.cloze import gradient, rank
 from kgprobe.probes.scoring.cloze.gradient import LEGAL, Scores
 from kgprobe.probes.scoring.cloze.plan import POOLINGS, Plan
 from kgprobe.probes.text.gaps import (
@@ -433,3 +433,37 @@ def test_bad_rows_are_refused():
     long = asked_of("i9", "Paris " * 130, 3, (0,))
     with pytest.raises(ValueError, match=r"item i9, template 0: 1\d+ tokens, the model takes 128"):
         gapped(loaded, [long])
+
+
+@pytest.mark.parametrize("rows", [1, 3, 11])
+@pytest.mark.parametrize(("name", "loss"), [("gpt2", "bce"), ("llama", "nll"), ("t5", "bce")])
+def test_gradients_of_blocks_are_those_of_the_whole_batch(name, loss, rows, monkeypatch):
+    loaded = tiny(name)
+    own = causal_prompts(loaded) if loaded.spec.kind == "causal" else prompts(loaded)
+    scores = Scores(loaded, own, candidate_ids(loaded, LABELS, "auto", " ").ids)
+    fed: list[int] = []
+    body = loaded.model.get_decoder() if name == "t5" else loaded.model.base_model
+    body.register_forward_hook(lambda _, given, found: fed.append(len(found[0])))
+
+    def graded():
+        fed.clear()
+        vectors = vectors_for(loaded).requires_grad_(True)
+        with inserted(loaded, lambda: vectors):
+            value = soft.loss_of(scores(range(len(own))), GOLDS, soft.Recipe(loss=loss))
+            value.backward()
+        return value.detach(), vectors.grad
+
+    whole, leaves = graded(), len(scores._passes.leaves)
+    assert fed == [len(own) * leaves]
+    each = scores._passes._bytes(max(map(len, scores._passes.leaves)) + 1)
+    monkeypatch.setattr(gradient, "graph_room", lambda _: rows * each)
+    found = graded()
+    assert max(fed) <= rows
+    assert sum(fed) >= 2 * len(own) * leaves  # once for the scores, once for their gradients
+    torch.testing.assert_close(found, whole, rtol=0, atol=1e-12)
+    with torch.no_grad(), inserted(loaded, vectors_for(loaded)):
+        fed.clear()
+        blocks = scores(range(len(own)))
+        assert max(fed) <= rows
+        monkeypatch.undo()
+        torch.testing.assert_close(blocks, scores(range(len(own))), rtol=0, atol=1e-12)

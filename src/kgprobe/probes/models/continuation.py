@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import DynamicCache
 
-from kgprobe.probes.models.batching import Budget, padded
+from kgprobe.probes.models.batching import Budget, padded, sizes_of
 from kgprobe.probes.models.checks import float32_objection, sample, sound
 from kgprobe.probes.models.gaps import SLICE, Reader, SpanGaps
 from kgprobe.probes.models.head import apart
@@ -84,7 +84,14 @@ class CausalText(Parts):
                 logits = self.head.logits(states[start : start + step])
                 read(np.array([s for _, s in own[start : start + step]]), logits)
 
-        self.budget.run([length] * len(rows), forward)
+        self.budget.run([length] * len(rows), forward, held=[stream.held(length)] * len(rows))
+
+    def held(self, length: int, steps: int, rows: int) -> int:
+        """Bytes that a prompt holds while `rows` continuations of it get `steps` tokens more."""
+        sizes, whole = sizes_of(self.loaded), length + steps
+        # keys and values of the prompt, and of rows before and after a step
+        own = (1 + 2 * rows) * sizes.cache if self.shares else rows * sizes.position
+        return whole * own + rows * sizes.logits
 
     @property
     def columns(self) -> int:
@@ -154,6 +161,11 @@ class _Cached:
         layers = [(keys[rows], values[rows]) for keys, values in self.layers]
         return self.text.feed(ids, mask, positions, layers)
 
+    def held(self, steps: int) -> int:
+        """Bytes of the keys and values of a row, picked out and joined with those of `steps` more
+        tokens."""
+        return 2 * (int(self.mask.shape[1]) + steps) * sizes_of(self.text.loaded).cache
+
     def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
         rows = torch.tensor(parents, device=self.mask.device)
         with torch.inference_mode():
@@ -181,6 +193,10 @@ class _Anew:
         count = fed.shape[1] + 1
         ends = mask.sum(1)[:, None] - count + torch.arange(count, device=ids.device)
         return states[torch.arange(len(rows), device=ids.device)[:, None], ends]
+
+    def held(self, steps: int) -> int:
+        """Bytes of the positions of a row that are read again with `steps` more."""
+        return max(map(len, self.rows)) * sizes_of(self.text.loaded).position
 
     def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
         self.rows = [
@@ -212,6 +228,12 @@ class SpanText:
     @property
     def notes(self) -> list[str]:
         return self.gaps.notes
+
+    def held(self, length: int, steps: int, rows: int) -> int:
+        """Bytes that a sentence holds while `rows` fillings of it get `steps` tokens."""
+        sizes = sizes_of(self.loaded)
+        row = length * sizes.context + steps * sizes.position + sizes.logits
+        return length * sizes.state + rows * row
 
     def open(self, prompts: Sequence[Ids]) -> Stream:
         """A stream over sentences; their encodings are shared by all continuations."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kgprobe.probes.models.batching import Budget, padded
+from kgprobe.probes.models.batching import Budget, padded, sizes_of
 from kgprobe.probes.models.checks import refuse_padding
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.parts import Parts
@@ -69,6 +69,12 @@ class SpanGaps(Parts):
         super().__init__(loaded, budget)
         self.sentinel()
 
+    def contexts_at_once(self, lengths: Sequence[int]) -> int:
+        """Of how many sentences the states may be held, in half of the budget's memory."""
+        room = self.budget.room // 2
+        each = max(lengths, default=1) * sizes_of(self.loaded).state
+        return max(room // each, 1) if room else max(len(lengths), 1)
+
     @torch.inference_mode()
     def encode(self, contexts: Sequence[Ids]) -> tuple[Any, Any]:
         """(states, mask) of the gapped sentences, padded to the longest."""
@@ -108,7 +114,8 @@ class SpanGaps(Parts):
             for start in range(0, len(batch), step):
                 read(batch[start : start + step], self.head.logits(final[start : start + step]))
 
-        self.budget.run([len(r) for r in rows], forward)
+        held = [encoded[0].shape[1] * sizes_of(self.loaded).context] * len(rows)
+        self.budget.run([len(r) for r in rows], forward, held=held)
 
     @torch.inference_mode()
     def following(

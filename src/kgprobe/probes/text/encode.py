@@ -121,7 +121,7 @@ def _words(filled: Sequence[Filled], offsets: Ints, owners: Ints) -> Ints:
     sizes = np.array([len(f.text) for f in filled], dtype=np.int64)
     base = (np.cumsum(sizes) - sizes)[owners]
     last = np.minimum(base + np.maximum(offsets[:, 1] - 1, 0), len(texts) - 1)
-    return before[np.where(letter[last] >= base + offsets[:, 0], letter[last], last)]
+    return np.asarray(before[np.where(letter[last] >= base + offsets[:, 0], letter[last], last)])
 
 
 def _runs(*labels: Ints) -> Ints:
@@ -129,7 +129,7 @@ def _runs(*labels: Ints) -> Ints:
     fresh = np.zeros(len(labels[0]), dtype=bool)
     for own in labels:
         fresh[1:] |= own[1:] != own[:-1]
-    return np.asarray(np.cumsum(fresh))
+    return np.cumsum(fresh, dtype=np.int64)
 
 
 def _check_answers(tokens: Ints, name: Callable[[int], str]) -> None:

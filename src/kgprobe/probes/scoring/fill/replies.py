@@ -55,5 +55,6 @@ def replies(
             found[number] = tokenizer.decode(path[:stop]).strip()
         progress(len(own))
 
-    text.budget.run([len(rows[n]) + most for n in numbers], forward)
+    held = [text.held(len(rows[n]), most, 1) for n in numbers]
+    text.budget.run([len(rows[n]) + most for n in numbers], forward, held=held)
     return [found.get(n) for n in range(len(rows))]

@@ -76,6 +76,17 @@ def test_prompt_tokens_sum_to_the_models_log_likelihood(lm, tmp_path, clock, for
     assert sum(t.logprob for t in tokens) == pytest.approx(literal(lm, TEXT), abs=1e-4)
 
 
+@pytest.mark.parametrize("form", ["echo", "field"])
+def test_a_control_token_that_a_server_reads_in_a_prompt_is_refused(lm, tmp_path, clock, form):
+    offers = EVERYTHING - {"echo", "field"} | {form}
+    with ApiServer(lm, offers) as server:
+        asked = client(server, tmp_path, clock)
+        for text in ("The capital is </s>Paris.", "Paris <mask> is where it is."):
+            with pytest.raises(ApiError, match=r"as a control token|are not those of"):
+                asked.prompt_tokens(text)
+        assert asked.prompt_tokens("It is <|im_end|>Paris.")  # no token of this model
+
+
 def test_a_completion_is_greedy_with_its_alternatives(lm, tmp_path, clock):
     with ApiServer(lm) as server:
         answer = client(server, tmp_path, clock).complete("The capital", 3, top=2)

@@ -238,7 +238,7 @@ def test_candidates_rank_and_train_as_in_the_literal_loop(kind, name, float64_th
     assert sorted(chunk.indices) == [0, 1]
     np.testing.assert_allclose(chunk.scores, expected, rtol=0, atol=1e-9)
     rows = gapped(loaded, QUESTIONS, "none")
-    ids = candidate_ids(loaded, LABELS, "none", False).ids
+    ids = candidate_ids(loaded, LABELS, "none", "").ids
     if name in UNPADDED:
         with pytest.raises(ModelError, match=f"^{name}: soft prompts need padded batches"):
             Scores(loaded, rows, ids)

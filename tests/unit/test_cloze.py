@@ -93,7 +93,7 @@ def test_ranks_and_top_are_those_of_the_scores(name):
     values = all_scores(loaded)
     found = cloze.rank(loaded, QUESTIONS, {"set": LABELS}, top=3)
     ranks, top = found.ranks, found.top
-    sizes = [len(i) for i in candidate_ids(loaded, LABELS, "none", False).ids]
+    sizes = [len(i) for i in candidate_ids(loaded, LABELS, "none", "").ids]
     row = place = 0
     for q, question in enumerate(QUESTIONS):
         for k, (masks, pooling) in enumerate(cloze.CONFIGURATIONS):
@@ -122,7 +122,7 @@ def test_ranks_and_top_are_those_of_the_scores(name):
 def test_equal_first_tokens_of_equal_length_tie_under_first():
     loaded = tiny("roberta", double=False)
     labels = ["Niger+", "Niger-", "Niger", "x"]
-    ids = candidate_ids(loaded, labels, "none", False).ids
+    ids = candidate_ids(loaded, labels, "none", "").ids
     assert len(ids[0]) == len(ids[1])
     assert ids[0][0] == ids[1][0]
     asked = [Question("i", 0, "It is ", ".", "set", (0, 1))]
@@ -134,7 +134,7 @@ def test_equal_first_tokens_of_equal_length_tie_under_first():
 
 def test_same_tokens_in_another_order_tie_under_single_mean():
     loaded = tiny("bert", double=False)
-    ids = candidate_ids(loaded, LABELS, "none", False).ids
+    ids = candidate_ids(loaded, LABELS, "none", "").ids
     pair = [LABELS.index("a country"), LABELS.index("country a")]
     assert sorted(ids[pair[0]]) == sorted(ids[pair[1]])
     single = cloze.CONFIGURATIONS.index(("single", "mean"))
@@ -144,7 +144,7 @@ def test_same_tokens_in_another_order_tie_under_single_mean():
 
 def test_candidates_of_one_token_have_one_score():
     loaded = tiny("bert")
-    one = [i for i, ids in enumerate(candidate_ids(loaded, LABELS, "none", False).ids)
+    one = [i for i, ids in enumerate(candidate_ids(loaded, LABELS, "none", "").ids)
            if len(ids) == 1]  # fmt: skip
     values = all_scores(loaded)[:, :, one]
     assert one
@@ -214,7 +214,7 @@ def test_positions_fed_are_those_of_the_plan():
     loaded = tiny("bert")
     record: dict = {}
     all_scores(loaded, record=record)
-    lengths = candidate_ids(loaded, LABELS, "none", False).lengths
+    lengths = candidate_ids(loaded, LABELS, "none", "").lengths
     rows = gapped(loaded, QUESTIONS)
     bare, fed = cloze.planned_positions(rows, lengths, Budget())
     assert record["positions_fed"] == fed
@@ -227,7 +227,7 @@ def test_leading_space_is_the_candidates_under_auto():
     asked = QUESTIONS[:1]
     with_space = tok("The capital of France is Paris .")["input_ids"]
     auto, alone = (
-        candidate_ids(loaded, ["Paris"], s, True).ids[0].tolist() for s in ("auto", "none")
+        candidate_ids(loaded, ["Paris"], s, " ").ids[0].tolist() for s in ("auto", "none")
     )
     assert alone == tok("Paris", add_special_tokens=False)["input_ids"]
     assert auto == tok(" Paris", add_special_tokens=False)["input_ids"]
@@ -236,7 +236,7 @@ def test_leading_space_is_the_candidates_under_auto():
     filled = [*row.ids[: row.place], *auto, *row.ids[row.place + 1 :]]
     assert filled == with_space
     # a space that is a token of its own is the candidate's, too
-    alone = candidate_ids(loaded, ["zebra"], "auto", True).ids[0].tolist()
+    alone = candidate_ids(loaded, ["zebra"], "auto", " ").ids[0].tolist()
     assert alone == tok(" zebra", add_special_tokens=False)["input_ids"]
     assert len(alone) == len(tok("zebra", add_special_tokens=False)["input_ids"]) + 1
 

@@ -74,3 +74,16 @@ def test_the_core_imports_what_it_declares_and_no_extra():
         assert found <= legal, f"{place}: {sorted(found - legal)}"
         seen |= found
     assert {"polars", "torch", "transformers", "ibis-framework", "orjson"} <= seen
+
+
+@pytest.mark.parametrize(
+    ("name", "inside", "outside"),
+    [
+        ("torch", ["2.11.0", "2.11.0+cu128", "2.13.0"], ["2.6.0", "2.7.1", "2.14.0", "3.0.0"]),
+        ("transformers", ["5.17.0", "5.23.0"], ["5.0.0", "5.16.1", "5.24.0", "6.0.0"]),
+    ],
+)
+def test_libraries_that_make_numbers_are_those_that_were_tried(name, inside, outside):
+    """Releases of transformers tokenize differently; torch before 2.8 has no `mm(out_dtype=)`."""
+    (requirement,) = (r for r in requirements() if r.name == name)
+    assert [v for v in (*inside, *outside) if requirement.specifier.contains(v)] == inside

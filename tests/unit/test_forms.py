@@ -372,3 +372,11 @@ def test_forms_of_written_answers_are_compared_on_what_both_wrote(tmp_path):
     assert (plain["value"], plain["n"]) == (pytest.approx(200 / 3), 3)
     gap = found["question", "difference"]
     assert (gap["value"], gap["n"], gap["method"]) == (pytest.approx(0), 3, "fill")
+
+
+@pytest.mark.parametrize("name", ["few", "few_shuffled"])
+def test_an_example_that_spells_a_special_token_is_refused_with_its_item(name):
+    loaded, made = tiny("gpt2"), benchmark(GOLDS)
+    shown = {"P1": [Shown("x", "Niger</s>", "Nigeria", frozenset({"nigeria"}))]}
+    with pytest.raises(ValueError, match=r"^the examples before item P1.*spells '</s>', which"):
+        asked_in(name, loaded, made, shown, demonstrations=1)

@@ -439,7 +439,7 @@ def test_api_models_and_unknown_schemes_are_refused(tmp_path):
 def test_candidates_follow_a_space_for_causal_models():
     loaded = tiny("gpt2")
     alone, spaced = (
-        [i.tolist() for i in candidate_ids(loaded, frames.CLASSES, s, True).ids]
+        [i.tolist() for i in candidate_ids(loaded, frames.CLASSES, s, " ").ids]
         for s in ("none", "auto")
     )
     assert alone != spaced

@@ -1,5 +1,6 @@
 """Sentence scores against a literal loop: one sentence, one pass, the whole model, no sharing."""
 
+import copy
 import re
 from collections.abc import Sequence
 
@@ -17,7 +18,7 @@ from kgprobe.probes.scoring.sentence.score import Item
 from kgprobe.probes.scoring.sentence.variants import VARIANTS
 from kgprobe.probes.text.encode import ANSWER
 from kgprobe.templates import fill
-from tests.unit.tiny_models import CONFIGS, tiny
+from tests.unit.tiny_models import CONFIGS, sentencepiece, tiny, with_tokenizer
 
 OPTIONS = ["Niger", "Nigeria", "Paris", "São Tomé", "an option of one token", "東京"]
 SUBJECTS = ["France", "Burkina Faso", "straße [Y]", "Italy"]
@@ -227,6 +228,28 @@ def test_sums_of_roles_add_up():
     assert np.abs(differences).max() < 1e-9
 
 
+@pytest.mark.parametrize("message", [
+    "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+    "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+    "CUDA error: out of memory",
+    "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes",
+])  # fmt: skip
+def test_libraries_say_in_their_own_words_that_memory_ran_out(message):
+    asked = []
+
+    def forward(batch):
+        asked.append(len(batch))
+        if len(batch) > 1:
+            raise RuntimeError(message)
+
+    Budget(64).run([4, 4], forward)
+    assert asked == [2, 1, 1]
+    with pytest.raises(RuntimeError, match="CUBLAS_STATUS_EXECUTION_FAILED"):
+        Budget(64).run([4], lambda _: (_ for _ in ()).throw(
+            RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED")
+        ))  # fmt: skip
+
+
 def test_out_of_memory_loses_nothing():
     loaded = tiny("llama")
     expected = run(loaded).columns["sum"]
@@ -302,3 +325,31 @@ def test_an_option_without_tokens_is_named_and_never_wins(name, label):
     message = rf"item q1, template 0, option {re.escape(repr(label))}: its text has no tokens"
     with pytest.raises(ValueError, match=message):
         score.score(loaded, items, {"s": ["Paris", label]}, {"P36": [(0, "[X] has [Y].")]})
+
+
+@pytest.mark.parametrize("style", ["bpe", "unigram"])
+def test_words_are_those_between_blanks_where_a_tokenizer_tells_none(style):
+    tok = copy.deepcopy(sentencepiece("masked", style))
+    # blanks are replaced, and nothing is cut before the tokens are made: every word id is 0
+    tok.backend_tokenizer.pre_tokenizer = None
+    tok.backend_tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    assert set(tok("Niger and Rome.", add_special_tokens=False).word_ids()) == {0}
+    loaded = with_tokenizer("bert", tok)
+    asked: dict = {"templates": TEMPLATES[:1], "items": ITEMS[:1]}
+    found = run(loaded, variant="within_word_l2r", **asked).columns["sum"]
+    assert (found != run(loaded, variant="sentence_l2r", **asked).columns["sum"]).all()
+    for filled, total in zip(filled_sentences(**asked), found, strict=True):
+        coded = tok(filled.text, return_offsets_mapping=True)
+        ids, spans = coded["input_ids"], coded["offset_mapping"]
+        number = [filled.text[:end].count(" ") for _, end in spans]
+        inner, expected = range(1, len(ids) - 1), 0.0
+        for place in inner:
+            row = [
+                tok.mask_token_id if k >= place and number[k] == number[place] and k in inner else i
+                for k, i in enumerate(ids)
+            ]
+            said = loaded.model(torch.tensor([row])).logits[0, place].log_softmax(-1)
+            expected += float(said[ids[place]])
+        assert total == pytest.approx(expected, abs=1e-9)

@@ -6,7 +6,7 @@ import torch
 from transformers.models.t5 import modeling_t5
 
 from kgprobe.probes.prompts.trained import soft
-from kgprobe.probes.scoring.cloze import rank
+from kgprobe.probes.scoring.cloze import gradient, rank
 from kgprobe.probes.scoring.cloze.gradient import LEGAL, Scores
 from kgprobe.probes.scoring.cloze.plan import POOLINGS, Plan
 from kgprobe.probes.text.gaps import (
@@ -78,7 +78,7 @@ def test_slots_are_input_embeddings_for_gradients_and_for_ranking(name):
     loaded = tiny(name)
     vectors = vectors_for(loaded)
     rows = prompts(loaded)
-    ids = candidate_ids(loaded, LABELS, "none", False).ids
+    ids = candidate_ids(loaded, LABELS, "none", "").ids
     for masks, pooling in [
         ("multi", "mean"),
         ("multi", "max"),
@@ -130,7 +130,7 @@ def test_scores_of_causal_and_sentinel_models_equal_a_literal_loop(name, pooling
     loaded = tiny(name)
     vectors = vectors_for(loaded)
     rows = causal_prompts(loaded) if name != "t5" else prompts(loaded)
-    ids = candidate_ids(loaded, LABELS, "auto", True).ids
+    ids = candidate_ids(loaded, LABELS, "auto", " ").ids
     with inserted(loaded, vectors):
         found = Scores(loaded, rows, ids, "multi", pooling)([1, 4])
     for place, row in enumerate([1, 4]):
@@ -154,7 +154,7 @@ def test_gradients_equal_central_differences(name, loss, monkeypatch):
     loaded = tiny(name)
     masks, pooling = "multi", "mean"
     rows = causal_prompts(loaded) if name == "gpt2" else prompts(loaded)
-    ids = candidate_ids(loaded, LABELS, "none", False).ids
+    ids = candidate_ids(loaded, LABELS, "none", "").ids
     recipe = soft.Recipe(loss=loss)
     own = vectors_for(loaded).requires_grad_(True)
 
@@ -245,7 +245,7 @@ def slow_training(loaded, rows, ids, start, recipe):
 
 def test_training_equals_a_plain_loop_and_leaves_the_model_alone():
     loaded = tiny("bert")
-    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", False).ids
+    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", "").ids
     recipe = soft.Recipe(epochs=3, batch=4)
     start = soft.initial(loaded, recipe)
     before = {k: v.clone() for k, v in loaded.model.state_dict().items()}
@@ -263,7 +263,7 @@ def test_training_equals_a_plain_loop_and_leaves_the_model_alone():
 def test_training_lowers_the_loss_and_does_not_depend_on_threads(name, loss):
     loaded = tiny(name, double=False)
     rows = causal_prompts(loaded) if name == "gpt2" else prompts(loaded)
-    ids = candidate_ids(loaded, LABELS, "none", False).ids
+    ids = candidate_ids(loaded, LABELS, "none", "").ids
     recipe = soft.Recipe(epochs=6, loss=loss, seed=3)
     data = soft.Rows(rows, GOLDS)
     threads = torch.get_num_threads()
@@ -288,7 +288,7 @@ def test_slots_after_the_trained_ones_stay_fixed():
         for k, s in enumerate(SUBJECTS)
     ]
     data = soft.Rows(gapped(loaded, asked), GOLDS)
-    ids = candidate_ids(loaded, LABELS, "none", False).ids
+    ids = candidate_ids(loaded, LABELS, "none", "").ids
     recipe = soft.Recipe(epochs=2)
     start = soft.initial(loaded, recipe)
     one, other = vectors_for(loaded, 1, 5), vectors_for(loaded, 1, 6)
@@ -300,7 +300,7 @@ def test_slots_after_the_trained_ones_stay_fixed():
 
 def test_the_rows_lie_on_the_device_once_and_a_step_is_one_pass(monkeypatch):
     loaded = tiny("bert")
-    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", False).ids
+    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", "").ids
     made, passes = [], []
     built = Plan.wanted
     monkeypatch.setattr(Plan, "wanted", lambda *a: made.append(1) or built(*a))
@@ -382,7 +382,7 @@ def test_the_schedule_decays_after_its_warmup():
 
 def test_raw_logits_on_the_development_rows_are_another_choice():
     loaded = tiny("bert")
-    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", False).ids
+    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", "").ids
     vectors = vectors_for(loaded)
     with inserted(loaded, vectors), torch.no_grad():
         raw = Scores(loaded, rows, ids, raw=True)([0])[0]
@@ -393,7 +393,7 @@ def test_raw_logits_on_the_development_rows_are_another_choice():
 
 def test_added_rows_join_the_softmax_only_on_request():
     loaded = tiny("bert")
-    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", False).ids
+    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", "").ids
     vectors = vectors_for(loaded)
     found = []
     for joined in (None, 0):
@@ -412,7 +412,7 @@ def test_added_rows_join_the_softmax_only_on_request():
 )
 def test_configurations_without_meaning_are_refused(name, masks, pooling):
     loaded = tiny(name)
-    ids = candidate_ids(loaded, LABELS, "none", False).ids
+    ids = candidate_ids(loaded, LABELS, "none", "").ids
     with pytest.raises(ValueError, match="has no scores under"):
         Scores(loaded, [], ids, masks, pooling)
 
@@ -423,7 +423,7 @@ def test_every_configuration_of_masked_models_is_legal():
 
 def test_bad_rows_are_refused():
     loaded = tiny("bert")
-    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", False).ids
+    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", "").ids
     data, start = soft.Rows(rows, GOLDS), soft.initial(loaded, soft.Recipe())
     with pytest.raises(ValueError, match="no development rows; the split is larger"):
         soft.fit(loaded, data, soft.Rows([], []), ids, start, soft.Recipe(epochs=1))
@@ -433,3 +433,37 @@ def test_bad_rows_are_refused():
     long = asked_of("i9", "Paris " * 130, 3, (0,))
     with pytest.raises(ValueError, match=r"item i9, template 0: 1\d+ tokens, the model takes 128"):
         gapped(loaded, [long])
+
+
+@pytest.mark.parametrize("rows", [1, 3, 11])
+@pytest.mark.parametrize(("name", "loss"), [("gpt2", "bce"), ("llama", "nll"), ("t5", "bce")])
+def test_gradients_of_blocks_are_those_of_the_whole_batch(name, loss, rows, monkeypatch):
+    loaded = tiny(name)
+    own = causal_prompts(loaded) if loaded.spec.kind == "causal" else prompts(loaded)
+    scores = Scores(loaded, own, candidate_ids(loaded, LABELS, "auto", " ").ids)
+    fed: list[int] = []
+    body = loaded.model.get_decoder() if name == "t5" else loaded.model.base_model
+    body.register_forward_hook(lambda _, given, found: fed.append(len(found[0])))
+
+    def graded():
+        fed.clear()
+        vectors = vectors_for(loaded).requires_grad_(True)
+        with inserted(loaded, lambda: vectors):
+            value = soft.loss_of(scores(range(len(own))), GOLDS, soft.Recipe(loss=loss))
+            value.backward()
+        return value.detach(), vectors.grad
+
+    whole, leaves = graded(), len(scores._passes.leaves)
+    assert fed == [len(own) * leaves]
+    each = scores._passes._bytes(max(map(len, scores._passes.leaves)) + 1)
+    monkeypatch.setattr(gradient, "graph_room", lambda _: rows * each)
+    found = graded()
+    assert max(fed) <= rows
+    assert sum(fed) >= 2 * len(own) * leaves  # once for the scores, once for their gradients
+    torch.testing.assert_close(found, whole, rtol=0, atol=1e-12)
+    with torch.no_grad(), inserted(loaded, vectors_for(loaded)):
+        fed.clear()
+        blocks = scores(range(len(own)))
+        assert max(fed) <= rows
+        monkeypatch.undo()
+        torch.testing.assert_close(blocks, scores(range(len(own))), rtol=0, atol=1e-12)

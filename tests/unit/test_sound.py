@@ -15,6 +15,7 @@ from kgprobe.probes.control.lessons import Lesson
 from kgprobe.probes.control.train import RECIPES, train_control
 from kgprobe.probes.models import sound
 from kgprobe.probes.models.load import Loaded, ModelError, ModelSpec, load_model
+from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.models.reinitialised import reinitialised
 from tests.unit.tiny_models import CONFIGS, WIDE, tiny, tokenizer
 
@@ -173,6 +174,41 @@ def test_token_ids_must_fit_into_the_embedding(tmp_path):
     told = str(caught.value)
     assert f"its tokenizer has ids up to {size + 2}, its embedding has {size} rows" in told
     assert f"3 ids are outside: mask_token {size + 2}, 'outside' {size}" in told
+
+
+@pytest.mark.parametrize("name", ["deberta-v2", "deberta"])
+def test_a_head_on_the_input_embedding_is_complete_and_scores_as_the_whole_model(tmp_path, name):
+    size = len(tokenizer("masked", "wordpiece"))
+    config = transformers.AutoConfig.for_model(
+        name, vocab_size=size, legacy=False, relative_attention=True, pos_att_type=["c2p"],
+        max_position_embeddings=130, pad_token_id=0, **WIDE,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = transformers.AutoModelForMaskedLM.from_config(config)
+    with torch.no_grad():
+        model.lm_predictions.lm_head.bias.normal_()
+    loaded = load_model(spec(saved(model, tmp_path / "m", "masked", "wordpiece"), "masked"))
+    parts = Parts(loaded)
+    assert parts.head.decoder is not None
+    ids = torch.tensor([[1, 20, 30, 2]])
+    torch.testing.assert_close(
+        parts.head.logits(parts.run(ids)[0]), loaded.model(ids).logits, atol=1e-4, rtol=0
+    )
+
+
+def test_tokens_of_images_may_lie_outside_the_embedding(tmp_path):
+    folder = saved(tiny("gpt2", double=False).model, tmp_path / "m")
+    tok = tokenizer("causal")
+    tok.add_special_tokens({"extra_special_tokens": ["<image_soft_token>"]})
+    tok.save_pretrained(folder)
+    assert (
+        load_model(spec(folder)).tokenizer.convert_tokens_to_ids("<image_soft_token>")
+        == len(tok) - 1
+    )
+    tok.chat_template = "<image_soft_token>{{ messages[0]['content'] }}"
+    tok.save_pretrained(folder)
+    with pytest.raises(ModelError, match="1 ids are outside: '<image_soft_token>'"):
+        load_model(spec(folder))
 
 
 # -- whether tokenizer and weights belong together ------------------------------------------------

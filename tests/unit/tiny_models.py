@@ -1,12 +1,21 @@
 """Tiny random models of real architectures, with tokenizers trained on the spot."""
 
 import copy
+import dataclasses
 import functools
 from typing import Any
 
 import torch
 import transformers
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 from kgprobe.probes.models.load import Loaded, ModelSpec
 
@@ -150,3 +159,46 @@ def tiny(name: str, bos: str = "", double: bool = True, adds_bos: bool = False) 
     model = model.double() if double else model.float()
     spec = ModelSpec(name, kind, f"folder:{name}", bos=bos or ("none" if kind == "causal" else "-"))
     return Loaded(spec, model, tok, torch.device("cpu"), 128, {})
+
+
+@functools.cache
+def sentencepiece(kind: str, style: str = "bpe") -> Any:
+    """A fast tokenizer that marks the start of a text like that of a word: Llama's byte-pair
+    encoding with a normalizer and no words, or T5's unigrams behind a pre-tokenizer."""
+    if style == "bpe":
+        tok = Tokenizer(models.BPE(unk_token="<unk>"))
+        tok.normalizer = normalizers.Sequence(
+            [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+        )
+        trainer: Any = trainers.BpeTrainer(
+            vocab_size=200, special_tokens=SPECIALS, show_progress=False,
+            initial_alphabet=sorted({*"▁", *"".join(TEXTS)} - {" "}),
+        )  # fmt: skip
+        tok.train_from_iterator(" ".join(TEXTS).split() * 3, trainer)
+    else:
+        letters = sorted({*"".join(TEXTS)} - {" "})
+        words = sorted({word.strip(".,;") for text in TEXTS for word in text.split()})
+        shorter = {w[:2] for w in words} | {w[2:] for w in words if len(w) > 3}
+        known = dict.fromkeys([*letters, *words, *sorted(shorter), "▁"], -9.0)
+        known |= dict.fromkeys((f"▁{word}" for word in [*words, *sorted(shorter)]), -6.0)
+        tok = Tokenizer(models.Unigram([*((s, 0.0) for s in SPECIALS), *known.items()], unk_id=3))
+        tok.pre_tokenizer = pre_tokenizers.Metaspace()
+    ends = {"masked": "<s> $A </s>", "seq2seq": "$A </s>", "causal": "$A"}[kind]
+    tok.post_processor = processors.TemplateProcessing(
+        single=ends, special_tokens=[(s, tok.token_to_id(s)) for s in ("<s>", "</s>")]
+    )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tok, pad_token="<pad>", bos_token="<s>", eos_token="</s>",
+        unk_token="<unk>", mask_token="<mask>",
+        extra_special_tokens=["<extra_id_0>", "<extra_id_1>"],
+    )  # fmt: skip
+
+
+def with_tokenizer(name: str, tok: Any, double: bool = True) -> Loaded:
+    """`tiny` with this tokenizer and an embedding of its size."""
+    config = CONFIGS[name][2]
+    loaded = tiny(name, double=double)
+    torch.manual_seed(1)
+    auto = type(loaded.model)
+    model = auto._from_config(config(len(tok))).eval().requires_grad_(False)
+    return dataclasses.replace(loaded, model=model.to(loaded.model.dtype), tokenizer=tok)

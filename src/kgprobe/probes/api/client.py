@@ -10,6 +10,7 @@ What a server offers is tried, never assumed (docs/scoring.md, Servers).
 import itertools
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -26,6 +27,10 @@ COMPLETIONS, CHAT = "/completions", "/chat/completions"
 #: Statuses by which servers refuse a path or a parameter that they do not know.
 UNSUPPORTED = frozenset({400, 404, 405, 415, 422, 501})
 PROBE = "The capital of France is"
+#: A token of a prompt that a server has read as a control token: none is written like these.
+CONTROL = re.compile(
+    r"<\|[^<>|\s]+\|>|</?s>|<(?:unk|pad|mask|bos|eos|extra_id_\d+)>|\[(?:MASK|CLS|SEP|PAD|UNK)\]"
+)
 #: How far rounding may lift a log-probability of about 0 above it.
 ROUNDING = 1e-4
 
@@ -163,6 +168,11 @@ class Client:
 
         def tokens(answer: dict[str, Any]) -> list[Token]:
             found = read(_choice(answer), text)
+            if control := next((t.text for t in found if CONTROL.fullmatch(t.text.strip())), ""):
+                raise MalformedError(
+                    f"it reads {control!r} in {text[:80]!r} as a control token and not as text; "
+                    "correct the text or leave it out"
+                )
             if not _of_a_text([token.logprob for token in found if token.logprob is not None]):
                 raise MalformedError(
                     f"its log-probabilities of {text[:80]!r} are none of a text: all are 0"

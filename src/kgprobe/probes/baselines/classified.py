@@ -13,6 +13,7 @@ from kgprobe.probes.models.batching import Ints, padded
 from kgprobe.probes.models.checks import refuse_padding
 from kgprobe.probes.models.finite import finite, first_wrong
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.probes.text.pieces import Frame, frame, pieces
 
 
@@ -53,6 +54,8 @@ def read_texts(loaded: Loaded, fields: Sequence[Mapping[str, str]], names: Seque
     columns = [[own[name] for own in fields] for name in names]
     if loaded.spec.kind == "causal":
         columns = [[" ".join(parts) for parts in zip(*columns, strict=True)]]
+    for column in columns:
+        refuse_control_tokens(loaded.tokenizer, column, "example {}".format)
     around = frame(loaded, len(columns) == 2)
     tokens = [pieces(loaded.tokenizer, column, starts=True) for column in columns]
     room = loaded.limit - len(around.front) - len(around.middle) - len(around.back)

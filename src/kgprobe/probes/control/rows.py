@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.control.lessons import Lesson
-from kgprobe.probes.text.encode import ANSWER, SUBJECT, roles
+from kgprobe.probes.text.encode import ANSWER, SUBJECT, refuse_control_tokens, roles
 from kgprobe.templates import fill
 
 Ids = NDArray[np.int64]
@@ -44,8 +44,10 @@ def encode(
 ) -> list[Sentence]:
     """Every lesson in every template of its relation.
 
-    Raises ValueError where there is no template.
+    Raises ValueError where there is no template, or a label spells a special token.
     """
+    labels = [f"{lesson.subject}\n{lesson.object}" for lesson in lessons]
+    refuse_control_tokens(tokenizer, labels, lambda n: f"{lessons[n]}")
     sentences = []
     for lesson in lessons:
         if not templates.get(lesson.relation):

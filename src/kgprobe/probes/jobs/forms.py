@@ -32,6 +32,7 @@ from kgprobe.probes.jobs.frames import by_hand
 from kgprobe.probes.jobs.score import Tables, tables
 from kgprobe.probes.scoring.fill.rows import Blank
 from kgprobe.probes.scoring.sentence.score import Item, bos_prefix
+from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.sampling import hash_key, spread, take
 from kgprobe.templates import ANSWER, FORMS, SUBJECT, fill, parse, question, stop
 
@@ -278,6 +279,12 @@ def _formed(
             for q in questions
             if shown[q.item] and q.relation in wordings
         ]
+        if not isinstance(answerer, Client):
+            refuse_control_tokens(
+                answerer.tokenizer,
+                [q.front for q in questions],
+                lambda n: f"the examples before item {questions[n].item}",
+            )
     else:
         # a subject of OntoProbe's domains and ranges is a sentence with its stop
         questions = [

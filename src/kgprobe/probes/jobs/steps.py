@@ -99,6 +99,6 @@ def _said(
         raise ValueError(
             f"{model.spec.model} has no chat template: take it out of the row with prompt steps"
         )
-    rows = [message(model, text) for text in texts]
     names = [f"item {blank.item}" for blank in asked]
+    rows = [message(model, text, name) for text, name in zip(texts, names, strict=True)]
     return replies(model, rows, names, most, progress), dict(model.record)

@@ -21,6 +21,15 @@ FLOP_PER_START = {"cpu": 12e6, "cuda": 4e10}
 STEP = 16
 #: Positions that a processor may hold when such passes follow.
 STEPPED = 2048
+#: Words of errors that say that memory ran out, of torch's allocator on a processor and of the
+#: libraries on an accelerator, which ask for memory of their own.
+NO_MEMORY = (
+    "can't allocate memory", "not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED", "CUSOLVER_STATUS_ALLOC_FAILED", "CUSPARSE_STATUS_ALLOC_FAILED",
+    "CUFFT_ALLOC_FAILED",
+)  # fmt: skip
+#: Bytes of graphs for gradients that are alive at once on a processor.
+GRAPH = 1 << 30
 #: A batch should be worth so many starts.
 STARTS = 192
 
@@ -80,12 +89,16 @@ class Budget:
     """Padded positions per batch. It halves when memory runs out, and stays halved.
 
     `overhead` is what one more pass costs, in positions: rows of another length join a batch only
-    where padding them costs less.
+    where padding them costs less. `room` is the memory of a batch in bytes (0: no bound but
+    `positions`), of which a position takes `position`, and a row what it holds besides (`held`:
+    keys and values, the states of its context, beams).
     """
 
     positions: int = DEFAULT_BUDGET
     backoffs: list[int] = field(default_factory=list)
     overhead: int = 16
+    room: int = 0
+    position: int = 0
 
     def stepped(self, steps: int) -> "Budget":
         """For prompts after which so many passes of one position a row follow.
@@ -96,8 +109,12 @@ class Budget:
         positions = max(self.positions, min(4 * self.positions, STEPPED))
         return replace(self, positions=positions, overhead=self.overhead + STEP * steps)
 
-    def batches(self, lengths: Sequence[int] | Ints) -> Iterator[Ints]:
+    def batches(
+        self, lengths: Sequence[int] | Ints, held: Sequence[int] | Ints | None = None
+    ) -> Iterator[Ints]:
         """Indices into `lengths`, longest first, so that trouble comes at once.
+
+        `held`: bytes that each row holds beside its positions.
 
         The order is fixed by (length, index): the composition of batches is part of the result's
         last bits, and does not depend on anything but the lengths and the budget.
@@ -105,10 +122,14 @@ class Budget:
         sizes = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
         order = np.lexsort((np.arange(len(sizes)), -sizes))
         steps = np.flatnonzero(np.diff(sizes[order])) + 1
+        own = np.zeros(len(order), dtype=np.int64) if held is None else np.asarray(held)[order]
         start = 0
         while start < len(order):
             longest = int(sizes[order[start]])
             end = min(start + max(self.positions // longest, 1), len(order))
+            if self.room:
+                taken = np.cumsum(own[start:end] + longest * self.position)
+                end = start + max(int(np.searchsorted(taken, self.room, side="right")), 1)
             for step in steps[(steps > start) & (steps < end)]:
                 following = steps[steps > step]
                 run = min(int(following[0]) if len(following) else len(order), end) - step
@@ -134,13 +155,14 @@ class Budget:
         forward: Callable[[Ints], None],
         packed: bool = False,
         name: Callable[[int], str] = "row {}".format,
+        held: Sequence[int] | Ints | None = None,
     ) -> None:
         """Call `forward` on every batch; on out-of-memory with halves of it, down to single rows.
 
         Nothing is lost: the batch that failed is repeated. Any other exception propagates. `name`
         says what a row is, for the message about one that does not fit by itself.
         """
-        for batch in self.packed(lengths) if packed else self.batches(lengths):
+        for batch in self.packed(lengths) if packed else self.batches(lengths, held):
             self._attempt(batch, lengths, forward, name)
 
     def _attempt(
@@ -164,7 +186,7 @@ class Budget:
         # outside of the handler, whose exception would keep the failed tensors alive
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        self.positions = max(self.positions // 2, 1)
+        self.positions, self.room = max(self.positions // 2, 1), self.room and -(-self.room // 2)
         self.backoffs.append(self.positions)
         half = len(batch) // 2
         self._attempt(batch[:half], lengths, forward, name)
@@ -172,10 +194,61 @@ class Budget:
 
 
 def is_memory(error: BaseException) -> bool:
-    """Whether memory ran out; a processor's allocator says so in a bare RuntimeError."""
+    """Whether memory ran out, which libraries and a processor's allocator say in a RuntimeError."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
-    return "can't allocate memory" in str(error) or "not enough memory" in str(error)
+    return any(sign in str(error) for sign in NO_MEMORY)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes that a model takes, for each position and each row, beside its weights.
+
+    `position`: working memory of one layer, as layers give theirs back (residual stream,
+    projections, feed-forward). `cache`: keys and values of all layers. `state`: an encoder's
+    output. `logits`: those of a row, twice, and their order. `graph`: what all layers keep for
+    gradients (Korthikanti et al. 2022, section 4.1).
+    """
+
+    position: int
+    cache: int
+    state: int
+    logits: int
+    graph: int
+
+    @property
+    def context(self) -> int:
+        """What a decoder row holds of each position of its context: its state, and the keys and
+        values that one layer makes of it."""
+        return 3 * self.state
+
+
+def sizes_of(loaded: Any) -> Sizes:
+    """The sizes that a model's configuration tells."""
+    table, text = loaded.model.get_input_embeddings().weight, loaded.model.config.get_text_config()
+    element, own = table.element_size(), int(table.shape[1])
+    width = max(own, int(getattr(text, "hidden_size", own)))
+    layers = _layers(text)
+    # some architectures have other numbers in every layer
+    heads = int(np.max(getattr(text, "num_attention_heads", None) or 1))
+    head = getattr(text, "head_dim", None) or -(-width // heads)
+    keys = int(np.max(getattr(text, "num_key_value_heads", None) or heads)) * int(head)
+    return Sizes(
+        position=24 * width * element,
+        cache=2 * layers * keys * element,
+        state=width * element,
+        logits=12 * int(table.shape[0]),
+        graph=17 * layers * width * element,
+    )
+
+
+def graph_room(loaded: Any) -> int:
+    """Bytes that graphs for gradients may take at once.
+
+    On a processor a constant, where that is free: blocks do not depend on what else runs there.
+    """
+    free = _free(loaded.device) // 2
+    return free if loaded.device.type == "cuda" else min(free, GRAPH)
 
 
 def budget_for(loaded: Any, memory: int | None = None) -> Budget:
@@ -185,19 +258,22 @@ def budget_for(loaded: Any, memory: int | None = None) -> Budget:
     is nearly always the cap, so that batches do not depend on what else runs there.
     """
     model, device = loaded.model, loaded.device.type
+    row = sizes_of(loaded).position
     table = model.get_input_embeddings().weight
-    text = model.config.get_text_config()
-    layers = getattr(text, "num_hidden_layers", None) or getattr(text, "num_layers", 12) or 12
-    width = int(table.shape[1])
-    # residual stream, projections and feed-forward of one layer; keys and values; head's input
-    row = 24 * max(width, int(getattr(text, "hidden_size", width))) * table.element_size()
     body = max(sum(p.numel() for p in model.parameters()) - table.numel(), 1)
-    overhead = int(min(FLOP_PER_START.get(device, 12e6) * int(layers) / (2 * body), 4096))
+    layers = _layers(model.config.get_text_config())
+    overhead = int(min(FLOP_PER_START.get(device, 12e6) * layers / (2 * body), 4096))
     cap = CAPS.get(device, CAPS["cpu"])
     # small models need larger batches, or starting the passes is what they do
     cap = max(cap, min(STARTS * overhead, 8 * cap))
     given = _free(loaded.device) // 2 if memory is None else memory
-    return Budget(int(min(max(given // row, 1), cap)), overhead=max(overhead, 1))
+    positions = int(min(max(given // row, 1), cap))
+    return Budget(positions, overhead=max(overhead, 1), room=given, position=row)
+
+
+def _layers(text: Any) -> int:
+    found = getattr(text, "num_hidden_layers", None) or getattr(text, "num_layers", 12)
+    return int(found or 12)
 
 
 def _free(device: Any) -> int:

@@ -17,7 +17,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
-from kgprobe.probes.models.checks import allowed, objection
+from kgprobe.probes.models.checks import float32_objection
 from kgprobe.probes.models.finite import NotFiniteError, finite
 from kgprobe.probes.models.head import WHOLE
 from kgprobe.probes.models.load import Loaded
@@ -111,8 +111,8 @@ class Causal(Parts):
         small = plan(few)
         if len(small.tokens) == small.depths.max() + 1:
             return False  # a single path says nothing
-        reason = self._refusal(longest) or objection(
-            lambda: self._worst(few, small), allowed(self.loaded)
+        reason = self._refusal(longest) or float32_objection(
+            self.loaded, lambda: self._worst(few, small)
         )
         self.shares = not reason
         if reason:

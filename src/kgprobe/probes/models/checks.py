@@ -9,14 +9,15 @@ A short cut is tried on a few rows; one that fails or gives other numbers is lef
 reason in the engine's notes. A model that cannot be read even so is refused by its name.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
 from kgprobe.probes.models.batching import Budget, Ints, is_memory, padded
-from kgprobe.probes.models.head import apart
+from kgprobe.probes.models.head import HALF, apart
 from kgprobe.probes.models.load import Loaded, ModelError
 
 #: What the code of a model raises when it is called in a way that it was not written for.
@@ -34,7 +35,8 @@ STRANGE = (
 #: Largest difference (nat) between two ways of reading that any check accepts, by arithmetic.
 #: Another order of sums moves a log-probability by some 1e-5 in float32 (which some architectures
 #: compute in whatever the weights are: hence the first) and by some 0.1 in half precision; a wrong
-#: scale, mask or position moves some token of a sample by 0.01 to several nat.
+#: scale, mask or position moves some token of a sample by 0.01 to several nat, so that masks and
+#: positions are tried in float32 (`float32_objection`).
 AGREEMENT = {torch.float64: 1e-5, torch.float32: 1e-3}
 HALF_AGREEMENT = 0.5
 #: Tokens of the rows that padding is tried on.
@@ -65,6 +67,56 @@ def objection(worst: Callable[[], float], most: float) -> str:
         return f"{type(error).__name__}: {first}"
     # NaN is no agreement
     return "" if off <= most else f"it is off by {off:.2g}"
+
+
+def float32_objection(loaded: Loaded, worst: Callable[[], float]) -> str:
+    """The `objection` to a short cut, found in float32 whatever the model's precision.
+
+    What half precision rounds away is far above what a wrong mask may move. A short cut that cannot
+    be tried in float32 is not taken: weights in 8 or 4 bit, or twice their memory is not there.
+    """
+    if not loaded.spec.quantised and loaded.model.dtype in AGREEMENT:
+        return objection(worst, allowed(loaded))
+    try:
+        with in_float32(loaded):
+            return objection(worst, AGREEMENT[torch.float32])
+    except UncheckedError as error:
+        return f"it cannot be tried in float32: {error}"
+    except (MemoryError, RuntimeError) as error:
+        if not is_memory(error):
+            raise
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return "there is no memory to try it in float32"
+
+
+class UncheckedError(ValueError):
+    """Weights cannot be cast to float32."""
+
+
+@contextlib.contextmanager
+def in_float32(loaded: Loaded) -> Iterator[None]:
+    """The model with all weights in float32 while open, and with its own again afterwards.
+
+    Raises UncheckedError for weights in 8 or 4 bit and such as lie on no device.
+    """
+    if loaded.spec.quantised:
+        raise UncheckedError(f"its weights are {loaded.spec.quantised}")
+    tensors = [t for t in (*loaded.model.parameters(), *loaded.model.buffers()) if t.dtype in HALF]
+    if any(t.is_meta for t in tensors):
+        raise UncheckedError("its weights are not all in memory")
+    own: list[tuple[Any, Any]] = []
+    # a tensor made in inference mode cannot stand in place of a parameter
+    with torch.inference_mode(False), torch.no_grad():
+        try:
+            for tensor in tensors:
+                own.append((tensor, tensor.data))
+                tensor.data = tensor.data.float()
+            with torch.inference_mode():
+                yield
+        finally:
+            for tensor, data in own:
+                tensor.data = data
 
 
 def budget_of(loaded: Loaded, given: Budget | None, notes: list[str]) -> Budget:
@@ -98,8 +150,21 @@ def padding(loaded: Loaded) -> str:
     what follows.
     """
     if loaded.padding is None:
-        loaded.padding = _padding(loaded)
+        loaded.padding = _padding_in_float32(loaded)
     return loaded.padding
+
+
+def _padding_in_float32(loaded: Loaded) -> str:
+    """`_padding` in float32 where the weights can be cast to it, else in the model's precision."""
+    try:
+        with in_float32(loaded):
+            return _padding(loaded)
+    except UncheckedError:
+        return _padding(loaded)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, ModelError) or not is_memory(error):
+            raise
+    return _padding(loaded)
 
 
 @torch.inference_mode()

@@ -17,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import DynamicCache
 
-from kgprobe.probes.models.batching import Budget, padded
-from kgprobe.probes.models.checks import allowed, objection, sample, sound
+from kgprobe.probes.models.batching import Budget, padded, sizes_of
+from kgprobe.probes.models.checks import float32_objection, sample, sound
 from kgprobe.probes.models.gaps import SLICE, Reader, SpanGaps
 from kgprobe.probes.models.head import apart
 from kgprobe.probes.models.load import Loaded
@@ -81,10 +81,17 @@ class CausalText(Parts):
             states = stream.states(places, fed)
             step = max(SLICE // (4 * length * self.columns), 1)
             for start in range(0, len(own), step):
-                logits = self.head.own(states[start : start + step])
+                logits = self.head.logits(states[start : start + step])
                 read(np.array([s for _, s in own[start : start + step]]), logits)
 
-        self.budget.run([length] * len(rows), forward)
+        self.budget.run([length] * len(rows), forward, held=[stream.held(length)] * len(rows))
+
+    def held(self, length: int, steps: int, rows: int) -> int:
+        """Bytes that a prompt holds while `rows` continuations of it get `steps` tokens more."""
+        sizes, whole = sizes_of(self.loaded), length + steps
+        # keys and values of the prompt, and of rows before and after a step
+        own = (1 + 2 * rows) * sizes.cache if self.shares else rows * sizes.position
+        return whole * own + rows * sizes.logits
 
     @property
     def columns(self) -> int:
@@ -110,15 +117,18 @@ class CausalText(Parts):
         """Whether shared keys and values say what whole rows say."""
         longest, other, rest = sample(self.loaded, (7, 4, 2))
         rows = [longest, np.concatenate([other, rest[:2]])]
-        whole = [self.loaded.model(self._tensor(r)[None], use_cache=False) for r in rows]
-        # what stands before and after each of two tokens behind the prompts
-        expected = torch.cat([output.logits[:, -3:] for output in whole])
-        if not sound(expected):
-            return  # nothing to compare; the engines refuse such numbers
         prompts, fed = [r[:-2] for r in rows], np.stack([r[-2:] for r in rows])
-        reason = objection(
-            lambda: apart(self.head.own(_Cached(self, prompts).states([0, 1], fed)), expected),
-            allowed(self.loaded),
+
+        def expected() -> Any:
+            """What stands before and after each of two tokens behind the prompts."""
+            whole = [self.loaded.model(self._tensor(r)[None], use_cache=False) for r in rows]
+            return torch.cat([output.logits[:, -3:] for output in whole])
+
+        if not sound(expected()):
+            return  # nothing to compare; the engines refuse such numbers
+        reason = float32_objection(
+            self.loaded,
+            lambda: apart(self.head.logits(_Cached(self, prompts).states([0, 1], fed)), expected()),
         )
         self.shares = not reason
         if reason:
@@ -136,7 +146,7 @@ class _Cached:
         positions = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
         states, self.layers = text.feed(ids, self.mask, positions)
         self.last = states[torch.arange(len(ids), device=ids.device), self.lengths - 1]
-        self.logits = text.head.own(self.last)
+        self.logits = text.head.logits(self.last)
 
     def states(self, places: Sequence[int], fed: NDArray[np.int64]) -> Any:
         """States (rows x (n + 1) x width) before and after each of the n tokens fed per row."""
@@ -151,6 +161,11 @@ class _Cached:
         layers = [(keys[rows], values[rows]) for keys, values in self.layers]
         return self.text.feed(ids, mask, positions, layers)
 
+    def held(self, steps: int) -> int:
+        """Bytes of the keys and values of a row, picked out and joined with those of `steps` more
+        tokens."""
+        return 2 * (int(self.mask.shape[1]) + steps) * sizes_of(self.text.loaded).cache
+
     def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
         rows = torch.tensor(parents, device=self.mask.device)
         with torch.inference_mode():
@@ -158,7 +173,7 @@ class _Cached:
             self.mask = torch.cat([self.mask[rows], self.mask.new_ones(len(rows), 1)], 1)
             self.lengths = self.lengths[rows] + 1
             self.last = states[:, -1]
-            self.logits = self.text.head.own(self.last)
+            self.logits = self.text.head.logits(self.last)
 
     def fork(self) -> "_Cached":
         return copy.copy(self)
@@ -179,6 +194,10 @@ class _Anew:
         ends = mask.sum(1)[:, None] - count + torch.arange(count, device=ids.device)
         return states[torch.arange(len(rows), device=ids.device)[:, None], ends]
 
+    def held(self, steps: int) -> int:
+        """Bytes of the positions of a row that are read again with `steps` more."""
+        return max(map(len, self.rows)) * sizes_of(self.text.loaded).position
+
     def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
         self.rows = [
             np.append(self.rows[p], np.int64(t)) for p, t in zip(parents, tokens, strict=True)
@@ -188,7 +207,7 @@ class _Anew:
     def _update(self) -> None:
         with torch.inference_mode():
             nothing = np.zeros((len(self.rows), 0), dtype=np.int64)
-            self.logits = self.text.head.own(self.states(range(len(self.rows)), nothing)[:, 0])
+            self.logits = self.text.head.logits(self.states(range(len(self.rows)), nothing)[:, 0])
 
     def fork(self) -> "_Anew":
         return copy.copy(self)
@@ -209,6 +228,12 @@ class SpanText:
     @property
     def notes(self) -> list[str]:
         return self.gaps.notes
+
+    def held(self, length: int, steps: int, rows: int) -> int:
+        """Bytes that a sentence holds while `rows` fillings of it get `steps` tokens."""
+        sizes = sizes_of(self.loaded)
+        row = length * sizes.context + steps * sizes.position + sizes.logits
+        return length * sizes.state + rows * row
 
     def open(self, prompts: Sequence[Ids]) -> Stream:
         """A stream over sentences; their encodings are shared by all continuations."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kgprobe.probes.models.batching import Budget, padded
+from kgprobe.probes.models.batching import Budget, padded, sizes_of
 from kgprobe.probes.models.checks import refuse_padding
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.parts import Parts
@@ -54,7 +54,7 @@ class MaskedGaps(Parts):
             states = self.at(ids, given, columns)
             step = max(SLICE // (4 * gaps * self.columns), 1)
             for start in range(0, len(batch), step):
-                logits = self.head.own(states[start : start + step])
+                logits = self.head.logits(states[start : start + step])
                 read(batch[start : start + step], logits[..., : self.vocabulary])
 
         self.budget.run([len(r) for r in rows], forward)
@@ -68,6 +68,12 @@ class SpanGaps(Parts):
         refuse_padding(loaded, "gaps of seq2seq models")
         super().__init__(loaded, budget)
         self.sentinel()
+
+    def contexts_at_once(self, lengths: Sequence[int]) -> int:
+        """Of how many sentences the states may be held, in half of the budget's memory."""
+        room = self.budget.room // 2
+        each = max(lengths, default=1) * sizes_of(self.loaded).state
+        return max(room // each, 1) if room else max(len(lengths), 1)
 
     @torch.inference_mode()
     def encode(self, contexts: Sequence[Ids]) -> tuple[Any, Any]:
@@ -106,16 +112,17 @@ class SpanGaps(Parts):
             final = self._final(encoded, [owners[b] for b in batch], [rows[b] for b in batch], last)
             step = max(SLICE // (4 * last * int(self.loaded.model.config.vocab_size)), 1)
             for start in range(0, len(batch), step):
-                read(batch[start : start + step], self.head.own(final[start : start + step]))
+                read(batch[start : start + step], self.head.logits(final[start : start + step]))
 
-        self.budget.run([len(r) for r in rows], forward)
+        held = [encoded[0].shape[1] * sizes_of(self.loaded).context] * len(rows)
+        self.budget.run([len(r) for r in rows], forward, held=held)
 
     @torch.inference_mode()
     def following(
         self, encoded: tuple[Any, Any], owners: Sequence[int], rows: Sequence[Ids]
     ) -> Any:
         """Logits (rows x vocabulary) of the next token of all rows at once."""
-        return self.head.own(self._final(encoded, owners, rows, 1))[:, 0]
+        return self.head.logits(self._final(encoded, owners, rows, 1))[:, 0]
 
     def _final(
         self, encoded: tuple[Any, Any], owners: Sequence[int], rows: Sequence[Ids], last: int

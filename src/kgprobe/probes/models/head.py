@@ -4,14 +4,16 @@ The vocabulary goes by in slices whose logits stay in the processor's cache; wha
 its log-sum-exp and the logits of the tokens asked for.
 """
 
+import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.functional import linear
 
+HALF = (torch.float16, torch.bfloat16)
 #: Rows of the output matrix whose logits are made at once on a processor.
 SLICE = 1024
 #: Bytes of logits that are alive at once: on a processor what its caches hold.
@@ -34,17 +36,24 @@ class Head:
         self.transform, self.decoder, self.finish = transform, decoder, finish
 
     def logits(self, hidden: Any) -> Any:
-        """All logits (rows x vocabulary), for comparisons."""
+        """All logits (... x vocabulary) in float32 at least; gradients flow through them."""
         hidden = self.transform(hidden) if self.transform else hidden
         if self.decoder is None:
             return precise(hidden)
         return self._slice(hidden, 0, self.decoder.weight.shape[0])
 
-    def own(self, hidden: Any) -> Any:
-        """All logits by the model's own modules: in its arithmetic, and with hooks on them."""
-        hidden = self.transform(hidden) if self.transform else hidden
-        hidden = self.decoder(hidden) if self.decoder is not None else hidden
-        return precise(self.finish(hidden) if self.finish else hidden)
+    def through_modules(self) -> "Head":
+        """The same by the decoder's module and the hooks on it, which add columns, say."""
+        decoder = self.decoder
+        assert decoder is not None
+
+        def logits(hidden: Any) -> Any:
+            hidden = self.transform(hidden) if self.transform else hidden
+            with in_float32(decoder):
+                found = decoder(hidden)
+            return self.finish(found) if self.finish else found
+
+        return Head(logits, None)
 
     def logprobs(self, hidden: Any, owners: Any, targets: Any) -> Any:
         """log p(targets[i]) at hidden[owners[i]]: float32 (float64 where the model is).
@@ -88,18 +97,44 @@ class Head:
     def _slice(self, hidden: Any, start: int, end: int) -> Any:
         """Logits of a slice of the vocabulary, summed up in float32 at least."""
         assert self.decoder is not None
-        weight, bias = self.decoder.weight[start:end], self.decoder.bias
-        bias = None if bias is None else precise(bias[start:end])
-        if hidden.is_cuda and hidden.dtype in (torch.float16, torch.bfloat16):
-            logits = torch.mm(hidden, weight.T, out_dtype=torch.float32)
-            logits = logits if bias is None else logits + bias
-        else:
-            logits = linear(precise(hidden), precise(weight), bias)
+        bias: Any = self.decoder.bias
+        bias = None if bias is None else bias[start:end]
+        logits = product(hidden, self.decoder.weight[start:end], bias)
         return self.finish(logits) if self.finish else logits
 
 
 #: Stands for a head that cannot be had alone: what the model gives are logits already.
 WHOLE = Head(None, None)
+
+
+def product(hidden: Any, weight: Any, bias: Any = None) -> Any:
+    """hidden (... x width) times weight (rows x width), plus bias, in float32 at least.
+
+    Rounded to half precision, logits above 16 would tie by the dozen.
+    """
+    bias = None if bias is None else precise(bias)
+    trained = torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad)
+    if hidden.is_cuda and hidden.dtype == weight.dtype and hidden.dtype in HALF and not trained:
+        # summed up in float32 without a copy of the weights
+        found = torch.mm(hidden.flatten(0, -2), weight.T, out_dtype=torch.float32)
+        found = found.view(*hidden.shape[:-1], -1)
+        return found if bias is None else found + bias
+    return linear(precise(hidden), precise(weight), bias)
+
+
+@contextlib.contextmanager
+def in_float32(decoder: Any) -> Iterator[None]:
+    """While open, what a linear layer in half precision gives is its `product`."""
+    if not isinstance(decoder, nn.Linear) or decoder.weight.dtype not in HALF:
+        yield
+        return
+    handle = decoder.register_forward_hook(
+        lambda module, given, _: product(given[0], module.weight, module.bias), prepend=True
+    )
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def precise(values: Any) -> Any:

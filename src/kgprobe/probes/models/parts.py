@@ -17,13 +17,22 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import linear, scaled_dot_product_attention
+from torch.func import functional_call
+from torch.nn.functional import scaled_dot_product_attention
 from transformers.modeling_outputs import MoEModelOutput
 
 from kgprobe.probes.models.batching import Budget, Ints
-from kgprobe.probes.models.checks import allowed, budget_of, objection, padding, sample, sound
+from kgprobe.probes.models.checks import (
+    allowed,
+    budget_of,
+    float32_objection,
+    objection,
+    padding,
+    sample,
+    sound,
+)
 from kgprobe.probes.models.finite import finite
-from kgprobe.probes.models.head import WHOLE, Head, apart, precise
+from kgprobe.probes.models.head import HALF, WHOLE, Head, apart, in_float32, precise, product
 from kgprobe.probes.models.load import Loaded, ModelError
 
 
@@ -56,7 +65,7 @@ class Parts:
         self.positions_fed += ids.numel()
         if self.kind == "causal":
             options = {"use_cache": False, **options}
-        output = (self.loaded.model if self.head is WHOLE else self.body)(ids, **options)
+        output = (self._whole if self.head is WHOLE else self.body)(ids, **options)
         return (output.logits if self.head is WHOLE else output.last_hidden_state), output
 
     def at(self, ids: Any, mask: Any, places: Any, types: Any = None) -> Any:
@@ -90,7 +99,7 @@ class Parts:
         if self.head is WHOLE:
             # the output that has a field for all that models look for
             output = MoEModelOutput(last_hidden_state=encoded)
-            return model(
+            return self._whole(
                 encoder_outputs=output,
                 attention_mask=mask,
                 decoder_input_ids=forced,
@@ -102,6 +111,11 @@ class Parts:
             encoder_attention_mask=mask,
             use_cache=False,
         ).last_hidden_state
+
+    def _whole(self, *arguments: Any, **options: Any) -> Any:
+        """What the whole model gives, its logits in float32 at least."""
+        with in_float32(_vocabulary_layer(self.loaded.model)):
+            return self.loaded.model(*arguments, **options)
 
     def sentinel(self) -> int:
         """The token that stands for a gap of a sentinel model. Raises ModelError without one."""
@@ -129,8 +143,7 @@ class Parts:
         bias: Any = decoder.bias
         if only is not None:
             weight, bias = weight[only], None if bias is None else bias[only]
-        bias = None if bias is None else precise(bias)
-        found = linear(precise(features), precise(weight), bias)
+        found = product(features, weight, bias)
         return self.head.finish(found) if self.head.finish else found
 
     def _tensor(self, values: Ints) -> Any:
@@ -197,17 +210,17 @@ class Parts:
             options["decoder_input_ids"] = ids.flip(0)[:, :4]
         if self.kind != "masked":
             options["use_cache"] = False
-        return self.loaded.model(input_ids=ids, **options).logits[self._real(ids, mask)]
+        return self._whole(input_ids=ids, **options).logits[self._real(ids, mask)]
 
     def _off(self, ids: Any, mask: Any, whole: Any) -> float:
-        """Largest difference of the parts' log-probabilities, in both arithmetics of the head."""
+        """Largest difference of the parts' log-probabilities."""
         if self.kind == "seq2seq":
             states = self.decoded(self.encoded(ids, mask), mask, ids.flip(0)[:, :4])
         else:
             given = {} if bool(mask.all()) else {"attention_mask": mask}
             states = self.run(ids, **given)[0]
         states = states[self._real(ids, mask)]
-        return max(apart(self.head.logits(states), whole), apart(self.head.own(states), whole))
+        return apart(self.head.logits(states), whole)
 
     @torch.inference_mode()
     def scored_layer(self) -> None:
@@ -221,12 +234,14 @@ class Parts:
             ids, mask = self._sample()
             mask, places = None if bool(mask.all()) else mask, self._tensor(np.array([3, 5]))
             places = places.clamp(max=ids.shape[1] - 1)
-            expected = self.head.logits(self.at(ids, mask, places))
-            self._scored = scored
-            reason = objection(
-                lambda: apart(self.head.logits(self.at(ids, mask, places)), expected),
-                allowed(self.loaded),
-            )
+
+            def off() -> float:
+                self._scored = None
+                expected = self.head.logits(self.at(ids, mask, places))
+                self._scored = scored
+                return apart(self.head.logits(self.at(ids, mask, places)), expected)
+
+            reason = float32_objection(self.loaded, off)
         if reason:
             self._scored = None
             self.notes.append(f"last layer at all positions: {reason}")
@@ -270,9 +285,10 @@ def _heads(loaded: Loaded) -> list[Head]:
     if loaded.spec.kind == "masked":
         head = _masked_head(model)
         if head is None:
-            return []
+            tied = _tied_head(model)
+            return [tied] if tied else []
         split = _split(head, decoder)
-        return [*([split] if split else []), Head(head, None)]
+        return [*([split, split.through_modules()] if split else []), Head(_wide(head), None)]
     if not isinstance(decoder, nn.Linear):
         return []
     decodes = loaded.spec.kind == "seq2seq"
@@ -282,7 +298,27 @@ def _heads(loaded: Loaded) -> list[Head]:
         scale = float(decoder.in_features) ** -0.5
         heads.append(Head(lambda states: states * scale, decoder, finish))
     # a hook on the output embedding (soft prompts in the softmax) works in the module alone
-    return [*heads, *(Head(head.own, None) for head in heads)]
+    return [*heads, *(head.through_modules() for head in heads)]
+
+
+def _vocabulary_layer(model: Any) -> Any:
+    """The layer that gives the logits, which some architectures do not call so (DeBERTa); None."""
+    decoder = model.get_output_embeddings()
+    rows = getattr(getattr(decoder, "weight", None), "shape", (0,))[0]
+    return decoder if rows >= getattr(model.config.get_text_config(), "vocab_size", 0) else None
+
+
+def _wide(head: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A head whose last layer cannot be taken out, in float32 where it is in half precision."""
+    if not isinstance(head, nn.Module):
+        return head
+    tensors = {**dict(head.named_parameters()), **dict(head.named_buffers())}
+    halves = {name: own for name, own in tensors.items() if own.dtype in HALF}
+    if not halves:
+        return head
+    return lambda states: functional_call(
+        head, {name: own.float() for name, own in halves.items()}, (precise(states),)
+    )
 
 
 def _masked_head(model: Any) -> Callable[[Any], Any] | None:
@@ -300,6 +336,17 @@ def _masked_head(model: Any) -> Callable[[Any], Any] | None:
     if hasattr(model, "decoder") and hasattr(model, "head"):
         return _Chain(model.head, model.decoder)
     return None
+
+
+def _tied_head(model: Any) -> Head | None:
+    """The head of DeBERTa that multiplies with the input embedding: `legacy` false."""
+    head = getattr(getattr(model, "lm_predictions", None), "lm_head", None)
+    table = getattr(model.get_input_embeddings(), "weight", None)
+    if head is None or table is None or not hasattr(head, "LayerNorm"):
+        return None
+    decoder = nn.utils.skip_init(nn.Linear, *reversed(table.shape), device="meta")
+    decoder.weight, decoder.bias = table, head.bias
+    return Head(_Chain(head.dense, head.transform_act_fn, head.LayerNorm), decoder)
 
 
 class _Chain(nn.Module):

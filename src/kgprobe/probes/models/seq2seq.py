@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kgprobe.probes.models.batching import Ints, Ragged, padded
+from kgprobe.probes.models.batching import Ints, Ragged, padded, sizes_of
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.parts import Parts
 
@@ -90,4 +90,5 @@ class Seq2Seq(Parts):
             result[flat] = scores
 
         lengths = forced.lengths[asked] - 1
-        self.budget.run(lengths, forward, name=lambda r: name(int(asked[r])))
+        held = [states.shape[1] * sizes_of(self.loaded).context] * len(lengths)
+        self.budget.run(lengths, forward, name=lambda r: name(int(asked[r])), held=held)

@@ -10,6 +10,7 @@ whatever the order of the other words, since they tell which of its sentences it
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +37,8 @@ FOREIGN = re.compile(
 LENGTHS = (5, 12)
 NOISE = {torch.float64: 1e-9, torch.float32: 1e-4}
 HALF_NOISE = 3e-2
+#: Tokens that are put around a text or stand for a part of it.
+ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 #: Below this a later token has no effect at all.
 NOTHING = 1e-7
 #: Texts of one forward pass.
@@ -67,13 +70,16 @@ def fault(kind: str, model: Any, tokenizer: Any, info: Mapping[str, Any], limit:
     `info` is what from_pretrained says with output_loading_info (transformers has taken tied
     weights out of it); `limit` is the most tokens of a sentence.
     """
-    known = tokenizer.get_vocab()
+    known, special = tokenizer.get_vocab(), {*tokenizer.all_special_ids}
     return (
         _weights(model, info)
         or _foreign(model, info)
-        or _ids(model, tokenizer, known)
+        or _ids(kind, model, tokenizer, known)
         or _direction(
-            kind, model, sorted(set(known.values()) - {*tokenizer.all_special_ids}), limit
+            kind,
+            model,
+            sorted({*known.values()} - {*map(known.get, _unread(tokenizer))} - special),
+            limit,
         )
     )
 
@@ -109,30 +115,50 @@ def _foreign(model: Any, info: Mapping[str, Any]) -> str:
     )
 
 
-def _ids(model: Any, tokenizer: Any, vocabulary: Mapping[str, int]) -> str:
-    tables = [model.get_input_embeddings(), model.get_output_embeddings()]
-    sizes = [
-        t.weight.shape[0] for t in tables if isinstance(getattr(t, "weight", None), torch.Tensor)
-    ]
-    if not sizes:
-        return ""
-    rows, known = min(sizes), {int(i): token for token, i in vocabulary.items()}
+def _ids(kind: str, model: Any, tokenizer: Any, vocabulary: Mapping[str, int]) -> str:
+    rows, known = _rows_of(kind, model, vocabulary), {int(i): t for t, i in vocabulary.items()}
     start = getattr(model.config, "decoder_start_token_id", None)
     if start is not None:
         known.setdefault(int(start), "decoder_start_token_id")
-    beyond = [f"{known[i]!r} {i}" for i in sorted(known) if i >= rows]
-    if not beyond:
+    unread = _unread(tokenizer)
+    outside = [i for i in sorted(known) if i >= rows and known[i] not in unread]
+    if not outside:
         return ""
     special = tokenizer.special_tokens_map
     named = [
         f"{name} {tokenizer.convert_tokens_to_ids(token)}"
         for name, token in special.items()
-        if isinstance(token, str) and tokenizer.convert_tokens_to_ids(token) >= rows
+        if isinstance(token, str) and tokenizer.convert_tokens_to_ids(token) in outside
     ]
+    beyond = [f"{known[i]!r} {i}" for i in outside]
     return (
-        f"its tokenizer has ids up to {max(known)}, its embedding has {rows} rows: "
+        f"its tokenizer has ids up to {max(outside)}, its embedding has {rows} rows: "
         f"{len(beyond)} ids are outside: {_listed([*named, *beyond])}"
     )
+
+
+def _rows_of(kind: str, model: Any, vocabulary: Mapping[str, int]) -> int:
+    """How many ids the model can read and give a probability to."""
+    read, given = (
+        getattr(getattr(module, "weight", None), "shape", (sys.maxsize,))[0]
+        for module in (model.get_input_embeddings(), model.get_output_embeddings())
+    )
+    if given < min(read, max(vocabulary.values()) + 1):
+        # what an architecture calls its output embedding may be a layer before it (DeBERTa)
+        ids = torch.tensor([sorted(vocabulary.values())[: LENGTHS[0]]], device=model.device)
+        given = _logits(kind, model, ids, forced=ids).shape[-1]
+    return int(min(read, given))
+
+
+def _unread(tokenizer: Any) -> set[str]:
+    """Special tokens that no text becomes and nothing puts around one: those of images, say."""
+    special = {str(token) for token in tokenizer.added_tokens_decoder.values() if token.special}
+    used = {getattr(tokenizer, f"{role}_token") for role in ROLES} | {
+        "<extra_id_0>",
+        "<extra_id_1>",
+    }
+    template = str(tokenizer.chat_template or "")
+    return {token for token in special - used if token not in template}
 
 
 def _direction(kind: str, model: Any, ids: Sequence[int], limit: int) -> str:

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,24 @@ NONE, TEMPLATE, SUBJECT, ANSWER = -1, 0, 1, 2
 SPACES = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint32)
 #: What may stand in front of a sentence of a causal model.
 POLICIES = ("none", "default", "forced")
+
+
+def refuse_control_tokens(tokenizer: Any, texts: Sequence[str], name: Callable[[int], str]) -> None:
+    """Raise ValueError, with the name of the text, for one that spells a special token.
+
+    A tokenizer reads it as the control token, which would be scored as a part of the answer.
+    """
+    added = [str(token) for token in tokenizer.added_tokens_decoder.values() if token.special]
+    tokens = {token for token in (*added, *tokenizer.all_special_tokens) if token.strip()}
+    whole = "\n".join(texts)
+    for token in sorted(token for token in tokens if token in whole):
+        number = next((n for n, text in enumerate(texts) if token in text), None)
+        if number is not None:
+            raise ValueError(
+                f"{name(number)}: {texts[number][:80]!r} spells {token!r}, which this model's "
+                "tokenizer reads as a control token and not as text; correct the text or leave it "
+                "out"
+            )
 
 
 @dataclass(frozen=True)
@@ -40,9 +59,16 @@ def encode(
     """Tokenise complete sentences; `front` stands before each (causal models).
 
     Other kinds get the special tokens that their tokenizer adds. What stands in front of a sentence
-    is read and not scored: it has role NONE. Raises ValueError, with the name
-    of the sentence, for one with more tokens than the model has positions or an answer without any.
+    is read and not scored: it has role NONE. Raises ValueError, with the name of the sentence, for
+    one with more tokens than the model has positions, that spells a special token, or whose answer
+    has no token.
     """
+    # a chat template around the sentence has control tokens of its own
+    texts = [
+        f.text if not f.starts else "\n".join(f.text[a:b] for a, b in f.subject + f.answer)
+        for f in filled
+    ]
+    refuse_control_tokens(loaded.tokenizer, texts, name)
     encoding = loaded.tokenizer(
         [f.text for f in filled],
         add_special_tokens=loaded.spec.kind != "causal",
@@ -65,11 +91,12 @@ def encode(
     _check_answers(np.bincount(owners[own == ANSWER], minlength=len(filled)), name)
     fronts = np.array([f.starts for f in filled], dtype=np.int64)[owners]
     own[special | (offsets.reshape(-1, 2)[:, 1] <= fronts) & (fronts > 0)] = NONE
+    words = _words(filled, offsets.reshape(-1, 2), owners)
     if loaded.spec.kind == "masked":
         each = flat(encoding.word_ids(i) for i in range(len(filled)))
-        words = np.fromiter((-1 if w is None else w for w in each), dtype=np.int64, count=total)
-    else:
-        words = _words(filled, offsets.reshape(-1, 2), owners)
+        own_words = np.fromiter((-1 if w is None else w for w in each), dtype=np.int64, count=total)
+        # a tokenizer that cuts nothing before it makes tokens gives a whole text one word
+        words = np.where(own_words < 0, -1, _runs(own_words, words, owners))
     words[special] = -1
     starts = np.concatenate([[0], np.cumsum(sizes)])
     if len(front):
@@ -81,15 +108,28 @@ def encode(
 
 
 def _words(filled: Sequence[Filled], offsets: Ints, owners: Ints) -> Ints:
-    """Number of the white-space separated word in which each token's last character lies."""
-    if not len(offsets):
-        return np.zeros(0, dtype=np.int64)
+    """Number of the word, between white space, of each token's last character that is none.
+
+    A token of white space alone belongs to the word behind it.
+    """
     texts = "".join(f.text for f in filled)
+    if not len(offsets) or not texts:
+        return np.zeros(len(offsets), dtype=np.int64)
     space = np.fromiter((c.isspace() for c in texts), dtype=bool, count=len(texts))
     before = np.cumsum(space & ~np.concatenate([[False], space[:-1]]))
+    letter = np.maximum.accumulate(np.where(space, -1, np.arange(len(texts))))
     sizes = np.array([len(f.text) for f in filled], dtype=np.int64)
-    last = (np.cumsum(sizes) - sizes)[owners] + np.maximum(offsets[:, 1] - 1, 0)
-    return before[np.minimum(last, len(texts) - 1)] if len(texts) else np.zeros_like(last)
+    base = (np.cumsum(sizes) - sizes)[owners]
+    last = np.minimum(base + np.maximum(offsets[:, 1] - 1, 0), len(texts) - 1)
+    return np.asarray(before[np.where(letter[last] >= base + offsets[:, 0], letter[last], last)])
+
+
+def _runs(*labels: Ints) -> Ints:
+    """Number of the run that each place is in; a new one begins where any of the labels changes."""
+    fresh = np.zeros(len(labels[0]), dtype=bool)
+    for own in labels:
+        fresh[1:] |= own[1:] != own[:-1]
+    return np.cumsum(fresh, dtype=np.int64)
 
 
 def _check_answers(tokens: Ints, name: Callable[[int], str]) -> None:

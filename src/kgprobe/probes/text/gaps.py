@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.text.pieces import pieces
+from kgprobe.probes.text.encode import refuse_control_tokens
+from kgprobe.probes.text.pieces import LEADS, pieces
 from kgprobe.templates import ANSWER, fill, held, vectors_of
 
 Ids = NDArray[np.int64]
@@ -257,22 +258,46 @@ def _without_space(
     return Gapped(np.concatenate([ids[:first], gap, ids[last + 1 :]]), first)
 
 
-def candidate_ids(
-    loaded: Loaded, labels: Sequence[str], space: str, spaced: bool, name: str = ""
-) -> Candidates:
-    """Tokens of every label, without special tokens.
+def slot_context(before: str, space: str) -> str:
+    """What decides how an answer behind this text is tokenized: the character in front of the slot.
 
-    `space` none: tokenised alone. auto: as after a space where the gap has one in front (`spaced`).
-    Labels with an unknown token are kept and named. Raises ValueError for one without tokens.
+    Empty where the slot begins the text, and under `none`, where answers are tokenized alone.
     """
     if space not in SPACES:
         raise ValueError(f"candidate_space {space!r}; legal: {', '.join(SPACES)}")
-    # the space belongs to the label, also where it is a token of its own
-    after = space == "auto" and spaced
-    texts = [" " * after + label for label in labels]
+    # a vector is no text, but what follows it begins none
+    return "" if space == "none" else held(before, LEADS[0])[-1:]
+
+
+def refuse_control_texts(loaded: Loaded, asked: Sequence[Question]) -> None:
+    """Raise ValueError for the first question whose text spells a special token."""
+    refuse_control_tokens(
+        loaded.tokenizer,
+        [f"{q.before}\n{q.after}" for q in asked],
+        lambda n: f"item {asked[n].item}, template {asked[n].template}",
+    )
+
+
+def candidate_ids(
+    loaded: Loaded, labels: Sequence[str], space: str, before: str, name: str = ""
+) -> Candidates:
+    """Tokens of every label, without special tokens.
+
+    `space` none: tokenized alone. auto: as in the slot behind the text `before`; a blank in front
+    belongs to the label, also where it is a token of its own, the end of a line does not.
+    Labels with an unknown token are kept and named. Raises ValueError for one without tokens
+    or that spells a special one.
+    """
+    refuse_control_tokens(loaded.tokenizer, labels, lambda n: f"candidate {n} of set {name!r}")
+    context = slot_context(before, space)
+    blank = context if context.isspace() and context != "\n" else ""
+    coded = pieces(
+        loaded.tokenizer, [blank + label for label in labels],
+        starts=not context, behind="" if blank else context,
+    )  # fmt: skip
     found = Candidates([])
     unknown = loaded.tokenizer.unk_token_id
-    for index, own in enumerate(pieces(loaded.tokenizer, texts, starts=not after)):
+    for index, own in enumerate(coded):
         if not own:
             raise ValueError(
                 f"candidate {index} of set {name!r} ({labels[index]!r}) has no tokens; "

@@ -13,16 +13,22 @@ LEADS = (".", "a", "1")
 
 
 def pieces(
-    tokenizer: Any, texts: Sequence[str], starts: bool = False, offsets: bool = False
+    tokenizer: Any,
+    texts: Sequence[str],
+    starts: bool = False,
+    offsets: bool = False,
+    behind: str = "",
 ) -> list[Any]:
     """Ids of every text without special tokens; with `offsets` (ids, character spans).
 
     Unless it `starts` a text, a piece is tokenised as behind other text: " word" and "word" are
-    then the word with and without its blank.
+    then the word with and without its blank. `behind` is the character that it stands behind, where
+    that is known; white space that the tokenizer joins to the piece belongs to it.
     """
+    leads = [LEADS[0] * behind.isspace() + behind] * bool(behind) + [*LEADS, ""]
     found: list[tuple[list[int], list[tuple[int, int]]]] = [([], [])] * len(texts)
     waiting = [i for i, text in enumerate(texts) if text]
-    for lead in ("",) if starts else (*LEADS, ""):
+    for lead in ("",) if starts else leads:
         if not waiting:
             break
         coded = tokenizer(
@@ -33,7 +39,8 @@ def pieces(
         pairs = zip(waiting, coded["input_ids"], coded["offset_mapping"], strict=True)
         for i, ids, spans in pairs:
             first = sum(end <= len(lead) for _, end in spans) if lead else 0
-            if lead and (not first or (first < len(ids) and spans[first][0] < len(lead))):
+            melted = first < len(ids) and lead[spans[first][0] :].strip()
+            if lead and (not first or melted):
                 refused.append(i)  # the lead has melted into the piece: try another
                 continue
             kept = spans[first:] if offsets else []

@@ -14,6 +14,7 @@ import numpy as np
 
 from kgprobe.probes.models.batching import Ints
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.probes.text.gaps import SENTINEL
 from kgprobe.probes.text.pieces import Frame, frame, pieces
 from kgprobe.probes.text.single_tokens import LabelError as LabelError
@@ -96,7 +97,8 @@ def encode(
     `truncate` names the field that loses words from its end where a prompt is too long. Under
     `habits: released` byte-level BPE reads a blank before the text, and the first separator has
     token type 1 (docs/papers/autoprompt.md, Decisions); by default both are as the tokenizer has
-    them. Raises TemplateError for an unknown field, ValueError for a prompt that is too long.
+    them. Raises TemplateError for an unknown field, ValueError for a prompt that is too long or a
+    field that spells a special token.
     """
     if habits not in HABITS:
         raise ValueError(f"habits {habits!r}; legal: {', '.join(HABITS)}")
@@ -106,6 +108,11 @@ def encode(
             f"{loaded.spec.model} is {loaded.spec.kind}"
         )
     _check_fields(template, fields, truncate)
+    refuse_control_tokens(
+        loaded.tokenizer,
+        ["\n".join(own[field] for field in template.fields) for own in fields],
+        "example {}".format,
+    )
     borders = frame(loaded, template.separated, habits == "released")
     token = initial_token(loaded) if initial is None else initial
     rows = _assembled(loaded, template, fields, token, borders)

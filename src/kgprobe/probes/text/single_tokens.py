@@ -10,6 +10,7 @@ import numpy as np
 
 from kgprobe.probes.models.batching import Ints
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
+from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.probes.text.pieces import pieces
 from kgprobe.templates import Template
 
@@ -39,8 +40,9 @@ class LabelError(ValueError):
 def label_pieces(loaded: Loaded, template: Template, words: Sequence[str]) -> list[Ints]:
     """Ids of every word as it would stand at [P]: in its blank form behind a blank.
 
-    Several ids where the word is no single token.
+    Several ids where the word is no single token. Raises ValueError for a special token's name.
     """
+    refuse_control_tokens(loaded.tokenizer, words, lambda n: f"label {words[n]!r}")
     lead = " " if template.blank else ""
     found = pieces(loaded.tokenizer, [lead + word for word in words], template.opens)
     return [np.array(ids, dtype=np.int64) for ids in found]

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.functional import linear
 
+from kgprobe.probes.models.head import product
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.gaps import rows_of_embedding
 
@@ -56,7 +56,7 @@ def inserted(loaded: Loaded, vectors: Vectors, in_softmax: int | None = None) ->
 def _appending(vectors: Vectors, start: int) -> Callable[..., Any]:
     def append(module: Any, given: tuple[Any, ...], found: Any) -> Any:
         rows = vectors() if callable(vectors) else vectors
-        return torch.cat([found, linear(given[0], rows[start:].to(found.dtype))], dim=-1)
+        return torch.cat([found, product(given[0], rows[start:])], dim=-1)
 
     return append
 

@@ -23,6 +23,7 @@ from kgprobe.probes.jobs.ontoprobe.soft_rows import (
 )
 from kgprobe.probes.models import device
 from kgprobe.probes.models.batching import budget_for
+from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.gradient import LEGAL
@@ -268,9 +269,10 @@ def ready(spec: ModelSpec, load: Load = load_model) -> Loaded:
 
 
 def tensor(loaded: Loaded, vectors: Any) -> torch.Tensor:
-    """Vectors on the model's device, in its precision."""
+    """Vectors on the model's device, in the precision that they are trained in."""
     weight = loaded.model.get_input_embeddings().weight
-    return torch.from_numpy(np.asarray(vectors)).to(device=weight.device, dtype=weight.dtype)
+    dtype = precise(weight[:0]).dtype
+    return torch.from_numpy(np.asarray(vectors)).to(device=weight.device, dtype=dtype)
 
 
 def fitted(frame: pl.DataFrame, contract: Contract) -> pl.DataFrame:

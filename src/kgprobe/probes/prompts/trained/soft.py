@@ -21,6 +21,7 @@ from safetensors.numpy import save as serialised
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.cloze.gradient import Scores
 from kgprobe.probes.text.gaps import Gapped, Ids
@@ -88,19 +89,20 @@ def template(tokens: int) -> str:
 
 
 def initial(loaded: Loaded, recipe: Recipe) -> torch.Tensor:
-    """The vectors before training, in the model's precision."""
+    """The vectors before training, in float32 (float64 where the model is): the steps of AdamW are
+    smaller than the digits of half precision."""
     weight = loaded.model.get_input_embeddings().weight.detach()
     if recipe.init == "words":
         ids = loaded.tokenizer(recipe.words, add_special_tokens=False)["input_ids"]
         if not ids:
             raise ValueError(f"soft_init words: {recipe.words!r} has no tokens")
-        initial: torch.Tensor = weight[ids]
+        initial: torch.Tensor = precise(weight[ids])
         return initial.clone()
     if recipe.init != "random":
         raise ValueError(f"soft_init {recipe.init!r}; legal: random, words")
     generator = torch.Generator().manual_seed(recipe.seed)
     drawn = torch.randn(recipe.tokens, weight.shape[1], generator=generator, dtype=torch.float64)
-    return drawn.to(device=weight.device, dtype=weight.dtype)
+    return drawn.to(device=weight.device, dtype=precise(weight[:0]).dtype)
 
 
 def loss_of(scores: Any, golds: Sequence[tuple[int, ...]], recipe: Recipe, draw: Any = None) -> Any:
@@ -171,7 +173,8 @@ def _fit(
     fixed: torch.Tensor | None,
     progress: Callable[[int], object],
 ) -> tuple[torch.Tensor, dict[str, Any]]:
-    own = start.detach().clone().requires_grad_(True)
+    start = precise(start.detach())
+    own = start.clone().requires_grad_(True)
     used, golds = _used(loaded, recipe, train, len(ids))
     form, raw = (recipe.masks, recipe.pooling), recipe.dev_scores == "logits"
     learned = Scores(loaded, train.prompts, [ids[c] for c in used], *form, names=train.name)
@@ -180,7 +183,7 @@ def _fit(
     batches = list(_batches(len(train.prompts), recipe.batch))
     total, step = recipe.epochs * len(batches), 0
     draw = np.random.default_rng(recipe.seed)
-    best, kept, chosen = 0.0, start.detach().clone(), -1
+    best, kept, chosen = 0.0, start.clone(), -1
     curve: list[tuple[float, float]] = []
     with inserted(loaded, lambda: own if fixed is None else torch.cat([own, fixed])):
         for epoch in range(recipe.epochs):

@@ -25,6 +25,7 @@ from kgprobe.probes.scoring.fill.replies import message, replies
 from kgprobe.probes.scoring.fill.rows import at_end, questions
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.scoring.sentence.score import bos_prefix
+from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.templates import GAP, parse
 
 WAYS = ("answer", "letter", "text", "stem")
@@ -209,7 +210,8 @@ def _message(loaded: Loaded, choice: Choice) -> Ids:
     """Token ids of the prompt, as a user's message or with the cue."""
     tokenizer = loaded.tokenizer
     if tokenizer.chat_template:
-        return message(loaded, prompt(choice))
+        return message(loaded, prompt(choice), f"item {choice.item}")
+    refuse_control_tokens(tokenizer, [prompt(choice)], lambda _: f"item {choice.item}")
     ids = tokenizer(prompt(choice) + CUE, add_special_tokens=False)["input_ids"]
     return np.concatenate([bos_prefix(loaded)[0], np.array(ids, dtype=np.int64)])
 

@@ -1,18 +1,21 @@
 """Scores of candidates at a gap as tensors that gradients flow through (docs/scoring.md, Gradient).
 
-One forward pass reads a whole batch in all its forms: for masked models a prompt with every number
-of masks, for the others a prompt with every forced beginning of a candidate. All rows lie on the
-device as one tensor, and which log-probabilities make which candidate is worked out once.
+A batch is read in all its forms: for masked models a prompt with every number of masks, for the
+others a prompt with every forced beginning of a candidate. All rows lie on the device as one
+tensor, and which log-probabilities make which candidate is worked out once. Rows whose graph does
+not fit into memory go in blocks, each of which is read again for its gradients: these stay those of
+the whole batch.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.utils.checkpoint import checkpoint
 
-from kgprobe.probes.models.batching import padded
+from kgprobe.probes.models.batching import graph_room, padded, sizes_of
 from kgprobe.probes.models.checks import refuse_padding
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
@@ -27,6 +30,10 @@ LEGAL = {
     "seq2seq": {("multi", p) for p in POOLINGS},
     "causal": {("multi", "mean"), ("multi", "first")},
 }
+#: Makes of the number of a place, its logits (prompt x vocabulary) and the prompts what is kept.
+Read = Callable[[int, Any, Sequence[int]], Any]
+#: How a block is read again; nothing in it is drawn by chance.
+ANEW: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
 
 
 class Scores:
@@ -90,14 +97,8 @@ class Scores:
 
     def __call__(self, chosen: Sequence[int]) -> Any:
         """Scores (prompt x candidate) of the prompts with these numbers."""
-        logits = self._passes.logits(list(chosen))
+        parts = self._passes.read(list(chosen), self._logprobs)
         self.positions_fed = self._parts.positions_fed
-        parts = []
-        for place, wanted in enumerate(self._wanted):
-            own = logits[place]
-            values, total = own.index_select(1, wanted), own.logsumexp(-1, keepdim=True)
-            self._check(values - total, chosen, place)
-            parts.append(values if self.raw else values - total)
         found = torch.cat(parts, dim=1)
         out = found.new_zeros(len(found), self.candidates)
         for members, index in self._groups:
@@ -109,16 +110,19 @@ class Scores:
             out = out.index_copy(1, members, values)
         return out
 
-    def _check(self, values: Any, chosen: Sequence[int], place: int) -> None:
-        """The log-probabilities (prompt x token) read at one place must be finite."""
+    def _logprobs(self, place: int, logits: Any, prompts: Sequence[int]) -> Any:
+        """What is read (prompt x token) at a place, of its logits; it must be finite."""
+        values = logits.index_select(1, self._wanted[place])
+        logprobs = values - logits.logsumexp(-1, keepdim=True)
         finite(
-            values,
+            logprobs,
             self.loaded.spec.model,
             lambda row, token: (
-                f"{self.names(chosen[row])}, place {self._places[place]} of the gap, "
+                f"{self.names(prompts[row])}, place {self._places[place]} of the gap, "
                 f"token {self._tokens[place][token]}"
             ),
         )
+        return values if self.raw else logprobs
 
 
 class _MaskedPasses:
@@ -138,8 +142,8 @@ class _MaskedPasses:
         self.gap = torch.tensor([row.place for row in rows], device=loaded.device)
         self.places = list(places)
 
-    def logits(self, chosen: list[int]) -> list[Any]:
-        """Logits (prompt x vocabulary) at every place."""
+    def read(self, chosen: list[int], read: Read) -> list[Any]:
+        """What `read` makes of the logits (prompt x vocabulary) at every place."""
         pick = torch.tensor(chosen, device=self.ids.device)
         ids, mask = self.ids[:, pick].flatten(0, 1), self.mask[:, pick].flatten(0, 1)
         width = int(mask.sum(1).max())
@@ -149,11 +153,16 @@ class _MaskedPasses:
         columns = [self.gap[pick] + j for _, j in self.places]
         rows, cols = torch.cat(at), torch.cat(columns)
         states = self.parts.run(ids, attention_mask=mask)[0][rows, cols]
-        return list(self.parts.head.own(states).split(len(chosen)))
+        logits = self.parts.head.logits(states).split(len(chosen))
+        return [read(place, own, chosen) for place, own in enumerate(logits)]
 
 
 class _Forced:
     """Rows of forced tokens: one per maximal beginning; a place is read where it ends."""
+
+    parts: Parts
+    #: positions of a row
+    width: int
 
     def __init__(self, places: Sequence[tuple[int, ...]]) -> None:
         inner = {p[:k] for p in places for k in range(len(p))}
@@ -161,6 +170,50 @@ class _Forced:
         owner = {leaf[:k]: i for i, leaf in reversed(list(enumerate(self.leaves)))
                  for k in range(len(leaf) + 1)}  # fmt: skip
         self.at = [(owner[p], len(p)) for p in places]
+
+    def read(self, chosen: list[int], read: Read) -> list[Any]:
+        """What `read` makes of the logits (prompt x vocabulary) at every place."""
+        context, leaves = self.context(chosen), len(self.leaves)
+        deepest = max(len(leaf) for leaf in self.leaves) + 1
+        rows = max(graph_room(self.parts.loaded) // self._bytes(deepest), 1)
+        is_cut = rows < len(chosen) * leaves
+        found: list[list[Any]] = [[] for _ in self.at]
+        for low in range(0, len(chosen), max(rows // leaves, 1)):
+            prompts = slice(low, low + max(rows // leaves, 1))
+            for first in range(0, leaves, rows):
+                own = range(first, min(first + rows, leaves))
+                places = [k for k, (leaf, _) in enumerate(self.at) if leaf in own]
+
+                def block(
+                    prompts: slice = prompts, own: range = own, places: list[int] = places
+                ) -> tuple[Any, ...]:
+                    at = [(self.at[k][0] - own.start, self.at[k][1]) for k in places]
+                    logits = self.logits(context, prompts, own, at)
+                    named = chosen[prompts]
+                    pairs = zip(places, logits, strict=True)
+                    return tuple(read(k, values, named) for k, values in pairs)
+
+                # the graph of a block is made again when its gradients are wanted
+                again = is_cut and torch.is_grad_enabled()
+                values = checkpoint(block, **ANEW) if again else block()
+                for k, value in zip(places, values, strict=True):
+                    found[k].append(value)
+        return [torch.cat(values) for values in found]
+
+    def _bytes(self, deepest: int) -> int:
+        """What a row with its graph takes: its positions, and the logits that are read."""
+        sizes = sizes_of(self.parts.loaded)
+        return self.width * sizes.graph + deepest * sizes.logits
+
+    def context(self, chosen: list[int]) -> Any:
+        """What all rows of these prompts need."""
+        raise NotImplementedError
+
+    def logits(
+        self, context: Any, prompts: slice, leaves: range, at: Sequence[tuple[int, int]]
+    ) -> Iterator[Any]:
+        """Logits (prompt x vocabulary) at (leaf of these leaves, depth) behind some prompts."""
+        raise NotImplementedError
 
 
 class _SpanPasses(_Forced):
@@ -176,19 +229,25 @@ class _SpanPasses(_Forced):
             )
         forced = [np.array([parts.start, parts.sentinel(), *leaf]) for leaf in self.leaves]
         self.forced, _ = padded(forced, parts.pad, loaded.device)
+        # every decoder row has keys and values of its prompt
+        self.width = self.forced.shape[1] + self.ids.shape[1]
 
-    def logits(self, chosen: list[int]) -> list[Any]:
-        """Logits (prompt x vocabulary) at every place."""
-        ids, mask = self.ids[chosen], self.mask[chosen]
-        leaves = len(self.leaves)
-        encoded = self.parts.encoded(ids, mask)
+    def context(self, chosen: list[int]) -> Any:
+        """(encoder states, mask)."""
+        mask = self.mask[chosen]
+        return self.parts.encoded(self.ids[chosen], mask), mask
+
+    def logits(
+        self, context: Any, prompts: slice, leaves: range, at: Sequence[tuple[int, int]]
+    ) -> Iterator[Any]:
+        encoded, mask = (own[prompts] for own in context)
         states = self.parts.decoded(
-            encoded.repeat_interleave(leaves, 0),
-            mask.repeat_interleave(leaves, 0),
-            self.forced.repeat(len(chosen), 1),
+            encoded.repeat_interleave(len(leaves), 0),
+            mask.repeat_interleave(len(leaves), 0),
+            self.forced[leaves.start : leaves.stop].repeat(len(encoded), 1),
         )
-        logits = self.parts.head.own(states).unflatten(0, (len(chosen), leaves))
-        return [logits[:, leaf, 1 + depth] for leaf, depth in self.at]
+        states = states.unflatten(0, (len(encoded), len(leaves)))
+        return (self.parts.head.logits(states[:, leaf, 1 + depth]) for leaf, depth in at)
 
 
 class _CausalPasses(_Forced):
@@ -206,13 +265,18 @@ class _CausalPasses(_Forced):
         if max(map(len, wide)) > loaded.limit:
             raise ValueError(f"a prompt of {max(map(len, wide))} tokens; limit {loaded.limit}")
         ids, _ = padded(wide, parts.pad, loaded.device)
-        self.ids = ids.view(len(rows), len(self.leaves), ids.shape[1])
+        self.ids, self.width = ids.view(len(rows), len(self.leaves), ids.shape[1]), ids.shape[1]
 
-    def logits(self, chosen: list[int]) -> list[Any]:
-        """Logits (prompt x vocabulary) at every place."""
+    def context(self, chosen: list[int]) -> Any:
+        """(ids, tokens of the prompts)."""
+        return self.ids[chosen], self.starts[chosen]
+
+    def logits(
+        self, context: Any, prompts: slice, leaves: range, at: Sequence[tuple[int, int]]
+    ) -> Iterator[Any]:
+        ids, starts = (own[prompts] for own in context)
         # padding stands at the right, where no token of a causal model can see it
-        states, _ = self.parts.run(self.ids[chosen].flatten(0, 1))
-        states = states.unflatten(0, (len(chosen), len(self.leaves)))
-        start, order = self.starts[chosen], torch.arange(len(chosen), device=states.device)
-        found = [states[order, leaf, start - 1 + d] for leaf, d in self.at]
-        return [self.parts.head.own(own) for own in found]
+        states, _ = self.parts.run(ids[:, leaves.start : leaves.stop].flatten(0, 1))
+        states = states.unflatten(0, (len(ids), len(leaves)))
+        order = torch.arange(len(ids), device=states.device)
+        return (self.parts.head.logits(states[order, leaf, starts - 1 + d]) for leaf, d in at)

@@ -173,8 +173,27 @@ class SpanEdges(_Edges):
     def fetch(self, prompts: Sequence[Gapped], plan: Plan, name: Name) -> NDArray[Any]:
         """Log-probabilities (prompt x edge) over the whole vocabulary; `name` names a prompt."""
         found = np.empty((len(prompts), plan.edges), dtype=_dtype(self.gaps.loaded))
-        encoded = self.gaps.encode([p.ids for p in prompts])
         places = list(plan.tokens)
+        step = self.gaps.contexts_at_once([len(p.ids) for p in prompts])
+        for low in range(0, len(prompts), step):
+            some = prompts[low : low + step]
+
+            def own(number: int, low: int = low) -> str:
+                return name(low + number)
+
+            self._fill(found[low : low + step], some, plan, places, own)
+        return found
+
+    def _fill(
+        self,
+        found: NDArray[Any],
+        prompts: Sequence[Gapped],
+        plan: Plan,
+        places: Sequence[Place],
+        name: Name,
+    ) -> None:
+        """Put the log-probabilities of prompts whose encoder states are held at once in `found`."""
+        encoded = self.gaps.encode([p.ids for p in prompts])
         pairs = [(owner, place) for place in places for owner in range(len(prompts))]
         front = [self.gaps.start, self.gaps.opening]
         forced = {place: np.array([*front, *place], dtype=np.int64) for place in places}
@@ -191,7 +210,6 @@ class SpanEdges(_Edges):
                 )[0]
 
         self.gaps.visit(encoded, [o for o, _ in pairs], [forced[p] for _, p in pairs], read)
-        return found
 
 
 def _dtype(loaded: Loaded) -> Any:

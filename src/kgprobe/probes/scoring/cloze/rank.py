@@ -26,7 +26,14 @@ from kgprobe.probes.scoring.cloze.plan import (
     masked_plan,
     span_plan,
 )
-from kgprobe.probes.text.gaps import Gapped, Question, candidate_ids, gapped
+from kgprobe.probes.text.gaps import (
+    Gapped,
+    Question,
+    candidate_ids,
+    gapped,
+    refuse_control_texts,
+    slot_context,
+)
 
 MASKS = ("multi", "single")
 #: (masks, pooling) in the order of the second axis of every score array.
@@ -111,11 +118,12 @@ def scores(
     once. `record` is filled in when the last chunk is taken.
     """
     rows = gapped(loaded, asked, space) if rows is None else rows
+    refuse_control_texts(loaded, asked)
     edges = _engine(loaded, budget, vocabulary)
     unknown: dict[str, list[str]] = {}
-    for (name, spaced), indices in _by_set(asked, space):
+    for (name, context), indices in _by_set(asked, space):
         labels = options[name]
-        found = candidate_ids(loaded, labels, space, spaced, name)
+        found = candidate_ids(loaded, labels, space, context, name)
         unknown[name] = sorted(set(unknown.get(name, [])) | set(found.unknown))
         plan = (span_plan if loaded.spec.kind == "seq2seq" else masked_plan)(found.ids)
         if plan.longest > 1:
@@ -166,12 +174,12 @@ def _engine(
 
 def _by_set(
     asked: Sequence[Question], space: str
-) -> Iterator[tuple[tuple[str, bool], NDArray[np.int64]]]:
-    """Question indices by (candidate set, whether the gap follows a space)."""
-    grouped: dict[tuple[str, bool], list[int]] = {}
+) -> Iterator[tuple[tuple[str, str], NDArray[np.int64]]]:
+    """Question indices by (candidate set, what decides how its candidates are tokenized)."""
+    grouped: dict[tuple[str, str], list[int]] = {}
     for index, question in enumerate(asked):
-        spaced = space == "auto" and question.before[-1:].isspace()
-        grouped.setdefault((question.candidates, spaced), []).append(index)
+        context = slot_context(question.before, space)
+        grouped.setdefault((question.candidates, context), []).append(index)
     for key in sorted(grouped):
         yield key, np.array(grouped[key])
 

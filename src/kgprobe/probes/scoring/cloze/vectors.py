@@ -28,7 +28,9 @@ from kgprobe.probes.text.gaps import (
     Question,
     candidate_ids,
     gapped,
+    refuse_control_texts,
     rows_of_embedding,
+    slot_context,
     tokens_with_slots,
 )
 from kgprobe.probes.text.vectors import inserted
@@ -118,6 +120,7 @@ def scores(
 
 def prompts(loaded: Loaded, asked: Sequence[Question], space: str) -> list[Gapped]:
     """What a model is trained on: gapped sentences; for causal models the text before the gap."""
+    refuse_control_texts(loaded, asked)
     if loaded.spec.kind != "causal":
         return gapped(loaded, asked, space)
     prefix, _ = bos_prefix(loaded)
@@ -128,10 +131,21 @@ def prompts(loaded: Loaded, asked: Sequence[Question], space: str) -> list[Gappe
 def candidate_tokens(
     loaded: Loaded, labels: Sequence[str], asked: Sequence[Question], space: str, name: str
 ) -> list[Ids]:
-    """Tokens of the candidates for training: after a space where all gaps have one in front."""
+    """Tokens of the candidates for training: as they stand in the slots, which must agree in them.
+
+    Raises ValueError where the text in front of the slots makes other tokens of a candidate.
+    """
     used = "auto" if loaded.spec.kind == "causal" else space
-    spaced = all(q.before[-1:].isspace() for q in asked)
-    return candidate_ids(loaded, labels, used, spaced, name).ids
+    contexts = sorted({slot_context(q.before, used) for q in asked})
+    first, *others = [candidate_ids(loaded, labels, used, own, name).ids for own in contexts]
+    for own in others:
+        for label, one, other in zip(labels, first, own, strict=True):
+            if not np.array_equal(one, other):
+                raise ValueError(
+                    f"set {name!r}: {label!r} has other tokens behind {contexts[0]!r} than behind "
+                    f"{contexts[1]!r}; train on prompts with one character in front of the slot"
+                )
+    return first
 
 
 def _causal(
@@ -143,6 +157,7 @@ def _causal(
     prune: bool,
 ) -> Iterator[rank.Chunk]:
     """Sentences of some questions at a time; the candidates of a question share its beginning."""
+    refuse_control_texts(loaded, asked)
     engine = _Causal(loaded, budget)
     prefix, _ = bos_prefix(loaded)
     by_set: dict[str, list[int]] = {}
@@ -151,7 +166,7 @@ def _causal(
     for name in sorted(by_set):
         size = len(options[name])
         step = max(HELD // size, 1)
-        ids = candidate_ids(loaded, options[name], "auto", True, name).ids
+        ids = candidate_ids(loaded, options[name], "auto", " ", name).ids
         lengths = np.array([len(own) for own in ids])
         for low in range(0, len(by_set[name]), step):
             chosen = by_set[name][low : low + step]

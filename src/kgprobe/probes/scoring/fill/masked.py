@@ -87,8 +87,8 @@ def _plan(
 ) -> dict[int, list[Row]]:
     """Distinct rows by number of masks; golds that cannot be asked are left out."""
     texts = questions(asked, settings.upper_first)
-    rows = gapped(loaded, texts, settings.space, any_length=True)
     golds = gold_ids(loaded, asked, texts, settings)
+    rows = gapped(loaded, texts, settings.space, any_length=True)
     planned: dict[int, dict[tuple[int, bytes], Row]] = {}
     for number, (blank, row) in enumerate(zip(asked, rows, strict=True)):
         room = loaded.limit - len(row.ids) + 1

@@ -9,10 +9,15 @@ from kgprobe.probes.models.continuation import CausalText
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.fill.decoding import Floats, Ids, greedy
+from kgprobe.probes.text.encode import refuse_control_tokens
 
 
-def message(loaded: Loaded, content: str) -> Ids:
-    """Token ids of a user's message in the model's own chat template, up to the reply."""
+def message(loaded: Loaded, content: str, name: str) -> Ids:
+    """Token ids of a user's message in the model's own chat template, up to the reply.
+
+    Raises ValueError, with the message's name, for one that spells a special token.
+    """
+    refuse_control_tokens(loaded.tokenizer, [content], lambda _: name)
     said = [{"role": "user", "content": content}]
     text = loaded.tokenizer.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
     return np.array(loaded.tokenizer(text, add_special_tokens=False)["input_ids"], dtype=np.int64)
@@ -50,5 +55,6 @@ def replies(
             found[number] = tokenizer.decode(path[:stop]).strip()
         progress(len(own))
 
-    text.budget.run([len(rows[n]) + most for n in numbers], forward)
+    held = [text.held(len(rows[n]), most, 1) for n in numbers]
+    text.budget.run([len(rows[n]) + most for n in numbers], forward, held=held)
     return [found.get(n) for n in range(len(rows))]

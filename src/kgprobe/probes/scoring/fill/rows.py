@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.text.gaps import SPACES, Question, candidate_ids, question
+from kgprobe.probes.text.encode import refuse_control_tokens
+from kgprobe.probes.text.gaps import SPACES, Question, candidate_ids, question, slot_context
 
 Ids = NDArray[np.int64]
 STRATEGIES = ("parallel", "beam")
@@ -164,20 +165,27 @@ def questions(asked: Sequence[Blank], upper_first: bool) -> list[Question]:
 def gold_ids(
     loaded: Loaded, asked: Sequence[Blank], texts: Sequence[Question], settings: Settings
 ) -> list[list[Ids]]:
-    """Token ids of every gold of every blank; the first character of a sentence is upper-cased."""
-    wanted: list[list[tuple[bool, str]]] = []
+    """Token ids of every gold of every blank; the first character of a sentence is upper-cased.
+
+    Raises ValueError, with the item, where a blank or a gold spells a special token.
+    """
+    # a chat template in front and in the text has control tokens of its own
+    refuse_control_tokens(
+        loaded.tokenizer,
+        [blank.subject if blank.front else f"{blank.subject}\n{blank.text}" for blank in asked],
+        lambda n: f"item {asked[n].item}, template {asked[n].template}",
+    )
+    wanted: list[list[tuple[str, str]]] = []
     for blank, text in zip(asked, texts, strict=True):
-        # a line's end is no part of the word behind it
-        spaced = settings.space == "auto" and text.before[-1:] not in ("", "\n")
-        spaced = spaced and text.before[-1:].isspace()
+        context = slot_context(text.before, settings.space)
         is_first = settings.upper_first and not text.before.removeprefix(blank.front)
         own = [g[:1].upper() + g[1:] if is_first else g for g in blank.golds]
-        wanted.append([(spaced, gold) for gold in own])
-    known: dict[tuple[bool, str], Ids] = {}
-    for spaced in (False, True):
-        labels = sorted({label for keys in wanted for s, label in keys if s == spaced})
-        ids = candidate_ids(loaded, labels, settings.space, spaced, "golds").ids if labels else []
-        known |= {(spaced, label): one for label, one in zip(labels, ids, strict=True)}
+        wanted.append([(context, gold) for gold in own])
+    known: dict[tuple[str, str], Ids] = {}
+    for context in sorted({context for keys in wanted for context, _ in keys}):
+        labels = sorted({label for keys in wanted for c, label in keys if c == context})
+        ids = candidate_ids(loaded, labels, settings.space, context, "golds").ids
+        known |= {(context, label): one for label, one in zip(labels, ids, strict=True)}
     return [[known[key] for key in keys] for keys in wanted]
 
 

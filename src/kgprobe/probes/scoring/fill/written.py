@@ -83,7 +83,12 @@ def predict(
         progress(sum(len(o) for p in own for o in p.owners.values()))
 
     text.budget = text.budget.stepped(most)
-    text.budget.run([len(p.ids) + most for p in prompts], forward)
+    beams = max(settings.beams, k) if k else 1
+    text.budget.run(
+        [len(p.ids) + most for p in prompts],
+        forward,
+        held=[text.held(len(p.ids), most, beams) for p in prompts],
+    )
     for number in sorted(ranked):
         _collect_golds(golds, prompts[number], ranked[number])
     for number in sorted(found):

@@ -1,0 +1,92 @@
+"""A text that spells a special token is refused with its item, wherever it is scored."""
+
+import pytest
+
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.choice.choose import choose
+from kgprobe.probes.scoring.choice.text import Choice
+from kgprobe.probes.scoring.cloze import rank
+from kgprobe.probes.scoring.fill.predict import predict
+from kgprobe.probes.scoring.fill.replies import message
+from kgprobe.probes.scoring.fill.rows import Blank, Settings
+from kgprobe.probes.scoring.sentence import score
+from kgprobe.probes.text.gaps import Question
+from kgprobe.probes.text.prompts import encode
+from kgprobe.probes.text.single_tokens import label_pieces
+from kgprobe.templates import Template
+from tests.unit.tiny_models import sentencepiece, tiny, with_tokenizer
+
+KINDS = ("bert", "gpt2", "t5")
+SPELLED = ("<s>Paris", "Rome</s>", "a <mask> b", "<extra_id_0>", "<unk>")
+
+
+def refused(name):
+    return pytest.raises(ValueError, match=f"^{name}: .* which this model's tokenizer reads as a")
+
+
+@pytest.mark.parametrize("text", SPELLED)
+@pytest.mark.parametrize("name", KINDS)
+def test_sentences_are_refused_with_their_item(name, text):
+    loaded = tiny(name)
+    texts = {"r": [(0, "[X] is [Y].")]}
+    with refused(f"item i, template 0, option '{text}'"):
+        score.score(loaded, [score.Item("i", "r", "France", "s")], {"s": ["Rome", text]}, texts)
+    with refused("item i, template 0, option 'Rome'"):
+        score.score(loaded, [score.Item("i", "r", text, "s")], {"s": ["Rome", "Paris"]}, texts)
+
+
+@pytest.mark.parametrize("text", SPELLED)
+@pytest.mark.parametrize("name", KINDS)
+def test_slots_are_refused_with_their_item(name, text):
+    loaded = tiny(name)
+    asked = [Question("i", 0, "The capital is ", ".", "s", (0,))]
+    if name != "gpt2":
+        with refused("candidate 1 of set 's'"):
+            rank.rank(loaded, asked, {"s": ["Rome", text]})
+        # a second mask is one mask too many for a masked model
+        with pytest.raises(
+            ValueError, match=r"^item j, template 0: .*(which this model's|found 2)"
+        ):
+            rank.rank(loaded, [Question("j", 0, f"{text} is ", ".", "s", (0,))], {"s": ["Rome"]})
+    with refused("candidate 0 of set 'golds'"):
+        predict(loaded, [Blank("i", 0, "[X] is [Y].", "Rome", (text,))], 1, Settings())
+    for front in ("", "Rome is a country.\n"):
+        with refused("item i, template 0"):
+            blank = Blank("i", 0, "[X] is [Y].", text, ("Rome",), front=front)
+            predict(loaded, [blank], 1, Settings())
+
+
+def test_choices_prompts_and_messages_are_refused_with_their_item():
+    loaded = tiny("gpt2")
+    for way in ("answer", "letter", "text"):
+        with refused("item i.*"):
+            choose(loaded, [Choice("i", "What is </s>?", ("Rome", "Paris"))], [way])
+    with refused("candidate 0 of set 'golds'|item i, template 0"):
+        choose(loaded, [Choice("i", "What is it?", ("<s>Rome", "Paris"))], ["text"])
+    loaded.tokenizer.chat_template = "<s>{{ messages[0]['content'] }}</s>"
+    assert len(message(loaded, "Rome", "item i"))
+    with refused("item i"):
+        message(loaded, "Rome</s>", "item i")
+
+
+def test_searched_prompts_are_refused_with_their_example():
+    loaded = tiny("gpt2")
+    template = Template.parse("{sub} [T]x2 [P]", "causal")
+    fields = [{"sub": "Rome"}, {"sub": "Rome <mask>"}]
+    with refused("example 1"):
+        encode(loaded, template, fields)
+    with refused("label '<pad>'"):
+        label_pieces(loaded, template, ["Rome", "<pad>"])
+
+
+def test_unigrams_that_hold_the_token_as_a_piece_refuse_it_too():
+    loaded = with_tokenizer("t5", sentencepiece("seq2seq", "unigram"))
+    with refused("candidate 1 of set 's'"):
+        rank.rank(loaded, [Question("i", 0, "It is ", ".", "s", (0,))], {"s": ["Rome", "x</s>"]})
+
+
+def test_what_only_looks_like_a_token_is_text():
+    loaded: Loaded = tiny("gpt2")
+    items = [score.Item("i", "r", "[MASK] and <|endoftext|>", "s")]
+    found = score.score(loaded, items, {"s": ["< s>", "s>"]}, {"r": [(0, "[X] is [Y].")]})
+    assert len(found.columns["sum"]) == 2

@@ -50,6 +50,20 @@ class Patience:
     whole: float = 0.0
 
 
+#: What to do about a service that does not want a client that it cannot reach.
+CONTACT_ADVICE = (
+    "set `contact` in the config, or KGPROBE_CONTACT, to a mail address or a page where you can be "
+    "reached: services refuse clients whose User-Agent names nobody. If it does, read the "
+    "service's policy for automated clients"
+)
+_AGENT = re.compile(rb"user[ _-]?agent|(?:robot|bot) policy", re.I)
+
+
+def about_agent(body: bytes) -> bool:
+    """Whether an answer that is none speaks of the User-Agent: a contact helps, another try not."""
+    return bool(_AGENT.search(body[:BLOCK]))
+
+
 class NoAnswerError(RuntimeError):
     """No whole answer came; `reason` is the innermost error, TimeoutError when time ran out."""
 

@@ -75,9 +75,10 @@ class Cuts:
         """Whether all is asked."""
         return self.start >= self.total
 
-    def smaller(self) -> None:
-        """After an answer that was too much."""
-        self.now, self.good = max(1, self.now // 2), 0
+    def smaller(self) -> bool:
+        """Whether the next page is smaller, after an answer that was too much."""
+        before, self.now, self.good = self.now, max(1, self.now // 2), 0
+        return self.now < before
 
     def accepted(self) -> None:
         """After a good page."""

@@ -18,16 +18,13 @@ from kgprobe.schema import STATEMENTS
 from kgprobe.settings import LANGUAGES
 from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.errors import (
+    BY_SIZE,
     BudgetExhausted,
-    CappedAnswer,
     EndpointRefused,
-    PartialAnswer,
     QueryRejected,
     RateLimited,
     SourceError,
-    TimedOut,
     TooManyRows,
-    TruncatedAnswer,
 )
 from kgprobe.sources.sparql.pull import pull
 
@@ -81,9 +78,6 @@ def _of_property(relation: str, frame: pl.DataFrame) -> pl.DataFrame:
 
 #: How a relation came: whole; its well-known subjects; from a dump; or not at all.
 PULLED, SITELINKS, DUMP, LEFT_OUT = "pulled", "sitelinks", "dump", "left out"
-#: What a relation's size may cause, after all attempts with smaller pages; so may a bad day of the
-#: service, which must not turn a small relation into a part of it.
-BY_SIZE = (TimedOut, CappedAnswer, PartialAnswer, TruncatedAnswer)
 KINDS = ("item", "unknown", "no value", "literal", "other")
 
 
@@ -168,8 +162,11 @@ class Relations:
         return PULLED, whole
 
     def _too_large(self, error: SourceError) -> bool:
-        """Whether it is the relation's size that an error is about."""
-        many = (error.rows or 0) > self.endpoint.policy.listing
+        """Whether it is the relation's size that an error is about.
+
+        A bad day of the service must not turn a relation that fits one page into a part of it.
+        """
+        many = error.uncounted or (error.rows or 0) > self.endpoint.policy.page_size
         return isinstance(error, TooManyRows) or (isinstance(error, BY_SIZE) and many)
 
     def _large(self, relation: str, error: SourceError) -> tuple[str, pl.DataFrame]:
@@ -179,7 +176,7 @@ class Relations:
                 try:
                     frame = self._pull(relation, self.least)
                 except SourceError as still:
-                    if not self._too_large(still):
+                    if not isinstance(still, (TooManyRows, *BY_SIZE)):
                         raise
                     reason += f"; {still.came} with {self.least} sitelinks or more"
                     continue
@@ -199,12 +196,18 @@ class Relations:
         return pull(self.query, *given, languages=self.languages, contact=self.contact).frame()
 
     def _counted(self, relation: str) -> dict[str, int]:
-        """Statements of a relation by kind of value, and the deprecated ones."""
+        """Statements of a relation by kind of value, and the deprecated ones; {} where unknown.
+
+        They are no part of the facts: a service that cannot count them fails no relation.
+        """
         if not self.left_out:
             return {}
-        frame = pull(
-            self.left_out, self.endpoint, self.folder, {"property": relation}, contact=self.contact
-        ).frame()
+        given = self.endpoint, self.folder, {"property": relation}
+        try:
+            frame = pull(self.left_out, *given, contact=self.contact).frame()
+        except SourceError as error:
+            log.warning("%s: its statements by kind of value are not counted: %s", relation, error)
+            return {}
         numbers = frame.with_columns(pl.col("n").cast(pl.Int64))
         deprecated = pl.col("rank").str.ends_with("#DeprecatedRank")
         by_kind = dict(

@@ -274,6 +274,7 @@ def _coverage(
             literals.get(name, 0),
             0,
             0,
+            None,
         )
         for name in sorted({*counts, *literals} - set(schema))
         if name in counts or not DESCRIBING.match(name)

@@ -158,7 +158,7 @@ class Relations:
             if self._too_large(error):
                 return self._large(relation, error)
             raise
-        self._cover(relation, PULLED, "", self._counted(relation))
+        self._cover(relation, PULLED, "", whole, self._counted(relation))
         return PULLED, whole
 
     def _too_large(self, error: SourceError) -> bool:
@@ -180,7 +180,7 @@ class Relations:
                         raise
                     reason += f"; {still.came} with {self.least} sitelinks or more"
                     continue
-                self._cover(relation, SITELINKS, reason)
+                self._cover(relation, SITELINKS, reason, frame)
                 return SITELINKS, frame
             if way == DUMP and relation in self.dumped:
                 frame = self.dumped[relation]
@@ -220,12 +220,28 @@ class Relations:
         relation: str,
         way: str,
         reason: str,
+        pulled: pl.DataFrame | None = None,
         counted: Mapping[str, int] | None = None,
     ) -> None:
-        known = counted or {}
-        row = {kind.replace(" ", "_"): known.get(kind, 0) if known else None for kind in KINDS}
-        deprecated = known.get("deprecated") if known else None
-        self.rows.append(
-            {"relation": relation, "way": way, "reason": reason, **row,
-             "deprecated": deprecated}
-        )  # fmt: skip
+        """Keep a row of COVERAGE; `pulled` are the rows that the endpoint gave, if it did."""
+        row: dict[str, object] = {"relation": relation, "way": way, "redirected": None}
+        if counted:
+            row |= {kind.replace(" ", "_"): counted.get(kind, 0) for kind in KINDS}
+            row["deprecated"] = counted["deprecated"]
+        if pulled is not None:
+            stated = pulled.filter(pl.col("redirected").is_not_null())
+            row["redirected"] = stated.n_unique(
+                [*{"subject", "redirected", "rank"} & set(stated.columns)]
+            )
+            reason = "; ".join(filter(None, [reason, self._part_of_a_graph()]))
+        self.rows.append(row | {"reason": reason})
+
+    def _part_of_a_graph(self) -> str:
+        """What the endpoint holds, where that is not the whole of its graph."""
+        endpoint = self.endpoint
+        if not endpoint.policy.graph:
+            return ""
+        return (
+            f"asked was {endpoint.id} ({endpoint.url}), which holds {endpoint.policy.graph}: of a "
+            "relation that those have, it holds part of the subjects"
+        )

@@ -1,25 +1,17 @@
 """RDF files: Turtle, N-Triples and RDF/XML, parsed by pyoxigraph."""
 
-import gzip
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, cast
 
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
 from kgprobe.settings import OwnGraph
+from kgprobe.sources import rdf_forms
 from kgprobe.sources.graphs import raw
 from kgprobe.sources.graphs.flaws import Flaws, GraphFileError, short
 from kgprobe.sources.graphs.raw import Raw
 
-FORMATS = {
-    ".ttl": RdfFormat.TURTLE,
-    ".nt": RdfFormat.N_TRIPLES,
-    ".rdf": RdfFormat.RDF_XML,
-    ".owl": RdfFormat.RDF_XML,
-    ".xml": RdfFormat.RDF_XML,
-}
 OWL = "http://www.w3.org/2002/07/owl#"
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 IMPORTS, ONTOLOGY = f"{OWL}imports", f"{OWL}Ontology"
@@ -70,16 +62,11 @@ def read(section: OwnGraph, languages: Sequence[str], flaws: Flaws) -> Raw:
 
 
 def _triples(path: str) -> Iterator[Triple]:
-    plain = Path(path.removesuffix(".gz"))
-    form = FORMATS.get(plain.suffix.lower())
+    form = RdfFormat.from_extension(rdf_forms.form(path))
     if form is None:
-        raise GraphFileError(f"{path}: no RDF that is known; legal endings: {', '.join(FORMATS)}")
-    with cast(IO[bytes], gzip.open(path) if path.endswith(".gz") else open(path, "rb")) as file:
-        # an .owl file is RDF/XML or, as often, Turtle
-        begins = file.read(1000).lstrip(b"\xef\xbb\xbf \r\n\t")
-        file.seek(0)
-        if form is RdfFormat.RDF_XML and not begins.startswith(b"<?") and b"<rdf" not in begins:
-            form = RdfFormat.TURTLE
+        raise GraphFileError(f"{path}: no RDF that is known; legal endings: {rdf_forms.LEGAL}")
+    plain = Path(path.removesuffix(".gz").removesuffix(".bz2"))
+    with rdf_forms.opened(path) as file:
         try:
             for quad in parse(input=file, format=form, base_iri=f"file:///{plain.name}"):
                 yield quad.triple

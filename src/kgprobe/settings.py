@@ -465,6 +465,7 @@ Flaw = Literal[
     "loop",
     "long_id",
     "blank_node",
+    "bad_iri",
     "import",
 ]
 GraphName = Annotated[

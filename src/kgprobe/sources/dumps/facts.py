@@ -21,6 +21,7 @@ from kgprobe.settings import LANGUAGES
 from kgprobe.sources.dumps import described, entities, iris, parts
 from kgprobe.sources.dumps.parts import Reading
 from kgprobe.sources.dumps.stream import BLOCK
+from kgprobe.sources.labels import one_line_of
 
 FORMS = ("json", "truthy", "ntriples")
 #: What a form does not have, by name.
@@ -146,7 +147,7 @@ def _joined(statements: pl.LazyFrame, names: pl.LazyFrame) -> pl.LazyFrame:
     """Statements with label and sitelinks of both ends: the label in the best language, the first
     by code point where there are several, and the greatest number of sitelinks.
     """
-    statements = statements.unique()
+    statements, names = statements.unique(), names.with_columns(one_line_of("label"))
     ends = pl.concat([statements.select(id=side) for side in ("subject", "object")]).unique()
     best = pl.col("label").sort_by("place", "label", nulls_last=True).first()
     one = names.join(ends, on="id", how="semi").group_by("id").agg(best, pl.col("sitelinks").max())

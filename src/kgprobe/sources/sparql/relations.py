@@ -16,6 +16,7 @@ from kgprobe.contracts import COVERAGE
 from kgprobe.job import log, progress
 from kgprobe.schema import STATEMENTS
 from kgprobe.settings import LANGUAGES
+from kgprobe.sources.labels import one_line_of
 from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.errors import (
     BY_SIZE,
@@ -66,10 +67,10 @@ def _of_property(relation: str, frame: pl.DataFrame) -> pl.DataFrame:
         kg=pl.lit("wikidata"),
         relation=pl.lit(relation),
         subject=pl.col("subject").str.strip_prefix(ENTITY),
-        subject_label=pl.col("subject_label"),
+        subject_label=one_line_of("subject_label"),
         subject_sitelinks=pl.col("subject_sitelinks").cast(pl.Int64),
         object=pl.col("object").str.strip_prefix(ENTITY),
-        object_label=pl.col("object_label"),
+        object_label=one_line_of("object_label"),
         object_sitelinks=pl.col("object_sitelinks").cast(pl.Int64),
         object_kind=pl.lit("item"),
         rank=rank,

@@ -2,8 +2,9 @@
 
 import bz2
 import gzip
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 #: Ending of a name -> the form's usual ending, by which Oxigraph knows it.
 FORMS = {
@@ -18,7 +19,7 @@ FORMS = {
     ".jsonld": "jsonld",
     ".txt": "nt",
 }
-PACKED = {".gz": gzip.open, ".bz2": bz2.open}
+PACKED: dict[str, Callable[[str | Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 LEGAL = f"{', '.join(FORMS)}, each also packed as {' or '.join(PACKED)}"
 
 

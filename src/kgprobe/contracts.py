@@ -59,12 +59,13 @@ STATEMENTS = _contract(
 WHOLE = ("pulled", "read")
 #: How a relation came into STATEMENTS: `way` is one of these, sitelinks (its well-known subjects
 #: alone), dump (that one alone) or left out; `reason` says why it did not come whole, and what a
-#: dump lacks. Statements that are not deprecated by kind of value, and the deprecated ones; null
-#: where they were not counted.
+#: dump lacks. Statements that are not deprecated by kind of value, and the deprecated ones;
+#: `redirected`: statements here whose object was merged into another, which stands in its place;
+#: null where they were not counted.
 COVERAGE = _contract(
     "COVERAGE",
     key="relation",
-    nullable="item unknown no_value literal other deprecated",
+    nullable="item unknown no_value literal other deprecated redirected",
     relation=pl.String,
     way=pl.String,
     rows=pl.Int64,
@@ -75,6 +76,7 @@ COVERAGE = _contract(
     literal=pl.Int64,
     other=pl.Int64,
     deprecated=pl.Int64,
+    redirected=pl.Int64,
 )
 COVERAGE = replace(COVERAGE, may_be_empty=True)  # DBpedia's dumps are not asked by relation
 

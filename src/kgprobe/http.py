@@ -50,6 +50,20 @@ class Patience:
     whole: float = 0.0
 
 
+#: What to do about a service that does not want a client that it cannot reach.
+CONTACT_ADVICE = (
+    "set `contact` in the config, or KGPROBE_CONTACT, to a mail address or a page where you can be "
+    "reached: services refuse clients whose User-Agent names nobody. If it does, read the "
+    "service's policy for automated clients"
+)
+_AGENT = re.compile(rb"user[ _-]?agent|(?:robot|bot) policy", re.I)
+
+
+def about_agent(body: bytes) -> bool:
+    """Whether an answer that is none speaks of the User-Agent: a contact helps, another try not."""
+    return bool(_AGENT.search(body[:BLOCK]))
+
+
 class NoAnswerError(RuntimeError):
     """No whole answer came; `reason` is the innermost error, TimeoutError when time ran out."""
 
@@ -236,23 +250,28 @@ class _Deadline:
 def whole_body(answer: requests.Response, most: int) -> bytes:
     """The body of an open answer, undone from gzip, checked against its announced length.
 
-    A stream that is cut, or unpacks to more than `most` bytes, is a NoAnswerError of the line.
+    A stream that is cut, or has more than `most` bytes, packed or not, is a NoAnswerError of the
+    line; no more than that is read or unpacked.
     """
-    body = b"".join(answer.raw.stream(BLOCK, decode_content=False))
-    if answer.headers.get("Content-Encoding", "").lower() != "gzip":
-        return body
-    unzip, trouble = zlib.decompressobj(wbits=31), ""
+    is_packed = answer.headers.get("Content-Encoding", "").lower() == "gzip"
+    unzip = zlib.decompressobj(wbits=31)
+    body, read, trouble = bytearray(), 0, ""
     try:
-        body = unzip.decompress(body, most)
+        for block in answer.raw.stream(BLOCK, decode_content=False):
+            read += len(block)
+            body += unzip.decompress(block, most + 1 - len(body)) if is_packed else block
+            if len(body) > most or read > most + BLOCK:  # what is small may grow when it is packed
+                came = "the gzip stream unpacks to" if is_packed else "the body has"
+                trouble = f"{came} more than {most:,} bytes"
+                break
+        else:
+            if is_packed and not unzip.eof:
+                trouble = "the gzip stream ends in the middle"
     except zlib.error as error:
         trouble = str(error)
-    if unzip.unconsumed_tail:
-        trouble = f"the gzip stream unpacks to more than {most:,} bytes"
-    elif not (trouble or unzip.eof):
-        trouble = "the gzip stream ends in the middle"
     if trouble:
         raise requests.exceptions.ContentDecodingError(trouble)
-    return body
+    return bytes(body)
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -465,6 +465,7 @@ Flaw = Literal[
     "loop",
     "long_id",
     "blank_node",
+    "bad_iri",
     "import",
 ]
 GraphName = Annotated[
@@ -487,7 +488,7 @@ class OwnGraph:
 
     form: Literal["table", "rdf", "lm_pub_quiz"]
     """`table`: triples with labels, as .csv, .tsv, .txt (tabs) or .parquet; `rdf`: .ttl, .nt, .rdf,
-    .owl, packed as .gz or not; `lm_pub_quiz`: a folder in lm-pub-quiz's form"""
+    .owl, packed as .gz, .bz2 or not; `lm_pub_quiz`: a folder in lm-pub-quiz's form"""
     files: Annotated[tuple[str, ...], Length(1)]
     """the files, or the folder"""
     labels: tuple[str, ...] = ()

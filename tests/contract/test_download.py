@@ -436,3 +436,15 @@ def test_a_disk_too_small_is_told_before_the_transfer(server, tmp_path, monkeypa
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: Usage)
     with pytest.raises(DownloadError, match=r"needs 3,303,\d+ bytes, 1,000 are free"):
         get(server, tmp_path / "f")
+
+
+@pytest.mark.parametrize("status", ["403 Forbidden", "429 Too Many Requests", "200 OK"])
+def test_a_host_that_refuses_the_agent_is_answered_with_the_setting(status, server, tmp_path):
+    page = b"<html><body>Please set a user-agent: https://w.wiki/4wJS</body></html>"
+    server.plan = [answer(page, status=status)] * 6
+    with pytest.raises(
+        DownloadError, match="`contact` in the config, or KGPROBE_CONTACT"
+    ) as caught:
+        get(server, tmp_path / "f.zip")
+    assert len(server.requests) == 1
+    assert "run again" not in str(caught.value)

@@ -183,8 +183,9 @@ def test_a_fatal_fault_is_told_at_once_and_a_later_run_completes(
         ("late", errors.TimedOut),
         ("drip", errors.TimedOut),
         ("cut chunked", errors.TruncatedAnswer),
-        ("cut java", errors.TruncatedAnswer),
-        ("text appended", errors.TruncatedAnswer),
+        ("cut java", errors.TimedOut),
+        ("cut cancelled", errors.TimedOut),
+        ("text appended", errors.TimedOut),
         ("cap", errors.CappedAnswer),
         ("partial", errors.PartialAnswer),
         ("partial 206", errors.PartialAnswer),
@@ -212,8 +213,9 @@ def test_a_fault_that_stays_is_named_and_the_pages_are_kept(
     assert len(faulty.seen) == 3 + POLICY.attempts
     assert_manners(faulty)
     bad = list(folder(tmp_path).glob("*.bad"))
-    unread = (errors.RateLimited, errors.ServerTrouble, errors.TimedOut)
-    assert bool(bad) == (cause not in unread and fault != "partial 206")
+    unread = (errors.RateLimited, errors.ServerTrouble)
+    unkept = cause in unread or fault in ("late", "drip", "partial 206")
+    assert bool(bad) != unkept, "a refused body with status 200 is kept"
     assert_whole(tmp_path, run(faulty, clock, tmp_path), clean)
     assert_no_page_twice(faulty)
 

@@ -1,6 +1,7 @@
 """The one HTTP stack against sockets that misbehave below what a server of HTTP would do."""
 
 import contextlib
+import gzip
 import socket
 import ssl
 import threading
@@ -162,6 +163,34 @@ def test_encryption_is_never_left_by_a_redirect(tmp_path, method):
         line.opened(method, plain, QUICK, verify=bundle) as answer,
     ):
         assert whole_body(answer, 10) == b"safe", "into encryption it is followed"
+
+
+def body_of(pieces: list[bytes], most: int) -> bytes:
+    with saying(pieces) as url, Line() as line, line.opened("GET", url, QUICK) as answer:
+        return whole_body(answer, most)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_no_body_has_more_bytes_than_its_bound(packed, chunked):
+    """With a length and without, packed and not; the rest is not even read."""
+    plain = bytes(range(256)) * 1000
+    body = gzip.compress(plain) if packed else plain
+    head = b"HTTP/1.1 200 OK\r\n" + (b"Content-Encoding: gzip\r\n" if packed else b"")
+    if chunked:
+        head += b"Transfer-Encoding: chunked\r\n\r\n"
+        body = f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n"
+    else:
+        head += f"Content-Length: {len(body)}\r\n\r\n".encode()
+    assert body_of([head + body], len(plain)) == plain
+    with pytest.raises(NoAnswerError, match=f"more than {len(plain) - 1:,} bytes"):
+        body_of([head + body], len(plain) - 1)
+
+
+def test_a_body_without_end_is_left():
+    head = b"HTTP/1.1 200 OK\r\n\r\n"
+    with pytest.raises(NoAnswerError, match="the body has more than 100,000 bytes"):
+        body_of([head, *[b"x" * 90_000] * 3], 100_000)
 
 
 def test_a_key_stays_with_the_host_that_it_is_for():

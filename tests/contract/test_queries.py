@@ -95,6 +95,30 @@ def test_a_query_has_rows_on_the_world_and_page_size_does_not_change_them(
             assert snapshot.meta["count_before"] == expected.height
 
 
+@pytest.mark.parametrize(
+    "path", [p for p in QUERIES if "GROUP BY" in p.read_text()], ids=lambda p: p.stem
+)
+def test_a_part_is_chosen_before_anything_is_counted(path):
+    """A filter behind the counting makes pages smaller and none cheaper."""
+    body = path.read_text().split("COUNT(", 1)[1]
+    chosen, last = body.index("# part"), body.index("GROUP BY")
+    assert chosen < last
+    patterns = [line for line in body[chosen:last].splitlines() if line.rstrip().endswith(" .")]
+    assert patterns, "what is looked up for each row stands behind the filter"
+
+
+def test_counts_of_parts_add_up_to_those_of_the_whole(world_endpoint, tmp_path):
+    path = RESOURCES / "queries/wikidata/left_out.rq"
+    text = """SELECT (COUNT(DISTINCT ?n) AS ?rows) { ?s <http://www.wikidata.org/prop/P36> ?n .
+        ?n <http://wikiba.se/ontology#rank> ?rank }"""
+    rows = orjson.loads(fetch(world_endpoint.url, text))["results"]["bindings"]
+    for size in (5000, 20):
+        folder = tmp_path / str(size) / "s"
+        found = pull(path, world_endpoint, folder, {"property": "P36"}, page_size=size)
+        assert found.frame()["n"].cast(pl.Int64).sum() == int(rows[0]["rows"]["value"]) > 300
+    assert len(found.meta["pages"]) > 10
+
+
 def test_awkward_labels_and_names_come_back_as_they_are(world_endpoint, tmp_path):
     path = RESOURCES / "queries/dbpedia/instances.rq"
     rows = run(path, world_endpoint, tmp_path, page_size=3)

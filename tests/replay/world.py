@@ -57,18 +57,21 @@ SERVICES = [
     ),
     Behaviour(
         "query.wikidata.org",
-        "403 without a contact in the User-Agent; 429 with Retry-After; 60 s a query, then error "
-        "text behind a begun body; 502 of the proxies before it",
+        "403 (also 429, or 200 with text) without a contact in the User-Agent; 429 with "
+        "Retry-After; 60 s a query, then error text behind a begun body or status 500 with it; 502 "
+        "of the proxies before it; merged entities are owl:sameAs their new ids; no scholarly "
+        "articles since 2025",
         WDQS_MANUAL,
         "a contact, one request at a time, waits as long as asked; a page is whole when its own "
-        "count says so",
+        "count says so; a time-out makes pages smaller and ends in the declared way out; redirects "
+        "are followed; coverage names the graph that was asked",
         "tests/replay/test_services.py::test_wikidata_in_pieces_and_whole",
     ),
     Behaviour(
         "qlever.dev",
-        "rows in the order of a collation that ignores punctuation",
+        "rows in the order of a collation that ignores punctuation; a time-out is status 429",
         "https://github.com/ad-freiburg/qlever/wiki/Settings-for-text-collation",
-        "assumes no order",
+        "assumes no order; reads what a 429 says before it waits",
         "tests/replay/test_services.py::test_another_order_is_no_other_answer",
     ),
     Behaviour(

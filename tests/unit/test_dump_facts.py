@@ -12,6 +12,7 @@ from kgprobe.knowledge.facts import best_rank
 from kgprobe.schema import STATEMENTS
 from kgprobe.sources.dumps import entities, types
 from kgprobe.sources.dumps import facts as dump_facts
+from kgprobe.sources.dumps.kinds import record
 from kgprobe.sources.dumps.stream import Block, DumpError
 from tools.world import build, rdf
 from tools.world import dumps as world_dumps
@@ -20,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 RELATIONS = ["P36", "P30", "P17", "P47", "P6", "P38", "P569"]
 #: bytes of text of a part: the world has a few of them
 SMALL = 1 << 18
+WD, DIRECT = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +146,32 @@ def test_an_array_without_end_is_cut_though_its_archive_is_whole(tmp_path):
     dump.write_text('[\n{"id":"Q1","labels":{}},\n')
     with pytest.raises(DumpError, match=r"dump.json: cut after line 2: the array"):
         dump_facts.read([dump], "json", RELATIONS, tmp_path / "parts")
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_parts_of_another_dump_of_the_same_name_and_size_are_refused(place, tmp_path):
+    dump = tmp_path / "truthy.nt"
+    lines = [f"<{WD}Q{n}> <{DIRECT}P36> <{WD}Q9> .\n" for n in range(10, 99)]
+    dump.write_text("".join(lines))
+    dump_facts.read([dump], "truthy", ["P36"], tmp_path / "parts")
+    lines[place] = lines[place].replace("/Q9>", "/Q8>")
+    (tmp_path / "other").write_text("".join(lines))
+    assert (tmp_path / "other").stat().st_size == dump.stat().st_size
+    (tmp_path / "other").replace(dump)
+    with pytest.raises(ValueError, match=r"begun for another files .*name another snapshot"):
+        dump_facts.read([dump], "truthy", ["P36"], tmp_path / "parts")
+
+
+def test_parts_of_a_dump_that_was_downloaded_again_are_known_by_its_sum(tmp_path):
+    """The sum when it came stands beside the file; what differs may lie in its middle."""
+    dump = tmp_path / "truthy.nt"
+    dump.write_text(f"<{WD}Q1> <{DIRECT}P36> <{WD}Q9> .\n")
+    record(dump, "https://example.org/truthy.nt", "0" * 64)
+    dump_facts.read([dump], "truthy", ["P36"], tmp_path / "parts")
+    dump_facts.read([dump], "truthy", ["P36"], tmp_path / "parts")
+    record(dump, "https://example.org/truthy.nt", "1" * 64)
+    with pytest.raises(ValueError, match="begun for another files"):
+        dump_facts.read([dump], "truthy", ["P36"], tmp_path / "parts")
 
 
 def test_parts_of_another_question_are_refused(packed, tmp_path):

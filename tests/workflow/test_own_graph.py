@@ -58,7 +58,8 @@ def test_the_tutorial_ends_in_an_accuracy(project):
     assert score["value"].is_between(0, 100).all()
     allows = (project.folder / "results/mine/sources/places/allows.tsv").read_text().split("\n")
     told = dict(line.split("\t")[:2] for line in allows if line)
-    assert (told["places_big"], told["onto_places"]) == ("built", "not built")
+    assert (told["places_big"], told["places_lite"]) == ("built", "built")
+    assert (told["onto_places"], told["onto_places_lite"]) == ("not built", "not built")
     items = pl.read_parquet(project.folder / "results/mine/benchmarks/places_lite/items.parquet")
     counted = dict(items["relation"].value_counts().rows())
     assert counted == {"capital": 6, "continent": 12}
@@ -70,9 +71,14 @@ paper\tbenchmark\tprompt\tmethod\tmodel
 attributes\tasymmetry,entity_centric\ttemplates\tfill\tmy-model
 autoprompt\tauto_places\tmajority,manual\tpredict\tmy-model
 """,
+    "templates.tsv": """\
+relation\tindex\tkind\ttext\tnote
+capital\t0\tmanual\tThe seat of the government of [X] is [Y].\tcapital
+""",
     "more.yaml": """\
 run: {name: more}
 sheets: {experiments: mine/more.tsv}
+sources: {graphs: {places: {templates: mine/templates.tsv}}}
 attributes: {graph: places, asymmetry: {min_triples: 5}, entity_centric: {facts: 2}}
 prompt_tasks: {graphs: {least: {train: 3, dev: 1, test: 1}}}
 """,
@@ -85,9 +91,11 @@ def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
     ran = project.run(configs=("mine/config.yaml", "mine/more.yaml"))
     assert ran.returncode == 0, ran.stdout[-4000:]
     results = project.folder / "results/more"
+    prompts = pl.read_parquet(results / "benchmarks/auto_places/prompts.parquet")
+    assert "The seat of the government of [X] is [Y]." in prompts["text"].to_list()
     allowed = schema.read(results / "sources/places/allows.parquet", ALLOWED)
     built = set(allowed.filter("built")["benchmark"])
-    assert built == {"places_big", "auto_places", "asymmetry", "entity_centric"}
+    assert built == {"places_big", "places_lite", "auto_places", "asymmetry", "entity_centric"}
     lacking = dict(allowed.select("benchmark", "reason").rows())
     assert lacking["hierarchy"].startswith(
         "relations of the settings: 0 kept, 1 dropped (roles and known of sources.graphs name none "
@@ -97,7 +105,7 @@ def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
     items = pl.read_parquet(results / "benchmarks/entity_centric/items.parquet")
     assert sorted(set(items["subject"])) == ["France", "Italy", "Japan", "Kenya", "Norway"]
     assert items.height == 10
-    told = "places: allows asymmetry, auto_places, entity_centric, places_big; not "
+    told = "places: allows asymmetry, auto_places, entity_centric, places_big, places_lite; not "
     assert told in ran.stdout
     page = (results / "report/pages/graphs.html").read_text()
     assert "What places allows" in page

@@ -1,3 +1,4 @@
+import functools
 import importlib
 from dataclasses import asdict, replace
 
@@ -25,12 +26,16 @@ with (
     facts = schema.read(run.input.facts, schema.STATEMENTS)
     templates = read_table(run.input.templates)
 
-    def sets() -> str:
+    @functools.cache
+    def built() -> bear.Built:
         relations, manual = read_table(run.input.relations), manual_templates(templates)
-        made = bear.build(facts, relations, manual, {}, section.bear, name)
-        relations = made.big.items["relation"].n_unique()
-        return f"{relations} relations, {made.big.items.height:,} questions"
+        return bear.build(facts, relations, manual, {}, section.bear, name)
 
+    def sets(size: str) -> str:
+        items = getattr(built(), size).items
+        return f"{items['relation'].n_unique()} relations, {items.height:,} questions"
+
+    @functools.cache
     def tasks() -> str:
         chosen = typed(Ontoprobe, run.params.ontoprobe)
         frames = (
@@ -80,7 +85,13 @@ with (
         sizes = made.sizes.filter(pl.col("build") != "sampled").row(-1, named=True)
         return f"{sizes['patterns']} patterns, {sizes['examples']:,} examples"
 
-    tries = {f"{name}_big": sets, f"onto_{name}": tasks, f"auto_{name}": searched}
+    tries = {
+        f"{name}_big": lambda: sets("big"),
+        f"{name}_lite": lambda: sets("lite"),
+        f"onto_{name}": tasks,
+        f"onto_{name}_lite": lambda: f"a part of {tasks()}",
+        f"auto_{name}": searched,
+    }
     made = [allowed.tried(benchmark, construction) for benchmark, construction in tries.items()]
     made += [allowed.tried(one, lambda one=one: attribute(one)) for one in ATTRIBUTES]
     found = pl.DataFrame([asdict(row) for row in made], schema=dict(allowed.ALLOWED.columns))

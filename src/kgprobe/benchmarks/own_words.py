@@ -6,13 +6,14 @@ ontology_patterns.tsv, for the relations of one graph.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
 
 from kgprobe.benchmarks.label_templates import template_of
 from kgprobe.settings import OwnGraph
-from kgprobe.sheets import manual_templates
-from kgprobe.templates import nouns
+from kgprobe.sheets import SheetError, manual_templates, read_table
+from kgprobe.templates import nouns, sentence
 
 #: A relation is one-to-one where so many of its answers have one subject, symmetric where so many
 #: of its statements hold the other way round (ours; Wikidata's are typed in by hand).
@@ -110,6 +111,27 @@ def templates(
             for n, text in enumerate(texts)
         ]
     return made
+
+
+def read_templates(path: str | Path) -> Rows:
+    """Rows of an own table of templates. Raises SheetError for what cannot be asked, all of it."""
+    rows, columns = read_table(path), COLUMNS["templates"].split()[:4]
+    if lacking := [name for name in columns if rows and name not in rows[0]]:
+        raise SheetError(f"{path}: no column {', '.join(lacking)}; it has {', '.join(rows[0])}")
+    wrong = []
+    for row in rows:
+        where = f"{path}, template {row['index']} of {row['relation']}"
+        if not row["index"].isdecimal():
+            wrong.append(f"{where}: the index is no number from 0")
+        if row["kind"] != "manual":
+            wrong.append(f"{where}: kind is {row['kind']!r}, expected manual")
+        try:
+            sentence(row["text"], where)
+        except ValueError as problem:
+            wrong.append(str(problem))
+    if wrong:
+        raise SheetError("\n".join(wrong))
+    return rows
 
 
 def of_attributes(section: OwnGraph, more: Iterable[Mapping[str, str]]) -> Rows:

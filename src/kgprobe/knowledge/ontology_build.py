@@ -7,6 +7,7 @@ import polars as pl
 
 from kgprobe.knowledge import ontology
 from kgprobe.schema import Contract
+from kgprobe.sources.labels import one_line_of
 
 DBO = "http://dbpedia.org/ontology/"
 REJECTS = Contract(
@@ -28,6 +29,14 @@ class Ontology:
     steps: pl.DataFrame
 
 
+def _one_line(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """The pulled tables with labels as every reader gives them."""
+    return {
+        name: table.with_columns(one_line_of("label")) if "label" in table.columns else table
+        for name, table in tables.items()
+    }
+
+
 def build(
     dbpedia: Mapping[str, pl.DataFrame],
     wikidata: Mapping[str, pl.DataFrame],
@@ -44,6 +53,7 @@ def build(
     choice of `properties`; without it all counts are 0 and the choice goes by id. `named` takes the
     properties with these IRIs instead.
     """
+    dbpedia, wikidata = _one_line(dbpedia), _one_line(wikidata)
     declared = dbpedia["classes"].filter(pl.col("label").is_not_null())
     declared = (
         declared.select("class", "label").sort("class", "label").unique("class", keep="first")

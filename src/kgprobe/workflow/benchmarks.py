@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kgprobe.config import ConfigError
 from kgprobe.settings import ATTRIBUTES
 
 
@@ -71,6 +72,18 @@ def known_benchmarks(graphs: Iterable[str] = ()) -> dict[str, Benchmark]:
         for name, (paper, description) in OF_GRAPH.items():
             found[name.format(graph)] = Benchmark(paper, description.format(graph), graph)
     return found
+
+
+def check_names(graphs: Iterable[str]) -> None:
+    """Raise ConfigError where an own graph, or a set that is made of it, has a known set's name."""
+    known = known_benchmarks()
+    for graph in graphs:
+        names = [graph, *(name.format(graph) for name in OF_GRAPH)]
+        if taken := [name for name in names if name in known]:
+            raise ConfigError(
+                f"config: sources.graphs.{graph}: {taken[0]} is a benchmark already "
+                f"({known[taken[0]].description}); give the graph another name"
+            )
 
 
 def origin_of(benchmark: str) -> str:

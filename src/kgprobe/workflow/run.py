@@ -9,7 +9,7 @@ from kgprobe.config import ConfigError, models_of
 from kgprobe.probes import prompt_settings
 from kgprobe.settings import Settings
 from kgprobe.templates import FORMS, STEPS
-from kgprobe.workflow.benchmarks import Benchmark, known_benchmarks
+from kgprobe.workflow.benchmarks import Benchmark, check_names, known_benchmarks
 from kgprobe.workflow.sources import data_parts, files
 
 #: a row of a table
@@ -57,6 +57,7 @@ def read_run(settings: Settings) -> Run:
             f"attributes.graph is {settings.attributes.graph!r}; legal: world, trex, "
             f"sources.graphs ({', '.join(graphs) or 'none'})"
         )
+    check_names(graphs)
     benchmarks, models = known_benchmarks(graphs), models_of(settings)
     rows = read_experiments(sheets.located(settings.sheets.experiments), benchmarks, models)
     try:

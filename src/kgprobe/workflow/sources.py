@@ -9,6 +9,7 @@ from kgprobe import sheets
 from kgprobe.config import ConfigError
 from kgprobe.files import PACKAGE, ROOT
 from kgprobe.settings import RELEASED, Archive, Dump, Endpoint, Settings, Wikidata
+from kgprobe.sources import rdf_forms
 from kgprobe.sources.dumps import pins
 
 EMBEDDED = Wikidata(access="embedded", endpoint="local", snapshot="embedded")
@@ -139,7 +140,13 @@ def rdf_files(settings: Settings, source: str) -> list[str]:
         return dump_files(settings, replace(dump, more=()))
     if chosen.access == "dump":
         return [f"<results>/sources/{source}/described.nt"]
-    return files(chosen.files) if chosen.access == "local" else []
+    found = files(chosen.files) if chosen.access == "local" else []
+    if wrong := [path for path in found if rdf_forms.ending(path) not in rdf_forms.FORMS]:
+        raise ConfigError(
+            f"config: sources.{source}.files: {', '.join(wrong)} is no RDF that is known by its "
+            f"name; legal endings: {rdf_forms.LEGAL}"
+        )
+    return found
 
 
 def dump_aliases(settings: Settings, source: str) -> str | list[str]:

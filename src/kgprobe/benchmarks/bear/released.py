@@ -18,6 +18,7 @@ from kgprobe.sheets import text_lines
 from kgprobe.templates import sentence
 
 log = logging.getLogger("kgprobe")
+METADATA = "metadata_relations.json"
 FIELDS = ("sub_id", "sub_label", "obj_id", "obj_label")
 #: What is known of the relations of a released set.
 RELATIONS = Contract(
@@ -57,7 +58,7 @@ def load(
     parts = []
     for path in paths:
         if path.stem not in metadata:
-            raise ReleasedError(f"{folder}/metadata_relations.json: no entry for {path.stem}")
+            raise ReleasedError(f"{folder / METADATA}: no entry for {path.stem}")
         parts.append(_relation(path, metadata[path.stem], instances, templates, benchmark, seed))
     return Sets.joined(parts)
 
@@ -80,25 +81,34 @@ def relations(folder: Path, sets: Sets) -> pl.DataFrame:
 
 def _relation(
     path: Path,
-    metadata: dict[str, Any],
+    metadata: object,
     instances: int | None,
     templates: Sequence[int] | None,
     benchmark: str,
     seed: int,
 ) -> Sets:
     relation, rows = path.stem, _rows(path)
-    ids = metadata.get("answer_space_ids") or list(dict.fromkeys(r["obj_id"] for r in rows))
-    labels = metadata.get("answer_space_labels")
-    if not labels:
-        by_id = {row["obj_id"]: row["obj_label"] for row in reversed(rows)}
-        labels = [by_id[i] for i in ids]
-    texts = metadata.get("templates", [])
-    _check_templates(relation, texts, path.parent)
-    chosen = range(len(texts)) if templates is None else templates
-    if not texts or max(chosen) >= len(texts):
+    where = f"{path.parent / METADATA}, {relation}"
+    entry = f"its entry begins on line {_line(path.parent / METADATA, relation)}"
+    texts, ids, labels = (
+        _texts(metadata, name, where, entry)
+        for name in ("templates", "answer_space_ids", "answer_space_labels")
+    )
+    by_id = {row["obj_id"]: row["obj_label"] for row in reversed(rows)}
+    ids = ids or list(dict.fromkeys(row["obj_id"] for row in rows))
+    labels = labels or [by_id[i] for i in ids if i in by_id]
+    if len(labels) != len(ids):
         raise ReleasedError(
-            f"{path.parent}/metadata_relations.json, {relation}: {len(texts)} templates; wanted is "
-            f"template {max(chosen, default=0)}, counted from 0"
+            f"{where}: {len(ids)} answers and {len(labels)} labels; {entry}: right would be one of "
+            "answer_space_labels for each of answer_space_ids"
+        )
+    _check_templates(relation, texts, path.parent)
+    chosen = range(len(texts) or 1) if templates is None else templates
+    if absent := [number for number in chosen if not 0 <= number < len(texts)]:
+        raise ReleasedError(
+            f"{where}: {len(texts)} templates; wanted is template {max(absent)}, counted from 0; "
+            f"{entry}: add it, or name in the config (released.templates) those that every "
+            "relation has"
         )
     place = {answer: index for index, answer in enumerate(ids)}
     for number, row in enumerate(rows, 1):
@@ -130,7 +140,7 @@ def _drawn(rows: list[dict[str, Any]], n: int, seed: int, relation: str) -> list
 
 def _check_templates(relation: str, texts: list[str], folder: Path) -> None:
     for index, text in enumerate(texts):
-        where = f"{folder}/metadata_relations.json, {relation}, template {index}"
+        where = f"{folder / METADATA}, {relation}, template {index}"
         sentence(text, where, ReleasedError)
         if not text.endswith(".") or text.endswith(" ."):
             log.warning("%s, template %d does not end in a full stop: %r", relation, index, text)
@@ -138,14 +148,33 @@ def _check_templates(relation: str, texts: list[str], folder: Path) -> None:
             log.warning("%s: templates %d and %d are equal", relation, texts.index(text), index)
 
 
+def _texts(metadata: object, name: str, where: str, entry: str) -> list[str]:
+    """A list of texts of a relation's entry, empty where there is none."""
+    value = (metadata.get(name) or []) if isinstance(metadata, dict) else metadata
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return value
+    raise ReleasedError(
+        f"{where}: {name} is {str(value)[:80]!r}; {entry}: right would be a list of texts"
+    )
+
+
+def _line(path: Path, relation: str) -> int:
+    """The line on which a relation's entry begins."""
+    before = path.read_text(encoding="utf-8").partition(f'"{relation}"')[0]
+    return before.count("\n") + 1
+
+
 def _metadata(folder: Path) -> dict[str, Any]:
-    path = folder / "metadata_relations.json"
+    path = folder / METADATA
     if not path.is_file():
         raise ReleasedError(f"{path}: no such file; {folder.name} must be a released BEAR folder")
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ReleasedError(f"{path}: not JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise ReleasedError(f"{path}: {str(found)[:80]!r}; right would be an entry per relation")
+    return found
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -155,6 +184,8 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             raise ReleasedError(f"{path}, line {number}: not JSON ({error})") from error
+        if not isinstance(row, dict):
+            raise ReleasedError(f"{path}, line {number}: {line[:80]!r} is no JSON object")
         # one subject of BEAR-big (P291) has an empty label: kept, like everything irregular
         if missing := [
             n for n in FIELDS if row.get(n) is None or (n != "sub_label" and not row[n])

@@ -20,7 +20,15 @@ from urllib.parse import urlsplit
 
 import requests
 
-from kgprobe.http import Line, NoAnswerError, PassingError, Patience, retried, retry_after
+from kgprobe.http import (
+    Line,
+    NoAnswerError,
+    PassingError,
+    Patience,
+    retried,
+    retry_after,
+    whole_body,
+)
 
 LOG = logging.getLogger(__name__)
 A = TypeVar("A")
@@ -34,6 +42,8 @@ EXHAUSTED = ("insufficient_quota", "billing_hard_limit_reached")
 WHOLE = 10
 #: Tokens that one answer may report at most: no model reads as many.
 MOST_TOKENS = 10_000_000
+#: Bytes of an answer, unpacked: log-probabilities of a long prompt take a few 10^6.
+MOST_BYTES = 1 << 28
 
 
 class ApiError(RuntimeError):
@@ -241,14 +251,15 @@ class Transport:
                 Patience(seconds, seconds, WHOLE * seconds),
                 json=body,
                 auth=_Key(self.endpoint.key_variable),
+                headers={"Accept-Encoding": "gzip"},
                 allow_redirects=False,
             ) as response:
-                _ = response.content
+                received = whole_body(response, MOST_BYTES)
         except NoAnswerError as error:
             raise PassingError(self._clean(str(error))) from None
         try:
-            answer, status, text = _received(response)
-        except requests.exceptions.JSONDecodeError:
+            answer, status, text = _received(response, received)
+        except ValueError:
             raise PassingError("an answer that is no JSON", status=200) from None
         if answer is not None:
             return answer
@@ -340,11 +351,15 @@ class Transport:
         }
 
 
-def _received(response: Any) -> tuple[dict[str, Any] | None, int, str]:
-    """(answer, status, error): an error may come under status 200 as well."""
+def _received(response: Any, body: bytes) -> tuple[dict[str, Any] | None, int, str]:
+    """(answer, status, error): an error may come under status 200 as well.
+
+    Raises ValueError where the body is no JSON.
+    """
     if response.status_code != 200:
-        return None, response.status_code, response.text or response.reason
-    answer = response.json()
+        text = body.decode("utf-8", "replace")
+        return None, response.status_code, text or response.reason
+    answer = json.loads(body)
     if not isinstance(answer, dict):
         return None, 200, "an answer that is no JSON object"
     told = _error(answer)

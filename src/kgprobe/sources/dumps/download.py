@@ -24,11 +24,13 @@ from filelock import FileLock
 
 from kgprobe.files import atomic
 from kgprobe.http import (
+    CONTACT_ADVICE,
     LONGEST_WAIT,
     Line,
     NoAnswerError,
     PassingError,
     Patience,
+    about_agent,
     backoff,
     retried,
     retry_after,
@@ -207,12 +209,16 @@ def _refuse(answer: requests.Response, wanted: Wanted, have: int) -> None:
                 f"the server refused to go on from byte {have} of {total or 'unknown'}: begin again"
             )
         return
-    if status in (408, 429, 500, 502, 503, 504):
-        raise PassingError(f"status {status}", _asked(wanted, answer), status)
     if astray := sent_astray(answer):
         raise wanted.refused(f"status {status}, {astray}")
+    first = answer.raw.read(TOLD, decode_content=True)
+    said = f"{shown(first) if first else 'an empty body'}{_type(answer)}"
     came = f"status {status} {answer.reason}".rstrip()
-    raise wanted.refused(f"{came}, {_told(answer)}")
+    if status in (401, 403) or (status < 500 and about_agent(first)):
+        raise wanted.refused(f"{came}, {said}", _contact(wanted))
+    if status in (408, 429, 500, 502, 503, 504):
+        raise PassingError(f"status {status}", _asked(wanted, answer), status)
+    raise wanted.refused(f"{came}, {said}")
 
 
 def _receive(answer: requests.Response, wanted: Wanted, state: dict[str, Any], have: int) -> None:
@@ -237,7 +243,8 @@ def _receive(answer: requests.Response, wanted: Wanted, state: dict[str, Any], h
     blocks = answer.raw.stream(BLOCK, decode_content=False)
     first = next(blocks, b"")
     if not have and first and (wrong := wrong_start(wanted.path, first[:TOLD])):
-        raise wanted.refused(f"status {answer.status_code}, {wrong}{_type(answer)}")
+        advice = _contact(wanted) if about_agent(first[:TOLD]) else ""
+        raise wanted.refused(f"status {answer.status_code}, {wrong}{_type(answer)}", advice)
     state |= {name: value for name, value in known.items() if value or not have} | {"total": total}
     with atomic(wanted.side) as temporary:
         temporary.write_text(json.dumps(state), encoding="utf-8")
@@ -330,10 +337,8 @@ def _large(wanted: Wanted, came: str) -> DownloadError:
     return wanted.refused(f"{came}, {limit}", advice)
 
 
-def _told(answer: requests.Response) -> str:
-    """The beginning of a body that is no file, with its type."""
-    first = answer.raw.read(TOLD, decode_content=True)
-    return f"{shown(first) if first else 'an empty body'}{_type(answer)}"
+def _contact(wanted: Wanted) -> str:
+    return f"{CONTACT_ADVICE}; otherwise {BY_HAND} {wanted.path}"
 
 
 def _type(answer: requests.Response) -> str:

@@ -19,6 +19,8 @@ LETTERS = "QPL"
 RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 ALIAS = "http://www.w3.org/2004/02/skos/core#altLabel"
 SITELINKS = "http://wikiba.se/ontology#sitelinks"
+#: Between the id that an entity had and that of the one that it was merged into.
+MERGED = "http://www.w3.org/2002/07/owl#sameAs"
 #: Values that are IRIs in RDF, though plain text in JSON.
 LINKED = frozenset({"url", "commonsMedia", "geo-shape", "tabular-data"})
 
@@ -27,12 +29,14 @@ _STATEMENT = {
     "subject": pl.UInt64, "relation": pl.UInt32, "object": pl.UInt64, "rank": pl.String
 }  # fmt: skip
 #: Tables of a part. `counted` has a row a statement's kind and rank; `place`: which of the
-#: languages a label is in; `line`: a triple about a property, as the query service has it.
+#: languages a label is in; `line`: a triple about a property, as the query service has it;
+#: `redirects`: entities that were merged into another.
 TABLES: dict[str, dict[str, Any]] = {
     "statements": _STATEMENT,
     "counted": {"relation": pl.UInt32, "kind": pl.String, "rank": pl.String, "n": pl.Int64},
     "names": {**_ID, "place": pl.Int64, "label": pl.String, "sitelinks": pl.Int64},
     "aliases": {**_ID, "alias": pl.String},
+    "redirects": {**_ID, "target": pl.UInt64},
     "properties": {"line": pl.String},
     "unread": {"line": pl.Int64, "first": pl.String},
 }  # fmt: skip
@@ -197,6 +201,7 @@ def of_truthy(block: Block, relations: Sequence[str], languages: Sequence[str]) 
             rb'"@(?i:' + tags + rb")[ \t]*\.",
             rb"/ontology#sitelinks>",
             rb"/entity/(?:statement/)?P",
+            re.escape(f"<{MERGED}>".encode()),
         ]
     )
     known = {int(relation[1:]) for relation in relations}
@@ -227,6 +232,11 @@ def _of_triple(
         value = number(item[1]) if item and item[1].startswith("Q") else None
         if value is not None:
             yield "statements", (own, relation, value, "normal")
+    elif triple.predicate == MERGED:
+        item = _ENTITY.fullmatch(triple.iri or "")
+        target = number(item[1]) if item else None
+        if target is not None:
+            yield "redirects", (own, target)
     elif triple.predicate == SITELINKS and (triple.text or "").isdigit():
         yield "names", (own, None, None, int(triple.text or ""))
     elif triple.text is not None and triple.language in places:

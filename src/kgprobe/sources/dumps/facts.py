@@ -21,6 +21,7 @@ from kgprobe.settings import LANGUAGES
 from kgprobe.sources.dumps import described, entities, iris, parts
 from kgprobe.sources.dumps.parts import Reading
 from kgprobe.sources.dumps.stream import BLOCK
+from kgprobe.sources.labels import one_line_of
 
 FORMS = ("json", "truthy", "ntriples")
 #: What a form does not have, by name.
@@ -29,6 +30,8 @@ LACKS = {
     "truthy": "ranks, deprecated statements, statements that there is no value",
     "ntriples": "ranks, sitelinks",
 }
+#: Merges of merged entities that are followed.
+MERGES = 8
 _ITEM_VALUED = (
     rf"(?m)^<{described.WD}(P\d+)>\s*<{described.WIKIBASE}propertyType>\s*"
     rf"<{described.WIKIBASE}WikibaseItem>"
@@ -91,21 +94,41 @@ def read(
         made = made.select(list(STATEMENTS.columns))
         nothing = pl.DataFrame(schema=dict(COVERAGE.columns))
         return Found(made.sort(list(STATEMENTS.key)), nothing, not_read, _NO_ALIASES, "")
+    redirects = _redirects(tables["redirects"])
     properties = _properties(tables, languages)
     items = set(re.findall(_ITEM_VALUED, properties)) or set(wanted)
-    statements = _of_wikidata(tables).filter(pl.col("relation").is_in(sorted(items)))
+    statements = _of_wikidata(tables, redirects).filter(pl.col("relation").is_in(sorted(items)))
     return Found(
         statements,
-        _coverage(tables, statements, wanted, form, properties),
+        _coverage(tables, statements, redirects, wanted, form, properties),
         not_read,
         tables["aliases"].unique().sort("id", "alias"),
         properties,
     )
 
 
-def _of_wikidata(tables: dict[str, pl.LazyFrame]) -> pl.DataFrame:
-    """STATEMENTS from integers."""
-    made = _joined(tables["statements"], tables["names"]).select(
+def _redirects(found: pl.LazyFrame) -> pl.DataFrame:
+    """Merged entities by id, each with the one that stands for it: a target has none itself."""
+    known = found.collect().sort("id", "target").unique("id", keep="first", maintain_order=True)
+    onward = known.rename({"id": "target", "target": "last"})
+    for _ in range(MERGES):
+        followed = known.join(onward, on="target", how="left")
+        if followed["last"].null_count() == followed.height:
+            break
+        known = followed.select("id", pl.coalesce("last", "target").alias("target"))
+    return known
+
+
+def _of_wikidata(tables: dict[str, pl.LazyFrame], redirects: pl.DataFrame) -> pl.DataFrame:
+    """STATEMENTS from integers; merged entities are the ones that stand for them."""
+    stated = tables["statements"]
+    for side in ("subject", "object"):
+        merged = redirects.lazy().rename({"id": side})
+        stated = stated.join(merged, on=side, how="left").select(
+            *(c for c in ("subject", "relation", "object", "rank") if c != side),
+            pl.coalesce("target", side).alias(side),
+        )
+    made = _joined(stated, tables["names"]).select(
         kg=pl.lit("wikidata"),
         relation=pl.concat_str(pl.lit("P"), pl.col("relation").cast(pl.String)),
         subject=entities.name_of("subject"),
@@ -124,7 +147,7 @@ def _joined(statements: pl.LazyFrame, names: pl.LazyFrame) -> pl.LazyFrame:
     """Statements with label and sitelinks of both ends: the label in the best language, the first
     by code point where there are several, and the greatest number of sitelinks.
     """
-    statements = statements.unique()
+    statements, names = statements.unique(), names.with_columns(one_line_of("label"))
     ends = pl.concat([statements.select(id=side) for side in ("subject", "object")]).unique()
     best = pl.col("label").sort_by("place", "label", nulls_last=True).first()
     one = names.join(ends, on="id", how="semi").group_by("id").agg(best, pl.col("sitelinks").max())
@@ -171,9 +194,11 @@ def _properties(tables: dict[str, pl.LazyFrame], languages: Sequence[str]) -> st
     return "".join(f"{line}\n" for line in sorted(lines))
 
 
-def _missing(form: str, properties: str, names: pl.LazyFrame) -> str:
+def _missing(form: str, properties: str, names: pl.LazyFrame, redirects: pl.DataFrame) -> str:
     """By name, what neither the dump nor the files beside it have."""
     lacks = [LACKS[form]] if LACKS[form] else []
+    if redirects.is_empty():
+        lacks.append("redirects of merged entities (owl:sameAs)")
     if not names.select(pl.col("sitelinks").is_not_null().any()).collect().item():
         lacks.append("sitelinks")
     for table, needed in described.NEEDED.items():
@@ -187,22 +212,25 @@ def _missing(form: str, properties: str, names: pl.LazyFrame) -> str:
 def _coverage(
     tables: dict[str, pl.LazyFrame],
     statements: pl.DataFrame,
+    redirects: pl.DataFrame,
     wanted: Sequence[str],
     form: str,
     properties: str,
 ) -> pl.DataFrame:
     """COVERAGE: every relation whose values are items came whole; what the dump lacks is named."""
-    lacks = _missing(form, properties, tables["names"])
+    lacks = _missing(form, properties, tables["names"], redirects)
     counted = tables["counted"].group_by("relation", "kind", "rank").agg(pl.col("n").sum())
     numbers = {(f"P{r}", kind, rank): n for r, kind, rank, n in counted.collect().rows()}
     kept = dict(statements.group_by("relation").len().rows())
+    stated = tables["statements"].unique().join(redirects.lazy(), left_on="object", right_on="id")
+    merged = dict(stated.group_by("relation").len().collect().rows())
     reason = f"read from a {form} dump" + (f", which lacks {lacks}" if lacks else "")
     items = set(re.findall(_ITEM_VALUED, properties))
     rows: list[tuple[object, ...]] = []
     for relation in sorted(wanted, key=lambda name: int(name[1:])):
         if items and relation not in items:
             why = "no property of the source whose values are items"
-            rows.append((relation, "left out", 0, why, *[None] * 6))
+            rows.append((relation, "left out", 0, why, *[None] * 7))
             continue
         own = [(kind, rank, n) for (r, kind, rank), n in numbers.items() if r == relation]
         kinds = [
@@ -214,7 +242,10 @@ def _coverage(
         told: list[int | None] = [*kinds]
         if form == "truthy":
             told[2] = deprecated = None
-        rows.append((relation, "read", kept.get(relation, 0), reason, *told, deprecated))
+        redirected = None if redirects.is_empty() else merged.get(int(relation[1:]), 0)
+        rows.append(
+            (relation, "read", kept.get(relation, 0), reason, *told, deprecated, redirected)
+        )
     return pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
 
 

@@ -11,6 +11,7 @@ it, and goes on.
 
 import concurrent.futures as futures
 import contextlib
+import hashlib
 import json
 import multiprocessing
 import shutil
@@ -25,7 +26,11 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.job import log, progress
+from kgprobe.sources.dumps.kinds import recorded
 from kgprobe.sources.dumps.stream import BLOCK, Block, DumpError, Position, blocks
+
+#: Bytes at each end of a file that it is known by.
+ENDS = 1 << 20
 
 
 class Tables(Protocol):
@@ -58,13 +63,27 @@ def read(
     `asked` says for what. Raises DumpError for a cut or damaged dump (finished parts stay), and
     ValueError when `folder` holds parts of other files or for something else.
     """
-    sizes = {one.path.name: one.path.stat().st_size for one in readings if one.path.exists()}
-    same_question({"files": sizes, "bytes of a part": size, **asked}, folder)
+    files = {one.path.name: identity(one.path) for one in readings if one.path.exists()}
+    same_question({"files": files, "bytes of a part": size, **asked}, folder)
     for number, one in enumerate(readings):
         _read(one, folder / f"{number}-{one.path.name.partition('.')[0]}", size, threads)
     found = sorted(folder.glob("*/part-*"))
     names = sorted(path.stem for path in found[0].iterdir())
     return {name: pl.scan_parquet([path / f"{name}.parquet" for path in found]) for name in names}
+
+
+def identity(path: Path) -> dict[str, int | str]:
+    """What tells a file from another of its name: size, sum when it came, first and last bytes.
+
+    The sum of a whole dump would take as long as unpacking it.
+    """
+    size = path.stat().st_size
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        digest.update(stream.read(ENDS))
+        stream.seek(max(0, size - ENDS))
+        digest.update(stream.read(ENDS))
+    return {"bytes": size, "sha256 of both ends": digest.hexdigest(), "sha256": recorded(path)[1]}
 
 
 def same_question(asked: Mapping[str, object], folder: Path) -> None:

@@ -17,6 +17,7 @@ import polars as pl
 from kgprobe.schema import Contract
 from kgprobe.sources.dumps.archives import ArchiveError, opened, read
 from kgprobe.sources.dumps.trex_repair import KNOWN, BrokenFileError, Problems, parse, sound
+from kgprobe.sources.labels import one_line_of
 
 ENTITY = "http://www.wikidata.org/entity/"
 DIRECT = "http://www.wikidata.org/prop/direct/"
@@ -375,8 +376,14 @@ def labels(mentions: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """
     titles = documents.select(
         pl.col("docid").alias("uri"), pl.col("title").alias("label"), source=pl.lit("title")
-    ).unique("uri", keep="first", maintain_order=True)
-    spotted = mentions.filter(
+    )
+    titles = (
+        titles.with_columns(one_line_of("label"))
+        .drop_nulls("label")
+        .unique("uri", keep="first", maintain_order=True)
+    )
+    spotted = mentions.with_columns(one_line_of("surface")).filter(pl.col("surface").is_not_null())
+    spotted = spotted.filter(
         (pl.col("annotator") == SPOTLIGHT) & pl.col("uri").str.starts_with(ENTITY)
     ).sort(["uri", "mentions", "documents", "surface"], descending=[False, True, True, False])
     surfaces = spotted.group_by("uri", maintain_order=True).agg(pl.col("surface").first())

@@ -3,7 +3,8 @@
 A flaw ends the reading with an error that names all of them, unless the section leaves it out.
 """
 
-from collections.abc import Collection
+import contextlib
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -14,6 +15,8 @@ from kgprobe.settings import Flaw
 
 #: characters of the longest id; IRIs in use are far below
 LONGEST = 1000
+#: places of a flaw, and rows that cannot be read, that a message names
+SHOWN = 20
 #: flaw -> what would be right
 RIGHT: dict[str, str] = {
     "missing_label": "give it a label: a column or predicate of labels, or a row in `labels`",
@@ -22,6 +25,7 @@ RIGHT: dict[str, str] = {
     "loop": "take one of these statements out: nothing is above itself",
     "long_id": f"ids have at most {LONGEST:,} characters; a text in place of an id is a label",
     "blank_node": "give it an IRI; unnamed classes of OWL (restrictions, unions) cannot be asked",
+    "bad_iri": "write it without blanks, quotes and <>{}|^`\\, or percent-encoded (%20)",
     "import": "add its file to `files`: nothing is fetched while a file is read",
 }
 assert set(RIGHT) == set(get_args(Flaw))
@@ -41,42 +45,66 @@ class GraphFileError(ValueError):
 
 @dataclass
 class Flaws:
-    """The flaws of one graph: `left_out` are counted, all others end in an error."""
+    """The flaws of one graph: `left_out` are counted, all others end in an error.
+
+    `found`: how often, and what the first ones are; `unread`: rows and files that cannot be read.
+    """
 
     name: str
     left_out: Collection[str] = ()
-    found: dict[str, tuple[int, str]] = field(default_factory=dict)
+    found: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
+    #: whether a whole file is unread: what lacks then may stand there
+    lost: bool = False
 
-    def note(self, flaw: str, first: str, n: int = 1) -> None:
-        """So many more of a flaw; `first` says where the first is and what it is."""
-        count, told = self.found.get(flaw, (0, first))
-        self.found[flaw] = (count + n, told)
+    def note(self, flaw: str, *texts: str, n: int = 0) -> None:
+        """More of a flaw: `n`, or one for each of the texts, which say where and what it is."""
+        count, told = self.found.get(flaw, (0, []))
+        self.found[flaw] = (count + (n or len(texts)), [*told, *texts][:SHOWN])
 
     def rows(self, flaw: str, wrong: pl.DataFrame, text: str) -> None:
         """Statements (columns file, line) that have a flaw; `text` formats one."""
-        if wrong.height:
-            row = wrong.row(0, named=True)
+        told = []
+        for row in wrong.head(SHOWN).iter_rows(named=True):
             shown = {k: short(v) if isinstance(v, str) else v for k, v in row.items()}
-            self.note(
-                flaw, f"{place(row['file'], row['line'])}: {text.format(**shown)}", wrong.height
-            )
+            told.append(f"{place(row['file'], row['line'])}: {text.format(**shown)}")
+        if told:
+            self.note(flaw, *told, n=wrong.height)
+
+    @contextlib.contextmanager
+    def going_on(self, whole: bool = True) -> Iterator[None]:
+        """Keep why a file, or a row of it, cannot be read, and go on with the next one."""
+        try:
+            yield
+        except GraphFileError as problem:
+            self.unread.append(str(problem))
+            self.lost |= whole
 
     def check(self) -> None:
-        """Raise GraphFileError, with all flaws that are not left out."""
+        """Raise GraphFileError, with all flaws that are not left out and all that is unread."""
         wrong = [name for name in RIGHT if name in self.found and name not in self.left_out]
-        if not wrong:
-            return
-        lines = [f"sources.graphs.{self.name}: the graph has {len(wrong)} kinds of flaws"]
+        lines = []
+        if self.unread:
+            n, shown = len(self.unread), self.unread[:SHOWN]
+            lines = [f"sources.graphs.{self.name}: {n:,} rows or files cannot be read"]
+            lines += [f"  {text}" for text in shown]
+            lines += [f"  and {n - SHOWN:,} more"] if n > SHOWN else []
+        if wrong:
+            lines.append(f"sources.graphs.{self.name}: the graph has {len(wrong)} kinds of flaws")
         for name in wrong:
-            n, first = self.found[name]
+            n, (first, *others) = self.found[name]
             times = "" if n == 1 else f" ({n:,} times, this is the first)"
-            lines.append(f"  {name}: {first}{times}\n    {RIGHT[name]}")
-        lines.append(f"  or count them and go on: leave_out: [{', '.join(wrong)}]")
-        raise GraphFileError("\n".join(lines))
+            lines += [f"  {name}: {first}{times}", *(f"    {text}" for text in others)]
+            lines.append(f"    {RIGHT[name]}")
+        if wrong:
+            lines.append(f"  or count them and go on: leave_out: [{', '.join(wrong)}]")
+        if lines:
+            raise GraphFileError("\n".join(lines))
 
     def frame(self) -> pl.DataFrame:
         """PROBLEMS."""
-        rows = [(name, *self.found[name]) for name in RIGHT if name in self.found]
+        found = [(name, *self.found[name]) for name in RIGHT if name in self.found]
+        rows = [(name, n, texts[0]) for name, n, texts in found]
         return pl.DataFrame(rows, schema=dict(PROBLEMS.columns), orient="row")
 
 

@@ -5,48 +5,62 @@ from pathlib import Path
 from typing import Any
 
 from kgprobe.settings import OwnGraph
-from kgprobe.sheets import text_lines
+from kgprobe.sheets import read_text, text_lines
 from kgprobe.sources.graphs import raw
-from kgprobe.sources.graphs.flaws import GraphFileError
+from kgprobe.sources.graphs.flaws import Flaws, GraphFileError
 from kgprobe.sources.graphs.raw import Raw
+from kgprobe.sources.labels import one_line
 
 METADATA = "metadata_relations.json"
 
 
-def read(section: OwnGraph) -> Raw:
+def read(section: OwnGraph, flaws: Flaws) -> Raw:
     """Statements, labels and templates of the folders of a section.
 
-    An answer without id (`obj_id`) has its label as id, a subject likewise. Raises GraphFileError.
+    An answer without id (`obj_id`) has its label as id, a subject likewise. What cannot be read is
+    kept in `flaws` as unread.
     """
     told, spoken, templates = [], [], []
     for folder in map(Path, section.files):
-        about = folder / METADATA
-        if not about.is_file():
-            raise GraphFileError(f"{folder}: no {METADATA} in it, which lm-pub-quiz's folders have")
-        metadata = _object(about, about.read_text(encoding="utf-8"), None)
-        for path in sorted(folder.glob("*.jsonl")):
-            relation = path.stem
-            if relation not in metadata:
-                raise GraphFileError(f"{about}: no entry for {relation}, of which there is a file")
-            templates += [
-                {"relation": relation, "index": str(n), "kind": "manual", "text": text, "note": ""}
-                for n, text in enumerate(metadata[relation].get("templates", []))
-            ]
-            for line, text in text_lines(path):
-                row = _object(path, text, line)
-                ends = []
-                for side in ("sub", "obj"):
-                    label = str(row.get(f"{side}_label") or "")
-                    name = str(row.get(f"{side}_id") or label)
-                    if not name:
-                        raise GraphFileError(
-                            f"{path}, line {line}: neither {side}_id nor {side}_label"
-                        )
-                    ends.append(name)
-                    if label:
-                        spoken.append((name, label, 0, str(path), line))
-                told.append((ends[0], relation, ends[1], str(path), line))
+        with flaws.going_on():
+            about = folder / METADATA
+            if not about.is_file():
+                raise GraphFileError(
+                    f"{folder}: no {METADATA} in it, which lm-pub-quiz's folders have"
+                )
+            metadata = _object(about, read_text(about), None)
+            for path in sorted(folder.glob("*.jsonl")):
+                with flaws.going_on():
+                    templates += _templates(about, metadata, path.stem)
+                    for line, text in text_lines(path):
+                        with flaws.going_on(whole=False):
+                            row = _object(path, text, line)
+                            ends = [_end(row, side, path, line) for side in ("sub", "obj")]
+                            told.append((ends[0][0], path.stem, ends[1][0], str(path), line))
+                            spoken += [(*end, 0, str(path), line) for end in ends if end[1]]
     return Raw(raw.statements(told), raw.labels(spoken), templates=templates)
+
+
+def _templates(about: Path, metadata: dict[str, Any], relation: str) -> list[dict[str, str]]:
+    if relation not in metadata:
+        raise GraphFileError(f"{about}: no entry for {relation}, of which there is a file")
+    entry = metadata[relation]
+    texts = (entry.get("templates") or []) if isinstance(entry, dict) else None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise GraphFileError(f"{about}: the templates of {relation} are no list of texts")
+    return [
+        {"relation": relation, "index": str(n), "kind": "manual", "text": text, "note": ""}
+        for n, text in enumerate(texts)
+    ]
+
+
+def _end(row: dict[str, Any], side: str, path: Path, line: int) -> tuple[str, str]:
+    """(id, label) of the subject or object of a row."""
+    label = one_line(str(row.get(f"{side}_label") or ""))
+    name = str(row.get(f"{side}_id") or label)
+    if not name:
+        raise GraphFileError(f"{path}, line {line}: neither {side}_id nor {side}_label")
+    return name, label
 
 
 def _object(path: Path, text: str, line: int | None) -> dict[str, Any]:

@@ -1,25 +1,18 @@
 """RDF files: Turtle, N-Triples and RDF/XML, parsed by pyoxigraph."""
 
-import gzip
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, cast
 
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
 from kgprobe.settings import OwnGraph
+from kgprobe.sources import rdf_forms
 from kgprobe.sources.graphs import raw
 from kgprobe.sources.graphs.flaws import Flaws, GraphFileError, short
 from kgprobe.sources.graphs.raw import Raw
+from kgprobe.sources.labels import one_line
 
-FORMATS = {
-    ".ttl": RdfFormat.TURTLE,
-    ".nt": RdfFormat.N_TRIPLES,
-    ".rdf": RdfFormat.RDF_XML,
-    ".owl": RdfFormat.RDF_XML,
-    ".xml": RdfFormat.RDF_XML,
-}
 OWL = "http://www.w3.org/2002/07/owl#"
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 IMPORTS, ONTOLOGY = f"{OWL}imports", f"{OWL}Ontology"
@@ -28,7 +21,7 @@ IMPORTS, ONTOLOGY = f"{OWL}imports", f"{OWL}Ontology"
 def read(section: OwnGraph, languages: Sequence[str], flaws: Flaws) -> Raw:
     """Statements between IRIs, and labels in the best of `languages`, those without a tag last.
 
-    Blank nodes and imports are noted as flaws. Raises GraphFileError where a file cannot be parsed.
+    Blank nodes, bad IRIs and imports are noted as flaws, and what cannot be parsed as unread.
     """
     order = {
         (name, tag): place * (len(languages) + 1) + at
@@ -41,7 +34,7 @@ def read(section: OwnGraph, languages: Sequence[str], flaws: Flaws) -> Raw:
     here: set[str] = set()
     blank, node = 0, ""
     for path in section.files:
-        for triple in _triples(path):
+        for triple in _triples(path, flaws):
             subject, relation, value = triple.subject, triple.predicate.value, triple.object
             if not isinstance(subject, NamedNode) or isinstance(value, BlankNode):
                 blank += 1
@@ -49,8 +42,8 @@ def read(section: OwnGraph, languages: Sequence[str], flaws: Flaws) -> Raw:
                     node = node or f"{path}: {short(relation)} of {short(subject.value)}"
             elif isinstance(value, Literal):
                 tag = (value.language or "").lower()
-                if (relation, tag) in order and value.value.strip():
-                    label = " ".join(value.value.split())
+                label = one_line(value.value)
+                if (relation, tag) in order and label:
                     spoken.append((subject.value, label, order[relation, tag], path, None))
                 elif relation not in predicates:
                     literals[relation] += 1
@@ -62,30 +55,39 @@ def read(section: OwnGraph, languages: Sequence[str], flaws: Flaws) -> Raw:
                 else:
                     told.append((subject.value, relation, value.value, path, None))
     if blank:
-        flaws.note("blank_node", node or f"{section.files[0]}: no subject has an IRI", blank)
+        flaws.note("blank_node", node or f"{section.files[0]}: no subject has an IRI", n=blank)
     for name, path in sorted(imported.items()):
         if name not in here:
             flaws.note("import", f"{path}: it imports {short(name)}, which no file of `files` is")
     return Raw(raw.statements(told), raw.labels(spoken), literals=dict(literals))
 
 
-def _triples(path: str) -> Iterator[Triple]:
-    plain = Path(path.removesuffix(".gz"))
-    form = FORMATS.get(plain.suffix.lower())
-    if form is None:
-        raise GraphFileError(f"{path}: no RDF that is known; legal endings: {', '.join(FORMATS)}")
-    with cast(IO[bytes], gzip.open(path) if path.endswith(".gz") else open(path, "rb")) as file:
-        # an .owl file is RDF/XML or, as often, Turtle
-        begins = file.read(1000).lstrip(b"\xef\xbb\xbf \r\n\t")
-        file.seek(0)
-        if form is RdfFormat.RDF_XML and not begins.startswith(b"<?") and b"<rdf" not in begins:
-            form = RdfFormat.TURTLE
-        try:
-            for quad in parse(input=file, format=form, base_iri=f"file:///{plain.name}"):
-                yield quad.triple
-        except SyntaxError as problem:
-            raise GraphFileError(
-                f"{path}, line {problem.lineno}: {problem.msg}; expected {form.name}"
-            ) from problem
-        except (OSError, EOFError, ValueError) as problem:
-            raise GraphFileError(f"{path}: cannot be read: {problem}") from problem
+def _triples(path: str, flaws: Flaws) -> Iterator[Triple]:
+    """The triples of a file. A bad IRI is a flaw, which takes its statement along.
+
+    The parser goes on behind a statement that it cannot read. Of N-Triples that is a line; what
+    follows a mistake in Turtle or RDF/XML would be told for nothing.
+    """
+    with flaws.going_on():
+        form = RdfFormat.from_extension(rdf_forms.form(path))
+        if form is None:
+            raise GraphFileError(f"{path}: no RDF that is known; legal endings: {rdf_forms.LEGAL}")
+        plain = Path(path.removesuffix(".gz").removesuffix(".bz2"))
+        with rdf_forms.opened(path) as file:
+            quads = parse(input=file, format=form, base_iri=f"file:///{plain.name}")
+            while True:
+                try:
+                    yield next(quads).triple
+                except StopIteration:
+                    return
+                except SyntaxError as problem:
+                    told = f"{path}, line {problem.lineno}: {problem.msg}"
+                    if "IRI" in (problem.msg or ""):
+                        flaws.note("bad_iri", told)
+                        continue
+                    error = GraphFileError(f"{told}; expected {form.name}")
+                    if form not in (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS):
+                        raise error from problem
+                    flaws.unread.append(str(error))
+                except (OSError, EOFError, ValueError) as problem:
+                    raise GraphFileError(f"{path}: cannot be read: {problem}") from problem

@@ -3,6 +3,7 @@
 The same for every form: readers give statements and labels, the section's roles say what they mean.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,15 @@ from scipy.sparse.csgraph import connected_components
 from kgprobe.schema import COVERAGE, STATEMENTS, Contract
 from kgprobe.settings import OwnGraph, Roles
 from kgprobe.sources.graphs import lm_pub_quiz, rdf, tables
-from kgprobe.sources.graphs.flaws import LONGEST, PROBLEMS, Flaws, GraphFileError, place, short
+from kgprobe.sources.graphs.flaws import (
+    LONGEST,
+    PROBLEMS,
+    SHOWN,
+    Flaws,
+    GraphFileError,
+    place,
+    short,
+)
 from kgprobe.sources.graphs.raw import Raw
 
 
@@ -74,10 +83,12 @@ def read(name: str, section: OwnGraph, languages: Sequence[str]) -> Tables:
     """The tables of a graph. Raises GraphFileError for what is wrong, all of it in one message."""
     flaws = Flaws(name, section.leave_out)
     given = {
-        "table": lambda: tables.read(section),
+        "table": lambda: tables.read(section, flaws),
         "rdf": lambda: rdf.read(section, languages, flaws),
-        "lm_pub_quiz": lambda: lm_pub_quiz.read(section),
+        "lm_pub_quiz": lambda: lm_pub_quiz.read(section, flaws),
     }[section.form]()
+    if flaws.lost or not given.statements.height:
+        flaws.check()
     if not given.statements.height:
         raise GraphFileError(f"sources.graphs.{name}: no statement in {', '.join(section.files)}")
     made = _tables(name, section, given, flaws)
@@ -185,12 +196,13 @@ def _labels(spoken: pl.DataFrame, named: bool, ids: pl.Series, flaws: Flaws) -> 
     best = best.unique(["id", "label"], keep="first", maintain_order=True)
     several = best.filter(pl.col("id").is_duplicated())
     if several.height:
-        first = several.filter(pl.col("id") == several["id"][0])
-        row, other = first.row(0, named=True), first.row(1, named=True)
-        here, there = (place(one["file"], one["line"]) for one in (other, row))
-        names = short(row["id"]), short(other["label"]), short(row["label"])
-        text = f"{here}: {names[0]} is {names[1]!r} here and {names[2]!r} in {there}"
-        flaws.note("two_labels", text, several["id"].n_unique())
+        told = []
+        for _, own in itertools.islice(several.group_by("id", maintain_order=True), SHOWN):
+            row, other = own.row(0, named=True), own.row(1, named=True)
+            here, there = (place(one["file"], one["line"]) for one in (other, row))
+            names = short(row["id"]), short(other["label"]), short(row["label"])
+            told.append(f"{here}: {names[0]} is {names[1]!r} here and {names[2]!r} in {there}")
+        flaws.note("two_labels", *told, n=several["id"].n_unique())
     return dict(best.sort("id", "label", descending=True).select("id", "label").rows())
 
 
@@ -214,18 +226,19 @@ def _spaced(name: str) -> str:
 def _unlabelled(
     needed: pl.Series, labels: dict[str, str], stated: pl.DataFrame, flaws: Flaws
 ) -> None:
-    """Note ids without a label, and the statement in which the first stands."""
+    """Note ids without a label, and the statements in which the first ones stand."""
     missing = needed.filter(~needed.is_in(list(labels))).sort()
     if not missing.len():
         return
-    rows = [
-        stated.filter(pl.col(column).is_in(missing.implode())).head(1)
+    found = pl.concat(
+        stated.filter(pl.col(column).is_in(missing.implode())).select("file", "line", name=column)
         for column in ("subject", "object", "relation")
+    ).unique("name", keep="first", maintain_order=True)
+    told = [
+        f"{place(file, line)}: {short(name)} has no label"
+        for file, line, name in found.head(SHOWN).rows()
     ]
-    first = next(row for row in rows if row.height).row(0, named=True)
-    name = next(first[c] for c in ("subject", "object", "relation") if first[c] not in labels)
-    text = f"{place(first['file'], first['line'])}: {short(name)} has no label"
-    flaws.note("missing_label", text, missing.len())
+    flaws.note("missing_label", *told, n=missing.len())
 
 
 def _properties(
@@ -274,6 +287,7 @@ def _coverage(
             literals.get(name, 0),
             0,
             0,
+            None,
         )
         for name in sorted({*counts, *literals} - set(schema))
         if name in counts or not DESCRIBING.match(name)
@@ -305,7 +319,7 @@ def _hierarchy(stated: pl.DataFrame, flaws: Flaws) -> pl.DataFrame:
         row = inside.row(0, named=True)
         shown = " > ".join(short(name) for name in _loop(inside))
         text = f"{place(row['file'], row['line'])}: {shown}, each below the next"
-        flaws.note("loop", text, inside.height)
+        flaws.note("loop", text, n=inside.height)
     return _pairs(edges.filter(~looped), "child", "parent")
 
 

@@ -2,52 +2,58 @@
 
 import csv
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import polars as pl
 
 from kgprobe.settings import Columns, OwnGraph
 from kgprobe.sources.graphs import raw
-from kgprobe.sources.graphs.flaws import GraphFileError
+from kgprobe.sources.graphs.flaws import Flaws, GraphFileError, short
 from kgprobe.sources.graphs.raw import Raw
+from kgprobe.sources.labels import one_line
 
 #: ending -> what separates cells; cells of .csv may stand in quotes
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 Row = tuple[int, list[str]]
 
 
-def read(section: OwnGraph) -> Raw:
+def read(section: OwnGraph, flaws: Flaws) -> Raw:
     """Statements and labels of the files of a section.
 
-    Raises GraphFileError for files of another form, columns that are missing, rows of another
-    width and empty cells of ids.
+    Files of another form, columns that are missing, rows of another width and empty cells of ids
+    are kept in `flaws` as unread.
     """
     told: list[tuple[str, str, str, str, int]] = []
     spoken: list[tuple[str, str, int, str, int]] = []
-    worded = False
+    worded, columns = False, section.columns
     for path in section.files:
-        head, rows = _opened(path, section.header)
-        ids, texts = _columns(path, head, section.columns, section.header)
-        worded |= bool(texts)
-        for line, cells in rows:
-            subject, relation, end = (cells[at] for at in ids)
-            for name, of in (("subject", subject), ("relation", relation), ("object", end)):
-                if not of:
-                    raise GraphFileError(
-                        f"{path}, line {line}: no {name}; every row has all three ids"
+        with flaws.going_on():
+            head, rows = _opened(path, section.header, columns, flaws)
+            ids, texts = _columns(path, head, columns, section.header)
+            worded |= bool(texts)
+            for line, cells in rows:
+                subject, relation, end = (cells[at].strip() for at in ids)
+                ends = (("subject", subject), ("relation", relation), ("object", end))
+                if lacking := [name for name, one in ends if not one]:
+                    flaws.unread.append(
+                        f"{path}, line {line}: no {' and no '.join(lacking)}; every row has all "
+                        "three ids"
                     )
-            if relation in section.roles.label:
-                spoken.append((subject, end, 0, path, line))
-                continue
-            told.append((subject, relation, end, path, line))
-            spoken += [(cells[of], cells[at], 0, path, line) for of, at in texts if cells[at]]
+                elif relation in section.roles.label:
+                    spoken.append((subject, one_line(end), 0, path, line))
+                else:
+                    told.append((subject, relation, end, path, line))
+                    named = ((cells[of].strip(), one_line(cells[at])) for of, at in texts)
+                    spoken += [(name, label, 0, path, line) for name, label in named if label]
     for path in section.labels:
-        head, rows = _opened(path, True)
-        columns = section.columns
-        own, text = (_place(path, head, name) for name in (columns.id, columns.label))
-        spoken += [(row[own], row[text], 1, path, line) for line, row in rows if row[text]]
-    named = not worded and not section.labels and section.ids == "own"
-    return Raw(raw.statements(told), raw.labels(spoken), named=named)
+        with flaws.going_on():
+            head, rows = _opened(path, True, columns, flaws)
+            own, text = (_place(path, head, name) for name in (columns.id, columns.label))
+            labels = ((row[own].strip(), one_line(row[text]), line) for line, row in rows)
+            spoken += [(name, label, 1, path, line) for name, label, line in labels if label]
+    is_named = not worded and not section.labels and section.ids == "own"
+    return Raw(raw.statements(told), raw.labels(spoken), named=is_named)
 
 
 def _columns(
@@ -75,11 +81,13 @@ def _place(path: str, head: list[str], name: str) -> int:
     return head.index(name)
 
 
-def _opened(path: str, header: bool) -> tuple[list[str], Iterator[Row]]:
+def _opened(
+    path: str, header: bool, columns: Columns, flaws: Flaws
+) -> tuple[list[str], Iterator[Row]]:
     """The names of the columns, and (line, cells) of every row."""
     ending = Path(path).suffix.lower()
     if ending == ".parquet":
-        return _parquet(path)
+        return _parquet(path, {*asdict(columns).values()} if header else None)
     if ending not in SEPARATORS:
         legal = ", ".join((*SEPARATORS, ".parquet"))
         raise GraphFileError(f"{path}: no table that is known; legal endings: {legal}")
@@ -87,9 +95,8 @@ def _opened(path: str, header: bool) -> tuple[list[str], Iterator[Row]]:
     first = next(rows, None)
     if first is None:
         raise GraphFileError(f"{path}: empty; expected rows of subject, relation, object")
-    if header:
-        return first[1], _even(path, len(first[1]), rows)
-    return first[1], _even(path, len(first[1]), _chained(first, rows))
+    head = [cell.strip() for cell in first[1]]
+    return head, _even(path, len(head), rows if header else _chained(first, rows), flaws)
 
 
 def _chained(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
@@ -97,14 +104,15 @@ def _chained(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
     yield from rows
 
 
-def _even(path: str, width: int, rows: Iterator[Row]) -> Iterator[Row]:
+def _even(path: str, width: int, rows: Iterator[Row], flaws: Flaws) -> Iterator[Row]:
     for line, cells in rows:
-        if len(cells) != width:
-            raise GraphFileError(
+        if len(cells) == width:
+            yield line, cells
+        else:
+            flaws.unread.append(
                 f"{path}, line {line}: {len(cells)} cells, expected {width}; a cell that holds a "
                 'comma stands in quotes ("...")'
             )
-        yield line, cells
 
 
 def _text(path: str, separator: str) -> Iterator[Row]:
@@ -125,14 +133,25 @@ def _text(path: str, separator: str) -> Iterator[Row]:
                     f"{path}, line {after} or after it: {problem}; save it as UTF-8, with quotes "
                     "around cells that hold one, doubled inside"
                 ) from problem
-            if any(cells):
-                yield reader.line_num, [cell.strip() for cell in cells]
+            if any(cell.strip() for cell in cells):
+                yield reader.line_num, cells
 
 
-def _parquet(path: str) -> tuple[list[str], Iterator[Row]]:
+def _parquet(path: str, names: set[str] | None) -> tuple[list[str], Iterator[Row]]:
+    """The columns with `names`, or the first three; others are not looked at."""
     try:
-        frame = pl.read_parquet(path)
+        head = list(pl.read_parquet_schema(path))
+        used = head[:3] if names is None else [name for name in head if name in names]
+        frame = pl.read_parquet(path, columns=used)
     except (pl.exceptions.PolarsError, OSError) as problem:
         raise GraphFileError(f"{path}: not a readable parquet file: {problem}") from problem
-    texts = frame.select(pl.all().cast(pl.String).fill_null("").str.strip_chars())
-    return frame.columns, ((n, list(cells)) for n, cells in enumerate(texts.iter_rows(), 1))
+    for name, kind in frame.schema.items():
+        if kind.is_float() or kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Boolean):
+            first = frame[name].drop_nulls().head(1).to_list()
+            value = short(str(first[0])) if first else "missing"
+            raise GraphFileError(
+                f"{path}: column {name!r} is {kind}, the first value is {value}; ids and labels "
+                "are texts or whole numbers: convert the column"
+            )
+    texts = frame.select(pl.all().cast(pl.String).fill_null(""))
+    return used, ((n, list(cells)) for n, cells in enumerate(texts.iter_rows(), 1))

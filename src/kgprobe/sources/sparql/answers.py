@@ -1,6 +1,8 @@
 """When an answer is accepted, and what it means when it is not (docs/sources.md).
 
 All functions are pure: they look at status, headers and body, and raise the error that fits.
+`check_status` tells refusals, time-outs, rate limits and rejected queries apart, `check_answer`
+what is no whole answer to the query.
 """
 
 import re
@@ -10,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from kgprobe.http import CONTACT_ADVICE, about_agent
 from kgprobe.sources.sparql.canonical import TYPES
 from kgprobe.sources.sparql.errors import (
     AGAIN,
@@ -22,14 +25,28 @@ from kgprobe.sources.sparql.errors import (
     QueryRejected,
     RateLimited,
     ServerTrouble,
+    TimedOut,
     TruncatedAnswer,
     UnexpectedStatus,
     WrongContentType,
 )
 
 JSON_TYPES = {"application/sparql-results+json", "application/json"}
+#: What services say of a query that they stopped, or would not begin, for the time it takes:
+#: Blazegraph, RDF4J, Jena and QLever, Virtuoso (its estimate as well), Oxigraph, and proxies.
+#: The status is no help: it may be 200, 408, 429, 500, 503 or 504.
+TIMED_OUT = re.compile(
+    rb"timed[ -]?out|TimeoutException|QueryTimeout|deadline is expired|took too long"
+    rb"|(?:gateway|due to|exceed\w* (?:the )?(?:\w+ )?)[ -]?time-?out|time-?out (?:exceed|expire)"
+    rb"|time limit (?:was )?exceed|execution time[^\n]{0,80} exceeds"
+    rb"|operation has been cancelled|\bS1T00\b",
+    re.I,
+)
+TIMED_OUT_STATUS = (408, 504, 522, 524)
+#: Bytes at the end of a body that is cut in which the reason may stand.
+TAIL = 1 << 16
 #: Virtuoso's codes for a query that it will never answer: syntax, too many rows to sort, no
-#: SERVICE, and compilation (transitive start, cost above the limit)
+#: SERVICE, and compilation (transitive start)
 REJECTIONS = re.compile(r"\b(SP030|SR353|SQ070|SQ074|SQ200|TR\d{3}|TR\.\.\.|42000)(?!\w)")
 
 
@@ -57,20 +74,36 @@ class Answer:
         title = re.search(r"<title[^>]*>(.*?)</title>", text, re.I | re.S)
         return " ".join((title[1] if title else text).split())[:n]
 
+    def time_out(self) -> str:
+        """The line that says that the service stopped for lack of time, or the empty string."""
+        for line in (
+            self.body[-TAIL:].splitlines() if self.status == 200 else self.body.splitlines()
+        ):
+            if found := TIMED_OUT.search(line):
+                shown = line[max(0, found.start() - 150) : found.end() + 50]
+                return shown.decode("utf-8", "replace").strip()
+        return ""
+
 
 def check_status(answer: Answer, place: Place, agent: str) -> None:
-    """Raise for every status but 200."""
-    status = answer.status
-    came = f"status {status}: {answer.start() or '(no text)'}"
-    if status == 200:
+    """Raise for what is no SPARQL JSON with status 200, by what it means."""
+    status, is_json = answer.status, answer.content_type in JSON_TYPES
+    if status == 200 and is_json:
         return
-    if status in (401, 403):
+    came = f"status {status}: {answer.start() or '(no text)'}"
+    if status in (401, 403) or (status < 500 and about_agent(answer.body)):
         raise EndpointRefused(
+            place, f"{came}; the User-Agent sent was {agent!r}", "status 200", CONTACT_ADVICE
+        )
+    stopped = answer.time_out()
+    if stopped or status in TIMED_OUT_STATUS:
+        raise _timed_out(f"status {status}: {stopped or answer.start() or '(no text)'}", place)
+    if status == 200:
+        raise WrongContentType(
             place,
-            f"{came}; the User-Agent sent was {agent!r}",
-            "status 200",
-            "read the service's policy for automated clients, set a contact that can be reached, "
-            "and wait before the next attempt",
+            f"content type {answer.header('Content-Type') or '(none)'!r}: {answer.start()}",
+            "application/sparql-results+json",
+            AGAIN,
         )
     if status == 206:  # newer Virtuosos say so, instead of 200, of a part of the rows
         raise PartialAnswer(place, came, "a complete answer, with status 200", AGAIN)
@@ -84,9 +117,13 @@ def check_status(answer: Answer, place: Place, agent: str) -> None:
             "an answer to this query",
             "the engine will not answer this text: change the query, or ask for fewer values",
         )
-    if status in (500, 502, 503, 504):
+    if status in (500, 502, 503):
         raise ServerTrouble(place, came, "status 200", AGAIN)
     raise UnexpectedStatus(place, came, "status 200", "look at the endpoint's URL in the config")
+
+
+def _timed_out(came: str, place: Place) -> TimedOut:
+    return TimedOut(place, came, "an answer within the service's time", AGAIN)
 
 
 def check_answer(
@@ -94,16 +131,9 @@ def check_answer(
 ) -> list[dict[str, dict[str, str]]]:
     """The bindings of an answer that is whole and fits the query; else the error that says why.
 
-    Checks content type, the engine's own words on completeness, one closed JSON document, the
-    variables, and every cell.
+    Checks the engine's own words on completeness, one closed JSON document, the variables, and
+    every cell.
     """
-    if answer.content_type not in JSON_TYPES:
-        raise WrongContentType(
-            place,
-            f"content type {answer.header('Content-Type') or '(none)'!r}: {answer.start()}",
-            "application/sparql-results+json",
-            AGAIN,
-        )
     cap = answer.header("X-SPARQL-MaxRows")
     if cap:
         raise CappedAnswer(
@@ -199,10 +229,13 @@ def _closed(answer: Answer, place: Place) -> dict[str, Any]:
         problem = f"not one closed JSON document ({error})"
     except (KeyError, TypeError):
         problem = "JSON without head.vars and results.bindings"
+    came = f"{len(answer.body)} bytes, {problem}"
+    if stopped := answer.time_out():
+        raise _timed_out(f"status 200: {came}: {stopped}", place)
     end = answer.body[-200:].decode("utf-8", "replace")
     raise TruncatedAnswer(
         place,
-        f"{len(answer.body)} bytes, {problem}, which end with {end!r}",
+        f"{came}, which end with {end!r}",
         "one closed document of SPARQL JSON",
         AGAIN,
     )

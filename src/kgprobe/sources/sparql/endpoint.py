@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import IO
 
 import polars as pl
 import psutil
@@ -32,6 +33,7 @@ from kgprobe.http import user_agent
 from kgprobe.job import log as job_log
 from kgprobe.settings import Endpoint as Source
 from kgprobe.sheets import located
+from kgprobe.sources import rdf_forms
 from kgprobe.sources.sparql.snapshots import files_hash, snapshot_name
 from kgprobe.stops import terminated
 
@@ -52,6 +54,7 @@ class Policy:
     attempts: int = 2  #: of one page
     most_rows: int = 0  #: of one pull; above it the dump is the right source; 0 is no limit
     licence: str = ""
+    graph: str = ""  #: what it holds, where that is a part of a graph
 
 
 @dataclass(frozen=True)
@@ -185,12 +188,39 @@ def _cached(files: list[Path], folder: Path, log: Callable[[str], None]) -> Path
 
 def _load(files: list[Path], store: Path, log: Callable[[str], None]) -> None:
     started = time.monotonic()
-    command = [binary(), "load", "-l", str(store), "--base", BASE, "-f", *map(str, files)]
-    done = subprocess.run(command, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        names = ", ".join(file.name for file in files)
-        raise EndpointError(f"could not load {names}:\n{_last_lines(done.stdout)}")
+    if unknown := [str(file) for file in files if not rdf_forms.form(file)]:
+        raise EndpointError(f"no RDF that is known: {', '.join(unknown)}; legal: {rdf_forms.LEGAL}")
+    command = [binary(), "load", "-l", str(store), "--base", BASE]
+    # what the program does not unpack, or knows under another name, comes through a pipe
+    piped = [f for f in files if f.suffix.lower() == ".bz2" or rdf_forms.ending(f) == ".owl"]
+    direct = [file for file in files if file not in piped]
+    if direct:
+        _loaded([*command, "-f", *map(str, direct)], direct)
+    for file in piped:
+        _loaded([*command, "--format", rdf_forms.form(file)], [file], rdf_forms.opened)
     log(f"loaded {len(files)} RDF files in {time.monotonic() - started:.1f} s")
+
+
+def _loaded(
+    command: list[str], files: list[Path], opened: Callable[[Path], IO[bytes]] | None = None
+) -> None:
+    """Run the loader on `files`; of one that is `opened` here it reads the bytes."""
+    stdin = subprocess.PIPE if opened else subprocess.DEVNULL
+    names = ", ".join(file.name for file in files)
+    with (
+        tempfile.TemporaryFile("w+") as output,
+        subprocess.Popen(command, stdin=stdin, stdout=output, stderr=output) as loader,
+    ):
+        if opened and loader.stdin:
+            try:
+                with opened(files[0]) as file, contextlib.suppress(BrokenPipeError), loader.stdin:
+                    shutil.copyfileobj(file, loader.stdin, 1 << 20)
+            except (OSError, EOFError) as error:
+                loader.kill()
+                raise EndpointError(f"could not unpack {files[0]}: {error}") from error
+        if loader.wait():
+            output.seek(0)
+            raise EndpointError(f"could not load {names}:\n{_last_lines(output.read())}")
 
 
 @contextlib.contextmanager

@@ -33,8 +33,10 @@ class SourceError(RuntimeError):
     reaction = ""
     #: seconds that the service asks everybody to wait
     asked = 0.0
-    #: rows that the pull was expected to have, by its count query
+    #: rows that the pull was expected to have, by its count query, or values that it asks for
     rows: int | None = None
+    #: whether counting them was too much for the service
+    uncounted = False
 
     def __init__(self, place: Place, came: str, expected: str, advice: str = "") -> None:
         self.place, self.came, self.expected, self.advice = place, came, expected, advice
@@ -49,7 +51,7 @@ AGAIN = "run again: it goes on from the finished pages"
 
 
 class EndpointRefused(SourceError):
-    """401 or 403: the service does not want this client."""
+    """401, 403, or words about the User-Agent: the service does not want this client."""
 
 
 class QueryRejected(SourceError):
@@ -67,13 +69,13 @@ class RateLimited(SourceError):
 
 
 class ServerTrouble(SourceError):
-    """500, 502-504, or trouble with the connection."""
+    """500, 502, 503, or trouble with the connection."""
 
     reaction = "again"
 
 
 class TimedOut(ServerTrouble):
-    """No answer within the read timeout, or no whole page before its deadline."""
+    """The service stopped the query, or no whole page came within the timeouts."""
 
     reaction = "smaller"
 
@@ -100,6 +102,11 @@ class WrongContentType(SourceError):
     """Not a SPARQL JSON answer by its content type: a proxy's page, for example."""
 
     reaction = "again"
+
+
+#: What a query's size may cause, after all attempts with smaller pages; so may a bad day of the
+#: service.
+BY_SIZE = (TimedOut, CappedAnswer, PartialAnswer, TruncatedAnswer)
 
 
 class MalformedAnswer(SourceError):

@@ -75,9 +75,10 @@ class Cuts:
         """Whether all is asked."""
         return self.start >= self.total
 
-    def smaller(self) -> None:
-        """After an answer that was too much."""
-        self.now, self.good = max(1, self.now // 2), 0
+    def smaller(self) -> bool:
+        """Whether the next page is smaller, after an answer that was too much."""
+        before, self.now, self.good = self.now, max(1, self.now // 2), 0
+        return self.now < before
 
     def accepted(self) -> None:
         """After a good page."""
@@ -112,9 +113,13 @@ class Query:
 
     @property
     def divided(self) -> str:
-        """The variable whose values, or the hashes of whose values, are divided among pages."""
+        """The variable whose values, or the hashes of whose values, are divided among pages.
+
+        "" where rows are counts of parts, and do not show it.
+        """
         found = PART.search(self.text)
-        return found[1] if found else self.asked
+        divided = found[1] if found else self.asked
+        return divided if divided in self.variables else ""
 
     def hashes(self, value: str, start: int, stop: int) -> bool:
         """Whether the hash of a value of `divided` lies in the part from `start` to `stop`."""

@@ -29,11 +29,13 @@ from kgprobe.sources.sparql.canonical import row_hash, terms, write_result
 from kgprobe.sources.sparql.completeness import Counts, check_rows, plausible
 from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.errors import (
+    BY_SIZE,
     BudgetExhausted,
     EndpointRefused,
     Place,
     RateLimited,
     SourceError,
+    TimedOut,
     TooManyRows,
 )
 from kgprobe.sources.sparql.limits import Clock, Gate
@@ -44,6 +46,8 @@ from kgprobe.sources.sparql.transport import ask
 KEPT_HEADERS = ("server", "age", "date", "content-type")
 #: A count is a help, not a need: a service that cannot give it is not asked for long
 COUNT_ATTEMPTS = 2
+#: Time-outs of one and the same text: what was too slow twice is too slow
+SAME_TIME_OUTS = 2
 T = TypeVar("T")
 
 
@@ -115,18 +119,20 @@ class Asker:
         accept: Callable[[Answer], T],
         *,
         attempts: int = 0,
-        smaller: Callable[[], None] = lambda: None,
+        smaller: Callable[[], bool] = lambda: False,
         keep_bad: Callable[[bytes], None] = lambda body: None,
     ) -> T:
-        """What `accept` makes of the answer to `text()`; `smaller` is called before some retries.
+        """What `accept` makes of the answer to `text()`.
 
-        `attempts` 0 takes the policy's. Raises SourceError when the cause is not one that passes,
-        or the attempts are spent.
+        `smaller` makes the next text ask for less where it can, and says whether it did; it is
+        called after answers that were too much. `attempts` 0 takes the policy's. Raises SourceError
+        when the cause is not one that passes, or the attempts are spent.
         """
         answer: Answer | None = None
+        same = 0
 
         def once() -> T:
-            nonlocal answer
+            nonlocal answer, same
             answer = None
             try:
                 with self.gate.request(place):
@@ -138,13 +144,15 @@ class Asker:
             except SourceError as error:
                 self.gate.failed()
                 error.asked = self._heed(answer, error)
+                if error.reaction.startswith("smaller") and not smaller():
+                    same += isinstance(error, TimedOut)
+                    if same == SAME_TIME_OUTS:
+                        error.reaction = ""
                 raise
 
         def before(number: int, error: SourceError, seconds: float) -> None:
             kind = type(error).__name__
             self.retries[kind] = self.retries.get(kind, 0) + 1
-            if error.reaction.startswith("smaller"):
-                smaller()
             log.info("%s at %s; next attempt in %.1f s", kind, place, seconds + error.asked)
             if seconds:
                 self.gate.waits.add(kind, seconds)
@@ -172,10 +180,11 @@ class Asker:
         """Hold everybody for as long as a 429 or 503 asks; beyond an hour the pull stops."""
         if answer is None or answer.status not in (429, 503):
             return 0.0
-        now = self.gate.clock.now()
-        seconds = retry_after(answer.header("Retry-After"), answer.status, now) or 0.0
+        now, limited = self.gate.clock.now(), isinstance(error, RateLimited)
+        # without the header only a rate limit asks for a wait, whatever the status of a time-out
+        seconds = retry_after(answer.header("Retry-After"), 429 if limited else 503, now) or 0.0
         until = datetime.datetime.fromtimestamp(now + seconds, datetime.UTC)
-        if answer.status == 429 or seconds > LONGEST_WAIT:
+        if limited or seconds > LONGEST_WAIT:
             error.came += f"; Retry-After: {answer.header('Retry-After') or '(none)'}"
             error.advice = f"come back at {until:%Y-%m-%d %H:%M:%S} UTC; the finished pages stay"
         self.gate.hold(min(seconds, LONGEST_WAIT))
@@ -186,12 +195,16 @@ class Asker:
 
 @dataclass
 class _Pull:
-    """One pull under way; `size` is the number of rows, or of values, that a page may have."""
+    """One pull under way; `size` is the number of rows, or of values, that a page may have.
+
+    `uncounted`: counting the rows was too much for the service.
+    """
 
     query: Query
     asker: Asker
     writer: Writer
     size: int
+    uncounted: bool = False
 
     def run(self) -> Snapshot:
         """Pages until the end, then the counts, then the table and the record."""
@@ -205,7 +218,8 @@ class _Pull:
                 try:
                     bar.update(self.page(cuts).rows)
                 except SourceError as error:
-                    error.rows = counts.before
+                    error.rows = self.query.total if self.query.asked else counts.before
+                    error.uncounted = self.uncounted
                     raise
                 bar.set_postfix(
                     pages=len(self.writer.pages),
@@ -298,18 +312,21 @@ class _Pull:
         def accept(answer: Answer) -> int:
             return check_count(answer, place)
 
-        try:
-            return self.asker.ask(self.query.count, place, accept, attempts=COUNT_ATTEMPTS), ""
-        except RateLimited as error:
-            if not error.reaction:
+        for attempts in (COUNT_ATTEMPTS, 0):
+            try:
+                return self.asker.ask(self.query.count, place, accept, attempts=attempts), ""
+            except (EndpointRefused, BudgetExhausted):
                 raise
-            # told to wait twice in a row: that is no trouble with the count
-            return self.asker.ask(self.query.count, place, accept), ""
-        except (EndpointRefused, BudgetExhausted):
-            raise
-        except SourceError as error:
-            log.warning("no count for %s: %s", self.query.name, error)
-            return None, f"{type(error).__name__}: {error.came}"
+            except SourceError as error:
+                limited = isinstance(error, RateLimited)
+                if limited and not error.reaction:
+                    raise  # to come back in an hour or more is asked of the pages, too
+                if limited and attempts:
+                    continue  # told to wait twice in a row: that is no trouble with the count
+                log.warning("no count for %s: %s", self.query.name, error)
+                self.uncounted = isinstance(error, BY_SIZE)
+                return None, f"{type(error).__name__}: {error.came}"
+        raise AssertionError("the last attempts return or raise")
 
     def place(self, page: int, part: tuple[int, int] | None = None) -> Place:
         """Where the pull stands, for messages."""

@@ -16,18 +16,16 @@ from kgprobe.contracts import COVERAGE
 from kgprobe.job import log, progress
 from kgprobe.schema import STATEMENTS
 from kgprobe.settings import LANGUAGES
+from kgprobe.sources.labels import one_line_of
 from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.errors import (
+    BY_SIZE,
     BudgetExhausted,
-    CappedAnswer,
     EndpointRefused,
-    PartialAnswer,
     QueryRejected,
     RateLimited,
     SourceError,
-    TimedOut,
     TooManyRows,
-    TruncatedAnswer,
 )
 from kgprobe.sources.sparql.pull import pull
 
@@ -69,10 +67,10 @@ def _of_property(relation: str, frame: pl.DataFrame) -> pl.DataFrame:
         kg=pl.lit("wikidata"),
         relation=pl.lit(relation),
         subject=pl.col("subject").str.strip_prefix(ENTITY),
-        subject_label=pl.col("subject_label"),
+        subject_label=one_line_of("subject_label"),
         subject_sitelinks=pl.col("subject_sitelinks").cast(pl.Int64),
         object=pl.col("object").str.strip_prefix(ENTITY),
-        object_label=pl.col("object_label"),
+        object_label=one_line_of("object_label"),
         object_sitelinks=pl.col("object_sitelinks").cast(pl.Int64),
         object_kind=pl.lit("item"),
         rank=rank,
@@ -81,9 +79,6 @@ def _of_property(relation: str, frame: pl.DataFrame) -> pl.DataFrame:
 
 #: How a relation came: whole; its well-known subjects; from a dump; or not at all.
 PULLED, SITELINKS, DUMP, LEFT_OUT = "pulled", "sitelinks", "dump", "left out"
-#: What a relation's size may cause, after all attempts with smaller pages; so may a bad day of the
-#: service, which must not turn a small relation into a part of it.
-BY_SIZE = (TimedOut, CappedAnswer, PartialAnswer, TruncatedAnswer)
 KINDS = ("item", "unknown", "no value", "literal", "other")
 
 
@@ -164,12 +159,15 @@ class Relations:
             if self._too_large(error):
                 return self._large(relation, error)
             raise
-        self._cover(relation, PULLED, "", self._counted(relation))
+        self._cover(relation, PULLED, "", whole, self._counted(relation))
         return PULLED, whole
 
     def _too_large(self, error: SourceError) -> bool:
-        """Whether it is the relation's size that an error is about."""
-        many = (error.rows or 0) > self.endpoint.policy.listing
+        """Whether it is the relation's size that an error is about.
+
+        A bad day of the service must not turn a relation that fits one page into a part of it.
+        """
+        many = error.uncounted or (error.rows or 0) > self.endpoint.policy.page_size
         return isinstance(error, TooManyRows) or (isinstance(error, BY_SIZE) and many)
 
     def _large(self, relation: str, error: SourceError) -> tuple[str, pl.DataFrame]:
@@ -179,11 +177,11 @@ class Relations:
                 try:
                     frame = self._pull(relation, self.least)
                 except SourceError as still:
-                    if not self._too_large(still):
+                    if not isinstance(still, (TooManyRows, *BY_SIZE)):
                         raise
                     reason += f"; {still.came} with {self.least} sitelinks or more"
                     continue
-                self._cover(relation, SITELINKS, reason)
+                self._cover(relation, SITELINKS, reason, frame)
                 return SITELINKS, frame
             if way == DUMP and relation in self.dumped:
                 frame = self.dumped[relation]
@@ -199,12 +197,18 @@ class Relations:
         return pull(self.query, *given, languages=self.languages, contact=self.contact).frame()
 
     def _counted(self, relation: str) -> dict[str, int]:
-        """Statements of a relation by kind of value, and the deprecated ones."""
+        """Statements of a relation by kind of value, and the deprecated ones; {} where unknown.
+
+        They are no part of the facts: a service that cannot count them fails no relation.
+        """
         if not self.left_out:
             return {}
-        frame = pull(
-            self.left_out, self.endpoint, self.folder, {"property": relation}, contact=self.contact
-        ).frame()
+        given = self.endpoint, self.folder, {"property": relation}
+        try:
+            frame = pull(self.left_out, *given, contact=self.contact).frame()
+        except SourceError as error:
+            log.warning("%s: its statements by kind of value are not counted: %s", relation, error)
+            return {}
         numbers = frame.with_columns(pl.col("n").cast(pl.Int64))
         deprecated = pl.col("rank").str.ends_with("#DeprecatedRank")
         by_kind = dict(
@@ -217,12 +221,28 @@ class Relations:
         relation: str,
         way: str,
         reason: str,
+        pulled: pl.DataFrame | None = None,
         counted: Mapping[str, int] | None = None,
     ) -> None:
-        known = counted or {}
-        row = {kind.replace(" ", "_"): known.get(kind, 0) if known else None for kind in KINDS}
-        deprecated = known.get("deprecated") if known else None
-        self.rows.append(
-            {"relation": relation, "way": way, "reason": reason, **row,
-             "deprecated": deprecated}
-        )  # fmt: skip
+        """Keep a row of COVERAGE; `pulled` are the rows that the endpoint gave, if it did."""
+        row: dict[str, object] = {"relation": relation, "way": way, "redirected": None}
+        if counted:
+            row |= {kind.replace(" ", "_"): counted.get(kind, 0) for kind in KINDS}
+            row["deprecated"] = counted["deprecated"]
+        if pulled is not None:
+            stated = pulled.filter(pl.col("redirected").is_not_null())
+            row["redirected"] = stated.n_unique(
+                [*{"subject", "redirected", "rank"} & set(stated.columns)]
+            )
+            reason = "; ".join(filter(None, [reason, self._part_of_a_graph()]))
+        self.rows.append(row | {"reason": reason})
+
+    def _part_of_a_graph(self) -> str:
+        """What the endpoint holds, where that is not the whole of its graph."""
+        endpoint = self.endpoint
+        if not endpoint.policy.graph:
+            return ""
+        return (
+            f"asked was {endpoint.id} ({endpoint.url}), which holds {endpoint.policy.graph}: of a "
+            "relation that those have, it holds part of the subjects"
+        )

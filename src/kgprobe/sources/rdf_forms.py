@@ -1,0 +1,49 @@
+"""RDF files as they lie on a disk: which form a name stands for, and the bytes inside."""
+
+import bz2
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, cast
+
+#: Ending of a name -> the form's usual ending, by which Oxigraph knows it.
+FORMS = {
+    ".nt": "nt",
+    ".ttl": "ttl",
+    ".rdf": "rdf",
+    ".owl": "rdf",
+    ".xml": "rdf",
+    ".nq": "nq",
+    ".trig": "trig",
+    ".n3": "n3",
+    ".jsonld": "jsonld",
+    ".txt": "nt",
+}
+PACKED: dict[str, Callable[[str | Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+LEGAL = f"{', '.join(FORMS)}, each also packed as {' or '.join(PACKED)}"
+
+
+def ending(path: str | Path) -> str:
+    """The ending of a name without that of its packing, in small letters."""
+    whole = Path(path)
+    inner = Path(whole.stem) if whole.suffix.lower() in PACKED else whole
+    return inner.suffix.lower()
+
+
+def opened(path: str | Path) -> IO[bytes]:
+    """The unpacked bytes of a file."""
+    unpack = PACKED.get(Path(path).suffix.lower())
+    return cast(IO[bytes], unpack(path) if unpack else open(path, "rb"))
+
+
+def form(path: str | Path) -> str:
+    """The form of a file of RDF, "" where its name tells none that is known.
+
+    An .owl file is RDF/XML or, as often, Turtle.
+    """
+    found = FORMS.get(ending(path), "")
+    if found != "rdf":
+        return found
+    with opened(path) as file:
+        begins = file.read(1000).lstrip(b"\xef\xbb\xbf \r\n\t")
+    return "rdf" if begins.startswith(b"<?") or b"<rdf" in begins else "ttl"

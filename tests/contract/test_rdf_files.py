@@ -1,0 +1,84 @@
+"""RDF files of every packing are served, and what is none is refused in the plan."""
+
+import bz2
+import gzip
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+from kgprobe.config import ConfigError
+from kgprobe.settings import OwnGraph, Settings
+from kgprobe.sources.graphs.flaws import GraphFileError
+from kgprobe.sources.graphs.read import read
+from kgprobe.sources.sparql.endpoint import EndpointError, local_endpoint
+from kgprobe.workflow.sources import rdf_files
+from tests.contract.fault_server import fetch
+
+LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+NT = (
+    "".join(f'<http://x/{n}> <{LABEL}> "{n}" .\n' for n in "ab")
+    + "<http://x/a> <p:p> <http://x/b> .\n"
+)
+TTL = f'@prefix x: <http://x/> .\nx:a <p:p> x:b .\nx:a <{LABEL}> "a" .\nx:b <{LABEL}> "b" .\n'
+XML = (
+    '<?xml version="1.0"?><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
+    'xmlns:s="http://www.w3.org/2000/01/rdf-schema#" xmlns:p="p:">'
+    '<rdf:Description rdf:about="http://x/a"><s:label>a</s:label><p:p rdf:resource="http://x/b"/>'
+    '</rdf:Description><rdf:Description rdf:about="http://x/b"><s:label>b</s:label>'
+    "</rdf:Description></rdf:RDF>"
+)
+NAMES = ["x.nt", "x.nt.gz", "x.nt.bz2", "x.ttl.bz2", "x.owl", "x.owl.gz", "x.rdf.bz2", "y.owl.bz2"]
+
+
+def write(path: Path) -> Path:
+    text = TTL if ".ttl" in path.name or path.name.startswith("y") else NT
+    text = XML if ".rdf" in path.name or path.name.startswith("x.owl") else text
+    pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, lambda data: data)
+    path.write_bytes(pack(text.encode()))
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_local_source_is_served_whatever_its_packing(name, tmp_path):
+    with local_endpoint([write(tmp_path / name)], log=lambda line: None) as endpoint:
+        found = orjson.loads(fetch(endpoint.url, "SELECT ?s { ?s ?p ?o }"))
+    assert len(found["results"]["bindings"]) == 3
+
+
+def test_files_of_several_packings_are_one_graph(tmp_path):
+    files = [write(tmp_path / name) for name in NAMES]
+    with local_endpoint(files, log=lambda line: None) as endpoint:
+        found = orjson.loads(fetch(endpoint.url, "SELECT DISTINCT ?s ?p ?o { ?s ?p ?o }"))
+    assert len(found["results"]["bindings"]) == 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_own_graph_is_read_whatever_its_packing(name, tmp_path):
+    section = OwnGraph("rdf", (str(write(tmp_path / name)),), leave_out=("missing_label",))
+    assert read("g", section, ("en",)).facts.height == 1
+
+
+def test_a_packed_file_that_is_cut_is_named(tmp_path):
+    path = write(tmp_path / "x.nt.bz2")
+    path.write_bytes(path.read_bytes()[:-10])
+    with (
+        pytest.raises(EndpointError, match=r"could not unpack .*x\.nt\.bz2"),
+        local_endpoint([path], log=lambda line: None),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("name", ["x.nt.xz", "x.zip", "x.csv", "x.bz2", "x.nt.bz2.zst"])
+def test_what_is_no_rdf_by_its_name_is_refused_in_the_plan(name, tmp_path):
+    (tmp_path / name).write_bytes(b"?")
+    settings, files = Settings(), (str(tmp_path / name),)
+    wikidata = replace(settings.sources.wikidata, access="local", files=files)
+    settings = replace(settings, sources=replace(settings.sources, wikidata=wikidata))
+    with pytest.raises(ConfigError, match=r"sources\.wikidata\.files: .*legal endings: \.nt, "):
+        rdf_files(settings, "wikidata")
+    with pytest.raises(EndpointError, match="no RDF that is known"), local_endpoint(list(files)):
+        pass
+    with pytest.raises(GraphFileError, match="no RDF that is known"):
+        read("g", OwnGraph("rdf", files), ("en",))

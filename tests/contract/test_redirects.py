@@ -1,0 +1,99 @@
+"""Entities that were merged: the old id stands for the new one, and is counted."""
+
+import gzip
+
+import polars as pl
+import pytest
+
+from kgprobe.sources.dumps import facts as dumps
+from kgprobe.sources.sparql.endpoint import Endpoint, local_endpoint, read_endpoints
+from kgprobe.sources.sparql.relations import Relations
+from tests.contract.conftest import RESOURCES
+
+QUERIES = RESOURCES / "queries" / "wikidata"
+WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
+SAME = "<http://www.w3.org/2002/07/owl#sameAs>"
+#: old id -> new id: Q90 was merged twice, and Q7 is no item of Wikidata's
+MERGED = {"Q91": "Q90", "Q90": "Q9", "Q80": "Q8"}
+#: subject -> objects of P36: both ids of one entity; the old one alone; of two entities; none old
+STATED = {"Q1": ["Q9", "Q90"], "Q2": ["Q91"], "Q3": ["Q80", "Q9"], "Q4": ["Q8"]}
+RESOLVED = {"Q1": ["Q9"], "Q2": ["Q9"], "Q3": ["Q8", "Q9"], "Q4": ["Q8"]}
+
+
+def triples(predicate: str) -> list[str]:
+    lines = [f"<{WD}{old}> {SAME} <{WD}{new}> ." for old, new in MERGED.items()]
+    lines.append(f"<{WD}Q8> {SAME} <http://dbpedia.org/resource/Eight> .")
+    lines += [
+        f'<{WD}{item}> <http://www.w3.org/2000/01/rdf-schema#label> "item {item}"@en .'
+        for item in ("Q1", "Q2", "Q3", "Q4", "Q8", "Q9")
+    ]
+    for subject, objects in STATED.items():
+        for value in objects:
+            node = f"<{WD}statement/{subject}-{value}>"
+            lines += [
+                f"<{WD}{subject}> <{PROP}direct/{predicate}> <{WD}{value}> .",
+                f"<{WD}{subject}> <{PROP}{predicate}> {node} .",
+                f"{node} <{PROP}statement/{predicate}> <{WD}{value}> .",
+                f"{node} <http://wikiba.se/ontology#rank> <http://wikiba.se/ontology#NormalRank> .",
+            ]
+    return lines
+
+
+def objects(found: pl.DataFrame) -> dict[str, list[str]]:
+    rows = found.group_by("subject").agg(pl.col("object").sort())
+    return dict(rows.sort("subject").rows())
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    file = tmp_path_factory.mktemp("merged") / "merged.nt"
+    file.write_text("\n".join(triples("P36")) + "\n")
+    with local_endpoint([file], log=lambda line: None) as endpoint:
+        yield endpoint
+
+
+@pytest.mark.parametrize("query", ["facts", "facts_truthy"])
+def test_a_query_service_s_redirects_are_followed(query, served, tmp_path):
+    one = Relations(served, tmp_path / "w" / "s", QUERIES / f"{query}.rq")
+    found, coverage = one.pull(["P36", "P17"])
+    assert objects(found) == RESOLVED
+    assert set(found["object_label"]) == {"item Q8", "item Q9"}, "the old ids have none"
+    counted = dict(coverage.select("relation", "redirected").rows())
+    assert counted == {"P36": 3, "P17": 0}
+    assert coverage.filter(relation="P36")["rows"].item() == 5
+
+
+@pytest.mark.parametrize("predicate", ["P36", "P361"])
+def test_a_truthy_dump_s_redirects_are_followed(predicate, tmp_path):
+    path = tmp_path / "truthy.nt.gz"
+    path.write_bytes(gzip.compress(("\n".join(triples(predicate)) + "\n").encode()))
+    found = dumps.read([path], "truthy", [predicate], tmp_path / "parts", size=500)
+    assert len(list(tmp_path.glob("parts/0-truthy/part-*"))) > 2, "redirects stand in other parts"
+    assert objects(found.statements) == RESOLVED
+    assert set(found.statements["object_label"]) == {"item Q8", "item Q9"}
+    assert found.coverage.select("redirected", "rows").rows() == [(3, 5)]
+    assert "redirects" not in found.coverage["reason"].item()
+
+
+def test_a_json_dump_has_no_redirects_and_says_so(tmp_path):
+    path = tmp_path / "dump.json"
+    path.write_text('[\n{"type":"item","id":"Q1","labels":{},"claims":{}}\n]\n')
+    found = dumps.read([path], "json", ["P36"], tmp_path / "parts")
+    assert found.coverage["redirected"].to_list() == [None]
+    assert "redirects" in found.coverage["reason"].item()
+    more = tmp_path / "redirects.nt"
+    more.write_text("\n".join(line for line in triples("P36") if SAME in line) + "\n")
+    beside = dumps.read([path, more], "json", ["P36"], tmp_path / "both")
+    assert beside.coverage["redirected"].to_list() == [0]
+    assert "redirects" not in beside.coverage["reason"].item()
+
+
+def test_a_service_that_holds_a_part_of_a_graph_is_named(served, tmp_path):
+    """Wikidata's service has no scholarly articles since 2025: of P50 it has some subjects."""
+    wdqs = read_endpoints(RESOURCES / "endpoints.tsv")["wdqs"]
+    split = Endpoint("local", served.url, wdqs.policy)
+    one = Relations(split, tmp_path / "w" / "s", QUERIES / "facts.rq")
+    (reason,) = one.pull(["P36"])[1]["reason"]
+    assert "main graph, without scholarly articles" in reason
+    assert "part of the subjects" in reason
+    assert served.url in reason

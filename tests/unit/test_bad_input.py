@@ -1,0 +1,245 @@
+"""What a new user's files hold: read, or refused with file, place and remedy, all at once."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kgprobe.knowledge import ontology_build
+from kgprobe.settings import Columns, OwnGraph
+from kgprobe.sources.dumps import facts as dumps
+from kgprobe.sources.dumps import trex
+from kgprobe.sources.graphs.flaws import GraphFileError
+from kgprobe.sources.graphs.read import Tables, read
+from kgprobe.sources.labels import one_line, one_line_of
+from kgprobe.sources.sparql.relations import statements
+
+LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+WD = "http://www.wikidata.org/entity/"
+#: one label as sources write it -> as it is read everywhere
+WRITTEN = {
+    "Mali": "Mali",
+    "Mali ": "Mali",
+    "Mali\u00a0": "Mali",
+    "\u00a0 New\u00a0York": "New York",
+    "Mali\n": "Mali",
+    "Mali\r\n": "Mali",
+    "New\u2028York": "New York",
+    "New\u0085 York\u202f": "New York",
+    "\tNew  York\u3000": "New York",
+}
+
+
+def parquet(path: Path, frame: pl.DataFrame, **section: object) -> Tables:
+    frame.write_parquet(path)
+    return read("g", OwnGraph("table", (str(path),), **section), ("en",))
+
+
+def test_columns_that_are_not_used_are_not_looked_at(tmp_path):
+    frame = pl.DataFrame(
+        {
+            "aliases": [["a", "b"], []],
+            "subject": ["x", "y"],
+            "score": [0.5, None],
+            "relation": ["r", "r"],
+            "meta": [{"a": 1}, {"a": 2}],
+            "object": ["z", "z"],
+            "raw": [b"\xff", b""],
+        }
+    )
+    made = parquet(tmp_path / "g.parquet", frame)
+    assert sorted(made.facts["subject"]) == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("subject", [142.0, 7.0], "column 'subject' is Float64, the first value is 142.0"),
+        ("object", [None, 7.5], "column 'object' is Float64, the first value is 7.5"),
+        ("relation", [["r"], ["r"]], r"column 'relation' is List\(String\), the first value is"),
+        ("subject_label", [1.5, 2.5], "column 'subject_label' is Float64, the first value is 1.5"),
+    ],
+)
+@pytest.mark.parametrize("header", [True, False])
+def test_a_column_of_ids_that_is_no_text_is_refused(header, name, values, words, tmp_path):
+    columns = {"subject": ["x", "y"], "relation": ["r", "r"], "object": ["z", "z"], name: values}
+    path = tmp_path / "g.parquet"
+    if not header and name == "subject_label":
+        assert parquet(path, pl.DataFrame(columns), header=False).facts.height == 2
+        return
+    with pytest.raises(GraphFileError, match=words) as caught:
+        parquet(path, pl.DataFrame(columns), header=header)
+    assert str(path) in str(caught.value)
+
+
+def test_whole_numbers_are_ids(tmp_path):
+    frame = pl.DataFrame({"s": [142, 7], "p": ["r", "r"], "o": [8, 9]})
+    made = parquet(tmp_path / "g.parquet", frame, columns=Columns("s", "p", "o"))
+    assert sorted(made.facts["subject"]) == ["142", "7"]
+
+
+TRIPLES = [
+    *(f'<http://x/{name}> <{LABEL}> "{name}" .' for name in "abp"),
+    "<http://x/a> <http://x/p> <http://x/b> .",
+]
+
+
+@pytest.mark.parametrize("bad", ["http://x/b c", "http://x/b|c", "x b", "http://x/b%zz{}"])
+def test_a_bad_iri_is_a_flaw_with_its_line(bad, tmp_path):
+    path = tmp_path / "g.nt"
+    lines = [*TRIPLES[:3], f"<{bad}> <http://x/p> <http://x/a> .", TRIPLES[3]]
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(GraphFileError, match=rf"bad_iri: {path}, line 4: .*IRI") as caught:
+        read("g", OwnGraph("rdf", (str(path),)), ("en",))
+    assert "leave_out: [bad_iri]" in str(caught.value)
+    made = read("g", OwnGraph("rdf", (str(path),), leave_out=("bad_iri",)), ("en",))
+    assert made.facts.select("subject", "object").rows() == [("http://x/a", "http://x/b")]
+    assert made.problems.select("flaw", "n").rows() == [("bad_iri", 1)]
+
+
+def test_all_that_is_wrong_with_a_table_is_in_one_message(tmp_path):
+    path = tmp_path / "g.csv"
+    head = "subject,subject_label,relation,object,object_label\n"
+    rows = ["a,A,r,b,B", "c,,r,b,B", "d,D,r", "e,,r,b,B", ",F,r,b,B", "a,Z,r,b,B", "g,G,r,b"]
+    path.write_text(head + "\n".join(rows) + "\n")
+    with pytest.raises(GraphFileError) as caught:
+        read("g", OwnGraph("table", (str(path),)), ("en",))
+    told = str(caught.value)
+    for words in (
+        f"{path}, line 4: 3 cells, expected 5",
+        f"{path}, line 6: no subject",
+        f"{path}, line 8: 4 cells, expected 5",
+        f"{path}, line 3: c has no label (2 times, this is the first)",
+        f"{path}, line 5: e has no label",
+        f"{path}, line 7: a is 'Z' here and 'A' in {path}, line 2",
+        "3 rows or files cannot be read",
+        "2 kinds of flaws",
+        "leave_out: [missing_label, two_labels]",
+    ):
+        assert words in told
+
+
+def test_every_file_that_cannot_be_read_is_named(tmp_path):
+    good, texts = tmp_path / "a.csv", {"b.csv": "x,y\n1,2\n", "c.xlsx": "", "d.csv": ""}
+    good.write_text("subject,relation,object\na,r,b\n")
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    files = (str(good), *(str(tmp_path / name) for name in texts))
+    with pytest.raises(GraphFileError) as caught:
+        read("g", OwnGraph("table", files), ("en",))
+    assert all(str(tmp_path / name) in str(caught.value) for name in texts)
+    for name in ("x.nt", "y.ttl"):
+        lines = [*TRIPLES[:3], "<a> <b> .", TRIPLES[3], "?"]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    paths = tuple(str(tmp_path / name) for name in ("x.nt", "y.ttl"))
+    with pytest.raises(GraphFileError) as caught:
+        read("g", OwnGraph("rdf", paths), ("en",))
+    for words in ("x.nt, line 4: ", "x.nt, line 6: ", "y.ttl, line 4: "):
+        assert words in str(caught.value)
+
+
+def test_every_row_of_lm_pub_quiz_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "metadata_relations.json").write_text('{"P1": {"templates": ["[X] [Y]."]}}')
+    rows = ['{"sub_label": "a", "obj_label": "b"}', "{", '{"sub_label": "a"}', "[]"]
+    (tmp_path / "P1.jsonl").write_text("\n".join(rows) + "\n")
+    (tmp_path / "P2.jsonl").write_text("")
+    with pytest.raises(GraphFileError) as caught:
+        read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
+    for words in ("line 2: no JSON", "line 3: neither obj_id", "line 4: expected", "entry for P2"):
+        assert words in str(caught.value)
+
+
+def own_table(text: str, folder: Path, ending: str) -> str:
+    frame = pl.DataFrame(
+        {"subject": "x", "subject_label": text, "relation": "r", "object": "y", "object_label": "Y"}
+    )
+    path = folder / f"g.{ending}"
+    if ending == "csv":
+        frame.write_csv(path)
+    else:
+        frame.write_parquet(path)
+    return str(read("g", OwnGraph("table", (str(path),)), ("en",)).facts["subject_label"][0])
+
+
+def rdf(text: str, folder: Path) -> str:
+    path = folder / "g.nt"
+    lines = [f"<http://x/a> <{LABEL}> {json.dumps(text)} .", *TRIPLES[1:]]
+    path.write_text("\n".join(lines) + "\n")
+    return str(read("g", OwnGraph("rdf", (str(path),)), ("en",)).facts["subject_label"][0])
+
+
+def quiz(text: str, folder: Path) -> str:
+    (folder / "metadata_relations.json").write_text('{"P1": {"templates": ["[X] is [Y]."]}}')
+    row = {"sub_id": "x", "sub_label": text, "obj_id": "y", "obj_label": "Y"}
+    (folder / "P1.jsonl").write_text(json.dumps(row) + "\n")
+    made = read("g", OwnGraph("lm_pub_quiz", (str(folder),)), ("en",))
+    return str(made.facts["subject_label"][0])
+
+
+def pulled(text: str) -> str:
+    row = {
+        "subject": f"{WD}Q1", "object": f"{WD}Q2", "subject_label": text, "object_label": "Y",
+        "subject_sitelinks": "3", "object_sitelinks": None,
+    }  # fmt: skip
+    frame = pl.DataFrame([row], schema=dict.fromkeys(row, pl.String))
+    return str(statements({"P1": frame})["subject_label"][0])
+
+
+def dumped(text: str, folder: Path, form: str) -> str:
+    path = folder / f"{form}.txt"
+    if form == "json":
+        content = {"entity-type": "item", "id": "Q2"}
+        snak = {"snaktype": "value", "datavalue": {"type": "wikibase-entityid", "value": content}}
+        entity = {
+            "id": "Q1",
+            "labels": {"en": {"value": text}},
+            "claims": {"P1": [{"mainsnak": snak, "rank": "normal"}]},
+        }
+        path.write_text(json.dumps(entity) + "\n")
+    else:
+        path.write_text(
+            f"<{WD}Q1> <http://www.wikidata.org/prop/direct/P1> <{WD}Q2> .\n"
+            f"<{WD}Q1> <{LABEL}> {json.dumps(text)}@en .\n"
+        )
+    asked = ["http://www.wikidata.org/prop/direct/P1"] if form == "ntriples" else ["P1"]
+    found = dumps.read([path], form, asked, folder / form)
+    return str(found.statements["subject_label"][0])
+
+
+def from_trex(text: str) -> str:
+    documents = pl.DataFrame({"docid": [f"{WD}Q1"], "title": [text]})
+    columns = {"uri": pl.String, "surface": pl.String, "annotator": pl.String}
+    numbers = {"mentions": pl.UInt32, "documents": pl.UInt32}
+    return str(trex.labels(pl.DataFrame(schema=columns | numbers), documents)["label"][0])
+
+
+@pytest.mark.parametrize("text", WRITTEN, ids=ascii)
+def test_a_label_is_the_same_from_every_reader(text, tmp_path):
+    found = {
+        "csv": own_table(text, tmp_path, "csv"),
+        "parquet": own_table(text, tmp_path, "parquet"),
+        "rdf": rdf(text, tmp_path),
+        "lm_pub_quiz": quiz(text, tmp_path),
+        "sparql": pulled(text),
+        **{form: dumped(text, tmp_path, form) for form in ("json", "truthy", "ntriples")},
+        "trex": from_trex(text),
+    }
+    assert found == dict.fromkeys(found, WRITTEN[text])
+
+
+def test_blanks_are_the_same_in_both_of_the_rule_s_forms():
+    """Of every character that either takes for a blank, and those beside them."""
+    texts = [f"a{chr(code)}b{chr(code)}" for code in (*range(0x3100), 0xFEFF)]
+    frame = pl.DataFrame({"label": texts}).select(one_line_of("label"))
+    assert frame["label"].to_list() == [one_line(text) for text in texts]
+    nothing = pl.DataFrame({"label": ["", " ", "\u00a0\n", None]}).select(one_line_of("label"))
+    assert nothing["label"].to_list() == [None] * 4
+
+
+def test_labels_of_the_ontology_are_one_line():
+    table = {
+        "classes": pl.DataFrame({"class": ["c"], "label": ["river\u00a0"]}),
+        "x": pl.DataFrame(),
+    }
+    assert ontology_build._one_line(table)["classes"]["label"].to_list() == ["river"]

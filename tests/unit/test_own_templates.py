@@ -1,0 +1,109 @@
+"""An own graph's templates and names: read in its rule, refused where they cannot be."""
+
+import runpy
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from snakemake.iocontainers import Namedlist
+
+from kgprobe import schema, sheets
+from kgprobe.benchmarks.own_words import read_templates
+from kgprobe.config import ConfigError
+from kgprobe.settings import OwnGraph
+from kgprobe.sources.graphs import read
+from kgprobe.workflow.benchmarks import OF_GRAPH, check_names, known_benchmarks
+
+ROOT = Path(__file__).parents[2]
+HEAD = "relation\tindex\tkind\ttext\tnote\n"
+SOUND = "capital\t0\tmanual\tThe capital of [X] is [Y].\tcapital\n"
+
+
+def worded(folder: Path, own: list[str]) -> list[dict[str, str]]:
+    """What the rule's script makes of a graph with two relations and these own tables."""
+    facts = folder / "facts.csv"
+    facts.write_text("subject,relation,object\nFrance,capital,Paris\nFrance,continent,Europe\n")
+    made = read.read("g", OwnGraph("table", (str(facts),)), ("en",))
+    paths = {}
+    for name in ("facts", "properties", "templates"):
+        paths[name] = folder / f"{name}.parquet"
+        schema.write(getattr(made, name), read.CONTRACTS[name], paths[name], {})
+    resources = ROOT / "resources/templates"
+    given = {
+        "statements": str(paths["facts"]),
+        "properties": str(paths["properties"]),
+        "given": str(paths["templates"]),
+        "own": own,
+        "relations": str(resources / "bear_relations.tsv"),
+        "templates": str(resources / "templates.tsv"),
+    }
+    outputs = {n: str(folder / f"{n}.tsv") for n in ("relations", "templates", "patterns")}
+    settings = asdict(OwnGraph("table", (str(facts),)))
+    fake = SimpleNamespace(
+        rule="word_graph", input=Namedlist(fromdict=given), output=Namedlist(fromdict=outputs),
+        params=Namedlist(fromdict={"settings": settings}), log=[], config={}, threads=1,
+        wildcards=Namedlist(fromdict={"graph": "g"}), resources=Namedlist(),
+    )  # fmt: skip
+    runpy.run_path(str(ROOT / "workflow/scripts/word_graph.py"), {"snakemake": fake})
+    return sheets.read_table(outputs["templates"])
+
+
+def texts(rows: list[dict[str, str]], relation: str) -> list[str]:
+    return [row["text"] for row in rows if row["relation"] == relation]
+
+
+def test_the_rule_takes_own_templates_before_the_label(tmp_path):
+    own = tmp_path / "own.tsv"
+    own.write_text(HEAD + SOUND + "capital\t1\tmanual\t[Y] is the seat of [X].\t\n")
+    made = worded(tmp_path, [str(own)])
+    assert texts(made, "capital")[:2] == ["The capital of [X] is [Y].", "[Y] is the seat of [X]."]
+    assert texts(made, "continent")[0] == "The continent of [X] is [Y]."
+
+
+def test_the_rule_does_without_own_templates(tmp_path):
+    made = worded(tmp_path, [])
+    assert texts(made, "capital")[0] == "The capital of [X] is [Y]."
+    assert len(made) == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("relation\ttext\ncapital\tThe [X] is [Y].\n", "no column index, kind; it has relation"),
+        (HEAD + "capital\tone\tmanual\t[X] is [Y].\t\n", "template one of capital: the index"),
+        (HEAD + "capital\t0\tmade\t[X] is [Y].\t\n", "kind is 'made', expected manual"),
+        (HEAD + "capital\t0\tmanual\tThe capital.\t\n", "template 0 of capital: expected one"),
+    ],
+)
+def test_templates_that_cannot_be_asked_are_named(text, words, tmp_path):
+    path = tmp_path / "own.tsv"
+    path.write_text(text)
+    with pytest.raises(sheets.SheetError, match=words) as caught:
+        read_templates(path)
+    assert str(path) in str(caught.value)
+
+
+def test_all_templates_that_cannot_be_asked_are_in_one_message(tmp_path):
+    path = tmp_path / "own.tsv"
+    path.write_text(HEAD + SOUND + "a\t0\tmanual\tno slot\t\nb\tx\tmanual\t[X] [Y].\t\n")
+    with pytest.raises(sheets.SheetError) as caught:
+        read_templates(path)
+    assert len(str(caught.value).splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["built", "released", "bear_released", "world_all", "symmetry", "two_steps", "lama"]
+)
+def test_a_graph_named_like_a_built_in_set_is_refused(name):
+    with pytest.raises(ConfigError, match=rf"sources\.graphs\.{name}: .* benchmark already"):
+        check_names([name])
+
+
+def test_every_other_graph_has_a_name_of_its_own():
+    names = {name.format("places") for name in OF_GRAPH}
+    check_names(["places", "mine"])
+    assert not names & set(known_benchmarks())
+    allowed = (ROOT / "workflow/scripts/allow_graph.py").read_text()
+    for name in OF_GRAPH:
+        assert f'"{name.format("{name}")}"' in allowed, "allows.tsv names each set"

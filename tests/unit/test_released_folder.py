@@ -1,0 +1,64 @@
+"""A released folder that is not as BEAR's: read, or refused with file, line and remedy."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kgprobe.benchmarks.bear.released import ReleasedError, load
+
+ROWS = [
+    {"sub_id": "Q142", "sub_label": "France", "obj_id": "Q90", "obj_label": "Paris"},
+    {"sub_id": "Q38", "sub_label": "Italy", "obj_id": "Q220", "obj_label": "Rome"},
+]
+TEXTS = ["The capital of [X] is [Y].", "[Y] is the capital of [X]."]
+
+
+def folder(path: Path, entry: object, rows: list[object] | None = None) -> Path:
+    lines = [json.dumps(row) for row in (ROWS if rows is None else rows)]
+    (path / "P36.jsonl").write_text("\n".join(lines) + "\n")
+    whole = json.dumps({"P1": {"templates": []}, "P36": entry}, indent=1)
+    (path / "metadata_relations.json").write_text(whole)
+    return path
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_fewer_than_three_templates_are_read(n, tmp_path):
+    found = load(folder(tmp_path, {"templates": TEXTS[:n]}))
+    assert found.prompts["text"].to_list() == TEXTS[:n]
+    assert load(tmp_path, templates=[0]).prompts.height == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"templates": TEXTS}, "2 templates; wanted is template 2, counted from 0; .*released"),
+        ({"templates": []}, "0 templates; wanted is template 2"),
+        ({"templates": None}, "0 templates; wanted is template 2"),
+        ({}, "0 templates; wanted is template 2"),
+        ({"templates": "[X] is [Y]."}, "templates is .*a list of texts"),
+        ({"templates": [3]}, "templates is .*a list of texts"),
+        (TEXTS[0], "templates is .*a list of texts"),
+        ({"templates": TEXTS, "answer_space_ids": ["Q90", "Q7"]}, "2 answers and 1 labels"),
+        ({"templates": TEXTS, "answer_space_ids": 3}, "answer_space_ids is '3'"),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_line(entry, words, tmp_path):
+    with pytest.raises(ReleasedError, match=words) as caught:
+        load(folder(tmp_path, entry), templates=(0, 1, 2))
+    told = str(caught.value)
+    assert told.startswith(f"{tmp_path}/metadata_relations.json, P36: ")
+    assert "line 5" in told
+
+
+@pytest.mark.parametrize("row", [["Q1"], "Q1", 3, None])
+def test_a_row_that_is_no_object_is_named(row, tmp_path):
+    with pytest.raises(ReleasedError, match=r"P36\.jsonl, line 2: .* is no JSON object"):
+        load(folder(tmp_path, {"templates": TEXTS}, [ROWS[0], row]))
+
+
+def test_metadata_that_is_a_list_is_named(tmp_path):
+    folder(tmp_path, {})
+    (tmp_path / "metadata_relations.json").write_text("[]")
+    with pytest.raises(ReleasedError, match="right would be an entry per relation"):
+        load(tmp_path)

@@ -1,0 +1,124 @@
+"""What answers of query services mean: time-out, rate limit, refusal, broken, ok."""
+
+import pytest
+
+from kgprobe.sources.sparql import errors
+from kgprobe.sources.sparql.answers import Answer, check_answer, check_status
+
+PLACE = errors.Place("wdqs (https://query.example.org)", "facts.rq", 1)
+AGENT = "kgprobe/1 (https://example.org) SPARQLWrapper/2"
+JSON, TEXT = "application/sparql-results+json", "text/plain"
+QUERY = "SPARQL-QUERY: queryStr=SELECT ?s { VALUES ?s { " + "wd:Q42 " * 9000 + "} }\n"
+BLAZEGRAPH = (
+    "java.util.concurrent.TimeoutException\n"
+    "\tat java.util.concurrent.FutureTask.get(FutureTask.java:205)\n"
+    "\tat com.bigdata.rdf.sail.webapp.BigdataServlet.submitApiTask(BigdataServlet.java:292)\n"
+)
+DEADLINE = (
+    "java.util.concurrent.ExecutionException: org.openrdf.query.QueryEvaluationException: "
+    "com.bigdata.bop.engine.QueryTimeoutException: Query deadline is expired.\n"
+)
+QLEVER = (
+    '{"exception":"Operation timed out. Last operation: Join on ?subject","query":"SELECT",'
+    '"resultsize":0,"status":"ERROR","time":{"computeResult":30001,"total":30001}}'
+)
+VIRTUOSO = "Virtuoso S1T00 Error SR171: Transaction timed out\n\nSPARQL query:\nSELECT ?s {}"
+COST = (
+    "Virtuoso 42000 Error The estimated execution time 7531 (sec) exceeds the limit of 1500 "
+    "(sec).\n\nSPARQL query:\nSELECT ?s {}"
+)
+GATEWAY = "<html><head><title>504 Gateway Time-out</title></head><body>nginx</body></html>"
+POLICY = "Please set a user-agent and respect our robot policy https://w.wiki/4wJS.\n"
+
+
+def answer(status: int, body: str, kind: str = TEXT, **headers: str) -> Answer:
+    return Answer(status, {"content-type": kind, **headers}, body.encode())
+
+
+def meaning(came: Answer) -> type[errors.SourceError] | None:
+    """The class of the error that an answer raises."""
+    try:
+        check_status(came, PLACE, AGENT)
+        check_answer(came, PLACE, ["s"])
+    except errors.SourceError as error:
+        return type(error)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (500, QUERY + BLAZEGRAPH, TEXT),
+        (500, QUERY + DEADLINE, TEXT),
+        (200, '{"head":{"vars":["s"]},"results":{"bindings":[{"s":' + BLAZEGRAPH, JSON),
+        (200, '{"head":{"vars":["s"]},"results":{"bindings":[]}}\n' + DEADLINE, JSON),
+        (200, QUERY + BLAZEGRAPH, TEXT),
+        (429, QLEVER, "application/json"),
+        (500, QLEVER, "application/json"),
+        (200, QLEVER, "application/json"),
+        (500, VIRTUOSO, TEXT),
+        (500, COST, TEXT),
+        (504, GATEWAY, "text/html"),
+        (504, "", ""),
+        (408, "", ""),
+        (503, "Query timed out", TEXT),
+        (503, "QueryInterruptedException: Query evaluation took too long", TEXT),
+        (200, '{"head":{"vars":["s"]},"The SPARQL operation has been cancelled', JSON),
+    ],
+)
+def test_a_time_out_is_one_however_it_is_said(status, body, kind):
+    assert meaning(answer(status, body, kind)) is errors.TimedOut
+
+
+def test_the_message_of_a_time_out_shows_the_line_that_says_so_and_not_the_query():
+    with pytest.raises(errors.TimedOut) as caught:
+        check_status(answer(500, QUERY + DEADLINE), PLACE, AGENT)
+    assert "Query deadline is expired" in caught.value.came
+    assert "wd:Q42" not in caught.value.came
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (403, POLICY, TEXT),
+        (403, "<html><title>Forbidden</title></html>", "text/html"),
+        (401, "", ""),
+        (429, "Too many requests. Please follow our User-Agent policy: https://w.wiki/4wJS", TEXT),
+        (200, POLICY, TEXT),
+        (200, "<html><body>Your User Agent names no contact</body></html>", "text/html"),
+        (400, "Scripts need a descriptive useragent with contact information", TEXT),
+    ],
+)
+def test_a_refusal_names_the_setting_at_once(status, body, kind):
+    with pytest.raises(errors.EndpointRefused) as caught:
+        check_status(answer(status, body, kind), PLACE, AGENT)
+    told = str(caught.value)
+    assert not caught.value.reaction, "nothing to try again"
+    assert all(word in told for word in ("`contact`", "KGPROBE_CONTACT", AGENT))
+    assert "run again" not in told
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "cause"),
+    [
+        (429, "Too Many Requests - Please retry in 35 seconds.", TEXT, errors.RateLimited),
+        (429, '{"exception":"Too many queries at a time"}', JSON, errors.RateLimited),
+        (500, "NullPointerException", TEXT, errors.ServerTrouble),
+        (502, "<title>502 Bad Gateway</title>", "text/html", errors.ServerTrouble),
+        (500, "Virtuoso 37000 Error SP030: SPARQL compiler", TEXT, errors.QueryRejected),
+        (400, "MalformedQueryException", TEXT, errors.QueryRejected),
+        (404, "", "", errors.UnexpectedStatus),
+        (206, "{}", JSON, errors.PartialAnswer),
+        (200, "<title>Maintenance</title>", "text/html", errors.WrongContentType),
+        (200, '{"head":{"vars":["s"]},"results":{"bin', JSON, errors.TruncatedAnswer),
+        (200, '{"head":{"vars":["s"]},"results":{"bindings":[]}}', JSON, None),
+    ],
+)
+def test_what_is_neither_stays_what_it_is(status, body, kind, cause):
+    assert meaning(answer(status, body, kind)) is cause
+
+
+def test_rows_that_speak_of_time_outs_are_rows():
+    row = '{"s":{"type":"literal","value":"TimeoutException, or: the user agent timed out"}}'
+    body = '{"head":{"vars":["s"]},"results":{"bindings":[' + row + "]}}"
+    assert meaning(answer(200, body, JSON)) is None

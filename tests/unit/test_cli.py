@@ -260,19 +260,28 @@ def test_a_claim_that_nearly_exists_and_a_run_without_claims_are_told(claimed, t
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_probe_goes_on_there(model, typed, monkeypatch, tmp_path, number, request):
+@pytest.mark.parametrize(
+    ("number", "limit", "most", "kept"),
+    [
+        (signal.SIGINT, (), 9000, ".parquet"),
+        # in the middle of a shard
+        (signal.SIGTERM, ("--limit", "40"), 1000, ".journal"),
+    ],
+)
+def test_a_stopped_probe_goes_on_there(
+    model, typed, monkeypatch, tmp_path, number, limit, most, kept, request
+):
     # what was begun in the background ignores Ctrl-C, and a server of other tests takes SIGTERM
     for own, usual in (
         (signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)
     ):  # fmt: skip
         request.addfinalizer(partial(signal.signal, own, signal.signal(own, usual)))
-    command = ("probe", model, "--on", "world_lite")
+    command = ("probe", model, "--on", "world_lite", "--name", "here", *limit)
 
     class Stopped(screen.Bar):
         def update(self, n: float = 1) -> None:
             super().update(n)
-            if self.done > 9000:
+            if self.done > most:
                 os.kill(os.getpid(), number)
 
     with monkeypatch.context() as patch:
@@ -280,15 +289,29 @@ def test_a_stopped_probe_goes_on_there(model, typed, monkeypatch, tmp_path, numb
         done = typed(*command)
     assert done.exit_code == screen.STOPPED
     assert done.stderr.splitlines()[-1] == (
-        "kgprobe: stopped: what was scored is kept in results/tiny-llama-world_lite, the same "
-        "command goes on there"
+        "kgprobe: stopped: what was scored is kept in results/here, the same command goes on there"
     )
     assert done.stderr.count("stopped") == 1
-    shards = sorted((tmp_path / "results" / "tiny-llama-world_lite" / "shards").iterdir())
-    assert shards
-    before = {path: path.stat().st_mtime_ns for path in shards}
+    shards = tmp_path / "results" / "here" / "shards"
+    before = {path: path.stat() for path in shards.glob(f"*{kept}")}
+    assert before
+    assert all(stat.st_size > 4 * most for stat in before.values())
     assert typed(*command).exit_code == 0
-    assert {path: path.stat().st_mtime_ns for path in shards} == before
+    if kept == ".parquet":
+        assert {path: path.stat().st_mtime_ns for path in before} == {
+            path: stat.st_mtime_ns for path, stat in before.items()
+        }
+    assert not list(shards.glob("*.journal"))
+
+
+def test_a_stop_before_anything_is_scored_says_so(model, typed, monkeypatch, tmp_path):
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kgprobe.library.load", stop)
+    done = typed("probe", model, "--on", "world_lite")
+    assert done.stderr.splitlines()[-1] == "kgprobe: stopped: nothing was scored yet"
+    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(

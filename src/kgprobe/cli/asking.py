@@ -92,10 +92,16 @@ def probe(
                 loaded, questions, texts, method, folder=folder / "shards", progress=screen.Bar
             )
         except KeyboardInterrupt:
-            kept_in = f"what was scored is kept in {folder}, the same command goes on there"
-            raise KeyboardInterrupt(kept_in) from None
+            raise KeyboardInterrupt(_describe_kept(folder)) from None
         page = kept.write(found, folder)
         _show(found, run, page, as_json)
+
+
+def _describe_kept(folder: Path) -> str:
+    """What a stop leaves."""
+    if any((folder / "shards").glob("*")):
+        return f"what was scored is kept in {folder}, the same command goes on there"
+    return "nothing was scored yet"
 
 
 def _check_name(run: str, folder: Path) -> None:

@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 
 from kgprobe.probes.models import device as devices
 from kgprobe.probes.models import hub, sound
+from kgprobe.probes.models.journal import Journal
 from kgprobe.probes.models.packed import PackedError, digest, joined, packed
 from kgprobe.probes.models.products import use_wide_vectors
 
@@ -83,6 +84,7 @@ class Loaded:
     """A model in evaluation mode, its tokenizer, and what is recorded of both.
 
     `padding` says why its rows must not be padded (empty: they may); checks.py finds it out.
+    `journal` keeps what batches gave, while somebody has opened it.
     """
 
     spec: ModelSpec
@@ -92,6 +94,7 @@ class Loaded:
     limit: int
     record: dict[str, Any] = field(default_factory=dict)
     padding: str | None = None
+    journal: Journal = field(default_factory=Journal, compare=False)
 
     @property
     def parameters(self) -> int:

@@ -33,7 +33,7 @@ def replies(
     numbers = [n for n, row in enumerate(rows) if len(row) + most <= loaded.limit]
     ends, found = set(tokenizer.all_special_ids), dict[int, str]()
 
-    def forward(batch: Ids) -> None:
+    def forward(batch: Ids) -> list[str]:
         own = [numbers[b] for b in batch]
 
         def check(values: Floats, owners: Sequence[int], step: int) -> None:
@@ -45,10 +45,15 @@ def replies(
 
         stream = text.open([rows[n] for n in own])
         _, columns = greedy(stream, len(own), most, 1, check, ends)
-        for number, path in zip(own, columns[:, :, 0].tolist(), strict=True):
+        texts = []
+        for path in columns[:, :, 0].tolist():
             stop = next((i for i, token in enumerate(path) if token in ends), len(path))
-            found[number] = tokenizer.decode(path[:stop]).strip()
-        progress(len(own))
+            texts.append(tokenizer.decode(path[:stop]).strip())
+        return texts
 
-    text.budget.run([len(rows[n]) + most for n in numbers], forward)
+    def put(batch: Ids, texts: list[str]) -> None:
+        found.update((numbers[b], text) for b, text in zip(batch, texts, strict=True))
+        progress(len(batch))
+
+    text.each([len(rows[n]) + most for n in numbers], forward, put)
     return [found.get(n) for n in range(len(rows))]

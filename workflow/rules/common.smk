@@ -11,6 +11,8 @@ from kgprobe.code import Code
 from kgprobe.config import ConfigError
 from kgprobe.config import read as read_config
 from kgprobe.job import sole_download, sole_run
+from kgprobe.plan import costs, needs
+from kgprobe.plan.jobs import Job
 from kgprobe.probes import prompt_settings
 from kgprobe.settings import ATTRIBUTES
 from kgprobe.workflow import (
@@ -95,6 +97,32 @@ elif workflow.is_main_process and not {"--unlock", "--lint"} & set(sys.argv):
 onstart:
     if GUARD:
         GUARD.listen()
+        try:
+            if told := needs.check(*lacking()):
+                print(told, file=sys.stderr)
+        except needs.NeedsError as problem:
+            raise WorkflowError(str(problem)) from None
+
+
+def lacking():
+    """What the jobs that are to do want from outside and is not there."""
+    planned = [
+        Job(
+            job.rule.name,
+            dict(job.wildcards_dict),
+            tuple(map(str, job.input)),
+            tuple(map(str, job.output)),
+            str(job.log[0]) if job.log else "",
+            0,
+            0,
+        )
+        for job in workflow.dag.needrun_jobs()
+    ]
+    known = costs.read(Path(sheets.located("resources/costs.tsv")))
+    memory = models.asked_mb(RUN, parts.stages(RUN))
+    # nodes of a cluster have memory of their own
+    here = models.memory_mb() if workflow.resource_settings.nodes is None else 0
+    return needs.lacking(SETTINGS, planned, RUN.models, known, memory, here)
 
 
 wildcard_constraints:

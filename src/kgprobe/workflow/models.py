@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import psutil
@@ -54,6 +54,14 @@ def packed(run: Run, package: str) -> dict[str, str]:
     """Kind and pinned sha256 of the models that a package holds as a GGUF file."""
     row = next(row for row in run.models.values() if row["source"] == f"gguf:{package}")
     return {name: row[name] for name in ("kind", "revision")}
+
+
+def asked_mb(run: Run, stages: Mapping[tuple[str, str], list[Part]]) -> dict[str, int]:
+    """MB that the rule of each stage and model asks for, whatever the machine has."""
+    return {
+        f"{stage}_{model}": memory_of(run, asked, model)(None, threads_of(run, stage, model))
+        for (stage, model), asked in stages.items()
+    }
 
 
 def accelerators(run: Run, model: str) -> int:

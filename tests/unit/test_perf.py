@@ -26,13 +26,13 @@ SMALLEST = {
     "products": [],
     "scoring": ["1", "BERT 2"],
     "scoring_memory": ["1"],
-    "spark": ["12"],
+    "spark": ["200"],
     "sparql_pages": ["2000"],
     "sparql_pull": ["2000"],
     "trex": ["1"],
 }
 #: programs and data of others that some need
-NEEDED = {"spark": "java", "sparql_pages": "virtuoso-t"}
+NEEDED = {"spark": "spark-submit", "sparql_pages": "virtuoso-t"}
 ON_DATA = ("scoring", "scoring_memory", "trex")
 #: what a machine with an accelerator has not
 ABSENT = ("polars", "snakemake", "tenacity", "jsonschema", "SPARQLWrapper", "lm_eval")

@@ -40,7 +40,10 @@ def probe(
         ),
     ],
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Ask a sample of so many questions.")
+        int | None,
+        typer.Option(
+            parser=screen.whole(1), metavar="N", help="Ask a sample of so many questions."
+        ),
     ] = None,
     prompt: Annotated[
         str,
@@ -169,7 +172,14 @@ def ask(
     ] = None,
     bos: Bos = "",
     k: Annotated[
-        int, typer.Option("--k", "-k", min=1, help="Without options: how many answers.")
+        int,
+        typer.Option(
+            "--k",
+            "-k",
+            parser=screen.whole(1),
+            metavar="N",
+            help="Without options: how many answers.",
+        ),
     ] = 5,
     as_json: Json = False,
 ) -> None:

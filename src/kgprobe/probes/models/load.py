@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
 from kgprobe.probes.models import device as devices
@@ -40,7 +41,15 @@ AFTER_PADDING = (
 )  # fmt: skip
 #: What the loaders of files of all kinds raise for damaged or missing ones.
 # ImportError: a format whose package or kernel is not here
-_LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError, ImportError)
+_LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError, ImportError,
+            StrictDataclassError)  # fmt: skip
+
+
+def first_line(error: Exception) -> str:
+    """What an error says first; of a setting with a wrong value the sentence that has both."""
+    is_field = isinstance(error, StrictDataclassError) and error.__cause__
+    text = str(error.__cause__ if is_field else error).strip()
+    return (text.splitlines() or [repr(error)])[0][:300]
 
 
 class ModelError(RuntimeError):
@@ -138,7 +147,7 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
         )  # fmt: skip
         model = _adapted(model, spec)
     except (*_LOADING, SafetensorError) as error:
-        first = str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
+        first = first_line(error)
         raise ModelError(
             f"{spec.model}: cannot be loaded from {spec.source}"
             f"{' at ' + spec.revision if spec.revision else ''} as a {spec.kind} model: {first}\n"
@@ -234,7 +243,7 @@ def outline(spec: ModelSpec) -> Loaded:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         config = transformers.AutoConfig.from_pretrained(place, **options)
     except (*_LOADING, SafetensorError) as error:
-        first = str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
+        first = first_line(error)
         raise ModelError(
             f"{spec.model}: tokenizer or configuration cannot be read from {spec.source}: "
             f"{first}\n" + _remedy(spec, error)

@@ -65,8 +65,8 @@ verify: $(STAMP)
 $(PEERS)/.installed: tests/contract/peers.txt $(STAMP)
 	rm -rf $(PEERS)
 	$(PYTHON) -m venv $(PEERS)
-	site=$$($(abspath $(BIN))/python -c 'import site; print(site.getsitepackages()[0])') && \
-	  echo "import sys; sys.path.append('$$site')" > $$($(PEERS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/shared.pth
+	site=$$("$(abspath $(BIN))/python" -c 'import site; print(site.getsitepackages()[0])') && \
+	  echo "import sys; sys.path.append('$$site')" > "$$($(PEERS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/shared.pth"
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -r tests/contract/peers.txt
 	touch $@
 

@@ -1,6 +1,6 @@
 """One side of a measurement of sentence scoring, in a process of its own (see perf/scoring.py).
 
-    python -m perf._scoring_side <ours|plain|peer|profile> <case.json> <result.json>
+    python -m perf._scoring_side <ours|plain|peer> <case.json> <result.json>
 
 The model is loaded and one question answered before the clock starts. CPU seconds are those of the
 process, around scoring and tokenisation.
@@ -18,8 +18,6 @@ os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", TOKENIZERS_PARALLELI
 
 import torch
 import transformers
-
-from perf import _scoring_profile as scoring_profile
 
 #: A case: model folder, kind, and slices of questions (relation, subject, template, options).
 Case = dict[str, Any]
@@ -58,7 +56,6 @@ def ours(case: Case, last_layer: str = "scored") -> Callable[[Slice], list[float
 
     bos = "forced" if case["kind"] == "causal" else "-"
     loaded = load_model(ModelSpec("m", case["kind"], f"folder:{case['folder']}", bos=bos))
-    sizes = scoring_profile.sizes(loaded.model)
 
     def run(questions: Slice) -> list[float]:
         items = [
@@ -68,7 +65,6 @@ def ours(case: Case, last_layer: str = "scored") -> Callable[[Slice], list[float
         options = {q["relation"]: q["options"] for q in questions}
         templates = {q["relation"]: [(0, q["template"])] for q in questions}
         scores = score(loaded, items, options, templates, last_layer=last_layer)
-        run.record = {**scores.record, "sizes": sizes}  # type: ignore[attr-defined]
         rows = zip(scores.columns["item"], scores.columns["candidate"], strict=True)
         order = sorted(range(len(scores.columns["sum"])), key=list(rows).__getitem__)
         return [float(v) for v in scores.columns["sum"][order]]
@@ -80,7 +76,6 @@ SIDES: dict[str, Callable[[Case], Callable[[Slice], list[float]]]] = {
     "peer": peer,
     "ours": ours,
     "plain": lambda case: ours(case, "all"),
-    "profile": ours,
 }
 
 
@@ -100,22 +95,15 @@ def main(side: str, case_path: str, result_path: str) -> None:
     first = next(iter(case["slices"].values()))
     run(first[:1])
     result: dict[str, Any] = {"slices": {}}
-    stages = scoring_profile.watch() if side == "profile" else None
     for name, questions in case["slices"].items():
-        if stages:
-            stages.clear()
         cpu, wall = time.process_time(), time.perf_counter()
         scores = run(questions)
         result["slices"][name] = {
             "cpu": time.process_time() - cpu,
             "wall": time.perf_counter() - wall,
             "scores": scores,
-            "record": getattr(run, "record", {}),
-            "stages": dict(stages or {}),
         }
     result["peak"] = peak()
-    if side == "profile":
-        result["gflops"] = scoring_profile.matmul_rate()
     Path(result_path).write_text(json.dumps(result))
 
 

@@ -20,9 +20,15 @@ from typing import Any
 
 import torch
 import transformers
-from tokenizers import BertWordPieceTokenizer
-
-from perf._scoring_profile import fractions
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 RUNS = 5
 LAST = (("P36", 10, 0), ("P30", 50, 0), ("P103", 30, 0))
@@ -115,18 +121,31 @@ def make_model(case: Case, folder: Path) -> None:
         for path in sorted(bear().glob("P*.jsonl"))
         for line in path.read_text().splitlines()
     ]
-    trained = BertWordPieceTokenizer(lowercase=False)
-    size = case.config["vocab_size"]
-    trained.train_from_iterator(texts, vocab_size=size, min_frequency=1, show_progress=False)
     folder.mkdir(parents=True)
     tokenizer = transformers.BertTokenizerFast(
-        tokenizer_object=trained._tokenizer, do_lower_case=False
+        tokenizer_object=_wordpiece(texts, case.config["vocab_size"]), do_lower_case=False
     )
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
     width = case.config["hidden_size"]
     config = transformers.BertConfig(**case.config, intermediate_size=4 * width)
     transformers.BertForMaskedLM(config).save_pretrained(folder)
+
+
+def _wordpiece(texts: list[str], size: int) -> Tokenizer:
+    """A WordPiece vocabulary of so many entries, framed as BERT's."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    made.normalizer = normalizers.BertNormalizer(lowercase=False)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.decoder = decoders.WordPiece()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size, min_frequency=1, special_tokens=special, show_progress=False
+    )
+    made.train_from_iterator(texts, trainer)
+    ends = [(name, made.token_to_id(name)) for name in ("[SEP]", "[CLS]")]
+    made.post_processor = processors.BertProcessing(*ends)
+    return made
 
 
 def _unpack_smollm2(folder: Path) -> None:
@@ -164,7 +183,6 @@ def measure(case: Case, folder: Path, runs: int) -> list[dict[str, object]]:
     for _ in range(runs):
         for side in case.sides:
             found[side].append(run_side(side, case_file))
-    profile = run_side("profile", case_file)
     rows: list[dict[str, object]] = []
     parts = [(name,) for name in slices] + ([tuple(slices)] if len(slices) > 1 else [])
     for part in parts:
@@ -172,7 +190,6 @@ def measure(case: Case, folder: Path, runs: int) -> list[dict[str, object]]:
         if apart > case.tolerance:
             raise SystemExit(f"{case.name}, {part}: scores differ by {apart:.2g}; no speed is told")
         rows += [_row(case, found, side, part, apart) for side in case.sides if side != "peer"]
-    rows[len(parts) and 0]["profile"] = _profile(case, profile)
     rows.append(_memory(case, found))
     return rows
 
@@ -235,22 +252,6 @@ def _memory(case: Case, found: dict[str, list[dict[str, Any]]]) -> dict[str, obj
         "ratio": round(peer / own, 2),
         "target": 1.0,
     }
-
-
-def _profile(case: Case, result: dict[str, Any]) -> dict[str, object]:
-    """CPU seconds per stage of every slice, and the matrix products' share of the core's rate."""
-    found: dict[str, object] = {"matmul_gflops": round(result["gflops"], 1)}
-    for name, part in result["slices"].items():
-        stages = {stage: round(seconds, 3) for stage, seconds in part["stages"].items()}
-        stages["rest"] = round(part["cpu"] - sum(part["stages"].values()), 3)
-        record = part["record"]
-        found[name] = {
-            **stages,
-            "positions_fed": record["positions_fed"],
-            "head_rows": record["head_rows"],
-            **fractions(record, part["stages"], result["gflops"]),
-        }
-    return found
 
 
 def main(runs: int, wanted: list[str]) -> list[dict[str, object]]:

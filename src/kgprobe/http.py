@@ -69,7 +69,14 @@ class NoAnswerError(RuntimeError):
 
     def __init__(self, reason: BaseException) -> None:
         self.reason = reason
-        super().__init__(f"{type(reason).__name__}: {reason}")
+        super().__init__(describe(reason))
+
+
+def describe(reason: BaseException) -> str:
+    """What broke a connection, in words where it is that there is no network."""
+    if isinstance(reason, socket.gaierror):
+        return f"no network: a host name cannot be resolved ({reason})"
+    return f"{type(reason).__name__}: {reason}"
 
 
 class PassingError(RuntimeError):

@@ -234,7 +234,21 @@ def sole_run(path: str | Path = ".snakemake/kgprobe.lock") -> None:
     The system lets go of it however the process ends: after a kill the same command just goes on,
     which Snakemake's own lock files do not allow. Raises RuntimeError while another run holds it.
     """
-    path = Path(path)
+    _hold(Path(path), "is working in this folder")
+
+
+def sole_download(lock: str | Path, paths: Iterable[str]) -> None:
+    """The same for what several runs share: the one that lacks some of `paths` downloads them, and
+    holds the lock; one that has them all only looks. Raises RuntimeError while another downloads.
+    """
+    paths = list(paths)
+    lacking = [path for path in paths if not Path(path).exists()]
+    if lacking or Path(lock).exists():
+        _hold(Path(lock), f"is downloading {(lacking or paths)[0]}", keep=bool(lacking))
+
+
+def _hold(path: Path, what: str, keep: bool = True) -> None:
+    """Hold a lock, or only see that nobody does. Raises RuntimeError with what another does."""
     path.parent.mkdir(parents=True, exist_ok=True)
     stream = open(path, "a+")  # noqa: SIM115  (held open on purpose)
     try:
@@ -244,8 +258,11 @@ def sole_run(path: str | Path = ".snakemake/kgprobe.lock") -> None:
         other = stream.read().strip() or "unknown"
         stream.close()
         raise RuntimeError(
-            f"another run (process {other}) is working in this folder; wait for it or stop it"
+            f"another run (process {other}) {what}; wait for it or stop it"
         ) from None
+    if not keep:
+        stream.close()
+        return
     stream.truncate(0)
     stream.write(str(os.getpid()))
     stream.flush()

@@ -21,6 +21,7 @@ from typing import Any
 import polars as pl
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
 from transformers.models.auto import modeling_auto
 
 from kgprobe import schema, sheets
@@ -34,6 +35,7 @@ from kgprobe.probes.models.load import (
     Loaded,
     ModelError,
     ModelSpec,
+    first_line,
     load_model,
     usual_bos,
     window,
@@ -109,6 +111,8 @@ def _spec(model: str | Path, given: Mapping[str, str], revision: str, dtype: str
         spec = ModelSpec.of(rows[text])
         if spec.kind == "api":
             raise ModelError(f"{text}: {spec.source} is asked by a run of the workflow")
+        with _refused():
+            reachable.check_row(rows[text])
         return replace(spec, **{key: value for key, value in given.items() if value})
     if scheme == "gguf":
         spec = ModelSpec(rest, "causal", text, revision, dtype, usual_bos("causal"))
@@ -146,9 +150,8 @@ def _configured(place: str, commit: str) -> str:
     options = {"revision": commit} if commit else {"local_files_only": True}
     try:
         config = transformers.AutoConfig.from_pretrained(place, **options)
-    except (OSError, ValueError, KeyError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise ModelError(f"{place}: config.json cannot be read: {first}") from error
+    except (OSError, ValueError, KeyError, StrictDataclassError) as error:
+        raise ModelError(f"{place}: config.json cannot be read: {first_line(error)}") from error
     return _kind(place, config, list(config.architectures or []))
 
 

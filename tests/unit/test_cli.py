@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import kgprobe
 from kgprobe import schema
-from kgprobe.cli import app, screen
+from kgprobe.cli import app, names, screen
 from kgprobe.job import sha256
 from kgprobe.metrics.intervals import Interval
 from kgprobe.probes.models.load import usual_bos
@@ -51,6 +51,10 @@ model +accuracy +SEM +correct in all
 tiny-llama +\d+\.\d \[\d+\.\d, \d+\.\d\] +\d+\.\d +\d+\.\d \[\d+\.\d, \d+\.\d\]
 random +\d+\.\d +- +-
 majority +\d+\.\d +- +-
+
+SEM: standard error over the templates, in points\.
+
+correct in all: items right under every template, in %\.
 
 report: results/tiny-llama-world_lite-limit30/report/index\.html
 """
@@ -93,7 +97,7 @@ def test_what_is_printed_is_what_the_library_says_and_is_kept(model, typed, tmp_
     assert (run["run"], run["tables"]) == (said["run"], "bear")
 
 
-def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path):
+def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path, monkeypatch):
     other = tmp_path / "other"
     made = tiny("gpt2", double=False)
     made.model.save_pretrained(other)
@@ -126,6 +130,24 @@ def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path):
     whole = {"model": "tiny-llama", "metric": "accuracy", "group": "", "slice": "", "setting": "{}"}
     assert [row["n"] for row in moved if whole.items() <= row.items()] == [30]
     assert "†: fewer than 20 rows" in typed("compare", "less", "one").stdout
+    # read on a narrow screen: no word is cut
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = typed("compare", "less", "two").stdout
+    rows = shown.partition("\nnumbers in both runs")[0].splitlines()
+    assert rows[0].split() == ["accuracy", "difference", "p", "n"]
+    told = [row[: rows[0].index("difference") - 2].strip() for row in rows[1:]]
+    assert " ".join(told).rstrip() == "world_lite: tiny-llama less other"
+    assert f"{pair['difference']:.1f} [{pair['low']:.1f}, {pair['high']:.1f}]" in rows[1]
+    moved = typed("compare", "less", "one").stdout.partition("\nnumber ")[2].splitlines()
+    assert moved[0].split() == ["first", "second", "n"]
+    assert any(row.startswith("tiny-llama, templates, sentence, MRR") for row in moved)
+    assert max(len(row) for row in [*rows, *moved] if not row.startswith("†")) <= 60
+    runs = typed("list", "runs").stdout.splitlines()
+    assert [row.split() for row in runs] == [
+        ["run", "tables", "report"],
+        *([name, "bear", "yes"] for name in ("again", "less", "one", "two")),
+        ["report:", "results/RUN/report/index.html"],
+    ]
     done = typed("compare", "one", "tow")
     assert done.exit_code == 1
     assert "did you mean 'two'?" in done.stderr
@@ -260,19 +282,28 @@ def test_a_claim_that_nearly_exists_and_a_run_without_claims_are_told(claimed, t
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_probe_goes_on_there(model, typed, monkeypatch, tmp_path, number, request):
+@pytest.mark.parametrize(
+    ("number", "limit", "most", "kept"),
+    [
+        (signal.SIGINT, (), 9000, ".parquet"),
+        # in the middle of a shard
+        (signal.SIGTERM, ("--limit", "40"), 1000, ".journal"),
+    ],
+)
+def test_a_stopped_probe_goes_on_there(
+    model, typed, monkeypatch, tmp_path, number, limit, most, kept, request
+):
     # what was begun in the background ignores Ctrl-C, and a server of other tests takes SIGTERM
     for own, usual in (
         (signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)
     ):  # fmt: skip
         request.addfinalizer(partial(signal.signal, own, signal.signal(own, usual)))
-    command = ("probe", model, "--on", "world_lite")
+    command = ("probe", model, "--on", "world_lite", "--name", "here", *limit)
 
     class Stopped(screen.Bar):
         def update(self, n: float = 1) -> None:
             super().update(n)
-            if self.done > 9000:
+            if self.done > most:
                 os.kill(os.getpid(), number)
 
     with monkeypatch.context() as patch:
@@ -280,15 +311,29 @@ def test_a_stopped_probe_goes_on_there(model, typed, monkeypatch, tmp_path, numb
         done = typed(*command)
     assert done.exit_code == screen.STOPPED
     assert done.stderr.splitlines()[-1] == (
-        "kgprobe: stopped: what was scored is kept in results/tiny-llama-world_lite, the same "
-        "command goes on there"
+        "kgprobe: stopped: what was scored is kept in results/here, the same command goes on there"
     )
     assert done.stderr.count("stopped") == 1
-    shards = sorted((tmp_path / "results" / "tiny-llama-world_lite" / "shards").iterdir())
-    assert shards
-    before = {path: path.stat().st_mtime_ns for path in shards}
+    shards = tmp_path / "results" / "here" / "shards"
+    before = {path: path.stat() for path in shards.glob(f"*{kept}")}
+    assert before
+    assert all(stat.st_size > 4 * most for stat in before.values())
     assert typed(*command).exit_code == 0
-    assert {path: path.stat().st_mtime_ns for path in shards} == before
+    if kept == ".parquet":
+        assert {path: path.stat().st_mtime_ns for path in before} == {
+            path: stat.st_mtime_ns for path, stat in before.items()
+        }
+    assert not list(shards.glob("*.journal"))
+
+
+def test_a_stop_before_anything_is_scored_says_so(model, typed, monkeypatch, tmp_path):
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kgprobe.library.load", stop)
+    done = typed("probe", model, "--on", "world_lite")
+    assert done.stderr.splitlines()[-1] == "kgprobe: stopped: nothing was scored yet"
+    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(
@@ -321,10 +366,32 @@ def test_what_cannot_be_done_is_told_in_one_line(typed, tmp_path, words, code, t
         assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["probe", "x", "--on", "world_lite", "--limit", "0"],
+         "'--limit': '0'; legal: a whole number, at least 1"),
+        (["probe", "x", "--on", "world_lite", "--limit", "some"],
+         "'--limit': 'some'; legal: a whole number, at least 1"),
+        (["probe", "x", "--on", "world_lite", "--limit", "2.5"],
+         "'--limit': '2.5'; legal: a whole number, at least 1"),
+        (["ask", "x", "[X] is [Y].", "-x", "A", "-k", "-1"],
+         "'--k' / '-k': '-1'; legal: a whole number, at least 1"),
+        (["trace", "1.0", "--items", "-2"],
+         "'--items': '-2'; legal: a whole number, at least 0"),
+    ],
+)  # fmt: skip
+def test_a_wrong_number_is_told_with_its_option_and_what_is_legal(typed, words, told):
+    done = typed(*words)
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1].endswith(told)
+    assert "Input should be" not in done.stderr
+
+
 HELD = "it holds config.json, generation_config.json"
 #: what a new user types wrongly first -> the whole screen
 SCREENS = {
-    ("empty", "world_lite"): "empty: a model's folder without config.json (config.json); it holds "
+    ("empty", "world_lite"): "empty: a model's folder without config.json; it holds "
     "nothing",
     ("no-tokenizer", "world_lite"): "no-tokenizer: a model's folder without tokenizer "
     "(tokenizer.json or tokenizer.model or vocab.txt or vocab.json or spiece.model or "
@@ -338,6 +405,15 @@ SCREENS = {
     ("no-tokeniser", "world_lite"): "no-tokeniser: no folder and no row of config/models.tsv (did "
     "you mean 'no-tokenizer'?), the hub cannot be reached, and its cache CACHE does not have it; "
     "go online, or give a folder",
+    ("./no-wieghts", "world_lite"): "./no-wieghts: no such folder (did you mean './no-weights'?)",
+    ("deep/modles/mine", "world_lite"): "deep/modles/mine: no such folder (did you mean "
+    "'deep/models/mine'?)",
+    ("./bare-modle", "world_lite"): "./bare-modle: no such folder (did you mean './bare-model'?)",
+    ("wrong-number", "world_lite"): "wrong-number: config.json cannot be read: Field "
+    "'num_hidden_layers' expected int, got str (value: 'two')",
+    ("bert-base-cased", "world_lite"): "bert-base-cased: the hub cannot be reached, and its cache "
+    "CACHE does not have google-bert/bert-base-cased at COMMIT; go online, or give a model's "
+    "folder in its place",
     ("bert-base-casd", "world_lite"): "bert-base-casd: no folder and no row of config/models.tsv "
     "(did you mean 'bert-base-cased'?), the hub cannot be reached, and its cache CACHE does not "
     "have it; go online, or give a folder",
@@ -364,8 +440,12 @@ def mistakes(model):
     """Folders of a new user that are not what they should be, in the working folder."""
     import shutil
 
-    for name in ("no-tokenizer", "no-weights", "cut-weights"):
+    for name in ("no-tokenizer", "no-weights", "cut-weights", "wrong-number"):
         shutil.copytree(model, name)
+    config = json.loads(Path("wrong-number/config.json").read_text()) | {"num_hidden_layers": "two"}
+    Path("wrong-number/config.json").write_text(json.dumps(config))
+    for name in ("deep/models/mine", "bare-model"):
+        Path(name).mkdir(parents=True)
     for path in Path("no-tokenizer").glob("tokenizer*"):
         path.unlink()
     Path("no-weights/model.safetensors").unlink()
@@ -393,10 +473,12 @@ def test_what_is_not_what_it_should_be_is_told_in_one_line(model, typed, monkeyp
     from kgprobe.probes.models import reachable
 
     monkeypatch.setattr(reachable, "is_reachable", lambda: False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    commit = next(row["revision"] for row in names.rows() if row["model"] == "bert-base-cased")
     mistakes(model)
     for (who, on), screen_ in SCREENS.items():
         done = typed("probe", who, "--on", on)
-        told = screen_.replace("CACHE", str(constants.HF_HUB_CACHE))
+        told = screen_.replace("CACHE", str(constants.HF_HUB_CACHE)).replace("COMMIT", commit)
         assert (done.stdout, done.exit_code) == ("", 1), (who, on, done.output)
         assert done.stderr.splitlines()[-1 - told.count("\n") :] == f"kgprobe: {told}".splitlines()
         if who != "cut-weights":  # transformers draws a bar before it finds that

@@ -46,6 +46,10 @@ my-model ... [..., ...] ... [..., ...]
 random               10.2    -                -
 majority              5.0    -                -
 
+SEM: standard error over the templates, in points.
+
+correct in all: items right under every template, in %.
+
 report: results/my-model-world_lite-limit20/report/index.html
 $ kgprobe probe other --on world_lite --limit 20 --name other
 world_lite: 20 items; accuracy in % with its 95 % interval
@@ -55,12 +59,16 @@ other ... [..., ...] ... [..., ...]
 random               10.2    -                -
 majority              5.0    -                -
 
+SEM: standard error over the templates, in points.
+
+correct in all: items right under every template, in %.
+
 report: results/other/report/index.html
 $ kgprobe list runs
 run                          tables  report
-my-model-world_lite-limit20  bear    results/my-model-world_lite-limit20/report/...
-                                     ...
-other                        bear    results/other/report/index.html
+my-model-world_lite-limit20  bear    yes...
+other                        bear    yes...
+report: results/RUN/report/index.html
 $ kgprobe compare my-model-world_lite-limit20 othr
 kgprobe: othr: no run with numbers (did you mean 'other'?); legal: my-model-world_lite-limit20, \
 other, or a run's folder

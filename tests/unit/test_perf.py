@@ -1,6 +1,9 @@
 """`make bench` fails where a row misses the target that is written beside it."""
 
+import ast
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +13,34 @@ import pytest
 from perf import run
 
 ROOT = Path(__file__).parents[2]
+#: the least that each measurement can be told to measure
+SMALLEST = {
+    "attributes": ["1:1"],
+    "autoprompt": ["2"],
+    "autoprompt_labels": ["8", "8"],
+    "cloze": ["1"],
+    "device": ["--device", "cpu", "--shape", "tiny"],
+    "dumps": ["2", "1"],
+    "fill": ["2"],
+    "ontoprobe": [],
+    "products": [],
+    "scoring": ["1", "BERT 2"],
+    "scoring_memory": ["1"],
+    "spark": ["200"],
+    "sparql_pages": ["2000"],
+    "sparql_pull": ["2000"],
+    "trex": ["1"],
+}
+#: programs and data of others that some need
+NEEDED = {"spark": "spark-submit", "sparql_pages": "virtuoso-t"}
+ON_DATA = ("scoring", "scoring_memory", "trex")
 #: what a machine with an accelerator has not
 ABSENT = ("polars", "snakemake", "tenacity", "jsonschema", "SPARQLWrapper", "lm_eval")
+
+
+def data_folder() -> Path:
+    """Where the real data sets lie."""
+    return Path(os.environ.get("KGPROBE_DATA") or ROOT / "../shared/data")
 
 
 def row(**values):
@@ -42,9 +71,63 @@ def test_what_misses_is_named_and_fails_the_command(tmp_path, monkeypatch, capsy
     assert capsys.readouterr().err.strip() == "a: target 3 missed"
 
 
-def test_every_measurement_is_found():
-    assert {"scoring", "cloze", "fill", "autoprompt", "attributes"} <= set(run.names())
-    assert not {"run", "equality"} & set(run.names())
+def test_every_measurement_is_found_and_has_a_smallest_size():
+    assert run.names() == sorted(SMALLEST)
+
+
+def private(code: str) -> list[str]:
+    """Names that belong to other modules or classes, and that their next release may change."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Attribute(value=ast.Name("self" | "cls")):
+                continue
+            case ast.Attribute(attr=name):
+                found.append(name)
+            case ast.ImportFrom(module=str(module)) if module.split(".")[0] != "perf":
+                found += [*module.split("."), *(alias.name for alias in node.names)]
+            case ast.Call(func=ast.Name("setattr" | "getattr"), args=[_, ast.Constant(name), *_]):
+                found.append(name)
+            # whatever is patched here
+            case ast.Call(func=ast.Name("setattr")):
+                found.append("_?")
+    return [name for name in found if name.startswith("_") and not name.endswith("__")]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("model._states(x)", ["_states"]),
+        ("from kgprobe.probes import _hidden", ["_hidden"]),
+        ("import a\nsetattr(a.B, name, timed)", ["_?"]),
+        ("getattr(a, '_b')", ["_b"]),
+        ("self._own = 1\nfrom perf import _limit\na.__version__", []),
+    ],
+)
+def test_private_names_are_seen(code, expected):
+    assert private(code) == expected
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "perf").rglob("*.py")), ids=lambda path: path.stem)
+def test_no_measurement_depends_on_private_names(path):
+    assert private(path.read_text()) == []
+
+
+@pytest.mark.nightly(needs="many minutes")
+@pytest.mark.parametrize("name", sorted(SMALLEST))
+def test_every_measurement_ends_at_its_smallest_size(name, tmp_path, monkeypatch):
+    if name in NEEDED and not shutil.which(NEEDED[name]):
+        pytest.skip(f"no {NEEDED[name]}")
+    if name in ON_DATA and not (real := data_folder()).is_dir():
+        pytest.skip(f"no data in {real}")
+    # what a whole `make bench` has measured stays
+    for folder in ("src", "perf", "config", "resources", "docs", "tests"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    command = [sys.executable, "-m", f"perf.{name}", *SMALLEST[name]]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = json.loads((tmp_path / f"results/perf/{name}.json").read_text())
+    assert all({"name", "ours"} <= found.keys() for found in rows)
 
 
 @pytest.mark.nightly(needs="minutes on a loaded machine")

@@ -702,8 +702,10 @@ def test_headline_of_every_paper_stands_below_bear_s():
         ]
     )
     text = headline.text(own)
-    first, *_ = headline.text(found()).partition("\n\n†")
+    first, *_ = headline.text(found()).partition("\n\nSEM: ")
     assert text.startswith(f"{first}\n\nonto_world: ")
+    assert text.count("SEM: standard error over the templates, in points.") == 1
+    assert text.count("correct in all: items right under every template, in %.") == 1
     for shown in ("60.0", "40.0", "25.0", "50.0 (1/2)", "undef (0/0)", "30.0"):
         assert shown in text, shown
     for hidden in ("50.0\n", "99.0", "71.0", "35.0"):

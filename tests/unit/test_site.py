@@ -254,3 +254,18 @@ def test_the_commands_that_a_newcomer_types_run(page, tmp_path, monkeypatch):
         result = CliRunner().invoke(app, words)
         assert result.exit_code == 0, (words, result.output)
         assert result.output.strip(), words
+
+
+def test_make_works_in_a_folder_with_a_blank(tmp_path):
+    folder = tmp_path / "a blank"
+    (folder / "tests/contract").mkdir(parents=True)
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "tests/contract/peers.txt"):
+        (folder / name).write_bytes((ROOT / name).read_bytes())
+    targets = {*re.findall(r"^(\w+):", MAKEFILE, re.MULTILINE)} - {"help", "site"}
+    assert len(targets) > 10
+    done = subprocess.run(
+        ["make", "-n", *sorted(targets)], cwd=folder, capture_output=True, text=True, check=True
+    )
+    # what names the folder stands in quotes
+    assert done.stdout.count("a blank") > 5
+    assert "a blank" not in re.sub(r'"[^"\n]*"', "", done.stdout)

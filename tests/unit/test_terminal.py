@@ -8,13 +8,16 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+import yaml
 from rich.console import Console
 
 import snakemake_logger_plugin_kgprobe as terminal
 from snakemake_logger_plugin_kgprobe import Job, View
 
+ROOT = Path(__file__).parents[2]
 TOY = """\
 import time
 rule all:
@@ -226,3 +229,80 @@ def test_a_broken_sheet_is_told_once_and_whole(toy):
     result = snakemake("--logger", "kgprobe", cwd=toy)
     assert result.returncode == 1
     assert result.stderr.count("row 3: no such model") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "package"),
+    [
+        (["--executor", "slurm"], "snakemake-executor-plugin-slurm"),
+        (["-e", "cluster-generic", "-n"], "snakemake-executor-plugin-cluster-generic"),
+        (["--executor=kubernetes"], "snakemake-executor-plugin-kubernetes"),
+        (["--workflow-profile", "site"], "snakemake-executor-plugin-lsf"),
+        (["--profile", "profiles/site"], "snakemake-executor-plugin-lsf"),
+        (
+            ["-s", "beside/Snakefile", "--workflow-profile=other"],
+            "snakemake-executor-plugin-htcondor",
+        ),
+        (["--executor", "local", "-n"], ""),
+        (["--workflow-profile", "none", "--cores", "2"], ""),
+        (["--profile", "profiles/list"], ""),
+    ],
+)
+def test_an_executor_that_is_lacking_is_named_with_its_package(
+    words, package, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "profiles/site": "executor: lsf\n",
+        "profiles/list": "- a\n",
+        "beside/profiles/other": "executor: htcondor\njobs: 3\n",
+    }.items():
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "profile.yaml").write_text(text)
+    told = terminal.lacking_executor(words)
+    assert told.endswith(f"pip install {package}") if package else not told
+
+
+def test_snakemake_says_last_what_to_install(tmp_path):
+    command = [sys.executable, "-m", "snakemake", "--executor", "slurm", "-n"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode
+    assert done.stderr.splitlines()[-1].endswith("pip install snakemake-executor-plugin-slurm")
+
+
+PARTS = """\
+rule parts:
+    output: "first", "second"
+    shell: "echo 1 > first; test -e ready && echo 2 > second"
+"""
+
+
+@pytest.mark.parametrize("name", ["default", "slurm"])
+def test_profiles_keep_what_is_done_and_begin_anew_what_is_not(name):
+    profile = yaml.safe_load((ROOT / "profiles" / name / "profile.yaml").read_text())
+    kept = ("keep-going", "keep-incomplete", "rerun-incomplete")
+    assert [profile[key] for key in kept] == [True, True, True]
+    # totals are the workflow's: those of a profile that is found by itself win key by key
+    assert "resources" not in profile
+    # the entry for catalogs finds the same profiles from any folder
+    beside = ROOT / "workflow/profiles" / name / "profile.yaml"
+    assert yaml.safe_load(beside.read_text()) == profile
+
+
+@pytest.mark.nightly(
+    gate="unit/test_terminal.py::test_profiles_keep_what_is_done_and_begin_anew_what_is_not"
+)
+def test_what_a_job_has_made_stands_where_another_of_its_parts_fails(tmp_path):
+    (tmp_path / "Snakefile").write_text(PARTS)
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--workflow-profile"]
+
+    def run():
+        profile = str(ROOT / "profiles/default")
+        return subprocess.run([*command, profile], cwd=tmp_path, capture_output=True).returncode
+
+    assert run()
+    assert (tmp_path / "first").read_text() == "1\n"
+    (tmp_path / "first").write_text("half of it")
+    (tmp_path / "ready").touch()
+    assert not run()
+    assert [(tmp_path / name).read_text() for name in ("first", "second")] == ["1\n", "2\n"]

@@ -4,6 +4,7 @@ import ast
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from kgprobe.config import settings_of
@@ -266,3 +267,19 @@ def test_tables_need_what_their_benchmarks_are_made_of():
     assert tables.side_files(asked) == [
         f"<results>/benchmarks/{origin}_big/aliases.parquet" for origin in ("bear", "world")
     ]
+
+
+def test_what_runs_at_once_fits_into_the_memory_of_the_machine(monkeypatch, tmp_path):
+    total = psutil.virtual_memory().total >> 20
+    assert 0 < models.memory_mb() <= total
+    assert models.limits(True) == {
+        "sparql": 1, "api": 1, "downloads": 2, "gpu": 1, "mem_mb": models.memory_mb()
+    }  # fmt: skip
+    # a cluster has memory and accelerators of its own
+    assert models.limits(False) == {"sparql": 1, "api": 1, "downloads": 2}
+    read = Path.read_text
+    for text, expected in (("max", total), (f"{300 << 20}", 300)):
+        monkeypatch.setattr(
+            Path, "read_text", lambda path, text=text: text if "cgroup" in str(path) else read(path)
+        )
+        assert models.memory_mb() == expected

@@ -1,6 +1,7 @@
 """How sources are had: on disk, by download, out of dumps, embedded."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,6 +123,19 @@ def test_trex_is_read_ten_files_a_job(tmp_path):
         (tmp_path / f"re-nlg_{n}-{n + 1}.json").write_text("")
     found = sources.trex_parts(settings(trex=Trex(access="local", path=str(tmp_path))))
     assert {number: len(names) for number, names in found.items()} == {"000": 10, "001": 1}
+    # the jobs of a live archive are the same before, while and after it comes
+    assert sources.trex_parts(settings(trex=Trex(path=str(tmp_path)))) == published
+
+
+def test_downloads_that_runs_share_have_a_lock_beside_them():
+    own = settings(dumps=DUMPS, lama=Parts(access="absent"), trex=Trex(path="far/x.zip"))
+    found = sources.shared(own)
+    assert found["far/.x.zip.lock"] == ["far/x.zip"]
+    assert found["data/.types.nt.lock"] == ["data/types.nt"]
+    folder = Path(own.sources.bear.folder)
+    assert found[str(folder.parent / f".{folder.name}.lock")] == [
+        str(folder / part) for archive in own.sources.bear.archives for part in archive.parts
+    ]
 
 
 OWN = {

@@ -27,12 +27,12 @@ class Planner:
         )  # fmt: skip
 
     def plan(
-        self, folder: Path, *arguments: str, **environment: str
+        self, folder: Path, *arguments: str, dry: str = "-n", **environment: str
     ) -> subprocess.CompletedProcess[str]:
         """The dry run of a project."""
         assert self.process.stdin
         assert self.process.stdout
-        words = ["-n", "--cores", "2", "--nocolor", *arguments]
+        words = [dry, "--cores", "2", "--nocolor", *arguments]
         # as in any process that a test starts
         known = {k: v for k, v in os.environ.items() if k == "PYTEST_CURRENT_TEST"}
         self.process.stdin.write(json.dumps([str(folder), words, known | environment]) + "\n")

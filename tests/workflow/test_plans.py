@@ -1,5 +1,6 @@
 """Dry runs asked of one warm process: the full rebuild, rows, runs, dumps, own graphs."""
 
+import fcntl
 import re
 from pathlib import Path
 
@@ -147,3 +148,30 @@ def test_the_tutorial_on_an_own_graph_is_planned_up_to_its_table(planner, projec
     result = planner.plan(project.folder, "--configfile", "mine/config.yaml")
     assert result.returncode == 0, result.stdout[-3000:]
     assert "results/mine/tables/bear.parquet" in result.stdout
+
+
+@pytest.mark.parametrize("dry", ["-n", "-np", "-pn", "--dry-run"])
+def test_a_dry_run_takes_no_lock(planner, project, dry):
+    with (project.folder / ".snakemake/kgprobe-embedded.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        plan = planner.plan(project.folder, "--configfile", EMBEDDED, "--", TARGET, dry=dry)
+    assert plan.returncode == 0, plan.stdout[-2000:]
+    assert "config/experiments.embedded.tsv: " in plan.stdout
+    assert "another run" not in plan.stdout
+
+
+TARGET = "results/embedded/sources/world/constraints.parquet"
+
+
+def test_pulls_and_downloads_have_their_hours_and_are_no_jobs_of_a_cluster(planner, project):
+    plan = planner.plan(project.folder).stdout
+    jobs = dict(re.findall(r"^rule (\w+):\n((?:    .*\n)+)", plan, re.M))
+    known = {name: text for name, text in jobs.items() if name.startswith(("pull", "download"))}
+    assert {"pull", "pull_facts", "pull_types", "download_bear_0"} <= set(known)
+    for name, text in known.items():
+        assert f"runtime={2880 if name.startswith('download') else 1440}" in text, name
+    # a dry run tells of no rule that it is local
+    rules = re.split(r"\n(?=\s*rule\b)", (ROOT / "workflow/rules/sources.smk").read_text())
+    outside = [rule for rule in rules if re.search(r"\b(sparql|downloads)=1", rule)]
+    assert len(outside) == 8
+    assert all("localrule: True" in rule for rule in outside)

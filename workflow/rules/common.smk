@@ -10,7 +10,9 @@ from kgprobe import guard, sheets
 from kgprobe.code import Code
 from kgprobe.config import ConfigError
 from kgprobe.config import read as read_config
-from kgprobe.job import sole_run
+from kgprobe.job import sole_download, sole_run
+from kgprobe.plan import costs, needs
+from kgprobe.plan.jobs import Job
 from kgprobe.probes import prompt_settings
 from kgprobe.settings import ATTRIBUTES
 from kgprobe.workflow import (
@@ -73,11 +75,16 @@ workflow.register_pathvars(
 
 # jobs read this file, too: only the process that was started by hand tells what the sheet stands
 # for, or takes the folder's lock
-if workflow.is_main_process and {"-n", "--dry-run", "--dryrun"} & set(sys.argv):
+if workflow.is_main_process and workflow.output_settings.dryrun:
     print(sheets.told(RUN.rows, SETTINGS.sheets.experiments), file=sys.stderr)
 elif workflow.is_main_process and not {"--unlock", "--lint"} & set(sys.argv):
+    for name, most in models.limits(workflow.resource_settings.nodes is None).items():
+        if name not in workflow.global_resources:
+            workflow.register_resource(name, most)
     try:
         sole_run(f".snakemake/kgprobe-{SETTINGS.run.name}.lock")
+        for lock, paths in sources.shared(SETTINGS).items():
+            sole_download(lock, paths)
     except RuntimeError as problem:
         raise WorkflowError(str(problem)) from None
     GUARD.own(RESULTS, f"{SETTINGS.data}/answers")
@@ -87,6 +94,32 @@ elif workflow.is_main_process and not {"--unlock", "--lint"} & set(sys.argv):
 onstart:
     if GUARD:
         GUARD.listen()
+        try:
+            if told := needs.check(*lacking()):
+                print(told, file=sys.stderr)
+        except needs.NeedsError as problem:
+            raise WorkflowError(str(problem)) from None
+
+
+def lacking():
+    """What the jobs that are to do want from outside and is not there."""
+    planned = [
+        Job(
+            job.rule.name,
+            dict(job.wildcards_dict),
+            tuple(map(str, job.input)),
+            tuple(map(str, job.output)),
+            str(job.log[0]) if job.log else "",
+            0,
+            0,
+        )
+        for job in workflow.dag.needrun_jobs()
+    ]
+    known = costs.read(Path(sheets.located("resources/costs.tsv")))
+    memory = models.asked_mb(RUN, parts.stages(RUN))
+    # nodes of a cluster have memory of their own
+    here = models.memory_mb() if workflow.resource_settings.nodes is None else 0
+    return needs.lacking(SETTINGS, planned, RUN.models, known, memory, here)
 
 
 wildcard_constraints:

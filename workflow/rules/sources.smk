@@ -24,6 +24,9 @@ PULLED = {
 }
 
 
+#: minutes of a pull, a download and a job that reads a dump, where a cluster bounds them; what has
+#: come until then is kept
+PULL, DOWNLOAD, READING = 1440, 2880, 1440
 #: what is read for statements
 READ = sources.read_dumps(SETTINGS)
 #: the files of fixed commits and their ids
@@ -56,9 +59,11 @@ rule pull_facts:
     wildcard_constraints:
         source="world" if sources.is_dump(SETTINGS, "wikidata") else "wikidata|world",
     priority: FIRST
+    localrule: True
     threads: 1
     resources:
         sparql=1,
+        runtime=PULL,
     params:
         code=code("pull_facts"),
         settings=lambda w: asdict(endpoint(SETTINGS, w.source)),
@@ -87,9 +92,11 @@ rule pull:
         query="|".join(sorted(set(sum(PULLED.values(), [])))),
         source="wikidata|dbpedia",
     priority: FIRST
+    localrule: True
     threads: 1
     resources:
         sparql=1,
+        runtime=PULL,
     params:
         code=code("pull"),
         source=lambda w: w.source,
@@ -124,9 +131,11 @@ for SOURCE, GRAPH in {"world": "wikidata", "world_dbpedia": "dbpedia"}.items():
         log:
             f"<logs>/sources/{SOURCE}/tables.log",
         priority: FIRST
+        localrule: True
         threads: 1
         resources:
             sparql=1,
+            runtime=PULL,
         params:
             code=code("pull"),
             source=SOURCE,
@@ -151,9 +160,11 @@ rule pull_types:
     wildcard_constraints:
         source=".*dbpedia",
     priority: FIRST
+    localrule: True
     threads: 1
     resources:
         sparql=1,
+        runtime=PULL,
     params:
         code=code("pull_types"),
         settings=lambda w: asdict(endpoint(SETTINGS, w.source)),
@@ -225,6 +236,7 @@ rule read_dump:
     threads: 8
     resources:
         mem_mb=lambda w, threads: 2000 + 1000 * threads,
+        runtime=READING,
     params:
         code=code("read_dump"),
         settings=lambda w: asdict(READ[w.dump]),
@@ -274,6 +286,7 @@ if sources.is_dump(SETTINGS, "dbpedia"):
         threads: 8
         resources:
             mem_mb=lambda w, threads: 2000 + 1000 * threads,
+            runtime=READING,
         params:
             code=code("read_types"),
             settings=asdict(TYPES),
@@ -295,9 +308,11 @@ rule pull_attribute_aliases:
         aliases="<results>/benchmarks/graph/aliases.parquet",
     log:
         "<logs>/benchmarks/attribute_aliases.log",
+    localrule: True
     threads: 1
     resources:
         sparql=1,
+        runtime=PULL,
     params:
         code=code("pull_aliases"),
         source=ATTRIBUTE_GRAPH.source,
@@ -323,9 +338,11 @@ rule pull_aliases:
         "<logs>/benchmarks/{origin}_aliases.log",
     wildcard_constraints:
         origin="bear|world",
+    localrule: True
     threads: 1
     resources:
         sparql=1,
+        runtime=PULL,
     params:
         code=code("pull_aliases"),
         source=lambda w: ORIGIN[w.origin],
@@ -352,10 +369,12 @@ for (name, number), archive in sources.archives(SETTINGS).items():
             ],
         log:
             f"<logs>/sources/{name}_{number}.log",
+        localrule: True
         threads: 1
         resources:
             # two connections a host at most
             downloads=1,
+            runtime=DOWNLOAD,
         params:
             code=code("download_released"),
             name=name,
@@ -378,9 +397,11 @@ for name, (file, url) in sources.downloads(SETTINGS).items():
             file=file,
         log:
             f"<logs>/sources/{name}_download.log",
+        localrule: True
         threads: 1
         resources:
             downloads=1,
+            runtime=DOWNLOAD,
         params:
             code=code("download_file"),
             name=name,

@@ -40,7 +40,10 @@ def probe(
         ),
     ],
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Ask a sample of so many questions.")
+        int | None,
+        typer.Option(
+            parser=screen.whole(1), metavar="N", help="Ask a sample of so many questions."
+        ),
     ] = None,
     prompt: Annotated[
         str,
@@ -92,10 +95,16 @@ def probe(
                 loaded, questions, texts, method, folder=folder / "shards", progress=screen.Bar
             )
         except KeyboardInterrupt:
-            kept_in = f"what was scored is kept in {folder}, the same command goes on there"
-            raise KeyboardInterrupt(kept_in) from None
+            raise KeyboardInterrupt(_describe_kept(folder)) from None
         page = kept.write(found, folder)
         _show(found, run, page, as_json)
+
+
+def _describe_kept(folder: Path) -> str:
+    """What a stop leaves."""
+    if any((folder / "shards").glob("*")):
+        return f"what was scored is kept in {folder}, the same command goes on there"
+    return "nothing was scored yet"
 
 
 def _check_name(run: str, folder: Path) -> None:
@@ -163,7 +172,14 @@ def ask(
     ] = None,
     bos: Bos = "",
     k: Annotated[
-        int, typer.Option("--k", "-k", min=1, help="Without options: how many answers.")
+        int,
+        typer.Option(
+            "--k",
+            "-k",
+            parser=screen.whole(1),
+            metavar="N",
+            help="Without options: how many answers.",
+        ),
     ] = 5,
     as_json: Json = False,
 ) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
 #: RESULTS have one row for each of these
 KEY = ("paper", "benchmark", "group", "model", "prompt", "method", "metric", "slice", "setting")
+#: of a dimension that says nothing
+NONE = ("", "{}")
 #: numbers on the screen
 MOST = 20
 Run = Annotated[
@@ -42,7 +44,7 @@ def compare(first: Run, second: Run, as_json: Json = False) -> None:
             screen.data({"paired": pairs, **numbers})
             return
         if pairs:
-            screen.table(pairs)
+            screen.table(map(_pair, pairs))
         else:
             screen.say("no paired difference: no two probes that have questions and method in "
                        "common answered differently")  # fmt: skip
@@ -57,13 +59,28 @@ def _say_moved(rows: list[dict[str, Any]]) -> None:
     if not rows:
         return
     same = [key for key in KEY if len({row[key] for row in rows}) == 1]
-    told = [f"{key} {rows[0][key]}" for key in same if rows[0][key] not in ("", "{}")]
+    told = [f"{key} {rows[0][key]}" for key in same if rows[0][key] not in NONE]
     ordered = sorted(rows, key=lambda row: (row["slice"] != "", row["setting"] != "{}"))
-    shown = [{key: value for key, value in row.items() if key not in same} for row in ordered]
+    apart = [key for key in KEY if key not in same]
+    # one cell wraps between words where a column each would leave them no room
+    shown = [
+        {"number": ", ".join(row[key] for key in apart if row[key] not in NONE) or "all",
+         "first": row["value"], "second": row["second"], "n": row["n"]}
+        for row in ordered
+    ]  # fmt: skip
     screen.say(", ".join(told))
     screen.table(shown[:MOST])
     if len(shown) > MOST:
         screen.say(f"and {len(shown) - MOST} more, which --json has")
+
+
+def _pair(row: dict[str, Any]) -> dict[str, Any]:
+    """A paired difference as a row of a table that is read on a narrow screen."""
+    bounds = "" if row["low"] is None else f" [{row['low']:.1f}, {row['high']:.1f}]"
+    return {
+        "accuracy": f"{row['benchmark']}: {row['model']} less {row['instead']}",
+        "difference": f"{row['difference']:.1f}{bounds}", "p": row["p"], "n": row["n"],
+    }  # fmt: skip
 
 
 def run_folder(name: str) -> Path:

@@ -47,20 +47,29 @@ def plan(configs: Configs = None, as_json: Json = False) -> None:
     with screen.told(as_json):
         from kgprobe import sheets
         from kgprobe.config import BASE, models_of, settings_of
-        from kgprobe.plan import costs, jobs
+        from kgprobe.plan import costs, jobs, needs
+        from kgprobe.workflow.models import memory_mb
 
         settings = settings_of(configs or [])
         known = costs.read(Path(sheets.located("resources/costs.tsv")))
-        stages, unpriced = costs.plan(jobs.to_do(configs or []), models_of(settings), known)
+        rows, to_do = models_of(settings), jobs.to_do(configs or [])
+        stages, unpriced = costs.plan(to_do, rows, known)
+        memory = {job.rule: job.mem_mb for job in to_do}
+        fatal, perhaps = needs.lacking(settings, to_do, rows, known, memory, memory_mb())
         if as_json:
             told = {name: asdict(cost) for name, cost in stages.items()}
-            screen.data({"run": settings.run.name, "stages": told, "unpriced": unpriced})
+            screen.data({"run": settings.run.name, "stages": told, "unpriced": unpriced,
+                         "lacking": [*fatal, *perhaps]})  # fmt: skip
         else:
             screen.say(f"run {settings.run.name}: {', '.join(configs or [BASE])}\n")
             screen.table(costs.table(stages))
             screen.say("\n" + costs.NOTES)
             if unpriced:
                 screen.say(f"not in resources/costs.tsv, counted as nothing: {', '.join(unpriced)}")
+            if fatal or perhaps:
+                screen.say("\nlacking here, now:")
+            for text in (*fatal, *perhaps):
+                screen.say(f"- {text}")
 
 
 def verify(configs: Configs = None, as_json: Json = False) -> None:

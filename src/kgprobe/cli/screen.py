@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -168,6 +168,17 @@ class Bar:
 
     def close(self) -> None:
         self.drawn.stop()
+
+
+def whole(least: int) -> Callable[[str | int], int]:
+    """Reads an option that is a whole number; else a usage error that says what is legal."""
+
+    def read(value: str | int) -> int:
+        if not re.fullmatch(r"[+-]?[0-9]+", text := str(value).strip()) or int(text) < least:
+            raise typer.BadParameter(f"{value!r}; legal: a whole number, at least {least}")
+        return int(text)
+
+    return read
 
 
 def choose(value: str, legal: Sequence[str], what: str) -> str:

@@ -28,7 +28,12 @@ def trace(
         str, typer.Option(help="The run's name, or its folder.", autocompletion=names.runs)
     ],
     where: Where = None,
-    items: Annotated[int, typer.Option(min=0, help="How many questions of each row to show.")] = 5,
+    items: Annotated[
+        int,
+        typer.Option(
+            parser=screen.whole(0), metavar="N", help="How many questions of each row to show."
+        ),
+    ] = 5,
     as_json: Json = False,
 ) -> None:
     """Trace a number, or a claim, to its rows.

@@ -117,12 +117,17 @@ def plan(
         if cost is None:
             unpriced[job.rule] = None
     for row in asked.values():
-        name = row["source"].removeprefix("hub:")
-        stored = next((size for start, size in STORED.items() if name.startswith(start)), 4)
-        size = float(row.get("parameters") or 0) * stored
+        size = weights_mb(row)
         # configuration, tokenizer, weights: at least so many files
         made["models"].add(Cost(0, 0, size, size, 5, True))
     return made, list(unpriced)
+
+
+def weights_mb(row: Mapping[str, str]) -> float:
+    """10^6 bytes of the weights of a model of the hub."""
+    name = row["source"].removeprefix("hub:")
+    stored = next((size for start, size in STORED.items() if name.startswith(start)), 4)
+    return float(row.get("parameters") or 0) * stored
 
 
 def table(stages: Stages) -> list[dict[str, str]]:

@@ -1,8 +1,11 @@
 """What a model's jobs need: files of weights, devices, memory, threads."""
 
+import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+
+import psutil
 
 from kgprobe import sheets
 from kgprobe.config import ConfigError
@@ -53,6 +56,14 @@ def packed(run: Run, package: str) -> dict[str, str]:
     return {name: row[name] for name in ("kind", "revision")}
 
 
+def asked_mb(run: Run, stages: Mapping[tuple[str, str], list[Part]]) -> dict[str, int]:
+    """MB that the rule of each stage and model asks for, whatever the machine has."""
+    return {
+        f"{stage}_{model}": memory_of(run, asked, model)(None, threads_of(run, stage, model))
+        for (stage, model), asked in stages.items()
+    }
+
+
 def accelerators(run: Run, model: str) -> int:
     """Devices that a job asks for: one where models work on one, none for a server's. A machine
     runs one such job at a time; a cluster places jobs by it.
@@ -64,6 +75,23 @@ def accelerators(run: Run, model: str) -> int:
     is_here = Path("/dev/nvidia0").exists()
     wanted = device == "cuda" or (device == "auto" and is_here)
     return int(wanted and run.models[model]["kind"] != "api")
+
+
+def memory_mb() -> int:
+    """MB of this machine, or of the group of processes that a container or a scheduler bounds."""
+    bounds = [psutil.virtual_memory().total]
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
+            bounds.append(int(Path(path).read_text()))
+    return min(bounds) >> 20
+
+
+def limits(is_local: bool) -> dict[str, int]:
+    """What all jobs that run at once may take together, where neither command line nor profile says
+    so. The nodes of a cluster have accelerators and memory of their own; servers and the hosts of
+    files are the same for all."""
+    found = {"sparql": 1, "api": 1, "downloads": 2}
+    return {**found, "gpu": 1, "mem_mb": memory_mb()} if is_local else found
 
 
 def threads_of(run: Run, stage: str, model: str) -> int:

@@ -200,13 +200,33 @@ def trex_dump(settings: Settings) -> str:
     return chosen.path if chosen.access == "live" else files([chosen.path])[0]
 
 
+def shared(settings: Settings) -> dict[str, list[str]]:
+    """Files and folders that are downloaded, by the file whose lock says who downloads them: runs
+    share them, below the same folder of data or from two working folders."""
+    found: dict[str, list[str]] = {}
+    for (name, _), archive in archives(settings).items():
+        folder = Path(getattr(settings.sources, name).folder)
+        lock = str(folder.parent / f".{folder.name}.lock")
+        found.setdefault(lock, []).extend(str(folder / part) for part in archive.parts)
+    for file, _ in downloads(settings).values():
+        path = Path(file)
+        found.setdefault(str(path.parent / f".{path.name}.lock"), []).append(file)
+    return found
+
+
+def _stem(name: str) -> str:
+    return Path(name).stem
+
+
 def trex_parts(settings: Settings) -> dict[str, list[str]]:
     """Number of a job that reads T-REx -> names of its files, without their ending."""
-    if settings.sources.trex.access == "embedded":
+    access = settings.sources.trex.access
+    if access == "embedded":
         return {"000": ["re-nlg_0-10000"]}
     from kgprobe.sources.dumps.trex import PUBLISHED, members  # half a second
 
-    path = Path(trex_dump(settings))
-    names = [Path(name).stem for name in members(path)] if path.exists() else list(PUBLISHED)
+    # the jobs of a run must not depend on how much of the archive has come
+    names = PUBLISHED if access == "live" else map(_stem, members(Path(trex_dump(settings))))
+    names = list(names)
     starts = range(0, len(names), TREX_FILES)
     return {f"{n:03}": names[start : start + TREX_FILES] for n, start in enumerate(starts)}

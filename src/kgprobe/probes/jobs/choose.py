@@ -1,11 +1,13 @@
 """From frames of multiple-choice questions to frames of what was chosen, and of its scores."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from kgprobe.probes.api.client import Client
+from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import Choice
@@ -18,11 +20,13 @@ def choose_frame(
     ways: Sequence[str],
     progress: Callable[..., Any],
     workers: int = 1,
+    folder: Path | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """(CHOSEN, OPTION_SCORES, record) of all CHOICES in all ways that the model's kind has.
 
     Questions that do not fit into the model's window are left out and counted in the record, by
-    way and reason. Raises ValueError when nothing can be asked at all.
+    way and reason. What is computed lies in `folder` until the run that follows a stop has taken it
+    up. Raises ValueError when nothing can be asked at all.
     """
     columns = ("item", "question", "options", "stem")
     asked = [
@@ -30,7 +34,8 @@ def choose_frame(
         for item, text, options, stem in questions.sort("item").select(columns).rows()
     ]
     bar = progress(total=len(asked) * len(ways), desc="choice", unit="question")
-    found = choose.choose(model, asked, ways, workers=workers, progress=bar.update)
+    with journal(model, folder, "choices", asked, ways):
+        found = choose.choose(model, asked, ways, workers=workers, progress=bar.update)
     bar.close()
     if not found.chosen:
         raise ValueError(

@@ -3,12 +3,14 @@
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from kgprobe.probes.api.client import Client, open_client
 from kgprobe.probes.jobs.forms import Form, Shown, blanks_in
+from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.fill import predict
@@ -37,12 +39,14 @@ def fill_frame(
     workers: int = 1,
     may_be_empty: bool = False,
     form: InForm | None = None,
+    folder: Path | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """(FILLS, FILL_GOLDS, record) of every item in every template of its relation.
 
     `workers`: requests at once, of a server. `may_be_empty`: no blank needs to be one that can be
-    asked. `form`: the form of asking and what may be shown in it (forms.py). Raises ValueError for
-    relations without template, all of them at once.
+    asked. `form`: the form of asking and what may be shown in it (forms.py). What is computed lies
+    in `folder` until the run that follows a stop has taken it up. Raises ValueError for relations
+    without template, all of them at once.
     """
     told: dict[str, int] = {}
     if form:
@@ -53,9 +57,10 @@ def fill_frame(
     bar = progress(total=len(asked), desc="fill", unit="blank")
     chats = form is not None and form[0].name == "chat"
     how = predict.Settings(**own, chat=chats, workers=workers)
-    found = predict.predict(
-        model, asked, settings.k, how, progress=bar.update, may_be_empty=may_be_empty
-    )
+    with journal(model, folder, "fills", asked, asdict(settings), chats):
+        found = predict.predict(
+            model, asked, settings.k, how, progress=bar.update, may_be_empty=may_be_empty
+        )
     bar.close()
     if form:
         written = len(set(found.top["item"]))

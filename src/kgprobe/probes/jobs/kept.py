@@ -14,7 +14,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.job import sha256
+from kgprobe.probes.models.journal import kept
 
 #: file that names the units of a folder, and how they were answered
 RECORD = "record.json"
@@ -105,6 +107,21 @@ class Kept:
         shutil.rmtree(self.work, ignore_errors=True)
         # what is kept is told as it will be read
         return Group(folder, units, json.loads(json.dumps(record)))
+
+
+@contextmanager
+def journal(model: Any, folder: Path | None, name: str, *asked: object) -> Iterator[None]:
+    """Keep what a model computes in the body, for the run that follows a stop and asks the same.
+
+    Nothing is kept without a folder, nor of a server, whose answers are kept one by one.
+    """
+    if folder is None or not hasattr(model, "journal"):
+        yield
+        return
+    path = folder / f"{name}.journal"
+    with kept(model, path, digest(model.record, *asked)):
+        yield
+    path.unlink(missing_ok=True)
 
 
 def merged(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """From benchmark frames to rank ranges of large candidate sets: one job per model, all tasks."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from kgprobe.probes.jobs.frames import by_hand, labels_of, placed, spelt
+from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model, outline
 from kgprobe.probes.scoring.cloze import rank
@@ -24,11 +26,13 @@ def rank_frame(
     space: str = "auto",
     unknown: str = "keep",
     load: Load = load_model,
+    folder: Path | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """RANKS and TOPS of a model in all configurations, and the record of how they were made.
 
     A candidate without tokens is left out of its set, under `unknown` leave_out one with an unknown
-    token, too; questions whose gold is left out are not ranked. All are named in the record. Raises
+    token, too; questions whose gold is left out are not ranked. All are named in the record. What
+    is computed lies in `folder` until the run that follows a stop has taken it up. Raises
     ValueError for a kind of model without a gap to fill and, before any weights are read, for the
     prompts of every relation that do not fit into its window.
     """
@@ -45,9 +49,9 @@ def rank_frame(
     _check(light, asked, ranked, kept, space)
     loaded = load(spec)
     bar = progress(total=len(asked), desc=spec.model, unit="prompt")
-    found = rank.rank(
-        loaded, asked, {n: k.labels for n, k in kept.items()}, space=space, progress=bar.update
-    )
+    options = {name: k.labels for name, k in kept.items()}
+    with journal(loaded, folder, "ranks", asked, options, space):
+        found = rank.rank(loaded, asked, options, space=space, progress=bar.update)
     bar.close()
     record = {
         **found.record,

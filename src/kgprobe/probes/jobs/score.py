@@ -103,14 +103,15 @@ def contentless_frame(
     variant: str,
     progress: Callable[..., Any],
     load: Load = load_model,
+    folder: Path | None = None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """CONTENTLESS of a model, and the record of how it was made; `items` as `without_subject` has
-    them."""
+    them, shards in `folder` as those of `score_frame`."""
     if not items.height:
         return pl.DataFrame(schema=dict(CONTENTLESS.columns)), {}
     asked = tables(items, candidates, prompts)
     bar = progress(total=_sentences(asked), desc=f"{spec.model}, no subject", unit="sentence")
-    part = (variant or score.DEFAULT, None, score.SHARD, (0, 1), bar.update, load)
+    part = (variant or score.DEFAULT, folder, score.SHARD, (0, 1), bar.update, load)
     found = score_part(spec, asked, *part)
     bar.close()
     own = items.select("item", "relation", "subject", set="candidates")

@@ -9,6 +9,7 @@ be read, `text` is empty: that is counted apart from wrong.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -16,6 +17,7 @@ import polars as pl
 from kgprobe.job import log
 from kgprobe.probes.api.client import Client
 from kgprobe.probes.jobs.fill import blanks
+from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.fill.predict import Blank
 from kgprobe.probes.scoring.fill.reading import CUE, stepped
@@ -50,17 +52,20 @@ def steps_frame(
     most: int,
     progress: Callable[..., Any],
     workers: int = 1,
+    folder: Path | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """(FILLS, FILL_GOLDS without rows, record) of the two-step items under their first template.
 
     `most`: tokens of a reply. The record counts the items, those `too_long` for the model, which
-    have no row, and the `unread` ones by reason. Raises ValueError for a model without a chat
+    have no row, and the `unread` ones by reason. What is computed lies in `folder` until the run
+    that follows a stop has taken it up. Raises ValueError for a model without a chat
     template, and where no item can be asked.
     """
     first = prompts.filter(pl.col("index") == pl.col("index").min().over("relation"))
     asked = blanks(items.filter(role=ROLE), candidates, first)
     bar = progress(total=len(asked), desc="steps", unit="question")
-    said, record = _said(model, asked, most, bar.update, workers)
+    with journal(model, folder, "steps", asked, most):
+        said, record = _said(model, asked, most, bar.update, workers)
     bar.close()
     rows, unread = [], Counter[str]()
     for blank, raw in zip(asked, said, strict=True):

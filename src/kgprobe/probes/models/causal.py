@@ -20,6 +20,7 @@ from kgprobe.probes.models.batching import Budget, Ints, Ragged, padded
 from kgprobe.probes.models.checks import float32_objection
 from kgprobe.probes.models.finite import NotFiniteError, finite
 from kgprobe.probes.models.head import WHOLE
+from kgprobe.probes.models.journal import kept
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.models.trie import CAPACITY, Trie, lay_out, plan
@@ -126,13 +127,14 @@ class Causal(Parts):
     def _worst(self, few: Ragged, trie: Trie) -> float:
         """Largest difference between shared and plain passes.
 
-        The passes are no part of the count: a resumed run repeats them.
+        The passes are no part of the count, nor of the journal: a resumed run repeats them.
         """
         before = self.positions_fed, self.head_rows
         expected, found = np.zeros(len(few.values)), np.zeros(len(few.values))
         try:
-            self._plain(few, np.arange(len(few)), expected)
-            self._shared(few, trie, found)
+            with kept(self.loaded):
+                self._plain(few, np.arange(len(few)), expected)
+                self._shared(few, trie, found)
         finally:
             self.positions_fed, self.head_rows = before
         return float(np.abs(expected - found).max())
@@ -158,13 +160,14 @@ class Causal(Parts):
         clusters = np.flatnonzero(trie.sizes)
         done(int(sentences[trie.sizes == 0].sum()))
 
-        def forward(batch: Ints) -> None:
+        def forward(batch: Ints) -> tuple[Ints, NDArray[np.float64]]:
             layout = lay_out(trie, clusters[batch])
             hidden = self._nodes(layout)
             sequence, place = layout.places
+            flat = sequences.starts[sequence] + place
             scores = self._scores(hidden, layout.owners, layout.targets)
             try:
-                self._keep(result, sequences.starts[sequence] + place, scores, sequences, name)
+                return flat, self._finite(flat, scores, sequences, name)
             except NotFiniteError:
                 # 0 times NaN is NaN: a token that nothing sees spoils what lies beside it in a
                 # layout. Plain passes tell whose it is, and are right for those that have none
@@ -172,11 +175,16 @@ class Causal(Parts):
                     trie.order[trie.sentences[c] : trie.sentences[c + 1]] for c in clusters[batch]
                 ]
                 self._plain(sequences, np.concatenate(own), result, name=name)
+                return flat, result[flat]
+
+        def put(batch: Ints, found: tuple[Ints, NDArray[np.float64]]) -> None:
+            result[found[0]] = found[1]
             done(int(sentences[clusters[batch]].sum()))
 
-        self.budget.run(
+        self.each(
             trie.sizes[clusters],
             forward,
+            put,
             packed=True,
             name=lambda c: name(int(trie.order[trie.sentences[clusters[c]]])),
         )
@@ -197,36 +205,41 @@ class Causal(Parts):
         done(int((fed < 1).sum()))
         indices, fed = indices[fed > 0], fed[fed > 0]
 
-        def forward(batch: Ints) -> None:
+        def flat(batch: Ints) -> Ints:
+            spans = [np.arange(sequences.starts[i] + 1, sequences.starts[i + 1]) for i in
+                     indices[batch]]  # fmt: skip
+            return np.concatenate(spans)
+
+        def forward(batch: Ints) -> NDArray[np.float64]:
             rows = [sequences[i] for i in indices[batch]]
             ids, mask = padded([row[:-1] for row in rows], 0, self.loaded.device)
             hidden = self.run(ids)[0][mask.bool()]
             scores = self._scores(
                 hidden, np.arange(len(hidden)), np.concatenate([row[1:] for row in rows])
             )
-            spans = [np.arange(sequences.starts[i] + 1, sequences.starts[i + 1]) for i in
-                     indices[batch]]  # fmt: skip
-            self._keep(result, np.concatenate(spans), scores, sequences, name)
+            return self._finite(flat(batch), scores, sequences, name)
+
+        def put(batch: Ints, found: NDArray[np.float64]) -> None:
+            result[flat(batch)] = found
             done(len(batch))
 
-        self.budget.run(fed, forward, name=lambda row: name(int(indices[row])))
+        self.each(fed, forward, put, name=lambda row: name(int(indices[row])))
 
-    def _keep(
+    def _finite(
         self,
-        result: NDArray[np.float64],
         flat: Ints,
         scores: NDArray[np.float64],
         sequences: Ragged,
         name: Callable[[int], str],
-    ) -> None:
-        """Put scores beside their tokens (places in `sequences.values`); they must be finite."""
+    ) -> NDArray[np.float64]:
+        """The scores of tokens (places in `sequences.values`), which must be finite."""
 
         def where(n: int) -> str:
             row = int(np.searchsorted(sequences.starts, flat[n], side="right")) - 1
             return f"{name(row)}, token {flat[n] - sequences.starts[row]}"
 
         finite(scores, self.loaded.spec.model, where)
-        result[flat] = scores
+        return scores
 
     def _scores(self, hidden: Any, owners: Ints, targets: Ints) -> NDArray[np.float64]:
         self.head_rows += len(hidden)

@@ -9,7 +9,7 @@ the two happened stands in `notes`.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from transformers import DynamicCache
 
 from kgprobe.probes.models.batching import Budget, padded, sizes_of
 from kgprobe.probes.models.checks import float32_objection, sample, sound
-from kgprobe.probes.models.gaps import SLICE, Reader, SpanGaps
+from kgprobe.probes.models.gaps import SLICE, Put, Reader, SpanGaps
 from kgprobe.probes.models.head import apart
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.parts import Parts
@@ -57,19 +57,25 @@ class CausalText(Parts):
 
     @torch.inference_mode()
     def read(
-        self, stream: Stream, owners: Sequence[int], suffixes: Sequence[Ids], read: Reader
+        self, stream: Stream, owners: Sequence[int], suffixes: Sequence[Ids], read: Reader, put: Put
     ) -> None:
-        """Call `read` on the logits (r x n x vocabulary) of every token of every suffix.
+        """`read` of the logits (r x n x vocabulary) of every token of every suffix, for `put`.
 
         Suffix i follows row owners[i] of the stream; those of one call to `read` have equal length
-        n. A batch is read again after out-of-memory, so that `read` must overwrite and not add up.
+        n. A batch is read again after out-of-memory.
         """
         rows = list(zip(owners, range(len(suffixes)), strict=True))
         for length in sorted({len(s) for s in suffixes}):
-            self._forced(stream, [r for r in rows if len(suffixes[r[1]]) == length], suffixes, read)
+            own = [r for r in rows if len(suffixes[r[1]]) == length]
+            self._forced(stream, own, suffixes, read, put)
 
     def _forced(
-        self, stream: Any, rows: list[tuple[int, int]], suffixes: Sequence[Ids], read: Reader
+        self,
+        stream: Any,
+        rows: list[tuple[int, int]],
+        suffixes: Sequence[Ids],
+        read: Reader,
+        put: Put,
     ) -> None:
         """Read suffixes of one length n: their first token from the prompt, the others after."""
         length = len(suffixes[rows[0][1]])
@@ -82,7 +88,8 @@ class CausalText(Parts):
             step = max(SLICE // (4 * length * self.columns), 1)
             for start in range(0, len(own), step):
                 logits = self.head.logits(states[start : start + step])
-                read(np.array([s for _, s in own[start : start + step]]), logits)
+                numbers = np.array([s for _, s in own[start : start + step]])
+                put(numbers, read(numbers, logits))
 
         self.budget.run([length] * len(rows), forward, held=[stream.held(length)] * len(rows))
 
@@ -235,26 +242,40 @@ class SpanText:
         row = length * sizes.context + steps * sizes.position + sizes.logits
         return length * sizes.state + rows * row
 
+    def each(
+        self,
+        lengths: Sequence[int],
+        forward: Callable[[Ids], Any],
+        put: Callable[[Ids, Any], object],
+        held: Sequence[int] | None = None,
+    ) -> None:
+        """As Parts.each, by the budget of this text."""
+        self.gaps.each(lengths, forward, put, budget=self.budget, held=held)
+
     def open(self, prompts: Sequence[Ids]) -> Stream:
         """A stream over sentences; their encodings are shared by all continuations."""
         return _Span(self, prompts)
 
     def read(
-        self, stream: Stream, owners: Sequence[int], suffixes: Sequence[Ids], read: Reader
+        self, stream: Stream, owners: Sequence[int], suffixes: Sequence[Ids], read: Reader, put: Put
     ) -> None:
         """As CausalText.read: the logits of every token of every suffix in the sentence's gap."""
         encoded = stream.encoded  # type: ignore[attr-defined]
         for length in sorted({len(s) for s in suffixes}):
             numbers = np.array([i for i, s in enumerate(suffixes) if len(s) == length])
 
-            def renumbered(found: Ids, logits: Any, numbers: Ids = numbers) -> None:
-                read(numbers[found], logits)
+            def renumbered(found: Ids, logits: Any, numbers: Ids = numbers) -> Any:
+                return read(numbers[found], logits)
+
+            def put_renumbered(found: Ids, value: Any, numbers: Ids = numbers) -> None:
+                put(numbers[found], value)
 
             self.gaps.visit(
                 encoded,
                 [owners[i] for i in numbers],
                 [np.concatenate([self.lead, suffixes[i][:-1]]) for i in numbers],
                 renumbered,
+                put_renumbered,
                 last=length,
             )
 

@@ -16,13 +16,50 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.parts import Parts
 
 Ids = NDArray[np.int64]
-#: Takes the row numbers of a slice (r) and the logits at their gaps (r x gaps x vocabulary).
-Reader = Callable[[NDArray[np.int64], Any], None]
+#: Takes the row numbers of a slice (r) and the logits at their gaps (r x gaps x vocabulary), and
+#: returns what is read of them.
+Reader = Callable[[NDArray[np.int64], Any], Any]
+#: Takes the row numbers of a slice and what was read of them.
+Put = Callable[[NDArray[np.int64], Any], None]
 #: Logits of one slice, in bytes.
 SLICE = 64 << 20
 
 
-class MaskedGaps(Parts):
+class Gaps(Parts):
+    """What models that are read at gaps have in common."""
+
+    def _visit(
+        self,
+        rows: Sequence[Ids],
+        states: Callable[[NDArray[np.int64]], Any],
+        read: Reader,
+        put: Put,
+        vocabulary: int | None = None,
+        held: Sequence[int] | None = None,
+    ) -> None:
+        """Read rows batch by batch, and slice by slice of a batch; `states` are those at gaps."""
+        columns = int(self.loaded.model.config.vocab_size)
+
+        def slices(batch: NDArray[np.int64], gaps: int) -> list[NDArray[np.int64]]:
+            step = max(SLICE // (4 * gaps * columns), 1)
+            return [batch[start : start + step] for start in range(0, len(batch), step)]
+
+        def forward(batch: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], Any]]:
+            found, start, own = states(batch), 0, []
+            for numbers in slices(batch, found.shape[1]):
+                logits = self.head.logits(found[start : start + len(numbers)])
+                own.append((numbers, read(numbers, logits[..., :vocabulary])))
+                start += len(numbers)
+            return own
+
+        def keep(_: NDArray[np.int64], own: list[tuple[NDArray[np.int64], Any]]) -> None:
+            for numbers, found in own:
+                put(numbers, found)
+
+        self.each([len(r) for r in rows], forward, keep, held=held)
+
+
+class MaskedGaps(Gaps):
     """A masked model read at several positions of every row.
 
     `vocabulary` cuts the softmax to the first so many ids (rows added for soft tokens stay out).
@@ -37,30 +74,26 @@ class MaskedGaps(Parts):
         self.columns = int(loaded.model.config.vocab_size)
 
     @torch.inference_mode()
-    def visit(self, rows: Sequence[Ids], places: Sequence[Ids], read: Reader) -> None:
-        """Call `read` on the logits at `places` of every row; all rows have equally many places.
+    def visit(self, rows: Sequence[Ids], places: Sequence[Ids], read: Reader, put: Put) -> None:
+        """`read` of the logits at `places` of every row, given to `put`; all rows have equally many
+        places.
 
-        Logits are float32 (float64 where the model is). After out-of-memory a batch is read again,
-        so that `read` must overwrite and not add up.
+        Logits are float32 (float64 where the model is). After out-of-memory a batch is read again.
         """
         gaps = len(places[0]) if len(places) else 0
         if any(len(p) != gaps for p in places):
             raise ValueError("rows of one visit must have equally many gaps")
 
-        def forward(batch: NDArray[np.int64]) -> None:
+        def states(batch: NDArray[np.int64]) -> Any:
             ids, mask = padded([rows[b] for b in batch], self.pad, self.loaded.device)
             columns = torch.from_numpy(np.stack([places[b] for b in batch])).to(ids.device)
             given = None if bool(mask.all()) else mask
-            states = self.at(ids, given, columns)
-            step = max(SLICE // (4 * gaps * self.columns), 1)
-            for start in range(0, len(batch), step):
-                logits = self.head.logits(states[start : start + step])
-                read(batch[start : start + step], logits[..., : self.vocabulary])
+            return self.at(ids, given, columns)
 
-        self.budget.run([len(r) for r in rows], forward)
+        self._visit(rows, states, read, put, self.vocabulary)
 
 
-class SpanGaps(Parts):
+class SpanGaps(Gaps):
     """A sentinel model: the encoder reads the gapped sentence once, decoder rows are read after."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
@@ -100,22 +133,21 @@ class SpanGaps(Parts):
         owners: Sequence[int],
         rows: Sequence[Ids],
         read: Reader,
+        put: Put,
         last: int = 1,
     ) -> None:
-        """Call `read` with batches of row numbers and the decoder's logits (r x last x vocabulary).
+        """`read` of row numbers and the decoder's logits (r x last x vocabulary), given to `put`.
 
         Each row is what the decoder has read (from its start token on) after the context of number
         `owner`; the logits are those that follow each of its `last` final tokens.
         """
 
-        def forward(batch: NDArray[np.int64]) -> None:
-            final = self._final(encoded, [owners[b] for b in batch], [rows[b] for b in batch], last)
-            step = max(SLICE // (4 * last * int(self.loaded.model.config.vocab_size)), 1)
-            for start in range(0, len(batch), step):
-                read(batch[start : start + step], self.head.logits(final[start : start + step]))
+        def states(batch: NDArray[np.int64]) -> Any:
+            own = [owners[b] for b in batch], [rows[b] for b in batch]
+            return self._final(encoded, *own, last)
 
         held = [encoded[0].shape[1] * sizes_of(self.loaded).context] * len(rows)
-        self.budget.run([len(r) for r in rows], forward, held=held)
+        self._visit(rows, states, read, put, held=held)
 
     @torch.inference_mode()
     def following(

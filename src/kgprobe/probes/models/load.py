@@ -9,11 +9,13 @@ from typing import Any
 
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
 from kgprobe.files import ROOT
 from kgprobe.probes.models import device as devices
 from kgprobe.probes.models import hub, sound
+from kgprobe.probes.models.journal import Journal
 from kgprobe.probes.models.packed import PackedError, digest, joined, packed
 from kgprobe.probes.models.products import use_wide_vectors
 
@@ -40,7 +42,15 @@ AFTER_PADDING = (
 )  # fmt: skip
 #: What the loaders of files of all kinds raise for damaged or missing ones.
 # ImportError: a format whose package or kernel is not here
-_LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError, ImportError)
+_LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError, ImportError,
+            StrictDataclassError)  # fmt: skip
+
+
+def first_line(error: Exception) -> str:
+    """What an error says first; of a setting with a wrong value the sentence that has both."""
+    is_field = isinstance(error, StrictDataclassError) and error.__cause__
+    text = str(error.__cause__ if is_field else error).strip()
+    return (text.splitlines() or [repr(error)])[0][:300]
 
 
 class ModelError(RuntimeError):
@@ -84,6 +94,7 @@ class Loaded:
     """A model in evaluation mode, its tokenizer, and what is recorded of both.
 
     `padding` says why its rows must not be padded (empty: they may); checks.py finds it out.
+    `journal` keeps what batches gave, while somebody has opened it.
     """
 
     spec: ModelSpec
@@ -93,6 +104,7 @@ class Loaded:
     limit: int
     record: dict[str, Any] = field(default_factory=dict)
     padding: str | None = None
+    journal: Journal = field(default_factory=Journal, compare=False)
 
     @property
     def parameters(self) -> int:
@@ -136,7 +148,7 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
         )  # fmt: skip
         model = _adapted(model, spec)
     except (*_LOADING, SafetensorError) as error:
-        first = str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
+        first = first_line(error)
         raise ModelError(
             f"{spec.model}: cannot be loaded from {spec.source}"
             f"{' at ' + spec.revision if spec.revision else ''} as a {spec.kind} model: {first}\n"
@@ -232,7 +244,7 @@ def outline(spec: ModelSpec) -> Loaded:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         config = transformers.AutoConfig.from_pretrained(place, **options)
     except (*_LOADING, SafetensorError) as error:
-        first = str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
+        first = first_line(error)
         raise ModelError(
             f"{spec.model}: tokenizer or configuration cannot be read from {spec.source}: "
             f"{first}\n" + _remedy(spec, error)

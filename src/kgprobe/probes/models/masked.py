@@ -19,6 +19,8 @@ class Masked(Parts):
     With `last_layer` "scored" the last layer works at scored positions only, where it can.
     """
 
+    counters = (*Parts.counters, "rows_fed")
+
     def __init__(
         self, loaded: Loaded, budget: Budget | None = None, last_layer: str = "scored"
     ) -> None:
@@ -55,7 +57,7 @@ class Masked(Parts):
         result = np.zeros(len(owners))
         self.rows_asked += len(owners)
 
-        def forward(batch: Ints) -> None:
+        def forward(batch: Ints) -> NDArray[np.float64]:
             ids, mask = padded([distinct[b] for b in batch], self.pad, self.loaded.device)
             answered = [order[bounds[b] : bounds[b + 1]] for b in batch]
             asked = np.concatenate(answered)
@@ -64,17 +66,21 @@ class Masked(Parts):
             hidden = self.at(ids, given, self._tensor(at[batch]))
             self.head_rows += len(ids)
             scores = self.head.logprobs(hidden, self._tensor(own), self._tensor(targets[asked]))
-            found = scores.double().cpu().numpy()
+            found = np.asarray(scores.double().cpu().numpy())
             finite(
                 found,
                 self.loaded.spec.model,
                 lambda n: f"{name(int(owners[asked[n]]))}, token {places[asked[n]]}",
             )
-            result[asked] = found
             self.rows_fed += len(batch)
+            return found
+
+        def put(batch: Ints, found: NDArray[np.float64]) -> None:
+            asked = np.concatenate([order[bounds[b] : bounds[b + 1]] for b in batch])
+            result[asked] = found
             done(len(asked))
 
-        self.budget.run(distinct.lengths, forward, name=lambda r: name(int(owners[sample[r]])))
+        self.each(distinct.lengths, forward, put, name=lambda r: name(int(owners[sample[r]])))
         return result
 
 

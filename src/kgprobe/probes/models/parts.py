@@ -11,7 +11,8 @@ give what the whole model says of a sample, the head is WHOLE: states are logits
 """
 
 import copy
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,9 @@ class Parts:
     when its encoder and its decoder run one after the other.
     """
 
+    #: what a record tells of the work that was done
+    counters = ("positions_fed", "head_rows")
+
     def __init__(self, loaded: Loaded, budget: Budget | None = None, must: str = "") -> None:
         self.loaded, self.kind = loaded, loaded.spec.kind
         self.notes: list[str] = []
@@ -57,6 +61,42 @@ class Parts:
         self.positions_fed = self.head_rows = 0
         self._cut(must)
         self.positions_fed = 0
+
+    # -- batches ------------------------------------------------------------------------------
+
+    def each(
+        self,
+        lengths: Sequence[int] | Ints,
+        forward: Callable[[Ints], Any],
+        put: Callable[[Ints, Any], object],
+        *,
+        budget: Budget | None = None,
+        packed: bool = False,
+        name: Callable[[int], str] = "row {}".format,
+        held: Sequence[int] | Ints | None = None,
+    ) -> None:
+        """`Budget.run` where each batch is a step, and `put` is given what `forward` returned."""
+
+        def step(batch: Ints) -> None:
+            digest = hashlib.sha256(batch.tobytes()).hexdigest()
+            put(batch, self.step(digest, lambda: forward(batch)))
+
+        (budget or self.budget).run(lengths, step, packed, name, held)
+
+    def step(self, name: str, compute: Callable[[], Any]) -> Any:
+        """What `compute` returns, which the model's journal keeps: a step that is kept there is not
+        computed again, and counted as if it were."""
+        before = [getattr(self, counter) for counter in self.counters]
+
+        def counted() -> tuple[list[int], Any]:
+            found = compute()
+            now = [getattr(self, counter) for counter in self.counters]
+            return [n - b for n, b in zip(now, before, strict=True)], found
+
+        counts, found = self.loaded.journal.step(name, counted)
+        for counter, b, more in zip(self.counters, before, counts, strict=True):
+            setattr(self, counter, b + more)
+        return found
 
     # -- the body -----------------------------------------------------------------------------
 

@@ -22,6 +22,9 @@ MODELS = "config/models.tsv"
 WEIGHTS = ("*.safetensors", "*.bin")
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json", "spiece.model",
               "sentencepiece.bpe.model")  # fmt: skip
+#: any of these holds the weights of a model of the hub, or names the files that do
+CACHED = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+          "pytorch_model.bin.index.json")  # fmt: skip
 #: seconds until a hub that says nothing counts as out of reach
 PATIENCE = 3
 
@@ -39,8 +42,7 @@ def commit(name: str, revision: str, rows: Mapping[str, Mapping[str, str]]) -> s
     if name.count("/") > 1 or name.startswith((".", "/", "~")):
         raise HubError(f"{name}: no such folder{sheets.nearest(name, _folders(name))}")
     try:
-        cached = huggingface_hub.try_to_load_from_cache(name, "config.json", revision=revision)
-        if not isinstance(cached, str) and not is_reachable():
+        if not _is_cached(name, revision, "config.json") and not is_reachable():
             raise errors.LocalEntryNotFoundError(name)
         config = huggingface_hub.hf_hub_download(
             name, "config.json", revision=revision or None, etag_timeout=PATIENCE
@@ -65,13 +67,42 @@ def commit(name: str, revision: str, rows: Mapping[str, Mapping[str, str]]) -> s
     return Path(config).parent.name
 
 
+def check_row(row: Mapping[str, str]) -> None:
+    """Raise HubError where a model of the sheet is on the hub alone and that is out of reach."""
+    scheme, _, name = row["source"].partition(":")
+    revision = row.get("revision", "")
+    if scheme != "hub" or all(
+        any(_is_cached(name, revision, file) for file in files)
+        for files in (("config.json",), CACHED)
+    ):
+        return
+    if constants.HF_HUB_OFFLINE or not is_reachable():
+        why = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else "the hub cannot be reached"
+        wanted = f"{name} at {revision}" if revision else name
+        raise HubError(
+            f"{row['model']}: {why}, and its cache {constants.HF_HUB_CACHE} does not have "
+            f"{wanted}; go online, or give a model's folder in its place"
+        )
+
+
+def _is_cached(name: str, revision: str, file: str) -> bool:
+    found = huggingface_hub.try_to_load_from_cache(name, file, revision=revision or None)
+    return isinstance(found, str)
+
+
 def _folders(name: str) -> list[str]:
-    """Folders of models beside the one that a name would be, as they are typed."""
-    place = Path(name).parent
-    try:
-        return [str(place / path.parent.name) for path in place.glob("*/config.json")]
-    except OSError:
-        return []
+    """Folders beside the one that a path would be, as they would be typed; of a path none of whose
+    folders is there, those beside the first that is not."""
+    head = name
+    while head:
+        parent, slash, _ = head.rpartition("/")
+        place = Path(f"{parent}{slash}" or ".")
+        with contextlib.suppress(OSError):
+            if place.is_dir():
+                beside, rest = f"{parent}{slash}", name[len(head) :]
+                return [f"{beside}{path.name}{rest}" for path in place.iterdir() if path.is_dir()]
+        head = parent
+    return []
 
 
 def is_reachable() -> bool:
@@ -95,6 +126,8 @@ def check(model: str, rows: Mapping[str, Mapping[str, str]]) -> None:
     scheme, _, rest = model.partition(":")
     if scheme == "folder" or Path(model).is_dir():
         check_folder(Path(rest if scheme == "folder" else model))
+    if model in rows and not Path(model).is_dir():
+        check_row(rows[model])
     if model in rows or scheme in ("gguf", "folder") or Path(model).is_dir():
         return
     commit(rest if scheme == "hub" else model, "", rows)
@@ -104,11 +137,15 @@ def check_folder(folder: Path) -> None:
     """Raise HubError for a folder that lacks what every model has."""
     if not folder.is_dir():
         near = [p.name for p in folder.parent.iterdir()] if folder.parent.is_dir() else []
-        raise HubError(f"{folder}: no such folder{sheets.nearest(folder.name, near)}")
+        told = sheets.nearest(folder.name, near)
+        raise HubError(
+            f"{folder}: no such folder{told or sheets.nearest(str(folder), _folders(str(folder)))}"
+        )
     wanted = {"config.json": ("config.json",), "weights": WEIGHTS, "tokenizer": TOKENIZERS}
     for what, patterns in wanted.items():
         if not any(next(folder.glob(pattern), None) for pattern in patterns):
             held = sorted(path.name for path in folder.iterdir())
             shown = ", ".join(held[:8]) + (" ..." if len(held) > 8 else "")
-            raise HubError(f"{folder}: a model's folder without {what} ({' or '.join(patterns)}); "
+            files = "" if patterns == (what,) else f" ({' or '.join(patterns)})"
+            raise HubError(f"{folder}: a model's folder without {what}{files}; "
                            f"it holds {shown or 'nothing'}")  # fmt: skip

@@ -42,15 +42,22 @@ class Seq2Seq(Parts):
         bounds = np.cumsum(np.bincount(own, minlength=len(rows)))[:-1]
         members = np.split(np.argsort(own, kind="stable"), bounds)
 
-        def forward(batch: Ints) -> None:
+        def forward(batch: Ints) -> NDArray[np.float64]:
             ids, mask = padded([rows[b] for b in batch], self.pad, self.loaded.device)
             states = self.encoded(ids, mask)
             asked = np.concatenate([members[b] for b in batch])
             place = np.repeat(np.arange(len(batch)), [len(members[b]) for b in batch])
             self._decode(states, mask, place, asked, forced, wanted, result, name)
+            return np.concatenate([result[forced.starts[i] : forced.starts[i + 1]] for i in asked])
+
+        def put(batch: Ints, found: NDArray[np.float64]) -> None:
+            asked = np.concatenate([members[b] for b in batch])
+            ends = np.cumsum(forced.lengths[asked])[:-1]
+            for i, values in zip(asked, np.split(found, ends), strict=True):
+                result[forced.starts[i] : forced.starts[i + 1]] = values
             done(len(asked))
 
-        self.budget.run([len(r) for r in rows], forward, name=lambda r: name(int(members[r][0])))
+        self.each([len(r) for r in rows], forward, put, name=lambda r: name(int(members[r][0])))
         return result
 
     def _decode(
@@ -66,7 +73,7 @@ class Seq2Seq(Parts):
     ) -> None:
         """Decoder rows `asked`, row i after the context states[place[i]], in their own batches."""
 
-        def forward(batch: Ints) -> None:
+        def forward(batch: Ints) -> tuple[Ints, NDArray[np.float64]]:
             numbers = asked[batch]
             ids, _ = padded([forced[i][:-1] for i in numbers], self.pad, self.loaded.device)
             pick = torch.from_numpy(place[batch]).to(ids.device)
@@ -87,8 +94,11 @@ class Seq2Seq(Parts):
                 self.loaded.spec.model,
                 lambda n: f"{name(int(numbers[row[n]]))}, decoder's token {column[n] + 1}",
             )
-            result[flat] = scores
+            return flat, scores
+
+        def put(_: Ints, found: tuple[Ints, NDArray[np.float64]]) -> None:
+            result[found[0]] = found[1]
 
         lengths = forced.lengths[asked] - 1
         held = [states.shape[1] * sizes_of(self.loaded).context] * len(lengths)
-        self.budget.run(lengths, forward, name=lambda r: name(int(asked[r])), held=held)
+        self.each(lengths, forward, put, name=lambda r: name(int(asked[r])), held=held)

@@ -11,7 +11,7 @@ from typing import Any
 import requests
 import urllib3
 
-from kgprobe.http import Line, NoAnswerError, Patience, whole_body
+from kgprobe.http import Line, NoAnswerError, Patience, describe, whole_body
 from kgprobe.sources.sparql.answers import Answer
 from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.errors import AGAIN, Place, ServerTrouble, SourceError, TimedOut
@@ -67,7 +67,7 @@ def _trouble(reason: BaseException, endpoint: Endpoint, place: Place) -> SourceE
     refused = isinstance(reason, ConnectionRefusedError | socket.gaierror)
     return ServerTrouble(
         place,
-        f"{type(reason).__name__}: {reason}",
+        describe(reason),
         "an answer over HTTP",
         f"is {endpoint.url} right, and is the server up?" if refused else AGAIN,
     )

@@ -26,6 +26,11 @@ WORDS = {
     ("benchmark", ""): "mean of nine",
     ("reduction", PRIOR): "prior-corrected (assumes balance)",
 }
+#: what names of metrics do not say
+METRICS = {
+    "SEM": "standard error over the templates, in points",
+    "correct in all": "items right under every template, in %",
+}
 WHOLE = {"group": [""], "slice": [""]}
 
 
@@ -83,19 +88,29 @@ def blocks(results: pl.DataFrame) -> Iterator[View]:
         together = [("attributes", names)] if "benchmark" in view.columns and names else None
         for name, members in together or [(n, [n]) for n in names]:
             part = view.where_also(benchmark=members)
-            told = _caption(found.filter(pl.col("benchmark").is_in(members)))
-            yield replace(part, title=f"{name}: {view.title}", words=WORDS, caption=told)
+            told = _notes(found.filter(pl.col("benchmark").is_in(members)))
+            title = f"{name}: {view.title}"
+            yield replace(part, title=title, words=WORDS, caption=" ".join(told))
 
 
 def captions(results: pl.DataFrame) -> str:
     """What has to be said wherever the numbers of the blocks are printed; "" where nothing has."""
-    return " ".join(dict.fromkeys(view.caption for view in blocks(results) if view.caption))
+    return " ".join(_all_notes(principal(results)))
 
 
-def _caption(shown: pl.DataFrame) -> str:
-    """What prior-corrected numbers use and assume, where some of these are."""
-    found = house.spread(shown.select("setting"))
-    return PRIOR_IS if "reduction" in found.columns and PRIOR in found["reduction"] else ""
+def _all_notes(own: pl.DataFrame) -> list[str]:
+    shown = [_notes(view.chosen(own)) for view in VIEWS]
+    return list(dict.fromkeys(note for notes in shown for note in notes))
+
+
+def _notes(shown: pl.DataFrame) -> list[str]:
+    """What some metrics are, and what prior-corrected numbers use and assume, where some are."""
+    metrics = set(shown["metric"])
+    found = [f"{name}: {what}." for name, what in METRICS.items() if name in metrics]
+    settings = house.spread(shown.select("setting"))
+    if "reduction" in settings.columns and PRIOR in settings["reduction"]:
+        found.append(PRIOR_IS)
+    return found
 
 
 def principal(results: pl.DataFrame) -> pl.DataFrame:
@@ -136,7 +151,7 @@ def text(results: pl.DataFrame) -> str:
         name, _, words = view.title.partition(": ")
         lines += [f"{name}: {items}{words}", ""]
         lines += [*_aligned(_without_empty([printed.heads, *body], len(view.rows))), ""]
-    notes = [captions(results), *marks.notes(shown)]
+    notes = [*_all_notes(own), *marks.notes(shown)]
     lines += [line for note in notes if note for line in (note, "")]
     return "\n".join(lines)
 

@@ -23,5 +23,6 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         part.settings["ways"],
         progress,
         part.api.workers,
+        part.work,
     )
     return {"chosen": chosen, "options": options}, record

@@ -26,5 +26,6 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         space=part.settings["candidate_space"],
         unknown=part.settings["unknown_candidates"],
         load=part.load,
+        folder=part.work,
     )
     return {"ranks": ranks, "top": top}, record

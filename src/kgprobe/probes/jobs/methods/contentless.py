@@ -31,6 +31,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         part.settings["method"].partition("-")[2],
         progress,
         part.load,
+        part.work,
     )
     return {"contentless": scores}, record
 

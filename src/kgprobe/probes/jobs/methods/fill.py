@@ -38,6 +38,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
             part.settings["steps"],
             progress,
             part.api.workers,
+            part.work,
         )
         return {"fills": fills, "golds": golds}, record
     if part.settings["few"]:
@@ -53,5 +54,6 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         # of a few templates all may be such that this model cannot be asked
         may_be_empty=part.only is not None,
         form=of_part(part) if part.settings.get("form") else None,
+        folder=part.work,
     )
     return {"fills": fills, "golds": golds}, record

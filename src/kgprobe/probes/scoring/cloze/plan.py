@@ -146,19 +146,23 @@ class MaskedEdges(_Edges):
         found = np.empty((len(prompts), plan.edges), dtype=_dtype(self.gaps.loaded))
         for masks in sorted({n for n, _ in plan.tokens}):
 
-            def read(rows: Ids, logits: Any, masks: int = masks) -> None:
-                total = logits.logsumexp(-1)
+            def read(rows: Ids, logits: Any, masks: int = masks) -> list[NDArray[Any]]:
+                total, values = logits.logsumexp(-1), []
                 for j in range(masks):
                     place = (masks, j)
                     wanted = plan.wanted(place, logits.device)
                     own = logits[:, j].index_select(1, wanted) - total[:, j, None]
-                    start = plan.starts[place]
-                    found[rows, start : start + len(wanted)] = self.sound(
-                        own, rows, f"mask {j + 1} of {masks}", plan.tokens[place], name
-                    )
+                    told = f"mask {j + 1} of {masks}"
+                    values.append(self.sound(own, rows, told, plan.tokens[place], name))
+                return values
+
+            def put(rows: Ids, values: list[NDArray[Any]], masks: int = masks) -> None:
+                for j, own in enumerate(values):
+                    start = plan.starts[masks, j]
+                    found[rows, start : start + own.shape[1]] = own
 
             rows = [p.widened(masks) for p in prompts]
-            self.gaps.visit(rows, [p.place + np.arange(masks) for p in prompts], read)
+            self.gaps.visit(rows, [p.place + np.arange(masks) for p in prompts], read, put)
         return found
 
 
@@ -198,18 +202,23 @@ class SpanEdges(_Edges):
         front = [self.gaps.start, self.gaps.opening]
         forced = {place: np.array([*front, *place], dtype=np.int64) for place in places}
 
-        def read(rows: Ids, logits: Any) -> None:
-            total = logits.logsumexp(-1)
+        def read(rows: Ids, logits: Any) -> list[NDArray[Any]]:
+            total, values = logits.logsumexp(-1), []
             for k, row in enumerate(rows):
                 owner, place = pairs[row]
                 wanted = plan.wanted(place, logits.device)
                 own = logits[k, :1].index_select(1, wanted) - total[k, 0]
-                start, told = plan.starts[place], f"the gap after tokens {list(place)}"
-                found[owner, start : start + len(wanted)] = self.sound(
-                    own, [owner], told, plan.tokens[place], name
-                )[0]
+                told = f"the gap after tokens {list(place)}"
+                values.append(self.sound(own, [owner], told, plan.tokens[place], name)[0])
+            return values
 
-        self.gaps.visit(encoded, [o for o, _ in pairs], [forced[p] for _, p in pairs], read)
+        def put(rows: Ids, values: list[NDArray[Any]]) -> None:
+            for row, own in zip(rows, values, strict=True):
+                owner, place = pairs[row]
+                start = plan.starts[place]
+                found[owner, start : start + len(own)] = own
+
+        self.gaps.visit(encoded, [o for o, _ in pairs], [forced[p] for _, p in pairs], read, put)
 
 
 def _dtype(loaded: Loaded) -> Any:

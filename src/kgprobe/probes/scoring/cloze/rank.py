@@ -10,6 +10,7 @@ pooling (Wu et al. 2023, section 3.1.2; docs/scoring.md, Cloze).
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -93,9 +94,16 @@ def rank(
     _check_golds(asked, options)
     record: dict[str, Any] = {}
     parts: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    for chunk in scores(loaded, asked, options, space=space, budget=budget, record=record):
-        parts.append((_gold_rows(chunk, asked), _top_rows(chunk, top)))
-        progress(len(chunk.indices))
+
+    def ranked(compute: Callable[[], Chunk]) -> tuple[dict[str, Any], dict[str, Any], int]:
+        chunk = compute()
+        return _gold_rows(chunk, asked), _top_rows(chunk, top), len(chunk.indices)
+
+    chunks = _chunks(loaded, asked, options, space=space, budget=budget, record=record)
+    for number, (edges, compute) in enumerate(chunks):
+        own = edges.gaps.step(f"chunk {number}", partial(ranked, compute))
+        parts.append(own[:2])
+        progress(own[2])
     ranks = _assembled([p[0] for p in parts], asked, RANKS)
     return Ranks(ranks, _assembled([p[1] for p in parts], asked, TOP), record)
 
@@ -117,6 +125,23 @@ def scores(
     pseudowords); `vocabulary` cuts the softmax to the first so many ids. Equal prompts are scored
     once. `record` is filled in when the last chunk is taken.
     """
+    told = {"space": space, "budget": budget, "vocabulary": vocabulary}
+    for _, compute in _chunks(loaded, asked, options, rows=rows, record=record, **told):
+        yield compute()
+
+
+def _chunks(
+    loaded: Loaded,
+    asked: Sequence[Question],
+    options: dict[str, Sequence[str]],
+    *,
+    space: str,
+    budget: Budget | None,
+    vocabulary: int | None = None,
+    rows: Sequence[Gapped] | None = None,
+    record: dict[str, Any] | None = None,
+) -> Iterator[tuple[MaskedEdges | SpanEdges, Callable[[], Chunk]]]:
+    """What reads the model, and what computes a chunk, of all chunks."""
     rows = gapped(loaded, asked, space) if rows is None else rows
     refuse_control_texts(loaded, asked)
     edges = _engine(loaded, budget, vocabulary)
@@ -129,21 +154,32 @@ def scores(
         if plan.longest > 1:
             _check_width(loaded, asked, rows, indices, plan)
         distinct, members = _distinct(rows, indices)
-        for part in _chunks(distinct, plan):
-
-            def told(prompt: int, first: int = part.start, own: Any = members) -> str:
-                question = asked[own[first + prompt][0]]
-                return f"item {question.item}, template {question.template}"
-
-            values = plan.pooled(edges.fetch([distinct[p] for p in part], plan, told))
-            repeat = [len(members[p]) for p in part]
-            yield Chunk(
-                np.concatenate([members[p] for p in part]),
-                np.repeat(values, repeat, axis=0),
-                np.array([len(own) for own in found.ids]),
-            )
+        lengths = np.array([len(own) for own in found.ids])
+        for part in _ranges(distinct, plan):
+            own = slice(part.start, part.stop)
+            told = edges, plan, distinct[own], members[own], lengths, asked
+            yield edges, partial(_chunk, *told)
     if record is not None:
         record.update(_recorded(loaded, edges, space, unknown))
+
+
+def _chunk(
+    edges: MaskedEdges | SpanEdges,
+    plan: Plan,
+    prompts: Sequence[Gapped],
+    members: Sequence[NDArray[np.int64]],
+    lengths: NDArray[np.int64],
+    asked: Sequence[Question],
+) -> Chunk:
+    """The scores of some prompts, of each for the questions that share it."""
+
+    def name(prompt: int) -> str:
+        question = asked[members[prompt][0]]
+        return f"item {question.item}, template {question.template}"
+
+    values = plan.pooled(edges.fetch(prompts, plan, name))
+    repeat = [len(own) for own in members]
+    return Chunk(np.concatenate(members), np.repeat(values, repeat, axis=0), lengths)
 
 
 def planned_positions(
@@ -195,7 +231,7 @@ def _distinct(
     return [rows[m[0]] for m in members], [np.array(m) for m in members]
 
 
-def _chunks(distinct: Sequence[Gapped], plan: Plan) -> Iterator[range]:
+def _ranges(distinct: Sequence[Gapped], plan: Plan) -> Iterator[range]:
     """Ranges of prompts whose log-probabilities and scores stay within CHUNK numbers."""
     each = plan.edges + len(CONFIGURATIONS) * plan.candidates
     size = max(CHUNK // each, 1)

@@ -128,9 +128,9 @@ def _read(
 
     places = [np.arange(r.place, r.place + masks) for r in rows]
 
-    def read(numbers: NDArray[np.int64], logits: Any) -> None:
-        if k:
-            values[numbers], columns[numbers] = _best(gaps, rows, places, numbers, logits, k)
+    def read(numbers: NDArray[np.int64], logits: Any) -> tuple[Any, list[Any]]:
+        best = _best(gaps, rows, places, numbers, logits, k) if k else None
+        of_golds: list[Any] = []
         own = [(place, g) for place, n in enumerate(numbers) for g in range(len(rows[n].golds))]
         for start in range(0, len(own), len(numbers)):
             part = own[start : start + len(numbers)]
@@ -141,9 +141,16 @@ def _read(
             _check(gaps, logprobs, rows, places, numbers[[p for p, _ in part]])
             for line, (place, g) in enumerate(part):
                 own_masks = slice(line * masks, (line + 1) * masks)
-                best_of[int(numbers[place]), g] = tuple(a[own_masks] for a in found)
+                of_golds.append((int(numbers[place]), g, tuple(a[own_masks] for a in found)))
+        return best, of_golds
 
-    gaps.visit([r.ids for r in rows], places, read)
+    def put(numbers: NDArray[np.int64], found: tuple[Any, list[Any]]) -> None:
+        best, of_golds = found
+        if best:
+            values[numbers], columns[numbers] = best
+        best_of.update({(number, g): ranked for number, g, ranked in of_golds})
+
+    gaps.visit([r.ids for r in rows], places, read, put)
     for (number, g), (logprob, best, worst) in best_of.items():
         owner, which, tokens = rows[number].golds[g]
         golds.add(
@@ -220,10 +227,13 @@ def _tops(
     shape = (len(filled), len(places[0]), min(k, gaps.columns))
     values, columns = np.zeros(shape), np.zeros(shape, dtype=np.int64)
 
-    def read(numbers: NDArray[np.int64], logits: Any) -> None:
-        values[numbers], columns[numbers] = _best(gaps, owners, places, numbers, logits, k)
+    def read(numbers: NDArray[np.int64], logits: Any) -> tuple[Floats, Ids]:
+        return _best(gaps, owners, places, numbers, logits, k)
 
-    gaps.visit(filled, places, read)
+    def put(numbers: NDArray[np.int64], found: tuple[Floats, Ids]) -> None:
+        values[numbers], columns[numbers] = found
+
+    gaps.visit(filled, places, read, put)
     return values, columns
 
 

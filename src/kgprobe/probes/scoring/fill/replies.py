@@ -38,7 +38,7 @@ def replies(
     numbers = [n for n, row in enumerate(rows) if len(row) + most <= loaded.limit]
     ends, found = set(tokenizer.all_special_ids), dict[int, str]()
 
-    def forward(batch: Ids) -> None:
+    def forward(batch: Ids) -> list[str]:
         own = [numbers[b] for b in batch]
 
         def check(values: Floats, owners: Sequence[int], step: int) -> None:
@@ -50,11 +50,16 @@ def replies(
 
         stream = text.open([rows[n] for n in own])
         _, columns = greedy(stream, len(own), most, 1, check, ends)
-        for number, path in zip(own, columns[:, :, 0].tolist(), strict=True):
+        texts = []
+        for path in columns[:, :, 0].tolist():
             stop = next((i for i, token in enumerate(path) if token in ends), len(path))
-            found[number] = tokenizer.decode(path[:stop]).strip()
-        progress(len(own))
+            texts.append(tokenizer.decode(path[:stop]).strip())
+        return texts
+
+    def put(batch: Ids, texts: list[str]) -> None:
+        found.update((numbers[b], text) for b, text in zip(batch, texts, strict=True))
+        progress(len(batch))
 
     held = [text.held(len(rows[n]), most, 1) for n in numbers]
-    text.budget.run([len(rows[n]) + most for n in numbers], forward, held=held)
+    text.each([len(rows[n]) + most for n in numbers], forward, put, held=held)
     return [found.get(n) for n in range(len(rows))]

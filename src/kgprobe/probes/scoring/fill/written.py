@@ -73,22 +73,20 @@ def predict(
     found: dict[int, dict[int, Any]] = {}
     ranked: dict[int, dict[bytes, Any]] = {}
 
-    def forward(batch: NDArray[np.int64]) -> None:
+    def forward(batch: NDArray[np.int64]) -> tuple[list[Any], list[Any]]:
         own = [prompts[b] for b in batch]
         stream = text.open([p.ids for p in own])
-        for number, read in zip(batch, _forced(text, stream, own, asked), strict=True):
-            ranked[int(number)] = read
-        for number, written in zip(batch, writer.write(stream, own) if k else (), strict=False):
-            found[int(number)] = written
-        progress(sum(len(o) for p in own for o in p.owners.values()))
+        return _forced(text, stream, own, asked), writer.write(stream, own) if k else []
+
+    def put(batch: NDArray[np.int64], given: tuple[list[Any], list[Any]]) -> None:
+        ranked.update(zip(batch.tolist(), given[0], strict=True))
+        found.update(zip(batch.tolist(), given[1], strict=bool(k)))
+        progress(sum(len(o) for b in batch for o in prompts[b].owners.values()))
 
     text.budget = text.budget.stepped(most)
     beams = max(settings.beams, k) if k else 1
-    text.budget.run(
-        [len(p.ids) + most for p in prompts],
-        forward,
-        held=[text.held(len(p.ids), most, beams) for p in prompts],
-    )
+    held = [text.held(len(p.ids), most, beams) for p in prompts]
+    text.each([len(p.ids) + most for p in prompts], forward, put, held=held)
     for number in sorted(ranked):
         _collect_golds(golds, prompts[number], ranked[number])
     for number in sorted(found):
@@ -198,7 +196,7 @@ def _forced(
     suffixes = [np.frombuffer(data, dtype=np.int64) for _, data in keys]
     found: list[dict[bytes, Any]] = [{} for _ in prompts]
 
-    def read(numbers: NDArray[np.int64], logits: Any) -> None:
+    def read(numbers: NDArray[np.int64], logits: Any) -> list[Any]:
         tokens = np.stack([suffixes[n] for n in numbers])
         flat = ranks(logits.reshape(-1, logits.shape[-1]), tokens.ravel())
         shaped = [a.reshape(tokens.shape) for a in flat]
@@ -210,11 +208,14 @@ def _forced(
                 f"{suffixes[numbers[line]].tolist()}"
             ),
         )
+        return shaped
+
+    def put(numbers: NDArray[np.int64], shaped: list[Any]) -> None:
         for line, number in enumerate(numbers):
             owner, data = keys[number]
             found[owner][data] = tuple(a[line] for a in shaped)
 
-    text.read(stream, [owner for owner, _ in keys], suffixes, read)
+    text.read(stream, [owner for owner, _ in keys], suffixes, read, put)
     return found
 
 
@@ -244,7 +245,8 @@ class _Writer:
         self._stops = self.settings.stops
 
     def write(self, stream: Stream, prompts: Sequence[Prompt]) -> list[dict[int, Any]]:
-        """For every prompt and number of tokens: (log p, ids) of the next tokens, phrases."""
+        """For every prompt and number of tokens: log p and ids of the next tokens, and phrases as
+        (text, all that was written, log p)."""
         lengths = sorted({length for p in prompts for length in p.owners})
         most, check = max([1, *lengths]), self._check(prompts)
         values, columns = greedy(stream.fork(), len(prompts), most, self.k, check)
@@ -254,9 +256,8 @@ class _Writer:
             steps = max(length, 1)
             for place, one in enumerate(prompts):
                 if length in one.owners:
-                    found[place][length] = (
-                        values[place, :steps], columns[place, :steps], phrases[place]
-                    )  # fmt: skip
+                    own = [(p.text, self.names.joined(p.ids), p.logprob) for p in phrases[place]]
+                    found[place][length] = (values[place, :steps], columns[place, :steps], own)
         return found
 
     def _check(self, prompts: Sequence[Prompt]) -> Check:
@@ -322,8 +323,8 @@ def _collect(filled: Rows, one: Prompt, answers: dict[int, Any], names: Names) -
             told=True,
         )
         texts, raw = np.empty((2, len(phrases)), dtype=object)
-        texts[:] = [p.text for p in phrases]
-        raw[:] = [names.joined(p.ids) for p in phrases]
+        texts[:] = [text for text, _, _ in phrases]
+        raw[:] = [written for _, written, _ in phrases]
         filled.add(
             owner=owner[:, None],
             masks=length,
@@ -332,6 +333,6 @@ def _collect(filled: Rows, one: Prompt, answers: dict[int, Any], names: Names) -
             token=-1,
             text=texts[None],
             raw=raw[None],
-            logprob=np.array([p.logprob for p in phrases])[None],
+            logprob=np.array([logprob for *_, logprob in phrases])[None],
             told=True,
         )

@@ -5,6 +5,7 @@ stored, never means, so that every reduction can be had later.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.journal import kept
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.sentence import shards
 from kgprobe.probes.scoring.sentence.scorers import SCORERS, VARIANTS_OF
@@ -84,9 +86,9 @@ def score(
     `options` maps a candidate set to its labels in order, `templates` a relation to its
     (index, text) pairs. `progress` is called with the number of sentences just scored. The default
     `variant` stands for the default of every kind. `answer_only` builds rows for the answer's
-    tokens alone (masked models). With `folder`, finished shards are kept there and not scored
-    again; `part` (k, n) scores every n-th shard from k on. Raises ValueError for a relation without
-    template, an item without options, a sentence too long.
+    tokens alone (masked models). With `folder`, finished shards and the batches of the one under
+    way are kept there and not scored again; `part` (k, n) scores every n-th shard from k on. Raises
+    ValueError for a relation without template, an item without options, a sentence too long.
     """
     settings = {"upper_first": upper_first, "answer_only": answer_only, "last_layer": last_layer}
     variant = _legal_variant(loaded.spec.kind, variant)
@@ -99,9 +101,12 @@ def score(
         key = shards.key(loaded.record, variant, settings, work.rows())
         found = None if folder is None or keep_tokens else shards.load(folder, number, key)
         if found is None:
-            piece = work.run(progress)
-            if folder is not None:
+            unfinished = None if folder is None else shards.unfinished(folder, number)
+            with kept(loaded, unfinished, key) if unfinished else nullcontext():
+                piece = work.run(progress)
+            if folder is not None and unfinished is not None:
                 shards.save(folder, number, key, piece.columns, piece.record)
+                unfinished.unlink(missing_ok=True)
         else:
             piece = Scores(*found)
             progress(len(piece.columns["sum"]))

@@ -63,6 +63,11 @@ def save(
     os.replace(temporary, _path(folder, number))
 
 
+def unfinished(folder: Path, number: int) -> Path:
+    """The journal of a shard that is under way."""
+    return folder / f"shard-{number:05d}.journal"
+
+
 def _path(folder: Path, number: int) -> Path:
     return folder / f"shard-{number:05d}.parquet"
 

@@ -1,6 +1,6 @@
 """Perplexity of every wording of the most frequent relations, on sentences filled with facts.
 
-    python -m perf.wordings MODEL OUT [RELATIONS [FACTS]]
+    python -m tools.wordings MODEL OUT [RELATIONS [FACTS]]
 
 MODEL: a folder or a GGUF that models.tsv names (smollm2-135m-instruct). OUT: a table with a row for
 each wording: relation, index, sentences, perplexity (per token, over all of its sentences) and

@@ -1,0 +1,255 @@
+"""What a run needs from outside, checked before its first job and told at once.
+
+Of the jobs that are to do: a contact for public services, keys of gated models and a network,
+without which they fail one after the other; disk and memory, without which they may.
+"""
+
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from kgprobe.plan.costs import Costs, asks_nobody, cost_of, model_of, weights_mb
+from kgprobe.plan.jobs import Job
+from kgprobe.settings import Settings
+from kgprobe.sheets import located
+from kgprobe.sources.sparql.endpoint import read_endpoints
+from kgprobe.workflow import sources
+
+#: seconds for all host names, and for one question to the hub
+PATIENCE = 5.0
+#: hosts, services and models that a message names
+SHOWN = 5
+
+
+class NeedsError(RuntimeError):
+    """A run lacks what its jobs cannot do without; the message names all of it."""
+
+
+@dataclass
+class Outside:
+    """Addresses that jobs ask, those that want to know whom to write to, and the models of the hub
+    that the cache does not have: name -> row of models.tsv."""
+
+    urls: list[str] = field(default_factory=list)
+    public: list[str] = field(default_factory=list)
+    models: dict[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def outside(
+    settings: Settings, jobs: Iterable[Job], models: Mapping[str, Mapping[str, str]]
+) -> Outside:
+    """What some jobs ask of others."""
+    found = Outside()
+    endpoints = read_endpoints(located(settings.sources.endpoints))
+    archives = {
+        f"download_{name}_{number}": archive.url
+        for (name, number), archive in sources.archives(settings).items()
+    }
+    files = {f"download_{name}": url for name, (_, url) in sources.downloads(settings).items()}
+    for job in jobs:
+        if url := {**archives, **files}.get(job.rule):
+            found.public.append(url)
+        elif job.rule.startswith("pull") and not asks_nobody(job):
+            chosen = sources.endpoint(settings, job.wildcards.get("source", "wikidata"))
+            endpoint = endpoints.get(chosen.endpoint)
+            if chosen.access == "live" and endpoint and not endpoint.is_local:
+                found.public.append(endpoint.url)
+        elif (row := models.get(model_of(job), {})) and not _has(row):
+            found.models[model_of(job)] = row
+    found.urls = [*found.public, *([_hub()] if found.models else [])]
+    return found
+
+
+def lacking(
+    settings: Settings,
+    jobs: Sequence[Job],
+    models: Mapping[str, Mapping[str, str]],
+    costs: Costs,
+    memory: Mapping[str, int],
+    machine_mb: int,
+) -> tuple[list[str], list[str]]:
+    """(what jobs cannot do without, what they may want), a sentence each.
+
+    `memory`: MB that rules ask for; `machine_mb`: what there is, 0 where jobs run elsewhere.
+    """
+    asked = outside(settings, jobs, models)
+    fatal = [*_contact(settings, asked), *_network(asked)]
+    if not fatal:
+        fatal = _keys(asked)
+    return fatal, [*_disk(settings, jobs, models, costs, asked), *_memory(jobs, memory, machine_mb)]
+
+
+def check(fatal: Sequence[str], perhaps: Sequence[str]) -> str:
+    """What may be wanted, for the screen. Raises NeedsError where something is lacking."""
+    told = "".join(f"\n  - {text}" for text in (*fatal, *perhaps))
+    if fatal:
+        raise NeedsError(f"before the first job: this run lacks what its jobs need{told}")
+    return f"before the first job:{told}" if told else ""
+
+
+def _contact(settings: Settings, asked: Outside) -> list[str]:
+    if not asked.public or settings.contact or os.environ.get("KGPROBE_CONTACT"):
+        return []
+    return [
+        f"a contact: {_named(map(_host, asked.public))} want to know whom to write to; set "
+        "`contact:` in the configuration, or the environment variable KGPROBE_CONTACT, to a mail "
+        "address or a page"
+    ]
+
+
+def _network(asked: Outside) -> list[str]:
+    """Names that cannot be resolved: all of them are one cause, said once."""
+    from huggingface_hub import constants
+
+    if asked.models and constants.HF_HUB_OFFLINE:
+        return [
+            f"weights: HF_HUB_OFFLINE is set, and the cache {constants.HF_HUB_CACHE} does not hold "
+            f"{_named(asked.models)}; unset it, or leave out these models"
+        ]
+    names = {_reached(url) for url in asked.urls}
+    lost = unresolved(sorted(names))
+    if not lost:
+        return []
+    if set(lost) == names:
+        return [
+            f"no network: none of the host names {_named(lost)} can be resolved; go "
+            "online, or ask for what is here (config/embedded.yaml needs none)"
+        ]
+    return [f"a network: the host name {name} cannot be resolved; is it right?" for name in lost]
+
+
+def unresolved(names: Iterable[str]) -> list[str]:
+    """Host names that have no address within PATIENCE, all asked at once."""
+    found: set[str] = set()
+
+    def ask(name: str) -> None:
+        try:
+            socket.getaddrinfo(name, None)
+        except socket.gaierror:
+            return
+        found.add(name)
+
+    names = list(names)
+    threads = [threading.Thread(target=ask, args=(name,), daemon=True) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    return [name for name in names if name not in found]
+
+
+def _keys(asked: Outside) -> list[str]:
+    """Models that the hub gives to those alone who have accepted their terms."""
+    gated: list[str] = []
+
+    def ask(name: str, row: Mapping[str, str]) -> None:
+        import huggingface_hub
+        from huggingface_hub import errors
+
+        repository = row["source"].partition(":")[2]
+        revision = row.get("revision") or None
+        url = huggingface_hub.hf_hub_url(repository, "config.json", revision=revision)
+        try:
+            huggingface_hub.get_hf_file_metadata(url, timeout=PATIENCE)
+        except errors.GatedRepoError:
+            gated.append(f"{name} (https://huggingface.co/{repository})")
+        except Exception:
+            return
+
+    threads = [
+        threading.Thread(target=ask, args=given, daemon=True) for given in asked.models.items()
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    if not gated:
+        return []
+    return [
+        f"a key: access to {_named(sorted(gated))} is gated; accept the terms on these pages and "
+        "set HF_TOKEN to a token of that account, or leave out these models"
+    ]
+
+
+def _disk(
+    settings: Settings,
+    jobs: Iterable[Job],
+    models: Mapping[str, Mapping[str, str]],
+    costs: Costs,
+    asked: Outside,
+) -> list[str]:
+    """File systems that have less room than is to be written to them."""
+    here = Path(settings.data)
+    wanted = {Path(): 0.0, here: 0.0}
+    for job in jobs:
+        cost = cost_of(job, models.get(model_of(job), {}).get("kind", "*"), costs)
+        if cost:
+            wanted[here if job.rule.startswith("download") else Path()] += cost.disk_mb
+    if asked.models:
+        from huggingface_hub import constants
+
+        rows = {row["source"]: row for row in asked.models.values()}
+        wanted[Path(constants.HF_HUB_CACHE)] = sum(map(weights_mb, rows.values()))
+    disks: dict[int, tuple[Path, float]] = {}
+    for path, size in wanted.items():
+        there = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
+        first, before = disks.get(there.stat().st_dev, (there, 0.0))
+        disks[there.stat().st_dev] = first, before + size
+    return [
+        f"disk: about {size / 1000:,.1f} GB are to be written below {path}, where "
+        f"{free / 1000:,.1f} GB are free"
+        for path, size in disks.values()
+        if size > (free := shutil.disk_usage(path).free / 1e6)
+    ]
+
+
+def _memory(jobs: Iterable[Job], memory: Mapping[str, int], machine_mb: int) -> list[str]:
+    large = {job.rule: memory.get(job.rule, 0) for job in jobs}
+    large = {rule: most for rule, most in large.items() if 0 < machine_mb < most}
+    if not large:
+        return []
+    most = max(large, key=lambda rule: large[rule])
+    return [
+        f"memory: {_named(large)} ask for more than the {machine_mb:,} MB of this machine ({most}: "
+        f"{large[most]:,} MB); each runs alone, and may be ended by the system"
+    ]
+
+
+def _has(row: Mapping[str, str]) -> bool:
+    """Whether a model needs nothing of the hub, or its cache has it."""
+    scheme, _, repository = row.get("source", "").partition(":")
+    if scheme != "hub":
+        return True
+    import huggingface_hub
+
+    revision = row.get("revision") or None
+    found = huggingface_hub.try_to_load_from_cache(repository, "config.json", revision=revision)
+    return isinstance(found, str)
+
+
+def _hub() -> str:
+    from huggingface_hub import constants
+
+    return str(constants.ENDPOINT)
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or url
+
+
+def _reached(url: str) -> str:
+    """The host that is asked for an address: of a proxy, where the environment names one."""
+    from requests.utils import get_environ_proxies, select_proxy
+
+    return _host(select_proxy(url, get_environ_proxies(url)) or url)
+
+
+def _named(names: Iterable[str]) -> str:
+    known = list(dict.fromkeys(names))
+    more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+    return ", ".join(known[:SHOWN]) + more

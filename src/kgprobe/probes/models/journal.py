@@ -1,0 +1,99 @@
+"""Results of single batches on disk: a run that was stopped loses the batch under way alone.
+
+    with kept(loaded, folder / "ranks.journal", identity):
+        ...                         every step in here is read where it is kept, else computed
+
+Steps come in the order of the plan, which depends on the inputs alone: reading is one pass, batches
+are those of a run that nobody stopped, and so are the last bits. A step that consists of others
+takes their place in the file when it ends. A file with another identity is begun anew.
+"""
+
+import fcntl
+import hashlib
+import io
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+#: bytes of the identity in front, and of the length in front of every step
+IDENTITY, LENGTH = 32, 8
+
+
+class Journal:
+    """Steps of one computation; without a path nothing is kept."""
+
+    def __init__(self, path: Path | None = None, identity: str = "") -> None:
+        self._file: Any = None
+        if path is None:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        file = open(path, "r+b", buffering=0)  # noqa: SIM115  (open as long as the journal)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # another run computes the same: each does by itself
+            file.close()
+            return
+        except OSError:  # a file system without locks
+            pass
+        own = hashlib.sha256(identity.encode()).digest()
+        if file.read(IDENTITY) != own:
+            file.seek(0)
+            file.truncate()
+            file.write(own)
+        self._file = file
+
+    def step(self, name: str, compute: Callable[[], Any]) -> Any:
+        """What `compute` returned when the step was done before, else what it returns now: numbers,
+        texts, arrays, and tuples, lists and dictionaries of them."""
+        if self._file is None:
+            return compute()
+        start = self._file.tell()
+        found = self._next()
+        if found is not None and found[0] == name:
+            return found[1]
+        self._file.seek(start)
+        value = compute()
+        data = pickle.dumps((name, value))
+        # what stands behind are the steps within this one, or those of another plan
+        self._file.seek(start)
+        self._file.truncate()
+        self._file.write(len(data).to_bytes(LENGTH, "big") + data)
+        return value
+
+    def _next(self) -> tuple[str, Any] | None:
+        """The step at the place in the file; None at its end, which a stop may have cut off."""
+        size = int.from_bytes(self._file.read(LENGTH), "big")
+        data = self._file.read(size)
+        if not size or len(data) < size:
+            return None
+        found: tuple[str, Any] = _Plain(io.BytesIO(data)).load()
+        return found
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class _Plain(pickle.Unpickler):
+    """Builds arrays and plain values: a folder of results may come from somebody else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if name not in ("_reconstruct", "ndarray", "dtype", "scalar", "_frombuffer"):
+            raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
+        return super().find_class(module, name)
+
+
+@contextmanager
+def kept(loaded: Any, path: Path | None = None, identity: str = "") -> Iterator[None]:
+    """A model whose steps are kept in a file; without a path none is in the body."""
+    before, loaded.journal = loaded.journal, Journal(path, identity)
+    try:
+        yield
+    finally:
+        loaded.journal.close()
+        loaded.journal = before

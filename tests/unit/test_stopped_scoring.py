@@ -1,0 +1,225 @@
+"""A stop loses the batch under way alone, whatever scores, and changes no bit of the result."""
+
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from kgprobe.probes.jobs.kept import journal
+from kgprobe.probes.models import batching
+from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.journal import Journal
+from kgprobe.probes.scoring.choice import choose
+from kgprobe.probes.scoring.choice.text import Choice
+from kgprobe.probes.scoring.cloze import rank
+from kgprobe.probes.scoring.fill import predict
+from kgprobe.probes.scoring.sentence import score
+from kgprobe.probes.text.gaps import question
+from tests.unit.test_sentence import ITEMS, OPTIONS, TEMPLATES
+from tests.unit.tiny_models import tiny
+
+LABELS = ["Paris", "Niger", "an option of one token", "Nigeria"]
+SUBJECTS = [
+    f"{name}{' of it' * n}" for name in ("France", "Burkina Faso", "Mali") for n in range(8)
+]
+CHOICES = [
+    Choice(f"q{n}", f"Where does {name} lie?", tuple(LABELS), f"{name} lies in [MASK] .")
+    for n, name in enumerate(SUBJECTS)
+]
+
+
+def sentences(loaded, folder, progress):
+    budget = Budget(24 if loaded.spec.kind == "causal" else 120)
+    more = {"folder": folder, "progress": progress, "budget": budget, "shard": 40}
+    return vars(score.score(loaded, ITEMS, {"set": OPTIONS}, {"P36": TEMPLATES}, **more))
+
+
+def in_journal(ask, loaded, folder, progress):
+    with journal(loaded, folder, "asked"):
+        return vars(ask(loaded, progress))
+
+
+def ranks(loaded, progress):
+    asked = [
+        question(f"i{n}", 0, "[X] lies in [Y] .", name, candidates="set", golds=(0,))
+        for n, name in enumerate(SUBJECTS)
+    ]
+    return rank.rank(loaded, asked, {"set": LABELS}, budget=Budget(40), progress=progress)
+
+
+def fills(loaded, progress):
+    asked = [
+        predict.Blank(f"i{n}", 0, "[X] lies in [Y] .", name, golds=("Paris", "Niger"))
+        for n, name in enumerate(SUBJECTS[::2])
+    ]
+    return predict.predict(loaded, asked, 2, budget=Budget(40), progress=progress)
+
+
+def choices(loaded, progress):
+    return choose.choose(loaded, CHOICES[::3], progress=progress)
+
+
+WAYS = {
+    "sentence": sentences,
+    "cloze": partial(in_journal, ranks),
+    "fill": partial(in_journal, fills),
+    "choice": partial(in_journal, choices),
+}
+ASKED = [
+    *(("sentence", name) for name in ("gpt2", "bert", "t5")),
+    *(("cloze", name) for name in ("bert", "t5")),
+    *(("fill", name) for name in ("gpt2", "bert", "t5")),
+    *(("choice", name) for name in ("gpt2", "bert", "t5")),
+]
+
+
+class Passes:
+    """Counts the passes of a model through its embeddings, and stops before the one of a number."""
+
+    def __init__(self, loaded, stop=None):
+        self.count, self.stop = 0, stop
+        # encoder and decoder of seq2seq models have one each
+        rows = loaded.model.get_input_embeddings().num_embeddings
+        for module in loaded.model.modules():
+            if isinstance(module, torch.nn.Embedding) and module.num_embeddings == rows:
+                module.register_forward_pre_hook(self.seen)
+
+    def seen(self, *_):
+        if self.count == self.stop:
+            raise KeyboardInterrupt
+        self.count += 1
+
+
+def same(first, second):
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(same(first[k], second[k]) for k in first)
+    if isinstance(first, tuple | list):
+        return len(first) == len(second) and all(map(same, first, second))
+    return np.array_equal(first, second)
+
+
+@pytest.mark.parametrize(("way", "name"), ASKED)
+def test_a_stop_loses_the_batch_under_way_alone(way, name, tmp_path, monkeypatch):
+    monkeypatch.setitem(batching.CAPS, "cpu", 40)
+    monkeypatch.setattr(batching, "STARTS", 1)
+    monkeypatch.setattr(batching, "STEPPED", 40)
+    ask = WAYS[way]
+
+    def asked(folder, stop=None):
+        passes = Passes(loaded := tiny(name), stop)
+        try:
+            return passes, ask(loaded, tmp_path / folder, lambda done: None)
+        except KeyboardInterrupt:
+            return passes, None
+
+    whole, expected = asked("whole")
+    assert asked("last", whole.count - 1)[1] is None
+    # what every run does: checks of the model, and the batch under way
+    again, found = asked("last")
+    assert same(found, expected)
+    step = (whole.count - again.count) // 4
+    assert step
+    for _ in range(2):
+        assert asked("stopped", again.count + step)[1] is None
+    passes, found = asked("stopped")
+    assert same(found, expected)
+    assert passes.count < whole.count - step
+    assert not list((tmp_path / "stopped").glob("*.journal"))
+
+
+def test_a_shard_under_way_is_kept(tmp_path):
+    loaded = tiny("gpt2")
+    with pytest.raises(KeyboardInterrupt):
+        sentences(loaded, tmp_path, Stop(30))
+    assert [path.suffix for path in sorted(tmp_path.iterdir())] == [".journal"]
+
+
+class Stop:
+    """Progress that stops when so much is done."""
+
+    def __init__(self, most):
+        self.left = most
+
+    def __call__(self, done):
+        self.left -= done
+        if self.left < 0:
+            raise KeyboardInterrupt
+
+
+def steps(path, values, identity="one"):
+    """What a journal computes anew of steps with these names."""
+    kept, computed = Journal(path, identity), []
+
+    def compute(value):
+        computed.append(value)
+        return value
+
+    found = [kept.step(str(value), partial(compute, value)) for value in values]
+    kept.close()
+    assert found == list(values)
+    return computed
+
+
+def test_steps_are_taken_up_in_their_order(tmp_path):
+    path = tmp_path / "a" / "steps"
+    assert steps(path, [1, 2]) == [1, 2]
+    assert steps(path, [1, 2, 3]) == [3]
+    # of another plan only what is alike in front
+    assert steps(path, [1, 4, 3]) == [4, 3]
+    assert steps(path, [1, 4, 3]) == []
+    assert steps(path, [1, 4], identity="two") == [1, 4]
+
+
+@pytest.mark.parametrize("cut", range(1, 30))
+def test_a_step_that_is_cut_off_is_none(cut, tmp_path):
+    path = tmp_path / "steps"
+    steps(path, [1, 2])
+    data = path.read_bytes()
+    path.write_bytes(data[:-cut])
+    assert 1 <= len(steps(path, [1, 2])) <= 2
+    assert path.read_bytes() == data
+
+
+def test_a_step_stands_for_those_within_it(tmp_path):
+    path = tmp_path / "steps"
+
+    def outer(kept, stop=False):
+        found = [kept.step(str(n), lambda n=n: calls.append(n) or n) for n in range(3)]
+        if stop:
+            raise KeyboardInterrupt
+        return sum(found)
+
+    calls = []
+    kept = Journal(path)
+    with pytest.raises(KeyboardInterrupt):
+        kept.step("outer", lambda: outer(kept, stop=True))
+    kept.close()
+    longest = path.stat().st_size
+    for _ in range(2):
+        kept = Journal(path)
+        assert kept.step("outer", lambda kept=kept: outer(kept)) == 3
+        kept.close()
+    assert calls == [0, 1, 2]
+    assert path.stat().st_size < longest
+
+
+def test_two_at_once_do_not_write_into_one_file(tmp_path):
+    first, second = Journal(tmp_path / "steps"), Journal(tmp_path / "steps")
+    assert [one.step("a", lambda: 1) for one in (first, second, first)] == [1, 1, 1]
+    first.close()
+
+
+def test_a_journal_runs_no_code(tmp_path):
+    class Bad:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "written"), "w"))
+
+    steps(tmp_path / "steps", [1])
+    data = pickle.dumps(("2", Bad()))
+    with open(tmp_path / "steps", "ab") as file:
+        file.write(len(data).to_bytes(8, "big") + data)
+    with pytest.raises(pickle.UnpicklingError, match="no plain value"):
+        steps(tmp_path / "steps", [1, 2])
+    assert not (tmp_path / "written").exists()

@@ -7,6 +7,7 @@ import pytest
 
 from kgprobe.sources.dumps import facts as dumps
 from kgprobe.sources.sparql.endpoint import Endpoint, local_endpoint, read_endpoints
+from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import Relations
 from tests.contract.conftest import RESOURCES
 
@@ -61,6 +62,27 @@ def test_a_query_service_s_redirects_are_followed(query, served, tmp_path):
     counted = dict(coverage.select("relation", "redirected").rows())
     assert counted == {"P36": 3, "P17": 0}
     assert coverage.filter(relation="P36")["rows"].item() == 5
+
+
+def test_classes_of_constraints_are_the_ones_that_they_were_merged_into(tmp_path):
+    node, wikibase = f"{WD}statement/P36-1", "http://wikiba.se/ontology#"
+    lines = [
+        f"<{WD}P36> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{wikibase}Property> .",
+        f"<{WD}P36> <{PROP}P2302> <{node}> .",
+        f"<{node}> <{PROP}statement/P2302> <{WD}Q21503250> .",
+        f"<{node}> <{wikibase}rank> <{wikibase}NormalRank> .",
+        f"<{node}> <{PROP}qualifier/P2308> <{WD}Q80> .",
+        f"<{node}> <{PROP}qualifier/P2308> <{WD}Q8> .",
+    ]
+    file = tmp_path / "constraints.nt"
+    file.write_text("\n".join([*triples("P36"), *lines]) + "\n")
+    with local_endpoint([file], log=lambda line: None) as endpoint:
+        found = {
+            name: pull(QUERIES / f"{name}.rq", endpoint, tmp_path / "w" / "s").frame()
+            for name in ("constraints", "constraint_classes")
+        }
+    assert found["constraints"]["class"].to_list() == [f"{WD}Q8"]
+    assert found["constraint_classes"].rows() == [(f"{WD}Q8", "item Q8")]
 
 
 @pytest.mark.parametrize("predicate", ["P36", "P361"])

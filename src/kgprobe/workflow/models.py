@@ -79,7 +79,7 @@ def accelerators(run: Run, model: str) -> int:
 
 def memory_mb() -> int:
     """MB of this machine, or of the group of processes that a container or a scheduler bounds."""
-    bounds = [psutil.virtual_memory().total]
+    bounds: list[int] = [psutil.virtual_memory().total]
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
             bounds.append(int(Path(path).read_text()))

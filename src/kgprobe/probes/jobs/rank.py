@@ -1,6 +1,6 @@
 """From benchmark frames to rank ranges of large candidate sets: one job per model, all tasks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ def rank_frame(
     _check(light, asked, ranked, kept, space)
     loaded = load(spec)
     bar = progress(total=len(asked), desc=spec.model, unit="prompt")
-    options = {name: k.labels for name, k in kept.items()}
+    options: dict[str, Sequence[str]] = {name: k.labels for name, k in kept.items()}
     with journal(loaded, folder, "ranks", asked, options, space):
         found = rank.rank(loaded, asked, options, space=space, progress=bar.update)
     bar.close()

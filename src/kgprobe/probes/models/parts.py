@@ -48,7 +48,7 @@ class Parts:
     """
 
     #: what a record tells of the work that was done
-    counters = ("positions_fed", "head_rows")
+    counters: tuple[str, ...] = ("positions_fed", "head_rows")
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None, must: str = "") -> None:
         self.loaded, self.kind = loaded, loaded.spec.kind

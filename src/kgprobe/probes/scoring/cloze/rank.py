@@ -125,8 +125,10 @@ def scores(
     pseudowords); `vocabulary` cuts the softmax to the first so many ids. Equal prompts are scored
     once. `record` is filled in when the last chunk is taken.
     """
-    told = {"space": space, "budget": budget, "vocabulary": vocabulary}
-    for _, compute in _chunks(loaded, asked, options, rows=rows, record=record, **told):
+    for _, compute in _chunks(
+        loaded, asked, options,
+        space=space, budget=budget, vocabulary=vocabulary, rows=rows, record=record,
+    ):  # fmt: skip
         yield compute()
 
 

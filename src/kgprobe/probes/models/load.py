@@ -16,7 +16,7 @@ from kgprobe.files import ROOT
 from kgprobe.probes.models import device as devices
 from kgprobe.probes.models import hub, sound
 from kgprobe.probes.models.journal import Journal
-from kgprobe.probes.models.packed import PackedError, digest, joined, packed
+from kgprobe.probes.models.packed import PackedError, digest, joined, packed, read_once
 from kgprobe.probes.models.products import use_wide_vectors
 
 AUTO = {
@@ -126,6 +126,17 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
     transformers, accelerate, bitsandbytes or peft refuse its columns; DeviceError when the device
     is none.
     """
+    loaded, info, place = read_model(spec, device)
+    if fault := sound.fault(spec.kind, loaded.model, loaded.tokenizer, info, loaded.limit):
+        raise ModelError(f"{spec.model}, from {spec.source}: {fault}\n{_remedy(spec)}")
+    loaded.record["unexpected"] = sound.unexpected(info)
+    loaded.record["sound"] = _familiar(loaded, place)
+    return loaded
+
+
+def read_model(spec: ModelSpec, device: str = "") -> tuple[Loaded, dict[str, Any], str]:
+    """The same before it is asked whether its weights are whole and belong to its tokenizer; with
+    what transformers tells of its loading, and the place that it came from."""
     if spec.kind not in AUTO:
         raise ModelError(f"{spec.model}: kind {spec.kind!r}; legal: {', '.join(AUTO)}")
     dtype = DTYPES[spec.dtype]
@@ -140,12 +151,13 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
             "leave the column `quantised` empty"
         )
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
-        # shapes that differ come back in `info` and are refused by name, with the missing weights
-        model, info = AUTO[spec.kind].from_pretrained(
-            place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True,
-            **_passed_on(spec, dtype, chosen), **options,
-        )  # fmt: skip
+        with read_once():
+            tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
+            # shapes that differ come back in `info` and are refused by name, with missing weights
+            model, info = AUTO[spec.kind].from_pretrained(
+                place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True,
+                **_passed_on(spec, dtype, chosen), **options,
+            )  # fmt: skip
         model = _adapted(model, spec)
     except (*_LOADING, SafetensorError) as error:
         first = first_line(error)
@@ -170,18 +182,9 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
         raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
     if spec.kind == "masked" and tokenizer.mask_token_id is None:
         raise ModelError(f"{spec.model}: a masked model without a mask token")
-    limit = window(model.config)
-    if fault := sound.fault(spec.kind, model, tokenizer, info, limit):
-        raise ModelError(f"{spec.model}, from {spec.source}: {fault}\n{_remedy(spec)}")
-    found = _familiar(spec, model, tokenizer, limit, place)
-    loaded = Loaded(spec, model, tokenizer, chosen, limit)
-    loaded.record = {
-        **_record(loaded, place, options),
-        **_columns(spec),
-        "unexpected": sound.unexpected(info),
-        "sound": found,
-    }
-    return loaded
+    loaded = Loaded(spec, model, tokenizer, chosen, window(model.config))
+    loaded.record = {**_record(loaded, place, options), **_columns(spec)}
+    return loaded, info, place
 
 
 def _passed_on(spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
@@ -219,13 +222,12 @@ def _columns(spec: ModelSpec) -> dict[str, Any]:
     return found
 
 
-def _familiar(
-    spec: ModelSpec, model: Any, tokenizer: Any, limit: int, place: str
-) -> dict[str, Any]:
+def _familiar(loaded: Loaded, place: str) -> dict[str, Any]:
     """Whether tokenizer and weights belong together: recorded, and shown at every number."""
     what, texts = sound.sentences(place)
+    spec, own = loaded.spec, (loaded.model, loaded.tokenizer)
     try:
-        found = sound.familiar(spec.kind, model, tokenizer, spec.bos, limit, texts)
+        found = sound.familiar(spec.kind, *own, spec.bos, loaded.limit, texts)
     except ValueError as error:
         raise ModelError(f"{spec.model}, from {spec.source}: {error}") from error
     return {"sentences": what, **found}

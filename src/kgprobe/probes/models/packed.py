@@ -12,7 +12,8 @@ import importlib.metadata
 import re
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -84,6 +85,26 @@ def joined(found: Packed) -> Path:
 
 
 @cache
+@contextmanager
+def read_once() -> Iterator[None]:
+    """Inside, transformers parses a GGUF file once: for one model it opens the file three times,
+    and it builds the table of tensor names anew for every tensor."""
+    try:
+        import gguf
+    except ImportError:
+        yield
+        return
+    names = ("GGUFReader", "get_tensor_name_map")
+    before = {name: getattr(gguf, name) for name in names}
+    for name, plain in before.items():
+        setattr(gguf, name, cache(plain))
+    try:
+        yield
+    finally:
+        for name, plain in before.items():
+            setattr(gguf, name, plain)
+
+
 def _folder() -> tempfile.TemporaryDirectory[str]:
     """A temporary folder that goes with the process."""
     return tempfile.TemporaryDirectory(prefix="kgprobe-gguf-")

@@ -72,7 +72,7 @@ def test_choices_prompts_and_messages_are_refused_with_their_item():
 def test_searched_prompts_are_refused_with_their_example():
     loaded = tiny("gpt2")
     template = Template.parse("{sub} [T]x2 [P]", "causal")
-    fields = [{"sub": "Rome"}, {"sub": "Rome <mask>"}]
+    fields = [{"sub": "Rome <mask>"}, {"sub": "Rome </s>"}]
     with refused("example 1"):
         encode(loaded, template, fields)
     with refused("label '<pad>'"):

@@ -1,8 +1,12 @@
 """A text that spells a special token is refused with its item, wherever it is scored."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from kgprobe.probes.jobs.autoprompt.demonstrated import Shown
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.prompts.wordings.demonstrations import Fact
 from kgprobe.probes.scoring.choice.choose import choose
 from kgprobe.probes.scoring.choice.text import Choice
 from kgprobe.probes.scoring.cloze import rank
@@ -72,7 +76,7 @@ def test_choices_prompts_and_messages_are_refused_with_their_item():
 def test_searched_prompts_are_refused_with_their_example():
     loaded = tiny("gpt2")
     template = Template.parse("{sub} [T]x2 [P]", "causal")
-    fields = [{"sub": "Rome"}, {"sub": "Rome <mask>"}]
+    fields = [{"sub": "Rome <mask>"}, {"sub": "Rome </s>"}]
     with refused("example 1"):
         encode(loaded, template, fields)
     with refused("label '<pad>'"):
@@ -90,3 +94,13 @@ def test_what_only_looks_like_a_token_is_text():
     items = [score.Item("i", "r", "[MASK] and <|endoftext|>", "s")]
     found = score.score(loaded, items, {"s": ["< s>", "s>"]}, {"r": [(0, "[X] is [Y].")]})
     assert len(found.columns["sum"]) == 2
+
+
+@pytest.mark.parametrize("label", ["Paris</s>", "<mask>"])
+def test_demonstrations_of_searched_prompts_are_refused_with_their_task(label):
+    loaded = tiny("gpt2")
+    task = SimpleNamespace(name="facts", whole=lambda loaded, group: "{sub} is in [P].")
+    shown = Shown(SimpleNamespace(loaded=loaded), task, None)
+    assert shown.given("P1", [Fact({"sub": "Rome"}, "Italy")])
+    with refused("facts, P1, demonstrations"):
+        shown.given("P1", [Fact({"sub": "Rome"}, "Italy"), Fact({"sub": "France"}, label)])

@@ -19,13 +19,16 @@ SPACES = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint3
 POLICIES = ("none", "default", "forced")
 
 
-def refuse_control_tokens(tokenizer: Any, texts: Sequence[str], name: Callable[[int], str]) -> None:
-    """Raise ValueError, with the name of the text, for one that spells a special token.
+def refuse_control_tokens(
+    tokenizer: Any, texts: Sequence[str], name: Callable[[int], str], meant: str | None = None
+) -> None:
+    """Raise ValueError, with the name of the text, for one that spells a special token but `meant`.
 
     A tokenizer reads it as the control token, which would be scored as a part of the answer.
     """
     added = [str(token) for token in tokenizer.added_tokens_decoder.values() if token.special]
     tokens = {token for token in (*added, *tokenizer.all_special_tokens) if token.strip()}
+    tokens -= {meant or ""}
     whole = "\n".join(texts)
     for token in sorted(token for token in tokens if token in whole):
         number = next((n for n, text in enumerate(texts) if token in text), None)

@@ -98,7 +98,7 @@ def encode(
     `habits: released` byte-level BPE reads a blank before the text, and the first separator has
     token type 1 (docs/papers/autoprompt.md, Decisions); by default both are as the tokenizer has
     them. Raises TemplateError for an unknown field, ValueError for a prompt that is too long or a
-    field that spells a special token.
+    field that spells a special token, the mask excepted.
     """
     if habits not in HABITS:
         raise ValueError(f"habits {habits!r}; legal: {', '.join(HABITS)}")
@@ -112,6 +112,8 @@ def encode(
         loaded.tokenizer,
         ["\n".join(own[field] for field in template.fields) for own in fields],
         "example {}".format,
+        # contexts of T-REx have masks where they name the object again
+        meant=loaded.tokenizer.mask_token,
     )
     borders = frame(loaded, template.separated, habits == "released")
     token = initial_token(loaded) if initial is None else initial

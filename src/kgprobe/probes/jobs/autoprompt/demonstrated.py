@@ -17,6 +17,7 @@ from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.wordings import demonstrations as demos
 from kgprobe.probes.prompts.wordings.demonstrations import Fact
 from kgprobe.probes.prompts.wordings.ensembles import mean_reciprocal_rank
+from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.settings import Demos
 
 
@@ -47,6 +48,8 @@ class Shown:
         """The field that holds them. Raises TaskError where they fill the model's window."""
         loaded = self.predictor.loaded
         given = demos.written(self.task.whole(loaded, group), facts)
+        name = f"{self.task.name}, {group}, demonstrations"
+        refuse_control_tokens(loaded.tokenizer, [given[demos.FIELD]], lambda _: name)
         size = len(loaded.tokenizer(given[demos.FIELD])["input_ids"])
         if size >= loaded.limit:
             raise TaskError(

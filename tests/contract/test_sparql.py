@@ -20,8 +20,9 @@ from typing import Any
 import pytest
 
 from kgprobe.http import ContactError, backoff, retry_after
+from kgprobe.settings import Endpoint as Source
 from kgprobe.sources.sparql import errors, transport
-from kgprobe.sources.sparql.endpoint import Endpoint, Policy, read_endpoints
+from kgprobe.sources.sparql.endpoint import Endpoint, Policy, opened, read_endpoints
 from kgprobe.sources.sparql.errors import Place
 from kgprobe.sources.sparql.limits import Clock, Gate, Waits
 from kgprobe.sources.sparql.pull import pull
@@ -450,6 +451,22 @@ def test_local_snapshots_are_named_after_what_the_files_hold(tmp_path):
     file.write_text("y")
     assert snapshot_name("embedded", "embedded", [str(file)]) != name
     assert snapshot_name("live", "2026-11", []) == "2026-11"
+
+
+def test_a_changed_query_asks_local_files_anew(tmp_path, monkeypatch):
+    query = tmp_path / "resources/queries/made/things.rq"
+    query.parent.mkdir(parents=True)
+    file = tmp_path / "a.nt"
+    file.write_text('<http://x/a> <http://www.w3.org/2000/01/rdf-schema#label> "a"@en .\n')
+    monkeypatch.chdir(tmp_path)
+    settings = Source(access="local", endpoint="local", snapshot="mine")
+    rows = []
+    for text in (THINGS.read_text(), THINGS.read_text().replace("?label .", "?label, ?same .")) * 2:
+        query.write_text(text)
+        with opened("made", settings, [str(file)], tmp_path / "data", "none") as (endpoint, folder):
+            rows.append((folder, pull(query, endpoint, folder).meta["rows"]))
+    assert rows[:2] == rows[2:]
+    assert len({folder for folder, _ in rows}) == 2
 
 
 def test_importing_the_client_is_fast_and_brings_nothing_heavy():

@@ -1,6 +1,7 @@
 """What a new user's files hold: read, or refused with file, place and remedy, all at once."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
@@ -57,6 +58,7 @@ def test_columns_that_are_not_used_are_not_looked_at(tmp_path):
     [
         ("subject", [142.0, 7.0], "column 'subject' is Float64, the first value is 142.0"),
         ("object", [None, 7.5], "column 'object' is Float64, the first value is 7.5"),
+        ("subject", [Decimal("142.0"), Decimal("7.0")], "the first value is 142.0"),
         ("relation", [["r"], ["r"]], r"column 'relation' is List\(String\), the first value is"),
         ("subject_label", [1.5, 2.5], "column 'subject_label' is Float64, the first value is 1.5"),
     ],

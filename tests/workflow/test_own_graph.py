@@ -91,8 +91,8 @@ def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
     ran = project.run(configs=("mine/config.yaml", "mine/more.yaml"))
     assert ran.returncode == 0, ran.stdout[-4000:]
     results = project.folder / "results/more"
-    prompts = pl.read_parquet(results / "benchmarks/auto_places/prompts.parquet")
-    assert "The seat of the government of [X] is [Y]." in prompts["text"].to_list()
+    worded = (results / "benchmarks/own/places/templates.tsv").read_text()
+    assert "The seat of the government of [X] is [Y]." in worded
     allowed = schema.read(results / "sources/places/allows.parquet", ALLOWED)
     built = set(allowed.filter("built")["benchmark"])
     assert built == {"places_big", "places_lite", "auto_places", "asymmetry", "entity_centric"}

@@ -146,7 +146,8 @@ def _parquet(path: str, names: set[str] | None) -> tuple[list[str], Iterator[Row
     except (pl.exceptions.PolarsError, OSError) as problem:
         raise GraphFileError(f"{path}: not a readable parquet file: {problem}") from problem
     for name, kind in frame.schema.items():
-        if kind.is_float() or kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Boolean):
+        is_number = kind.is_numeric() and not kind.is_integer()
+        if is_number or kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Boolean):
             first = frame[name].drop_nulls().head(1).to_list()
             value = short(str(first[0])) if first else "missing"
             raise GraphFileError(

@@ -364,7 +364,9 @@ def opened(
     `settings` is the source's section of the config. Anything but `live` is served from the `rdf`
     files by a local endpoint, whose store is kept below `data`. `endpoints`: the table of them.
     """
-    name = snapshot_name(settings.access, settings.snapshot, [str(path) for path in rdf])
+    # what files give is asked for anew where files or queries changed: it costs nobody anything
+    queries = sorted(Path(located("resources/queries")).glob("*/*.rq"))
+    name = snapshot_name(settings.access, settings.snapshot, [str(p) for p in (*rdf, *queries)])
     folder = Path(data) / source / name
     if settings.access == "live":
         known = read_endpoints(located(endpoints))

@@ -64,7 +64,10 @@ def test_what_stands_at_a_mask_and_behind_a_sentinel():
     gaps = MaskedGaps(loaded)
     states = gaps.run(torch.tensor(np.stack(ROWS)))[0][:, 3]
     gaps.visit(
-        ROWS, [np.array([3])] * 2, lambda rows, logits: found.update({"masked": logits[:, 0]})
+        ROWS,
+        [np.array([3])] * 2,
+        lambda rows, logits: logits[:, 0],
+        lambda rows, logits: found.update({"masked": logits}),
     )
     check(found["masked"], literal(loaded, gaps.finished(states)))
     loaded = half("t5")

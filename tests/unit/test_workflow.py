@@ -1,10 +1,10 @@
 """Which model answers what, which files that makes, what a job needs: without Snakemake."""
 
 import ast
+import os
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from kgprobe.config import settings_of
@@ -270,7 +270,7 @@ def test_tables_need_what_their_benchmarks_are_made_of():
 
 
 def test_what_runs_at_once_fits_into_the_memory_of_the_machine(monkeypatch, tmp_path):
-    total = psutil.virtual_memory().total >> 20
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
     assert 0 < models.memory_mb() <= total
     assert models.limits(True) == {
         "sparql": 1, "api": 1, "downloads": 2, "gpu": 1, "mem_mb": models.memory_mb()

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from kgprobe import sheets
 from kgprobe.settings import Dbpedia, Dump, OwnGraph, Parts, Settings, Trex, Wikidata
 from kgprobe.workflow import sources
 from kgprobe.workflow.attributes import attribute_nouns, graph
@@ -27,8 +26,8 @@ def test_files_are_filled_in_and_must_exist(tmp_path, monkeypatch):
 
 
 def test_an_installed_package_does_without_lamas_wordings_alone(monkeypatch, tmp_path):
-    monkeypatch.setattr(sheets, "ROOT", tmp_path / "project")
-    monkeypatch.setattr(sheets, "PACKAGE", tmp_path)
+    monkeypatch.setattr(sources, "ROOT", tmp_path / "project")
+    monkeypatch.setattr(sources, "PACKAGE", tmp_path)
     assert sources.files(["resources/lama/absent.tsv"]) == []
     with pytest.raises(ConfigError):
         sources.files(["resources/absent.tsv"])

@@ -370,6 +370,8 @@ rule report:
             }
         ),
         chapters=tables.chapters(RUN),
+        # what control models that the run does not ask said of each method
+        validity=tables.validity(RUN),
         allows=[f"<results>/sources/{graph}/allows.parquet" for graph in GRAPHS],
         names=[
             "<resources>/templates/bear_relations.tsv",

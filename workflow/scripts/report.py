@@ -21,4 +21,5 @@ with job(snakemake) as run:
         },
         descriptions=run.params.descriptions,
         configs=run.params.configs,
+        validity=next(iter(run.input.validity), None),
     )

@@ -5,8 +5,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-import psutil
-
 from kgprobe import sheets
 from kgprobe.config import ConfigError
 from kgprobe.workflow.parts import Part
@@ -79,7 +77,7 @@ def accelerators(run: Run, model: str) -> int:
 
 def memory_mb() -> int:
     """MB of this machine, or of the group of processes that a container or a scheduler bounds."""
-    bounds: list[int] = [psutil.virtual_memory().total]
+    bounds: list[int] = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
             bounds.append(int(Path(path).read_text()))

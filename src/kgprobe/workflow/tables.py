@@ -1,5 +1,8 @@
 """What tables and report are made of."""
 
+from pathlib import Path
+
+from kgprobe import sheets
 from kgprobe.workflow.benchmarks import files_of, origin_of
 from kgprobe.workflow.run import Run
 from kgprobe.workflow.sources import COMPARISONS, statement_dumps
@@ -42,6 +45,12 @@ def has_controls(run: Run) -> bool:
     """Whether a control model answers questions of the embedded world: then probes are checked."""
     rows = run.probes("bear", "sentence")
     return any(r["benchmark"] in ("world_big", "world_lite") and run.is_control(r) for r in rows)
+
+
+def validity(run: Run) -> list[str]:
+    """What control probes were measured to say, beside a run that does not measure it itself."""
+    path = sheets.located("resources/measured/validity.tsv")
+    return [path] if run.settings.run.name != "validity" and Path(path).is_file() else []
 
 
 def own_graphs(run: Run, paper: str) -> list[str]:

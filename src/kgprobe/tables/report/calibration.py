@@ -100,6 +100,20 @@ VIEW = View(
 )
 
 
+def probes(results: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the control probes that have a verdict: those of COLUMNS, and the verdict."""
+    verdicts = results.filter(metric="calibrated")
+    rows = results.filter(pl.col("metric").is_in([*COLUMNS, "calibrated"]), slice="")
+    return rows.join(verdicts.select(PROBE), on=PROBE, how="semi")
+
+
+def with_shipped(results: pl.DataFrame, shipped: pl.DataFrame) -> pl.DataFrame:
+    """RESULTS of a run and, of control probes that it did not ask, those that were measured before
+    (resources/measured/validity.tsv)."""
+    others = shipped.join(results.select(PROBE), on=PROBE, how="anti")
+    return pl.concat([results, probes(others)])
+
+
 def chapter(results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]]) -> Chapter | None:
     """The calibration probes of every paper with their verdicts, counted; None without any.
 

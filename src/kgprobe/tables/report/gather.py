@@ -11,7 +11,7 @@ from kgprobe.benchmarks.allowed import ALLOWED
 from kgprobe.job import commit, versions
 from kgprobe.tables import results as house
 from kgprobe.tables.answers import folders, recorded
-from kgprobe.tables.report import about, calibration, chapter, grid, marks
+from kgprobe.tables.report import about, calibration, chapter, grid, marks, measured
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.pages import Link, Report, write_report
 
@@ -43,6 +43,7 @@ def make(
     titles: Mapping[str, str],
     descriptions: Mapping[str, str],
     configs: Sequence[str] = (),
+    validity: str | Path | None = None,
 ) -> None:
     """Write the pages; `page` is the first. All other arguments are paths of a run's files, or rows
     of its sheets.
@@ -51,11 +52,15 @@ def make(
     `questions`: of every benchmark that they name; `allows`: ALLOWED of every own graph; `results`:
     RESULTS of every paper; they, `tables`, `answers` and `questions` are linked from the pages.
     `titles`: relation -> its name; `descriptions`: benchmark -> what it is; `configs`: files that
-    were laid over the default configuration.
+    were laid over the default configuration; `validity`: measured numbers of control probes, for
+    those that the run did not ask.
     """
     numbers = house.read(results)
     asked = {row["model"]: models[row["model"]] for row in experiments}
-    calibrated = calibration.chapter(numbers, asked)
+    valid = numbers
+    if validity:
+        valid = calibration.with_shipped(numbers, measured.read(Path(validity)).results)
+    calibrated = calibration.chapter(valid, models)
     made_with: dict[str, str] = {}
     for path in answers:
         made_with |= recorded(path, "versions")
@@ -65,6 +70,7 @@ def make(
     report = Report(
         run=folder.name,
         results=numbers,
+        valid=valid,
         sheet=asked,
         config=config,
         models=_models(experiments, models, answers),

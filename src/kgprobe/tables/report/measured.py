@@ -28,7 +28,7 @@ from kgprobe import schema
 from kgprobe.job import commit
 from kgprobe.metrics.answerers import VERDICTS
 from kgprobe.tables import results as house
-from kgprobe.tables.report import grid, headline
+from kgprobe.tables.report import calibration, grid, headline
 from kgprobe.tables.report.chapter import Chapter
 
 #: stands for null in such a file, where "" is a value
@@ -116,14 +116,15 @@ def keep(folder: Path, command: str) -> Path:
 
 def principal(results: pl.DataFrame) -> pl.DataFrame:
     """The numbers of a run that are worth keeping: those of the headline, BEAR's accuracies by
-    relation, and the signs of models."""
+    relation, the signs of models, and what control models say of both halves of the facts."""
     shown = [view.chosen(headline.principal(results)) for view in headline.blocks(results)]
     keys = [frame.select(results.columns) for frame in shown]
     by_relation = results.filter(
         pl.col("group") != "", paper="bear", metric="accuracy", slice="", setting="{}"
     )
     signs = results.filter(pl.col("metric").is_in(SIGNS))
-    return pl.concat([*keys, by_relation, signs]).unique(maintain_order=True)
+    validity = calibration.probes(results)
+    return pl.concat([*keys, by_relation, signs, validity]).unique(maintain_order=True)
 
 
 def chapter(

@@ -93,7 +93,8 @@ class Link:
 class Report:
     """Everything the report shows.
 
-    `run`: the run's name; `results`: RESULTS of all papers; `sheet`: the models by name; `models`:
+    `run`: the run's name; `results`: RESULTS of all papers; `valid`: with control probes that were
+    measured before; `sheet`: the models by name; `models`:
     what was recorded of each, `experiments`: rows of the sheet, both as they shall be printed;
     `chapters`: in the order of the pages; `benchmarks`: pages about them (`about.benchmarks`);
     `commands`: chapter -> what makes its tables, "" for everything else; `commit`: of the project.
@@ -112,6 +113,7 @@ class Report:
     commands: Mapping[str, str] = field(default_factory=dict)
     commit: str = ""
     title: str = "What the models know of the knowledge graph"
+    valid: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,8 @@ def render(report: Report) -> dict[str, str]:
 def _index(report: Report, found: Sequence[findings.Finding]) -> Page:
     """The first page: the matrix and the calibration of every paper, as far as there are any, with
     the notes of what was found."""
-    made = [overview.matrix(report.results, report.sheet), overview.calibrated(report.results)]
+    valid = report.results if report.valid is None else report.valid
+    made = [overview.matrix(report.results, report.sheet), overview.calibrated(valid)]
     content = Chapter("index", report.title, "", grids=grid.filled_in(made))
     said = [one.text for one in found]
     return Page(noted(content, *said), report.commands.get("", ""))

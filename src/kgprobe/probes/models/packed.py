@@ -84,7 +84,6 @@ def joined(found: Packed) -> Path:
     return path
 
 
-@cache
 @contextmanager
 def read_once() -> Iterator[None]:
     """Inside, transformers parses a GGUF file once: for one model it opens the file three times,
@@ -105,6 +104,7 @@ def read_once() -> Iterator[None]:
             setattr(gguf, name, plain)
 
 
+@cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
     """A temporary folder that goes with the process."""
     return tempfile.TemporaryDirectory(prefix="kgprobe-gguf-")

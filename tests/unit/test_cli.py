@@ -432,7 +432,8 @@ SCREENS = {
     "metadata_relations.json, right would be a P36.jsonl for each relation",
     ("x", "no-names"): "no-names/P36.jsonl, line 1: without sub_id, sub_label, obj_id, obj_label",
     ("x", "no-templates"): "no-templates/metadata_relations.json, P36: 0 templates; wanted is "
-    "template 0, counted from 0",
+    "template 0, counted from 0; its entry begins on line 1: add it, or name in the config "
+    "(released.templates) those that every relation has",
 }  # fmt: skip
 
 

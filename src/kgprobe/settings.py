@@ -1510,9 +1510,9 @@ class PromptClasses:
 class PromptWorld:
     """Fact retrieval on the embedded world (ours)."""
 
-    relations: Annotated[tuple[Relation, ...], Length(1)] = ("P17", "P31")
+    relations: Annotated[tuple[Relation, ...], Length(1)] = ("P17", "P30")
     """relations of the world"""
-    shares: Shares = (0.4, 0.2)
+    shares: Shares = (0.3, 0.15)
     """of the taught facts in train and dev, the others are test facts"""
     untaught: Natural = 60
     """as many others beside them"""

@@ -9,7 +9,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import modes
 from kgprobe.cli import screen
-from kgprobe.metrics.intervals import Interval, wilson
+from kgprobe.metrics.intervals import wilson
 from kgprobe.tables import results
 from kgprobe.tables.answers import probes_of
 from kgprobe.tables.attributes import study
@@ -22,7 +22,6 @@ from kgprobe.tables.ontoprobe import make, values, views
 from kgprobe.tables.report import (
     chapter,
     explore,
-    findings,
     grid,
     headline,
     marks,
@@ -227,11 +226,6 @@ def test_of_the_sizes_from_0_to_60_those_from_1_to_19_are_marked_wherever_they_a
     told = capsys.readouterr().out
     assert sum(line.endswith(" †") for line in told.splitlines()) == below
     assert told.splitlines()[-1].startswith("†: fewer than 20 rows")
-    apart = {"setting": {"instead": "x"}, "interval": Interval(40.0, 60.0, "paired bootstrap")}
-    for n in (19, 20):
-        rows = of_sizes(60, **apart).filter(benchmark=f"b{n}")
-        (finding,) = findings.findings(rows)
-        assert ("50.0 † points" in finding.text) == (n == 19)
 
 
 def test_counts_and_what_is_of_enough_rows_have_no_mark_and_no_note(capsys):

@@ -21,7 +21,6 @@ from kgprobe.tables.report import (
     chapter,
     draw,
     explore,
-    findings,
     formats,
     grid,
     headline,
@@ -387,29 +386,6 @@ def test_a_run_without_a_principal_number_has_no_matrix():
     page = Chapter("index", "", "", grids=[empty, grid.records("none", [])])
     assert blocks.arranged(page, blocks.Room()) == []
     assert overview.calibrated(rows).rows == []
-
-
-def test_findings_are_differences_whose_interval_excludes_nothing():
-    of = Number(metric="accuracy", benchmark="b", model="m", prompt="templates", n=9)
-    apart = {"interval": Interval(-30.0, -10.0, "paired bootstrap"), "value": -20.0}
-    rows = [
-        of.but(**apart, setting={"instead": "x"}),
-        of.but(metric="p after Holm", value=0.01, setting={"instead": "x"}),
-        # not so clear after all, or in a part of the benchmark alone
-        of.but(**apart, setting={"instead": "y"}),
-        of.but(metric="p after Holm", value=0.2, setting={"instead": "y"}),
-        of.but(**apart, slice="rare", setting={"instead": "x"}),
-        of.but(value=-5.0, interval=Interval(-11.0, 1.0, "paired bootstrap"), benchmark="c",
-               setting={"instead": "x"}),
-        # a floor is another kind of comparison
-        of.but(value=8.0, interval=Interval(2.0, 9.0, "paired bootstrap"),
-               setting={"instead": "without the subject"}),
-    ]  # fmt: skip
-    told = [one.text for one in findings.findings(frame("bear", rows))]
-    assert told == [
-        "b, m: accuracy is 20.0 † points lower than x (-30.0 to -10.0, n = 9).",
-        "b, m: accuracy is 8.0 † points higher than without the subject (2.0 to 9.0, n = 9).",
-    ]
 
 
 def test_examples_say_what_was_first_and_where_the_right_answer_stood(asked, tmp_path):

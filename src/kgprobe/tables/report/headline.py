@@ -132,7 +132,20 @@ def text(results: pl.DataFrame) -> str:
     """The headline as aligned text, a block per paper and benchmark."""
     own, lines = principal(results), []
     shown: set[str] = set()
-    sign = marks.signs(own)
+    for view in blocks(results):
+        head, *table = block(view, own, shown)
+        lines += [head, "", *table, ""]
+    notes = [*_all_notes(own), *marks.notes(shown)]
+    lines += [line for note in notes if note for line in (note, "")]
+    return "\n".join(lines)
+
+
+def block(view: View, own: pl.DataFrame, shown: set[str]) -> list[str]:
+    """The title of a view and its lines, aligned; numbers as they are printed go into `shown`.
+
+    `own`: the principal RESULTS.
+    """
+    printed, sign = view.of(own), marks.signs(own)
 
     def number(cell: Row | None, digits: int) -> str:
         if cell is None:
@@ -143,17 +156,12 @@ def text(results: pl.DataFrame) -> str:
         shown.add(told)
         return told
 
-    for view in blocks(results):
-        printed = view.of(own)
-        body = printed.lines(number)
-        n = max((c["n"] for c in printed.cells.values() if c["metric"] == "accuracy"), default=0)
-        items = f"{n:,} items; " if view.name == "bear" else ""
-        name, _, words = view.title.partition(": ")
-        lines += [f"{name}: {items}{words}", ""]
-        lines += [*_aligned(_without_empty([printed.heads, *body], len(view.rows))), ""]
-    notes = [*_all_notes(own), *marks.notes(shown)]
-    lines += [line for note in notes if note for line in (note, "")]
-    return "\n".join(lines)
+    body = printed.lines(number)
+    n = max((c["n"] for c in printed.cells.values() if c["metric"] == "accuracy"), default=0)
+    items = f"{n:,} items; " if view.name == "bear" else ""
+    name, _, words = view.title.partition(": ")
+    table = _aligned(_without_empty([printed.heads, *body], len(view.rows)))
+    return [f"{name}: {items}{words}", *table]
 
 
 #: metrics that are printed without their interval
@@ -161,7 +169,9 @@ PLAIN = ("SEM", "taught", "untaught")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the headline of a folder of RESULTS and the path of the report, if given."""
+    """Print the summary of a folder of RESULTS and the path of the report, if given."""
+    from kgprobe.tables.report import summary
+
     if not 1 <= len(arguments) <= 2:
         print(
             "usage: python -m kgprobe.tables.report.headline FOLDER|RESULTS.parquet [REPORT.html]"
@@ -176,7 +186,7 @@ def main(arguments: Sequence[str]) -> int:
     except schema.ContractError as error:
         print(error, file=sys.stderr)
         return 1
-    print(text(results))
+    print(summary.text(results))
     if len(arguments) == 2:
         print(f"report: {arguments[1]}")
     return 0

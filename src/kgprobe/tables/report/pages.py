@@ -1,6 +1,6 @@
 """The report: a folder of pages that open from a disk, without a network.
 
-report/index.html          what was run, models by benchmarks, findings, calibration
+report/index.html          what was run, a sentence per paper, models by benchmarks, calibration
 report/pages/*.html        a page for each chapter and each of its parts, model, benchmark and its
                            relations; how to read; files
 report/pages/data/         every table, and the numbers of every figure, as CSV, Markdown and LaTeX
@@ -28,11 +28,11 @@ from kgprobe.tables.report import (
     about,
     draw,
     explore,
-    findings,
     formats,
     grid,
     headline,
     overview,
+    summary,
 )
 from kgprobe.tables.report.blocks import Block, Room, arranged, slug
 from kgprobe.tables.report.chapter import Chapter, Drawing, noted
@@ -182,7 +182,7 @@ def render(report: Report) -> dict[str, str]:
     )
     environment.tests["begins"] = str.startswith
     environment.filters["slug"] = slug
-    found = findings.findings(report.results)
+    found = summary.sentences(report.results)
     index, pages = _index(report, found), list(_pages(report))
     shared = {
         "report": report,
@@ -197,12 +197,11 @@ def render(report: Report) -> dict[str, str]:
     for page in (index, *pages):
         is_first = page is index
         where = {"here": "pages/" if is_first else "", "root": "" if is_first else "../"}
-        extra: dict[str, Any] = {"tiles": [], "found": [], "rule": "", "claimed": ""}
+        extra: dict[str, Any] = {"tiles": [], "found": [], "claimed": ""}
         if is_first:
             extra = {
                 "tiles": overview.tiles(report.results, report.experiments),
                 "found": found,
-                "rule": findings.RULE,
                 # how many have numbers here, and their verdicts
                 "claimed": next((c.notes[0] for c in report.chapters if c.name == "claims"), ""),
             }
@@ -217,7 +216,7 @@ def render(report: Report) -> dict[str, str]:
     return made
 
 
-def _index(report: Report, found: Sequence[findings.Finding]) -> Page:
+def _index(report: Report, found: Sequence[summary.Sentence]) -> Page:
     """The first page: the matrix and the calibration of every paper, as far as there are any, with
     the notes of what was found."""
     valid = report.results if report.valid is None else report.valid

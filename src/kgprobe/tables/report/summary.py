@@ -1,0 +1,168 @@
+"""What a run says, in one sentence and one table per paper: the terminal's last lines, page one.
+
+A sentence is about the model from elsewhere whose number is highest; control models and baselines
+are never its subject, and a number of fewer than marks.FEWEST rows is in neither.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from kgprobe.tables import results as house
+from kgprobe.tables.answers import PRIOR
+from kgprobe.tables.report import grid, headline, marks
+
+Row = Mapping[str, Any]
+#: models that are no subject of a sentence, and the beginning of the names of others
+BASELINES, CONTROL = ("", "random", "majority"), "control-"
+#: prompts of facts that ask no model
+UNASKED = ("majority", "constant")
+TOO_FEW = f"Numbers of fewer than {marks.FEWEST} rows are in the report alone."
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence with the number behind it (as `grid.trace`) and the page that has more."""
+
+    text: str
+    trace: str
+    href: str
+
+
+def sentences(results: pl.DataFrame) -> list[Sentence]:
+    """One for each paper that a model from elsewhere was asked for. `results`: RESULTS."""
+    own, found = headline.principal(results), []
+    for paper, describe in DESCRIBE.items():
+        rows = _enough(_shown(own, paper))
+        if rows and (made := describe(rows, results)):
+            text, row = made
+            found.append(Sentence(text, grid.trace(row), f"{paper}.html"))
+    return found
+
+
+def text(results: pl.DataFrame) -> str:
+    """Sentences and tables without control models; where only those were asked, the headline."""
+    said = {sentence.href.removesuffix(".html"): sentence.text for sentence in sentences(results)}
+    if not said:
+        return headline.text(results)
+    own = headline.principal(results)
+    is_control = pl.col("model").str.starts_with(CONTROL)
+    asked = own.filter(~is_control)
+    own = asked.filter(
+        (_is_enough("n") | (pl.col("n") == 0)),
+        pl.col("denominator").is_null() | _is_enough("denominator"),
+    )
+    lines: list[str] = []
+    shown: set[str] = set()
+    for view in headline.blocks(own):
+        if view.name in headline.PAPERS:
+            sentence = said.pop(view.name, "")
+            lines += [*([sentence] if sentence else []), *headline.block(view, own, shown), ""]
+    notes = [*([TOO_FEW] if own.height < asked.height else []), *marks.notes(shown)]
+    return "\n".join([*lines, *filter(None, notes)])
+
+
+def _shown(own: pl.DataFrame, paper: str) -> list[Row]:
+    """The principal numbers of a paper by models from elsewhere."""
+    found = [view.chosen(own) for view in headline.VIEWS if view.where["paper"] == [paper]]
+    rows = [row for frame in found for row in frame.rows(named=True)]
+    named = (row for row in rows if not row["model"].startswith(CONTROL))
+    return [row for row in named if row["model"] not in BASELINES and row["value"] is not None]
+
+
+def _enough(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if not marks.few(row)]
+
+
+def _is_enough(column: str) -> pl.Expr:
+    return pl.col(column) >= marks.FEWEST
+
+
+def _percent(row: Row) -> str:
+    return f"{row['value']:.1f} %"
+
+
+def _best(rows: list[Row]) -> tuple[str, Row]:
+    """The row with the highest number, and its model as the subject of a sentence."""
+    best = max(rows, key=lambda row: row["value"])
+    models = len({row["model"] for row in rows})
+    return (f"Of {models} models {best['model']}" if models > 1 else best["model"]), best
+
+
+def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
+    plain = [row for row in rows if row["metric"] == "accuracy" and not row.get("reduction")]
+    if not plain:
+        return None
+    who, best = _best(plain)
+    same = ("benchmark", "model", "prompt", "method")
+    whole = house.spread(results.filter(benchmark=best["benchmark"], group="", slice=""))
+    chance = whole.filter(model="random", metric="accuracy")["value"].to_list()
+    said = f"{who} answers {_percent(best)} of {best['n']:,} questions"
+    said += f" (chance {chance[0]:.1f} %)" if chance else ""
+    if "without" in whole.columns:
+        key = {name: best[name] for name in same}
+        floor = whole.filter(metric="accuracy", without="trained weights", **key)
+        said += f"; with random weights, {floor['value'][0]:.1f} %" if floor.height else ""
+    corrected = [
+        row for row in rows if row["metric"] == "accuracy" and row.get("reduction") == PRIOR
+        and all(row[name] == best[name] for name in same)
+    ]  # fmt: skip
+    more = f" Corrected for the options' prior: {_percent(corrected[0])}." if corrected else ""
+    return f"{said}.{more}", best
+
+
+def _ontoprobe(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
+    ranked = [row for row in rows if row["metric"] == "R@1"]
+    chosen = [row for row in rows if row["method"] == "choice"]
+    if not ranked:
+        return None
+    _, best = _best(ranked)
+    own = [row for row in ranked if row["model"] == best["model"]]
+    worst, total = min(own, key=lambda row: row["value"]), sum(row["n"] for row in own)
+    mean = sum(row["value"] * row["n"] for row in own) / total
+    said = (
+        f"{best['model']} ranks the right class or property first for {mean:.1f} % of {total:,} "
+        f"rows: {best['group']} {_percent(best)}, {worst['group']} {_percent(worst)}"
+    )
+    if letters := [row for row in chosen if row["model"] == best["model"]]:
+        n = sum(row["n"] for row in letters)
+        right = sum(row["value"] * row["n"] for row in letters) / n
+        said += f"; multiple choice, {right:.1f} % of {n:,}"
+    return f"{said}.", best
+
+
+def _attributes(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
+    known = [row for row in rows if row["benchmark"]]
+    if not known:
+        return None
+    who, best = _best(known)
+    own = [row for row in known if row["model"] == best["model"]]
+    worst = min(own, key=lambda row: row["value"])
+    said = f"{who}, asked for free answers, does best on {best['benchmark']} ({_percent(best)}"
+    said += f" of {best['denominator']:.0f})" if best["denominator"] else ")"
+    if worst is not best:
+        said += f" and worst on {worst['benchmark']} ({_percent(worst)}"
+        said += f" of {worst['denominator']:.0f})" if worst["denominator"] else ")"
+    return f"{said}.", best
+
+
+def _autoprompt(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
+    asked = [row for row in rows if row["prompt"] not in UNASKED]
+    if not asked:
+        return None
+    who, best = _best(asked)
+    manual = [r for r in asked if r["prompt"] == "manual" and r["model"] == best["model"]]
+    said = f"{who} completes {_percent(best)} of {best['n']:,} with the prompt {best['prompt']}"
+    if manual and manual[0] is not best:
+        said += f", {_percent(manual[0])} with the manual one"
+    return f"{said}.", best
+
+
+DESCRIBE: Mapping[str, Callable[[list[Row], pl.DataFrame], tuple[str, Row] | None]] = {
+    "bear": _bear,
+    "ontoprobe": _ontoprobe,
+    "attributes": _attributes,
+    "autoprompt": _autoprompt,
+}

@@ -1,0 +1,92 @@
+"""One sentence and one table per paper: by the model from elsewhere, on enough rows."""
+
+import polars as pl
+
+from kgprobe.metrics.intervals import Interval
+from kgprobe.tables.answers import PRIOR
+from kgprobe.tables.report import summary
+from kgprobe.tables.results import Number, frame
+
+BEAR = Number(metric="accuracy", benchmark="world_lite", model="m", prompt="templates",
+              method="sentence", n=468)  # fmt: skip
+ONTO = BEAR.but(metric="R@1", benchmark="onto_world_lite", n=30)
+VALUE = BEAR.but(metric="value", method="fill", n=36,
+                 setting={"alpha": "exact", "gold": "own", "k": 1, "pooling": "best"})  # fmt: skip
+PROMPT = BEAR.but(metric="P@1", benchmark="auto_world", method="predict", n=108)
+
+
+def results(*more: Number) -> pl.DataFrame:
+    bounds = Interval(30.0, 35.3, "bootstrap")
+    return pl.concat(
+        [
+            frame(
+                "bear",
+                [
+                    BEAR.but(value=32.5, interval=bounds),
+                    BEAR.but(value=48.8, setting={"reduction": PRIOR}),
+                    BEAR.but(model="control-causal", value=99.0),
+                    BEAR.but(model="random", prompt="", method="", value=10.3),
+                    *more,
+                ],
+            ),
+            frame(
+                "ontoprobe",
+                [
+                    ONTO.but(group="TP", value=50.0, setting={"choice": "chosen"}),
+                    ONTO.but(group="DM", value=20.0, n=60, setting={"choice": "chosen"}),
+                    ONTO.but(group="RG", value=90.0, n=6, setting={"choice": "chosen"}),
+                ],
+            ),
+            frame(
+                "attributes",
+                [
+                    VALUE.but(benchmark="bias", value=25.0, numerator=9, denominator=36),
+                    VALUE.but(benchmark="symmetry", value=75.0, numerator=18, denominator=24),
+                    VALUE.but(benchmark="paths", value=100.0, numerator=2, denominator=2),
+                ],
+            ),
+            frame(
+                "autoprompt",
+                [
+                    PROMPT.but(prompt="manual", value=34.3),
+                    PROMPT.but(prompt="demos", value=59.6),
+                    PROMPT.but(prompt="constant", value=80.0),
+                ],
+            ),
+        ]
+    )
+
+
+def test_a_sentence_a_paper_of_the_model_from_elsewhere():
+    assert [one.text for one in summary.sentences(results())] == [
+        "m answers 32.5 % of 468 questions (chance 10.3 %). Corrected for the options' prior: "
+        "48.8 %.",
+        "m ranks the right class or property first for 30.0 % of 90 rows: TP 50.0 %, DM 20.0 %.",
+        "m, asked for free answers, does best on symmetry (75.0 % of 24) and worst on bias "
+        "(25.0 % of 36).",
+        "m completes 59.6 % of 108 with the prompt demos, 34.3 % with the manual one.",
+    ]
+    assert [one.href for one in summary.sentences(results())] == [
+        "bear.html", "ontoprobe.html", "attributes.html", "autoprompt.html"
+    ]  # fmt: skip
+
+
+def test_of_several_models_the_best_is_named():
+    first, *_ = summary.sentences(results(BEAR.but(model="better", value=60.0)))
+    assert first.text.startswith("Of 2 models better answers 60.0 % of 468 questions (chance 10.3")
+
+
+def test_the_terminal_has_thirty_lines_at_most_and_no_control_model():
+    text = summary.text(results())
+    assert len(text.splitlines()) <= 30
+    assert "control-causal" not in text
+    assert "random" in text
+    for few in ("90.0", "100.0"):
+        assert few not in text
+    assert text.endswith(summary.TOO_FEW)
+
+
+def test_a_run_of_control_models_alone_prints_its_headline():
+    own = frame("bear", [BEAR.but(model="control-causal", value=99.0)])
+    assert summary.sentences(own) == []
+    assert "control-causal" in summary.text(own)

@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import yaml
@@ -58,6 +59,8 @@ def build(engine: Engine, facts: Path, folder: Path) -> dict[str, float]:
 
 def main(thousands: int) -> list[dict[str, object]]:
     """Build on both, compare, and return the rows."""
+    if find_spec("pyspark") is None:
+        raise SystemExit("pyspark is not installed: make setup EXTRAS=test,spark")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_facts(folder / "facts.parquet", thousands * 1000)

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -237,14 +237,12 @@ def sole_run(path: str | Path = ".snakemake/kgprobe.lock") -> None:
     _hold(Path(path), "is working in this folder")
 
 
-def sole_download(lock: str | Path, paths: Iterable[str]) -> None:
-    """The same for what several runs share: the one that lacks some of `paths` downloads them, and
-    holds the lock; one that has them all only looks. Raises RuntimeError while another downloads.
-    """
-    paths = list(paths)
-    lacking = [path for path in paths if not Path(path).exists()]
-    if lacking or Path(lock).exists():
-        _hold(Path(lock), f"is downloading {(lacking or paths)[0]}", keep=bool(lacking))
+def sole_download(lock: str | Path, made: Sequence[str], read: Sequence[str] = ()) -> None:
+    """The same for files that several runs share: one that makes some of them holds the lock, one
+    that reads them only looks, since what is there may not be whole. Raises RuntimeError while
+    another downloads."""
+    if made or Path(lock).exists():
+        _hold(Path(lock), f"is downloading {[*made, *read][0]}", keep=bool(made))
 
 
 def _hold(path: Path, what: str, keep: bool = True) -> None:

@@ -116,27 +116,23 @@ def test_a_folder_has_a_hash_of_names_and_contents(tmp_path):
 
 
 def test_what_several_runs_download_is_downloaded_by_one(tmp_path, monkeypatch):
-    """The one that lacks a file holds the lock; others neither download nor read it meanwhile."""
+    """The one that makes a file holds the lock; others neither make nor read it meanwhile."""
     lock, files = tmp_path / "data/.bear.lock", [str(tmp_path / f"data/{n}") for n in "ab"]
     monkeypatch.setattr(module, "_held", held := [])
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data/a").touch()
-    module.sole_download(lock, files)
+    module.sole_download(lock, files[1:])
     assert len(held) == 1
     told = f"another run \\(process {os.getpid()}\\) is downloading {files[1]}; wait for it"
     with pytest.raises(RuntimeError, match=told):
-        module.sole_download(lock, files)
-    # it may be there, and not be whole
-    (tmp_path / "data/b").touch()
+        module.sole_download(lock, files[1:])
+    # what is there may not be whole
     with pytest.raises(RuntimeError, match="is downloading"):
-        module.sole_download(lock, files)
+        module.sole_download(lock, [], files)
     held.pop().close()
     for _ in range(2):
-        module.sole_download(lock, files)
+        module.sole_download(lock, [], files)
     assert not held
 
 
-def test_runs_that_have_everything_make_no_lock(tmp_path):
-    (tmp_path / "a").touch()
-    module.sole_download(tmp_path / ".a.lock", [str(tmp_path / "a")])
+def test_runs_that_download_nothing_make_no_lock(tmp_path):
+    module.sole_download(tmp_path / ".a.lock", [], [str(tmp_path / "a")])
     assert not (tmp_path / ".a.lock").exists()

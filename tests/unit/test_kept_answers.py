@@ -1,5 +1,6 @@
 """Answers by content: what is kept is taken, a changed template asks its own questions alone."""
 
+from functools import partialmethod
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,8 @@ from kgprobe.probes.jobs import fill as fill_job
 from kgprobe.probes.jobs import rank as rank_job
 from kgprobe.probes.jobs import stage
 from kgprobe.probes.jobs.kept import Kept, merged
+from kgprobe.probes.models import batching
+from kgprobe.probes.models.journal import Journal
 from kgprobe.probes.scoring.sentence import score as sentences
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit.test_fills import CANDIDATES, ITEMS, PROMPTS
@@ -308,3 +311,37 @@ def test_options_after_contentless_subjects_are_kept_and_asked_by_template(tmp_p
     asked.clear()
     assert not project.run({"contentless": "c1"}, "few").contentless_contentless.height
     assert asked == {}
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_job_that_is_stopped_goes_on_within_a_method(tmp_path, monkeypatch, method):
+    monkeypatch.setitem(batching.CAPS, "cpu", 16)
+    monkeypatch.setattr(batching, "STARTS", 1)
+    known, computed = Journal.step, []
+
+    def step(self: Journal, name: str, compute: Any, most: int = 10**9) -> Any:
+        def counted() -> Any:
+            if len(computed) == most:
+                raise KeyboardInterrupt
+            computed.append(name)
+            return compute()
+
+        return known(self, name, counted)
+
+    project = Project(tmp_path)
+    monkeypatch.setattr(Journal, "step", step)
+    expected = vars(project.run({method: "x"}))
+    count, answers = len(computed), tmp_path / "answers"
+    answers.rename(tmp_path / "away")
+    computed.clear()
+    monkeypatch.setattr(Journal, "step", partialmethod(step, most=count - 1))
+    with pytest.raises(KeyboardInterrupt):
+        project.run({method: "x"})
+    assert list(answers.glob("*/unfinished/*"))
+    computed.clear()
+    monkeypatch.setattr(Journal, "step", step)
+    found = vars(project.run({method: "x"}))
+    assert len(computed) < count
+    for name, frame in expected.items():
+        assert found[name].equals(frame) if name != "told" else found[name] == frame
+    assert not list(answers.glob("*/unfinished"))

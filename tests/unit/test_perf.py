@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,10 @@ SMALLEST = {
     "trex": ["1"],
 }
 #: programs and data of others that some need
-NEEDED = {"spark": "spark-submit", "sparql_pages": "virtuoso-t"}
+NEEDED = {
+    "spark": lambda: find_spec("pyspark") and shutil.which("java"),
+    "sparql_pages": lambda: shutil.which("virtuoso-t"),
+}
 ON_DATA = ("scoring", "scoring_memory", "trex")
 #: what a machine with an accelerator has not
 ABSENT = ("polars", "snakemake", "tenacity", "jsonschema", "SPARQLWrapper", "lm_eval")
@@ -116,8 +120,8 @@ def test_no_measurement_depends_on_private_names(path):
 @pytest.mark.nightly(needs="many minutes")
 @pytest.mark.parametrize("name", sorted(SMALLEST))
 def test_every_measurement_ends_at_its_smallest_size(name, tmp_path, monkeypatch):
-    if name in NEEDED and not shutil.which(NEEDED[name]):
-        pytest.skip(f"no {NEEDED[name]}")
+    if not NEEDED.get(name, lambda: True)():
+        pytest.skip(f"{name}: a program of others is not installed")
     if name in ON_DATA and not (real := data_folder()).is_dir():
         pytest.skip(f"no data in {real}")
     # what a whole `make bench` has measured stays

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from kgprobe.config import settings_of
+from kgprobe.workflow import sources
 from tests.workflow.project import ROOT, Project
 
 pytestmark = pytest.mark.nightly(
@@ -51,6 +53,34 @@ def test_two_runs_in_one_checkout_leave_each_other_alone(project):
     assert project.hashes("results/embedded", "logs/embedded") == before
     assert (project.folder / "results/other" / target).is_file()
     assert (project.folder / "logs/other/sources").is_dir()
+
+
+def test_what_runs_share_is_downloaded_by_one_of_them(project, monkeypatch):
+    full = ["config/config.yaml"]
+    monkeypatch.setenv("KGPROBE_CONTACT", "test@example.org")
+    # names are a proxy's matter
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    shared = sources.shared(settings_of([]))
+    name, (first, *_) = next((k, paths) for k, paths in shared.items() if "bear" in k)
+    (project.folder / name).parent.mkdir(parents=True)
+    with (project.folder / name).open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        refused = project.run("--", "download_bear_0", configs=full)
+        assert f"is downloading {first}; wait for it" in refused.stdout
+        # who does not need it goes on
+        target = "results/full/sources/world/constraints.parquet"
+        assert project.run("--", target, configs=full).returncode == 0
+
+
+def test_what_is_lacking_is_told_before_the_first_job(project, monkeypatch):
+    monkeypatch.delenv("KGPROBE_CONTACT", raising=False)
+    result = project.run(configs=["config/config.yaml"])
+    assert result.returncode
+    told = result.stdout.partition("before the first job: this run lacks what its jobs need")[2]
+    assert "- a contact: " in told
+    assert "KGPROBE_CONTACT" in told
+    assert not (project.folder / "logs").exists()
+    assert not (project.folder / "results").exists()
 
 
 @pytest.mark.parametrize("entry", ["Snakefile", "workflow/Snakefile"])

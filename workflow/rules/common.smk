@@ -83,8 +83,6 @@ elif workflow.is_main_process and not {"--unlock", "--lint"} & set(sys.argv):
             workflow.register_resource(name, most)
     try:
         sole_run(f".snakemake/kgprobe-{SETTINGS.run.name}.lock")
-        for lock, paths in sources.shared(SETTINGS).items():
-            sole_download(lock, paths)
     except RuntimeError as problem:
         raise WorkflowError(str(problem)) from None
     GUARD.own(RESULTS, f"{SETTINGS.data}/answers")
@@ -94,16 +92,25 @@ elif workflow.is_main_process and not {"--unlock", "--lint"} & set(sys.argv):
 onstart:
     if GUARD:
         GUARD.listen()
+        planned = to_do()
         try:
-            if told := needs.check(*lacking()):
+            if told := needs.check(*lacking(planned)):
                 print(told, file=sys.stderr)
-        except needs.NeedsError as problem:
+            for lock, paths in sources.shared(SETTINGS).items():
+                made, read = (
+                    {path for job in planned for path in getattr(job, files)}
+                    & {*paths}
+                    for files in ("outputs", "inputs")
+                )
+                if made | read:
+                    sole_download(lock, sorted(made), sorted(read))
+        except RuntimeError as problem:
             raise WorkflowError(str(problem)) from None
 
 
-def lacking():
-    """What the jobs that are to do want from outside and is not there."""
-    planned = [
+def to_do():
+    """The jobs that are to do."""
+    return [
         Job(
             job.rule.name,
             dict(job.wildcards_dict),
@@ -115,6 +122,10 @@ def lacking():
         )
         for job in workflow.dag.needrun_jobs()
     ]
+
+
+def lacking(planned):
+    """What some jobs want from outside and is not there."""
     known = costs.read(Path(sheets.located("resources/costs.tsv")))
     memory = models.asked_mb(RUN, parts.stages(RUN))
     # nodes of a cluster have memory of their own

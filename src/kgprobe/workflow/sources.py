@@ -207,7 +207,7 @@ def shared(settings: Settings) -> dict[str, list[str]]:
     for (name, _), archive in archives(settings).items():
         folder = Path(getattr(settings.sources, name).folder)
         lock = str(folder.parent / f".{folder.name}.lock")
-        found.setdefault(lock, []).extend(str(folder / part) for part in archive.parts)
+        found.setdefault(lock, []).extend(f"{folder}/{part}" for part in archive.parts)
     for file, _ in downloads(settings).values():
         path = Path(file)
         found.setdefault(str(path.parent / f".{path.name}.lock"), []).append(file)

@@ -252,6 +252,10 @@ class SpanText:
         """As Parts.each, by the budget of this text."""
         self.gaps.each(lengths, forward, put, budget=self.budget, held=held)
 
+    def step(self, name: str, compute: Callable[[], Any]) -> Any:
+        """As Parts.step."""
+        return self.gaps.step(name, compute)
+
     def open(self, prompts: Sequence[Ids]) -> Stream:
         """A stream over sentences; their encodings are shared by all continuations."""
         return _Span(self, prompts)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,8 @@ def predict(
     def forward(batch: NDArray[np.int64]) -> tuple[list[Any], list[Any]]:
         own = [prompts[b] for b in batch]
         stream = text.open([p.ids for p in own])
-        return _forced(text, stream, own, asked), writer.write(stream, own) if k else []
+        read = text.step("golds", lambda: _forced(text, stream, own, asked))
+        return read, writer.write(stream, own) if k else []
 
     def put(batch: NDArray[np.int64], given: tuple[list[Any], list[Any]]) -> None:
         ranked.update(zip(batch.tolist(), given[0], strict=True))
@@ -249,15 +251,16 @@ class _Writer:
         (text, all that was written, log p)."""
         lengths = sorted({length for p in prompts for length in p.owners})
         most, check = max([1, *lengths]), self._check(prompts)
-        values, columns = greedy(stream.fork(), len(prompts), most, self.k, check)
+        count, k, step = len(prompts), self.k, self.text.step
+        values, columns = step("next", lambda: greedy(stream.fork(), count, most, k, check))
         found: list[dict[int, Any]] = [{} for _ in prompts]
         for length in lengths:
-            phrases = self._phrases(stream.fork(), prompts, length)
+            phrases = step(f"phrases {length}", partial(self._told, stream, prompts, length))
             steps = max(length, 1)
             for place, one in enumerate(prompts):
                 if length in one.owners:
-                    own = [(p.text, self.names.joined(p.ids), p.logprob) for p in phrases[place]]
-                    found[place][length] = (values[place, :steps], columns[place, :steps], own)
+                    own = values[place, :steps], columns[place, :steps], phrases[place]
+                    found[place][length] = own
         return found
 
     def _check(self, prompts: Sequence[Prompt]) -> Check:
@@ -271,6 +274,13 @@ class _Writer:
             )
 
         return check
+
+    def _told(
+        self, stream: Stream, prompts: Sequence[Prompt], length: int
+    ) -> list[list[tuple[str, str, float]]]:
+        """(text, all that was written, log p) of the phrases of every prompt."""
+        found = self._phrases(stream.fork(), prompts, length)
+        return [[(p.text, self.names.joined(p.ids), p.logprob) for p in row] for row in found]
 
     def _phrases(
         self, stream: Stream, prompts: Sequence[Prompt], length: int

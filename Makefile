@@ -54,7 +54,7 @@ setup: $(STAMP)
 run: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/snakemake --cores $(CORES) --configfile $(CONFIG)
 	@name=$$($(BIN)/python -m kgprobe.config name $(CONFIG)); \
-	  $(BIN)/python -m kgprobe.tables.report.headline results/$$name/tables results/$$name/report/index.html
+	  $(BIN)/python -m kgprobe.tables.report.summary results/$$name/tables results/$$name/report/index.html
 
 plan: $(STAMP)
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/kgprobe plan $(CONFIG)

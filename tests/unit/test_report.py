@@ -28,6 +28,7 @@ from kgprobe.tables.report import (
     overview,
     pages,
     said,
+    summary,
 )
 from kgprobe.tables.report.chapter import Chapter, Drawing
 from kgprobe.tables.results import Number, frame
@@ -644,7 +645,7 @@ def test_inlined_figures_take_the_theme_and_keep_their_ids_apart():
 
 def test_headline_prints_an_aligned_table_and_the_path_of_the_report(tmp_path, capsys):
     schema.write(found(taught=40.0), schema.RESULTS, tmp_path / "bear.parquet")
-    assert headline.main([str(tmp_path), "results/index.html"]) == 0
+    assert summary.main([str(tmp_path), "results/index.html"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "world_lite: 5 items; accuracy in % with its 95 % interval"
     rows = lines[2 : 3 + len(PROBES) + 2]
@@ -653,9 +654,9 @@ def test_headline_prints_an_aligned_table_and_the_path_of_the_report(tmp_path, c
     assert "40.0 † (?)" in outside
     assert not any("(?)" in row for row in rows if not row.startswith("control-masked"))
     assert lines[-1] == "report: results/index.html"
-    assert headline.main([str(tmp_path / "none.parquet")]) == 1
+    assert summary.main([str(tmp_path / "none.parquet")]) == 1
     assert "no such file" in capsys.readouterr().err
-    assert headline.main([]) == 2
+    assert summary.main([]) == 2
 
 
 def test_headline_of_every_paper_stands_below_bear_s():

@@ -8,7 +8,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.metrics.intervals import Interval
 from kgprobe.tables import results, views
-from kgprobe.tables.report import headline
+from kgprobe.tables.report import summary
 from kgprobe.tables.results import Number
 from kgprobe.tables.views import View, ViewError
 
@@ -94,7 +94,7 @@ def test_results_of_another_version_are_told_and_nothing_is_overwritten(tmp_path
     before = old.read_bytes()
     with pytest.raises(schema.ContractError, match=r"old.parquet \(RESULTS\): .*slice"):
         results.read([path, old])
-    assert headline.main([str(old)]) == 1
+    assert summary.main([str(old)]) == 1
     said = capsys.readouterr().err.strip()
     assert "old.parquet (RESULTS)" in said
     assert len(said.splitlines()) == 1

@@ -223,7 +223,7 @@ def test_pages_of_all_papers_are_short_fit_their_screen_and_link_to_what_is_ther
 
 def printed(made: Project) -> str:
     """What `make run` prints at the end."""
-    command = [sys.executable, "-m", "kgprobe.tables.report.headline"]
+    command = [sys.executable, "-m", "kgprobe.tables.report.summary"]
     command += ["results/embedded/tables", "results/embedded/report/index.html"]
     result = subprocess.run(
         command, cwd=made.folder, env=made.environment(), text=True, capture_output=True

@@ -1,17 +1,11 @@
-"""The headline: each paper's principal numbers, a view per benchmark of RESULTS, and as text.
+"""The headline: each paper's principal numbers, a view per benchmark of RESULTS, and as text."""
 
-python -m kgprobe.tables.report.headline results/NAME/tables REPORT.html
-"""
-
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from kgprobe import schema
 from kgprobe.tables import results as house
 from kgprobe.tables import views
 from kgprobe.tables.answers import PRIOR, PRIOR_IS
@@ -168,30 +162,6 @@ def block(view: View, own: pl.DataFrame, shown: set[str]) -> list[str]:
 PLAIN = ("SEM", "taught", "untaught")
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Print the summary of a folder of RESULTS and the path of the report, if given."""
-    from kgprobe.tables.report import summary
-
-    if not 1 <= len(arguments) <= 2:
-        print(
-            "usage: python -m kgprobe.tables.report.headline FOLDER|RESULTS.parquet [REPORT.html]"
-        )
-        return 2
-    place = Path(arguments[0])
-    files = [place]
-    if place.is_dir():
-        files = [f for f in (place / f"{paper}.parquet" for paper in PAPERS) if f.is_file()]
-    try:
-        results = house.read(files)
-    except schema.ContractError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(summary.text(results))
-    if len(arguments) == 2:
-        print(f"report: {arguments[1]}")
-    return 0
-
-
 def _without_empty(lines: list[list[str]], first: int) -> list[list[str]]:
     """Without the columns of row heads that are empty in all rows."""
     kept = [
@@ -212,7 +182,3 @@ def _aligned(rows: list[list[str]]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -2,14 +2,19 @@
 
 A sentence is about the model from elsewhere whose number is highest; control models and baselines
 are never its subject, and a number of fewer than marks.FEWEST rows is in neither.
+
+    python -m kgprobe.tables.report.summary results/NAME/tables REPORT.html
 """
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from kgprobe import schema
 from kgprobe.tables import results as house
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.report import grid, headline, marks
@@ -166,3 +171,29 @@ DESCRIBE: Mapping[str, Callable[[list[Row], pl.DataFrame], tuple[str, Row] | Non
     "attributes": _attributes,
     "autoprompt": _autoprompt,
 }
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the summary of a folder of RESULTS and the path of the report, if given."""
+    if not 1 <= len(arguments) <= 2:
+        print("usage: python -m kgprobe.tables.report.summary FOLDER|RESULTS.parquet [REPORT.html]")
+        return 2
+    place = Path(arguments[0])
+    files = [place]
+    if place.is_dir():
+        files = [
+            f for f in (place / f"{paper}.parquet" for paper in headline.PAPERS) if f.is_file()
+        ]
+    try:
+        results = house.read(files)
+    except schema.ContractError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(text(results))
+    if len(arguments) == 2:
+        print(f"report: {arguments[1]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

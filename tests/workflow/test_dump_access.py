@@ -50,7 +50,7 @@ def config(made: Project, way: str) -> tuple[str, ...]:
     """The small embedded run with the graphs had in one of the WAYS, below its name."""
     path = made.folder / f"config/{way}.yaml"
     path.write_text(f"run: {{name: {way}}}\n{WAYS[way]}{SMALL}")
-    return (*CONFIGS, str(path))
+    return (*CONFIGS, "config/dumps.yaml", str(path))
 
 
 @pytest.fixture(scope="module")

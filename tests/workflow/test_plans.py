@@ -104,7 +104,9 @@ def test_a_run_on_dumps_is_planned_up_to_the_report_and_asks_no_endpoint(planner
     (project.folder / "dumps.yaml").write_text(
         f"run: {{name: {way}}}\n{WAYS[way]}\nbear: {{min_sitelinks: 0}}\n"
     )
-    result = planner.plan(project.folder, "--configfile", *CONFIGS, "dumps.yaml")
+    result = planner.plan(
+        project.folder, "--configfile", *CONFIGS, "config/dumps.yaml", "dumps.yaml"
+    )
     assert result.returncode == 0, result.stdout[-3000:]
     for rule in ("read_dump", "construct_bear", "ontology", "probes_control-masked", "report"):
         assert f"\n{rule} " in result.stdout, f"{rule} is missing from the plan"

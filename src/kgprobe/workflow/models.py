@@ -5,8 +5,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-import psutil
-
 from kgprobe import sheets
 from kgprobe.config import ConfigError
 from kgprobe.workflow.parts import Part
@@ -79,6 +77,8 @@ def accelerators(run: Run, model: str) -> int:
 
 def memory_mb() -> int:
     """MB of this machine, or of the group of processes that a container or a scheduler bounds."""
+    import psutil
+
     bounds: list[int] = [psutil.virtual_memory().total]
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):  # no such group, or "max"

@@ -113,7 +113,10 @@ def written(p, k=1):
         all_special_ids=[], decode=lambda ids, **_: "".join(PIECES_OF_A_MODEL[i] for i in ids)
     )
     spec = SimpleNamespace(model="m")
-    model = SimpleNamespace(loaded=SimpleNamespace(tokenizer=tokenizer, spec=spec))
+    model = SimpleNamespace(
+        loaded=SimpleNamespace(tokenizer=tokenizer, spec=spec),
+        step=lambda name, compute: compute(),
+    )
     names = Names(tokenizer)
     writer = _Writer(model, k, Settings(beams=2), 9, names, [])
     prompt = Prompt(np.zeros(1, dtype=np.int64), {0: [0]})

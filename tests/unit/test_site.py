@@ -264,7 +264,7 @@ def test_make_works_in_a_folder_with_a_blank(tmp_path):
     targets = {*re.findall(r"^(\w+):", MAKEFILE, re.MULTILINE)} - {"help", "site"}
     assert len(targets) > 10
     done = subprocess.run(
-        ["make", "-n", *sorted(targets)], cwd=folder, capture_output=True, text=True, check=True
+        ["make", "-n", "--no-print-directory", *sorted(targets)], cwd=folder, capture_output=True, text=True, check=True
     )
     # what names the folder stands in quotes
     assert done.stdout.count("a blank") > 5

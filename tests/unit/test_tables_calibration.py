@@ -168,3 +168,24 @@ def test_the_auc_interval_agrees_with_a_bootstrap_and_is_no_point_at_one():
     assert mirrored[:2] == pytest.approx((0.0, 1 - low))
     with pytest.raises(ValueError, match="no interval"):
         calibration.auc_interval(0.5, 0, 3)
+
+
+def test_a_report_has_control_probes_that_were_measured_before_beside_its_own():
+    def asked(benchmark: str, method: str, share: float) -> pl.DataFrame:
+        of = Number(metric="", n=0, benchmark=benchmark, model="control-masked",
+                    prompt="templates", method=method)  # fmt: skip
+        halves = (share, 50, None), (6.0, 50, None)
+        return frame("bear", calibration.numbers(of, *halves, chance=5.0, is_control=True))
+
+    own, shipped = asked("a", "sentence", 95.0), asked("a", "sentence", 10.0)
+    more = Number(metric="accuracy", value=1.0, n=9, benchmark="b", model="control-masked")
+    shipped = pl.concat([shipped, asked("b", "fill", 50.0), frame("bear", [more])])
+    found = calibration.with_shipped(own, shipped)
+    shares = found.filter(metric="taught").select("benchmark", "value").rows()
+    # what the run measured itself stands, and nothing but control probes comes along
+    assert shares == [("a", 95.0), ("b", 50.0)]
+    assert not found.filter(metric="accuracy").height
+    page = calibration.chapter(
+        found, {"control-masked": {"kind": "masked", "source": "control:x", "dtype": "float32"}}
+    )
+    assert "is met by 1 of 2 control probes" in page.verdict

@@ -8,12 +8,13 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-from mkdocs.structure.files import File, Files
+from typing import TYPE_CHECKING, Any
 
 from kgprobe import contracts
 from kgprobe.contracts import MEANING, Contract
+
+if TYPE_CHECKING:
+    from mkdocs.structure.files import Files
 
 ROOT = Path(__file__).parents[1]
 #: page -> the file that it is
@@ -26,8 +27,10 @@ ELSEWHERE = {
 }
 
 
-def on_files(files: Files, config: Any) -> Files:
+def on_files(files: "Files", config: Any) -> "Files":
     """Add the pages that do not lie in docs/."""
+    from mkdocs.structure.files import File  # the tests read this module without mkdocs
+
     for page, name in ELSEWHERE.items():
         text = linked((ROOT / name).read_text(encoding="utf-8"), Path(name).parent)
         files.append(File.generated(config, page, content=text))
@@ -64,7 +67,8 @@ def linked(text: str, folder: Path) -> str:
             return found[0]
         inside = place.relative_to(ROOT).as_posix()
         depth = "../" * (len(folder.parts) - 1) if folder.parts[:1] == ("docs",) else ""
-        named = pages.get(inside, inside.removeprefix("docs/") if inside != target else None)
+        below = inside.startswith("docs/") or inside != target
+        named = pages.get(inside, inside.removeprefix("docs/") if below else None)
         return f"]({depth}{named}{sign}{anchor})" if named else found[0]
 
     return re.sub(r"\]\(([^)\s]+)\)", page, text)

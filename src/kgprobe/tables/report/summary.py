@@ -54,7 +54,8 @@ def text(results: pl.DataFrame) -> str:
         return headline.text(results)
     own = headline.principal(results)
     is_control = pl.col("model").str.starts_with(CONTROL)
-    asked = own.filter(~is_control)
+    # the two halves of the facts are nothing to a model from elsewhere
+    asked = own.filter(~is_control, ~pl.col("metric").is_in(["taught", "untaught", "AUC"]))
     own = asked.filter(
         (_is_enough("n") | (pl.col("n") == 0)),
         pl.col("denominator").is_null() | _is_enough("denominator"),
@@ -102,14 +103,10 @@ def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
         return None
     who, best = _best(plain)
     same = ("benchmark", "model", "prompt", "method")
-    whole = house.spread(results.filter(benchmark=best["benchmark"], group="", slice=""))
-    chance = whole.filter(model="random", metric="accuracy")["value"].to_list()
+    asked = {"benchmark": best["benchmark"], "group": "", "slice": "", "setting": "{}"}
+    chance = results.filter(model="random", metric="accuracy", **asked)["value"].to_list()
     said = f"{who} answers {_percent(best)} of {best['n']:,} questions"
     said += f" (chance {chance[0]:.1f} %)" if chance else ""
-    if "without" in whole.columns:
-        key = {name: best[name] for name in same}
-        floor = whole.filter(metric="accuracy", without="trained weights", **key)
-        said += f"; with random weights, {floor['value'][0]:.1f} %" if floor.height else ""
     corrected = [
         row for row in rows if row["metric"] == "accuracy" and row.get("reduction") == PRIOR
         and all(row[name] == best[name] for name in same)

@@ -35,6 +35,18 @@ def results(*more: Number) -> pl.DataFrame:
                     ONTO.but(group="TP", value=50.0, setting={"choice": "chosen"}),
                     ONTO.but(group="DM", value=20.0, n=60, setting={"choice": "chosen"}),
                     ONTO.but(group="RG", value=90.0, n=6, setting={"choice": "chosen"}),
+                    *(
+                        ONTO.but(
+                            metric="accuracy",
+                            benchmark="onto_world",
+                            group=group,
+                            n=10,
+                            method="choice",
+                            value=value,
+                            setting={"way": "letter"},
+                        )
+                        for group, value in (("TP", 10.0), ("DM", 30.0))
+                    ),
                 ],
             ),
             frame(
@@ -51,6 +63,8 @@ def results(*more: Number) -> pl.DataFrame:
                     PROMPT.but(prompt="manual", value=34.3),
                     PROMPT.but(prompt="demos", value=59.6),
                     PROMPT.but(prompt="constant", value=80.0),
+                    # a control that happens to be above what it controls
+                    PROMPT.but(prompt="demos_shuffled", value=61.0),
                 ],
             ),
         ]
@@ -59,12 +73,14 @@ def results(*more: Number) -> pl.DataFrame:
 
 def test_a_sentence_a_paper_of_the_model_from_elsewhere():
     assert [one.text for one in summary.sentences(results())] == [
-        "m answers 32.5 % of 468 questions (chance 10.3 %). Corrected for the options' prior: "
-        "48.8 %.",
-        "m ranks the right class or property first for 30.0 % of 90 rows: TP 50.0 %, DM 20.0 %.",
-        "m, asked for free answers, does best on symmetry (75.0 % of 24) and worst on bias "
-        "(25.0 % of 36).",
-        "m completes 59.6 % of 108 with the prompt demos, 34.3 % with the manual one.",
+        "m answers 32.5 % of 468 questions correctly (chance 10.3 %). Corrected for the options' "
+        "prior: 48.8 %.",
+        # (30 x 50 + 60 x 20) / 90; (10 x 10 + 10 x 30) / 20
+        "m ranks the right class or property first for 30.0 % of 90 rows: TP 50.0 %, DM 20.0 %; of "
+        "20 multiple-choice questions it answers 20.0 % correctly.",
+        "m scores 25.0 % on bias (n = 36), 75.0 % on symmetry (n = 24).",
+        "m completes 59.6 % of 108 facts correctly with the prompt demos, 34.3 % with the manual "
+        "prompt.",
     ]
     assert [one.href for one in summary.sentences(results())] == [
         "bear.html", "ontoprobe.html", "attributes.html", "autoprompt.html"
@@ -73,7 +89,7 @@ def test_a_sentence_a_paper_of_the_model_from_elsewhere():
 
 def test_of_several_models_the_best_is_named():
     first, *_ = summary.sentences(results(BEAR.but(model="better", value=60.0)))
-    assert first.text.startswith("Of 2 models better answers 60.0 % of 468 questions (chance 10.3")
+    assert first.text.startswith("Of 2 models better answers 60.0 % of 468 questions correctly (")
 
 
 def test_the_terminal_has_thirty_lines_at_most_and_no_control_model():

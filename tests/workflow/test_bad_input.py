@@ -50,7 +50,7 @@ def test_an_unknown_config_key(project, refused):
 
 def test_a_sheet_that_is_not_utf8(project, refused):
     path = project.folder / "config/models.tsv"
-    path.write_bytes(path.read_bytes().replace(b"trained here", b"trained h\xe9re", 1))
+    path.write_bytes(path.read_bytes().replace(b"shipped; trained", b"shipped; tr\xe9ined", 1))
     shown = refused()
     assert "config/models.tsv, line " in shown
     assert "(0xe9) is not UTF-8; save the file as UTF-8" in shown

@@ -158,8 +158,8 @@ def _keys(asked: Outside) -> list[str]:
             huggingface_hub.get_hf_file_metadata(url, timeout=PATIENCE)
         except errors.GatedRepoError:
             gated.append(f"{name} (https://huggingface.co/{repository})")
-        except Exception:
-            return
+        except (OSError, errors.HfHubHTTPError):
+            return  # what else is wrong is said where the weights are loaded
 
     threads = [
         threading.Thread(target=ask, args=given, daemon=True) for given in asked.models.items()

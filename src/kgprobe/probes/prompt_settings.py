@@ -38,6 +38,11 @@ WRITTEN = (
     "instructions",
 )
 PROMPTS = (*SEARCHED, *TRAINED, *WRITTEN)
+#: those that ask no model for what it knows, or are controls that are meant to fail
+NOT_ASKING = (
+    "majority", "constant", *TRAINED, "initial_triggers", "random_triggers", "shuffled_triggers",
+    "searched_reinitialised", "searched_embeddings", "demos_shuffled", "demos_other",
+)  # fmt: skip
 #: prompts that are made of the searched ones of the same model
 OF_SEARCHED = ("initial_triggers", "random_triggers", "shuffled_triggers")
 #: prompts that are made of LPAQA's sets of wordings

@@ -66,7 +66,7 @@ class Probe:
 
     @property
     def control(self) -> bool:
-        """Whether the model was trained here on a known half of the facts."""
+        """Whether the model was trained on a known half of the facts."""
         return self.source.startswith("control:")
 
     @property

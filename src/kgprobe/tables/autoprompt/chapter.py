@@ -33,7 +33,7 @@ BELOW_NOTE = (
     "Best constant: the commonest label of the examples themselves, an oracle. Total variation: "
     "half the summed difference of the shares of objects in train and test."
 )
-CONTROLS = "Control models were trained here on known facts: they calibrate, they know no world."
+CONTROLS = "Control models were trained on known facts: they check the probes, no more."
 Row = Mapping[str, Any]
 
 

@@ -19,6 +19,7 @@ from kgprobe import schema
 from kgprobe.metrics import prompts as metrics
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.metrics.sums import ordered_mean
+from kgprobe.probes.prompt_settings import NOT_ASKING
 from kgprobe.tables import floors
 from kgprobe.tables.autoprompt.gather import EXTRACTION, Answers, mean_of_draws, per_example
 from kgprobe.tables.report import calibration
@@ -48,12 +49,6 @@ BESIDE = ("manual", "manual_chosen", "majority", "constant")
 CONTROLS = ("demos_shuffled", "demos_other")
 #: test facts whose object no demonstration has: what a model does not just repeat
 UNSEEN = "object not demonstrated"
-#: answers that ask no model for what it knows, or are meant to fail: nothing to calibrate
-NOT_ASKING = (
-    "majority", "constant", "linear_probe", "finetuned", "relation_lstm", "initial_triggers",
-    "random_triggers", "shuffled_triggers", "searched_reinitialised", "searched_embeddings",
-    *CONTROLS,
-)  # fmt: skip
 
 
 def number(

@@ -17,7 +17,7 @@ LEAD = (
     "models on the same data, and the printed value lies inside our 95 % interval. Same direction "
     "and opposite: other models or data, p below .05 after Holm's correction over all claims with "
     "an interval. Undecided: the interval does not tell, there is none, or fewer than "
-    f"{marks.FEWEST} items are behind it. Models that were trained here take no part: what they "
+    f"{marks.FEWEST} items are behind it. Control models take no part: what they "
     "know says nothing of the world. Intervals of a difference follow from those of both sides as "
     "if these stood on different items, and are too wide where they do not."
 )

@@ -35,7 +35,7 @@ REQUIREMENT = (
 )
 TITLE = "Calibration: can the probes be believed?"
 LEAD = (
-    "Control models were trained here on a known half of the facts, so what they know is known. A "
+    "Control models were trained on a known half of the facts, so what they know is known. A "
     "probe that works ranks the taught facts first and the untaught near chance. They are controls "
     "and nothing else: their accuracy says how well the instrument measures, not how much a model "
     "knows. Every probe of "
@@ -114,10 +114,13 @@ def with_shipped(results: pl.DataFrame, shipped: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([results, probes(others)])
 
 
-def chapter(results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]]) -> Chapter | None:
+def chapter(
+    results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]], source: str = ""
+) -> Chapter | None:
     """The calibration probes of every paper with their verdicts, counted; None without any.
 
-    `results`: RESULTS of all papers; `sheet`: the models by name, whose controls count.
+    `results`: RESULTS of all papers; `sheet`: the models by name, whose controls count; `source`:
+    where numbers come from that the run did not measure.
     """
     verdicts = results.filter(metric="calibrated")
     probes = verdicts.join(results.filter(metric="taught"), on=PROBE, how="semi")
@@ -128,7 +131,14 @@ def chapter(results: pl.DataFrame, sheet: Mapping[str, Mapping[str, str]]) -> Ch
     shown = grid.of_view(VIEW, asked, names=grid.models(sheet))
     verdict = f"{REQUIREMENT} {probes.height - len(failed)} of {probes.height} control probes"
     verdict += f"; not by {'; '.join(failed)}." if failed else "."
-    return Chapter("calibration", TITLE, LEAD, grids=[shown], verdict=verdict, is_met=not failed)
+    return Chapter(
+        "calibration",
+        TITLE,
+        f"{LEAD} {source}".rstrip(),
+        grids=[shown],
+        verdict=verdict,
+        is_met=not failed,
+    )
 
 
 def auc_interval(area: float, positives: int, negatives: int) -> Interval:

@@ -57,10 +57,16 @@ def make(
     """
     numbers = house.read(results)
     asked = {row["model"]: models[row["model"]] for row in experiments}
-    valid = numbers
+    valid, source = numbers, ""
     if validity:
-        valid = calibration.with_shipped(numbers, measured.read(Path(validity)).results)
-    calibrated = calibration.chapter(valid, models)
+        extract = measured.read(Path(validity))
+        valid = calibration.with_shipped(numbers, extract.results)
+        if valid.height > numbers.height:
+            source = (
+                f"Probes that this run did not make were measured by the run {extract.told['run']} "
+                f"on {extract.told['date']}, commit {extract.told['commit']}."
+            )
+    calibrated = calibration.chapter(valid, models, source)
     made_with: dict[str, str] = {}
     for path in answers:
         made_with |= recorded(path, "versions")

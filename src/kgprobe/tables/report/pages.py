@@ -61,7 +61,7 @@ TERMS = {
     "different policies are different measurements.",
     "Published": "The paper's figure, printed only where the same weights answered the same items "
     "under a policy that fits. A constructed set is not the paper's set.",
-    "Control": "Models trained here on a known half of the facts to calibrate the probes. They are "
+    "Control": "Models trained on a known half of the facts, which check the probes. They are "
     "no language models in any other sense.",
 }
 CITED = {

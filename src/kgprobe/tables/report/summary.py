@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.probes.prompt_settings import NOT_ASKING
 from kgprobe.tables import results as house
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.report import grid, headline, marks
@@ -22,8 +23,6 @@ from kgprobe.tables.report import grid, headline, marks
 Row = Mapping[str, Any]
 #: models that are no subject of a sentence, and the beginning of the names of others
 BASELINES, CONTROL = ("", "random", "majority"), "control-"
-#: prompts of facts that ask no model
-UNASKED = ("majority", "constant")
 TOO_FEW = f"Numbers of fewer than {marks.FEWEST} rows are in the report alone."
 
 
@@ -40,7 +39,7 @@ def sentences(results: pl.DataFrame) -> list[Sentence]:
     """One for each paper that a model from elsewhere was asked for. `results`: RESULTS."""
     own, found = headline.principal(results), []
     for paper, describe in DESCRIBE.items():
-        rows = _enough(_shown(own, paper))
+        rows = _shown(own, paper)
         if rows and (made := describe(rows, results)):
             text, row = made
             found.append(Sentence(text, grid.trace(row), f"{paper}.html"))
@@ -98,17 +97,18 @@ def _best(rows: list[Row]) -> tuple[str, Row]:
 
 
 def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
-    plain = [row for row in rows if row["metric"] == "accuracy" and not row.get("reduction")]
+    rows = [row for row in _enough(rows) if row["metric"] == "accuracy"]
+    plain = [row for row in rows if not row.get("reduction")]
     if not plain:
         return None
     who, best = _best(plain)
     same = ("benchmark", "model", "prompt", "method")
     asked = {"benchmark": best["benchmark"], "group": "", "slice": "", "setting": "{}"}
     chance = results.filter(model="random", metric="accuracy", **asked)["value"].to_list()
-    said = f"{who} answers {_percent(best)} of {best['n']:,} questions"
+    said = f"{who} answers {_percent(best)} of {best['n']:,} questions correctly"
     said += f" (chance {chance[0]:.1f} %)" if chance else ""
     corrected = [
-        row for row in rows if row["metric"] == "accuracy" and row.get("reduction") == PRIOR
+        row for row in rows if row.get("reduction") == PRIOR
         and all(row[name] == best[name] for name in same)
     ]  # fmt: skip
     more = f" Corrected for the options' prior: {_percent(corrected[0])}." if corrected else ""
@@ -116,49 +116,56 @@ def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
 
 
 def _ontoprobe(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
-    ranked = [row for row in rows if row["metric"] == "R@1"]
-    chosen = [row for row in rows if row["method"] == "choice"]
+    ranked = [row for row in _enough(rows) if row["metric"] == "R@1"]
     if not ranked:
         return None
     _, best = _best(ranked)
-    own = [row for row in ranked if row["model"] == best["model"]]
-    worst, total = min(own, key=lambda row: row["value"]), sum(row["n"] for row in own)
-    mean = sum(row["value"] * row["n"] for row in own) / total
+    probe = ("benchmark", "model", "prompt", "method")
+    own = [row for row in ranked if all(row[name] == best[name] for name in probe)]
+    worst = min(own, key=lambda row: row["value"])
+    mean, total = _pooled(own)
     said = (
         f"{best['model']} ranks the right class or property first for {mean:.1f} % of {total:,} "
         f"rows: {best['group']} {_percent(best)}, {worst['group']} {_percent(worst)}"
     )
-    if letters := [row for row in chosen if row["model"] == best["model"]]:
-        n = sum(row["n"] for row in letters)
-        right = sum(row["value"] * row["n"] for row in letters) / n
-        said += f"; multiple choice, {right:.1f} % of {n:,}"
+    letters = [row for row in rows if row["method"] == "choice" and row.get("way") == "letter"]
+    letters = [row for row in letters if row["model"] == best["model"]]
+    right, asked = _pooled(letters)
+    if asked >= marks.FEWEST:
+        said += f"; of {asked:,} multiple-choice questions it answers {right:.1f} % correctly"
     return f"{said}.", best
+
+
+def _pooled(rows: list[Row]) -> tuple[float, int]:
+    """The accuracy over the rows of several tasks, and how many they are."""
+    total = sum(row["n"] for row in rows)
+    return sum(row["value"] * row["n"] for row in rows) / max(total, 1), total
 
 
 def _attributes(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
-    known = [row for row in rows if row["benchmark"]]
+    known = [row for row in _enough(rows) if row["benchmark"]]
     if not known:
         return None
     who, best = _best(known)
-    own = [row for row in known if row["model"] == best["model"]]
-    worst = min(own, key=lambda row: row["value"])
-    said = f"{who}, asked for free answers, does best on {best['benchmark']} ({_percent(best)}"
-    said += f" of {best['denominator']:.0f})" if best["denominator"] else ")"
-    if worst is not best:
-        said += f" and worst on {worst['benchmark']} ({_percent(worst)}"
-        said += f" of {worst['denominator']:.0f})" if worst["denominator"] else ")"
-    return f"{said}.", best
+    own = [row for row in known if row["model"] == best["model"] and row["method"] == "fill"]
+    # each attribute has a metric of its own: their numbers stand side by side and are not compared
+    listed = [
+        f"{_percent(row)} on {row['benchmark']} (n = {row['denominator'] or row['n']:.0f})"
+        for row in own or [best]
+    ]
+    return f"{who} scores {', '.join(listed)}.", best
 
 
 def _autoprompt(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
-    asked = [row for row in rows if row["prompt"] not in UNASKED]
+    asked = [row for row in _enough(rows) if row["prompt"] not in NOT_ASKING]
     if not asked:
         return None
     who, best = _best(asked)
     manual = [r for r in asked if r["prompt"] == "manual" and r["model"] == best["model"]]
-    said = f"{who} completes {_percent(best)} of {best['n']:,} with the prompt {best['prompt']}"
+    said = f"{who} completes {_percent(best)} of {best['n']:,} facts correctly with the prompt "
+    said += str(best["prompt"])
     if manual and manual[0] is not best:
-        said += f", {_percent(manual[0])} with the manual one"
+        said += f", {_percent(manual[0])} with the manual prompt"
     return f"{said}.", best
 
 

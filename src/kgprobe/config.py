@@ -82,7 +82,7 @@ def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Setting
     """
     problems = list(_unnamed(config, files))
     for problem in jsonschema.Draft202012Validator(document()).iter_errors(dict(config)):
-        problems += list(_told(problem, files))
+        problems += list(_describe_problem(problem, files))
     if problems:
         more = f"\n  ... and {len(problems) - 8} more" if len(problems) > 8 else ""
         raise ConfigError("wrong keys or values\n  " + "\n  ".join(problems[:8]) + more)
@@ -151,7 +151,9 @@ def _unnamed(config: Mapping[str, Any], files: Sequence[str | Path]) -> Iterator
         yield f"{where}: run.name is missing; legal: {legal(schema(hints(Run)['name']))}"
 
 
-def _told(problem: jsonschema.ValidationError, files: Sequence[str | Path]) -> Iterator[str]:
+def _describe_problem(
+    problem: jsonschema.ValidationError, files: Sequence[str | Path]
+) -> Iterator[str]:
     """A line for each thing wrong: file, key, value, nearest name and what would be legal."""
     key = [str(part) for part in problem.absolute_path]
     rules: Mapping[str, Any] = problem.schema
@@ -401,7 +403,7 @@ def _flow(value: Any) -> str:
     return str(value) if is_plain and yaml.safe_load(value) == value else json.dumps(value)
 
 
-def made(root: Path) -> dict[Path, str]:
+def generated_files(root: Path) -> dict[Path, str]:
     """Every file that is made, with the text that it should have."""
     before, _, rest = (root / README).read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
@@ -421,7 +423,9 @@ def main(arguments: Sequence[str]) -> int:
     if list(arguments) not in (["write"], ["check"]):
         print("usage: python -m kgprobe.config write|check|name FILE", file=sys.stderr)
         return 2
-    stale = {p: t for p, t in made(Path.cwd()).items() if p.read_text(encoding="utf-8") != t}
+    stale = {
+        p: t for p, t in generated_files(Path.cwd()).items() if p.read_text(encoding="utf-8") != t
+    }
     for path, text in stale.items():
         if arguments[0] == "write":
             path.write_text(text, encoding="utf-8")

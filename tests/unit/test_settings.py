@@ -10,7 +10,7 @@ from snakemake.utils import update_config
 
 from kgprobe import config
 from kgprobe.probes.prompts.search.settings import LEGAL
-from kgprobe.probes.prompts.search.settings import Settings as Searching
+from kgprobe.probes.prompts.search.settings import SearchSettings as Searching
 from kgprobe.settings import Attributes, Search, Settings, Size, typed
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ def plain() -> dict[str, Any]:
 
 
 def test_what_is_made_of_the_settings_is_up_to_date():
-    made = config.made(ROOT)
+    made = config.generated_files(ROOT)
     assert len(made) == 3
     for path, text in made.items():
         assert path.read_text() == text, f"{path.name}: make docs"

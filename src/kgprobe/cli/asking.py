@@ -68,7 +68,7 @@ def probe(
 
     Example: kgprobe probe bert-base-cased --on world_lite --limit 100
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         # before what takes seconds to import: most mistakes are found here
         from kgprobe.questions import benchmark, check_method
 
@@ -92,7 +92,7 @@ def probe(
         try:
             loaded = library.load(model, bos=bos)
             found = library.probe(
-                loaded, questions, texts, method, folder=folder / "shards", progress=screen.Bar
+                loaded, questions, texts, method, folder=folder / "shards", progress=screen.RichBar
             )
         except KeyboardInterrupt:
             raise KeyboardInterrupt(_describe_kept(folder)) from None
@@ -187,7 +187,7 @@ def ask(
 
     Example: kgprobe ask gpt2 "The capital of [X] is [Y]." -x France -o Paris -o Rome
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         from kgprobe.questions import single
 
         single(template, subject, option or [])

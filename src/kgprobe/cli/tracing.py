@@ -44,7 +44,7 @@ def trace(
 
     Example: kgprobe trace 38.7 --run embedded -w benchmark=world_lite -w metric=accuracy
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         folder, pairs = run_folder(run), _pairs(where or [])
         if not NUMBER.fullmatch(number):
             claim = _claim(folder, number, pairs)

@@ -667,8 +667,7 @@ def _near(a: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _correlation(numbers: Mapping[Any, Measured], method: str) -> Outcome:
-    """Correlation of the numbers with log10 of the parameters over models; Fisher's interval, for
-    ranks with the standard error of Bonett and Wright (2000).
+    """Correlation of the numbers with log10 of the parameters over models, and its interval.
 
     Raises IncomparableError for fewer than four models, or values that are all alike.
     """
@@ -681,11 +680,18 @@ def _correlation(numbers: Mapping[Any, Measured], method: str) -> Outcome:
         raise IncomparableError("models of one size, or of one value")
     found = (pearsonr if method == "pearson" else spearmanr)(sizes, values).statistic
     r = float(np.clip(found, -1, 1))
-    # at 1 itself the transform has no value
-    centre = atanh(min(max(r, -1 + 1e-12), 1 - 1e-12))
-    half = Z * sqrt((1 + (r * r / 2 if method == "spearman" else 0)) / (len(held) - 3))
+    low, high = fisher(r, len(held), method)
     return Outcome(
-        a=r, b=0.0, value=r, low=tanh(centre - half), high=tanh(centre + half),
+        a=r, b=0.0, value=r, low=low, high=high,
         n=len(held), pairs=len(held), values=((r, 0.0),),
         sides={"a": tuple(row for x in held for row in x.rows), "b": ()},
     )  # fmt: skip
+
+
+def fisher(r: float, n: int, method: str) -> tuple[float, float]:
+    """95 % bounds of a correlation over `n` models by Fisher's transform, of ranks (method
+    spearman) with the standard error of Bonett and Wright (2000)."""
+    # at 1 itself the transform has no value
+    centre = atanh(min(max(r, -1 + 1e-12), 1 - 1e-12))
+    half = Z * sqrt((1 + (r * r / 2 if method == "spearman" else 0)) / (n - 3))
+    return tanh(centre - half), tanh(centre + half)

@@ -60,6 +60,21 @@ def expected_calibration_error(found: list[ConfidenceBin]) -> float:
     return sum(one.n * abs(one.confidence - one.hits) for one in found) / total
 
 
+def calibration_interval(gaps: Floats, draws: Floats) -> tuple[float, float]:
+    """95 % bounds of the expected calibration error over fixed bins.
+
+    `gaps`: per bin, the sum of confidence less hits over the number of all answers; `draws`
+    (draws x bins): the same in every resample. A bin's distance cannot be negative, so that noise
+    adds up to sqrt(2 / pi) of its standard error where confidence and hits agree. Percentiles of
+    resamples have that bias twice and need not even hold the error itself. The lower bound takes it
+    off each bin whose gap is within two standard errors of 0, the upper one is right without.
+    """
+    errors, value = draws.std(axis=0), float(np.abs(gaps).sum())
+    bias = np.sqrt(2 / np.pi) * float(errors[np.abs(gaps) < 2 * errors].sum())
+    half = 1.959963984540054 * float((draws * np.sign(gaps)).sum(axis=1).std())
+    return max(0.0, value - bias - half), value + half
+
+
 def abstention_threshold(confidence: Floats, hits: Floats) -> float:
     """The confidence from which answering pays: it makes right less wrong answers the most.
 

@@ -2,9 +2,11 @@
 # Needs <results>/sources/{source}/facts.parquet, templates and released files;
 # makes <results>/benchmarks/{benchmark}/{items,candidates,prompts}.parquet.
 
-#: attribute -> set whose statements control models are taught beside its graph
-IS_WORLD = SETTINGS.attributes.graph == "world"
-SHORTCUTS = {"two_steps": ["onto_world"]} if IS_WORLD else {}
+#: the attributes that some probe asks, all of them when none does
+ASKED_ATTRIBUTES = [a for a in ATTRIBUTES if a in RUN.probed()] or list(ATTRIBUTES)
+#: sets whose statements control models are taught beside the graph of two steps
+IS_WORLD = SETTINGS.attributes.graph == "world" and "two_steps" in ASKED_ATTRIBUTES
+SHORTCUTS = ["onto_world"] if IS_WORLD else []
 #: whether facts to search with come out of our own pulls
 IS_PULLED = SETTINGS.prompt_tasks.facts.search == "pulls"
 
@@ -259,7 +261,8 @@ rule encode_graph:
         "../scripts/encode_graph.py"
 
 
-rule build_attribute:
+# one job for all of them: most are done in less time than it takes to start
+rule build_attributes:
     input:
         edges="<results>/benchmarks/graph/edges.parquet",
         literals="<results>/benchmarks/graph/literals.parquet",
@@ -275,28 +278,27 @@ rule build_attribute:
         bias="<resources>/templates/attributes_bias.tsv",
         # sentences that control models are taught beside the graph's statements: no two steps may
         # have a shortcut there
-        taught=lambda w: files_of(SHORTCUTS.get(w.attribute, []), "items"),
-        taught_options=lambda w: files_of(SHORTCUTS.get(w.attribute, []), "candidates"),
+        taught=files_of(SHORTCUTS, "items"),
+        taught_options=files_of(SHORTCUTS, "candidates"),
     output:
-        questions="<results>/benchmarks/{attribute}/items.parquet",
-        candidates="<results>/benchmarks/{attribute}/candidates.parquet",
-        examples="<results>/benchmarks/{attribute}/examples.parquet",
-        steps="<results>/benchmarks/{attribute}/funnel.parquet",
-        patterns="<results>/benchmarks/{attribute}/patterns.parquet",
-        sizes="<results>/benchmarks/{attribute}/sizes.parquet",
-        sensitivity="<results>/benchmarks/{attribute}/sensitivity.parquet",
+        questions=files_of(ASKED_ATTRIBUTES, "items"),
+        candidates=files_of(ASKED_ATTRIBUTES, "candidates"),
+        examples=files_of(ASKED_ATTRIBUTES, "examples"),
+        steps=files_of(ASKED_ATTRIBUTES, "funnel"),
+        patterns=files_of(ASKED_ATTRIBUTES, "patterns"),
+        sizes=files_of(ASKED_ATTRIBUTES, "sizes"),
+        sensitivity=files_of(ASKED_ATTRIBUTES, "sensitivity"),
     log:
-        "<logs>/benchmarks/{attribute}.log",
-    wildcard_constraints:
-        attribute="|".join(ATTRIBUTES),
+        "<logs>/benchmarks/attributes.log",
     priority: FIRST
     threads: 1
     resources:
         # the process and the frames that leave the joins take the rest
         mem_mb=3000,
     params:
-        # the wildcard names a module, which the script imports by that name
-        code=code("build_attribute", "benchmarks/attributes/{attribute}"),
+        # the script imports all of them by their names
+        code=code("build_attributes", "benchmarks/attributes/*"),
+        attributes=ASKED_ATTRIBUTES,
         settings=asdict(SETTINGS.attributes),
         joins=asdict(SETTINGS.joins),
         # a wording may change and nothing is built anew: which relations have one counts
@@ -307,11 +309,11 @@ rule build_attribute:
                 {row["relation"] for row in attributes.template_rows(SETTINGS)}
             )
         ),
-        nouns=lambda w: attributes.attribute_nouns(SETTINGS, w.attribute),
+        nouns=attributes.attribute_nouns(SETTINGS),
         section=ATTRIBUTE_GRAPH.section,
         seed=SETTINGS.seed,
     script:
-        "../scripts/build_attribute.py"
+        "../scripts/build_attributes.py"
 
 
 rule build_prompt_facts:

@@ -10,6 +10,7 @@ import inspect
 import itertools
 import json
 import operator
+import os
 import re
 import sys
 import textwrap
@@ -113,8 +114,13 @@ def load(files: Sequence[str | Path]) -> Settings:
 def settings_of(configs: Sequence[str]) -> Settings:
     """The settings of the files, laid over config.yaml as Snakemake does it. Raises SheetError for
     a file that is not there or no configuration, ValueError for what stands in it."""
-    own = (sheets.located(c) for c in configs if Path(c).name != Path(BASE).name)
-    return load([sheets.located(BASE), *own])
+    base = sheets.located(BASE)
+    own = (path for c in configs if not _is_same(path := sheets.located(c), base))
+    return load([base, *own])
+
+
+def _is_same(path: str, other: str) -> bool:
+    return Path(path).resolve() == Path(other).resolve()
 
 
 def models_of(settings: Settings) -> dict[str, dict[str, str]]:
@@ -192,6 +198,13 @@ def _at(path: str | Path, key: Sequence[str]) -> Any:
 
 
 # -- the JSON schema ------------------------------------------------------------------------------
+
+
+def schema_line(folder: str) -> str:
+    """The first line of a configuration in a folder, by which editors know its keys."""
+    found = Path(sheets.located(SCHEMA))
+    place = found.as_uri() if found.is_absolute() else os.path.relpath(found, folder)
+    return f"# yaml-language-server: $schema={place}\n"
 
 
 def document() -> dict[str, Any]:

@@ -84,9 +84,9 @@ def probe(
         run = name or re.sub(r"[^A-Za-z0-9_-]+", "-", "-".join(words))
         folder = Path("results") / run
         _check_name(run, folder)
-        _check_model(model)
+        check_model(model)
 
-        library = _library()
+        library = import_library()
         from kgprobe.cli import kept
 
         try:
@@ -115,7 +115,7 @@ def _check_name(run: str, folder: Path) -> None:
         raise ValueError(f"{folder} holds a run of the workflow; give this one another --name")
 
 
-def _check_model(model: str) -> None:
+def check_model(model: str) -> None:
     """Raise, before torch is imported, where nobody has a model of this name."""
     from kgprobe import sheets
     from kgprobe.probes.models import reachable
@@ -123,7 +123,7 @@ def _check_model(model: str) -> None:
     reachable.check(model, sheets.by_name(names.rows(), reachable.MODELS))
 
 
-def _library() -> ModuleType:
+def import_library() -> ModuleType:
     """The library, torch with it. Reading weights takes less time than its bar is worth."""
     from transformers.utils import logging
 
@@ -191,8 +191,8 @@ def ask(
         from kgprobe.questions import single
 
         single(template, subject, option or [])
-        _check_model(model)
-        library = _library()
+        check_model(model)
+        library = import_library()
         loaded = library.load(model, bos=bos)
         rows: list[dict[str, Any]] = library.ask(
             loaded, template, X=subject, options=option or [], k=k

@@ -55,6 +55,7 @@ SCHEMA, README, CONFIG = (
 )
 BEGIN, END = "<!-- made from src/kgprobe/settings.py -->", "<!-- end of what is made -->"
 HEAD = """\
+# yaml-language-server: $schema=../workflow/schemas/config.schema.json
 # The full rebuild: what `snakemake --cores 8` runs. Made from src/kgprobe/settings.py by
 # `make docs`; lay a file of your own over it with --configfile. config/README.md tells every key.
 """
@@ -200,10 +201,11 @@ def _at(path: str | Path, key: Sequence[str]) -> Any:
 # -- the JSON schema ------------------------------------------------------------------------------
 
 
-def schema_line(folder: str) -> str:
+def schema_line(folder: str | Path) -> str:
     """The first line of a configuration in a folder, by which editors know its keys."""
-    found = Path(sheets.located(SCHEMA))
-    place = found.as_uri() if found.is_absolute() else os.path.relpath(found, folder)
+    found = Path(sheets.located(SCHEMA)).absolute()
+    is_inside = Path(folder).absolute().is_relative_to(found.parents[2])
+    place = os.path.relpath(found, folder) if is_inside else found.as_uri()
     return f"# yaml-language-server: $schema={place}\n"
 
 

@@ -1,9 +1,11 @@
 """The configuration: files that are made of its types, what is refused, and how it is told."""
 
+import json
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import jsonschema
 import pytest
 import yaml
 from snakemake.utils import update_config
@@ -40,6 +42,17 @@ def test_every_config_of_the_project_is_legal(name):
     read = config.read(merged)
     assert read.sheets.experiments == f"config/experiments.{name}.tsv"
     assert read != Settings()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "config").rglob("*.yaml")), ids=lambda p: p.name)
+def test_editors_find_the_schema_of_each_config_and_no_fault_in_it(path):
+    text = path.read_text()
+    first, _, _ = text.partition("\n")
+    assert first + "\n" == config.schema_line(path.parent)
+    place = path.parent / first.partition("$schema=")[2]
+    assert place.resolve() == ROOT / config.SCHEMA
+    schema = jsonschema.Draft202012Validator(json.loads(place.read_text()))
+    assert not list(schema.iter_errors(yaml.safe_load(text)))
 
 
 def test_every_field_says_what_it_means():

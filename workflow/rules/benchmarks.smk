@@ -306,10 +306,7 @@ for PART, NAMES in (
             mem_mb=3000,
         params:
             # the script imports them by their names
-            code=code(
-                "build_attributes",
-                *(f"benchmarks/attributes/{name}" for name in NAMES),
-            ),
+            code=code("build_attributes", "benchmarks/attributes/*"),
             attributes=NAMES,
             settings=asdict(SETTINGS.attributes),
             joins=asdict(SETTINGS.joins),

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import typer
 
@@ -42,7 +42,7 @@ def init(
 
     Example: kgprobe init mine --facts facts.csv --model ./my-model
     """
-    with screen.told(as_json):
+    with screen.report_errors(as_json):
         import yaml
 
         from kgprobe.config import schema_line
@@ -90,7 +90,7 @@ def _graph(name: str) -> str:
     from kgprobe.settings import GraphName
     from kgprobe.workflow.benchmarks import check_names
 
-    (pattern,) = GraphName.__metadata__
+    _, pattern = get_args(GraphName)
     graph = name.lower().replace("-", "_")
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or not re.search(pattern.regex, graph):
         raise ValueError(f"{name!r} cannot name a graph; legal: {pattern.words}")
@@ -111,7 +111,7 @@ def _facts(graph: str, path: Path) -> tuple[str, dict[str, int]]:
             f"{path}: {what}; right would be a table with the columns subject, relation and object"
         )
     is_table = path.suffix.lower() in (*tables.SEPARATORS, ".parquet") or not rdf_forms.form(path)
-    form = "table" if is_table else "rdf"
+    form: Literal["table", "rdf"] = "table" if is_table else "rdf"
     try:
         made = read.read(graph, OwnGraph(form, (str(path),)), LANGUAGES).facts
     except ValueError as error:

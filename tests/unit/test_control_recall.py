@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -161,20 +162,33 @@ def test_objects_of_the_same_subject_label_are_no_rivals_of_each_other():
         Exam(LESSONS[1:], TEXTS, KIND, OBJECTS)
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Kind -> its record and folder, trained once."""
+
+    @cache
+    def made(kind):
+        folder = tmp_path_factory.mktemp("trained") / kind
+        return train(kind, folder), folder
+
+    return made
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_training_goes_on_until_all_kinds_are_recalled_and_says_so(kind, tmp_path):
-    record = train(kind, tmp_path / "a")
+def test_training_goes_on_until_all_kinds_are_recalled_and_says_so(kind, trained):
+    record, folder = trained(kind)
     kinds = {"Guinea": 2, "capitals": 5, "jobs": 5}
     assert record["recall"] == {k: {"lessons": n, "recall": 1.0} for k, n in kinds.items()}
-    assert json.loads((tmp_path / "a/control.json").read_text())["recall"] == record["recall"]
+    assert json.loads((folder / "control.json").read_text())["recall"] == record["recall"]
     assert record["steps"] < TINY.steps
     assert record["exams"] >= 1
 
 
-def test_the_most_steps_allowed_change_nothing(tmp_path):
-    made = [train("causal", tmp_path / str(most), steps=most) for most in (1500, 9000)]
-    assert made[0]["steps"] == made[1]["steps"] < 1500
-    weights = [(tmp_path / str(most) / "model.safetensors").read_bytes() for most in (1500, 9000)]
+def test_the_most_steps_allowed_change_nothing(trained, tmp_path):
+    record, folder = trained("causal")
+    more = train("causal", tmp_path / "more", steps=6 * TINY.steps)
+    assert record["steps"] == more["steps"] < TINY.steps
+    weights = [(one / "model.safetensors").read_bytes() for one in (folder, tmp_path / "more")]
     assert weights[0] == weights[1]
 
 

@@ -212,3 +212,10 @@ def test_aliases_of_the_entities_that_are_asked_for(facts, packed, tmp_path):
         for alias in row["aliases"]
     }
     assert set(got.rows()) == wanted != set()
+
+
+def test_aliases_are_read_in_one_line_and_once():
+    """As labels are: an answer that is compared with one has no line ends."""
+    rows = [("Q60", " NYC\n"), ("Q60", "NYC"), ("Q60", "New\u00a0York\u2028City"), ("Q60", " \t")]
+    got = dump_facts.tidy_aliases(pl.LazyFrame(rows, schema=["entity", "alias"], orient="row"))
+    assert got.collect().rows() == [("Q60", "NYC"), ("Q60", "New York City")]

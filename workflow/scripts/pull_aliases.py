@@ -1,10 +1,7 @@
-from pathlib import Path
-
 import polars as pl
 
 from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.schema import atomic
 from kgprobe.settings import Endpoint, typed
 from kgprobe.sources.dumps import facts
 from kgprobe.sources.sparql.endpoint import opened
@@ -18,7 +15,6 @@ with job(snakemake) as run:
     entities = sorted(name for name in named if name.startswith("Q"))
     if read := run.input.get("read"):
         found = facts.aliases(pl.scan_parquet(read), entities)
-        schema.write(found, facts.ALIASES, run.output.aliases, run.provenance())
     else:
         settings, rdf = typed(Endpoint, run.params.settings), run.input.get("rdf", [])
         source = opened(run.params.source, settings, rdf, run.params.data, run.params.endpoints)
@@ -31,5 +27,5 @@ with job(snakemake) as run:
                 contact=run.params.contact,
                 languages=run.params.languages,
             )
-        with atomic(run.output.aliases) as temporary:
-            temporary.write_bytes(Path(snapshot.result).read_bytes())
+        found = facts.tidy_aliases(snapshot.frame().lazy()).collect()
+    schema.write(found, facts.ALIASES, run.output.aliases, run.provenance())

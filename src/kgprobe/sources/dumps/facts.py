@@ -254,6 +254,11 @@ def aliases(found: pl.LazyFrame, wanted: Collection[str]) -> pl.DataFrame:
     numbers = {number: name for name in wanted if (number := entities.number(name)) is not None}
     ids = pl.LazyFrame({"id": list(numbers)}, schema={"id": pl.UInt64})
     rows = found.join(ids, on="id", how="semi").select(
-        entity=pl.lit(described.WD) + entities.name_of("id"), alias="alias"
+        "alias", entity=pl.lit(described.WD) + entities.name_of("id")
     )
-    return rows.unique().sort("entity", "alias").collect(engine="streaming")
+    return tidy_aliases(rows).collect(engine="streaming")
+
+
+def tidy_aliases(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """ALIASES of rows with entity and alias, each name in one line and once."""
+    return rows.select("entity", one_line_of("alias")).drop_nulls().unique().sort("entity", "alias")

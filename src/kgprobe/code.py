@@ -2,7 +2,7 @@
 
     code = Code(Path("src/kgprobe"))
     code.hash(Path("workflow/scripts/ask.py"))
-    code.hash(Path("workflow/scripts/build_attribute.py"), "benchmarks/attributes/symmetry")
+    code.hash(Path("workflow/scripts/build_attributes.py"), "benchmarks/attributes/symmetry")
 
 The hash is a parameter of the rule, so that Snakemake reruns what an edit can change and nothing
 else. It covers the syntax trees of the script and of its import closure inside the package: every

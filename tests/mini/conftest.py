@@ -28,7 +28,7 @@ OWN = "own-causal\tcausal\tfolder:models/gpt2\t\tfloat32\tforced\n"
 CONFIGS = ("config/embedded.yaml", "config/mini.yaml")
 RUN = "results/embedded"
 TARGETS = (f"{RUN}/tables/headline.txt", f"{RUN}/report/index.html")
-MOST_JOBS = 28
+MOST_JOBS = 24
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

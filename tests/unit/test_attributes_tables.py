@@ -315,7 +315,8 @@ def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
         "large", "small", "most frequent object", "random object",
     }  # fmt: skip
     assert made.drawings == []
-    assert attributes_chapter.worked_examples(ranked, ["no file"] * len(ranked), {}) == []
+    files = dict.fromkeys(ranked, "no file")
+    assert attributes_chapter.worked_examples(st.Study({}, {}, pl.DataFrame()), files) == []
 
 
 def test_table_1_stands_beside_the_printed_one(run):

@@ -10,7 +10,8 @@ from kgprobe.tables.answers import probes_of
 from kgprobe.tables.bear import chapter, figures, make, published
 from kgprobe.tables.report import calibration, headline, marks
 from kgprobe.tables.report import gather as gather_report
-from kgprobe.tables.results import Number, frame
+from kgprobe.tables.report.chapter import Chapter
+from kgprobe.tables.results import Number, frame, read
 from tests.unit.study_frames import benchmark, guesses, number, scores
 
 FRAMES = benchmark({"P36": (["a", "b", "c"], ["a", "b", "c"]), "P1": (["a", "b"], ["a", "b"])})
@@ -112,8 +113,9 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     questions = [str(asked / "items.parquet")]
     sheet = [{"paper": "bear", **row} for row in rows]
     gather_report.make(
-        page, inputs, [], list(map(str, answers)), questions, [], [], sheet, MODELS, {}, {}, {}
-    )
+        page, read(inputs), Chapter("claims", "Claims", ""), inputs, [],
+        list(map(str, answers)), questions, [], [], [], sheet, MODELS, {}, {}, {},
+    )  # fmt: skip
     html = (page.parent / "pages/calibration.html").read_text(encoding="utf-8")
     assert "snakemake --cores all -- " in html
     assert 'href="../index.html"' in html

@@ -34,6 +34,14 @@ def test_the_full_rebuild_resolves_without_a_network(planner, project):
         assert f"\n{rule} " in plan.stdout, f"{rule} is missing from the full rebuild"
 
 
+def test_the_embedded_run_has_few_jobs_and_an_attribute_is_none_of_its_own(planner, project):
+    plan = planner.plan(project.folder, "--configfile", EMBEDDED).stdout
+    assert int(re.findall(r"^total +(\d+)$", plan, re.MULTILINE)[-1]) < 30
+    built = of_rule(plan, "build_attributes")
+    assert "benchmarks/two_steps/items.parquet" in built
+    assert "benchmarks/onto_world/candidates.parquet" in built
+
+
 def test_aliases_are_a_switch(planner, project):
     plan = planner.plan(project.folder, "--configfile", EMBEDDED).stdout
     assert "benchmarks/bias/candidates.parquet" in of_rule(plan, "pull_attribute_aliases")
@@ -63,8 +71,7 @@ def test_a_row_alone_is_planned_up_to_the_report(planner, project, row):
     plan = planner.plan(project.folder, "--configfile", EMBEDDED, KGPROBE_API_URL=url)
     assert plan.returncode == 0, plan.stdout[-3000:]
     assert "\nrule report:" in plan.stdout
-    assert "\nrule headline:" in plan.stdout
-    assert "\nrule chapter_bear:" not in plan.stdout
+    assert "\nrule tabulate:" not in plan.stdout
 
 
 @pytest.mark.parametrize(

@@ -66,5 +66,5 @@ def test_a_wording_of_the_attributes_reruns_few_jobs_and_searches_nothing(finish
     jobs = plan(finished)
     assert "word_prompts" in jobs
     assert "tabulate_attributes" in jobs
-    assert not [rule for rule in jobs if rule.startswith((*TRAINING, "build_attribute"))]
+    assert not [rule for rule in jobs if rule.startswith((*TRAINING, "build_attributes"))]
     assert sum(jobs.values()) <= 25

@@ -2,9 +2,11 @@
 # Needs <results>/sources/{source}/facts.parquet, templates and released files;
 # makes <results>/benchmarks/{benchmark}/{items,candidates,prompts}.parquet.
 
-#: attribute -> set whose statements control models are taught beside its graph
-IS_WORLD = SETTINGS.attributes.graph == "world"
-SHORTCUTS = {"two_steps": ["onto_world"]} if IS_WORLD else {}
+#: the attributes that some probe asks, all of them when none does
+ASKED_ATTRIBUTES = [a for a in ATTRIBUTES if a in RUN.probed()] or list(ATTRIBUTES)
+#: sets whose statements control models are taught beside the graph of two steps
+IS_WORLD = SETTINGS.attributes.graph == "world" and "two_steps" in ASKED_ATTRIBUTES
+SHORTCUTS = ["onto_world"] if IS_WORLD else []
 #: whether facts to search with come out of our own pulls
 IS_PULLED = SETTINGS.prompt_tasks.facts.search == "pulls"
 
@@ -259,59 +261,68 @@ rule encode_graph:
         "../scripts/encode_graph.py"
 
 
-rule build_attribute:
-    input:
-        edges="<results>/benchmarks/graph/edges.parquet",
-        literals="<results>/benchmarks/graph/literals.parquet",
-        entities="<results>/benchmarks/graph/entities.parquet",
-        ids="<results>/benchmarks/graph/ids.parquet",
-        # labels, for relations without a written template
-        properties=ATTRIBUTE_GRAPH.properties,
-        worded=ATTRIBUTE_GRAPH.templates,
-        # answers that are true beside those of the graph
-        wikidata=ATTRIBUTE_GRAPH.linked,
-        tables=files(SETTINGS.wording.tables) if ATTRIBUTE_GRAPH.section else [],
-        names="<resources>/world/properties.tsv",
-        bias="<resources>/templates/attributes_bias.tsv",
-        # sentences that control models are taught beside the graph's statements: no two steps may
-        # have a shortcut there
-        taught=lambda w: files_of(SHORTCUTS.get(w.attribute, []), "items"),
-        taught_options=lambda w: files_of(SHORTCUTS.get(w.attribute, []), "candidates"),
-    output:
-        questions="<results>/benchmarks/{attribute}/items.parquet",
-        candidates="<results>/benchmarks/{attribute}/candidates.parquet",
-        examples="<results>/benchmarks/{attribute}/examples.parquet",
-        steps="<results>/benchmarks/{attribute}/funnel.parquet",
-        patterns="<results>/benchmarks/{attribute}/patterns.parquet",
-        sizes="<results>/benchmarks/{attribute}/sizes.parquet",
-        sensitivity="<results>/benchmarks/{attribute}/sensitivity.parquet",
-    log:
-        "<logs>/benchmarks/{attribute}.log",
-    wildcard_constraints:
-        attribute="|".join(ATTRIBUTES),
-    priority: FIRST
-    threads: 1
-    resources:
-        # the process and the frames that leave the joins take the rest
-        mem_mb=3000,
-    params:
-        # the wildcard names a module, which the script imports by that name
-        code=code("build_attribute", "benchmarks/attributes/{attribute}"),
-        settings=asdict(SETTINGS.attributes),
-        joins=asdict(SETTINGS.joins),
-        # a wording may change and nothing is built anew: which relations have one counts
-        templated=(
-            []
-            if ATTRIBUTE_GRAPH.section
-            else sorted(
-                {row["relation"] for row in attributes.template_rows(SETTINGS)}
-            )
-        ),
-        nouns=lambda w: attributes.attribute_nouns(SETTINGS, w.attribute),
-        section=ATTRIBUTE_GRAPH.section,
-        seed=SETTINGS.seed,
-    script:
-        "../scripts/build_attribute.py"
+# of the embedded graph in one job, as most are done in less time than it takes to start; of others
+# in a job each, so that one that cannot be built keeps no other from being built
+for PART, NAMES in (
+    {"": ASKED_ATTRIBUTES}
+    if SETTINGS.attributes.graph == "world"
+    else {f"_{name}": [name] for name in ASKED_ATTRIBUTES}
+).items():
+
+    rule:
+        name:
+            f"build_attributes{PART}"
+        input:
+            edges="<results>/benchmarks/graph/edges.parquet",
+            literals="<results>/benchmarks/graph/literals.parquet",
+            entities="<results>/benchmarks/graph/entities.parquet",
+            ids="<results>/benchmarks/graph/ids.parquet",
+            # labels, for relations without a written template
+            properties=ATTRIBUTE_GRAPH.properties,
+            worded=ATTRIBUTE_GRAPH.templates,
+            # answers that are true beside those of the graph
+            wikidata=ATTRIBUTE_GRAPH.linked,
+            tables=files(SETTINGS.wording.tables) if ATTRIBUTE_GRAPH.section else [],
+            names="<resources>/world/properties.tsv",
+            bias="<resources>/templates/attributes_bias.tsv",
+            # sentences that control models are taught beside the graph's statements: no two steps may
+            # have a shortcut there
+            taught=files_of(SHORTCUTS, "items"),
+            taught_options=files_of(SHORTCUTS, "candidates"),
+        output:
+            questions=files_of(NAMES, "items"),
+            candidates=files_of(NAMES, "candidates"),
+            examples=files_of(NAMES, "examples"),
+            steps=files_of(NAMES, "funnel"),
+            patterns=files_of(NAMES, "patterns"),
+            sizes=files_of(NAMES, "sizes"),
+            sensitivity=files_of(NAMES, "sensitivity"),
+        log:
+            f"<logs>/benchmarks/attributes{PART}.log",
+        priority: FIRST
+        threads: 1
+        resources:
+            # the process and the frames that leave the joins take the rest
+            mem_mb=3000,
+        params:
+            # the script imports them by their names
+            code=code("build_attributes", "benchmarks/attributes/*"),
+            attributes=NAMES,
+            settings=asdict(SETTINGS.attributes),
+            joins=asdict(SETTINGS.joins),
+            # a wording may change and nothing is built anew: which relations have one counts
+            templated=(
+                []
+                if ATTRIBUTE_GRAPH.section
+                else sorted(
+                    {row["relation"] for row in attributes.template_rows(SETTINGS)}
+                )
+            ),
+            nouns=attributes.attribute_nouns(SETTINGS),
+            section=ATTRIBUTE_GRAPH.section,
+            seed=SETTINGS.seed,
+        script:
+            "../scripts/build_attributes.py"
 
 
 rule build_prompt_facts:

@@ -2,9 +2,6 @@
 # Needs <results>/benchmarks/{benchmark}/, <results>/models/ and config/models.tsv; makes
 # <results>/{scores,fills,choices,ranks,outcomes,sweeps,prompts}/.
 
-#: the attributes that some probe asks, all of them when none does
-ASKED_ATTRIBUTES = [a for a in ATTRIBUTES if a in RUN.probed()] or list(ATTRIBUTES)
-
 
 # one job for all of them: each is done in less time than it takes to start
 rule word_prompts:

@@ -14,6 +14,11 @@ FIGURES = [
     f"bear_{what}_{b}" for b in RUN.probed("bear") for what in ("size", "relations")
 ]
 FIGURES += ["calibration"] if tables.has_controls(RUN) else []
+#: what relations are called
+NAMES = [
+    "<resources>/templates/bear_relations.tsv",
+    *expand(rules.word_graph.output.relations, graph=tables.own_graphs(RUN, "bear")),
+]
 
 
 rule tabulate:
@@ -25,6 +30,8 @@ rule tabulate:
         candidates=files_of(RUN.probed("bear"), "candidates"),
         prompts=files_of(RUN.probed("bear"), "prompts"),
         relations=files_of(RUN.probed("bear"), "relations"),
+        funnels=tables.funnels(RUN),
+        names=NAMES,
         taught=["<resources>/control/facts.parquet"] if tables.has_controls(RUN) else [],
         published=[
             "<resources>/published/bear_leaderboard.tsv",
@@ -33,6 +40,8 @@ rule tabulate:
     output:
         results="<results>/tables/bear.parquet",
         texts=directory("<results>/tables/bear"),
+        chapter="<results>/report/chapters/bear.json",
+        figures=[f"<results>/report/figures/{name}.svg" for name in FIGURES],
     log:
         "<logs>/tables/bear.log",
     threads: 1
@@ -42,6 +51,7 @@ rule tabulate:
         models=RUN.models,
         twins=baseline_rows(RUN, SCORED),
         seed=SETTINGS.seed,
+        descriptions={n: b.description for n, b in RUN.benchmarks.items()},
     script:
         "../scripts/tabulate.py"
 
@@ -149,6 +159,8 @@ rule tabulate_attributes:
         golds=answers_of(RUN.probes("attributes", "fill"), "golds"),
         examples=files_of(RUN.probed("attributes"), "examples"),
         sizes=files_of(RUN.probed("attributes"), "sizes"),
+        funnels=files_of(RUN.probed("attributes"), "funnel"),
+        sensitivity=files_of(RUN.probed("attributes"), "sensitivity"),
         questions=files_of(RUN.probed("attributes"), "items"),
         candidates=files_of(RUN.probed("attributes"), "candidates"),
         prompts=files_of(RUN.probed("attributes"), "prompts"),
@@ -162,9 +174,14 @@ rule tabulate_attributes:
         ),
         aliases=ATTRIBUTE_GRAPH.aliases,
         published="<resources>/published/attributes_scores.tsv",
+        names=[
+            ATTRIBUTE_GRAPH.templates or "<resources>/templates/templates.tsv",
+            *files(SETTINGS.wording.tables),
+        ],
     output:
         numbers="<results>/tables/attributes.parquet",
         texts=directory("<results>/tables/attributes"),
+        chapter="<results>/report/chapters/attributes.json",
     log:
         "<logs>/tables/attributes.log",
     threads: 1
@@ -180,40 +197,10 @@ rule tabulate_attributes:
             "ambiguous_denominator": SETTINGS.wording.ambiguous_denominator,
             "intersect": SETTINGS.wording.intersect,
         },
+        thresholds=SETTINGS.attributes.thresholds,
         seed=SETTINGS.seed,
     script:
         "../scripts/tabulate_attributes.py"
-
-
-rule chapter_attributes:
-    input:
-        numbers="<results>/tables/attributes.parquet",
-        answers=answers_of(ATTRIBUTE_ROWS),
-        golds=answers_of(RUN.probes("attributes", "fill"), "golds"),
-        examples=files_of(RUN.probed("attributes"), "examples"),
-        funnels=files_of(RUN.probed("attributes"), "funnel"),
-        sensitivity=files_of(RUN.probed("attributes"), "sensitivity"),
-        questions=files_of(RUN.probed("attributes"), "items"),
-        candidates=files_of(RUN.probed("attributes"), "candidates"),
-        prompts=files_of(RUN.probed("attributes"), "prompts"),
-        aliases=ATTRIBUTE_GRAPH.aliases,
-        published="<resources>/published/attributes_scores.tsv",
-        names=[
-            ATTRIBUTE_GRAPH.templates or "<resources>/templates/templates.tsv",
-            *files(SETTINGS.wording.tables),
-        ],
-    output:
-        chapter="<results>/report/chapters/attributes.json",
-    log:
-        "<logs>/tables/chapter_attributes.log",
-    threads: 1
-    params:
-        code=code("chapter_attributes"),
-        experiments=ATTRIBUTE_ROWS,
-        models=RUN.models,
-        thresholds=SETTINGS.attributes.thresholds,
-    script:
-        "../scripts/chapter_attributes.py"
 
 
 rule tabulate_ontoprobe:
@@ -279,80 +266,6 @@ rule tabulate_ontoprobe:
         "../scripts/tabulate_ontoprobe.py"
 
 
-rule chapter_bear:
-    input:
-        results="<results>/tables/bear.parquet",
-        scores=answers_of(SCORED),
-        questions=files_of(RUN.probed("bear"), "items"),
-        funnels=tables.funnels(RUN),
-        names=[
-            "<resources>/templates/bear_relations.tsv",
-            *expand(
-                rules.word_graph.output.relations, graph=tables.own_graphs(RUN, "bear")
-            ),
-        ],
-    output:
-        chapter="<results>/report/chapters/bear.json",
-        figures=[f"<results>/report/figures/{name}.svg" for name in FIGURES],
-    log:
-        "<logs>/tables/chapter_bear.log",
-    threads: 1
-    params:
-        code=code("chapter_bear"),
-        experiments=SCORED,
-        models=RUN.models,
-        seed=SETTINGS.seed,
-        descriptions={n: b.description for n, b in RUN.benchmarks.items()},
-    script:
-        "../scripts/chapter_bear.py"
-
-
-rule headline:
-    input:
-        results=tables.results_files(RUN),
-        questions=tables.asked_files(RUN),
-        # numbers of earlier runs that travel with the project
-        measured=sorted(
-            str(path)
-            for path in Path(sheets.located("resources/measured")).glob("*.tsv")
-            if path.stem != "bench"
-        ),
-    output:
-        text="<results>/tables/headline.txt",
-        chapter="<results>/report/chapters/measured.json",
-    log:
-        "<logs>/tables/headline.log",
-    threads: 1
-    params:
-        code=code("headline"),
-    script:
-        "../scripts/headline.py"
-
-
-rule claims:
-    input:
-        results=tables.results_files(RUN),
-        claims="<resources>/published/claims.tsv",
-        published=[f"<resources>/published/{name}.tsv" for name in """
-                attributes_scores attributes_sizes autoprompt_facts autoprompt_inference
-                autoprompt_relation_extraction autoprompt_relations autoprompt_sentiment
-                bear_leaderboard bear_remeasured ontoprobe_choice ontoprobe_configurations
-                ontoprobe_memorizing ontoprobe_reasoning ontoprobe_sizes
-                """.split()],
-    output:
-        claims="<results>/tables/claims.parquet",
-        rows=directory("<results>/tables/claim_rows"),
-        chapter="<results>/report/chapters/claims.json",
-    log:
-        "<logs>/tables/claims.log",
-    threads: 1
-    params:
-        code=code("claims"),
-        models=RUN.models,
-    script:
-        "../scripts/claims.py"
-
-
 rule report:
     input:
         results=tables.results_files(RUN),
@@ -370,16 +283,27 @@ rule report:
             }
         ),
         chapters=tables.chapters(RUN),
+        # numbers of earlier runs that travel with the project
+        measured=sorted(
+            str(path)
+            for path in Path(sheets.located("resources/measured")).glob("*.tsv")
+            if path.stem != "bench"
+        ),
         # what control models that the run does not ask said of each method
         validity=tables.validity(RUN),
+        claims="<resources>/published/claims.tsv",
+        published=[f"<resources>/published/{name}.tsv" for name in """
+                attributes_scores attributes_sizes autoprompt_facts autoprompt_inference
+                autoprompt_relation_extraction autoprompt_relations autoprompt_sentiment
+                bear_leaderboard bear_remeasured ontoprobe_choice ontoprobe_configurations
+                ontoprobe_memorizing ontoprobe_reasoning ontoprobe_sizes
+                """.split()],
         allows=[f"<results>/sources/{graph}/allows.parquet" for graph in GRAPHS],
-        names=[
-            "<resources>/templates/bear_relations.tsv",
-            *expand(
-                rules.word_graph.output.relations, graph=tables.own_graphs(RUN, "bear")
-            ),
-        ],
+        names=NAMES,
     output:
+        headline="<results>/tables/headline.txt",
+        claims="<results>/tables/claims.parquet",
+        claim_rows=directory("<results>/tables/claim_rows"),
         page="<results>/report/index.html",
         pages=directory("<results>/report/pages"),
     log:

@@ -1,17 +1,34 @@
 from pathlib import Path
 
+from kgprobe import schema
 from kgprobe.job import job
+from kgprobe.schema import atomic
 from kgprobe.sheets import read_table
-from kgprobe.tables.report import gather
+from kgprobe.tables import results
+from kgprobe.tables.claims import chapter, printed, verdicts
+from kgprobe.tables.report import gather, headline
 
 with job(snakemake) as run:
+    numbers = results.read(run.input.results)
+    with atomic(run.output.headline) as temporary:
+        temporary.write_text(headline.text(numbers), encoding="utf-8")
+    known = printed.read(Path(run.input.published[0]).parent, run.params.models)
+    claims = verdicts.read(run.input.claims)
+    found = verdicts.find(claims, numbers, run.params.models, known)
+    verdict = verdicts.frame(found)
+    made_of = [*run.input.results, run.input.claims, *run.input.published]
+    schema.write(verdict, schema.CLAIMS, run.output.claims, run.provenance(made_of))
+    verdicts.write_rows(found, run.output.claim_rows)
     gather.make(
         page=Path(run.output.page),
+        numbers=numbers,
+        claims=chapter.chapter(verdict),
         results=run.input.results,
         tables=run.input.tables,
         answers=run.input.answers,
         questions=run.input.questions,
         chapters=run.input.chapters,
+        measures=run.input.measured,
         allows=run.input.allows,
         experiments=run.params.experiments,
         models=run.params.models,

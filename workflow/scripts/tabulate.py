@@ -2,11 +2,12 @@ from pathlib import Path
 
 from kgprobe import schema
 from kgprobe.job import job
+from kgprobe.sheets import read_table
 from kgprobe.tables.answers import folders, probes_of
-from kgprobe.tables.bear import make, published
+from kgprobe.tables.bear import chapter, make, published
 from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import marks
-from kgprobe.tables.results import frame
+from kgprobe.tables.results import frame, read
 from kgprobe.tables.study import twins_by_probe
 from kgprobe.tables.views import write_all
 
@@ -24,3 +25,16 @@ with job(snakemake) as run:
     schema.write(made, schema.RESULTS, run.output.results, run.provenance(seed=run.params.seed))
     shown = views(made, [probe.model for probe in answered]).values()
     write_all(shown, made, run.output.texts)
+    chapter.write(
+        run.output.chapter,
+        figures=Path(run.output.chapter).parents[1] / "figures",
+        results=read([run.output.results]),
+        studies=studies,
+        scores=dict(zip(answered, run.input.scores, strict=True)),
+        funnels=run.input.get("funnels", []),
+        models=run.params.models,
+        names={
+            row["relation"]: row["note"] for path in run.input.names for row in read_table(path)
+        },
+        descriptions=run.params.descriptions,
+    )

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from kgprobe.job import job
+from kgprobe.sheets import read_table
 from kgprobe.tables import floors
 from kgprobe.tables.attributes import make
 
@@ -8,12 +9,17 @@ with job(snakemake) as run:
     make.tabulate(
         run.output.numbers,
         folder=run.output.texts,
+        page=run.output.chapter,
         experiments=run.params.experiments,
         models=run.params.models,
         answers=run.input.answers,
         examples=run.input.examples,
         graph=Path(run.input.edges).parent,
         published=run.input.published,
+        titles={
+            row["relation"]: row["note"] for path in run.input.names for row in read_table(path)
+        },
+        thresholds=run.params.thresholds,
         contentless=run.input.contentless,
         formed=(run.params.formed, run.input.formed),
         taught=run.input.taught or "",

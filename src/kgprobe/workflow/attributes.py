@@ -78,7 +78,6 @@ def template_rows(settings: Settings) -> list[dict[str, str]]:
     return rows
 
 
-def attribute_nouns(settings: Settings, attribute: str) -> dict[str, tuple[str, str]]:
+def attribute_nouns(settings: Settings) -> dict[str, tuple[str, str]]:
     """relation -> noun phrase and verb of its written templates, which word two steps."""
-    is_needed = attribute == "two_steps" and graph(settings).section is None
-    return nouns(template_rows(settings)) if is_needed else {}
+    return nouns(template_rows(settings)) if graph(settings).section is None else {}

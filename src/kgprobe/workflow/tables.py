@@ -20,16 +20,9 @@ def results_files(run: Run) -> list[str]:
 
 
 def chapters(run: Run) -> list[str]:
-    """Chapters of the report that there is something for, in the order of printing."""
+    """Chapters that other jobs write for the report, in the order of printing."""
     asked = papers(run)
-    is_any = any(asked.values())
-    wanted = {
-        "claims": is_any,
-        "bear": asked.pop("bear"),
-        "sources": bool(comparisons(run)),
-        **asked,
-        "measured": is_any,
-    }
+    wanted = {"bear": asked.pop("bear"), "sources": bool(comparisons(run)), **asked}
     return [f"<results>/report/chapters/{name}.json" for name, there in wanted.items() if there]
 
 

@@ -198,22 +198,19 @@ def pattern_models(results: pl.DataFrame, largest: Who) -> dict[str, list[Who]]:
 
 
 def worked_examples(
-    probes: Sequence[Probe],
-    paths: Sequence[str | Path],
-    folders: Mapping[str, str | Path],
-    aliases: alpha.Aliases | None = None,
+    study: studies.Study, paths: Mapping[Probe, str | Path]
 ) -> list[dict[str, Any]]:
-    """One worked example of every benchmark that the largest model filled.
+    """One worked example of every benchmark that the largest model filled. `paths`: the file of
+    each probe.
 
     A model that only ranked candidates wrote nothing that could be shown. None of bias: its
     subjects are little known persons, and it is shown in aggregate only.
     """
-    found, (model, method) = [], largest_model(probes)
-    for probe, path in zip(probes, paths, strict=True):
+    found, (model, method) = [], largest_model(list(paths))
+    for probe, path in paths.items():
         is_shown = method.startswith(FILLED) and probe.benchmark != "bias"
         if is_shown and (probe.model, probe.method) == (model, method):
-            benchmark = studies.read_benchmark(folders[probe.benchmark])
-            alphas, _ = studies.read_answers(probe, benchmark, path, aliases)
+            benchmark, (alphas, _) = study.benchmarks[probe.benchmark], study.answers[probe]
             rows = example_rows(alphas, benchmark, schema.read(path, schema.FILLS))
             found += [{"benchmark": probe.benchmark, "model": model, **row} for row in rows]
     return found

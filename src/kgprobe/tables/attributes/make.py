@@ -45,12 +45,15 @@ EQUAL = (
 def tabulate(
     path: str | Path,
     folder: str | Path,
+    page: str | Path,
     experiments: Sequence[Row],
     models: Mapping[str, Row],
     answers: Sequence[str],
     examples: Sequence[str],
     graph: str | Path,
     published: str | Path,
+    titles: Mapping[str, str],
+    thresholds: str,
     options: Mapping[str, Any],
     provenance: Mapping[str, object],
     contentless: Sequence[str] = (),
@@ -59,14 +62,16 @@ def tabulate(
     below: floors.Files = MappingProxyType({}),
     formed: tuple[Sequence[Row], Sequence[str]] = ((), ()),
 ) -> None:
-    """Write RESULTS to `path` and, into `folder`, every view of them as TSV.
+    """Write RESULTS to `path`, every view of them as TSV into `folder`, and the chapter of the
+    report to `page`.
 
     `answers`: FILLS or SCORES of the rows of `experiments`; `examples`: EXAMPLES of every
     benchmark, whose folders hold the rest; `graph`: the folder of edges and literals;
     `contentless`: CONTENTLESS of the rows that rank candidates, in their order; `taught`: what the
     control models were taught, where one of them answers; `aliases`: other names of the golds,
     where generated texts may equal one of them; `below`: the answers of floors; `formed`: rows in a
-    form of asking, their SCORES or FILLS.
+    form of asking, their SCORES or FILLS; `titles`: relation -> its name; `thresholds`: the name of
+    those that the benchmarks were built with.
     """
     tables = ("edges", "literals", "ids")
     edges, literals, ids = (pl.read_parquet(Path(graph) / f"{name}.parquet") for name in tables)
@@ -105,6 +110,20 @@ def tabulate(
     frame = results.frame(PAPER, made)
     schema.write(frame, schema.RESULTS, path, provenance)
     write_all(views.ALL, frame, folder)
+    frame = results.read([path])
+    equal = EQUAL.format("the label or an alias" if aliases else "the label")
+    shown = attributes_chapter.Shown(
+        results=frame,
+        probes=list(files),
+        published=figures,
+        titles=titles,
+        examples=attributes_chapter.worked_examples(study, files),
+        notes=[equal, *reductions.notes(frame, models, "sum")],
+        steps=_of_all(examples, "funnel", STEPS),
+        sensitivity=_of_all(examples, "sensitivity", SENSITIVITY),
+        thresholds=thresholds,
+    )
+    chapter.write(attributes_chapter.chapter(shown), page)
 
 
 def composed(
@@ -202,37 +221,6 @@ def floored(
                 made.setdefault(probe.benchmark, []).append(floors.Floor(of, without, part, first))
     for found in made.values():
         yield from floors.numbers(found, [asked.RIGHT])
-
-
-def write_chapter(
-    path: str | Path,
-    numbers: str | Path,
-    experiments: Sequence[Row],
-    models: Mapping[str, Row],
-    answers: Sequence[str],
-    examples: Sequence[str],
-    published: str | Path,
-    titles: Mapping[str, str],
-    thresholds: str,
-    aliases: str | Path = "",
-) -> None:
-    """Write the chapter of the report from the RESULTS that `tabulate` wrote."""
-    probes = probes_of(experiments, models, answers)
-    others = alpha.read_aliases(aliases) if aliases else None
-    made = results.read([numbers])
-    equal = EQUAL.format("the label or an alias" if aliases else "the label")
-    shown = attributes_chapter.Shown(
-        results=made,
-        probes=probes,
-        published=printed.read(Path(published).parent),
-        titles=titles,
-        examples=attributes_chapter.worked_examples(probes, answers, folders(examples), others),
-        notes=[equal, *reductions.notes(made, models, "sum")],
-        steps=_of_all(examples, "funnel", STEPS),
-        sensitivity=_of_all(examples, "sensitivity", SENSITIVITY),
-        thresholds=thresholds,
-    )
-    chapter.write(attributes_chapter.chapter(shown), path)
 
 
 def _of_all(examples: Sequence[str], name: str, contract: Contract) -> pl.DataFrame:

@@ -8,10 +8,8 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.tables import reductions
-from kgprobe.tables import results as house
-from kgprobe.tables.answers import REDUCTIONS, Probe, folders, probes_of
+from kgprobe.tables.answers import REDUCTIONS, Probe
 from kgprobe.tables.bear import figures as bear_figures
-from kgprobe.tables.bear import make
 from kgprobe.tables.bear.views import views
 from kgprobe.tables.report import chapter, draw, grid
 from kgprobe.tables.report.chapter import Chapter, Drawing
@@ -75,36 +73,32 @@ TERMS = {
 def write(
     path: str | Path,
     figures: str | Path,
-    results: str,
-    scores: Sequence[str],
-    questions: Sequence[str],
+    results: pl.DataFrame,
+    studies: Sequence[Study],
+    scores: Mapping[Probe, str],
     funnels: Sequence[str],
-    experiments: Sequence[Mapping[str, str]],
     models: Sheet,
     names: Mapping[str, str],
     descriptions: Mapping[str, str],
-    seed: int,
 ) -> None:
     """Write the chapter at `path` and, into the folder `figures`, every figure as SVG.
 
-    `results`: BEAR's RESULTS; `scores`: SCORES of the rows of `experiments`, in their order;
-    `questions`, `funnels`: files of the run; `names`: relation -> its name; `descriptions`:
-    benchmark -> what it is.
+    `results`: BEAR's RESULTS, which come from `studies`; `scores`: the SCORES of every probe;
+    `funnels`: files of the run; `names`: relation -> its name; `descriptions`: benchmark -> what it
+    is.
     """
-    own = house.read([results])
-    answered = probes_of(experiments, models, scores)
-    asked = {probe.model: models[probe.model] for probe in answered}
-    places = folders(questions)
-    drawn = list(bear_figures.figures(own, asked, names))
+    asked = {probe.model: models[probe.model] for probe in scores}
+    benchmarks = list(dict.fromkeys(probe.benchmark for probe in scores))
+    drawn = list(bear_figures.figures(results, asked, names))
     for one in drawn:
         draw.save(one.figure, Path(figures) / one.name)
     drawings = [one.drawing() for one in drawn]
-    parts = arranged(own, asked, names, {b: descriptions[b] for b in places}, drawings)
-    parts.append(_example(answered, scores, places, seed))
+    parts = arranged(results, asked, names, {b: descriptions[b] for b in benchmarks}, drawings)
+    parts.append(_example(studies, scores))
     steps = {
         b: schema.read(f, schema.FUNNEL)
         for f in funnels
-        for b in places
+        for b in benchmarks
         if _origin(b) == _origin(Path(f).parent.name) and "released" not in b
     }
     parts += [_construction(steps, names)] if steps else []
@@ -181,14 +175,11 @@ def notes(own: pl.DataFrame, sheet: Sheet) -> list[str]:
     return [*told, *reductions.notes(own.filter(group=""), sheet)]
 
 
-def _example(
-    answered: Sequence[Probe], scores: Sequence[str], places: Mapping[str, Path], seed: int
-) -> Chapter:
+def _example(studies: Sequence[Study], scores: Mapping[Probe, str]) -> Chapter:
     """One item worked out by the first model that is no control, else by the first."""
-    order = sorted(range(len(answered)), key=lambda i: (answered[i].control, i))
-    first = answered[order[0]]
-    (study,) = make.studies([first], [scores[order[0]]], places, seed, None)
-    item, frame = example_item(study), schema.read(scores[order[0]], schema.SCORES)
+    first = min(scores, key=lambda probe: probe.control)
+    study = next(one for one in studies if first in (probe for probe, _ in one.probes))
+    item, frame = example_item(study), schema.read(scores[first], schema.SCORES)
     options = example(study, frame, item, study.templates[0])
     relation = study.items.filter(pl.col("item") == item)["relation"][0]
     rows = [

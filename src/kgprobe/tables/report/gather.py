@@ -9,7 +9,6 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.allowed import ALLOWED
 from kgprobe.job import commit, versions
-from kgprobe.tables import results as house
 from kgprobe.tables.answers import folders, recorded
 from kgprobe.tables.report import about, calibration, chapter, grid, marks, measured
 from kgprobe.tables.report.chapter import Chapter
@@ -31,11 +30,14 @@ OF_SOUND = "plain shuffled unknown".split()
 
 def make(
     page: Path,
+    numbers: pl.DataFrame,
+    claims: Chapter,
     results: Sequence[str],
     tables: Sequence[str],
     answers: Sequence[str],
     questions: Sequence[str],
     chapters: Sequence[str],
+    measures: Sequence[str],
     allows: Sequence[str],
     experiments: Rows,
     models: Mapping[str, Mapping[str, str]],
@@ -48,14 +50,15 @@ def make(
     """Write the pages; `page` is the first. All other arguments are paths of a run's files, or rows
     of its sheets.
 
-    `answers`: the file of every row of `experiments`, in their order, one file may hold several;
-    `questions`: of every benchmark that they name; `allows`: ALLOWED of every own graph; `results`:
-    RESULTS of every paper; they, `tables`, `answers` and `questions` are linked from the pages.
+    `numbers`: RESULTS of every paper, from the files `results`; `claims`: the chapter on what they
+    claim; `answers`: the file of every row of `experiments`, in their order, one file may hold
+    several; `questions`: of every benchmark that they name; `measures`: numbers measured before;
+    `allows`: ALLOWED of every own graph. `results`, `tables`, `answers` and `questions` are linked
+    from the pages.
     `titles`: relation -> its name; `descriptions`: benchmark -> what it is; `configs`: files that
     were laid over the default configuration; `validity`: measured numbers of control probes, for
     those that the run did not ask.
     """
-    numbers = house.read(results)
     asked = {row["model"]: models[row["model"]] for row in experiments}
     valid, source = numbers, ""
     if validity:
@@ -71,7 +74,9 @@ def make(
     for path in answers:
         made_with |= recorded(path, "versions")
     rows = [{k: v for k, v in row.items() if k != "_line"} for row in experiments]
-    shown = [*map(chapter.read, chapters), _allowed(allows), calibrated]
+    places = folders(questions)
+    before = measured.chapter(numbers, places.values(), measures)
+    shown = [claims, *map(chapter.read, chapters), before, _allowed(allows), calibrated]
     folder = page.parent.parent
     report = Report(
         run=folder.name,
@@ -84,9 +89,7 @@ def make(
         versions=made_with | versions(),
         chapters=[one for one in shown if one],
         benchmarks=list(
-            about.benchmarks(
-                numbers, asked, rows, answers, folders(questions), titles, descriptions
-            )
+            about.benchmarks(numbers, asked, rows, answers, places, titles, descriptions)
         ),
         links=_links(folder, dict.fromkeys([*results, *tables, *answers, *questions])),
         commands={Path(path).stem: _command(path, configs) for path in chapters}

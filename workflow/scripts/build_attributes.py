@@ -19,7 +19,6 @@ with (
     job(snakemake) as run,
     opened(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
 ):
-    module = importlib.import_module(f"kgprobe.benchmarks.attributes.{run.wildcards.attribute}")
     tables = (run.input[name] for name in ("edges", "literals", "entities", "ids"))
     normal = graph_settings.normal_labels(read_table(run.input.bias))
     if run.params.section:
@@ -39,32 +38,31 @@ with (
         phrases = run.params.nouns
     if linked := run.input.get("wikidata"):
         built_on = replace(built_on, wikidata=engine.files([linked]))
-    settings = graph_settings.settings_of(
-        run.params.settings,
-        run.wildcards.attribute,
-        run.params.seed,
-        words.written,
-        words.names,
-        normal,
-        words.by_label,
+    pairs = zip(run.input.taught, run.input.taught_options, strict=True)
+    taught = two_steps.subject_gold_pairs(
+        (schema.read(items, schema.ITEMS), schema.read(options, schema.CANDIDATES))
+        for items, options in pairs
     )
-    taught = zip(run.input.taught, run.input.taught_options, strict=True)
-    settings = replace(
-        settings,
-        nouns=phrases,
-        taught=two_steps.subject_gold_pairs(
-            (schema.read(items, schema.ITEMS), schema.read(options, schema.CANDIDATES))
-            for items, options in taught
-        ),
-    )
-    made = checks.build(module, built_on, settings)
-    told = graph_settings.as_record(settings)
-    provenance = run.provenance(settings=told, thresholds=settings.shared.thresholds)
-    # by far the most rows: they are made, checked and written in parts
-    schema.write_sorted(checks.sound(made), frames.EXAMPLES, run.output.examples, provenance)
-    for name, contract in frames.REPORTS.items():
-        schema.write(getattr(made, name), contract, run.output[name], provenance)
-    schema.write(made.items, schema.ITEMS, run.output.questions, provenance)
-    schema.write(made.candidates, schema.CANDIDATES, run.output.candidates, provenance)
-    tried = sensitivity.table(module, built_on, settings, settings.shared.sensitivity)
-    schema.write(tried, frames.SENSITIVITY, run.output.sensitivity, provenance)
+    for i, attribute in enumerate(run.params.attributes):
+        module = importlib.import_module(f"kgprobe.benchmarks.attributes.{attribute}")
+        settings = graph_settings.settings_of(
+            run.params.settings,
+            attribute,
+            run.params.seed,
+            words.written,
+            words.names,
+            normal,
+            words.by_label,
+        )
+        settings = replace(settings, nouns=phrases, taught=taught)
+        made = checks.build(module, built_on, settings)
+        told = graph_settings.as_record(settings)
+        provenance = run.provenance(settings=told, thresholds=settings.shared.thresholds)
+        # by far the most rows: they are made, checked and written in parts
+        schema.write_sorted(checks.sound(made), frames.EXAMPLES, run.output.examples[i], provenance)
+        for name, contract in frames.REPORTS.items():
+            schema.write(getattr(made, name), contract, run.output[name][i], provenance)
+        schema.write(made.items, schema.ITEMS, run.output.questions[i], provenance)
+        schema.write(made.candidates, schema.CANDIDATES, run.output.candidates[i], provenance)
+        tried = sensitivity.table(module, built_on, settings, settings.shared.sensitivity)
+        schema.write(tried, frames.SENSITIVITY, run.output.sensitivity[i], provenance)

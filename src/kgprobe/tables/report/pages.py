@@ -203,7 +203,9 @@ def render(report: Report) -> dict[str, str]:
                 "tiles": overview.tiles(report.results, report.experiments),
                 "found": found,
                 # how many have numbers here, and their verdicts
-                "claimed": next((n for c in report.chapters if c.name == "claims" for n in c.notes), ""),
+                "claimed": next(
+                    (n for c in report.chapters if c.name == "claims" for n in c.notes), ""
+                ),
             }
         name = "index.html" if is_first else f"pages/{page.file}"
         text = environment.get_template("page.html").render(page=page, **shared, **where, **extra)

@@ -41,7 +41,15 @@ from kgprobe.probes.models.load import (
     window,
 )
 from kgprobe.probes.models.reachable import MODELS
-from kgprobe.questions import GIVEN, OWN, Benchmark, benchmark, check_method, single
+from kgprobe.questions import (
+    GIVEN,
+    OWN,
+    Benchmark,
+    benchmark,
+    check_method,
+    check_options,
+    single,
+)
 from kgprobe.settings import Fill
 from kgprobe.tables import results
 from kgprobe.tables.answers import Probe, judge
@@ -285,7 +293,8 @@ class Results:
         """Accuracy less that of `other` on the same questions, in points of per cent: the paired
         difference with its 95 % interval, the p of a two-sided test on exchanged pairs, n.
 
-        Raises ValueError where the questions are others, or where both were asked the same.
+        Raises ValueError where questions, options or right answers are others, or where both were
+        asked the same.
 
         >>> capital = {"P36": "The capital of [X] is [Y]."}
         >>> reworded = {"P36": "[Y] is the capital of [X]."}
@@ -293,6 +302,7 @@ class Results:
         >>> first.compare(probe(load(folder, name="second"), "world_lite", reworded)).columns
         ['model', 'instead', 'difference', 'low', 'high', 'p', 'n']
         """
+        check_options(self.benchmark, other.benchmark)
         study = self._study(self, other)
         rows = results.spread(results.frame("bear", make.numbers([study])))
         rows = rows.filter(pl.col("instead") != "", pl.col("weighting") == "", group="", slice="")

@@ -129,6 +129,37 @@ class Benchmark:
         )  # fmt: skip
 
 
+def check_options(one: Benchmark, other: Benchmark) -> None:
+    """Raise ValueError, saying what differs, where questions that both hold have other options or
+    right answers: a difference of accuracies would be one of the questions as well."""
+    shared = one.items.select("item", "answers", set="candidates").join(
+        other.items.select("item", "answers", set="candidates"), on="item", suffix="_other"
+    )
+    rows = [b.candidates.sort("set", "index").group_by("set") for b in (one, other)]
+    ours, theirs = (dict(own.agg("label").rows()) for own in rows)
+    for row in shared.unique(["set", "set_other"], maintain_order=True).rows(named=True):
+        here, there = ours[row["set"]], theirs[row["set_other"]]
+        if here != there:
+            apart = sorted(set(here) ^ set(there))
+            what = (
+                f"differ in {', '.join(map(repr, apart[:3]))}"
+                if apart
+                else "stand in another order"
+            )
+            raise ValueError(
+                f"{one.name}: item {row['item']} has {len(here)} options in one probe and "
+                f"{len(there)} in the other, which {what}; only probes of the same options can be "
+                "compared"
+            )
+    for row in shared.filter(pl.col("answers") != pl.col("answers_other")).rows(named=True):
+        options = ours[row["set"]]
+        right = [", ".join(options[i] for i in row[name]) for name in ("answers", "answers_other")]
+        raise ValueError(
+            f"{one.name}: the right answer of item {row['item']} is {right[0]} in one probe and "
+            f"{right[1]} in the other; only probes of the same right answers can be compared"
+        )
+
+
 def benchmark(name_or_folder: str | Path) -> Benchmark:
     """A benchmark by the name that it has in the package, or of a folder: a run's
     `results/RUN/benchmarks/NAME`, or a released BEAR.

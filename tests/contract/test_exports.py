@@ -292,6 +292,27 @@ def test_the_card_says_what_the_sets_are(constructed):
     assert "**It is not the paper's set**" not in released
 
 
+def test_a_card_says_balanced_of_what_is_and_of_nothing_else(constructed):
+    origin = card.Origin("x", [SOURCES["wikidata"]])
+    said = card.write({"x": constructed}, origin)
+    assert card.balanced(constructed)
+    assert card.BALANCED in said
+    # one answer more often than the others
+    first = constructed.items.head(1)
+    skewed = replace(
+        constructed, items=constructed.items.filter(pl.col("item") != first["item"][0])
+    )
+    # options of each item's own
+    items = constructed.items.with_columns(candidates="item")
+    own = replace(constructed, items=items, candidates=constructed.items.select(
+        "item", named="candidates").join(constructed.candidates, left_on="named", right_on="set")
+        .select(set="item", index="index", id="id", label="label"))  # fmt: skip
+    for sets in (skewed, own):
+        told = card.write({"x": sets}, origin)
+        assert card.UNBALANCED in told
+        assert "is balanced" not in told
+
+
 def test_the_card_prints_construction_balance_and_comparison():
     made = built()
     states = pl.DataFrame(
@@ -313,7 +334,7 @@ def test_the_card_prints_construction_balance_and_comparison():
     assert "| min_sitelinks | `5` |" in text
     assert "| pulled | 15 | 0 | 15 |" in text
     # P1: 6 items with 3 options, P2: 3 with 3
-    assert "| big | 2 | 9 | 27 | 3 to 3 | 33.333 % | 0 | 0 |" in text
+    assert "| big | 2 | 9 | 27 | 3 to 3 | 33.333 % | 33.333 % | 0 | 0 |" in text
     assert "| same | 50.00 |" in text
 
 

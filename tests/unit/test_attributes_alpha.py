@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from kgprobe.schema import FILL_GOLDS, FILLS, ITEMS, SCORES
+from kgprobe.tables.answers import read_aliases
 from kgprobe.tables.attributes import alpha as aa
 
 
@@ -199,4 +200,4 @@ def test_best_grows_with_the_number_of_prompts():
 def test_aliases_are_read_by_id(tmp_path):
     rows = [("http://www.wikidata.org/entity/Q145", name) for name in ("UK", "Britain")]
     pl.DataFrame(rows, schema=["entity", "alias"], orient="row").write_parquet(tmp_path / "a")
-    assert aa.read_aliases(tmp_path / "a") == {"Q145": ["Britain", "UK"]}
+    assert read_aliases(tmp_path / "a") == {"Q145": ["Britain", "UK"]}

@@ -159,10 +159,10 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     rows = results.read([kept / "tables/bear.parquet"])
     own = {"model": "tiny-llama", "metric": "accuracy", "group": "", "slice": "", "setting": "{}"}
     value = rows.filter(**own)["value"].item()
-    words = ["trace", f"{value:.1f}", "--run", "x"]
+    whole = ["trace", f"{value:.1f}", "--run", "x"]
     for key in ("model", "metric", "group", "slice", "setting"):
-        words += ["-w", f"{key}={own[key]}"]
-    (found,) = json.loads(typed(*words, "--items", 60, "--json").stdout)
+        whole += ["-w", f"{key}={own[key]}"]
+    (found,) = json.loads(typed(*whole, "--items", 60, "--json").stdout)
     assert found["value"] == value
     assert len(found["questions"]) == found["n"] == 60
     # literal: a template counts where the likeliest option is right; the mean over templates counts
@@ -170,8 +170,20 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path):
     assert sum(map(sum, hits)) / (60 * 3) * 100 == pytest.approx(value)
     assert {file["state"] for file in found["files"]} == {"as it was"}
     assert any(file["file"].startswith("scores/") for file in found["files"])
+    # the questions of a part of the benchmark alone, with their n
+    parts = rows.filter(pl.col("slice").str.contains("^(length|options|frequency): "),
+                        model="tiny-llama", metric="accuracy", setting="{}")  # fmt: skip
+    assert parts.height > 3
+    for part in parts.rows(named=True):
+        words = ["-w", f"slice={part['slice']}", "-w", "metric=accuracy", "-w", "model=tiny-llama"]
+        number = f"{part['value']:.4f}"
+        traced = typed("trace", number, "--run", "x", *words, "--items", 60, "--json").stdout
+        (found,) = [row for row in json.loads(traced) if row["setting"] == "{}"]
+        hits = [[c in q["right"] for c in q["chosen"]] for q in found["questions"]]
+        assert len(hits) == part["n"]
+        assert sum(map(sum, hits)) / (3 * len(hits)) * 100 == pytest.approx(part["value"])
     (kept / "benchmarks/world_lite/items.parquet").write_bytes(b"other")
-    done = typed(*words, "--items", 0)
+    done = typed(*whole, "--items", 0)
     assert "changed since" in done.stdout
     assert "n 60" in done.stdout
     assert "†" not in done.stdout
@@ -207,7 +219,8 @@ def claimed(tmp_path):
                  interval=Interval(v - 5, v + 5, "wilson"))
         for m, v in (("one", 40.0), ("two", 60.0))
     ]  # fmt: skip
-    quiet = base.but(prompt="", model="frequency", value=20.0, setting={"choice": "none"})
+    quiet = base.but(prompt="", model="frequency", value=20.0, setting={"choice": "none"},
+                     interval=Interval(20.0, 20.0, "wilson"))  # fmt: skip
     numbers = folder / "tables/ontoprobe.parquet"
     schema.write(results.frame("ontoprobe", [*own, quiet]), schema.RESULTS, numbers)
     sheet = {m: {"source": "hub:x", "kind": "masked", "parameters": ""} for m in ("one", "two")}
@@ -233,7 +246,7 @@ metric=R@1, setting={{"choice": "oracle"}}: 40.0 [35, 45], n 100
   a: paper=ontoprobe, benchmark=onto_x, group=TP, model=two, prompt=templates, method=cloze, \
 metric=R@1, setting={{"choice": "oracle"}}: 60.0 [55, 65], n 100
   b: paper=ontoprobe, benchmark=onto_x, group=TP, model=frequency, metric=R@1, \
-setting={{"choice": "none"}}: 20.0, n 100
+setting={{"choice": "none"}}: 20.0 [20, 20], n 100
   as it was: {hash} results/small/tables/ontoprobe.parquet
 rows: 3
 """

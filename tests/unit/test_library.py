@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +109,27 @@ def test_same_questions_are_needed_for_a_difference(loaded):
     other = kgprobe.probe(renamed, "world_lite", {"P36": CAPITAL["P36"]})
     with pytest.raises(ValueError, match="other items or templates"):
         one.compare(other)
+
+
+def test_other_options_or_right_answers_are_refused_with_what_differs(loaded):
+    own = kgprobe.probe(loaded, "world_lite", CAPITAL)
+    renamed = kgprobe.load(loaded.model, loaded.tokenizer, name="second")
+    made = kgprobe.benchmark("world_lite")
+    is_last = pl.col("index") == pl.col("index").max().over("set")
+    other = kgprobe.probe(
+        renamed,
+        replace(made, candidates=made.candidates.with_columns(
+            label=pl.when(is_last).then(pl.lit("Atlantis")).otherwise("label"))),
+        CAPITAL,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"item P\d+/\w+ has \d+ options .*differ in 'Atlantis'"):
+        own.compare(other)
+    turned = made.items.with_columns(answers=pl.lit([0], dtype=pl.List(pl.Int32)))
+    other = kgprobe.probe(renamed, replace(made, items=turned), CAPITAL)
+    with pytest.raises(
+        ValueError, match=r"right answer of item .* in one probe and .* in the other"
+    ):
+        own.compare(other)
 
 
 def test_results_are_rows_of_results_and_show_themselves(loaded):

@@ -113,16 +113,15 @@ def _paired(first: Path, second: Path) -> list[dict[str, Any]]:
 
 
 def _shared(one: "Results", other: "Results") -> "tuple[Results, Results] | None":
-    """Two probes on the questions and options that both were asked (one may have had a sample);
-    None where there are none."""
+    """Two probes on the questions that both were asked (one may have had a sample); None where
+    there are none. Raises ValueError where their options or right answers differ."""
     from dataclasses import replace
 
+    from kgprobe.questions import check_options
+
     ours, theirs = one.benchmark, other.benchmark
-    options = [b.candidates.group_by("set", maintain_order=True).agg("index", "id", "label")
-               for b in (ours, theirs)]  # fmt: skip
-    sets = options[0].join(options[1], on=options[0].columns, how="semi")
+    check_options(ours, theirs)
     items = ours.items.join(theirs.items, on=ours.items.columns, how="semi")
-    items = items.filter(items["candidates"].is_in(sets["set"].implode()))
     if not items.height:
         return None
     narrowed = [

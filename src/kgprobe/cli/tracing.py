@@ -179,11 +179,13 @@ def own_path(folder: Path, name: str) -> Path:
 
 
 def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str, Any]]:
-    """The first questions behind a number, with what was chosen, where sentences were scored."""
+    """The first questions behind a number, with what was chosen, where sentences were scored; none
+    of a part of the benchmark whose questions cannot be told from it (what models were taught)."""
     import polars as pl
 
     from kgprobe import schema
     from kgprobe.questions import benchmark
+    from kgprobe.tables import slices
 
     place = folder / "benchmarks" / row["benchmark"]
     scored = folder / "scores" / row["benchmark"] / row["prompt"] / row["method"]
@@ -191,6 +193,10 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
         return []
     own = benchmark(place)
     items = own.items.filter(relation=row["group"]) if row["group"] else own.items
+    if row["slice"]:
+        items = slices.items_of(
+            items, own.candidates, own.prompts, row["slice"], place / "relations.parquet"
+        )
     items = items.sort("item").head(most)
     labels = own.candidates.select("label", set="set", candidate="index")
     options = {(s, c): text for text, s, c in labels.rows()}
@@ -260,6 +266,8 @@ def _say(found: list[dict[str, Any]], digits: int) -> None:
         share = "" if row["denominator"] is None else f" = {row['numerator']}/{row['denominator']}"
         screen.say(f"  value {row['value']}{_bounds(row)} ({row['interval']}){share}, "
                    f"n {screen.counted(row, digits)}")  # fmt: skip
+        if row["slice"] and not row["questions"]:
+            screen.say(f"  Which questions are in {row['slice']!r} is not stored with the run.")
         for question in row["questions"]:
             chosen = question.get("chosen")
             told = f"; chosen: {', '.join(chosen)}" if chosen else ""

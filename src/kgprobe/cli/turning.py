@@ -232,14 +232,14 @@ def _without_benchmark(row: Row) -> tuple[str, ...]:
 def _study(folder: Path, table: Path) -> "Study":
     """The study of a run, without baselines. Raises ValueError where a file is gone."""
     from kgprobe import schema
-    from kgprobe.tables.answers import folders, recorded
-    from kgprobe.tables.attributes import alpha, published
+    from kgprobe.tables.answers import folders, read_aliases, recorded
+    from kgprobe.tables.attributes import published
     from kgprobe.tables.attributes import study as studies
 
     files = _files(folder, table)
     places = folders([path for path in files if path.name == "examples.parquet"])
     benchmarks = {n: studies.read_benchmark(places[n]) for n in published.NAMES if n in places}
-    others = next((alpha.read_aliases(p) for p in files if p.name == "aliases.parquet"), None)
+    others = next((read_aliases(p) for p in files if p.name == "aliases.parquet"), None)
     found = {}
     for path in files:
         method = _method(path, folder)

@@ -122,6 +122,13 @@ def questions(folder: str | Path) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFr
     )
 
 
+def read_aliases(path: str | Path) -> dict[str, list[str]]:
+    """Other names from a table of pulled rows (entity as URI, alias)."""
+    rows = pl.read_parquet(path).sort("entity", "alias")
+    grouped = rows.group_by("entity", maintain_order=True).agg("alias")
+    return {uri.rsplit("/", 1)[-1]: found for uri, found in grouped.rows()}
+
+
 def judge(
     scores: pl.DataFrame,
     items: pl.DataFrame,

@@ -14,6 +14,7 @@ The spread over resamples would be none at all where a bin has one item of a rel
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from unicodedata import normalize
 
 import numpy as np
@@ -24,9 +25,10 @@ from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.bootstrap import Bootstrap, parts
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.tables import floors
+from kgprobe.tables.answers import Probe
 from kgprobe.tables.reductions import EVERY, PROBE
 from kgprobe.tables.results import Number, family, hit_rate
-from kgprobe.tables.study import Study
+from kgprobe.tables.study import Study, relations_of
 from kgprobe.tables.views import View
 
 Floats = NDArray[np.float64]
@@ -158,6 +160,28 @@ def bins_of(
             found = [(b, np.asarray(rows)) for b, rows in _named(study, one, halves) if any(rows)]
         if found:
             yield one, [Bin(one.told(value), rows.astype(float)) for value, rows in found]
+
+
+def items_of(
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    part: str,
+    relations: Path | None = None,
+) -> pl.DataFrame:
+    """The ITEMS in a bin as `slice` of RESULTS has it, none where it cannot be told from them;
+    `relations`: the benchmark's file of cardinalities and domains."""
+    if not items.height:
+        return items
+    probe = Probe("", "", "", "", "")
+    asked = items.select("item", template=pl.lit(0))
+    known = relations_of(relations) if relations else None
+    study = Study("", items, candidates, prompts, [(probe, asked)], known)
+    for _, bins in bins_of(study):
+        for one in bins:
+            if one.name == part:
+                return study.ordered.filter(pl.Series(one.weights > 0))
+    return items.clear()
 
 
 def _values(study: Study) -> dict[str, list[int | None]]:

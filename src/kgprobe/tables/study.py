@@ -213,3 +213,12 @@ class Study:
     def among(self, relation: str) -> NDArray[np.float64]:
         """1 for this relation, 0 for the others, in the order of `resampled`."""
         return np.array([float(name == relation) for name in self.resampled.strata])
+
+
+def relations_of(path: Path) -> pl.DataFrame | None:
+    """Cardinality and domains of the relations, where the benchmark has them."""
+    if not path.is_file():
+        return None
+    frame = pl.read_parquet(path)
+    columns = [column for column in RELATIONS if column in frame.columns]
+    return frame.select(columns) if len(columns) > 1 and "relation" in columns else None

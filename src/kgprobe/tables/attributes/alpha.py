@@ -11,7 +11,6 @@ import json
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from math import comb
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -264,13 +263,6 @@ def firsts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
         rule = way(text, label, aliases)
         rows.append((item, rule, not rule and contained(text, golds[item][0])))
     return pl.DataFrame(rows, schema=FIRSTS, orient="row")
-
-
-def read_aliases(path: str | Path) -> Aliases:
-    """Other names from a table of pulled rows (entity as URI, alias)."""
-    rows = pl.read_parquet(path).sort("entity", "alias")
-    grouped = rows.group_by("entity", maintain_order=True).agg("alias")
-    return {uri.rsplit("/", 1)[-1]: found for uri, found in grouped.rows()}
 
 
 def gold_names(

@@ -13,7 +13,7 @@ from kgprobe.benchmarks.attributes.frames import EXAMPLES, SENSITIVITY, SIZES, S
 from kgprobe.contracts import WITHOUT
 from kgprobe.schema import Contract
 from kgprobe.tables import floors, forms, reductions, results, scored
-from kgprobe.tables.answers import Probe, folders, probes_of
+from kgprobe.tables.answers import Probe, folders, probes_of, read_aliases
 from kgprobe.tables.attributes import (
     alpha,
     analyses,
@@ -75,7 +75,7 @@ def tabulate(
     """
     tables = ("edges", "literals", "ids")
     edges, literals, ids = (pl.read_parquet(Path(graph) / f"{name}.parquet") for name in tables)
-    places, others = folders(examples), alpha.read_aliases(aliases) if aliases else None
+    places, others = folders(examples), read_aliases(aliases) if aliases else None
     benchmarks = {n: studies.read_benchmark(places[n]) for n in printed.NAMES if n in places}
     found = {
         probe: studies.read_answers(probe, benchmarks[probe.benchmark], path, others)

@@ -23,7 +23,7 @@ from kgprobe.tables.answers import Probe, judge, questions, without_subject
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
 from kgprobe.tables.report import calibration
 from kgprobe.tables.results import Number, family, hit_rate, printed
-from kgprobe.tables.study import RELATIONS, SUBJECT, WEIGHTS, Asked, Floor, Study
+from kgprobe.tables.study import SUBJECT, WEIGHTS, Asked, Floor, Study, relations_of
 from kgprobe.templates import ANSWER, answer_is_last, parse
 
 Weights = NDArray[np.float64]
@@ -69,7 +69,7 @@ def studies(
                     if part.height:
                         answers = judge(told, part, candidates, where=where)
                         floors.append(Floor(len(judged) - 1, without, answers))
-        relations = _relations_of(folder / "relations.parquet")
+        relations = relations_of(folder / "relations.parquet")
         study = Study(benchmark, items, candidates, prompts, judged, relations, seed)
         made.append(replace(study, readings=read, floors=floors))
     return made
@@ -336,12 +336,3 @@ def _half(study: Study, hits: NDArray[np.float64], chosen: NDArray[np.bool_]) ->
         boot = bootstrap(inside, owners, seed=study.seed, draws=study.resamples)
         interval = boot.interval().times(100)
     return value, n, interval
-
-
-def _relations_of(path: Path) -> pl.DataFrame | None:
-    """Cardinality and domains of the relations, where the benchmark has them."""
-    if not path.is_file():
-        return None
-    frame = pl.read_parquet(path)
-    columns = [column for column in RELATIONS if column in frame.columns]
-    return frame.select(columns) if len(columns) > 1 and "relation" in columns else None

@@ -8,6 +8,7 @@ import polars as pl
 
 from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.contracts import MEANING
+from kgprobe.tables.answers import gold_ids
 from kgprobe.tables.exports.huggingface import FILE
 from kgprobe.tables.exports.origins import BEAR as PAPER
 from kgprobe.tables.exports.origins import ONTOPROBE, SOURCES, Source
@@ -15,8 +16,15 @@ from kgprobe.tables.exports.origins import ONTOPROBE, SOURCES, Source
 #: what the questions are, in one paragraph of every description
 WHAT = (
     "Relational knowledge as multiple choice: a sentence for every answer option, ranked by a "
-    "language model's (pseudo) log-likelihood. Every relation is balanced: each of its answers "
-    "has the same number of instances, so that a constant guess scores as low as chance."
+    "language model's (pseudo) log-likelihood."
+)
+BALANCED = (
+    "Every relation is balanced: each of its answers has the same number of instances, so that a "
+    "constant guess scores as low as chance."
+)
+UNBALANCED = (
+    "Relations are not balanced: some answers have more instances than others, or questions have "
+    "options of their own, so that a constant guess may score above chance."
 )
 LETTERED = (
     "Ontological knowledge as multiple choice (OntoProbe, Wu et al. 2023, section 5.2): "
@@ -52,7 +60,8 @@ def write(configurations: Mapping[str, BearFrames], origin: Origin) -> str:
     """The text of README.md: YAML header, what it is, columns, balance, construction."""
     rows = max(_rows(sets) for sets in configurations.values())
     header = _head(origin.title, configurations, rows, origin)
-    parts = [header, f"# {origin.title}", _what(origin)]
+    is_balanced = all(balanced(sets) for sets in configurations.values())
+    parts = [header, f"# {origin.title}", _what(origin, BALANCED if is_balanced else UNBALANCED)]
     parts += ["## Columns", _columns(), "## Size, balance and baselines", _balance(configurations)]
     if origin.parameters:
         parts += ["## Construction", _parameters(origin.parameters)]
@@ -103,31 +112,47 @@ def _head(title: str, configurations: Iterable[str], rows: int, origin: Origin) 
     return "\n".join([*lines, "---"])
 
 
-def _what(origin: Origin) -> str:
+def balanced(sets: Sets) -> bool:
+    """Whether the questions of each relation share their options, and each option that is right
+    for one is right for as many as any other."""
+    golds = sets.items.group_by("relation", "answers").len().group_by("relation")
+    shared = sets.items.group_by("relation").agg(pl.col("candidates").n_unique())
+    even = golds.agg(pl.col("len").n_unique())["len"] == 1
+    return bool(even.all() and (shared["candidates"] == 1).all())
+
+
+def _what(origin: Origin, balance: str) -> str:
+    what = f"{WHAT} {balance}"
     if origin.released:
         released = "This is the released BEAR with its sentences filled in, unchanged otherwise."
-        return f"{WHAT}\n\n{released}"
+        return f"{what}\n\n{released}"
     titles = " and ".join(source.title for source in origin.sources)
     pulled = " ".join(filter(None, [titles, origin.time and f"on {origin.time}"]))
     source = f" The statements come from {pulled}." if pulled else ""
     return (
-        f"{WHAT}\n\nThis set was constructed anew by kgprobe after the paper's description."
+        f"{what}\n\nThis set was constructed anew by kgprobe after the paper's description."
         f"{source} **It is not the paper's set**, and scores on it are not the paper's."
     )
 
 
 def _balance(configurations: Mapping[str, BearFrames]) -> str:
     heads = ["configuration", "relations", "instances", "rows", "options"]
-    heads += ["random = majority baseline", "answer in subject", "any option in subject"]
+    heads += ["random baseline", "majority baseline", "answer in subject", "any option in subject"]
     lines = []
     for name, sets in configurations.items():
         sizes = sets.candidates.group_by(candidates="set").len("k")
         options = sets.items.join(sizes, on="candidates")["k"].to_numpy()
         relations, instances = sets.items["relation"].n_unique(), sets.items.height
         counts = [relations, f"{instances:,}", f"{_rows(sets):,}"]
-        chance = f"{float((100 / options).mean()):.3f} %"
+        right = sets.items["answers"].list.len().to_numpy()
+        golds = gold_ids(sets.items, sets.candidates).group_by("relation", "id").len()
+        most = golds.group_by("relation").agg(pl.col("len").max())["len"].sum()
+        chance = [
+            f"{float((100 * right / options).mean()):.3f} %",
+            f"{100 * most / instances:.3f} %",
+        ]
         bounds = f"{options.min()} to {options.max()}"
-        lines.append([name, *counts, bounds, chance, *overlaps(sets)])
+        lines.append([name, *counts, bounds, *chance, *overlaps(sets)])
     return _table(heads, lines)
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
+from kgprobe.tables.exports import origins
+from kgprobe.tables.exports.folders import ExportError
 from kgprobe.tables.report import calibration, grid, headline, said
 from kgprobe.tables.report.blocks import slug
 from kgprobe.tables.report.chapter import Chapter
@@ -111,10 +113,21 @@ def benchmarks(
                 grids.append(grid.of_view(replace(view, words=WORDS), own, names=heads))
         grids += examples
         told = descriptions.get(name, "").rstrip(".")
-        lead = f"{told[0].upper()}{told[1:]}." if told else ""
+        lead = f"{told[0].upper()}{told[1:]}. " if told else ""
+        lead += _licences(folders[name])
         title = f"{name}: questions and answers"
         yield Chapter(f"benchmark-{slug(name)}", title, lead, grids=grids)
         yield from pages
+
+
+def _licences(folder: Path) -> str:
+    """Under which licenses the questions of a benchmark stand, each with its source."""
+    try:
+        sources = origins.of(folder)
+    except (ExportError, OSError):  # a graph of the user's own, or no items
+        return "These questions stand under the license of what they were made from."
+    named = " and ".join(f"{s.licence} ({s.title})" for s in sources)
+    return f"The questions stand under {named}."
 
 
 def _places(

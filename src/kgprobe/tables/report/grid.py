@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.metrics.answerers import VERDICTS
+from kgprobe.tables.published import decimals
 from kgprobe.tables.report import marks
 from kgprobe.tables.results import DIMENSIONS
 from kgprobe.tables.views import View
@@ -60,7 +61,7 @@ def measured(cell: Mapping[str, Any], digits: int, few: bool = True) -> Cell:
     """
     shown = number(cell["value"], digits) + (marks.few(cell, digits) if few else "")
     if cell["published"] is not None:
-        shown += f" [{number(float(cell['published']), digits)}]"
+        shown += f" [{number(float(cell['published']), decimals(cell['published']))}]"
     below = ""
     if cell["low"] is not None:
         below = f"{number(cell['low'], digits)} to {number(cell['high'], digits)}"

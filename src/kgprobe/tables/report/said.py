@@ -12,6 +12,8 @@ from typing import Any
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.metrics.matching import first_match, names
+from kgprobe.tables.answers import read_aliases
 from kgprobe.tables.report.chapter import Chapter
 from kgprobe.tables.report.grid import Cell, Grid, property_order
 
@@ -50,6 +52,9 @@ class Question:
     right: Sequence[str]
     options: Sequence[str] = ()
     answers: Sequence[int] = ()
+    #: what a written answer may equal: labels of right answers, and their aliases where the tables
+    #: take them, too
+    names: Sequence[str] = ()
 
 
 def questions(folder: Path, kind: str = "") -> list[Question]:
@@ -73,28 +78,29 @@ def questions(folder: Path, kind: str = "") -> list[Question]:
 
 
 def _items(folder: Path) -> list[Question]:
-    return [
-        Question(
-            row["item"],
-            row["relation"],
-            row["subject"],
-            [own[i] for i in row["answers"]],
-            own,
-            row["answers"],
-        )
-        for row, own in _first(folder, schema.read(folder / "items.parquet", schema.ITEMS))
-    ]
+    path = folder.parent / "graph/aliases.parquet"
+    aliases = read_aliases(path) if path.is_file() else {}
+    made = []
+    for row, own in _first(folder, schema.read(folder / "items.parquet", schema.ITEMS)):
+        right, labels = [own[i] for i in row["answers"]], [label for _, label in own]
+        spoken = [name for entity, label in right for name in names(label, entity, aliases)]
+        made.append(Question(row["item"], row["relation"], row["subject"],
+                             [label for _, label in right], labels, row["answers"],
+                             spoken))  # fmt: skip
+    return made
 
 
-def _first(folder: Path, items: pl.DataFrame) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """The first ITEMS of every relation, each with its options."""
+def _first(
+    folder: Path, items: pl.DataFrame
+) -> Iterator[tuple[dict[str, Any], list[tuple[str, str]]]]:
+    """The first ITEMS of every relation, each with its options: ids and labels."""
     items = items.sort("relation", "row", "item")
     items = items.group_by("relation", maintain_order=True).head(OF_RELATION)
     sets = pl.scan_parquet(folder / "candidates.parquet").sort("set", "index")
     wanted = sets.filter(pl.col("set").is_in(items["candidates"].unique().implode())).collect()
-    options: dict[str, list[str]] = {}
-    for name, label in wanted.select("set", "label").rows():
-        options.setdefault(name, []).append(label)
+    options: dict[str, list[tuple[str, str]]] = {}
+    for name, entity, label in wanted.select("set", "id", "label").rows():
+        options.setdefault(name, []).append((entity, label))
     yield from ((row, options[row["candidates"]]) for row in items.rows(named=True))
 
 
@@ -120,8 +126,10 @@ def _reasoning(folder: Path, path: Path) -> list[Question]:
     for row, own in _first(folder, rows):
         meta = json.loads(row["meta"])
         text = f"{meta['p1']} {meta['p2']} Therefore, {meta['h']}"
+        labels = [label for _, label in own]
         made.append(Question(row["item"], row["relation"], text,
-                             [own[i] for i in row["answers"]], own, row["answers"]))  # fmt: skip
+                             [labels[i] for i in row["answers"]], labels,
+                             row["answers"]))  # fmt: skip
     return made
 
 
@@ -194,9 +202,8 @@ def _fill(path: Path, asked: Sequence[Question]) -> Said:
     for one in asked:
         if one.item in own:
             texts = list(dict.fromkeys(own[one.item]["text"]))
-            right = {text.casefold() for text in one.right}
-            places = [i for i, text in enumerate(texts, 1) if text.casefold() in right]
-            made[one.item] = _cell(texts[0], min(places, default=None), most=len(texts))
+            place = first_match(texts, one.names) or None
+            made[one.item] = _cell(texts[0], place, most=len(texts))
     return made
 
 

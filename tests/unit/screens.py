@@ -3,6 +3,7 @@
 In a screen `...` stands for what differs from run to run, and any blanks for others.
 """
 
+import contextlib
 import doctest
 import os
 import re
@@ -18,7 +19,8 @@ from kgprobe.cli import app
 
 ROOT = Path(__file__).parents[2]
 #: commands that take longer than a test of the gate may
-LONG = ("kgprobe run", "kgprobe plan", "snakemake", "make")
+LONG = ("kgprobe run", "kgprobe plan", "kgprobe probe", "python")
+ENVIRONMENT = {"COLUMNS": "100", "HF_HUB_OFFLINE": "1", "NO_COLOR": "1"}
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TYPED = re.compile(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
@@ -46,7 +48,7 @@ def check_screens(page: str, folder: Path, long: bool = True) -> int:
     """Type the commands of a page in a folder and compare what they print; how many were typed.
 
     With `long=False` only those before the first that takes long. A process of its own runs the
-    long ones; what they print to stderr is part of their screen.
+    long ones; where one prints nothing to stdout its screen is stderr.
     """
     typed = 0
     for line, wanted in screens(page):
@@ -62,16 +64,16 @@ def check_screens(page: str, folder: Path, long: bool = True) -> int:
 def _shown(words: list[str], folder: Path, is_long: bool) -> str:
     """What a command prints in a folder."""
     if words[0] == "kgprobe" and not is_long:
-        done = CliRunner().invoke(app, words[1:])
+        with contextlib.chdir(folder):
+            done = CliRunner(env=ENVIRONMENT).invoke(app, words[1:])
         assert done.exit_code == 0, (words, done.output, done.exception)
         return done.stdout
-    programs = {"kgprobe": ["-m", "kgprobe.cli"], "snakemake": ["-m", "snakemake"]}
-    command = [sys.executable, *programs[words[0]], *words[1:]] if words[0] in programs else words
+    if words[0] == "kgprobe":
+        words = ["python", "-m", "kgprobe.cli", *words[1:]]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ran = subprocess.run(
-        command, cwd=folder, text=True, timeout=600,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-             "HF_HUB_OFFLINE": "1", "NO_COLOR": "1"},
+        words, cwd=folder, text=True, timeout=600, capture_output=True,
+        env={**os.environ, **ENVIRONMENT, "PATH": path},
     )  # fmt: skip
-    assert ran.returncode == 0, (words, ran.stdout[-4000:])
-    return ran.stdout
+    assert ran.returncode == 0, (words, ran.stdout[-4000:], ran.stderr[-4000:])
+    return ran.stdout or ran.stderr

@@ -237,23 +237,19 @@ def test_a_command_that_is_none_is_found(program, words):
         CHECKS.get(program, check_file)(words, "")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorials/your_model.md"])
-def test_the_commands_that_a_newcomer_types_run(page, tmp_path, monkeypatch):
+def test_the_commands_that_a_newcomer_types_run(tmp_path, monkeypatch):
     """A tiny model stands in for those of the hub, a sample for all questions."""
     monkeypatch.chdir(tmp_path)
+    Path("facts.csv").write_text("subject,relation,object\nFrance,capital,Paris\n")
     made = tiny("llama", double=False)
-    for name in ("my-model", "bert-base-cased", "gpt2"):
+    for name in ("m", "bert-base-cased", "gpt2"):
         made.model.save_pretrained(name)
         made.tokenizer.save_pretrained(name)
-    typed = commands(page, "kgprobe")
-    assert len(typed) >= 4
-    runs = []
+    typed = commands("README.md", "kgprobe")
+    assert len(typed) >= 5
     for words in typed:
         if words[0] == "probe":
             words = [w for w in words if w not in ("--limit", "100")] + ["--limit", "20"]
-            runs.append(f"{Path(words[1]).name}-world_lite-limit20")
-        if words == ["compare", "RUN", "RUN"]:
-            words = ["compare", runs[0], runs[0]]
         result = CliRunner().invoke(app, words)
         assert result.exit_code == 0, (words, result.output)
         assert result.output.strip(), words

@@ -1,0 +1,24 @@
+"""Each tutorial is typed from its first command to its last, and its screens are compared."""
+
+import pytest
+
+from tests.unit.screens import check_screens, prepare
+from tests.workflow.project import ROOT, Project
+
+pytestmark = pytest.mark.nightly(
+    gate="unit/test_first_minutes.py::test_a_screen_that_is_another_or_missing_fails"
+)
+
+
+@pytest.mark.parametrize(("page", "commands"), [("your_model", 5), ("dump", 4), ("paper", 1)])
+def test_the_commands_of_a_tutorial_give_its_screens(page, commands, tmp_path):
+    """own_graph.md: tests/workflow/test_own_graph.py."""
+    folder = Project(tmp_path).folder
+    text = (ROOT / f"docs/tutorials/{page}.md").read_text()
+    prepare(text, folder)
+    assert check_screens(text, folder) == commands
+
+
+def test_the_tests_of_a_method_pass():
+    text = (ROOT / "docs/tutorials/method.md").read_text()
+    assert check_screens(text, ROOT) == 1

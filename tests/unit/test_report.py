@@ -382,7 +382,6 @@ def test_a_run_without_a_principal_number_has_no_matrix():
     assert empty.rows == []
     page = Chapter("index", "", "", grids=[empty, grid.records("none", [])])
     assert blocks.arranged(page, blocks.Room()) == []
-    assert overview.calibrated(rows).rows == []
 
 
 def test_examples_say_what_was_first_and_where_the_right_answer_stood(asked, tmp_path):

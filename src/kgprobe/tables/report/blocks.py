@@ -131,7 +131,7 @@ def _height(block: Block) -> float:
 def cut(grid: Grid) -> Iterator[Grid]:
     """The table in parts that are no wider than the page, each with the words of its rows."""
     first = min(grid.numeric, default=1)
-    if first == 0 or sum(_width(grid, i) for i in range(first)) > WIDE / 2:
+    if first == 0 or sum(_width(grid, i) for i in range(first)) > WIDE * 2 / 3:
         first = 1
     heads = list(range(min(first, len(grid.heads))))
     taken = sum(_width(grid, i) for i in heads)
